@@ -18,7 +18,7 @@ use crate::console::Console;
 use crate::interrupt::Interrupt;
 use crate::size;
 
-pub use csv::CsvColumn;
+pub use csv::{CsvColumn, CsvFormat, Delimiter};
 use read::{check_header, read_input};
 
 /// Keys of a batch at most.
@@ -63,7 +63,7 @@ pub enum Form {
 #[derive(Clone, Debug)]
 enum Format {
     Plain(Form),
-    Csv(CsvColumn),
+    Csv(CsvFormat),
 }
 
 type Input = BufReader<Box<dyn Read>>;
@@ -190,9 +190,9 @@ impl KeyArgs {
     ///
     /// # Errors
     /// A file without such a column, too.
-    pub fn check_csv(&self, column: &CsvColumn) -> Result<()> {
+    pub fn check_csv(&self, csv: &CsvFormat) -> Result<()> {
         self.check()?;
-        self.files().try_for_each(|path| check_header(path, column))
+        self.files().try_for_each(|path| check_header(path, csv))
     }
 
     fn files(&self) -> impl Iterator<Item = &Path> {
@@ -243,7 +243,7 @@ impl KeyArgs {
     /// The same with the places of keys, and from a column of CSV if that is given.
     pub fn feed_batches(
         &self,
-        csv: Option<&CsvColumn>,
+        csv: Option<&CsvFormat>,
         what: &'static str,
         (console, interrupt): (&Console, &Interrupt),
         act: &mut dyn FnMut(&Batch) -> Result<bool>,
@@ -267,13 +267,13 @@ impl KeyArgs {
     }
 
     /// Starts the thread that reads. It ends with the last batch, or when the receiver is gone.
-    fn start(&self, csv: Option<&CsvColumn>) -> Result<Receiver<Result<Batch>>> {
+    fn start(&self, csv: Option<&CsvFormat>) -> Result<Receiver<Result<Batch>>> {
         let (sender, receiver) = sync_channel(BATCHES);
         let stdin = [PathBuf::from("-")];
         let inputs = if self.inputs.is_empty() { &stdin } else { &self.inputs[..] };
         let inputs = inputs.to_vec();
         let format = match csv {
-            Some(column) => Format::Csv(column.clone()),
+            Some(csv) => Format::Csv(csv.clone()),
             None => Format::Plain(self.form()?),
         };
         let read = move || {

@@ -70,6 +70,8 @@ pub struct Bounded<R> {
     input: R,
     /// Newlines between quotes belong to a record.
     has_quotes: bool,
+    /// What is between fields.
+    delimiter: u8,
     place: QuotePlace,
     record_bytes: usize,
 }
@@ -85,11 +87,12 @@ enum QuotePlace {
 }
 
 impl QuotePlace {
-    fn after(self, byte: u8) -> Self {
+    fn after(self, byte: u8, delimiter: u8) -> Self {
         match (self, byte) {
             (Self::Quoted, b'"') => Self::Closed,
             (Self::Quoted, _) | (Self::FieldStart | Self::Closed, b'"') => Self::Quoted,
-            (_, b',' | b'\n' | b'\r') => Self::FieldStart,
+            (_, b'\n' | b'\r') => Self::FieldStart,
+            _ if byte == delimiter => Self::FieldStart,
             _ => Self::Plain,
         }
     }
@@ -98,7 +101,13 @@ impl QuotePlace {
 impl<R: Read> Bounded<R> {
     /// Of an input, with or without quotes.
     pub fn new(input: R, has_quotes: bool) -> Self {
-        Self { input, has_quotes, place: QuotePlace::FieldStart, record_bytes: 0 }
+        let (delimiter, place) = (b',', QuotePlace::FieldStart);
+        Self { input, has_quotes, delimiter, place, record_bytes: 0 }
+    }
+
+    /// Of records in quotes where needed, with that byte between fields.
+    pub fn delimited(input: R, delimiter: u8) -> Self {
+        Self { delimiter, ..Self::new(input, true) }
     }
 
     /// The input.
@@ -115,7 +124,7 @@ impl<R: Read> Read for Bounded<R> {
         }
         for byte in &buf[..count] {
             if self.has_quotes {
-                self.place = self.place.after(*byte);
+                self.place = self.place.after(*byte, self.delimiter);
             }
             let ends = *byte == b'\n' && self.place != QuotePlace::Quoted;
             self.record_bytes = if ends { 0 } else { self.record_bytes + 1 };

@@ -255,3 +255,94 @@ fn a_discipline_that_is_asked_for_keeps_to_the_ram() {
         assert!(ram_bytes <= 24 << 20, "{name}: {info}");
     }
 }
+
+/// A run's estimate: keys with bounds, as `--json` has them.
+fn estimated(built: &serde_json::Value) -> Vec<(String, i64, i64, bool)> {
+    let rows = built["estimate"]["top"].as_array().expect("there is an estimate");
+    let row = |row: &serde_json::Value| {
+        let bound = |name: &str| row[name].as_i64().expect("a number");
+        let key = row["key"].as_str().expect("a text").to_owned();
+        (key, bound("lower"), bound("upper"), row["certain"].as_bool().expect("a word"))
+    };
+    rows.iter().map(row).collect()
+}
+
+#[test]
+fn the_top_of_what_a_run_adds_is_estimated_with_bounds_that_hold() {
+    let folder =
+        folder(&[("text", TEXT.as_bytes()), ("more", b"zebra\t9000\nfew\t-2\nzebra\t1\n")]);
+    let expected = words();
+    let mut often: Vec<_> = expected.iter().map(|(key, count)| (*count, key.clone())).collect();
+    often.sort_by_key(|(count, key)| (-count, key.clone()));
+    // All words fit, so that each is counted from its first on.
+    let built = json(&ok(folder.run("count build c text --words --lowercase --top 7 --json")));
+    let exact = often.iter().take(7).map(|(count, key)| (key.clone(), *count, *count, true));
+    assert_eq!(estimated(&built), exact.collect::<Vec<_>>());
+    assert_eq!(built["estimate"]["others_upper"], 0);
+    assert!(built["estimate"]["ram_bytes"].as_u64().is_some_and(|bytes| bytes < 8 << 20));
+    // It is of what the run adds, and not of what was there.
+    let added = ok(folder.run("count add c more --weights --top 2"));
+    assert!(added.stdout.ends_with("\nzebra\t9001\t9001\n"), "{added:?}");
+    assert!(added.stdout.contains("top      key, lower bound and upper bound"), "{added:?}");
+    let plain = json(&ok(folder.run("count add c more --weights --json")));
+    assert_eq!(plain.get("estimate"), None);
+}
+
+#[test]
+fn more_keys_than_are_followed_leave_bounds_around_their_counts() {
+    let folder = folder(&[]);
+    let mut counts = BTreeMap::<String, i64>::new();
+    let mut lines = String::new();
+    for number in 0..60_000_u64 {
+        // A hundred come often, all others once.
+        let name = if number % 3 == 0 { number / 3 % 100 } else { number };
+        *counts.entry(name.to_string()).or_default() += 1;
+        lines += &format!("{name}\n");
+    }
+    let run = "count build c --numbers --top 100 --ram 8MiB --json";
+    let built = json(&folder.run_with(run, lines.as_bytes()));
+    let top = estimated(&built);
+    assert!(top.len() == 100 && top.iter().all(|it| it.3), "{top:?}");
+    for (key, lower, upper, _) in &top {
+        assert!((lower..=upper).contains(&&counts[key]), "{key}: {lower} to {upper}");
+    }
+    let others = built["estimate"]["others_upper"].as_i64().expect("a number");
+    assert!((1..100).contains(&others), "{built}");
+    let exact = printed(&ok(folder.run("count top c 100")).stdout);
+    let keys = |of: Vec<String>| of.into_iter().collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(
+        keys(top.into_iter().map(|it| it.0).collect()),
+        keys(exact.into_iter().map(|it| it.0).collect())
+    );
+}
+
+#[test]
+fn an_estimate_has_the_keys_where_the_table_has_fingerprints_only() {
+    let long = "x".repeat(300);
+    let text = format!("often\noften\n{long}\nonce\n\"q\\\n");
+    let folder = folder(&[("lines", text.as_bytes())]);
+    let built = ok(folder.run("count build c lines --fpr 1e-6 --top 3"));
+    assert!(
+        built.stdout.ends_with("\noften\t2\t2\n\"\\\"q\\\\\"\t1\t1\nonce\t1\t1\n"),
+        "{built:?}"
+    );
+    assert!(built.stderr.contains("1 keys of more than 256 bytes are counted, and not followed"));
+    assert_eq!(ok(folder.run(&format!("count get c {long}"))).stdout, "1\n");
+    let hex = ok(folder.run("count build h lines --fpr 1e-6 --top 1 --key-format text --json"));
+    assert_eq!(estimated(&json(&hex)), [("often".into(), 2, 2, true)]);
+}
+
+#[test]
+fn an_estimate_that_cannot_be_is_refused_before_anything_is_made() {
+    let folder = folder(&[("lines", b"a\n"), ("max", b"a\t9223372036854775807\nb\t1\n")]);
+    folder.assert_refused(
+        "1 | count build c lines --top 0 | ask for 1 to as many\n\
+         1 | count build c lines --top 1M | an eighth of 64.0 MiB of RAM follows\n\
+         2 | count build c lines --top many | invalid value",
+    );
+    assert!(!folder.path("c").exists() && !folder.path("c.unfinished").exists());
+    folder.assert_refused(
+        "1 | count build m max --weights --top 1 | --top adds up all amounts, and they are too large",
+    );
+    assert!(folder.path("m.unfinished").exists(), "it keeps what came before");
+}

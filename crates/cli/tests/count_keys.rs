@@ -83,6 +83,32 @@ fn csv_that_has_no_such_column_is_refused_with_its_file_and_line() {
 }
 
 #[test]
+fn fields_may_have_another_byte_between_them() {
+    let folder = folder(&[
+        (
+            "semi.csv",
+            b"id;name\n1;\"a;b\"\n2;\"two\r\nlines\"\n3;c,d\n4;\"say \"\"hi\"\"\"\n5;5\" f\n",
+        ),
+        ("tabs.tsv", b"id\tname\n1\tc,d\n2\t\"a\tb\"\n"),
+    ]);
+    ok(folder.run("count build s semi.csv --csv name --delimiter ;"));
+    let expected =
+        [("a;b", 1), ("\"two\\r\\nlines\"", 1), ("c,d", 1), ("say \"hi\"", 1), ("5\" f", 1)];
+    assert_eq!(dumped(&folder, "s"), pairs(&expected));
+    ok(folder.run("count build t tabs.tsv --csv 2 --delimiter \\t"));
+    assert_eq!(dumped(&folder, "t"), pairs(&[("name", 1), ("c,d", 1), ("\"a\\tb\"", 1)]));
+    ok(folder.run("count add t tabs.tsv --csv name --delimiter \\t --words"));
+    folder.assert_refused(
+        "1 | count build c semi.csv --csv name | the header has `id;name`; --delimiter says what\n\
+         2 | count build c semi.csv --delimiter ; | --csv <COLUMN>\n\
+         2 | count build c semi.csv --csv name --delimiter ;; | expected one byte\n\
+         2 | count build c semi.csv --csv name --delimiter \u{a7} | expected one byte\n\
+         2 | count build c semi.csv --csv name --delimiter \" | have a meaning of their own",
+    );
+    assert!(!folder.path("c.unfinished").exists(), "nothing was made");
+}
+
+#[test]
 fn keys_of_fixed_width_are_stored_as_they_are_and_written_as_in_other_verbs() {
     let folder = folder(&[
         ("raw", b"\x00\xff\n\tabcd\x00\xff\n\t"),

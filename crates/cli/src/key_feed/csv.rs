@@ -1,5 +1,5 @@
-//! Keys that are a column of CSV: fields between commas, in double quotes where they hold commas, line feeds or
-//! quotes, which are doubled there.
+//! Keys that are a column of CSV: fields between commas or another byte, in double quotes where they hold that byte, line
+//! feeds or quotes, which are doubled there.
 
 use std::io::{self, BufRead, Read};
 use std::str::FromStr;
@@ -28,6 +28,38 @@ impl FromStr for CsvColumn {
             Err(_) => Ok(Self::Name(word.to_owned())),
         }
     }
+}
+
+/// A byte between fields.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Delimiter(pub u8);
+
+impl Default for Delimiter {
+    fn default() -> Self {
+        Self(b',')
+    }
+}
+
+impl FromStr for Delimiter {
+    type Err = &'static str;
+
+    fn from_str(word: &str) -> Result<Self, &'static str> {
+        match (word, word.as_bytes()) {
+            ("\\t", _) => Ok(Self(b'\t')),
+            (_, b"\"" | b"\n" | b"\r") => {
+                Err("quotes and line ends have a meaning of their own in CSV; take another byte")
+            }
+            (_, [byte @ 1..=0x7f]) => Ok(Self(*byte)),
+            _ => Err("expected one byte, such as ; or |, or \\t for a tab"),
+        }
+    }
+}
+
+/// Which column of which records.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CsvFormat {
+    pub column: CsvColumn,
+    pub delimiter: Delimiter,
 }
 
 /// Gives an input line by line, so that whoever reads records knows which line he is at.
@@ -67,13 +99,14 @@ impl CsvReader {
     ///
     /// # Errors
     /// No such column, a header that is no UTF-8, with the line; a failed read.
-    pub fn new(input: Input, column: &CsvColumn) -> Result<Self> {
+    pub fn new(input: Input, format: &CsvFormat) -> Result<Self> {
+        let Delimiter(delimiter) = format.delimiter;
         let lines = ByLine { input, line: 0, read_bytes: 0, at_start: true };
         let mut builder = csv::ReaderBuilder::new();
-        let reader =
-            builder.has_headers(false).flexible(true).from_reader(Bounded::new(lines, true));
+        builder.has_headers(false).flexible(true).delimiter(delimiter);
+        let reader = builder.from_reader(Bounded::delimited(lines, delimiter));
         let mut this = Self { reader, record: csv::ByteRecord::new(), column: 0, line: 1 };
-        this.column = match column {
+        this.column = match &format.column {
             CsvColumn::Position(position) => position.saturating_sub(1),
             CsvColumn::Name(name) => this.find(name)?,
         };
@@ -95,7 +128,10 @@ impl CsvReader {
         let found: Vec<usize> = (0..names.len()).filter(|at| names[*at] == name).collect();
         match found[..] {
             [column] => Ok(column),
-            [] => bail!("no column is named `{name}`; the header has `{}`", names.join("`, `")),
+            [] => bail!(
+                "no column is named `{name}`; the header has `{}`; --delimiter says what is between them, if it is no comma",
+                names.join("`, `")
+            ),
             [one, other, ..] => bail!("`{name}` names the columns {} and {}", one + 1, other + 1),
         }
     }
@@ -155,8 +191,13 @@ mod tests {
     use super::*;
 
     fn read(text: &[u8], column: &str) -> Result<Vec<(u64, String)>> {
+        read_delimited(text, column, ",")
+    }
+
+    fn read_delimited(text: &[u8], column: &str, delimiter: &str) -> Result<Vec<(u64, String)>> {
         let input: Input = BufReader::with_capacity(7, Box::new(Cursor::new(text.to_vec())));
-        let mut reader = CsvReader::new(input, &column.parse().unwrap())?;
+        let (column, delimiter) = (column.parse().unwrap(), delimiter.parse().unwrap());
+        let mut reader = CsvReader::new(input, &CsvFormat { column, delimiter })?;
         let (mut found, mut key) = (Vec::new(), Vec::new());
         let at = |reader: &CsvReader| format!("line {}", reader.line());
         while reader.read_key(&mut key).with_context(|| at(&reader))? {
@@ -196,5 +237,32 @@ mod tests {
         let short = error(b"a,b\n1,2\n\n\"x\ny\"\n", "b");
         assert_eq!(short, "line 4: a record of 1 columns, expected at least 2");
         assert!(error(b"a\n\"x\n", "a").contains("inside of quotes"));
+    }
+    #[test]
+    fn another_byte_between_fields_ends_them_and_opens_quotes_after_it() {
+        let text = b"id;name\n1;\"a;b\nc\";x\n2;d,e;y\n3;5\" f\n4;\"\"\"q\"\"\"\n";
+        let expected = [(2, "a;b\nc"), (4, "d,e"), (5, "5\" f"), (6, "\"q\"")];
+        let expected = expected.map(|(line, key)| (line, key.to_owned()));
+        assert_eq!(read_delimited(text, "name", ";").unwrap(), expected);
+        let tabs: Vec<u8> =
+            text.iter().map(|byte| if *byte == b';' { b'\t' } else { *byte }).collect();
+        let tabbed = expected.map(|(line, key)| (line, key.replace(';', "\t")));
+        for written in ["\\t", "\t"] {
+            assert_eq!(read_delimited(&tabs, "name", written).unwrap(), tabbed);
+        }
+        // A quote that opens nothing with commas opens a field after a semicolon.
+        let open = format!("{:#}", read_delimited(b"a;\"b\n", "2", ";").unwrap_err());
+        assert!(open.contains("inside of quotes"), "{open}");
+        assert_eq!(read(b"a;\"b\n", "1").unwrap(), [(1, "a;\"b".to_owned())]);
+    }
+
+    #[test]
+    fn what_cannot_be_between_fields_is_refused() {
+        for word in ["", ";;", "\\n", "\u{a7}", "\0"] {
+            assert!(word.parse::<Delimiter>().unwrap_err().contains("one byte"), "{word:?}");
+        }
+        for word in ["\"", "\n", "\r"] {
+            assert!(word.parse::<Delimiter>().unwrap_err().contains("meaning"), "{word:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use super::csv::{CsvColumn, CsvReader};
+use super::csv::{CsvFormat, CsvReader};
 use super::{Batch, Form, Format, Input, InputName, KEY_BYTES_MAX, READ_BYTES};
 
 /// Opens a file, or stdin.
@@ -27,10 +27,10 @@ pub fn open(path: &Path) -> Result<Input> {
 ///
 /// # Errors
 /// As [`CsvReader::new`], with the place.
-pub fn check_header(path: &Path, column: &CsvColumn) -> Result<()> {
+pub fn check_header(path: &Path, format: &CsvFormat) -> Result<()> {
     if std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
         let at = || InputName::new(path, true).place(1);
-        CsvReader::new(open(path)?, column).with_context(at)?;
+        CsvReader::new(open(path)?, format).with_context(at)?;
     }
     Ok(())
 }
@@ -48,7 +48,7 @@ pub fn read_input(
     let input = open(path)?;
     match format {
         Format::Plain(form) => read_plain(path, *form, input, read_bytes, send),
-        Format::Csv(column) => read_csv(path, column, input, read_bytes, send),
+        Format::Csv(csv) => read_csv(path, csv, input, read_bytes, send),
     }
 }
 
@@ -89,13 +89,13 @@ fn read_plain(
 
 fn read_csv(
     path: &Path,
-    column: &CsvColumn,
+    format: &CsvFormat,
     input: Input,
     read_bytes: &mut u64,
     send: &mut dyn FnMut(Batch) -> bool,
 ) -> Result<bool> {
     let name = Arc::new(InputName::new(path, true));
-    let mut reader = CsvReader::new(input, column).with_context(|| name.place(1))?;
+    let mut reader = CsvReader::new(input, format).with_context(|| name.place(1))?;
     let (mut batch, before) = (Batch::new(&name, 1), *read_bytes);
     loop {
         match reader.read_key(&mut batch.bytes) {

@@ -8,6 +8,7 @@ use nandex::counting::{Config, Discipline, Keys};
 use nandex::{Counter, Filter};
 use serde::Serialize;
 
+use super::estimate::{EstimateArgs, EstimatedTop, RAM_BYTES, RunningTop};
 use super::form::{FIXED_BYTES_MAX, KeyForm, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
 use super::input::{Amount, InputArgs};
 use super::open::{OpenedCounts, create, open};
@@ -31,6 +32,8 @@ pub struct BuildArgs {
     volume: VolumeArgs,
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    estimate: EstimateArgs,
     /// Keys are numbers from 0 to 2^64 - 1, and take 8 bytes
     #[arg(long, conflicts_with_all = ["words", "longest", "rate", "key_bytes"])]
     numbers: bool,
@@ -80,6 +83,8 @@ pub struct AddArgs {
     volume: VolumeArgs,
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    estimate: EstimateArgs,
     /// When a key that was added is durable: always, every:MS or never, which means at the end
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
@@ -95,6 +100,9 @@ struct Counted {
     keys_too_long: u64,
     elapsed_s: f64,
     interrupted: bool,
+    /// The most frequent of the keys that were counted, if it is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<EstimatedTop>,
 }
 
 /// Lengths that texts may be limited to.
@@ -121,9 +129,11 @@ impl BuildArgs {
             None => estimate()?.map_or(KEYS_UNKNOWN, |keys| keys.max(KEYS_MIN)),
         };
         let form = self.form(q)?;
+        let estimate = self.estimate.config(form, self.ram)?;
+        let ram = self.ram - estimate.map_or(0, |it| it.ram_bytes());
         let mut config = match self.discipline {
-            None => Config::for_budget(form.keys(), q, self.ram, 1.0)?,
-            Some(word) => Config::of_discipline(word.into(), form.keys(), q, self.ram)?,
+            None => Config::for_budget(form.keys(), q, ram, 1.0)?,
+            Some(word) => Config::of_discipline(word.into(), form.keys(), q, ram)?,
         };
         // More are never buffered, and the log is as long as the buffers.
         config.buffer_entries = config.buffer_entries.min(q.max(config.partitions()));
@@ -163,7 +173,8 @@ pub fn build(args: &BuildArgs, console: &Console) -> Result<()> {
     args.input.check()?;
     let hashed = (args.hashing.hasher()?, args.durability.0);
     let opened = create(&args.volume, args.config()?, hashed, console)?;
-    count(opened, (&args.volume, &args.input), (console, &interrupt))
+    let top = running_top(&opened, args.estimate, (&args.input, args.ram))?;
+    Run { console, interrupt: &interrupt, top }.count(opened, &args.volume, &args.input)
 }
 
 /// Counts all keys in a table that is there.
@@ -174,50 +185,80 @@ pub fn add(args: &AddArgs, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.input.check()?;
     let opened = open(&args.volume, args.durability.0)?;
-    count(opened, (&args.volume, &args.input), (console, &interrupt))
+    let top = running_top(&opened, args.estimate, (&args.input, RAM_BYTES))?;
+    Run { console, interrupt: &interrupt, top }.count(opened, &args.volume, &args.input)
 }
 
-fn count(
-    opened: OpenedCounts,
-    (volume, input): (&VolumeArgs, &InputArgs),
-    (console, interrupt): (&Console, &Interrupt),
-) -> Result<()> {
-    let (form, mut keys_counted) = (opened.form(), 0);
-    let (read, result) = input.feed(form, (console, interrupt), &mut |amounts| {
-        let amounts: Vec<(&[u8], i64)> =
-            amounts.iter().map(|it: &Amount| (&it.0[..], it.1)).collect();
+fn running_top(
+    opened: &OpenedCounts,
+    args: EstimateArgs,
+    (input, run_ram_bytes): (&InputArgs, u64),
+) -> Result<Option<RunningTop>> {
+    let keys = (opened.form(), input.key_format);
+    RunningTop::new(args, keys, (opened.volume.hasher(), run_ram_bytes))
+}
+
+/// What counts, and is told.
+struct Run<'a> {
+    console: &'a Console,
+    interrupt: &'a Interrupt,
+    top: Option<RunningTop>,
+}
+
+impl Run<'_> {
+    fn count(mut self, opened: OpenedCounts, volume: &VolumeArgs, input: &InputArgs) -> Result<()> {
+        let Self { console, interrupt, .. } = self;
+        let (form, mut keys_counted) = (opened.form(), 0);
+        let (read, result) = input.feed(form, (console, interrupt), &mut |amounts| {
+            keys_counted += self.add(&opened, amounts)?;
+            Ok(())
+        });
+        let (fed, path) = (read.fed, volume.file.as_path());
+        let place = opened.made.path_of(path);
+        let stopped =
+            || format!("stopped after {} lines, which are in {}", fed.keys, place.display());
+        if result.is_ok() {
+            opened.structure.flush()?;
+        }
+        let mut made = opened.close()?;
+        read.left_out.note(form).iter().for_each(|note| console.note(note));
+        result.with_context(stopped)?;
+        if !fed.interrupted {
+            made.publish()?;
+        } else if let Some(remedy) = made.remedy(path, &place) {
+            console.note(&format!("{}; {remedy}", stopped()));
+        }
+        self.tell(&Counted {
+            path: if fed.interrupted { place } else { path.to_owned() },
+            lines_read: fed.keys,
+            keys_counted,
+            keys_too_long: read.left_out.keys,
+            elapsed_s: fed.elapsed_s,
+            interrupted: fed.interrupted,
+            estimate: self.top.as_ref().map(RunningTop::estimated).transpose()?,
+        })
+    }
+
+    /// Counts a batch. Returns how many keys that were.
+    fn add(&mut self, opened: &OpenedCounts, amounts: &[Amount]) -> Result<u64> {
+        if let Some(top) = &mut self.top {
+            top.add(amounts)?;
+        }
+        let amounts: Vec<(&[u8], i64)> = amounts.iter().map(|it| (&it.0[..], it.1)).collect();
         let partly = "of the lines after these, those before the failure may be counted, too";
         opened.structure.add_many(&amounts).context(partly)?;
-        keys_counted += amounts.len() as u64;
-        Ok(())
-    });
-    let (fed, path) = (read.fed, volume.file.as_path());
-    let place = opened.made.path_of(path);
-    let stopped = || format!("stopped after {} lines, which are in {}", fed.keys, place.display());
-    if result.is_ok() {
-        opened.structure.flush()?;
+        Ok(amounts.len() as u64)
     }
-    let mut made = opened.close()?;
-    read.left_out.note(form).iter().for_each(|note| console.note(note));
-    result.with_context(stopped)?;
-    if !fed.interrupted {
-        made.publish()?;
-    } else if let Some(remedy) = made.remedy(path, &place) {
-        console.note(&format!("{}; {remedy}", stopped()));
-    }
-    let counted = Counted {
-        path: if fed.interrupted { place } else { path.to_owned() },
-        lines_read: fed.keys,
-        keys_counted,
-        keys_too_long: read.left_out.keys,
-        elapsed_s: fed.elapsed_s,
-        interrupted: fed.interrupted,
-    };
-    console.print(&counted, text)?;
-    match (fed.interrupted, read.left_out.keys) {
-        (true, _) => Err(Quiet(FAILURE).into()),
-        (false, 1..) => Err(Quiet(LEFT_OUT).into()),
-        (false, 0) => Ok(()),
+
+    fn tell(&self, counted: &Counted) -> Result<()> {
+        let note = counted.estimate.as_ref().and_then(EstimatedTop::note);
+        note.iter().for_each(|note| self.console.note(note));
+        self.console.print(counted, text)?;
+        match (counted.interrupted, counted.keys_too_long) {
+            (true, _) => Err(Quiet(FAILURE).into()),
+            (false, 1..) => Err(Quiet(LEFT_OUT).into()),
+            (false, 0) => Ok(()),
+        }
     }
 }
 
@@ -229,5 +270,7 @@ fn text(counted: &Counted) -> String {
     if counted.keys_too_long > 0 {
         rows.push(("too long", format!("{} keys left out", show_count(counted.keys_too_long))));
     }
-    aligned(&rows)
+    rows.extend(counted.estimate.iter().map(|it| ("top", it.summary())));
+    let lines = counted.estimate.as_ref().map(EstimatedTop::lines);
+    aligned(&rows) + &lines.unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use super::written::WrittenKeys;
 use crate::console::Console;
 use crate::field::FieldFormat;
 use crate::interrupt::Interrupt;
-use crate::key_feed::{CsvColumn, FeedResult, KeyArgs};
+use crate::key_feed::{CsvColumn, CsvFormat, Delimiter, FeedResult, KeyArgs};
 
 /// The inputs, and what is counted in them.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -24,6 +24,9 @@ pub struct InputArgs {
     /// on, where there is no such line
     #[arg(long, value_name = "COLUMN", conflicts_with_all = ["nul", "width", "weights"])]
     csv: Option<CsvColumn>,
+    /// What is between the fields of CSV instead of a comma: one byte, or \t for a tab
+    #[arg(long, value_name = "BYTE", requires = "csv")]
+    delimiter: Option<Delimiter>,
     /// Count words instead of lines: runs of two or more letters, digits and underscores
     #[arg(long)]
     pub words: bool,
@@ -35,7 +38,7 @@ pub struct InputArgs {
     weights: bool,
     /// How keys are written; without it, as text, but numbers as u64 and others of fixed width as hex
     #[arg(long, value_name = "FORMAT", conflicts_with_all = ["words", "width"])]
-    key_format: Option<FieldFormat>,
+    pub key_format: Option<FieldFormat>,
     /// What to do with a key that is longer than the table takes; without it, words are left out, others refused
     #[arg(long, value_name = "WHAT")]
     too_long: Option<TooLongArg>,
@@ -98,10 +101,15 @@ impl InputArgs {
     /// # Errors
     /// An input that does not exist, is a directory, or has no such column.
     pub fn check(&self) -> Result<()> {
-        match &self.csv {
-            Some(column) => self.keys.check_csv(column),
+        match self.csv_format() {
+            Some(csv) => self.keys.check_csv(&csv),
             None => self.keys.check(),
         }
+    }
+
+    fn csv_format(&self) -> Option<CsvFormat> {
+        let delimiter = self.delimiter.unwrap_or_default();
+        self.csv.clone().map(|column| CsvFormat { column, delimiter })
     }
 
     /// Reads all inputs and passes what is to be added to `act`, batch by batch. A batch with a bad key is refused as a
@@ -116,9 +124,9 @@ impl InputArgs {
             Ok(reader) => reader,
             Err(error) => return (InputRead::default(), Err(error)),
         };
-        let csv = self.csv.as_ref();
+        let csv = self.csv_format();
         let (fed, result) =
-            self.keys.feed_batches(csv, "counting", (console, interrupt), &mut |batch| {
+            self.keys.feed_batches(csv.as_ref(), "counting", (console, interrupt), &mut |batch| {
                 let left_out = reader.left_out.clone();
                 let lines = batch.keys();
                 let mut amounts = Vec::with_capacity(lines.len());

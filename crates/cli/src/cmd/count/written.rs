@@ -69,13 +69,26 @@ impl WrittenKeys {
     /// # Errors
     /// A stored key that this command did not make.
     pub fn line(&self, stored: &[u8]) -> Result<String> {
-        let key = self.form.key_of(stored)?;
-        let is_fingerprint = matches!(self.form, KeyForm::Fingerprints(_));
-        if self.is_text() && !is_fingerprint {
+        self.shown().key_line(self.form.key_of(stored)?)
+    }
+
+    /// As what is stored is shown: fingerprints in hex.
+    fn shown(self) -> Self {
+        match self.form {
+            KeyForm::Fingerprints(_) => Self { format: FieldFormat::Hex, ..self },
+            _ => self,
+        }
+    }
+
+    /// A key, as a user has it, for a line of text.
+    ///
+    /// # Errors
+    /// None that can be reached with keys that were read in the format.
+    pub fn key_line(&self, key: &[u8]) -> Result<String> {
+        if self.is_text() {
             return Ok(quoted(key));
         }
-        let format = if is_fingerprint { FieldFormat::Hex } else { self.format };
-        let column = Column { role: Role::Key, bytes: None, format };
+        let column = Column { role: Role::Key, bytes: None, format: self.format };
         column.show(key).map_err(|why| anyhow!(why))
     }
 
@@ -84,22 +97,45 @@ impl WrittenKeys {
     /// # Errors
     /// As [`line`](Self::line).
     pub fn json(&self, stored: &[u8], count: i64) -> Result<String> {
-        let is_shown = !self.is_text() || matches!(self.form, KeyForm::Fingerprints(_));
-        if is_shown {
-            return json_of(self.line(stored)?.as_bytes(), count);
+        let key = self.shown().json_key(self.form.key_of(stored)?)?;
+        Ok(serde_json::to_string(&CountLine { key, count })?)
+    }
+
+    /// A key, as a user has it, for JSON.
+    ///
+    /// # Errors
+    /// As [`key_line`](Self::key_line).
+    pub fn json_key(&self, key: &[u8]) -> Result<JsonKey> {
+        match self.is_text() {
+            true => Ok(JsonKey::of(key)),
+            false => Ok(JsonKey::of(self.key_line(key)?.as_bytes())),
         }
-        json_of(self.form.key_of(stored)?, count)
+    }
+}
+
+/// A key, for programs.
+#[derive(Debug, Serialize)]
+pub struct JsonKey {
+    /// The key; bytes that are no UTF-8 are shown as U+FFFD.
+    key: String,
+    /// Its bytes, if they are no UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_hex: Option<String>,
+}
+
+impl JsonKey {
+    fn of(key: &[u8]) -> Self {
+        let hex = || key.iter().map(|byte| format!("{byte:02x}")).collect();
+        let key_hex = std::str::from_utf8(key).is_err().then(hex);
+        Self { key: String::from_utf8_lossy(key).into_owned(), key_hex }
     }
 }
 
 /// A key and its count, for programs.
 #[derive(Debug, Serialize)]
-struct CountLine<'k, N> {
-    /// The key; bytes that are no UTF-8 are shown as U+FFFD.
-    key: Cow<'k, str>,
-    /// Its bytes, if they are no UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key_hex: Option<String>,
+struct CountLine<N> {
+    #[serde(flatten)]
+    key: JsonKey,
     count: N,
 }
 
@@ -108,9 +144,7 @@ struct CountLine<'k, N> {
 /// # Errors
 /// None that can be reached with numbers and texts.
 pub fn json_of(key: &[u8], count: impl Serialize) -> Result<String> {
-    let hex = || key.iter().map(|byte| format!("{byte:02x}")).collect();
-    let key_hex = std::str::from_utf8(key).is_err().then(hex);
-    Ok(serde_json::to_string(&CountLine { key: String::from_utf8_lossy(key), key_hex, count })?)
+    Ok(serde_json::to_string(&CountLine { key: JsonKey::of(key), count })?)
 }
 
 #[cfg(test)]
