@@ -151,6 +151,17 @@ fn the_matrix_has_the_weights_of_the_formula() {
 }
 
 #[test]
+fn a_small_index_is_a_small_file() {
+    let folder = with_texts();
+    let built = json(&ok(folder.run("tfidf build i.nandex t.txt --json")));
+    let bytes = built["file_bytes"].as_u64().expect("a number");
+    assert_eq!(bytes, fs::metadata(folder.path("i.nandex")).expect("it was made").len());
+    assert!(bytes <= 32 << 20, "{bytes} bytes");
+    let refused = folder.run("tfidf build j.nandex t.txt --text-bytes 4GiB");
+    assert_eq!(refused.code, 2, "{refused:?}");
+}
+
+#[test]
 fn keywords_and_ranks_are_the_heaviest_terms_and_the_nearest_documents() {
     let folder = with_texts();
     ok(folder.run(&format!("tfidf build i.nandex t.txt {RAM}")));
@@ -375,7 +386,6 @@ fn bad_input_is_refused_by_its_place_and_what_to_do() {
          1 | tfidf build b.nandex t.txt ./t.txt {RAM} | t.txt is named twice\n\
          1 | tfidf build b.nandex - --format parquet {RAM} | stdin has lines or JSON lines\n\
          1 | tfidf build b.nandex t.txt --ram 63MiB | give 67108864 (64 MiB) or more, and at most 1 TiB (--ram)\n\
-         1 | tfidf build b.nandex t.txt --text-bytes 1KiB {RAM} | (--text-bytes)\n\
          1 | tfidf build b.nandex t.txt --ngram 3-1 {RAM} | (--ngram)\n\
          2 | tfidf build b.nandex t.txt --ngram one {RAM} | give 1, or 1-3\n\
          1 | tfidf build b.nandex t.txt --stop-words gone {RAM} | cannot read the stop words of gone\n\
@@ -431,8 +441,7 @@ fn after_a_kill_an_index_has_whole_batches_and_an_update_adds_the_rest() {
     let folder = Folder::new();
     write(&folder, "few.txt", many(1000));
     write(&folder, "many.txt", many(DOCUMENTS));
-    ok(folder
-        .run(&format!("tfidf build base.nandex few.txt --name many.txt --text-bytes 16MiB {RAM}")));
+    ok(folder.run(&format!("tfidf build base.nandex few.txt --name many.txt {RAM}")));
     let update = format!("tfidf update k.nandex many.txt {RAM} --skip-repeats");
     let copy = || fs::copy(folder.path("base.nandex"), folder.path("k.nandex")).expect("space");
     copy();

@@ -57,7 +57,7 @@ impl Corpus {
                 Ok(())
             }
             // It was refused before it was written.
-            Err(error @ Error::TextsFull { .. }) => Err(error),
+            Err(error @ Error::NoSpace(_)) => Err(error),
             Err(error) => {
                 self.is_unsure = true;
                 Err(error)

@@ -1,12 +1,14 @@
 //! What an index says of itself: its version, its analysis, how many documents it has, and where their terms are.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::runs::RunInfo;
 use crate::{Analysis, Error, Result};
 
-/// The version of the index's content.
-const VERSION: u32 = 1;
+/// The version of the index's content, and the oldest one that is read. Version 1 also said how much space it had.
+const VERSION: u32 = 2;
+const VERSION_OLDEST: u32 = 1;
 
 /// The word that tells an index from other tables.
 const FORMAT: &str = "nandex-tfidf";
@@ -23,8 +25,6 @@ pub(super) struct State {
     pub(super) documents: u64,
     /// Occurrences of all terms in these.
     pub(super) occurrences: u64,
-    /// Bytes of flash for texts, as the index was made; for errors.
-    pub(super) text_bytes_max: u64,
     /// The number of the counting tables that count; 0 for none.
     pub(super) generation: u64,
     /// The texts of the terms in these tables.
@@ -57,14 +57,13 @@ pub(super) struct Unused {
 }
 
 impl State {
-    pub(super) fn new(analysis: Analysis, text_bytes_max: u64) -> Self {
+    pub(super) fn new(analysis: Analysis) -> Self {
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
             analysis,
             documents: 0,
             occurrences: 0,
-            text_bytes_max,
             generation: 0,
             texts: None,
             runs: Vec::new(),
@@ -81,18 +80,15 @@ impl State {
 
     /// Reads a state, and refuses one of another version.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
-        let damaged = |reason: String| Error::NoIndex { reason };
-        let state: Self = serde_json::from_slice(bytes).map_err(|error| {
-            damaged(format!("its state cannot be read ({error}); restore a copy"))
-        })?;
-        if (state.format.as_str(), state.version) != (FORMAT, VERSION) {
-            let Self { format, version, .. } = &state;
+        let Header { format, version } = parse(bytes)?;
+        if format != FORMAT || !(VERSION_OLDEST..=VERSION).contains(&version) {
             let reason = format!(
-                "expected {FORMAT} of version {VERSION}, found {format} of version {version}; use a program of its \
-                 version"
+                "expected {FORMAT} of version {VERSION_OLDEST} to {VERSION}, found {format} of version {version}; use a \
+                 program of its version"
             );
-            return Err(damaged(reason));
+            return Err(Error::NoIndex { reason });
         }
+        let state = Self { version: VERSION, ..parse(bytes)? };
         state.analysis.validate()?;
         Ok(state)
     }
@@ -104,6 +100,20 @@ impl State {
     }
 }
 
+/// What every version has.
+#[derive(Deserialize)]
+struct Header {
+    format: String,
+    version: u32,
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let reason = format!("its state cannot be read ({error}); restore a copy");
+        Error::NoIndex { reason }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,7 +123,7 @@ mod tests {
         let runs = vec![RunInfo { id: 3, blocks: 2, terms: 9 }];
         let unapplied = Some(Unapplied { run: 3, blocks: 1, are_removed: true });
         let unused = vec![Unused { run: 4, terms: 7, documents: 0 }];
-        let fresh = State::new(Analysis::default().ngrams(1, 3), 9);
+        let fresh = State::new(Analysis::default().ngrams(1, 3));
         let state = State { documents: 7, runs, unapplied, unused, ..fresh };
         assert_eq!(State::decode(&state.encode()).unwrap(), state);
     }
@@ -122,7 +132,16 @@ mod tests {
     fn other_versions_and_garbage_are_refused() {
         let refusal = |bytes: &[u8]| State::decode(bytes).unwrap_err().to_string();
         assert!(refusal(b"{}").contains("its state cannot be read (missing field"));
-        let state = State { version: 2, ..State::new(Analysis::default(), 9) };
-        assert!(refusal(&state.encode()).contains("found nandex-tfidf of version 2"));
+        let later = br#"{"format":"nandex-tfidf","version":3,"terms":"other"}"#;
+        assert!(refusal(later).contains("found nandex-tfidf of version 3"));
+    }
+
+    #[test]
+    fn the_first_version_is_read() {
+        let state = State::new(Analysis::default());
+        let text = String::from_utf8(state.encode()).unwrap();
+        let first = text.replace(r#""version":2"#, r#""version":1,"text_bytes_max":9"#);
+        assert_ne!(first, text);
+        assert_eq!(State::decode(first.as_bytes()).unwrap(), state);
     }
 }

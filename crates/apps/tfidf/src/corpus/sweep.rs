@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use nandex::device::{Counted, Device};
+use nandex::large::WhenFull;
 use nandex::{OpenOptions, Threads, Volume, VolumeOptions};
 use nandex_sim::{Cut, Image, SimDevice};
 
@@ -20,12 +21,18 @@ const RUNS_MAX: usize = 3;
 const DEEPER: u64 = 40;
 const STRIDE: usize = 5;
 
-fn create(device: Arc<dyn Device>, analysis: &Analysis) -> Corpus {
+fn create(device: Arc<dyn Device>, analysis: &Analysis, values: ValuesConfig) -> Corpus {
     let (threads, log_bytes) = (Threads::Inline, 2 << 20);
     let options = VolumeOptions { threads, log_bytes, ..VolumeOptions::tiny() };
     let options = VolumeOptions { volume_id: Some(7), log_block_bytes: 128 << 10, ..options };
     let volume = Volume::create(device, options).unwrap();
-    limited(Corpus::create_in(&volume, analysis, CONFIG).unwrap())
+    limited(Corpus::create_with(&volume, analysis, CONFIG, values).unwrap())
+}
+
+/// A log of blocks that has to grow on the way.
+fn short() -> ValuesConfig {
+    let (segment_pages, segments, io_chunk_pages) = (2, 5, 1);
+    ValuesConfig { segment_pages, segments, io_chunk_pages, when_full: WhenFull::Grow }
 }
 
 fn open(device: Arc<dyn Device>) -> Corpus {
@@ -43,7 +50,9 @@ fn analysis() -> Analysis {
 }
 
 fn document(number: u32) -> Document {
-    let text = format!("own{number} red fish own{} all own{number}", number % 5);
+    // Long words, so that their blocks fill the log and are longer than its first segments.
+    let long = "x".repeat(80);
+    let text = format!("own{number}{long} red fish own{} all own{number}{long}", number % 5);
     Document::new(format!("d{number}"), text)
 }
 
@@ -69,7 +78,7 @@ impl Step {
             }
             Self::Merge(numbers) if numbers.iter().all(|number| has.contains(number)) => Ok(()),
             Self::Merge(numbers) => {
-                let mut other = create(Arc::new(SimDevice::instant()), &analysis());
+                let mut other = create(Arc::new(SimDevice::instant()), &analysis(), short());
                 other.update(documents(numbers), Repeats::Refuse)?;
                 corpus.merge(&other)
             }
@@ -142,7 +151,7 @@ fn after_a_power_cut_at_any_operation_whole_batches_count_and_the_rest_can_be_do
     ];
     let device = SimDevice::instant();
     device.record_cuts();
-    let mut corpus = create(Arc::new(device.clone()), &analysis());
+    let mut corpus = create(Arc::new(device.clone()), &analysis(), short());
     // What a cut leaves of an index that is not made yet is nobody's.
     let _ = device.take_cuts();
     let (mut has, mut cuts, mut commits) = (Vec::new(), 0_u64, std::collections::BTreeSet::new());
@@ -167,6 +176,7 @@ fn after_a_power_cut_at_any_operation_whole_batches_count_and_the_rest_can_be_do
         let _ = device.take_cuts();
     }
     assert!(cuts > 100, "{cuts} cuts");
+    assert!(corpus.blocks.table().stats().values.growths > 0, "the log never grew");
     assert!(corpus.state.generation > 1 && commits.len() == steps.len(), "{:?}", corpus.state);
 }
 
@@ -179,7 +189,8 @@ fn long(number: u32) -> Document {
 #[test]
 fn a_batch_reads_nothing_for_its_terms_and_writes_them_once() {
     let device = Arc::new(Counted::new(SimDevice::instant()));
-    let corpus = create(Arc::clone(&device) as Arc<dyn Device>, &Analysis::default());
+    let sizes = tables::values();
+    let corpus = create(Arc::clone(&device) as Arc<dyn Device>, &Analysis::default(), sizes);
     let mut corpus = Corpus { batch_bytes: 1 << 20, runs_max: 48, ..corpus };
     corpus.update((0..40).map(|number| Ok(long(number))), Repeats::Refuse).unwrap();
     assert_eq!((corpus.state.terms().0, corpus.state.runs.len()), (20_500, 0));

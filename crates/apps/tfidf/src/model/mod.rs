@@ -57,7 +57,7 @@ pub struct Row<'a> {
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("words.nandex");
-/// # let config = CorpusConfig { ram_bytes: 64 << 20, ..CorpusConfig::default() };
+/// # let config = CorpusConfig { ram_bytes: 64 << 20 };
 /// let mut corpus = Corpus::create(&path, &Analysis::default(), config)?;
 /// let documents = [Document::new("1", "red fish, red cat"), Document::new("2", "blue fish")];
 /// corpus.update(documents.clone().map(Ok), Repeats::Refuse)?;

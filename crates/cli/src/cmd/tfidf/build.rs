@@ -13,7 +13,7 @@ use crate::console::Console;
 use crate::devices::FileBytes;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
-use crate::size::{self, show_count};
+use crate::size::show_count;
 use crate::unfinished::{self, Unfinished};
 
 use super::change::{Change, Changed, RepeatArgs, change};
@@ -33,9 +33,6 @@ pub struct Args {
     inputs: InputArgs,
     #[command(flatten)]
     analysis: AnalysisArgs,
-    /// Flash for the texts of terms, with about 60 bytes more for each term; only what is used of it is taken
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "4GiB")]
-    text_bytes: u64,
     #[command(flatten)]
     repeats: RepeatArgs,
     /// Go on where an earlier build of this index was stopped, and leave out the documents that it has
@@ -109,8 +106,7 @@ fn words_of(file: &Path) -> Result<BTreeSet<String>> {
 /// is marked unfinished.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let config = CorpusConfig { text_bytes_max: args.text_bytes, ..args.index.config()? };
-    config.validate().map_err(explained)?;
+    let config = args.index.config()?;
     let analysis = args.analysis.analysis(console)?;
     let inputs = args.inputs.find()?;
     let name = args.index.file.as_path();

@@ -37,7 +37,7 @@ impl IndexArgs {
     /// # Errors
     /// Too little RAM, or too much.
     pub fn config(&self) -> Result<CorpusConfig> {
-        let config = CorpusConfig { ram_bytes: self.ram.ram, ..CorpusConfig::default() };
+        let config = CorpusConfig { ram_bytes: self.ram.ram };
         config.validate().map_err(explained)?;
         Ok(config)
     }
@@ -59,7 +59,7 @@ impl IndexArgs {
     }
 }
 
-/// The file as a volume. It takes space when it is written, since its tables are made for much more than they hold.
+/// The file as a volume. It takes space when it is written, since it grows in steps.
 fn volume(file: &Path) -> VolumeArgs {
     let mut volume = VolumeArgs::single(file.to_owned());
     volume.devices.sparse = true;

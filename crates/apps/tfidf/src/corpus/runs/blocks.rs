@@ -44,22 +44,11 @@ impl Kind {
 pub(in crate::corpus) struct Blocks {
     table: LargeTable<AnyTable>,
     hasher: KeyHasher,
-    /// What the index was said to have space for; for errors.
-    bytes_max: u64,
 }
 
 impl Blocks {
-    pub(in crate::corpus) fn new(
-        table: LargeTable<AnyTable>,
-        hasher: KeyHasher,
-        bytes_max: u64,
-    ) -> Self {
-        Self { table, hasher, bytes_max }
-    }
-
-    /// The same, for an index that was made with this much space.
-    pub(in crate::corpus) fn with_bytes_max(self, bytes_max: u64) -> Self {
-        Self { bytes_max, ..self }
+    pub(in crate::corpus) fn new(table: LargeTable<AnyTable>, hasher: KeyHasher) -> Self {
+        Self { table, hasher }
     }
 
     #[cfg(test)]
@@ -92,8 +81,7 @@ impl Blocks {
         (run, number): (u64, u32),
         block: &[u8],
     ) -> Result<()> {
-        let put = self.table.put(&kind.key(run, number), block);
-        put.map_err(|error| self.explain(error))
+        self.table.put(&kind.key(run, number), block).map_err(refused)
     }
 
     pub(in crate::corpus) fn get(&self, kind: Kind, run: u64, number: u32) -> Result<Vec<u8>> {
@@ -110,23 +98,24 @@ impl Blocks {
 
     /// Makes all blocks durable.
     pub(in crate::corpus) fn sync(&self) -> Result<()> {
-        self.table.sync().map_err(|error| self.explain(error))
+        Ok(self.table.sync()?)
     }
 
-    /// Replaces the state, durably: a crash leaves the old one or the new one, whole.
+    /// Replaces the state, durably: a crash leaves the old one or the new one, whole. [`Error::NoSpace`] means that the
+    /// old one stays.
     pub(in crate::corpus) fn put_state(&self, state: &[u8]) -> Result<()> {
-        self.table.put(STATE_KEY, state).map_err(|error| self.explain(error))?;
+        self.table.put(STATE_KEY, state).map_err(refused)?;
         self.sync()
     }
 
     pub(in crate::corpus) fn state(&self) -> Result<Option<Vec<u8>>> {
         Ok(self.table.get(STATE_KEY)?)
     }
+}
 
-    fn explain(&self, error: nandex::Error) -> Error {
-        match error {
-            nandex::Error::ValuesFull { .. } => Error::TextsFull { bytes_max: self.bytes_max },
-            error => error.into(),
-        }
-    }
+/// The error of a put, told apart where nothing was put for lack of space.
+fn refused(error: nandex::Error) -> Error {
+    let is_full =
+        matches!(error, nandex::Error::ValuesFull { .. } | nandex::Error::GrowthStopped { .. });
+    if is_full { Error::NoSpace(error) } else { error.into() }
 }
