@@ -31,6 +31,7 @@ mod commit;
 mod counts;
 mod fold;
 mod merge;
+mod ranked;
 mod runs;
 mod state;
 #[cfg(test)]
@@ -46,6 +47,7 @@ use nandex::large::ValuesConfig;
 use nandex::{AnyTable, Table, Volume};
 
 pub use batch::TERM_BYTES_MAX;
+pub(crate) use ranked::{RankedBlocks, RankedInfo, Section};
 pub(crate) use tables::create_dense;
 pub use update::{Repeats, Updated};
 

@@ -3,6 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::ranked::RankedInfo;
 use super::runs::RunInfo;
 use crate::{Analysis, Error, Result};
 
@@ -37,6 +38,12 @@ pub(super) struct State {
     pub(super) unapplied: Option<Unapplied>,
     /// Blocks that may be there and are not used.
     pub(super) unused: Vec<Unused>,
+    /// The rank index, if there is one.
+    #[serde(default)]
+    pub(super) ranked: Option<RankedInfo>,
+    /// Was there one, which went because documents came or went?
+    #[serde(default)]
+    pub(super) ranked_is_stale: bool,
 }
 
 /// Documents that count, in blocks under the number of a run.
@@ -54,6 +61,9 @@ pub(super) struct Unused {
     pub(super) run: u64,
     pub(super) terms: u32,
     pub(super) documents: u32,
+    /// Blocks of each section of a rank index.
+    #[serde(default)]
+    pub(super) ranked: u32,
 }
 
 impl State {
@@ -70,6 +80,8 @@ impl State {
             next_run: 0,
             unapplied: None,
             unused: Vec::new(),
+            ranked: None,
+            ranked_is_stale: false,
         }
     }
 
@@ -122,7 +134,7 @@ mod tests {
     fn a_state_is_read_as_it_was_written() {
         let runs = vec![RunInfo { id: 3, blocks: 2, terms: 9 }];
         let unapplied = Some(Unapplied { run: 3, blocks: 1, are_removed: true });
-        let unused = vec![Unused { run: 4, terms: 7, documents: 0 }];
+        let unused = vec![Unused { run: 4, terms: 7, documents: 0, ranked: 2 }];
         let fresh = State::new(Analysis::default().ngrams(1, 3));
         let state = State { documents: 7, runs, unapplied, unused, ..fresh };
         assert_eq!(State::decode(&state.encode()).unwrap(), state);
@@ -141,6 +153,7 @@ mod tests {
         let state = State::new(Analysis::default());
         let text = String::from_utf8(state.encode()).unwrap();
         let first = text.replace(r#""version":2"#, r#""version":1,"text_bytes_max":9"#);
+        let first = first.replace(r#","ranked":null,"ranked_is_stale":false"#, "");
         assert_ne!(first, text);
         assert_eq!(State::decode(first.as_bytes()).unwrap(), state);
     }

@@ -9,7 +9,7 @@ use nandex_sim::{Cut, Image, SimDevice};
 
 use super::tests::{CONFIG, counted, listed};
 use super::*;
-use crate::Document;
+use crate::{Document, Indexing, Model, RankIndex};
 
 /// RAM of a batch, so that a few documents fill it.
 const BATCH_BYTES: usize = 12_000;
@@ -56,12 +56,14 @@ fn document(number: u32) -> Document {
     Document::new(format!("d{number}"), text)
 }
 
-/// What is done with an index: documents go in or out, by their numbers, one by one; or all of another index come.
+/// What is done with an index: documents go in or out, by their numbers, one by one; or all of another index come; or a
+/// rank index is made.
 #[derive(Clone, Debug)]
 enum Step {
     Add(Vec<u32>),
     Remove(Vec<u32>),
     Merge(Vec<u32>),
+    Index,
 }
 
 impl Step {
@@ -82,6 +84,10 @@ impl Step {
                 other.update(documents(numbers), Repeats::Refuse)?;
                 corpus.merge(&other)
             }
+            Self::Index => {
+                let indexing = Indexing { source: format!("{has:?}"), ..Indexing::default() };
+                corpus.index(documents(has), &indexing, None).map(drop)
+            }
         }
     }
 
@@ -91,6 +97,7 @@ impl Step {
         match self {
             Self::Add(numbers) => (0..=numbers.len()).map(|len| with(&numbers[..len])).collect(),
             Self::Merge(numbers) => vec![before.to_vec(), with(numbers)],
+            Self::Index => vec![before.to_vec()],
             Self::Remove(numbers) => {
                 let without = |len: usize| {
                     let stays = |number: &&u32| !numbers[..len].contains(number);
@@ -121,7 +128,21 @@ fn found(corpus: &Corpus, outcomes: &[Vec<u32>], story: &str) -> Vec<u32> {
         documents.iter().map(|it| TermKey::of(it.id.as_bytes()).0.to_vec()).collect();
     wanted.sort_unstable();
     assert_eq!(ids, wanted, "{story}");
+    check_ranked(corpus, outcome, story);
     outcome.clone()
+}
+
+/// A rank index that is there is whole, and of these documents.
+#[track_caller]
+fn check_ranked(corpus: &Corpus, has: &[u32], story: &str) {
+    let Indexing { selection, weighting, .. } = Indexing::default();
+    let Ok(index) = RankIndex::of(corpus, &selection, weighting) else { return };
+    assert_eq!(index.source(), format!("{has:?}"), "{story}");
+    let answer = index.rank("own3 red", usize::MAX).unwrap();
+    let model = Model::fit(corpus, &selection, weighting, None).unwrap();
+    let documents = has.iter().map(|number| Ok(document(*number)));
+    let scanned = model.rank("own3 red", documents, usize::MAX).unwrap();
+    assert_eq!((answer.ranked, answer.documents), (scanned, has.len() as u64), "{story}");
 }
 
 /// Opens what a cut has left, looks at all of it, and does the rest of the step. Returns the cuts on the way.
@@ -134,6 +155,8 @@ fn survive(image: Image, step: &Step, before: &[u32], story: &str) -> Vec<Cut> {
     step.run(&mut corpus, &has).unwrap();
     let all = &outcomes[outcomes.len() - 1..];
     found(&corpus, all, story);
+    let is_ranked = corpus.ranked().0.is_some();
+    assert_eq!(is_ranked, matches!(step, Step::Index), "{story}");
     drop(corpus);
     let cuts = device.take_cuts();
     found(&open(Arc::new(device)), all, story);
@@ -146,6 +169,8 @@ fn after_a_power_cut_at_any_operation_whole_batches_count_and_the_rest_can_be_do
         Step::Add((0..40).collect()),
         Step::Add((40..44).collect()),
         Step::Remove((3..12).collect()),
+        Step::Index,
+        Step::Index,
         Step::Merge((100..120).collect()),
         Step::Add((3..6).collect()),
     ];
