@@ -16,7 +16,7 @@ use super::hints::explained;
 /// The index, and what it may take.
 #[derive(Debug, clap::Args)]
 pub struct IndexArgs {
-    /// The file of the index
+    /// The file of the index, or its block device
     #[arg(value_name = "INDEX")]
     pub file: PathBuf,
     #[command(flatten)]
@@ -59,8 +59,8 @@ impl IndexArgs {
     }
 }
 
-/// The file as a volume. It takes space when it is written, since it grows in steps.
-fn volume(file: &Path) -> VolumeArgs {
+/// The file or block device as a volume. A file takes space when it is written, since it grows in steps.
+pub fn volume(file: &Path) -> VolumeArgs {
     let mut volume = VolumeArgs::single(file.to_owned());
     volume.devices.sparse = true;
     volume
