@@ -110,3 +110,35 @@ fn an_array_of_block_devices_is_made_again_after_a_kill() {
     let verb = format!("create {opened} --key-bytes 8 --entries 1e5 --ram 4MiB");
     assert_survives_kills(&verb, &opened, &folder);
 }
+
+#[test]
+fn a_tfidf_index_on_a_block_device_is_marked_until_it_is_whole() {
+    let folder = Folder::new();
+    let Some(disks) = loops(&folder, 2) else { return };
+    let (disk, other) = (&disks[0].0, &disks[1].0);
+    let texts: String = (0..40_000).map(|n| format!("all own{n} word{}\n", n % 100)).collect();
+    fs::write(folder.path("in"), texts).expect("the folder is writable");
+    let build = |disk: &str| format!("tfidf build {disk} in --ram 64MiB");
+    assert_survives_kills(&build(disk), disk, &folder);
+    ok(&folder.run(&format!("tfidf index {disk} in --ram 64MiB")));
+    let found = folder.run(&format!("tfidf rank {disk} own7 --ram 64MiB"));
+    assert!(found.stdout.ends_with("\tin:8\n"), "{found:?}");
+    // One that a failure has left is told by every verb, and is gone on with or made again.
+    fs::write(folder.path("bad"), b"fine\nab\xffcd\n").expect("the folder is writable");
+    let failed = folder.run(&format!("tfidf build {other} bad --ram 64MiB"));
+    assert!(failed.code == 1 && failed.stderr.contains("expected UTF-8"), "{failed:?}");
+    for verb in ["query OTHER fine", "report OTHER", "update OTHER in", "rank OTHER fine in"] {
+        let words = format!("tfidf {} --ram 64MiB", verb.replace("OTHER", other));
+        assert_unfinished(&folder.run(&words));
+    }
+    assert_unfinished(&folder.run(&build(other)));
+    let rest = folder.run(&format!("{} --resume", build(other)));
+    ok(&rest);
+    assert!(rest.stderr.contains("is resumed: it has "), "{rest:?}");
+    ok(&folder.run(&format!("tfidf query {other} own7 --ram 64MiB")));
+    // What is whole is neither resumed nor made again.
+    for option in ["--resume", "--force"] {
+        assert_eq!(folder.run(&format!("{} {option}", build(other))).code, 1, "{option}");
+    }
+    ok(&folder.run(&format!("check {other}")));
+}

@@ -151,6 +151,17 @@ fn the_matrix_has_the_weights_of_the_formula() {
 }
 
 #[test]
+fn a_small_index_is_a_small_file() {
+    let folder = with_texts();
+    let built = json(&ok(folder.run("tfidf build i.nandex t.txt --json")));
+    let bytes = built["file_bytes"].as_u64().expect("a number");
+    assert_eq!(bytes, fs::metadata(folder.path("i.nandex")).expect("it was made").len());
+    assert!(bytes <= 32 << 20, "{bytes} bytes");
+    let refused = folder.run("tfidf build j.nandex t.txt --text-bytes 4GiB");
+    assert_eq!(refused.code, 2, "{refused:?}");
+}
+
+#[test]
 fn keywords_and_ranks_are_the_heaviest_terms_and_the_nearest_documents() {
     let folder = with_texts();
     ok(folder.run(&format!("tfidf build i.nandex t.txt {RAM}")));
@@ -171,7 +182,8 @@ fn keywords_and_ranks_are_the_heaviest_terms_and_the_nearest_documents() {
     }
     let ranked = ok(folder.run(&format!("tfidf rank i.nandex cat t.txt {RAM} --json")));
     let ranking = json(&ranked);
-    assert_eq!((&ranking["documents_read"], &ranking["method"]), (&5.into(), &"exact scan".into()));
+    assert_eq!((&ranking["documents_read"], &ranking["method"]), (&5.into(), &"scan".into()));
+    assert_eq!(ranking["reason"], "the index has no rank index");
     let ranked = ranking["ranked"].as_array().expect("a list");
     // A query of one word has one weight, 1: the cosine is the weight of that word.
     let ids: Vec<&Value> = ranked.iter().map(|it| &it["id"]).collect();
@@ -180,9 +192,68 @@ fn keywords_and_ranks_are_the_heaviest_terms_and_the_nearest_documents() {
     assert_near(ranked[1]["cosine"].as_f64().expect("a number"), rows[1]["cat"]);
     let text = ok(folder.run(&format!("tfidf rank i.nandex CAT t.txt --top 1 {RAM}")));
     assert_eq!(text.stdout, format!("{:.6}\tt.txt:4\n", rows[3]["cat"]));
-    assert!(text.stderr.contains("exact scan: all 5 documents were read and weighed"), "{text:?}");
+    let how = "exact scan: all 5 documents were read and weighed (the index has no rank index)";
+    assert!(text.stderr.contains(how), "{text:?}");
     let none = folder.run(&format!("tfidf rank i.nandex dog t.txt {RAM}"));
     assert_eq!((none.code, none.stdout.as_str()), (1, ""));
+}
+
+/// What `rank` says: the ids and cosines, and the rest.
+fn ranked(folder: &Folder, words: &str) -> (Vec<Value>, Value) {
+    let mut ranking = json(&ok(folder.run(&format!("tfidf rank i.nandex {words} {RAM} --json"))));
+    let found = ranking["ranked"].take();
+    (found.as_array().expect("a list").clone(), ranking)
+}
+
+#[test]
+fn a_rank_index_answers_as_a_scan_does_until_documents_come_or_go() {
+    let folder = with_texts();
+    write(&folder, "more.txt", "a cat on the moon\n");
+    ok(folder.run(&format!("tfidf build i.nandex t.txt {RAM}")));
+    folder.assert_refused(&format!(
+        "1 | tfidf rank i.nandex cat {RAM} | cannot rank without reading documents: the index has no rank index; name \
+         them, or make"
+    ));
+    let made = json(&ok(folder.run(&format!("tfidf index i.nandex t.txt {RAM} --json"))));
+    assert_eq!((&made["documents"], &made["terms"]), (&5.into(), &10.into()));
+    // 5 + 4 + 0 + 4 + 2 different words.
+    assert_eq!(made["postings"], 15);
+    let (scanned, how) = ranked(&folder, "cat t.txt --scan");
+    assert_eq!((&how["method"], &how["reads"]), (&"scan".into(), &Value::Null));
+    for words in ["cat", "cat t.txt", "cat ./t.txt"] {
+        let (found, how) = ranked(&folder, words);
+        assert_eq!(found, scanned, "{words}");
+        assert_eq!((&how["method"], &how["reason"]), (&"index".into(), &Value::Null));
+        assert_eq!((&how["documents_read"], &how["documents_sharing"]), (&0.into(), &2.into()));
+        // The tree's root, the postings, the lengths, and an id for each document.
+        let reads = how["reads"].as_u64().expect("a number");
+        assert!((4..=20).contains(&reads), "{how}");
+    }
+    let text = ok(folder.run(&format!("tfidf rank i.nandex cat {RAM}")));
+    assert!(text.stderr.contains("index: 2 documents share a term with the query; "), "{text:?}");
+    // What the index is not for is scanned, and told.
+    let why = |words: &str| ranked(&folder, words).1["reason"].clone();
+    let told = |words: &str, part: &str| {
+        let why = why(words);
+        assert!(why.as_str().is_some_and(|why| why.contains(part)), "{words}: {why}");
+    };
+    told("cat t.txt --scan", "--scan");
+    told("cat more.txt", "the rank index is of other documents: expected ");
+    told("cat t.txt --name other", "the rank index is of other documents: expected ");
+    told("cat t.txt --min-df 2", "made with other options of terms and weights: expected ");
+    folder.assert_refused(&format!(
+        "1 | tfidf rank i.nandex cat --norm l1 {RAM} | the rank index was made with other options\n\
+         1 | tfidf rank i.nandex cat --scan {RAM} | cannot rank without reading documents: --scan; name them\n\
+         1 | tfidf index i.nandex gone.txt {RAM} | cannot open gone.txt\n\
+         2 | tfidf index i.nandex {RAM} | INPUT"
+    ));
+    ok(folder.run(&format!("tfidf update i.nandex more.txt {RAM}")));
+    told("cat t.txt", "documents were added or removed since the rank index was made");
+    ok(folder.run(&format!("tfidf index i.nandex t.txt more.txt --sublinear-tf {RAM}")));
+    let (found, how) = ranked(&folder, "moon --sublinear-tf");
+    assert_eq!((how["method"].as_str(), found.len()), (Some("index"), 2));
+    assert_eq!(found, ranked(&folder, "moon t.txt more.txt --sublinear-tf --scan").0);
+    ok(folder.run("check i.nandex"));
 }
 
 #[test]
@@ -375,7 +446,6 @@ fn bad_input_is_refused_by_its_place_and_what_to_do() {
          1 | tfidf build b.nandex t.txt ./t.txt {RAM} | t.txt is named twice\n\
          1 | tfidf build b.nandex - --format parquet {RAM} | stdin has lines or JSON lines\n\
          1 | tfidf build b.nandex t.txt --ram 63MiB | give 67108864 (64 MiB) or more, and at most 1 TiB (--ram)\n\
-         1 | tfidf build b.nandex t.txt --text-bytes 1KiB {RAM} | (--text-bytes)\n\
          1 | tfidf build b.nandex t.txt --ngram 3-1 {RAM} | (--ngram)\n\
          2 | tfidf build b.nandex t.txt --ngram one {RAM} | give 1, or 1-3\n\
          1 | tfidf build b.nandex t.txt --stop-words gone {RAM} | cannot read the stop words of gone\n\
@@ -431,8 +501,7 @@ fn after_a_kill_an_index_has_whole_batches_and_an_update_adds_the_rest() {
     let folder = Folder::new();
     write(&folder, "few.txt", many(1000));
     write(&folder, "many.txt", many(DOCUMENTS));
-    ok(folder
-        .run(&format!("tfidf build base.nandex few.txt --name many.txt --text-bytes 16MiB {RAM}")));
+    ok(folder.run(&format!("tfidf build base.nandex few.txt --name many.txt {RAM}")));
     let update = format!("tfidf update k.nandex many.txt {RAM} --skip-repeats");
     let copy = || fs::copy(folder.path("base.nandex"), folder.path("k.nandex")).expect("space");
     copy();

@@ -19,14 +19,9 @@ pub enum Error {
     /// The file of the index cannot be used.
     #[error("the index's file: {0}")]
     Device(#[from] nandex::device::Error),
-    /// No space is left for the texts of terms. The index stays as it was before the batch of documents.
-    #[error(
-        "the texts of terms need more than {bytes_max} bytes (text_bytes_max); build the index again with more"
-    )]
-    TextsFull {
-        /// Bytes of flash for them.
-        bytes_max: u64,
-    },
+    /// No space is left for the blocks of terms. The index stays as it was before the batch of documents.
+    #[error("no space for more terms: {0}")]
+    NoSpace(#[source] nandex::Error),
     /// An option that cannot work.
     #[error("{field}: {reason}")]
     Options {

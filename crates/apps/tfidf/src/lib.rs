@@ -39,8 +39,10 @@ mod error;
 mod export;
 mod model;
 mod options;
+mod ranked;
 mod summary;
 pub mod tokenise;
+mod varint;
 
 pub use corpus::{
     Corpus, CorpusConfig, CorpusStats, RAM_BYTES_MIN, Repeats, TERM_BYTES_MAX, TermFrequency,
@@ -51,4 +53,5 @@ pub use error::{Error, Result};
 pub use export::{MatrixFiles, MatrixShape, ParquetFiles};
 pub use model::{Entry, Keyword, Model, Ranked, Row, Term, Terms};
 pub use options::{Analysis, DocumentLimit, NGRAM_MAX, Norm, Selection, StopWords, Weighting};
+pub use ranked::{Indexed, Indexing, NoRankIndex, RankAnswer, RankIndex};
 pub use summary::{CorpusSummary, TOP_TERMS_MAX, TopTerm, html};

@@ -13,6 +13,7 @@ use nandex::Table;
 
 use super::Corpus;
 use super::batch::DocumentEntry;
+use super::ranked::Section;
 use super::runs::{Kind, RunInfo};
 use super::state::{State, Unapplied, Unused};
 use crate::tokenise::TermKey;
@@ -29,12 +30,14 @@ const DOCUMENT_BYTES: usize = 32;
 pub(super) struct BlocksMax {
     pub(super) terms: u32,
     pub(super) documents: u32,
+    /// Of each section of a rank index.
+    pub(super) ranked: u32,
 }
 
 impl BlocksMax {
     /// The blocks of these runs as one.
     pub(super) fn of_runs(runs: &[RunInfo]) -> Self {
-        Self { terms: RunInfo::blocks_max(runs.iter().copied()), documents: 0 }
+        Self { terms: RunInfo::blocks_max(runs.iter().copied()), ..Self::default() }
     }
 
     /// The most blocks of that many documents.
@@ -57,7 +60,7 @@ impl Corpus {
                 Ok(())
             }
             // It was refused before it was written.
-            Err(error @ Error::TextsFull { .. }) => Err(error),
+            Err(error @ Error::NoSpace(_)) => Err(error),
             Err(error) => {
                 self.is_unsure = true;
                 Err(error)
@@ -70,8 +73,8 @@ impl Corpus {
         let mut next = self.state.clone();
         let run = next.next_run;
         next.next_run += 1;
-        let BlocksMax { terms, documents } = blocks_max;
-        next.unused.push(Unused { run, terms, documents });
+        let BlocksMax { terms, documents, ranked } = blocks_max;
+        next.unused.push(Unused { run, terms, documents, ranked });
         self.put_state(next)?;
         // What earlier states needed can go now that this one is durable.
         let (begun, unused) = self.state.unused.iter().partition(|it| it.run >= self.begun_from);
@@ -104,7 +107,7 @@ impl Corpus {
     /// Removes the blocks that are not used.
     pub(super) fn remove_unused(&mut self) -> Result<()> {
         for unused in std::mem::take(&mut self.state.unused) {
-            let Unused { run, terms, documents } = unused;
+            let Unused { run, terms, documents, ranked } = unused;
             (0..terms).try_for_each(|number| self.blocks.remove(Kind::Terms, run, number))?;
             (0..documents)
                 .try_for_each(|number| self.blocks.remove(Kind::Documents, run, number))?;
@@ -112,13 +115,16 @@ impl Corpus {
             if terms > 0 {
                 self.blocks.remove(Kind::Firsts, run, 0)?;
             }
+            for kind in Section::ALL.map(Kind::Ranked) {
+                (0..ranked).try_for_each(|number| self.blocks.remove(kind, run, number))?;
+            }
         }
         Ok(())
     }
 
     /// Notes a run whose blocks are not used any more.
     pub(super) fn replaced(run: RunInfo) -> Unused {
-        Unused { run: run.id, terms: run.blocks, documents: 0 }
+        Unused { run: run.id, terms: run.blocks, documents: 0, ranked: 0 }
     }
 
     /// Writes the blocks of documents from that number on, and returns the number after them.
@@ -155,7 +161,7 @@ impl Corpus {
         self.documents.sync()?;
         // The next state says so, and only then the blocks go.
         self.state.unapplied = None;
-        self.state.unused.push(Unused { run, terms: 0, documents: blocks });
+        self.state.unused.push(Unused { run, terms: 0, documents: blocks, ranked: 0 });
         Ok(())
     }
 

@@ -59,6 +59,7 @@ impl Corpus {
         let taken = self.take_all(other);
         let (runs, unapplied) = taken.or_else(|error| self.abandon(error))?;
         self.commit(|state| {
+            state.outdate_ranked();
             state.documents += other.state.documents;
             state.occurrences += other.state.occurrences;
             state.runs.extend(runs);
@@ -74,7 +75,7 @@ impl Corpus {
     /// Writes the terms of the other index as runs, and its documents.
     fn take_all(&mut self, other: &Self) -> Result<(Vec<RunInfo>, Unapplied)> {
         let documents = BlocksMax::of_documents(other.state.documents);
-        let run = self.begin_run(BlocksMax { terms: 0, documents })?;
+        let run = self.begin_run(BlocksMax { documents, ..BlocksMax::default() })?;
         let mut blocks = 0;
         for_chunks(other.documents.iter(), |entries| {
             let pairs = entries.iter().map(|(id, text)| commit::document((id, text)));
@@ -101,7 +102,7 @@ impl Corpus {
 
     fn write_taken(&mut self, mut taken: Taken) -> Result<RunInfo> {
         let terms = runs::blocks_max(taken.terms.len(), taken.texts.len() as u64);
-        let id = self.begin_run(BlocksMax { terms, documents: 0 })?;
+        let id = self.begin_run(BlocksMax { terms, ..BlocksMax::default() })?;
         taken.sort();
         let mut writer = RunWriter::new(&self.blocks, id);
         for (place, text, delta) in &taken.terms {

@@ -31,6 +31,7 @@ mod commit;
 mod counts;
 mod fold;
 mod merge;
+mod ranked;
 mod runs;
 mod state;
 #[cfg(test)]
@@ -42,9 +43,11 @@ mod update;
 
 use std::path::Path;
 
+use nandex::large::ValuesConfig;
 use nandex::{AnyTable, Table, Volume};
 
 pub use batch::TERM_BYTES_MAX;
+pub(crate) use ranked::{RankedBlocks, RankedInfo, Section};
 pub(crate) use tables::create_dense;
 pub use update::{Repeats, Updated};
 
@@ -66,15 +69,11 @@ pub struct CorpusConfig {
     /// at each opening. An index whose vocabulary needs more says so when a table cannot grow. The text at hand and its
     /// different terms, about 100 bytes each, are in RAM as a whole, so a very long document may take more.
     pub ram_bytes: u64,
-    /// Bytes of flash for the texts of all terms, with some 5 more for each; 4 GiB by default. Runs and what they are
-    /// merged into take up to twice as much in addition. It is chosen when the index is made, and ignored at later
-    /// openings. The file takes only what is used of it.
-    pub text_bytes_max: u64,
 }
 
 impl Default for CorpusConfig {
     fn default() -> Self {
-        Self { ram_bytes: 256 << 20, text_bytes_max: 4 << 30 }
+        Self { ram_bytes: 256 << 20 }
     }
 }
 
@@ -91,11 +90,14 @@ impl CorpusConfig {
             );
             return Err(Error::option("ram_bytes", reason));
         }
-        if !(1 << 20..=1 << 44).contains(&self.text_bytes_max) {
-            let reason = format!("{} bytes; give 1 MiB to 16 TiB", self.text_bytes_max);
-            return Err(Error::option("text_bytes_max", reason));
-        }
         Ok(())
+    }
+
+    /// The length of the log of a volume for a new index, in bytes: a sixteenth of the RAM, 8 MiB at
+    /// least and 64 MiB at most.
+    #[must_use]
+    pub fn log_bytes(&self) -> u64 {
+        tables::log_bytes(self)
     }
 
     /// The RAM of documents that come in.
@@ -139,7 +141,7 @@ pub struct CorpusStats {
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("words.nandex");
-/// let config = CorpusConfig { ram_bytes: 64 << 20, ..CorpusConfig::default() };
+/// let config = CorpusConfig { ram_bytes: 64 << 20 };
 /// let mut corpus = Corpus::create(&path, &Analysis::default(), config)?;
 /// let documents = [Document::new("1", "red fish, red cat"), Document::new("2", "blue fish")];
 /// corpus.update(documents.map(Ok), Repeats::Refuse)?;
@@ -186,11 +188,21 @@ impl Corpus {
     /// # Errors
     /// As [`create`](Self::create); a volume with such structures.
     pub fn create_in(volume: &Volume, analysis: &Analysis, config: CorpusConfig) -> Result<Self> {
+        Self::create_with(volume, analysis, config, tables::values())
+    }
+
+    /// The same with a value log of these sizes for its blocks.
+    fn create_with(
+        volume: &Volume,
+        analysis: &Analysis,
+        config: CorpusConfig,
+        values: ValuesConfig,
+    ) -> Result<Self> {
         config.validate()?;
         let analyser = Analyser::new(analysis)?;
-        let tables = Tables::create(volume, &config)?;
-        let state = State::new(analysis.clone(), config.text_bytes_max);
-        let blocks = Blocks::new(tables.texts, volume.hasher(), config.text_bytes_max);
+        let tables = Tables::create(volume, &config, values)?;
+        let state = State::new(analysis.clone());
+        let blocks = Blocks::new(tables.texts, volume.hasher());
         blocks.put_state(&state.encode())?;
         Ok(Self {
             runs_max: fold::runs_max(config.ram_bytes),
@@ -223,7 +235,7 @@ impl Corpus {
     pub fn open_in(volume: &Volume, config: CorpusConfig) -> Result<Self> {
         config.validate()?;
         let tables = Tables::open(volume, &config)?;
-        let blocks = Blocks::new(tables.texts, volume.hasher(), config.text_bytes_max);
+        let blocks = Blocks::new(tables.texts, volume.hasher());
         let Some(bytes) = blocks.state()? else {
             let reason = "it has no state; give a file that was made for TF-IDF".into();
             return Err(Error::NoIndex { reason });
@@ -238,7 +250,7 @@ impl Corpus {
             config,
             analyser,
             begun_from: state.next_run,
-            blocks: blocks.with_bytes_max(state.text_bytes_max),
+            blocks,
             state,
             volume: volume.clone(),
             tables: counts,

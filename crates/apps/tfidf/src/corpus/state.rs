@@ -1,12 +1,15 @@
 //! What an index says of itself: its version, its analysis, how many documents it has, and where their terms are.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::ranked::RankedInfo;
 use super::runs::RunInfo;
 use crate::{Analysis, Error, Result};
 
-/// The version of the index's content.
-const VERSION: u32 = 1;
+/// The version of the index's content, and the oldest one that is read. Version 1 also said how much space it had.
+const VERSION: u32 = 2;
+const VERSION_OLDEST: u32 = 1;
 
 /// The word that tells an index from other tables.
 const FORMAT: &str = "nandex-tfidf";
@@ -23,8 +26,6 @@ pub(super) struct State {
     pub(super) documents: u64,
     /// Occurrences of all terms in these.
     pub(super) occurrences: u64,
-    /// Bytes of flash for texts, as the index was made; for errors.
-    pub(super) text_bytes_max: u64,
     /// The number of the counting tables that count; 0 for none.
     pub(super) generation: u64,
     /// The texts of the terms in these tables.
@@ -37,6 +38,12 @@ pub(super) struct State {
     pub(super) unapplied: Option<Unapplied>,
     /// Blocks that may be there and are not used.
     pub(super) unused: Vec<Unused>,
+    /// The rank index, if there is one.
+    #[serde(default)]
+    pub(super) ranked: Option<RankedInfo>,
+    /// Was there one, which went because documents came or went?
+    #[serde(default)]
+    pub(super) ranked_is_stale: bool,
 }
 
 /// Documents that count, in blocks under the number of a run.
@@ -54,23 +61,27 @@ pub(super) struct Unused {
     pub(super) run: u64,
     pub(super) terms: u32,
     pub(super) documents: u32,
+    /// Blocks of each section of a rank index.
+    #[serde(default)]
+    pub(super) ranked: u32,
 }
 
 impl State {
-    pub(super) fn new(analysis: Analysis, text_bytes_max: u64) -> Self {
+    pub(super) fn new(analysis: Analysis) -> Self {
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
             analysis,
             documents: 0,
             occurrences: 0,
-            text_bytes_max,
             generation: 0,
             texts: None,
             runs: Vec::new(),
             next_run: 0,
             unapplied: None,
             unused: Vec::new(),
+            ranked: None,
+            ranked_is_stale: false,
         }
     }
 
@@ -81,18 +92,15 @@ impl State {
 
     /// Reads a state, and refuses one of another version.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
-        let damaged = |reason: String| Error::NoIndex { reason };
-        let state: Self = serde_json::from_slice(bytes).map_err(|error| {
-            damaged(format!("its state cannot be read ({error}); restore a copy"))
-        })?;
-        if (state.format.as_str(), state.version) != (FORMAT, VERSION) {
-            let Self { format, version, .. } = &state;
+        let Header { format, version } = parse(bytes)?;
+        if format != FORMAT || !(VERSION_OLDEST..=VERSION).contains(&version) {
             let reason = format!(
-                "expected {FORMAT} of version {VERSION}, found {format} of version {version}; use a program of its \
-                 version"
+                "expected {FORMAT} of version {VERSION_OLDEST} to {VERSION}, found {format} of version {version}; use a \
+                 program of its version"
             );
-            return Err(damaged(reason));
+            return Err(Error::NoIndex { reason });
         }
+        let state = Self { version: VERSION, ..parse(bytes)? };
         state.analysis.validate()?;
         Ok(state)
     }
@@ -104,6 +112,20 @@ impl State {
     }
 }
 
+/// What every version has.
+#[derive(Deserialize)]
+struct Header {
+    format: String,
+    version: u32,
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let reason = format!("its state cannot be read ({error}); restore a copy");
+        Error::NoIndex { reason }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,8 +134,8 @@ mod tests {
     fn a_state_is_read_as_it_was_written() {
         let runs = vec![RunInfo { id: 3, blocks: 2, terms: 9 }];
         let unapplied = Some(Unapplied { run: 3, blocks: 1, are_removed: true });
-        let unused = vec![Unused { run: 4, terms: 7, documents: 0 }];
-        let fresh = State::new(Analysis::default().ngrams(1, 3), 9);
+        let unused = vec![Unused { run: 4, terms: 7, documents: 0, ranked: 2 }];
+        let fresh = State::new(Analysis::default().ngrams(1, 3));
         let state = State { documents: 7, runs, unapplied, unused, ..fresh };
         assert_eq!(State::decode(&state.encode()).unwrap(), state);
     }
@@ -122,7 +144,17 @@ mod tests {
     fn other_versions_and_garbage_are_refused() {
         let refusal = |bytes: &[u8]| State::decode(bytes).unwrap_err().to_string();
         assert!(refusal(b"{}").contains("its state cannot be read (missing field"));
-        let state = State { version: 2, ..State::new(Analysis::default(), 9) };
-        assert!(refusal(&state.encode()).contains("found nandex-tfidf of version 2"));
+        let later = br#"{"format":"nandex-tfidf","version":3,"terms":"other"}"#;
+        assert!(refusal(later).contains("found nandex-tfidf of version 3"));
+    }
+
+    #[test]
+    fn the_first_version_is_read() {
+        let state = State::new(Analysis::default());
+        let text = String::from_utf8(state.encode()).unwrap();
+        let first = text.replace(r#""version":2"#, r#""version":1,"text_bytes_max":9"#);
+        let first = first.replace(r#","ranked":null,"ranked_is_stale":false"#, "");
+        assert_ne!(first, text);
+        assert_eq!(State::decode(first.as_bytes()).unwrap(), state);
     }
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use nandex::device::{Counted, Device};
+use nandex::large::WhenFull;
 use nandex::{OpenOptions, Threads, Volume, VolumeOptions};
 use nandex_sim::{Cut, Image, SimDevice};
 
 use super::tests::{CONFIG, counted, listed};
 use super::*;
-use crate::Document;
+use crate::{Document, Indexing, Model, RankIndex};
 
 /// RAM of a batch, so that a few documents fill it.
 const BATCH_BYTES: usize = 12_000;
@@ -20,12 +21,18 @@ const RUNS_MAX: usize = 3;
 const DEEPER: u64 = 40;
 const STRIDE: usize = 5;
 
-fn create(device: Arc<dyn Device>, analysis: &Analysis) -> Corpus {
+fn create(device: Arc<dyn Device>, analysis: &Analysis, values: ValuesConfig) -> Corpus {
     let (threads, log_bytes) = (Threads::Inline, 2 << 20);
     let options = VolumeOptions { threads, log_bytes, ..VolumeOptions::tiny() };
     let options = VolumeOptions { volume_id: Some(7), log_block_bytes: 128 << 10, ..options };
     let volume = Volume::create(device, options).unwrap();
-    limited(Corpus::create_in(&volume, analysis, CONFIG).unwrap())
+    limited(Corpus::create_with(&volume, analysis, CONFIG, values).unwrap())
+}
+
+/// A log of blocks that has to grow on the way.
+fn short() -> ValuesConfig {
+    let (segment_pages, segments, io_chunk_pages) = (2, 5, 1);
+    ValuesConfig { segment_pages, segments, io_chunk_pages, when_full: WhenFull::Grow }
 }
 
 fn open(device: Arc<dyn Device>) -> Corpus {
@@ -43,16 +50,20 @@ fn analysis() -> Analysis {
 }
 
 fn document(number: u32) -> Document {
-    let text = format!("own{number} red fish own{} all own{number}", number % 5);
+    // Long words, so that their blocks fill the log and are longer than its first segments.
+    let long = "x".repeat(80);
+    let text = format!("own{number}{long} red fish own{} all own{number}{long}", number % 5);
     Document::new(format!("d{number}"), text)
 }
 
-/// What is done with an index: documents go in or out, by their numbers, one by one; or all of another index come.
+/// What is done with an index: documents go in or out, by their numbers, one by one; or all of another index come; or a
+/// rank index is made.
 #[derive(Clone, Debug)]
 enum Step {
     Add(Vec<u32>),
     Remove(Vec<u32>),
     Merge(Vec<u32>),
+    Index,
 }
 
 impl Step {
@@ -69,9 +80,13 @@ impl Step {
             }
             Self::Merge(numbers) if numbers.iter().all(|number| has.contains(number)) => Ok(()),
             Self::Merge(numbers) => {
-                let mut other = create(Arc::new(SimDevice::instant()), &analysis());
+                let mut other = create(Arc::new(SimDevice::instant()), &analysis(), short());
                 other.update(documents(numbers), Repeats::Refuse)?;
                 corpus.merge(&other)
+            }
+            Self::Index => {
+                let indexing = Indexing { source: format!("{has:?}"), ..Indexing::default() };
+                corpus.index(documents(has), &indexing, None).map(drop)
             }
         }
     }
@@ -82,6 +97,7 @@ impl Step {
         match self {
             Self::Add(numbers) => (0..=numbers.len()).map(|len| with(&numbers[..len])).collect(),
             Self::Merge(numbers) => vec![before.to_vec(), with(numbers)],
+            Self::Index => vec![before.to_vec()],
             Self::Remove(numbers) => {
                 let without = |len: usize| {
                     let stays = |number: &&u32| !numbers[..len].contains(number);
@@ -112,7 +128,21 @@ fn found(corpus: &Corpus, outcomes: &[Vec<u32>], story: &str) -> Vec<u32> {
         documents.iter().map(|it| TermKey::of(it.id.as_bytes()).0.to_vec()).collect();
     wanted.sort_unstable();
     assert_eq!(ids, wanted, "{story}");
+    check_ranked(corpus, outcome, story);
     outcome.clone()
+}
+
+/// A rank index that is there is whole, and of these documents.
+#[track_caller]
+fn check_ranked(corpus: &Corpus, has: &[u32], story: &str) {
+    let Indexing { selection, weighting, .. } = Indexing::default();
+    let Ok(index) = RankIndex::of(corpus, &selection, weighting) else { return };
+    assert_eq!(index.source(), format!("{has:?}"), "{story}");
+    let answer = index.rank("own3 red", usize::MAX).unwrap();
+    let model = Model::fit(corpus, &selection, weighting, None).unwrap();
+    let documents = has.iter().map(|number| Ok(document(*number)));
+    let scanned = model.rank("own3 red", documents, usize::MAX).unwrap();
+    assert_eq!((answer.ranked, answer.documents), (scanned, has.len() as u64), "{story}");
 }
 
 /// Opens what a cut has left, looks at all of it, and does the rest of the step. Returns the cuts on the way.
@@ -125,6 +155,8 @@ fn survive(image: Image, step: &Step, before: &[u32], story: &str) -> Vec<Cut> {
     step.run(&mut corpus, &has).unwrap();
     let all = &outcomes[outcomes.len() - 1..];
     found(&corpus, all, story);
+    let is_ranked = corpus.ranked().0.is_some();
+    assert_eq!(is_ranked, matches!(step, Step::Index), "{story}");
     drop(corpus);
     let cuts = device.take_cuts();
     found(&open(Arc::new(device)), all, story);
@@ -137,12 +169,14 @@ fn after_a_power_cut_at_any_operation_whole_batches_count_and_the_rest_can_be_do
         Step::Add((0..40).collect()),
         Step::Add((40..44).collect()),
         Step::Remove((3..12).collect()),
+        Step::Index,
+        Step::Index,
         Step::Merge((100..120).collect()),
         Step::Add((3..6).collect()),
     ];
     let device = SimDevice::instant();
     device.record_cuts();
-    let mut corpus = create(Arc::new(device.clone()), &analysis());
+    let mut corpus = create(Arc::new(device.clone()), &analysis(), short());
     // What a cut leaves of an index that is not made yet is nobody's.
     let _ = device.take_cuts();
     let (mut has, mut cuts, mut commits) = (Vec::new(), 0_u64, std::collections::BTreeSet::new());
@@ -167,6 +201,7 @@ fn after_a_power_cut_at_any_operation_whole_batches_count_and_the_rest_can_be_do
         let _ = device.take_cuts();
     }
     assert!(cuts > 100, "{cuts} cuts");
+    assert!(corpus.blocks.table().stats().values.growths > 0, "the log never grew");
     assert!(corpus.state.generation > 1 && commits.len() == steps.len(), "{:?}", corpus.state);
 }
 
@@ -179,7 +214,8 @@ fn long(number: u32) -> Document {
 #[test]
 fn a_batch_reads_nothing_for_its_terms_and_writes_them_once() {
     let device = Arc::new(Counted::new(SimDevice::instant()));
-    let corpus = create(Arc::clone(&device) as Arc<dyn Device>, &Analysis::default());
+    let sizes = tables::values();
+    let corpus = create(Arc::clone(&device) as Arc<dyn Device>, &Analysis::default(), sizes);
     let mut corpus = Corpus { batch_bytes: 1 << 20, runs_max: 48, ..corpus };
     corpus.update((0..40).map(|number| Ok(long(number))), Repeats::Refuse).unwrap();
     assert_eq!((corpus.state.terms().0, corpus.state.runs.len()), (20_500, 0));

@@ -18,24 +18,25 @@ use std::sync::Arc;
 use nandex::device::{Allocation, Create, Device, FileDevice, FileOptions};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
 use nandex::{
-    AnyOptions, AnyTable, LargeTable, OpenOptions, Policy, Requirements, Threads, Volume,
-    VolumeOptions, bufferhash, slicehash,
+    AnyConfig, AnyOptions, AnyTable, LargeTable, OpenOptions, Policy, Requirements, Threads,
+    Volume, VolumeOptions, bufferhash, slicehash,
 };
 
 use super::CorpusConfig;
 use crate::Result;
 
-/// Entries for which a table begins; it grows from there.
-const ENTRIES_FIRST: u64 = 100_000;
+/// Documents for which their table begins; it grows from there.
+const DOCUMENTS_FIRST: u64 = 10_000;
 
 /// Blocks for which the table of blocks begins.
-const BLOCKS_FIRST: u64 = 10_000;
+const BLOCKS_FIRST: u64 = 1000;
 
-/// Bytes of the log, at least.
-const LOG_BYTES_MIN: u64 = 32 << 20;
+/// Columns for which their table begins.
+const COLUMNS_FIRST: u64 = 100_000;
 
-/// Space for runs as a multiple of that for texts: a fold has the old and the new ones.
-const COPIES: u64 = 3;
+/// Bytes of the log, at least and at most.
+const LOG_BYTES_MIN: u64 = 8 << 20;
+const LOG_BYTES_MAX: u64 = 64 << 20;
 
 /// The structures' names.
 const TEXTS: &str = "texts";
@@ -57,8 +58,7 @@ fn file(path: &Path, create: Create) -> Result<Arc<dyn Device>> {
 
 /// Makes the volume of a new index.
 pub(super) fn create_volume(path: &Path, config: &CorpusConfig) -> Result<Volume> {
-    let log_bytes = (config.ram_bytes / 2).next_multiple_of(1 << 20).max(LOG_BYTES_MIN);
-    let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
+    let options = VolumeOptions { log_bytes: log_bytes(config), ..VolumeOptions::default() };
     Ok(Volume::create(file(path, Create::New)?, options)?)
 }
 
@@ -68,15 +68,19 @@ pub(super) fn open_volume(path: &Path) -> Result<Volume> {
 }
 
 impl Tables {
-    pub(super) fn create(volume: &Volume, config: &CorpusConfig) -> Result<Self> {
-        let widths = (TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32);
-        let references = requirements(BLOCKS_FIRST, widths, config.ram_bytes / 16);
-        let references = create_sparse(volume, &table_name(TEXTS), &references)?;
-        let values = ValuesConfig::holding(config.text_bytes_max * COPIES, WhenFull::Keep);
-        let documents = requirements(ENTRIES_FIRST, (16, 16), config.ram_bytes / 8);
+    pub(super) fn create(
+        volume: &Volume,
+        config: &CorpusConfig,
+        values: ValuesConfig,
+    ) -> Result<Self> {
+        let [references, documents] = configs(config)?;
+        let create = |name: &str, config: AnyConfig| {
+            AnyTable::create_with(volume, name, &config, &options(volume))
+        };
+        let references = create(&table_name(TEXTS), references)?;
         Ok(Self {
             texts: LargeTable::create(volume, TEXTS, references, values)?,
-            documents: create_sparse(volume, DOCUMENTS, &documents)?,
+            documents: create(DOCUMENTS, documents)?,
         })
     }
 
@@ -92,6 +96,26 @@ impl Tables {
             documents: table(DOCUMENTS, config.ram_bytes / 8)?,
         })
     }
+}
+
+/// The tables of blocks and of documents: growing BufferHashes, for keys that are asked for before they are there.
+fn configs(config: &CorpusConfig) -> Result<[AnyConfig; 2]> {
+    let widths = (TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32);
+    let advised = |asked| bufferhash::growing::Config::advised(&asked).map(AnyConfig::from);
+    Ok([
+        advised(requirements(BLOCKS_FIRST, widths, config.ram_bytes / 16))?,
+        advised(requirements(DOCUMENTS_FIRST, (16, 16), config.ram_bytes / 8))?,
+    ])
+}
+
+/// The log of blocks. It begins with the least, and takes more as blocks need it.
+pub(super) fn values() -> ValuesConfig {
+    ValuesConfig::holding(0, WhenFull::Grow)
+}
+
+/// The length of the log, in bytes. The tables' updates are few: some 60 bytes for each document and each block.
+pub(super) fn log_bytes(config: &CorpusConfig) -> u64 {
+    (config.ram_bytes / 16).next_multiple_of(1 << 20).clamp(LOG_BYTES_MIN, LOG_BYTES_MAX)
 }
 
 /// Tables of a volume without threads have none.
@@ -120,13 +144,7 @@ pub(crate) fn create_dense(
     widths: (u32, u32),
     ram_bytes: u64,
 ) -> Result<AnyTable> {
-    let asked = requirements(ENTRIES_FIRST, widths, ram_bytes);
+    let asked = requirements(COLUMNS_FIRST, widths, ram_bytes);
     let config = slicehash::growing::Config::advised(&asked)?;
     Ok(AnyTable::create(volume, name, &config.into())?)
-}
-
-/// A growing BufferHash, for keys that are asked for before they are there.
-fn create_sparse(volume: &Volume, name: &str, asked: &Requirements) -> Result<AnyTable> {
-    let config = bufferhash::growing::Config::advised(asked)?;
-    Ok(AnyTable::create_with(volume, name, &config.into(), &options(volume))?)
 }

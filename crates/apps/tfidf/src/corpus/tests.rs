@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
+use nandex::large::WhenFull;
 use nandex::{Volume, VolumeOptions};
 use proptest::prelude::*;
 
 use super::*;
 use crate::{Document, StopWords};
 
-pub(super) const CONFIG: CorpusConfig =
-    CorpusConfig { ram_bytes: RAM_BYTES_MIN, text_bytes_max: 4 << 20 };
+pub(super) const CONFIG: CorpusConfig = CorpusConfig { ram_bytes: RAM_BYTES_MIN };
+
+/// The most bytes of the file of an index of a few documents, without its log.
+const BYTES_SMALL: u64 = 16 << 20;
 
 fn volume() -> Volume {
     let options = VolumeOptions { log_bytes: 16 << 20, ..VolumeOptions::default() };
@@ -197,14 +200,12 @@ fn a_term_that_is_too_long_names_its_document() {
 
 #[test]
 fn too_little_ram_and_other_limits_are_refused() {
-    let ram = CorpusConfig { ram_bytes: 1 << 20, ..CONFIG };
+    let ram = CorpusConfig { ram_bytes: 1 << 20 };
     let error = ram.validate().unwrap_err().to_string();
     assert!(
         error.starts_with("ram_bytes: 1048576 bytes; give 67108864 (64 MiB) or more"),
         "{error}"
     );
-    let texts = CorpusConfig { text_bytes_max: 0, ..CONFIG };
-    assert!(texts.validate().unwrap_err().to_string().starts_with("text_bytes_max: 0 bytes"));
 }
 
 /// The numbers of terms in runs and in tables.
@@ -294,12 +295,16 @@ fn large() -> impl Iterator<Item = Document> {
 fn a_run_of_many_batches_counts_each_document_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("index.nandex");
-    let config = CorpusConfig { text_bytes_max: 32 << 20, ..CONFIG };
-    let mut corpus = Corpus::create(&path, &Analysis::default(), config).unwrap();
+    let mut corpus = Corpus::create(&path, &Analysis::default(), CONFIG).unwrap();
+    let length = || std::fs::metadata(&path).unwrap().len();
+    let begun = length();
     let updated = corpus.update(large().map(Ok), Repeats::Skip).unwrap();
     assert_eq!(updated, Updated { documents: 250, skipped: 250, occurrences: 250_250 });
     let error = corpus.update(large().map(Ok), Repeats::Refuse).unwrap_err();
     assert!(matches!(error, Error::Repeated { .. }));
+    // The terms take more than the log of blocks begins with, 5 MiB.
+    let stats = corpus.blocks.table().stats().values;
+    assert!(stats.growths > 0 && length() > begun, "{stats:?}");
     corpus.close().unwrap();
     let mut corpus = Corpus::open(&path, CONFIG).unwrap();
     let found = corpus.frequencies(&["common", "t000000", "t249999", "t250000"]).unwrap();
@@ -322,20 +327,47 @@ fn a_run_of_many_batches_counts_each_document_once() {
 }
 
 #[test]
-fn an_index_without_space_for_texts_says_what_to_do_and_keeps_what_it_has() {
-    let config = CorpusConfig { text_bytes_max: 1 << 20, ..CONFIG };
+fn a_few_documents_make_a_file_of_a_few_mebibytes_whatever_the_ram() {
+    let folder = tempfile::tempdir().unwrap();
+    for ram_bytes in [RAM_BYTES_MIN, 256 << 20, 1 << 30] {
+        let path = folder.path().join(ram_bytes.to_string());
+        let config = CorpusConfig { ram_bytes };
+        let mut corpus = Corpus::create(&path, &Analysis::default(), config).unwrap();
+        add(&mut corpus, &documents(&["red fish", "blue fish"]));
+        corpus.close().unwrap();
+        let length = std::fs::metadata(&path).unwrap().len();
+        let log_bytes = config.log_bytes();
+        println!("{ram_bytes} bytes of RAM: a file of {length}, of which the log is {log_bytes}");
+        assert!(length - log_bytes <= BYTES_SMALL, "{length}, of which the log is {log_bytes}");
+    }
+}
+
+/// More documents than fit: they are refused with `reason`, and the index stays as it was and goes on.
+fn check_without_space(volume: &Volume, values: ValuesConfig, reason: &str) {
     let analysis = Analysis::default().ngrams(1, 2);
-    let mut corpus = Corpus::create_in(&volume(), &analysis, config).unwrap();
+    let mut corpus = Corpus::create_with(volume, &analysis, CONFIG, values).unwrap();
     let small = [Document::new("s0", "few terms"), Document::new("s1", "fewer")];
     add(&mut corpus, &small);
-    let error = corpus.update(large().map(Ok), Repeats::Skip).unwrap_err().to_string();
-    let text = "the texts of terms need more than 1048576 bytes (text_bytes_max); build the index again with more";
-    assert_eq!(error, text);
+    let error = corpus.update(large().map(Ok), Repeats::Skip).unwrap_err();
+    assert!(matches!(error, Error::NoSpace(_)), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with("no space for more terms: ") && text.contains(reason), "{text}");
     assert_eq!(listed(&corpus), counted(&analysis, &small));
     // What did not fit is gone, so that it can go on.
     corpus.remove([Ok(small[0].clone())]).unwrap();
     assert_eq!(listed(&corpus), counted(&analysis, &small[1..]));
     assert_eq!(corpus.summary().unwrap().terms, 1);
+}
+
+#[test]
+fn an_index_without_space_says_what_to_do_and_keeps_what_it_has() {
+    let limited = MemoryDevice::with_limit((19 << 20) / 4096);
+    let options = VolumeOptions { log_bytes: 4 << 20, ..VolumeOptions::default() };
+    let limited = Volume::create(Arc::new(limited), options).unwrap();
+    check_without_space(&limited, tables::values(), "make space for the volume, or remove some");
+    // A log of blocks that keeps its size, as older indexes have.
+    let fixed = ValuesConfig::holding(3 << 20, WhenFull::Keep);
+    check_without_space(&volume(), fixed, "the value log is full");
 }
 
 /// A vocabulary that is larger than the RAM for columns is in order nevertheless.

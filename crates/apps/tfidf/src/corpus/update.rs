@@ -162,13 +162,17 @@ impl Corpus {
         }
         let documents = batch.documents().len() as u64;
         let occurrences = batch.occurrences();
-        let blocks =
-            BlocksMax { terms: batch.blocks_max(), documents: BlocksMax::of_documents(documents) };
+        let blocks = BlocksMax {
+            terms: batch.blocks_max(),
+            documents: BlocksMax::of_documents(documents),
+            ranked: 0,
+        };
         let id = self.begin_run(blocks)?;
         let written = self.write_batch(id, batch, change);
         let (run, blocks) = written.or_else(|error| self.abandon(error))?;
         let signed = (change.signed(documents)?, change.signed(occurrences)?);
         self.commit(|state| {
+            state.outdate_ranked();
             state.documents = changed(state.documents, signed.0)?;
             state.occurrences = changed(state.occurrences, signed.1)?;
             state.runs.extend(Some(run).filter(|run| run.terms > 0));

@@ -10,7 +10,7 @@ use crate::{Analysis, Corpus, CorpusConfig, Error, RAM_BYTES_MIN, Repeats, Selec
 
 fn with_model(act: impl FnOnce(&std::path::Path, &Model<'_>, Vec<Document>)) {
     let folder = tempfile::tempdir().unwrap();
-    let config = CorpusConfig { ram_bytes: RAM_BYTES_MIN, text_bytes_max: 4 << 20 };
+    let config = CorpusConfig { ram_bytes: RAM_BYTES_MIN };
     let path = folder.path().join("index");
     let mut corpus = Corpus::create(path, &Analysis::default(), config).unwrap();
     let documents = vec![Document::new("a", "red \"fish\" red"), Document::new("b", "")];

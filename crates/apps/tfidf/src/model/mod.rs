@@ -24,13 +24,15 @@ use std::path::{Path, PathBuf};
 
 pub use keywords::Keyword;
 pub use rank::Ranked;
+pub(crate) use rows::CountedTerm;
+pub(crate) use vocabulary::Vocabulary;
 pub use vocabulary::{Term, Terms};
+pub(crate) use weigh::{Weigher, euclidean};
 
 use crate::{Corpus, Document, Result, Selection, Weighting};
 use columns::{Column, Columns};
 use rows::Rows;
-use vocabulary::{Vocabulary, VocabularyWriter};
-use weigh::Weigher;
+use vocabulary::VocabularyWriter;
 
 /// An entry of a row that is not zero.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -57,7 +59,7 @@ pub struct Row<'a> {
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("words.nandex");
-/// # let config = CorpusConfig { ram_bytes: 64 << 20, ..CorpusConfig::default() };
+/// # let config = CorpusConfig { ram_bytes: 64 << 20 };
 /// let mut corpus = Corpus::create(&path, &Analysis::default(), config)?;
 /// let documents = [Document::new("1", "red fish, red cat"), Document::new("2", "blue fish")];
 /// corpus.update(documents.clone().map(Ok), Repeats::Refuse)?;
@@ -138,5 +140,23 @@ impl<'c> Model<'c> {
         rows.run(documents.into_iter(), |rows| {
             rows.iter().try_for_each(|(id, entries)| take(Row { id, entries }))
         })
+    }
+
+    /// The terms of each document that have columns, in the order of columns, with the document's id.
+    pub(crate) fn counted(
+        &self,
+        documents: impl IntoIterator<Item = Result<Document>>,
+        take: impl FnMut(String, &[CountedTerm]) -> Result<()>,
+    ) -> Result<()> {
+        Rows::new(self).run_counted(documents.into_iter(), take)
+    }
+
+    pub(crate) fn weigher(&self) -> Weigher {
+        self.weigher
+    }
+
+    /// How it weighs terms, and the terms, without the index.
+    pub(crate) fn into_parts(self) -> (Weigher, Vocabulary) {
+        (self.weigher, self.vocabulary)
     }
 }

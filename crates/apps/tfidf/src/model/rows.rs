@@ -61,6 +61,14 @@ impl Gathered {
     }
 }
 
+/// A term of a document, with its column.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct CountedTerm {
+    pub(crate) column: u64,
+    pub(crate) occurrences: u32,
+    pub(crate) idf: f64,
+}
+
 /// A document's id, and its entries in the order of columns.
 pub(super) type Weighed = (String, Vec<Entry>);
 
@@ -84,6 +92,24 @@ impl<'m, 'c> Rows<'m, 'c> {
         documents: impl Iterator<Item = Result<Document>>,
         mut take: impl FnMut(&[Weighed]) -> Result<()>,
     ) -> Result<()> {
+        self.gather(documents, |rows| rows.weigh(&mut take))
+    }
+
+    /// Calls `take` with the id of each document and its terms that have columns, in the order of columns.
+    pub(super) fn run_counted(
+        &mut self,
+        documents: impl Iterator<Item = Result<Document>>,
+        mut take: impl FnMut(String, &[CountedTerm]) -> Result<()>,
+    ) -> Result<()> {
+        self.gather(documents, |rows| rows.count(&mut take))
+    }
+
+    /// Gathers documents, and calls `end` when they are many and when all were read. It forgets them.
+    fn gather(
+        &mut self,
+        documents: impl Iterator<Item = Result<Document>>,
+        mut end: impl FnMut(&mut Self) -> Result<()>,
+    ) -> Result<()> {
         let analyser = self.model.corpus.analyser();
         let mut tokens = Tokens::default();
         for document in documents {
@@ -93,33 +119,42 @@ impl<'m, 'c> Rows<'m, 'c> {
             self.gathered.documents.push((document.id, self.gathered.occurring.len()));
             let is_full = self.gathered.documents.len() >= DOCUMENTS_MAX;
             if is_full || self.gathered.ram_bytes() >= self.ram_bytes {
-                self.weigh(&mut take)?;
+                end(self)?;
             }
         }
-        self.weigh(&mut take)
+        end(self)
     }
 
     /// Weighs the documents at hand and forgets them.
     fn weigh(&mut self, take: &mut impl FnMut(&[Weighed]) -> Result<()>) -> Result<()> {
+        let weigher = self.model.weigher;
+        let mut rows = Vec::new();
+        self.count(&mut |id, terms| {
+            rows.push((id, weigher.row(terms).0));
+            Ok(())
+        })?;
+        take(&rows)
+    }
+
+    /// Looks up the terms of the documents at hand, and forgets these.
+    fn count(&mut self, take: &mut impl FnMut(String, &[CountedTerm]) -> Result<()>) -> Result<()> {
         let columns = self.model.columns.find_many(&self.gathered.keys)?;
         let weigher = &self.model.weigher;
         let idf = |column: &Option<Column>| column.map_or(0.0, |it| weigher.idf(it.documents));
         let idfs: Vec<f64> = columns.iter().map(idf).collect();
         let mut start = 0;
-        let mut rows = Vec::new();
+        let mut terms: Vec<CountedTerm> = Vec::new();
         for (id, end) in std::mem::take(&mut self.gathered.documents) {
-            let mut row: Vec<Entry> = Vec::new();
-            for &(number, occurrences) in &self.gathered.occurring[start..end] {
-                let Some(column) = columns[number as usize] else { continue };
-                let value = weigher.weight(occurrences, idfs[number as usize]);
-                row.push(Entry { column: column.index, value });
-            }
+            terms.clear();
+            terms.extend(self.gathered.occurring[start..end].iter().filter_map(|found| {
+                let (number, occurrences) = (found.0 as usize, found.1);
+                let column = columns[number]?.index;
+                Some(CountedTerm { column, occurrences, idf: idfs[number] })
+            }));
             start = end;
-            row.sort_unstable_by_key(|entry| entry.column);
-            weigher.scale(&mut row);
-            rows.push((id, row));
+            terms.sort_unstable_by_key(|term| term.column);
+            take(id, &terms)?;
         }
-        take(&rows)?;
         self.gathered.clear();
         Ok(())
     }

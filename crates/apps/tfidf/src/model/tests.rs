@@ -11,7 +11,7 @@ use crate::{Analysis, CorpusConfig, DocumentLimit, Norm, RAM_BYTES_MIN, Repeats}
 fn corpus(texts: &[&str]) -> (Corpus, Vec<Document>) {
     let options = VolumeOptions { log_bytes: 16 << 20, ..VolumeOptions::default() };
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
-    let config = CorpusConfig { ram_bytes: RAM_BYTES_MIN, text_bytes_max: 4 << 20 };
+    let config = CorpusConfig { ram_bytes: RAM_BYTES_MIN };
     let mut corpus = Corpus::create_in(&volume, &Analysis::default(), config).unwrap();
     let documents: Vec<Document> =
         (0..).zip(texts).map(|(n, text)| Document::new(format!("d{n}"), *text)).collect();

@@ -30,9 +30,10 @@ const STEP: u64 = 64;
 
 /// The file, complete.
 #[derive(Debug)]
-pub(super) struct Vocabulary {
+pub(crate) struct Vocabulary {
     file: File,
     len: u64,
+    bytes: u64,
     /// Where each [`STEP`]th column begins.
     places: Vec<u64>,
 }
@@ -70,17 +71,23 @@ impl VocabularyWriter {
         Ok(Vocabulary {
             file: file.map_err(Error::scratch("write the vocabulary"))?,
             len: self.len,
+            bytes: self.bytes,
             places: self.places,
         })
     }
 }
 
 impl Vocabulary {
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    pub(super) fn terms(&self, weigher: Weigher) -> Terms<'_> {
+    /// Bytes of its file: the texts, and 16 more for each.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn terms(&self, weigher: Weigher) -> Terms<'_> {
         self.terms_from(0, BUFFER_BYTES, weigher)
     }
 

@@ -2,44 +2,57 @@
 
 use crate::{Norm, Weighting};
 
-use super::Entry;
+use super::{CountedTerm, Entry};
 
 /// How a fitted index weighs terms.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Weigher {
-    pub(super) weighting: Weighting,
+pub(crate) struct Weigher {
+    pub(crate) weighting: Weighting,
     /// Documents of the index.
-    pub(super) documents: u64,
+    pub(crate) documents: u64,
 }
 
 impl Weigher {
     /// The inverse document frequency of a term in `documents` documents of the index; 1 if it is not used.
-    pub(super) fn idf(&self, documents: u64) -> f64 {
+    pub(crate) fn idf(&self, documents: u64) -> f64 {
         self.weighting.idf(documents, self.documents)
     }
 
     /// The weight of a term that occurs that often in a document, before rows are scaled.
-    pub(super) fn weight(&self, occurrences: u32, idf: f64) -> f64 {
+    pub(crate) fn weight(&self, occurrences: u32, idf: f64) -> f64 {
         let count = if self.weighting.binary { 1.0 } else { f64::from(occurrences) };
         let tf = if self.weighting.sublinear_tf { count.ln() + 1.0 } else { count };
         tf * idf
     }
 
-    /// Scales a row. A row of zeros stays one.
-    pub(super) fn scale(&self, row: &mut [Entry]) {
+    /// The row of a document, and the number by which its weights were divided.
+    pub(crate) fn row(&self, terms: &[CountedTerm]) -> (Vec<Entry>, f64) {
+        let entry = |term: &CountedTerm| {
+            let value = self.weight(term.occurrences, term.idf);
+            Entry { column: term.column, value }
+        };
+        let mut row: Vec<Entry> = terms.iter().map(entry).collect();
+        let length = self.scale(&mut row);
+        (row, length)
+    }
+
+    /// Scales a row, and returns the number by which it was divided. A row of zeros stays one.
+    pub(crate) fn scale(&self, row: &mut [Entry]) -> f64 {
         let length = match self.weighting.norm {
             Norm::L1 => row.iter().map(|entry| entry.value.abs()).sum(),
             Norm::L2 => euclidean(row),
-            Norm::None => return,
+            Norm::None => return 1.0,
         };
-        if length != 0.0 {
-            row.iter_mut().for_each(|entry| entry.value /= length);
+        if length == 0.0 {
+            return 1.0;
         }
+        row.iter_mut().for_each(|entry| entry.value /= length);
+        length
     }
 }
 
 /// The root of the sum of squares.
-pub(super) fn euclidean(row: &[Entry]) -> f64 {
+pub(crate) fn euclidean(row: &[Entry]) -> f64 {
     row.iter().map(|entry| entry.value * entry.value).sum::<f64>().sqrt()
 }
 

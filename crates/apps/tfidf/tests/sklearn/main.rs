@@ -21,7 +21,7 @@ use nandex_tfidf::{
 use serde_json::{Value, json};
 use unicode_general_category::{GeneralCategory as Category, get_general_category};
 
-const CONFIG: CorpusConfig = CorpusConfig { ram_bytes: RAM_BYTES_MIN, text_bytes_max: 64 << 20 };
+const CONFIG: CorpusConfig = CorpusConfig { ram_bytes: RAM_BYTES_MIN };
 
 /// Documents and keywords that are ranked.
 const COUNT: usize = 7;

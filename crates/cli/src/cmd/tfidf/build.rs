@@ -2,24 +2,31 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use nandex::device::Access;
+use nandex::device::{Allocation, Device, FileDevice, FileOptions, Striping};
+use nandex::store::{Holds, holds};
+use nandex::{OpenOptions, Volume, VolumeOptions};
 use nandex_tfidf::{Analysis, Corpus, CorpusConfig, Repeats, StopWords};
 
 use crate::console::Console;
-use crate::devices::FileBytes;
+use crate::devices::{FileBytes, VolumeArgs};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
-use crate::size::{self, show_count};
+use crate::size::show_count;
 use crate::unfinished::{self, Unfinished};
 
 use super::change::{Change, Changed, RepeatArgs, change};
 use super::hints::explained;
 use super::index::{self, IndexArgs};
 use super::input::InputArgs;
+
+/// One device has no stripes.
+const STRIPING: Striping = Striping::Extent { pages: 256 };
 
 /// The word for scikit-learn's list.
 const ENGLISH: &str = "english";
@@ -33,14 +40,14 @@ pub struct Args {
     inputs: InputArgs,
     #[command(flatten)]
     analysis: AnalysisArgs,
-    /// Flash for the texts of terms, with about 60 bytes more for each term; only what is used of it is taken
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "4GiB")]
-    text_bytes: u64,
     #[command(flatten)]
     repeats: RepeatArgs,
     /// Go on where an earlier build of this index was stopped, and leave out the documents that it has
     #[arg(long)]
     resume: bool,
+    /// Make the index again on a block device that a run which was stopped has left unfinished
+    #[arg(long, conflicts_with = "resume")]
+    force: bool,
 }
 
 /// How text becomes terms. An index keeps it.
@@ -102,45 +109,99 @@ fn words_of(file: &Path) -> Result<BTreeSet<String>> {
     Ok(text.lines().map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect())
 }
 
-/// Makes the index and adds all documents. The file gets its name when it has all.
+/// Makes the index and adds all documents. A file gets its name when it has all; a block device is marked until then.
 ///
 /// # Errors
-/// An existing file, options that cannot work, an input that cannot be read. What was counted before is in a file that
-/// is marked unfinished.
+/// An existing file, a device that holds something, options that cannot work, an input that cannot be read. What was
+/// counted before is in a file or on a device that is marked unfinished.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let config = CorpusConfig { text_bytes_max: args.text_bytes, ..args.index.config()? };
-    config.validate().map_err(explained)?;
+    let config = args.index.config()?;
     let analysis = args.analysis.analysis(console)?;
     let inputs = args.inputs.find()?;
     let name = args.index.file.as_path();
-    unfinished::refuse_existing(&[name])?;
-    let mut made = Unfinished::default();
-    let left = if args.resume { made.resume(name) } else { None };
-    let (place, corpus, way) = match left {
-        Some(place) => {
-            let corpus = resume(&place, (&analysis, config), console)?;
-            (place, corpus, Change::Add(Repeats::Skip))
+    let mut volume = index::volume(name);
+    volume.devices.force = args.force;
+    let left = if args.resume { Left::find(name)? } else { None };
+    let (made, corpus, way) = match left {
+        Some(left) => {
+            let (made, corpus) = left.resume(config)?;
+            refuse_other((&corpus, &analysis), &made.path_of(name), console)?;
+            (made, corpus, Change::Add(Repeats::Skip))
         }
         None => {
-            let place = made.begin(name, console)?;
-            let corpus = Corpus::create(&place, &analysis, config).map_err(explained);
-            let cannot = || format!("cannot create {}", name.display());
-            let corpus = corpus.with_context(cannot).inspect_err(|_| made.remove())?;
-            (place, corpus, args.repeats.into())
+            let (made, corpus) = create(&volume, (&analysis, config), console)?;
+            (made, corpus, args.repeats.into())
         }
     };
+    let place = made.path_of(name);
     let changed = change(corpus, (&place, config), (inputs, way), (console, &interrupt))?;
     finish(changed, (name, made), console)
 }
 
-/// Opens what a build that was stopped has left, and says what it has.
-fn resume(
-    place: &Path,
+/// Makes an empty index. Returns what is to be published with it.
+fn create(
+    args: &VolumeArgs,
     (analysis, config): (&Analysis, CorpusConfig),
     console: &Console,
-) -> Result<Corpus> {
-    let corpus = index::open(place, Access::ReadWrite, config)?;
+) -> Result<(Unfinished, Corpus)> {
+    let devices = args.create(STRIPING, console)?;
+    let options = VolumeOptions {
+        log_bytes: config.log_bytes(),
+        completion: devices.completion,
+        ..VolumeOptions::default()
+    };
+    let filled = || {
+        let volume = Volume::create(Arc::clone(&devices.volume), options)?;
+        let corpus = Corpus::create_in(&volume, analysis, config).map_err(explained)?;
+        anyhow::Ok((devices.made.clone().of(&volume), corpus))
+    };
+    filled().with_context(|| args.cannot("create")).inspect_err(|_| devices.made.remove())
+}
+
+/// What a build that was stopped has left.
+struct Left {
+    made: Unfinished,
+    volume: Volume,
+}
+
+impl Left {
+    /// Opens it; nothing if there is none.
+    fn find(name: &Path) -> Result<Option<Self>> {
+        let is_device = fs::metadata(name).is_ok_and(|it| it.file_type().is_block_device());
+        let mut made = Unfinished::default();
+        let place = if is_device {
+            name.to_owned()
+        } else {
+            unfinished::refuse_existing(&[name])?;
+            let Some(place) = made.resume(name) else { return Ok(None) };
+            place
+        };
+        let options = FileOptions { allocation: Allocation::Sparse, ..FileOptions::default() };
+        let cannot = || format!("cannot open {}", place.display());
+        let device: Arc<dyn Device> =
+            Arc::new(FileDevice::open(&place, &options).with_context(cannot)?);
+        // A device has a name before it is whole. What is whole is refused by who makes one.
+        if is_device && holds(&device).with_context(cannot)? != Holds::Unfinished {
+            return Ok(None);
+        }
+        let volume = Volume::open(device, OpenOptions::default()).with_context(cannot)?;
+        Ok(Some(Self { made: made.of(&volume), volume }))
+    }
+
+    fn resume(self, config: CorpusConfig) -> Result<(Unfinished, Corpus)> {
+        let corpus = Corpus::open_in(&self.volume, config).map_err(explained);
+        let again = "--resume: the build was stopped before it had any document; omit it";
+        Ok((self.made, corpus.context(again)?))
+    }
+}
+
+/// Refuses to go on with other terms, and says what is there.
+fn refuse_other(
+    (corpus, analysis): (&Corpus, &Analysis),
+    place: &Path,
+    console: &Console,
+) -> Result<()> {
     let shown = place.display();
     if corpus.analysis() != analysis {
         let text = |it: &Analysis| serde_json::to_string(it).unwrap_or_default();
@@ -153,7 +214,7 @@ fn resume(
     }
     let documents = show_count(corpus.documents());
     console.note(&format!("{shown} is resumed: it has {documents} documents"));
-    Ok(corpus)
+    Ok(())
 }
 
 /// Gives the index its name, unless it was stopped.

@@ -13,14 +13,13 @@ fn hint(error: &Error) -> Option<&'static str> {
     Some(match error {
         Error::Options { field, .. } => match *field {
             "ram_bytes" => "--ram",
-            "text_bytes_max" => "--text-bytes",
             "ngrams" => "--ngram",
             "min_df" => "--min-df",
             "max_df" => "--max-df",
             "max_features" => "--max-features",
             _ => return None,
         },
-        Error::TextsFull { .. } => "--text-bytes",
+        Error::NoSpace(nandex::Error::ValuesFull { .. }) => "an index that is built again grows",
         Error::Utf8 { .. } => "--decoding replace or --decoding ignore reads it",
         Error::DocumentTooLong { .. } => "--document-bytes",
         Error::Repeated { .. } => "--skip-repeats leaves out those with the same text",

@@ -16,7 +16,7 @@ use super::hints::explained;
 /// The index, and what it may take.
 #[derive(Debug, clap::Args)]
 pub struct IndexArgs {
-    /// The file of the index
+    /// The file of the index, or its block device
     #[arg(value_name = "INDEX")]
     pub file: PathBuf,
     #[command(flatten)]
@@ -37,7 +37,7 @@ impl IndexArgs {
     /// # Errors
     /// Too little RAM, or too much.
     pub fn config(&self) -> Result<CorpusConfig> {
-        let config = CorpusConfig { ram_bytes: self.ram.ram, ..CorpusConfig::default() };
+        let config = CorpusConfig { ram_bytes: self.ram.ram };
         config.validate().map_err(explained)?;
         Ok(config)
     }
@@ -59,8 +59,8 @@ impl IndexArgs {
     }
 }
 
-/// The file as a volume. It takes space when it is written, since its tables are made for much more than they hold.
-fn volume(file: &Path) -> VolumeArgs {
+/// The file or block device as a volume. A file takes space when it is written, since it grows in steps.
+pub fn volume(file: &Path) -> VolumeArgs {
     let mut volume = VolumeArgs::single(file.to_owned());
     volume.devices.sparse = true;
     volume

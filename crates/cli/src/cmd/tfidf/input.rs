@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use nandex_tfidf::documents::{Decoding, Documents, Fields, JsonLines, Lines, Reading, Source};
 use nandex_tfidf::{Document, Error};
+use serde_json::{Value, json};
 
 use crate::size;
 
@@ -195,6 +196,20 @@ impl Inputs {
     /// The inputs' paths, without stdin.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.all.iter().map(|input| input.path.as_path()).filter(|path| *path != Path::new(STDIN))
+    }
+
+    /// Were none named?
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// What decides which documents these are and what they are called, as JSON.
+    pub fn names(&self) -> String {
+        let name = |input: &Input| {
+            let (path, format) = (named(&input.path), format!("{:?}", input.format));
+            json!([path, format, input.fields.id, input.fields.text, input.prefix])
+        };
+        self.all.iter().map(name).collect::<Value>().to_string()
     }
 
     /// All documents, one input after another.

@@ -12,6 +12,7 @@ mod merge;
 mod model;
 mod query;
 mod rank;
+mod ranked;
 mod remove;
 mod report;
 mod stream;
@@ -48,9 +49,12 @@ enum Verb {
     /// Print the terms that say most about each document
     #[command(after_help = INPUTS)]
     Keywords(keywords::Args),
-    /// Print the documents most like a query, by an exact scan of them; exits with 1 if none is
+    /// Make an index for `rank`, which then reads the postings of a query's terms and not all documents
     #[command(after_help = INPUTS)]
-    Rank(rank::Args),
+    Index(ranked::Args),
+    /// Print the documents most like a query, by an index or an exact scan; exits with 1 if none is
+    #[command(after_help = INPUTS)]
+    Rank(Box<rank::Args>),
     /// Write the TF-IDF matrix of documents for scipy or in Parquet
     #[command(after_help = INPUTS)]
     Export(Box<export::Args>),
@@ -77,6 +81,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         Verb::Merge(args) => merge::run(args, console),
         Verb::Query(args) => query::run(args, console),
         Verb::Keywords(args) => keywords::run(args, console),
+        Verb::Index(args) => ranked::run(args, console),
         Verb::Rank(args) => rank::run(args, console),
         Verb::Export(args) => export::run(args, console),
         Verb::Report(args) => report::run(args, console),

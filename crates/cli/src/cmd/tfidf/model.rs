@@ -108,14 +108,18 @@ impl From<WeightingArgs> for Weighting {
     }
 }
 
-/// The index with its columns. What does not fit into RAM is in files without names: in `$TMPDIR` if that is set, else
-/// here, since the system's default is often kept in memory.
+/// Where files without names are: in `$TMPDIR` if that is set, else here, since the system's default is often kept in
+/// memory.
+pub fn scratch() -> PathBuf {
+    env::var_os("TMPDIR").map_or_else(|| PathBuf::from("."), PathBuf::from)
+}
+
+/// The index with its columns. What does not fit into RAM is in files without names.
 ///
 /// # Errors
 /// No term that is left, an index that cannot be read, no space.
 pub fn fit(corpus: &Corpus, selection: Selection, weighting: WeightingArgs) -> Result<Model<'_>> {
-    let folder = env::var_os("TMPDIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
-    Model::fit(corpus, &selection, weighting.into(), Some(&folder)).map_err(explained)
+    Model::fit(corpus, &selection, weighting.into(), Some(&scratch())).map_err(explained)
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! Where blocks of runs and the state of the index are: values of a table of large values.
 
+use std::ops::Range;
+
 use nandex::store::hash::KeyHasher;
 use nandex::{AnyTable, LargeTable};
 
+use crate::corpus::ranked::Section;
 use crate::tokenise::TermKey;
 use crate::{Error, Result};
 
@@ -18,6 +21,8 @@ pub(in crate::corpus) enum Kind {
     Firsts,
     /// Documents of a batch.
     Documents,
+    /// A section of a rank index.
+    Ranked(Section),
 }
 
 impl Kind {
@@ -26,6 +31,10 @@ impl Kind {
             Self::Terms => b't',
             Self::Firsts => b'f',
             Self::Documents => b'd',
+            Self::Ranked(Section::Postings) => b'p',
+            Self::Ranked(Section::Nodes) => b'n',
+            Self::Ranked(Section::Documents) => b'l',
+            Self::Ranked(Section::Ids) => b'i',
         }
     }
 
@@ -44,22 +53,11 @@ impl Kind {
 pub(in crate::corpus) struct Blocks {
     table: LargeTable<AnyTable>,
     hasher: KeyHasher,
-    /// What the index was said to have space for; for errors.
-    bytes_max: u64,
 }
 
 impl Blocks {
-    pub(in crate::corpus) fn new(
-        table: LargeTable<AnyTable>,
-        hasher: KeyHasher,
-        bytes_max: u64,
-    ) -> Self {
-        Self { table, hasher, bytes_max }
-    }
-
-    /// The same, for an index that was made with this much space.
-    pub(in crate::corpus) fn with_bytes_max(self, bytes_max: u64) -> Self {
-        Self { bytes_max, ..self }
+    pub(in crate::corpus) fn new(table: LargeTable<AnyTable>, hasher: KeyHasher) -> Self {
+        Self { table, hasher }
     }
 
     #[cfg(test)]
@@ -92,15 +90,43 @@ impl Blocks {
         (run, number): (u64, u32),
         block: &[u8],
     ) -> Result<()> {
-        let put = self.table.put(&kind.key(run, number), block);
-        put.map_err(|error| self.explain(error))
+        self.table.put(&kind.key(run, number), block).map_err(refused)
     }
 
     pub(in crate::corpus) fn get(&self, kind: Kind, run: u64, number: u32) -> Result<Vec<u8>> {
         let found = self.table.get(&kind.key(run, number))?;
-        found.ok_or_else(|| Error::Contradiction {
-            reason: format!("block {number} of run {run} ({kind:?}) is not there"),
-        })
+        found.ok_or_else(|| missing(kind, run, number))
+    }
+
+    /// Blocks that follow each other. Their reads overlap.
+    pub(in crate::corpus) fn get_many(
+        &self,
+        kind: Kind,
+        run: u64,
+        numbers: Range<u32>,
+    ) -> Result<Vec<Vec<u8>>> {
+        let keys: Vec<[u8; 13]> = numbers.clone().map(|number| kind.key(run, number)).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let found = self.table.get_many(&keys)?.into_iter().zip(numbers);
+        found.map(|(block, number)| block.ok_or_else(|| missing(kind, run, number))).collect()
+    }
+
+    /// The bytes of a block in this range of it; fewer where it ends before.
+    pub(in crate::corpus) fn part(
+        &self,
+        kind: Kind,
+        (run, number): (u64, u32),
+        range: Range<u64>,
+    ) -> Result<Vec<u8>> {
+        let found = self.table.get_part(&kind.key(run, number), range)?;
+        found.map(|part| part.bytes).ok_or_else(|| missing(kind, run, number))
+    }
+
+    /// Read operations since it was opened, and the pages that these read.
+    pub(in crate::corpus) fn reads(&self) -> (u64, u64) {
+        let stats = self.table.stats();
+        let lookups = stats.table.hit_reads + stats.table.miss_reads;
+        (stats.values.reads + lookups, stats.values.pages_read + lookups)
     }
 
     /// Removes a block, if it is there.
@@ -110,23 +136,29 @@ impl Blocks {
 
     /// Makes all blocks durable.
     pub(in crate::corpus) fn sync(&self) -> Result<()> {
-        self.table.sync().map_err(|error| self.explain(error))
+        Ok(self.table.sync()?)
     }
 
-    /// Replaces the state, durably: a crash leaves the old one or the new one, whole.
+    /// Replaces the state, durably: a crash leaves the old one or the new one, whole. [`Error::NoSpace`] means that the
+    /// old one stays.
     pub(in crate::corpus) fn put_state(&self, state: &[u8]) -> Result<()> {
-        self.table.put(STATE_KEY, state).map_err(|error| self.explain(error))?;
+        self.table.put(STATE_KEY, state).map_err(refused)?;
         self.sync()
     }
 
     pub(in crate::corpus) fn state(&self) -> Result<Option<Vec<u8>>> {
         Ok(self.table.get(STATE_KEY)?)
     }
+}
 
-    fn explain(&self, error: nandex::Error) -> Error {
-        match error {
-            nandex::Error::ValuesFull { .. } => Error::TextsFull { bytes_max: self.bytes_max },
-            error => error.into(),
-        }
-    }
+fn missing(kind: Kind, run: u64, number: u32) -> Error {
+    let reason = format!("block {number} of run {run} ({kind:?}) is not there");
+    Error::Contradiction { reason }
+}
+
+/// The error of a put, told apart where nothing was put for lack of space.
+fn refused(error: nandex::Error) -> Error {
+    let is_full =
+        matches!(error, nandex::Error::ValuesFull { .. } | nandex::Error::GrowthStopped { .. });
+    if is_full { Error::NoSpace(error) } else { error.into() }
 }

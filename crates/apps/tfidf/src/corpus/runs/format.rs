@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::varint::{put_varint, varint};
+
 /// What some documents change of a term's counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Delta {
@@ -80,35 +82,6 @@ pub(super) fn decode(block: &[u8], at: usize, counts: CountsIn) -> Option<Decode
     Some(Decoded { text: start..text_end, delta, end })
 }
 
-/// Seven bits a byte, the lowest first; the high bit of all bytes but the last is set.
-#[inline]
-fn put_varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-/// A number, and where it ends; nothing where there is none of 64 bits.
-#[inline]
-fn varint(bytes: &[u8], mut at: usize) -> Option<(u64, usize)> {
-    let mut number = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let byte = *bytes.get(at)?;
-        at += 1;
-        let bits = u64::from(byte & 0x7f);
-        if (bits << shift) >> shift != bits {
-            return None;
-        }
-        number |= bits << shift;
-        if byte < 0x80 {
-            return Some((number, at));
-        }
-    }
-    None
-}
-
 /// Small for numbers near 0, whatever their sign.
 #[inline]
 fn zigzag(number: i64) -> u64 {
@@ -149,8 +122,6 @@ mod tests {
             }
             assert_eq!(at, block.len());
         }
-        assert_eq!(varint(&[0xff; 11], 0), None);
-        assert_eq!(varint(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], 0), None);
     }
 
     /// The example of docs/format.md: a change here makes every index unreadable.
