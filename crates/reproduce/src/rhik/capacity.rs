@@ -123,9 +123,9 @@ impl PerKey {
 
 fn costs(per_key: PerKey) -> Table {
     let rows = vec![
-        Row::predicted("directory, at most, B/key", "", per_key.directory_max),
-        Row::predicted("tables, at most, B/key", "", per_key.flash_max),
-        Row::predicted("tables, mean, B/key", "", per_key.flash_mean),
+        Row::predicted("directory, at most", "B/key", per_key.directory_max),
+        Row::predicted("tables, at most", "B/key", per_key.flash_max),
+        Row::predicted("tables, mean", "B/key", per_key.flash_mean),
         Row::predicted("slots in use, mean", "", per_key.occupancy_mean),
     ];
     Table { title: "RHIK: what a key costs".into(), rows }
