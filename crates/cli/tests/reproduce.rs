@@ -38,6 +38,12 @@ fn the_other_papers_can_be_run_too() {
             ("paper", 3.0..3.1),
             "Quotient filters in RAM",
         ),
+        (
+            "rhik --only capacity",
+            "HPDC 2023",
+            ("ours", 0.05..0.2),
+            "Keys of a drive of 3.84 TB, by the length of values",
+        ),
     ] {
         let folder = Folder::new();
         let words_of_run = "--scale 8192 --report r.html --json --progress none";

@@ -29,6 +29,8 @@ pub const BUFFERHASH_INSERTS: &str =
     "92 % of 8 cores at 1 100 000 inserts/s (ANCS 2014, Table 4 and Figure 5b): 6.7 us";
 /// The processor's time of a merge in [`Costs::fitted`](crate::cascade::rounds::Costs::fitted).
 pub const DECK_INSERTS: &str = "670 000 inserts/s (the deck's summary of results)";
+/// The lengths of levels of [`Multilevel`](nandex_kvssd::Multilevel).
+pub const MULTILEVEL_READS: &str = "3 to 7 accesses for an index above 10 MB (HPDC 2023, 3)";
 /// The offset of the law of tokens, of which [counting](crate::counting) draws.
 pub const COUNTING_STAGES: &str = "209 stages at 1 % of RAM (BigData 2013, Table 2)";
 /// The power of the law of tokens.

@@ -26,6 +26,7 @@ mod fits;
 mod latency;
 pub mod play;
 mod report;
+pub mod rhik;
 mod scale;
 pub mod slicehash;
 pub mod tape;
@@ -51,6 +52,8 @@ pub enum Paper {
     Cascade,
     /// Clemons et al., "Hash in a Flash: Hash Tables for Solid State Devices", BigData 2013.
     Counting,
+    /// Saha et al., "RHIK: Re-configurable Hash-based Indexing for KVSSD", HPDC 2023.
+    Rhik,
 }
 
 impl Paper {
@@ -71,6 +74,9 @@ impl Paper {
             Self::Counting => {
                 "Clemons et al., Hash in a Flash: Hash Tables for Solid State Devices, BigData 2013"
             }
+            Self::Rhik => {
+                "Saha et al., RHIK: Re-configurable Hash-based Indexing for KVSSD, HPDC 2023"
+            }
         }
     }
 
@@ -78,7 +84,7 @@ impl Paper {
     #[must_use]
     pub const fn times_smaller(self, scale: Scale) -> u32 {
         match self {
-            Self::BufferHash | Self::SliceHash | Self::Cascade => scale.times(),
+            Self::BufferHash | Self::SliceHash | Self::Cascade | Self::Rhik => scale.times(),
             Self::Counting => scale.times() / Scale::LEAST,
         }
     }
@@ -106,6 +112,12 @@ impl Paper {
                  Blocks, pages and all times of the drives are the paper's at each scale, so \
                  operations are as many as there."
             }
+            Self::Rhik => {
+                "Divided are keys, capacity and DRAM, so that the index is as many times larger \
+                 than the DRAM as there; the drive keeps 64 blocks in each plane. Figure 4, with \
+                 10 MB of DRAM, is divided by a 64th of the scale only. Sizes of pages and \
+                 entries and all times of the drive stay."
+            }
         }
     }
 }
@@ -118,5 +130,6 @@ pub fn experiments(paper: Paper) -> Vec<Box<dyn Experiment>> {
         Paper::SliceHash => slicehash::experiments(),
         Paper::Cascade => cascade::experiments(),
         Paper::Counting => counting::experiments(),
+        Paper::Rhik => rhik::experiments(),
     }
 }

@@ -16,13 +16,13 @@ const RANKS: [(&str, u8); 16] = [
     ("nandex-dedup", 4),
     ("nandex-kvssd", 4),
     ("nandex-tfidf", 4),
-    ("nandex-reproduce", 4),
-    ("nandex-cli", 5),
-    ("nandex-trial", 5),
-    ("nandex-bench", 6),
-    ("nandex-xtask", 7),
-    ("nandex-peers", 7),
-    ("nandex-fuzz", 7),
+    ("nandex-reproduce", 5),
+    ("nandex-cli", 6),
+    ("nandex-trial", 6),
+    ("nandex-bench", 7),
+    ("nandex-xtask", 8),
+    ("nandex-peers", 8),
+    ("nandex-fuzz", 8),
 ];
 
 /// Tables of a manifest that name dependencies.

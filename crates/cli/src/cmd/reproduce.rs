@@ -39,6 +39,8 @@ enum Structure {
     Cascade,
     /// BigData 2013
     Counting,
+    /// HPDC 2023
+    Rhik,
 }
 
 impl Structure {
@@ -48,6 +50,7 @@ impl Structure {
             Self::Slicehash => Paper::SliceHash,
             Self::Cascade => Paper::Cascade,
             Self::Counting => Paper::Counting,
+            Self::Rhik => Paper::Rhik,
         }
     }
 }

@@ -8,4 +8,5 @@ mod devices;
 mod faithful;
 mod origins;
 mod outcome;
+mod rhik;
 mod slicehash;

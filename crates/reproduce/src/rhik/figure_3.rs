@@ -1,0 +1,177 @@
+//! Figure 3: asynchronous stores and retrievals, by the length of values.
+
+use super::lab::{CAPACITY_PER_DRAM, KvIndex, key};
+use super::multilevel::MultilevelIndex;
+use super::pairs::{PAIR_BYTES, Pairs};
+use super::player::{drive, play};
+use super::records::RhikIndex;
+use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table};
+
+/// See the [module](self).
+pub struct Figure3;
+
+/// The drive of the paper, and its keys.
+const CAPACITY_BYTES: u64 = 64_000_000_000;
+const KEYS: u64 = 100_000_000;
+/// Percent of the drive that pairs fill where it is too small for all keys.
+const FULL_PERCENT: u64 = 90;
+/// Lengths of values that are measured; the paper's text does not say which it has.
+const VALUE_BYTES: [u64; 6] = [64, 256, 1024, 4096, 16_384, 65_536];
+/// From this length on the paper says that RHIK reads faster.
+const LARGE_BYTES: u64 = 4096;
+/// The least keys, so that the queue is full for long enough.
+const KEYS_MIN: u64 = 512;
+/// Retrievals that are measured, at most.
+const READS: u64 = 20_000;
+
+const UNIT: &str = "operations/s";
+
+/// The rates of an index at a length of values.
+#[derive(Clone, Copy, Debug)]
+struct Rates {
+    stores: f64,
+    retrievals: f64,
+    /// Index pages read by a store, and by a retrieval.
+    reads: (f64, f64),
+}
+
+/// Both at a length of values.
+struct Measured {
+    value_bytes: u64,
+    rhik: Rates,
+    multilevel: Rates,
+}
+
+impl Experiment for Figure3 {
+    fn name(&self) -> &'static str {
+        "figure-3"
+    }
+
+    fn title(&self) -> &'static str {
+        "Asynchronous stores and retrievals"
+    }
+
+    fn reference(&self) -> &'static str {
+        "section 3, Figure 3"
+    }
+
+    fn run(&self, scale: Scale) -> Result<Outcome> {
+        let measure = |value_bytes| Measured::new(value_bytes, scale);
+        let all = VALUE_BYTES.into_iter().map(measure).collect::<Result<Vec<_>>>()?;
+        Ok(Outcome {
+            setup: setup(),
+            tables: vec![table("stores", &all), table("retrievals", &all), index_reads(&all)],
+            charts: vec![chart("stores", &all), chart("retrievals", &all)],
+        })
+    }
+}
+
+fn setup() -> Vec<String> {
+    vec![
+        "Pairs are stored in their order, as many as fit into 64 GB and at most 100 million, \
+         then some are retrieved at random, 64 commands in flight. The paper retrieves in \
+         order, and finds other orders not much different. Keys, capacity and DRAM are divided \
+         by the scale; DRAM is 64 MB, by the paper's 10 MB for 10 GB. A key is 16 bytes, and 38 \
+         are kept with a pair."
+            .into(),
+        "The drive is the PM983 behind Samsung's key-value SSD, from its data sheet, with \
+         blocks for this and a write buffer of 1 MiB. The paper's emulator has no flash times \
+         but a model of operations each second. Its rates are not printed, only that RHIK's \
+         stores are faster for almost all lengths and its retrievals for long ones, so bounds \
+         of 1 are what can be compared. The firmware's processor takes no time here, and no \
+         index has a cache of values."
+            .into(),
+    ]
+}
+
+fn keys_of(value_bytes: u64, scale: Scale) -> u64 {
+    let fit = CAPACITY_BYTES / 100 * FULL_PERCENT / (value_bytes + PAIR_BYTES);
+    scale.of(fit.min(KEYS)).max(KEYS_MIN)
+}
+
+impl Measured {
+    fn new(value_bytes: u64, scale: Scale) -> Result<Self> {
+        let keys = keys_of(value_bytes, scale);
+        let dram_bytes = scale.of(CAPACITY_BYTES / CAPACITY_PER_DRAM);
+        let mut rhik = RhikIndex::new(dram_bytes, keys, scale.seed())?;
+        let mut multilevel = MultilevelIndex::new(dram_bytes, scale.times().into());
+        Ok(Self {
+            value_bytes,
+            rhik: Rates::of(&mut rhik, value_bytes, keys)?,
+            multilevel: Rates::of(&mut multilevel, value_bytes, keys)?,
+        })
+    }
+}
+
+impl Rates {
+    fn of(index: &mut dyn KvIndex, value_bytes: u64, keys: u64) -> Result<Self> {
+        let mut drive = drive()?;
+        let mut pairs = Pairs::new(index, value_bytes, 0);
+        (0..keys).try_for_each(|_| pairs.store())?;
+        let stores = play(&pairs.take_tape(), &mut drive).operations_per_s();
+        let of_stores = std::mem::take(&mut pairs.index_reads);
+        let asked = keys.min(READS);
+        (0..asked).try_for_each(|number| pairs.retrieve(key(number) % keys))?;
+        let retrievals = play(&pairs.take_tape(), &mut drive).operations_per_s();
+        let reads = (of_stores as f64 / keys as f64, pairs.index_reads as f64 / asked as f64);
+        Ok(Self { stores, retrievals, reads })
+    }
+
+    fn rate(self, what: &str) -> f64 {
+        if what == "stores" { self.stores } else { self.retrievals }
+    }
+}
+
+fn table(what: &'static str, all: &[Measured]) -> Table {
+    let mut rows = Vec::new();
+    for it in all {
+        let bytes = it.value_bytes;
+        let (ours, other) = (it.rhik.rate(what), it.multilevel.rate(what));
+        rows.push(Row::predicted(format!("values of {bytes} B: RHIK"), UNIT, ours));
+        rows.push(Row::predicted(format!("values of {bytes} B: multi-level"), UNIT, other));
+        let over =
+            Row::predicted(format!("values of {bytes} B: RHIK over multi-level"), "", ours / other);
+        let over = match it.multilevel.reads.0 < 1.0 {
+            true => over.why("Most of either index is in DRAM."),
+            false => over,
+        };
+        let is_said = what == "stores" || bytes >= LARGE_BYTES;
+        rows.push(if is_said { over.paper_at_least(1.0) } else { over });
+    }
+    Table { title: format!("Asynchronous {what}"), rows }
+}
+
+fn index_reads(all: &[Measured]) -> Table {
+    let mut rows = Vec::new();
+    for it in all {
+        let row = |name: &str, reads| {
+            let what = format!("values of {} B: {name}", it.value_bytes);
+            Row::predicted(what, "reads", reads)
+        };
+        rows.extend([
+            row("RHIK, store", it.rhik.reads.0).paper_at_most(1.0),
+            row("RHIK, retrieval", it.rhik.reads.1).paper_at_most(1.0),
+            row("multi-level, store", it.multilevel.reads.0),
+            row("multi-level, retrieval", it.multilevel.reads.1),
+        ]);
+    }
+    Table { title: "Flash reads of the index for each operation".into(), rows }
+}
+
+fn chart(what: &'static str, all: &[Measured]) -> Chart {
+    let points = |rate: fn(&Measured) -> Rates| {
+        let point = |it: &Measured| (it.value_bytes as f64, rate(it).rate(what));
+        all.iter().map(point).collect::<Vec<_>>()
+    };
+    Chart {
+        title: format!("Figure 3: asynchronous {what} by the length of values"),
+        x: "bytes of a value",
+        y: UNIT,
+        x_scaling: Scaling::Logarithmic,
+        y_scaling: Scaling::Logarithmic,
+        series: vec![
+            Series::ours("RHIK", points(|it| it.rhik)),
+            Series::ours("multi-level", points(|it| it.multilevel)),
+        ],
+    }
+}

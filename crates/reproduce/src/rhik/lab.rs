@@ -1,0 +1,43 @@
+//! What both indexes have in common: accesses, and the requests that they make.
+
+use nandex_kvssd::Access;
+use nandex_sim::RequestKind;
+
+use crate::Result;
+use crate::tape::Step;
+
+/// Bytes of a page of the index.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// The paper's DRAM for the index: 10 MB of a drive of 10 GB, a thousandth.
+pub const CAPACITY_PER_DRAM: u64 = 1000;
+
+/// The requests of an access.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Requests {
+    /// Reads of the access itself.
+    pub reads: Vec<Step>,
+    /// What the update behind it asks for: rewrites, changed pages that leave the DRAM.
+    pub update: Vec<Step>,
+}
+
+/// An index of a key-value drive.
+pub trait KvIndex {
+    /// Looks a key up and then adds or removes it, if the access is more than a lookup.
+    ///
+    /// # Errors
+    /// As those of its table.
+    fn access(&mut self, key: u64, access: Access) -> Result<Requests>;
+}
+
+/// The key of a number: numbers in order are keys without any.
+#[must_use]
+pub fn key(number: u64) -> u64 {
+    nandex::store::hash::mix(number ^ 0x5261_686b)
+}
+
+/// Pages of these requests of that kind.
+#[must_use]
+pub fn pages(steps: &[Step], kind: RequestKind) -> u64 {
+    steps.iter().filter(|it| it.kind == kind).map(|it| u64::from(it.pages)).sum()
+}
