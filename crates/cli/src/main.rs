@@ -12,6 +12,7 @@ mod console;
 mod devices;
 mod exit;
 mod field;
+mod growth;
 mod hashing;
 mod held;
 mod interrupt;

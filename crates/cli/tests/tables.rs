@@ -50,6 +50,29 @@ fn info_says_how_full_a_table_is_of_what_it_was_made_for() {
     }
 }
 
+/// `create --structure rhik` said that there is space for 281,474,976,710,656 entries: the most that it counts to.
+#[test]
+fn create_says_how_far_ram_and_device_let_a_table_grow() {
+    for structure in ["rhik", "growing", "growing-slicehash"] {
+        let folder = Folder::new();
+        let create = format!("--entries 1e4 --key-bytes 8 --structure {structure}");
+        let outcome = folder.run(&format!("create device.nandex {create}"));
+        let space = "it grows with the device, whose ";
+        assert!(outcome.stdout.contains(space), "{structure}: {outcome:?}");
+        let (_, rest) = outcome.stdout.split_once(" free take about ").expect("it says how many");
+        let more: u64 = rest.split(' ').next().expect("a number").replace(',', "").parse().unwrap();
+        assert!((1_000..1 << 40).contains(&more), "{structure}: {more}");
+        let outcome = folder.run(&format!("create ram.nandex {create} --ram 64MiB"));
+        assert!(
+            outcome.stdout.contains(" entries, as far as its --ram lets it grow"),
+            "{outcome:?}"
+        );
+    }
+    let folder = Folder::new();
+    let outcome = folder.run("create t.nandex --entries 1e4 --key-bytes 8 --structure slicehash");
+    assert!(!outcome.stdout.contains("grow"), "{outcome:?}");
+}
+
 #[test]
 fn get_says_what_its_cache_was_worth() {
     let folder = Folder::new();

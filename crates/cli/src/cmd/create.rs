@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::devices::{FileBytes, StripeArg, VolumeArgs};
+use crate::growth::Growth;
 use crate::interrupt::Interrupt;
 use crate::place::{DurabilityArg, Plan, create};
 use crate::size::{self, show_bytes, show_count};
@@ -169,6 +170,12 @@ struct Created {
     structure: String,
     reasons: Vec<String>,
     entries_capacity: u64,
+    /// Where nothing but the device limits the entries.
+    #[serde(skip)]
+    growth: Option<Growth>,
+    /// Does it grow within stated RAM?
+    #[serde(skip)]
+    grows_in_ram: bool,
     /// `None` for keys and values of any size.
     key_bytes: Option<usize>,
     value_bytes: Option<usize>,
@@ -196,12 +203,19 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let plan = Plan { name: &args.table, prediction: &prediction, values };
     let made = create(&args.volume, args.stripe.0, plan, args.durability.0, console)?;
     let (held, widths) = (made.table.held(), made.table.widths());
+    let growth = made
+        .table
+        .growth_per_entry()
+        .map(|bytes_per_entry| Growth { free_bytes: None, bytes_per_entry });
+    let free_bytes = made.volume.stats().free_pages * nandex::device::PAGE_BYTES as u64;
     let mut created = Created {
         path: args.volume.file.clone(),
         table: args.table.clone(),
         structure: made.table.index().kind().to_owned(),
         reasons,
         entries_capacity: prediction.entries_capacity,
+        grows_in_ram: growth.is_none() && made.table.grows(),
+        growth,
         key_bytes: widths.map(|it| it.key_bytes),
         value_bytes: widths.map(|it| it.value_bytes),
         entries: prediction.requirements.entries,
@@ -218,6 +232,10 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     }
     made.close()?;
     created.files = Some(args.volume.file_bytes()?);
+    // Only now the file has its name, by which its file system is asked.
+    if let Some(growth) = &mut created.growth {
+        growth.free_bytes = args.volume.growth_bytes().map(|more| more + free_bytes);
+    }
     console.print(&created, text)
 }
 
@@ -230,7 +248,7 @@ fn text(created: &Created) -> String {
     let names = ["  because"].into_iter().chain(std::iter::repeat(""));
     rows.extend(names.zip(created.reasons.iter().cloned()));
     rows.extend([
-        ("space for", format!("{} entries", show_count(created.entries_capacity))),
+        ("space for", shown_space(created)),
         ("entries", sizing::shown_widths(created.key_bytes, created.value_bytes)),
     ]);
     rows.extend(created.costs.rows());
@@ -244,6 +262,17 @@ fn text(created: &Created) -> String {
     rows.extend([("RAM", shown_ram(created)), ("flash", show_bytes(created.flash_bytes))]);
     rows.extend(created.files.map(|files| ("file", files.shown())));
     aligned(&rows)
+}
+
+fn shown_space(created: &Created) -> String {
+    let entries = show_count(created.entries_capacity);
+    match created.growth {
+        Some(growth) => format!("{}; so does its RAM, unless --ram limits it", growth.shown()),
+        None if created.grows_in_ram => {
+            format!("{entries} entries, as far as its --ram lets it grow")
+        }
+        None => format!("{entries} entries"),
+    }
 }
 
 fn shown_ram(created: &Created) -> String {

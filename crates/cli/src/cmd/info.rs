@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::cmd::filter::figures::FilterFigures;
 use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
+use crate::growth::Growth;
 use crate::place::open_volume;
 use crate::size::{show_bytes, show_count};
 use crate::sizing::{TableCosts, shown_widths};
@@ -77,25 +78,6 @@ struct Figures {
     flash_bytes: u64,
     #[serde(flatten)]
     costs: TableCosts,
-}
-
-/// How far a table may grow whose RAM has no limit.
-#[derive(Clone, Copy, Debug)]
-struct Growth {
-    /// Bytes that the volume has free and its device can grow by; `None` if nobody knows.
-    free_bytes: Option<u64>,
-    bytes_per_entry: f64,
-}
-
-impl Growth {
-    fn shown(self) -> String {
-        let Some(free_bytes) = self.free_bytes else { return "it grows with its devices".into() };
-        let more = show_count((free_bytes as f64 / self.bytes_per_entry) as u64);
-        format!(
-            "it grows with the device, whose {} free take about {more} more entries",
-            show_bytes(free_bytes)
-        )
-    }
 }
 
 /// Prints what the volume holds.
