@@ -62,6 +62,26 @@ fn the_other_papers_can_be_run_too() {
 }
 
 #[test]
+fn a_corpus_is_counted_by_the_papers_designs() {
+    let folder = Folder::new();
+    fs::write(folder.path("text"), include_str!("../../../README.md")).expect("it can be written");
+    let words = "reproduce counting --corpus text --only corpus --report r.html --json";
+    let outcome = folder.run(&format!("{words} --progress none"));
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let json: Value = serde_json::from_str(&outcome.stdout).expect("it is JSON");
+    let row = &json["experiments"][0]["tables"][0]["rows"][0];
+    assert_eq!((&row["what"], &row["origin"]), (&"tokens".into(), &"measured".into()));
+    let page = fs::read_to_string(folder.path("r.html")).expect("it was written");
+    assert!(page.contains("measured on your corpus") && page.contains("The corpus is text: 1"));
+    folder.assert_refused(
+        "1 | reproduce counting --corpus absent --report x.html | absent: No such file\n\
+         1 | reproduce counting --only corpus | `corpus` needs --corpus PATH\n\
+         1 | reproduce cascade --corpus text | --corpus is for `nandex reproduce counting`",
+    );
+    assert!(!folder.path("x.html").exists());
+}
+
+#[test]
 fn what_the_paper_does_not_have_is_refused_before_anything_runs() {
     let folder = Folder::new();
     let outcome = folder.run("reproduce bufferhash --only figure-99 --report r.html");

@@ -22,6 +22,14 @@ pub enum Error {
         /// The simulator's error.
         source: Box<nandex_sim::PresetError>,
     },
+    /// A corpus that cannot be read or measured.
+    #[error("{}: {reason}", path.display())]
+    Corpus {
+        /// The file or folder.
+        path: std::path::PathBuf,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
     /// A scale that leaves nothing to measure, or that does not fit RAM.
     #[error(
         "a table {found} times smaller than the paper's: take a power of two from {least} to {most}"

@@ -45,7 +45,8 @@ pub struct Table {
 
 /// A number, where it comes from, the paper's number for it, and why they differ.
 ///
-/// No row is without its origin: [`Row::predicted`], [`Row::fitted`] and [`Row::stated`] are the only ways to make one.
+/// No row is without its origin: [`Row::predicted`], [`Row::fitted`], [`Row::measured`] and [`Row::stated`] are the
+/// only ways to make one.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
     /// What is measured.
@@ -76,6 +77,8 @@ pub enum Origin {
         /// That number, and where it is printed.
         fitted_to: &'static str,
     },
+    /// It was measured on a corpus that the user gave; the paper has no number for that one.
+    Measured,
     /// It was not measured here: the paper's number as it stands.
     Stated,
 }
@@ -101,6 +104,14 @@ pub enum Sense {
     AtLeast,
 }
 
+impl Table {
+    /// The same rows, measured on a corpus that the user gave.
+    pub(crate) fn of_corpus(mut self) -> Self {
+        self.rows.iter_mut().for_each(|row| row.origin = Origin::Measured);
+        self
+    }
+}
+
 impl Row {
     /// A number of ours that no constant was chosen for.
     #[must_use]
@@ -118,6 +129,12 @@ impl Row {
         fitted_to: &'static str,
     ) -> Self {
         Self::new(what.into(), unit, Some(ours), Origin::Fitted { fitted_to })
+    }
+
+    /// A number of a corpus that the user gave.
+    #[must_use]
+    pub fn measured(what: impl Into<String>, unit: &'static str, ours: f64) -> Self {
+        Self::new(what.into(), unit, Some(ours), Origin::Measured)
     }
 
     /// A number of the paper that was not measured here.
@@ -190,9 +207,11 @@ mod tests {
             (&fitted["origin"], &fitted["fitted_to"]),
             (&"fitted".into(), &"3 ms, Table 1".into())
         );
-        for (row, origin) in
-            [(Row::predicted("a", "ms", 3.0), "predicted"), (Row::stated("a", "ms", 3.0), "stated")]
-        {
+        for (row, origin) in [
+            (Row::predicted("a", "ms", 3.0), "predicted"),
+            (Row::measured("a", "ms", 3.0), "measured"),
+            (Row::stated("a", "ms", 3.0), "stated"),
+        ] {
             let row = json(row);
             assert_eq!(row["origin"], origin);
             assert_eq!(row.get("fitted_to"), None);

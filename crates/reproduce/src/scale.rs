@@ -21,6 +21,9 @@ impl Scale {
     /// 32 MiB of flash where the paper has 32 GiB: seconds for each experiment.
     pub const DEFAULT: u32 = 1024;
 
+    /// The largest tables, with seed 1.
+    pub(crate) const FULL: Self = Self { times: Self::LEAST, seed: 1 };
+
     /// A table `times` times smaller than the paper's, and the seed of its keys.
     ///
     /// # Errors

@@ -1,9 +1,10 @@
 //! `nandex reproduce`: the experiments of a paper, run again on simulated drives.
 
 use std::fs::{self, OpenOptions};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use nandex_reproduce::counting::{Corpus, on_corpus};
 use nandex_reproduce::{Experiment, Paper, Ran, Report, Scale, experiments, html, text};
 
 use crate::console::{Console, ProgressMode};
@@ -23,6 +24,9 @@ pub struct Args {
     /// Decides all that is random
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
+    /// Of counting: run it on this text or folder of texts too, as the experiment `corpus`
+    #[arg(long, value_name = "PATH")]
+    corpus: Option<PathBuf>,
     /// Write all tables and curves to this HTML file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -62,7 +66,7 @@ impl Structure {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let paper = args.paper.paper();
     let scale = Scale::new(args.scale, args.seed)?;
-    let chosen = chosen(experiments(paper), &args.only)?;
+    let chosen = chosen(all(paper, args.corpus.as_deref())?, &args.only)?;
     if let Some(path) = &args.report {
         // Opened before the run, so that no run is lost to a path that cannot be written; an earlier report
         // stays until there is a new one.
@@ -88,11 +92,23 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     console.print(&report, text)
 }
 
+/// All experiments of a paper, with that on a corpus if there is one.
+fn all(paper: Paper, corpus: Option<&Path>) -> Result<Vec<Box<dyn Experiment>>> {
+    let mut all = experiments(paper);
+    match corpus {
+        Some(path) if paper == Paper::Counting => all.push(on_corpus(Corpus::read(path)?)),
+        Some(_) => bail!("--corpus is for `nandex reproduce counting`; the others read no text"),
+        None => {}
+    }
+    Ok(all)
+}
+
 /// The named experiments, or all if none was named.
 fn chosen(all: Vec<Box<dyn Experiment>>, only: &[String]) -> Result<Vec<Box<dyn Experiment>>> {
     let names: Vec<_> = all.iter().map(|experiment| experiment.name()).collect();
     if let Some(unknown) = only.iter().find(|name| !names.contains(&name.as_str())) {
-        bail!("there is no experiment {unknown}; there are {}", names.join(", "));
+        let hint = if unknown == "corpus" { "; `corpus` needs --corpus PATH" } else { "" };
+        bail!("there is no experiment {unknown}; there are {}{hint}", names.join(", "));
     }
     let wanted = |name: &str| only.is_empty() || only.iter().any(|it| it == name);
     Ok(all.into_iter().filter(|experiment| wanted(experiment.name())).collect())

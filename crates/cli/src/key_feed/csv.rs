@@ -1,5 +1,5 @@
-//! Keys that are a column of CSV: fields between commas or another byte, in double quotes where they hold that byte, line
-//! feeds or quotes, which are doubled there.
+//! Keys that are a column of CSV: fields between commas or another byte, in double quotes where they hold that byte,
+//! line feeds or quotes, which are doubled there.
 
 use std::io::{self, BufRead, Read};
 use std::str::FromStr;

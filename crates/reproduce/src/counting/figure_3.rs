@@ -9,7 +9,7 @@ use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Tab
 pub struct Figure3;
 
 /// Tables after their queries, and the mean time of a query on MLC-1.
-struct Asked {
+pub(super) struct Asked {
     set: DataSet,
     all: Vec<(Queried, f64)>,
 }
@@ -28,13 +28,13 @@ impl Experiment for Figure3 {
     }
 
     fn run(&self, scale: Scale) -> Result<Outcome> {
-        let wiki = Asked::new(DataSet::WIKI, scale)?;
-        let meme = Asked::new(DataSet::MEME, scale)?;
+        let asked = |set| Asked::new(set, Lab::new(set, scale).query(&Asked::setups()));
+        let (wiki, meme) = (asked(DataSet::WIKI)?, asked(DataSet::MEME)?);
         let mut tables = Vec::new();
         for asked in [&wiki, &meme] {
             tables.extend([asked.by_change(), asked.by_ram()]);
         }
-        tables.extend([by_drive(&wiki)?, claims(&wiki, &meme), found(&wiki, &meme)]);
+        tables.extend([wiki.by_drive()?, claims(&wiki, &meme), found(&wiki, &meme)]);
         let charts =
             vec![wiki.change_chart(), meme.change_chart(), wiki.ram_chart(), meme.ram_chart()];
         Ok(Outcome { setup: setup(&wiki), tables, charts })
@@ -63,16 +63,21 @@ fn setup(wiki: &Asked) -> Vec<String> {
 }
 
 impl Asked {
-    fn new(set: DataSet, scale: Scale) -> Result<Self> {
+    /// Those that it needs: each design with the RAM that figures fix, and with the change segment that they fix.
+    pub fn setups() -> Vec<TableSetup> {
         let mut setups = TableSetup::all(&Kind::ALL, &[RAM_PERCENT]);
         let others = RAM_PERCENTS.into_iter().filter(|percent| *percent != RAM_PERCENT);
         setups.extend(TableSetup::all(&Kind::SMALL, &others.collect::<Vec<_>>()));
-        let mut all = Vec::new();
-        for queried in Lab::new(set, scale).query(&setups) {
+        setups
+    }
+
+    /// Plays the queries of those.
+    pub fn new(set: DataSet, all: Vec<Queried>) -> Result<Self> {
+        let played = all.into_iter().map(|queried| {
             let mean_ms = queried.mean_ms(FlashDrive::MLC_1)?;
-            all.push((queried, mean_ms));
-        }
-        Ok(Self { set, all })
+            Ok((queried, mean_ms))
+        });
+        Ok(Self { set, all: played.collect::<Result<_>>()? })
     }
 
     fn of(&self, kind: Kind, percent: u64) -> &(Queried, f64) {
@@ -111,7 +116,7 @@ impl Asked {
         rows
     }
 
-    fn by_change(&self) -> Table {
+    pub fn by_change(&self) -> Table {
         let rows = Kind::ALL.into_iter().flat_map(|kind| {
             let name = match kind.change() {
                 Some(change) => format!("{}, change segment {}", kind.name(), change.name),
@@ -123,7 +128,7 @@ impl Asked {
         Table { title, rows: rows.collect() }
     }
 
-    fn by_ram(&self) -> Table {
+    pub fn by_ram(&self) -> Table {
         let rows = RAM_PERCENTS.into_iter().flat_map(|percent| {
             let rows = move |kind: Kind| {
                 self.rows(&format!("{}, RAM {percent} %", kind.name()), kind, percent)
@@ -135,7 +140,7 @@ impl Asked {
         Table { title, rows: rows.collect() }
     }
 
-    fn change_chart(&self) -> Chart {
+    pub fn change_chart(&self) -> Chart {
         let share = |change: Change| 100.0 / change.data_blocks as f64;
         let curve = |name: &str, kind: fn(Change) -> Kind| {
             let points = Change::ALL.map(|it| (share(it), self.ms(kind(it), RAM_PERCENT)));
@@ -155,7 +160,7 @@ impl Asked {
         }
     }
 
-    fn ram_chart(&self) -> Chart {
+    pub fn ram_chart(&self) -> Chart {
         let curve = |kind: Kind| {
             let points = RAM_PERCENTS.map(|percent| (percent as f64, self.ms(kind, percent)));
             Series::ours(kind.name(), points.to_vec())
@@ -169,18 +174,20 @@ impl Asked {
             series: Kind::SMALL.map(curve).to_vec(),
         }
     }
-}
 
-fn by_drive(wiki: &Asked) -> Result<Table> {
-    let mut rows = Vec::new();
-    for kind in Kind::SMALL {
-        for drive in FlashDrive::ALL {
-            let mean_ms = wiki.of(kind, RAM_PERCENT).0.mean_ms(drive)?;
-            rows.push(Row::predicted(format!("{}: {}", kind.name(), drive.name), "ms", mean_ms));
+    pub fn by_drive(&self) -> Result<Table> {
+        let mut rows = Vec::new();
+        for kind in Kind::SMALL {
+            for drive in FlashDrive::ALL {
+                let mean_ms = self.of(kind, RAM_PERCENT).0.mean_ms(drive)?;
+                let what = format!("{}: {}", kind.name(), drive.name);
+                rows.push(Row::predicted(what, "ms", mean_ms));
+            }
         }
+        let title =
+            format!("Figure 3c, {}: queries, RAM 5 %, change segment 12.5 %", self.set.name);
+        Ok(Table { title, rows })
     }
-    let title = "Figure 3c, Wiki: queries, RAM 5 %, change segment 12.5 %".into();
-    Ok(Table { title, rows })
 }
 
 /// What the text says, as ratios.

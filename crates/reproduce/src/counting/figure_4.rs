@@ -54,10 +54,10 @@ fn setup() -> Vec<String> {
 }
 
 /// Seconds, for each drive and design.
-struct Costs([[f64; 3]; 3]);
+pub(super) struct Costs([[f64; 3]; 3]);
 
 impl Costs {
-    fn of(all: &[Filled]) -> Result<Self> {
+    pub fn of(all: &[Filled]) -> Result<Self> {
         let mut costs = [[0.0; 3]; 3];
         for (drive, costs) in FlashDrive::ALL.into_iter().zip(&mut costs) {
             for (kind, cost) in Kind::SMALL.into_iter().zip(costs) {
@@ -67,7 +67,7 @@ impl Costs {
         Ok(Self(costs))
     }
 
-    fn table(&self, name: &str) -> Table {
+    pub fn table(&self, name: &str) -> Table {
         let mut rows = Vec::new();
         for (drive, costs) in FlashDrive::ALL.into_iter().zip(self.0) {
             for (kind, cost) in Kind::SMALL.into_iter().zip(costs) {

@@ -31,7 +31,7 @@ impl Experiment for Cleans {
             tables: vec![
                 by_ram("Wiki: cleans, change segment 12.5 %", &wiki),
                 by_ram("Meme: cleans, change segment 12.5 %", &meme),
-                by_change(&wiki),
+                by_change("Wiki", &wiki),
                 claims(&wiki),
                 by_drive(&wiki)?,
             ],
@@ -58,7 +58,7 @@ fn cleans(all: &[Filled], kind: Kind, percent: u64) -> f64 {
     of(all, kind, percent).counts().cleans as f64
 }
 
-fn by_ram(title: &str, all: &[Filled]) -> Table {
+pub(super) fn by_ram(title: &str, all: &[Filled]) -> Table {
     let rows = RAM_PERCENTS.into_iter().flat_map(|percent| {
         let row = move |kind: Kind| {
             let what = format!("RAM {percent} %: {}", kind.name());
@@ -69,13 +69,14 @@ fn by_ram(title: &str, all: &[Filled]) -> Table {
     Table { title: title.into(), rows: rows.collect() }
 }
 
-fn by_change(all: &[Filled]) -> Table {
+pub(super) fn by_change(name: &str, all: &[Filled]) -> Table {
     let row = |kind: Kind| {
         let change = kind.change().map_or("none", |change| change.name);
         let what = format!("{}, change segment {change}", kind.name());
         Row::predicted(what, "", cleans(all, kind, RAM_PERCENT))
     };
-    Table { title: "Wiki: cleans, RAM 5 %".into(), rows: Kind::ALL.map(row).to_vec() }
+    let title = format!("{name}: cleans, RAM 5 %");
+    Table { title, rows: Kind::ALL.map(row).to_vec() }
 }
 
 /// What the text says, as ratios with a bound.
@@ -120,7 +121,7 @@ fn by_drive(all: &[Filled]) -> Result<Table> {
     Ok(Table { title: "Wiki: erases of MLC-1, RAM 5 %, change segment 12.5 %".into(), rows })
 }
 
-fn ram_chart(name: &str, all: &[Filled]) -> Chart {
+pub(super) fn ram_chart(name: &str, all: &[Filled]) -> Chart {
     let curve = |kind: Kind| {
         let points = RAM_PERCENTS.map(|percent| (percent as f64, cleans(all, kind, percent)));
         Series::ours(kind.name(), points.to_vec())

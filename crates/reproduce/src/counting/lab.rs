@@ -4,7 +4,7 @@ use nandex_sim::RequestKind;
 use nandex_sim::preset::{Machine, Preset, PresetError};
 use nandex_sim::{Fill, Ssd};
 
-use super::design::{Design, Keeps, Kind, query};
+use super::design::{Design, Keeps, Kind, query as reads_of};
 use super::law::{Law, Tokens};
 use super::ram::RamBuffer;
 use super::record::{OpCounts, Places, Record};
@@ -112,6 +112,16 @@ impl Feeding {
         self.tables.iter_mut().for_each(|it| it.table.stage(&staged));
     }
 
+    fn ask(&self, shape: Shape, key: u64, all: &mut [Queried]) {
+        let each = (shape.queries / PLAYED).max(1);
+        for (live, queried) in self.tables.iter().zip(all) {
+            let places = Places::new(&shape, live.setup.kind.change());
+            let (reads, in_data) = reads_of(&*live.table, &shape, places, key);
+            queried.add(&reads, in_data || self.buffer.has(key), each);
+            queried.data_pages += pages_of_data(&*live.table, key);
+        }
+    }
+
     /// Stages and merges everything.
     fn finish(mut self) -> Vec<Filled> {
         if !self.buffer.is_empty() {
@@ -177,47 +187,58 @@ impl Lab {
     /// Inserts all tokens into all tables, then merges what they have staged.
     #[must_use]
     pub fn fill(&self, setups: &[TableSetup]) -> Vec<Filled> {
-        for_each_buffer(setups, |percent| {
-            let mut feeding = Feeding::new(self.shape, setups, percent, Keeps::Counts);
-            let mut tokens = self.tokens();
-            (0..self.shape.tokens).for_each(|_| feeding.insert(tokens.draw()));
-            feeding.finish()
-        })
+        fill(self.shape, setups, || self.stream(0))
     }
 
     /// Inserts all tokens. After the first part of them come queries for keys that are drawn as tokens are.
     #[must_use]
     pub fn query(&self, setups: &[TableSetup]) -> Vec<Queried> {
-        for_each_buffer(setups, |percent| self.query_buffer(setups, percent))
+        query(self.shape, setups, || self.stream(0), || self.stream(1))
     }
 
-    fn query_buffer(&self, setups: &[TableSetup], percent: u64) -> Vec<Queried> {
-        let mut feeding = Feeding::new(self.shape, setups, percent, Keeps::Keys);
+    /// The tokens of a stream, without an end.
+    fn stream(&self, number: u64) -> impl Iterator<Item = u64> + use<> {
+        let mut tokens = Tokens::new(self.law, self.seed, number);
+        std::iter::repeat_with(move || tokens.draw())
+    }
+}
+
+/// Inserts the tokens of a stream into all tables, then merges what they have staged.
+pub fn fill<I: Iterator<Item = u64>>(
+    shape: Shape,
+    setups: &[TableSetup],
+    stream: impl Fn() -> I + Sync,
+) -> Vec<Filled> {
+    for_each_buffer(setups, |percent| {
+        let mut feeding = Feeding::new(shape, setups, percent, Keeps::Counts);
+        stream().take(shape.tokens as usize).for_each(|key| feeding.insert(key));
+        feeding.finish()
+    })
+}
+
+/// Inserts the tokens of a stream. After the first part of them come queries for the keys of another.
+pub fn query<I: Iterator<Item = u64>, A: Iterator<Item = u64>>(
+    shape: Shape,
+    setups: &[TableSetup],
+    stream: impl Fn() -> I + Sync,
+    asked: impl Fn() -> A + Sync,
+) -> Vec<Queried> {
+    for_each_buffer(setups, |percent| {
+        let mut feeding = Feeding::new(shape, setups, percent, Keeps::Keys);
         let mut all: Vec<Queried> =
             feeding.tables.iter().map(|it| Queried::new(it.setup)).collect();
-        let mut tokens = self.tokens();
-        let mut asked = Tokens::new(self.law, self.seed, 1);
-        let shape = self.shape;
-        let each = (shape.tokens - shape.tokens_before_queries) / shape.queries.max(1);
-        for number in 0..shape.tokens {
-            feeding.insert(tokens.draw());
+        let each = ((shape.tokens - shape.tokens_before_queries) / shape.queries.max(1)).max(1);
+        let mut asked = asked();
+        for (number, key) in (0..shape.tokens).zip(stream()) {
+            feeding.insert(key);
             let since = number.checked_sub(shape.tokens_before_queries);
             if since.is_some_and(|since| since % each == 0) {
-                self.ask(&feeding, asked.draw(), &mut all);
+                let key = asked.next().expect("it has no end");
+                feeding.ask(shape, key, &mut all);
             }
         }
         all
-    }
-
-    fn ask(&self, feeding: &Feeding, key: u64, all: &mut [Queried]) {
-        let each = (self.shape.queries / PLAYED).max(1);
-        for (live, queried) in feeding.tables.iter().zip(all) {
-            let places = Places::new(&self.shape, live.setup.kind.change());
-            let (reads, in_data) = query(&*live.table, &self.shape, places, key);
-            queried.add(&reads, in_data || feeding.buffer.has(key), each);
-            queried.data_pages += pages_of_data(&*live.table, key);
-        }
-    }
+    })
 }
 
 fn pages_of_data(table: &dyn Design, key: u64) -> u64 {

@@ -2,7 +2,8 @@
 //!
 //! The three designs run here as the paper states them, down to which page and which block each operation reads or
 //! writes; counts themselves are not kept, since no operation depends on them. Tokens are drawn by a law that is
-//! fitted to the paper's numbers of tokens. Operations are played against models of its SSDs, one after another.
+//! fitted to the paper's numbers of tokens, or are those of a corpus that the user has. Operations are played against
+//! models of its SSDs, one after another.
 //!
 //! ```text
 //!   law -> tokens -> RAM buffer --stage--> MB:    each data block read and rewritten
@@ -15,6 +16,7 @@
 //! 3. A page of the change segment that is filled in part is filled up by the next stage, and so written again.
 //! 4. At the end all is staged and merged.
 
+mod corpus;
 mod design;
 mod figure_3;
 mod figure_4;
@@ -26,6 +28,7 @@ mod mb;
 mod mdb;
 mod mdb_l;
 mod no_buffer;
+mod on_corpus;
 mod ram;
 mod record;
 mod segment;
@@ -39,6 +42,8 @@ use std::sync::Arc;
 
 use crate::Experiment;
 
+pub use corpus::Corpus;
+
 /// All experiments, in the paper's order.
 #[must_use]
 pub fn experiments() -> Vec<Box<dyn Experiment>> {
@@ -51,4 +56,10 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(table_2::Table2(Arc::clone(&fills))),
         Box::new(figure_5::Cleans(fills)),
     ]
+}
+
+/// Table 2 and the figures on a corpus, whose rows are measured; the paper's numbers are those of Wiki.
+#[must_use]
+pub fn on_corpus(corpus: Corpus) -> Box<dyn Experiment> {
+    Box::new(on_corpus::OnCorpus(corpus))
 }

@@ -59,6 +59,25 @@ impl DataSet {
     }
 }
 
+impl DataSet {
+    /// Its table without a scale: as many entries of a page as give each different token the entries that Wiki's have.
+    #[must_use]
+    pub fn sized(self) -> Shape {
+        let wiki = Self::WIKI.at(Scale::FULL);
+        let each = wiki.entries() as f64 / Self::WIKI.distinct as f64;
+        let pages = self.blocks * BLOCK_PAGES;
+        let page_entries = (self.distinct as f64 * each / pages as f64).ceil().max(1.0);
+        Shape {
+            tokens: self.tokens,
+            distinct: self.distinct,
+            tokens_before_queries: self.tokens_before_queries,
+            queries: self.tokens * 1_000_000 / Self::WIKI.tokens,
+            blocks: self.blocks,
+            page_entries: page_entries as u64,
+        }
+    }
+}
+
 /// What entries and tokens are divided by: the table has 100 MB only, so the largest scale is the paper's own size.
 #[must_use]
 pub const fn divisor(scale: Scale) -> u64 {
@@ -145,6 +164,7 @@ mod tests {
     fn the_largest_scale_is_the_papers_own_size() {
         let shape = DataSet::WIKI.at(Scale::new(Scale::LEAST, 1).unwrap());
         assert_eq!((shape.tokens, shape.block_entries()), (136_749_203, 65_536));
+        assert_eq!(DataSet::WIKI.sized(), shape);
         // 100 MB in blocks of 512 KiB; three quarters of it are in use at the end.
         assert_eq!(shape.entries(), 13_434_880);
         assert_eq!(shape.buffer_entries(1), 134_348);

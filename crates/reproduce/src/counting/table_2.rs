@@ -13,11 +13,58 @@ pub struct Table2(pub Arc<Fills>);
 
 /// What a row of ours counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Count {
+pub(super) enum Count {
     Blocks,
     Pages,
     Merges,
     Stages,
+}
+
+impl Count {
+    /// What the table has of a design.
+    pub const fn of_kind(kind: Kind) -> &'static [Self] {
+        match kind {
+            Kind::Mb => &[Self::Blocks, Self::Merges],
+            Kind::Mdb(_) | Kind::MdbL(_) => {
+                &[Self::Blocks, Self::Pages, Self::Merges, Self::Stages]
+            }
+        }
+    }
+
+    pub fn of(self, filled: &Filled) -> u64 {
+        let counts = filled.counts();
+        match self {
+            Self::Blocks => counts.blocks,
+            Self::Pages => counts.pages,
+            Self::Merges => counts.merges,
+            Self::Stages => counts.stages,
+        }
+    }
+
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Blocks => "operations on blocks",
+            Self::Pages => "operations on pages",
+            Self::Merges => "merges",
+            Self::Stages => "stages",
+        }
+    }
+}
+
+/// The printed count of a design with that RAM; its change segment is that of `Change::ALL`.
+///
+/// # Panics
+/// If the table has none.
+pub(super) fn papers(kind: Kind, change: usize, percent: u64, count: Count) -> u64 {
+    let line = LINES.iter().find(|it| (it.change, it.percent) == (change, percent));
+    let line = line.expect("it has each change segment with each RAM buffer");
+    let place = Count::of_kind(kind).iter().position(|it| *it == count);
+    let place = place.expect("MB has no pages and no stages");
+    match kind {
+        Kind::Mb => line.mb[place],
+        Kind::Mdb(_) => line.mdb[place],
+        Kind::MdbL(_) => line.mdb_l[place],
+    }
 }
 
 /// A row of the paper: MB's blocks and merges, and what MDB and MDB-L have.
@@ -97,30 +144,11 @@ fn setup(lab: &Lab) -> Vec<String> {
     ]
 }
 
-fn ours(filled: &Filled, count: Count) -> u64 {
-    let counts = filled.counts();
-    match count {
-        Count::Blocks => counts.blocks,
-        Count::Pages => counts.pages,
-        Count::Merges => counts.merges,
-        Count::Stages => counts.stages,
-    }
-}
-
-fn word(count: Count) -> &'static str {
-    match count {
-        Count::Blocks => "operations on blocks",
-        Count::Pages => "operations on pages",
-        Count::Merges => "merges",
-        Count::Stages => "stages",
-    }
-}
-
 /// A row, fitted if it is the number of buffers of 1 %, in this or another form.
 fn row(filled: &Filled, count: Count, paper: u64) -> Row {
     let TableSetup { kind, percent } = filled.setup;
-    let what = format!("RAM {percent} %: {}", word(count));
-    let number = ours(filled, count) as f64;
+    let what = format!("RAM {percent} %: {}", count.word());
+    let number = count.of(filled) as f64;
     let is_fitted = percent == 1 && (kind == Kind::Mb || count == Count::Stages);
     let row = if is_fitted {
         Row::fitted(what, "", number, fits::COUNTING_STAGES)
@@ -152,23 +180,20 @@ fn why(kind: Kind, count: Count) -> &'static str {
     }
 }
 
+/// All rows of a design with that RAM.
+fn rows(all: &[Filled], kind: Kind, change: usize, percent: u64) -> impl Iterator<Item = Row> {
+    let filled = of(all, kind, percent);
+    let counts = Count::of_kind(kind).iter();
+    counts.map(move |count| row(filled, *count, papers(kind, change, percent, *count)))
+}
+
 fn memory_bounded(all: &[Filled]) -> Table {
-    let rows = LINES[..RAM_PERCENTS.len()].iter().flat_map(|line| {
-        let filled = of(all, Kind::Mb, line.percent);
-        let [blocks, merges] = line.mb;
-        [row(filled, Count::Blocks, blocks), row(filled, Count::Merges, merges)]
-    });
+    let rows = RAM_PERCENTS.into_iter().flat_map(|percent| rows(all, Kind::Mb, 0, percent));
     Table { title: "MB".into(), rows: rows.collect() }
 }
 
 fn with_change(all: &[Filled], kind: Kind, change: usize) -> Table {
-    let counts = [Count::Blocks, Count::Pages, Count::Merges, Count::Stages];
-    let lines = LINES.iter().filter(|line| line.change == change);
-    let rows = lines.flat_map(|line| {
-        let papers = if let Kind::Mdb(_) = kind { line.mdb } else { line.mdb_l };
-        let filled = of(all, kind, line.percent);
-        counts.into_iter().zip(papers).map(move |(count, paper)| row(filled, count, paper))
-    });
+    let rows = RAM_PERCENTS.into_iter().flat_map(|percent| rows(all, kind, change, percent));
     let title = format!("{}, change segment {}", kind.name(), Change::ALL[change].name);
     Table { title, rows: rows.collect() }
 }

@@ -35,7 +35,7 @@ fn write_page(out: &mut String, report: &Report) -> fmt::Result {
         "Written by nandex. Times are of simulated drives, in virtual time, and come out the same \
          on every run. A ratio is ours over the paper's. A fitted number comes from a constant \
          that was chosen so that a printed number comes out; for a predicted one none was; a \
-         stated one is the paper's, not measured here.",
+         measured one is of a corpus that was given; a stated one is the paper's, not measured here.",
     )
 }
 
@@ -114,6 +114,6 @@ fn origin(origin: Origin) -> String {
         Origin::Fitted { fitted_to } => {
             format!("<b class=\"fitted\">{word}</b> to {}", Escaped(fitted_to))
         }
-        Origin::Predicted | Origin::Stated => word.into(),
+        Origin::Predicted | Origin::Measured | Origin::Stated => word.into(),
     }
 }

@@ -26,6 +26,7 @@ pub(super) fn origin_word(origin: Origin) -> &'static str {
     match origin {
         Origin::Predicted => "predicted",
         Origin::Fitted { .. } => "fitted",
+        Origin::Measured => "measured on your corpus",
         Origin::Stated => "stated",
     }
 }
@@ -34,7 +35,7 @@ pub(super) fn origin_word(origin: Origin) -> &'static str {
 fn remark(row: &Row) -> Option<String> {
     let fitted_to = match row.origin() {
         Origin::Fitted { fitted_to } => format!("fitted to {fitted_to}. "),
-        Origin::Predicted | Origin::Stated => String::new(),
+        Origin::Predicted | Origin::Measured | Origin::Stated => String::new(),
     };
     let text = format!("{fitted_to}{}", row.why);
     (!text.is_empty()).then(|| format!("{}: {}", row.what, text.trim_end()))

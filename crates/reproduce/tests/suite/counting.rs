@@ -1,8 +1,14 @@
 //! Hash in a Flash: Table 2, and what the text says of the figures.
 
-use nandex_reproduce::{Origin, Paper, Ran, Row, Scale, experiments};
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use crate::outcome::{assert_within, ours, run};
+use nandex_reproduce::counting::{Corpus, on_corpus};
+use nandex_reproduce::{Origin, Paper, Ran, Report, Row, Scale, experiments, html, text};
+
+use crate::outcome::{assert_within, ours, run, scale};
 
 const PAPER: Paper = Paper::Counting;
 
@@ -92,4 +98,98 @@ fn the_same_scale_and_seed_give_the_same_outcome() {
     for name in ["table-2", "tokens"] {
         assert_eq!(run(PAPER, name), run(PAPER, name), "{name}");
     }
+}
+
+/// The corpus's experiment.
+fn on(path: &Path, scale: Scale) -> Ran {
+    let corpus = Corpus::read(path).expect("it can be read");
+    Ran::run(&*on_corpus(corpus), scale).expect("nothing stops it")
+}
+
+/// The repository's own pages.
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+/// Different words only, each three times: a buffer is full by their number alone.
+#[test]
+fn operations_on_a_corpus_are_those_that_its_different_words_make() {
+    let folder = tempfile::tempdir().expect("there is a place for it");
+    let words = (0..30_000).fold(String::new(), |mut all, number| {
+        writeln!(all, "w{number} W{number}, (w{number})").expect("a text takes everything");
+        all
+    });
+    fs::write(folder.path().join("words.txt"), words).expect("it can be written");
+    let ran = on(folder.path(), scale());
+    let row = |table: &str, row: &str| ours(&ran.outcome, table, row) as u64;
+    assert_eq!(row("The corpus", "tokens"), 90_000);
+    assert_eq!(row("The corpus", "different tokens"), 30_000);
+    // Two entries of a page: 2 * 128 * 205 of all pages, of which 1, 2, 5 and 10 % are in RAM.
+    for (percent, entries) in [(1, 524), (2, 1049), (5, 2624), (10, 5248)] {
+        let stages = 30_000_u64.div_ceil(entries);
+        assert_eq!(row("MB", &format!("RAM {percent} %: merges")), stages);
+        // A buffer of so few keys has none for some of the blocks.
+        let blocks = row("MB", &format!("RAM {percent} %: operations on blocks"));
+        assert!((stages * 370..=stages * 410).contains(&blocks), "{percent}: {blocks}");
+        for (change, blocks) in [("50 %", 103), ("25 %", 52), ("12.5 %", 26)] {
+            let title = format!("MDB-L, change segment {change}");
+            assert_eq!(row(&title, &format!("RAM {percent} %: stages")), stages);
+            let merges = 30_000_u64.div_ceil(blocks * 256);
+            assert_eq!(row(&title, &format!("RAM {percent} %: merges")), merges, "{title}");
+            let operations = row(&title, &format!("RAM {percent} %: operations on blocks"));
+            // The last log may have keys for some of the blocks only.
+            let most = merges * 410;
+            assert!((most - 420..=most).contains(&operations), "{title}: {operations}");
+        }
+    }
+}
+
+#[test]
+fn a_real_text_is_measured_and_only_ratios_stand_next_to_the_papers() {
+    let mut words = Vec::new();
+    let mut folders = vec![docs()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("it is there") {
+            let path = entry.expect("it is there").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(path).expect("it is a text").to_lowercase();
+            let found = text.split(|char: char| !char.is_alphanumeric());
+            words.extend(found.filter(|word| !word.is_empty()).map(str::to_owned));
+        }
+    }
+    let ran = on(&docs(), scale());
+    let sizes = ran.outcome.tables.iter().find(|it| it.title == "The corpus, docs");
+    let sizes = &sizes.expect("it is named by its folder").rows;
+    let distinct = words.iter().collect::<HashSet<_>>().len();
+    assert_eq!(sizes[0].ours, Some(words.len() as f64));
+    assert_eq!(sizes[1].ours, Some(distinct as f64));
+    assert!(rows(&ran).all(|row| row.origin() == Origin::Measured && row.ours.is_some()));
+    let ratios = rows(&ran).filter(|row| row.paper.is_some()).count();
+    assert_eq!(ratios, 1 + 3 * 4 * 5, "one of the sizes, and those of disciplines");
+    let more = ours(&ran.outcome, "One discipline over another", "RAM 1 %: operations on blocks");
+    assert_within("MB over MDB", more, (1.5, 100.0));
+    // A larger table of the law is no other corpus.
+    assert_eq!(ran, on(&docs(), Scale::default()));
+}
+
+#[test]
+fn page_and_text_and_data_tell_the_corpus() {
+    let folder = tempfile::tempdir().expect("there is a place for it");
+    let path = folder.path().join("two <words>.txt");
+    fs::write(&path, "two words two").expect("it can be written");
+    let mut report = Report::new(PAPER, scale());
+    report.experiments.push(on(&path, scale()));
+    let (page, text) = (html(&report), text(&report));
+    assert!(page.contains("two &lt;words&gt;.txt: 1 files of 13 bytes with 3 tokens, 2 of them"));
+    assert!(page.contains("<td class=\"origin\">measured on your corpus</td>"), "{page}");
+    assert!(text.contains("The corpus, two <words>.txt"), "{text}");
+    assert!(text.contains("measured on your corpus"), "{text}");
+    let json = serde_json::to_value(&report).expect("it is data");
+    let ran = &json["experiments"][0];
+    assert!(ran["setup"][0].as_str().is_some_and(|text| text.contains("with 3 tokens, 2 of")));
+    let tokens = &ran["tables"][0]["rows"][0];
+    assert_eq!((&tokens["ours"], &tokens["origin"]), (&3.0.into(), &"measured".into()));
 }

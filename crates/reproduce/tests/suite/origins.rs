@@ -10,7 +10,7 @@ fn fitted(paper: Paper, name: &str) -> Vec<(String, &'static str)> {
     let rows = outcome.tables.into_iter().flat_map(|table| table.rows);
     rows.filter_map(|row| match row.origin() {
         Origin::Fitted { fitted_to } => Some((row.what, fitted_to)),
-        Origin::Predicted | Origin::Stated => None,
+        Origin::Predicted | Origin::Measured | Origin::Stated => None,
     })
     .collect()
 }

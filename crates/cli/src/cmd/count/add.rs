@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use nandex::Filter;
 use nandex::counting::{Config, Discipline, Keys};
-use nandex::{Counter, Filter};
 use serde::Serialize;
 
+use super::adding::Adding;
 use super::estimate::{EstimateArgs, EstimatedTop, RAM_BYTES, RunningTop};
 use super::form::{FIXED_BYTES_MAX, KeyForm, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
-use super::input::{Amount, InputArgs};
+use super::input::{InputArgs, InputRead};
 use super::open::{OpenedCounts, create, open};
 use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
@@ -207,12 +208,9 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn count(mut self, opened: OpenedCounts, volume: &VolumeArgs, input: &InputArgs) -> Result<()> {
-        let Self { console, interrupt, .. } = self;
-        let (form, mut keys_counted) = (opened.form(), 0);
-        let (read, result) = input.feed(form, (console, interrupt), &mut |amounts| {
-            keys_counted += self.add(&opened, amounts)?;
-            Ok(())
-        });
+        let console = self.console;
+        let form = opened.form();
+        let (read, keys_counted, result) = self.feed(&opened, input);
         let (fed, path) = (read.fed, volume.file.as_path());
         let place = opened.made.path_of(path);
         let stopped =
@@ -239,15 +237,22 @@ impl Run<'_> {
         })
     }
 
-    /// Counts a batch. Returns how many keys that were.
-    fn add(&mut self, opened: &OpenedCounts, amounts: &[Amount]) -> Result<u64> {
-        if let Some(top) = &mut self.top {
-            top.add(amounts)?;
-        }
-        let amounts: Vec<(&[u8], i64)> = amounts.iter().map(|it| (&it.0[..], it.1)).collect();
-        let partly = "of the lines after these, those before the failure may be counted, too";
-        opened.structure.add_many(&amounts).context(partly)?;
-        Ok(amounts.len() as u64)
+    /// Counts all batches. Returns how many keys that were, also after a failure.
+    fn feed(&mut self, opened: &OpenedCounts, input: &InputArgs) -> (InputRead, u64, Result<()>) {
+        let (mut adding, mut keys_counted) = (Adding::new(opened), 0);
+        let heard = (self.console, self.interrupt);
+        let (read, result) = input.feed(opened.form(), heard, &mut |amounts| {
+            if let Some(top) = &mut self.top {
+                top.add(amounts)?;
+            }
+            let partly = "of the lines after these, those before the failure may be counted, too";
+            adding.add(amounts).context(partly)?;
+            keys_counted += amounts.len() as u64;
+            Ok(())
+        });
+        // After a failure, too: what came before it is kept.
+        let finished = adding.finish();
+        (read, keys_counted, result.and(finished))
     }
 
     fn tell(&self, counted: &Counted) -> Result<()> {

@@ -1,7 +1,8 @@
 //! `nandex count`: counts of keys that are bigger than RAM, from the shell. One file per verb;
-//! `estimate`, `form`, `input`, `open`, `quoted` and `written` are shared.
+//! `adding`, `estimate`, `form`, `input`, `open`, `quoted` and `written` are shared.
 
 mod add;
+mod adding;
 mod estimate;
 mod form;
 mod get;

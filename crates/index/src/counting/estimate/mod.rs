@@ -8,7 +8,8 @@
 //!
 //! This is Misra and Gries' summary for amounts of any size, with many decrements in one, as Anderson, Bevan, Lang,
 //! Liberty, Rhodes and Thaler have it (IMC 2017), where each counter keeps its own bound as in Space-Saving (Metwally,
-//! Agrawal and El Abbadi, ICDT 2005): a key that took its counter before the first pass, and kept it, has an exact count.
+//! Agrawal and El Abbadi, ICDT 2005): a key that took its counter before the first pass, and kept it, has an exact
+//! count.
 //! Space-Saving itself replaces one counter for each new key: a heap costs a logarithm of the counters, and buckets of
 //! equal counts suit additions of 1 only. With additions of 1 both have the same bound for what is not followed.
 //!
