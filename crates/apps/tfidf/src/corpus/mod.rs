@@ -48,7 +48,6 @@ use nandex::{AnyTable, Table, Volume};
 
 pub use batch::TERM_BYTES_MAX;
 pub(crate) use ranked::{RankedBlocks, RankedInfo, Section};
-pub(crate) use tables::create_dense;
 pub use update::{Repeats, Updated};
 
 use crate::tokenise::{Analyser, TermKey};

@@ -19,7 +19,7 @@ use nandex::device::{Allocation, Create, Device, FileDevice, FileOptions};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
 use nandex::{
     AnyConfig, AnyOptions, AnyTable, LargeTable, OpenOptions, Policy, Requirements, Threads,
-    Volume, VolumeOptions, bufferhash, slicehash,
+    Volume, VolumeOptions, bufferhash,
 };
 
 use super::CorpusConfig;
@@ -30,9 +30,6 @@ const DOCUMENTS_FIRST: u64 = 10_000;
 
 /// Blocks for which the table of blocks begins.
 const BLOCKS_FIRST: u64 = 1000;
-
-/// Columns for which their table begins.
-const COLUMNS_FIRST: u64 = 100_000;
 
 /// Bytes of the log, at least and at most.
 const LOG_BYTES_MIN: u64 = 8 << 20;
@@ -135,16 +132,4 @@ fn requirements(
 ) -> Requirements {
     let asked = Requirements::new(entries, key_bytes, value_bytes).ram(ram_bytes);
     Requirements { policy: Policy::Grow, ..asked }
-}
-
-/// A growing SliceHash, for keys that are updated often.
-pub(crate) fn create_dense(
-    volume: &Volume,
-    name: &str,
-    widths: (u32, u32),
-    ram_bytes: u64,
-) -> Result<AnyTable> {
-    let asked = requirements(COLUMNS_FIRST, widths, ram_bytes);
-    let config = slicehash::growing::Config::advised(&asked)?;
-    Ok(AnyTable::create(volume, name, &config.into())?)
 }

@@ -131,6 +131,28 @@ fn an_id_twice_is_an_error_or_left_out_where_the_text_is_the_same() {
     assert_eq!(corpus.documents(), 3);
 }
 
+/// What version 1 made: a log of blocks of one length, and a state that says how long it is.
+#[test]
+fn an_index_of_the_first_version_is_read_and_goes_on() {
+    let (volume, analysis) = (volume(), Analysis::default());
+    let documents = documents(&["red fish", "blue fish"]);
+    let fixed = ValuesConfig::holding(12 << 20, WhenFull::Keep);
+    let mut corpus = Corpus::create_with(&volume, &analysis, CONFIG, fixed).unwrap();
+    add(&mut corpus, &documents[..1]);
+    let state = String::from_utf8(corpus.blocks.state().unwrap().unwrap()).unwrap();
+    let first = state.replace(r#""version":2"#, r#""version":1,"text_bytes_max":4194304"#);
+    let first = first.replace(r#","ranked":null,"ranked_is_stale":false"#, "");
+    assert!(first.contains("text_bytes_max") && !first.contains(r#""ranked":null"#), "{first}");
+    corpus.blocks.put_state(first.as_bytes()).unwrap();
+    drop(corpus);
+    let mut corpus = Corpus::open_in(&volume, CONFIG).unwrap();
+    assert_eq!(listed(&corpus), counted(&analysis, &documents[..1]));
+    add(&mut corpus, &documents[1..]);
+    drop(corpus);
+    let corpus = Corpus::open_in(&volume, CONFIG).unwrap();
+    assert_eq!(listed(&corpus), counted(&analysis, &documents));
+}
+
 #[test]
 fn an_index_is_found_again_as_it_was_closed() {
     let folder = tempfile::tempdir().unwrap();

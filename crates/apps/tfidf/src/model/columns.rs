@@ -1,21 +1,35 @@
-//! From a term to its column: a map while it fits into RAM, else a table on flash.
+//! From a term to its column: a map while it fits into RAM, else a file in the order of terms' keys.
+//!
+//! Terms of some thousand documents are looked up together, so their keys are sorted and the file is read in order. A
+//! lookup of each by itself would read a page of flash for each.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::fs::File;
+use std::io::{BufWriter, IntoInnerError, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
-use nandex::device::{Allocation, Create, FileDevice, FileOptions};
-use nandex::{AnyTable, Durability, Table, Volume, VolumeOptions};
-use tempfile::TempDir;
-
-use crate::corpus::create_dense;
+use super::sort::{PAYLOAD_BYTES, Sorter};
 use crate::tokenise::{KeyMap, TermKey};
 use crate::{Error, Result};
 
 /// RAM of an entry of the map with the map's own overhead, in bytes: 33, for up to 16/7 places.
 const ENTRY_RAM_BYTES: u64 = 76;
 
-/// Columns that go to the table at a time.
-const CHUNK: usize = 8192;
+/// Bytes of a column in the file: its term's key, its index, its documents.
+const ENTRY_BYTES: usize = 32;
+
+/// Columns of a block of the file, of which the first key is in RAM.
+const BLOCK_ENTRIES: usize = 128;
+
+/// Blocks that are read at a time where most of them are needed.
+const BLOCKS_READ: usize = 64;
+
+/// Blocks for each key up to which that is so: reading all of them in order takes less than as many single reads.
+const BLOCKS_PER_KEY_MAX: usize = 16;
+
+/// Bytes of the buffer with which the file is written.
+const BUFFER_BYTES: usize = 256 << 10;
 
 /// A column of the matrix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,26 +45,27 @@ pub(super) struct Column {
 pub(super) enum Columns {
     /// In RAM.
     Map(KeyMap<Column>),
-    /// In a table of a file that goes with it.
-    Table(FileTable),
+    /// In a file without a name.
+    File(SortedFile),
 }
 
-/// A table, and the folder of its file.
+/// Columns by their terms, while they are gathered.
 #[derive(Debug)]
-pub(super) struct FileTable {
-    table: AnyTable,
-    waiting: Vec<(TermKey, [u8; 16])>,
-    _folder: TempDir,
+pub(super) enum ColumnsBuilder {
+    Map(KeyMap<Column>),
+    /// By key, in runs, and the folder of all files.
+    Sorter(Sorter, PathBuf),
 }
 
-impl Columns {
-    /// For that many columns, in about `ram_bytes` of RAM. A file is made in `folder` if the RAM is too little.
-    pub(super) fn new(folder: &Path, count: u64, ram_bytes: u64) -> Result<Self> {
+impl ColumnsBuilder {
+    /// For that many columns, in about `ram_bytes` of RAM. Files are made in `folder` if the RAM is too little.
+    pub(super) fn new(folder: &Path, count: u64, ram_bytes: u64) -> Self {
         if count.saturating_mul(ENTRY_RAM_BYTES) > ram_bytes {
-            return Ok(Self::Table(FileTable::new(folder, ram_bytes)?));
+            let ram_bytes = usize::try_from(ram_bytes).unwrap_or(usize::MAX / 4);
+            return Self::Sorter(Sorter::new(folder, ram_bytes), folder.to_path_buf());
         }
         let count = usize::try_from(count).unwrap_or(0);
-        Ok(Self::Map(KeyMap::with_capacity_and_hasher(count, Default::default())))
+        Self::Map(KeyMap::with_capacity_and_hasher(count, Default::default()))
     }
 
     pub(super) fn insert(&mut self, key: TermKey, column: Column) -> Result<()> {
@@ -59,67 +74,96 @@ impl Columns {
                 map.insert(key, column);
                 Ok(())
             }
-            Self::Table(table) => table.insert(key, column),
+            Self::Sorter(sorter, _) => {
+                let mut payload = [0; PAYLOAD_BYTES];
+                payload[..8].copy_from_slice(&column.index.to_le_bytes());
+                payload[8..16].copy_from_slice(&column.documents.to_le_bytes());
+                sorter.push(&key.0, &payload)
+            }
         }
     }
 
     /// To be called after the last insert.
-    pub(super) fn finish(&mut self) -> Result<()> {
+    pub(super) fn finish(self) -> Result<Columns> {
         match self {
-            Self::Map(_) => Ok(()),
-            Self::Table(table) => table.put_waiting(),
-        }
-    }
-
-    /// The columns of these terms, in their order; nothing for terms that have none.
-    pub(super) fn find_many(&self, keys: &[TermKey]) -> Result<Vec<Option<Column>>> {
-        match self {
-            Self::Map(map) => Ok(keys.iter().map(|key| map.get(key).copied()).collect()),
-            Self::Table(table) => table.find_many(keys),
+            Self::Map(map) => Ok(Columns::Map(map)),
+            Self::Sorter(sorter, folder) => Ok(Columns::File(SortedFile::write(sorter, &folder)?)),
         }
     }
 }
 
-impl FileTable {
-    fn new(folder: &Path, ram_bytes: u64) -> Result<Self> {
-        let folder = tempfile::tempdir_in(folder).map_err(Error::scratch("make a folder"))?;
-        let path = folder.path().join("columns");
-        let (create, allocation) = (Create::New, Allocation::Sparse);
-        let file = FileOptions { create, allocation, ..FileOptions::default() };
-        let device = Arc::new(FileDevice::open(&path, &file)?);
-        // Nobody opens it again, so nothing need be durable.
-        let durability = Durability::Never;
-        let log_bytes = (ram_bytes * 2).next_multiple_of(1 << 20).max(32 << 20);
-        let options = VolumeOptions { durability, log_bytes, ..VolumeOptions::default() };
-        let volume = Volume::create(device, options)?;
-        let table = create_dense(&volume, "columns", (16, 16), ram_bytes)?;
-        Ok(Self { table, waiting: Vec::with_capacity(CHUNK), _folder: folder })
+impl Columns {
+    /// The columns of these terms, in their order; nothing for terms that have none. A file is read in its order: once
+    /// as a whole for many terms, a block for each of few.
+    pub(super) fn find_many(&self, keys: &[TermKey]) -> Result<Vec<Option<Column>>> {
+        match self {
+            Self::Map(map) => Ok(keys.iter().map(|key| map.get(key).copied()).collect()),
+            Self::File(file) => file.find_many(keys),
+        }
     }
+}
 
-    fn insert(&mut self, key: TermKey, column: Column) -> Result<()> {
-        let mut value = [0; 16];
-        value[..8].copy_from_slice(&column.index.to_le_bytes());
-        value[8..].copy_from_slice(&column.documents.to_le_bytes());
-        self.waiting.push((key, value));
-        if self.waiting.len() < CHUNK { Ok(()) } else { self.put_waiting() }
-    }
+/// Columns by the keys of their terms, in a file without a name.
+#[derive(Debug)]
+pub(super) struct SortedFile {
+    file: File,
+    /// The first key of each block.
+    firsts: Vec<TermKey>,
+    bytes: u64,
+}
 
-    fn put_waiting(&mut self) -> Result<()> {
-        let pairs: Vec<(&[u8], &[u8])> =
-            self.waiting.iter().map(|(key, value)| (&key.0[..], &value[..])).collect();
-        self.table.insert_many(&pairs)?;
-        self.waiting.clear();
-        Ok(())
+impl SortedFile {
+    fn write(sorter: Sorter, folder: &Path) -> Result<Self> {
+        let file =
+            tempfile::tempfile_in(folder).map_err(Error::scratch("make a temporary file"))?;
+        let mut file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let (mut firsts, mut bytes) = (Vec::new(), 0);
+        let failed = || Error::scratch("write the columns");
+        for (number, column) in sorter.finish()?.enumerate() {
+            let (key, payload) = column?;
+            if number.is_multiple_of(BLOCK_ENTRIES) {
+                firsts.push(<[u8; 16]>::try_from(&key[..]).map_or(TermKey([0; 16]), TermKey));
+            }
+            file.write_all(&key).map_err(failed())?;
+            file.write_all(&payload[..16]).map_err(failed())?;
+            bytes += ENTRY_BYTES as u64;
+        }
+        let file = file.into_inner().map_err(IntoInnerError::into_error).map_err(failed())?;
+        Ok(Self { file, firsts, bytes })
     }
 
     fn find_many(&self, keys: &[TermKey]) -> Result<Vec<Option<Column>>> {
-        let mut found = Vec::with_capacity(keys.len());
-        for chunk in keys.chunks(CHUNK) {
-            let keys: Vec<&[u8]> = chunk.iter().map(|key| &key.0[..]).collect();
-            let values = self.table.get_many(&keys)?;
-            found.extend(values.into_iter().map(|it| it.map(|value| column(&value))));
+        let mut order: Vec<u32> = (0..).take(keys.len()).collect();
+        order.sort_unstable_by_key(|number| keys[*number as usize]);
+        let are_many = self.firsts.len() / BLOCKS_PER_KEY_MAX <= keys.len();
+        let blocks_read = if are_many { BLOCKS_READ } else { 1 };
+        let mut found = vec![None; keys.len()];
+        let (mut window, mut buffer) = (0..0, Vec::new());
+        let mut block = 0;
+        for number in order {
+            let key = keys[number as usize];
+            block += self.firsts[block..].partition_point(|first| *first <= key).saturating_sub(1);
+            if !window.contains(&block) {
+                window = block..(block + blocks_read).min(self.firsts.len());
+                self.read(&window, &mut buffer)?;
+            }
+            let start = (block - window.start) * BLOCK_ENTRIES;
+            let (entries, _) = buffer.as_chunks::<ENTRY_BYTES>();
+            let entries = entries.get(start..).unwrap_or_default();
+            let entries = &entries[..entries.len().min(BLOCK_ENTRIES)];
+            let at = entries.binary_search_by(|entry| entry[..16].cmp(&key.0[..]));
+            found[number as usize] = at.ok().map(|at| column(&entries[at][16..]));
         }
         Ok(found)
+    }
+
+    /// Reads these blocks.
+    fn read(&self, blocks: &Range<usize>, buffer: &mut Vec<u8>) -> Result<()> {
+        let place = |block: usize| (block * BLOCK_ENTRIES * ENTRY_BYTES) as u64;
+        let (start, end) = (place(blocks.start), place(blocks.end).min(self.bytes));
+        buffer.resize(usize::try_from(end.saturating_sub(start)).unwrap_or(0), 0);
+        let read = self.file.read_exact_at(buffer, start);
+        read.map_err(Error::scratch("read the columns"))
     }
 }
 
@@ -135,24 +179,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_map_and_a_table_find_the_same_columns() {
+    fn a_map_and_a_file_find_the_same_columns() {
         let folder = tempfile::tempdir().unwrap();
-        let mut map = Columns::new(folder.path(), 20_000, 8 << 20).unwrap();
-        let mut table = Columns::new(folder.path(), 1 << 20, 8 << 20).unwrap();
-        assert!(matches!(map, Columns::Map(_)) && matches!(table, Columns::Table(_)));
         let key = |number: u64| TermKey::of(&number.to_le_bytes());
-        for columns in [&mut map, &mut table] {
+        let build = |count| {
+            let mut columns = ColumnsBuilder::new(folder.path(), count, 8 << 20);
             for index in 0..20_000 {
                 columns.insert(key(index), Column { index, documents: 1 << 33 | index }).unwrap();
             }
-            columns.finish().unwrap();
-        }
+            columns.finish().unwrap()
+        };
+        let (map, file) = (build(20_000), build(1 << 20));
+        assert!(matches!(map, Columns::Map(_)) && matches!(file, Columns::File(_)));
         let keys: Vec<TermKey> = (0..30_000).map(key).collect();
         let found = map.find_many(&keys).unwrap();
         assert_eq!(found[19_999], Some(Column { index: 19_999, documents: 1 << 33 | 19_999 }));
         assert_eq!(found[20_000], None);
-        assert_eq!(table.find_many(&keys).unwrap(), found);
-        drop((map, table));
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "its file goes with it");
+        assert_eq!(file.find_many(&keys).unwrap(), found);
+        // Few keys read single blocks; some are before the first one or come twice.
+        let few = [key(7), TermKey([0; 16]), key(30_000), key(7), TermKey([0xff; 16])];
+        assert_eq!(file.find_many(&few).unwrap(), map.find_many(&few).unwrap());
+        assert_eq!(file.find_many(&[]).unwrap(), []);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "files have no names");
+    }
+
+    #[test]
+    fn a_file_without_columns_finds_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = ColumnsBuilder::new(folder.path(), 1, 0).finish().unwrap();
+        assert!(matches!(file, Columns::File(_)));
+        assert_eq!(file.find_many(&[TermKey([7; 16])]).unwrap(), [None]);
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!   tables and runs --limits--> kept terms --sorted by text--> vocabulary, in a file
-//!                                          \-- term -> column, in RAM or in a table
+//!                                          \-- term -> column, in RAM or in a file
 //!   documents --analyse--> terms --columns, weights--> rows | keywords | ranks
 //! ```
 //!
-//! Each pass over documents costs a lookup for each different term of some thousand documents, none of which reads
-//! flash while all columns fit into RAM: a quarter of the index's RAM has space for about a million columns in 256 MiB.
+//! Each pass over documents looks up the different terms of some thousand documents together. That reads nothing while
+//! all columns fit into RAM: a quarter of the index's RAM has space for about a million columns in 256 MiB. More of
+//! them are in a file of 32 bytes each, which is read in order, once for these documents.
 
 mod columns;
 mod keywords;
@@ -30,7 +31,7 @@ pub use vocabulary::{Term, Terms};
 pub(crate) use weigh::{Weigher, euclidean};
 
 use crate::{Corpus, Document, Result, Selection, Weighting};
-use columns::{Column, Columns};
+use columns::{Column, Columns, ColumnsBuilder};
 use rows::Rows;
 use vocabulary::VocabularyWriter;
 
@@ -99,7 +100,7 @@ impl<'c> Model<'c> {
         let kept = select::select(corpus, selection, weighting.binary, &folder)?;
         let weigher = Weigher { weighting, documents: corpus.documents() };
         let ram_bytes = corpus.config().batch_bytes() as u64;
-        let mut columns = Columns::new(&folder, kept.count, ram_bytes)?;
+        let mut columns = ColumnsBuilder::new(&folder, kept.count, ram_bytes);
         let mut vocabulary = VocabularyWriter::new(&folder)?;
         for (index, term) in (0..).zip(kept.terms) {
             let (text, payload) = term?;
@@ -107,8 +108,8 @@ impl<'c> Model<'c> {
             columns.insert(key, Column { index, documents })?;
             vocabulary.push(&text, documents)?;
         }
-        columns.finish()?;
-        Ok(Self { corpus, weigher, columns, vocabulary: vocabulary.finish()? })
+        let (columns, vocabulary) = (columns.finish()?, vocabulary.finish()?);
+        Ok(Self { corpus, weigher, columns, vocabulary })
     }
 
     /// How many columns there are.

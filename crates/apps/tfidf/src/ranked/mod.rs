@@ -9,8 +9,8 @@
 //! ```
 //!
 //! It is for one selection and one weighting, which fix the lengths of rows, and for the counts that the index has when
-//! it is made: a document that comes or goes changes idf and so all lengths. Its sums have the order of a scan's, so the
-//! cosines are the same, bit for bit.
+//! it is made: a document that comes or goes changes idf and so all lengths. Its sums have the order of a scan's, so
+//! the cosines are the same, bit for bit.
 //!
 //! Invariants
 //! 1. It is there as a whole or not at all: the state names it once all its blocks are durable.

@@ -25,12 +25,12 @@ struct QueryTerm {
 }
 
 impl RankIndex<'_> {
-    /// The documents most like `query`, at most `count` and the most alike first: what [`Model::rank`](crate::Model::rank)
-    /// says of the same documents, number for number.
+    /// The documents most like `query`, at most `count` and the most alike first: what
+    /// [`Model::rank`](crate::Model::rank) says of the same documents, number for number.
     ///
     /// Costs reads of a node for each level of the tree and each term, of the terms' postings, once, and of the lengths
-    /// of documents that have one of the terms: 682 of these are in a block of 16 KiB. RAM is a quarter of the index's at
-    /// most, unless the query has more than some thousand terms.
+    /// of documents that have one of the terms: 682 of these are in a block of 16 KiB. RAM is a quarter of the index's
+    /// at most, unless the query has more than some thousand terms.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -83,8 +83,8 @@ impl RankIndex<'_> {
         Ok((terms, euclidean(&row)))
     }
 
-    /// Calls `take` with the number of each document that has a term, the product of its row with that of the query, and
-    /// its length. Sums are in the order of columns, as those of a scan.
+    /// Calls `take` with the number of each document that has a term, the product of its row with that of the query,
+    /// and its length. Sums are in the order of columns, as those of a scan.
     fn for_each_document(
         &self,
         terms: &[QueryTerm],

@@ -234,7 +234,7 @@ mod tests {
         let mut sorter = PostingSorter::new(folder.path(), ram_bytes);
         for document in 0..documents {
             for number in 0..u64::from(document % 7) {
-                let column = (u64::from(document) * 2_654_435_761 + number) % 1000 << 30;
+                let column = ((u64::from(document) * 2_654_435_761 + number) % 1000) << 30;
                 sorter.push(Posting { column, document, occurrences: document }).unwrap();
             }
         }

@@ -19,12 +19,14 @@ use super::stream::{OnInterrupt, Stream};
 #[derive(Debug, clap::Args)]
 #[command(
     mut_arg("inputs", |inputs| inputs.required(false)),
-    long_about = "Print the documents most like a query, the most alike first, with the cosine of their rows and the \
-    query's.\n\nWith an index that `nandex tfidf index` made for the same INPUT and options, or for any INPUT where none \
-    is named, it reads the postings of the query's terms. Without one, or with --scan, it is an exact scan in two passes: \
-    the first was over the documents that `build` and `update` counted; the second, now, reads and weighs every document \
-    of INPUT, and takes as long as that. Both give the same cosines, and the output says which it was. Nothing of INPUT \
-    need be in INDEX. Exits with 1 if no document shares a term with the query."
+    long_about = "Print the documents most like a query, the most alike first, with the cosine \
+    of their rows and the query's.\n\nWith an index that `nandex tfidf index` made for the same \
+    INPUT and options, or for any INPUT where none is named, it reads the postings of the query's \
+    terms. Without one, or with --scan, it is an exact scan in two passes: the first was over the \
+    documents that `build` and `update` counted; the second, now, reads and weighs every document \
+    of INPUT, and takes as long as that. Both give the same cosines, and the output says which it \
+    was. Nothing of INPUT need be in INDEX. Exits with 1 if no document shares a term with the \
+    query."
 )]
 pub struct Args {
     #[command(flatten)]

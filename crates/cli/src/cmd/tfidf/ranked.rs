@@ -21,10 +21,11 @@ use super::stream::{OnInterrupt, Stream};
 /// The index, the documents, and how they are weighed.
 #[derive(Debug, clap::Args)]
 #[command(
-    long_about = "Make an index for `rank` in the file of INDEX: for each term the documents that have it.\n\nThe \
-    documents of INPUT are read and weighed once, and `rank` with the same options then reads the postings of the \
-    query's terms and none of the documents. It ranks them as they are now. Adding or removing documents of INDEX \
-    makes the rank index stale, since it changes all weights: make it again afterwards."
+    long_about = "Make an index for `rank` in the file of INDEX: for each term the documents that \
+    have it.\n\nThe documents of INPUT are read and weighed once, and `rank` with the same options \
+    then reads the postings of the query's terms and none of the documents. It ranks them as they \
+    are now. Adding or removing documents of INDEX makes the rank index stale, since it changes \
+    all weights: make it again afterwards."
 )]
 pub struct Args {
     #[command(flatten)]
