@@ -7,6 +7,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
@@ -100,6 +101,24 @@ fn a_block_device_is_marked_until_it_is_whole() {
     let keys: String = (0..300_000).map(|key| format!("{key}\n")).collect();
     fs::write(folder.path("in"), keys).expect("the folder is writable");
     assert_survives_kills(&format!("filter build {disk} in"), disk, &folder);
+}
+
+/// A process that has ended may keep a device for a moment, until the kernel has taken down its rings.
+#[test]
+fn a_block_device_that_is_let_go_soon_is_waited_for() {
+    const O_EXCL: i32 = 0o200;
+    let folder = Folder::new();
+    let Some(disks) = loops(&folder, 1) else { return };
+    let disk = &disks[0].0;
+    fs::write(folder.path("in"), "one\n").expect("the folder is writable");
+    let mut exclusive = fs::OpenOptions::new();
+    exclusive.read(true).write(true).custom_flags(O_EXCL);
+    let claim = exclusive.open(disk).expect("a loop device can be opened");
+    let child = folder.start(&format!("filter build {disk} in"));
+    sleep(Duration::from_millis(200));
+    drop(claim);
+    let ended = child.wait_with_output().expect("it was started");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 
 #[test]

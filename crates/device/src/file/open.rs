@@ -80,13 +80,19 @@ fn medium(file: &File) -> io::Result<Medium> {
 fn find_or_create(path: &Path, options: &FileOptions) -> Result<(File, bool)> {
     let failed = |errno: Errno| Error::Open { path: path.into(), source: errno.into() };
     let may_create = options.create == Create::OpenOrCreate && options.access == Access::ReadWrite;
+    let start = Instant::now();
     loop {
+        let waited = start.elapsed();
         if options.create != Create::New {
             match find(path, options.access) {
                 Ok(file) => return Ok((file, false)),
                 Err(Errno::NOENT) if may_create => {}
                 // O_EXCL on a block device: mounted, or open in another handle of this sort.
-                Err(Errno::BUSY) => return Err(Error::Locked { path: path.into(), owner: None }),
+                Err(Errno::BUSY) => {
+                    let found = find(path, Access::ReadOnly);
+                    pause(path, found.ok().and_then(|file| owner::of(&file)), waited)?;
+                    continue;
+                }
                 Err(Errno::NOENT) => {
                     return Err(Error::Open { path: path.into(), source: missing() });
                 }
@@ -152,16 +158,19 @@ fn lock(file: &File, path: &Path, access: Access) -> Result<()> {
         match flock(file, operation) {
             Ok(()) => return Ok(()),
             Err(Errno::INTR) => {}
-            Err(Errno::WOULDBLOCK) => {
-                let owner = owner::of(file);
-                let is_killed = owner.is_some_and(|pid| !owner::is_alive(pid));
-                let patience = if is_killed { KILLED_PATIENCE } else { LIVING_PATIENCE };
-                if waited >= patience {
-                    return Err(Error::Locked { path: path.into(), owner });
-                }
-                sleep(LOCK_PAUSE);
-            }
+            Err(Errno::WOULDBLOCK) => pause(path, owner::of(file), waited)?,
             Err(errno) => return Err(Error::Open { path: path.into(), source: errno.into() }),
         }
     }
+}
+
+/// Pauses, so that the owner of a file may let go of it; an error once that has lasted too long.
+fn pause(path: &Path, owner: Option<u32>, waited: Duration) -> Result<()> {
+    let is_killed = owner.is_some_and(|pid| !owner::is_alive(pid));
+    let patience = if is_killed { KILLED_PATIENCE } else { LIVING_PATIENCE };
+    if waited >= patience {
+        return Err(Error::Locked { path: path.into(), owner });
+    }
+    sleep(LOCK_PAUSE);
+    Ok(())
 }
