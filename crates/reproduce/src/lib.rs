@@ -31,6 +31,7 @@ mod scale;
 pub mod slicehash;
 pub mod tape;
 mod taped;
+mod volume;
 
 pub use drive::{Drive, Filled};
 pub use error::{Error, Result};

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use nandex::BufferHash;
 use nandex::bufferhash::filter::{FilterShape, ShapeParts};
 use nandex::bufferhash::{Config, Placement, Policy, RuntimeOptions};
-use nandex::device::MemoryDevice;
-use nandex::{BufferHash, Durability, Threads, Volume, VolumeOptions};
 
 use crate::play::Player;
 use crate::tape::{Act, Step, Tape, TapedDevice};
+use crate::volume::{LOG_BYTES_MIN, volume};
 use crate::{Drive, Filled, Result, Scale, Taped};
 use nandex_sim::{Model, RequestKind};
 
@@ -27,8 +27,6 @@ pub const FILTER_BITS: f64 = 16.0;
 
 /// A drive is aged by writing this part of its pages: more than any has to spare.
 const AGED_PART: u64 = 5;
-/// The least log, on a device of its own: checkpoints that a small log asks for are no part of the experiment.
-const LOG_BYTES_MIN: u64 = 16 << 20;
 
 /// The filters of an incarnation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,16 +71,8 @@ impl Setup {
     /// it without a request.
     pub fn open(&self) -> Result<Taped<BufferHash>> {
         let device = TapedDevice::new();
-        let volume = VolumeOptions {
-            hash_key: Some(u128::from(self.scale.seed())),
-            volume_id: Some(1),
-            log_bytes: self.config()?.log_bytes_best().max(LOG_BYTES_MIN),
-            log_device: Some(Arc::new(MemoryDevice::new())),
-            durability: Durability::Never,
-            threads: Threads::Inline,
-            ..VolumeOptions::default()
-        };
-        let volume = Volume::create(Arc::new(device.clone()), volume)?;
+        let log_bytes = self.config()?.log_bytes_best().max(LOG_BYTES_MIN);
+        let volume = volume(Arc::new(device.clone()), self.scale.seed(), log_bytes)?;
         let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
         let table = BufferHash::create_with(&volume, "paper", self.config()?, options)?;
         Ok(Taped::new(table, device))

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use nandex::cascade::{Config, RuntimeOptions, WhenFull};
-use nandex::device::{Device, MemoryDevice, PAGE_BYTES};
+use nandex::device::{Device, PAGE_BYTES};
 use nandex::store::fingerprint::Universe;
 use nandex::store::run::RunShape;
-use nandex::{Cascade, Durability, Threads, Volume, VolumeOptions};
+use nandex::{Cascade, Volume};
 use nandex_sim::SimDevice;
 
+use crate::volume::volume;
 use crate::{Drive, Filled, Result, Scale};
 
 /// Hashes that the deck inserts.
@@ -65,16 +66,8 @@ impl Measures {
     /// operations; its log is elsewhere, and takes only the marks of full buffers.
     pub fn cascade(&self, fan_out: Option<u32>, drive: &SimDevice) -> Result<(Cascade, Volume)> {
         let config = self.config(fan_out)?;
-        let volume = VolumeOptions {
-            hash_key: Some(u128::from(self.scale.seed())),
-            volume_id: Some(1),
-            log_bytes: config.log_bytes_best().max(LOG_BYTES_MIN),
-            log_device: Some(Arc::new(MemoryDevice::new())),
-            durability: Durability::Never,
-            threads: Threads::Inline,
-            ..VolumeOptions::default()
-        };
-        let volume = Volume::create(Arc::new(drive.clone()), volume)?;
+        let log_bytes = config.log_bytes_best().max(LOG_BYTES_MIN);
+        let volume = volume(Arc::new(drive.clone()), self.scale.seed(), log_bytes)?;
         let options = RuntimeOptions {
             merge_threads: 0,
             io_chunk_pages: CHUNK_PAGES,

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use nandex::device::MemoryDevice;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
 use nandex::rhik::{Config, RhikStats, RuntimeOptions};
-use nandex::{Durability, Rhik, Table, Threads, Volume, VolumeOptions};
+use nandex::{Rhik, Table};
 use nandex_kvssd::{Access, PageCache};
 
 use super::lab::{KvIndex, PAGE_BYTES, Requests};
 use crate::Result;
 use crate::tape::{Act, Step, Tape, TapedDevice};
+use crate::volume::{LOG_BYTES_MIN, volume};
 
 /// Bytes of record tables for each key, about.
 const TABLE_BYTES: u64 = 54;
@@ -22,8 +22,6 @@ const GROUP_PAGES: (u32, u32) = (64, 16);
 const LARGE_PAGES: u64 = 64;
 /// RAM of the directory for each key, in bytes, for which DRAM is set aside.
 const DIRECTORY_BYTES: f64 = 0.16;
-/// The least log, on a device of its own: checkpoints that a small log asks for are no part of the experiment.
-const LOG_BYTES_MIN: u64 = 16 << 20;
 
 /// The index, and what it reads.
 pub struct RhikIndex {
@@ -49,16 +47,8 @@ impl RhikIndex {
         let fits = keys * TABLE_BYTES <= dram_bytes;
         let config = config(if fits { dram / 4 } else { dram.saturating_sub(directory) / 8 * 7 });
         let device = TapedDevice::new();
-        let volume = VolumeOptions {
-            hash_key: Some(u128::from(seed)),
-            volume_id: Some(1),
-            log_bytes: config.log_bytes_best().max(LOG_BYTES_MIN),
-            log_device: Some(Arc::new(MemoryDevice::new())),
-            durability: Durability::Never,
-            threads: Threads::Inline,
-            ..VolumeOptions::default()
-        };
-        let volume = Volume::create(Arc::new(device.clone()), volume)?;
+        let log_bytes = config.log_bytes_best().max(LOG_BYTES_MIN);
+        let volume = volume(Arc::new(device.clone()), seed, log_bytes)?;
         let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
         let buffers = u64::from((config.partitions + config.spare_buffers) * config.buffer_pages);
         let table = Rhik::create_with(&volume, "index", config, options)?;

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use nandex::device::{ArrayDevice, Device, MemoryDevice, Striping};
+use nandex::device::{ArrayDevice, Device, Striping};
 use nandex::slicehash::{Config, Policy, RuntimeOptions};
-use nandex::{Durability, SliceHash, Table, Threads, Volume, VolumeOptions};
+use nandex::{SliceHash, Table};
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Model, RequestKind};
 
 use super::workers::WorkerModel;
 use crate::tape::{Act, Step, Tape, TapedDevice};
+use crate::volume::{LOG_BYTES_MIN, volume};
 use crate::{Drive, Filled, Result, Scale, Taped};
 
 /// Partitions of the paper: 4 GB of buffers of 128 KB.
@@ -30,8 +31,6 @@ const MERGES_MIN: u64 = 24;
 const AGING_TICK_NS: u64 = 50_000;
 /// A drive is aged by writing this part of its pages: more than it has to spare.
 const AGED_PART: u64 = 5;
-/// The least log, on a device of its own: checkpoints that a small log asks for are no part of the experiment.
-const LOG_BYTES_MIN: u64 = 16 << 20;
 
 /// How several drives are used (section 5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,16 +84,8 @@ impl Setup {
     /// An empty table on that device.
     pub fn create(&self, device: Arc<dyn Device>) -> Result<SliceHash> {
         let config = self.config();
-        let volume = VolumeOptions {
-            hash_key: Some(u128::from(self.seed)),
-            volume_id: Some(1),
-            log_bytes: config.log_bytes_best().max(LOG_BYTES_MIN),
-            log_device: Some(Arc::new(MemoryDevice::new())),
-            durability: Durability::Never,
-            threads: Threads::Inline,
-            ..VolumeOptions::default()
-        };
-        let volume = Volume::create(device, volume)?;
+        let log_bytes = config.log_bytes_best().max(LOG_BYTES_MIN);
+        let volume = volume(device, self.seed, log_bytes)?;
         let options = RuntimeOptions {
             flush_threads: 0,
             io_chunk_pages: CHUNK_PAGES,

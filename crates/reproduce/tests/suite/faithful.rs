@@ -12,16 +12,21 @@ use nandex_reproduce::tape::TapedDevice;
 use nandex_reproduce::{Drive, Filled, Scale, Taped};
 use nandex_sim::{Model, SimDevice};
 
-fn create(device: Arc<dyn Device>) -> Result<BufferHash> {
-    let volume = VolumeOptions {
+/// A small volume without threads, and with fixed ids.
+pub fn volume(device: Arc<dyn Device>) -> Result<Volume> {
+    let options = VolumeOptions {
         durability: Durability::Never,
         threads: Threads::Inline,
         volume_id: Some(7),
         hash_key: Some(9),
         ..VolumeOptions::tiny()
     };
+    Ok(Volume::create(device, options)?)
+}
+
+fn create(device: Arc<dyn Device>) -> Result<BufferHash> {
     let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
-    BufferHash::create_with(&Volume::create(device, volume)?, "t", Config::tiny(), options)
+    BufferHash::create_with(&volume(device)?, "t", Config::tiny(), options)
 }
 
 fn model(drive: Drive) -> Box<dyn Model> {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use nandex::device::Device;
 use nandex::rhik::{Config, RuntimeOptions};
-use nandex::{Durability, Result, Rhik, Table, Threads, Volume, VolumeOptions};
+use nandex::{Result, Rhik, Table};
 use nandex_reproduce::play::Player;
 use nandex_reproduce::tape::TapedDevice;
 use nandex_reproduce::{Drive, Filled, Origin, Outcome, Paper, Ran, Row, Scale, Taped};
 use nandex_sim::{Model, SimDevice};
 
+use crate::faithful::volume;
 use crate::outcome::{assert_within, ours, run};
 
 const PAPER: Paper = Paper::Rhik;
@@ -130,15 +131,8 @@ fn the_same_scale_and_seed_give_the_same_outcome() {
 }
 
 fn create(device: Arc<dyn Device>) -> Result<Rhik> {
-    let volume = VolumeOptions {
-        durability: Durability::Never,
-        threads: Threads::Inline,
-        volume_id: Some(7),
-        hash_key: Some(9),
-        ..VolumeOptions::tiny()
-    };
     let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
-    Rhik::create_with(&Volume::create(device, volume)?, "t", Config::tiny(), options)
+    Rhik::create_with(&volume(device)?, "t", Config::tiny(), options)
 }
 
 fn model() -> Box<dyn Model> {

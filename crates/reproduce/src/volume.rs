@@ -1,0 +1,26 @@
+//! The volume under a structure whose operations are counted.
+
+use std::sync::Arc;
+
+use nandex::device::{Device, MemoryDevice};
+use nandex::{Durability, Threads, Volume, VolumeOptions};
+
+use crate::Result;
+
+/// The least log of most experiments, in bytes: checkpoints that a small log asks for are no part of them.
+pub const LOG_BYTES_MIN: u64 = 16 << 20;
+
+/// A volume without threads, and with fixed ids, so that the same keys give the same operations. The papers'
+/// structures have no log; this one has it on a device of its own, and writes nothing to it without a request.
+pub fn volume(device: Arc<dyn Device>, seed: u64, log_bytes: u64) -> Result<Volume> {
+    let options = VolumeOptions {
+        hash_key: Some(u128::from(seed)),
+        volume_id: Some(1),
+        log_bytes,
+        log_device: Some(Arc::new(MemoryDevice::new())),
+        durability: Durability::Never,
+        threads: Threads::Inline,
+        ..VolumeOptions::default()
+    };
+    Ok(Volume::create(device, options)?)
+}
