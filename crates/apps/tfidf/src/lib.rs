@@ -40,6 +40,7 @@ mod export;
 mod model;
 mod options;
 mod ranked;
+mod scratch;
 mod summary;
 pub mod tokenise;
 mod varint;

@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::sort::{PAYLOAD_BYTES, Sorter};
+use crate::scratch::scratch_file;
 use crate::tokenise::{KeyMap, TermKey};
 use crate::{Error, Result};
 
@@ -114,9 +115,7 @@ pub(super) struct SortedFile {
 
 impl SortedFile {
     fn write(sorter: Sorter, folder: &Path) -> Result<Self> {
-        let file =
-            tempfile::tempfile_in(folder).map_err(Error::scratch("make a temporary file"))?;
-        let mut file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let mut file = BufWriter::with_capacity(BUFFER_BYTES, scratch_file(folder)?);
         let (mut firsts, mut bytes) = (Vec::new(), 0);
         let failed = || Error::scratch("write the columns");
         for (number, column) in sorter.finish()?.enumerate() {

@@ -1,21 +1,18 @@
 //! Sorting of more records than fit into RAM: sorted runs in files without names, merged as they are read.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use crate::scratch::{Merge, RUN_BUFFER_BYTES, RUNS_MAX, Run, rewound, scratch_file};
 use crate::{Error, Result};
 
 /// Bytes that go with a key.
 pub(super) const PAYLOAD_BYTES: usize = 24;
 
-/// Runs that are merged at a time; each has a buffer.
-const RUNS_MAX: usize = 64;
-
-/// Bytes of a run's buffer.
-const BUFFER_BYTES: usize = 64 << 10;
+/// What fails, in words.
+const WRITE: &str = "write a sorted run";
+const READ: &str = "read a sorted run";
 
 /// A key and what goes with it.
 pub(super) type Sortable = (Vec<u8>, [u8; PAYLOAD_BYTES]);
@@ -81,7 +78,7 @@ impl Sorter {
             return Ok(());
         }
         let mut merged = RunWriter::new(&self.folder)?;
-        for record in Merge::new(std::mem::take(&mut self.runs))? {
+        for record in merge(std::mem::take(&mut self.runs))? {
             let (key, payload) = record?;
             merged.push(&key, &payload)?;
         }
@@ -98,7 +95,7 @@ impl Sorter {
         if !self.records.is_empty() {
             self.spill()?;
         }
-        Ok(Sorted::Merge(Merge::new(self.runs)?))
+        Ok(Sorted::Merge(merge(self.runs)?))
     }
 }
 
@@ -106,7 +103,7 @@ impl Sorter {
 #[derive(Debug)]
 pub(super) enum Sorted {
     Memory { bytes: Vec<u8>, records: std::vec::IntoIter<(usize, usize)> },
-    Merge(Merge),
+    Merge(Merge<RunReader>),
 }
 
 impl Iterator for Sorted {
@@ -130,78 +127,54 @@ struct RunWriter(BufWriter<File>);
 
 impl RunWriter {
     fn new(folder: &Path) -> Result<Self> {
-        let file =
-            tempfile::tempfile_in(folder).map_err(Error::scratch("make a temporary file"))?;
-        Ok(Self(BufWriter::with_capacity(BUFFER_BYTES, file)))
+        Ok(Self(BufWriter::with_capacity(RUN_BUFFER_BYTES, scratch_file(folder)?)))
     }
 
     fn push(&mut self, key: &[u8], payload: &[u8]) -> Result<()> {
         let len = (key.len() as u64).to_le_bytes();
         let parts = [&len[..], key, payload];
         let written = parts.into_iter().try_for_each(|part| self.0.write_all(part));
-        written.map_err(Error::scratch("write a sorted run"))
+        written.map_err(Error::scratch(WRITE))
     }
 
     fn finish(self) -> Result<File> {
-        let file = self.0.into_inner().map_err(std::io::IntoInnerError::into_error);
-        let mut file = file.map_err(Error::scratch("write a sorted run"))?;
-        file.rewind().map_err(Error::scratch("read a sorted run"))?;
-        Ok(file)
+        rewound(self.0, (WRITE, READ))
     }
 }
 
-/// The next record of a run, with the run's number.
-type Next = (Vec<u8>, [u8; PAYLOAD_BYTES], usize);
-
-/// Several runs, read as one.
+/// A run that is being read.
 #[derive(Debug)]
-pub(super) struct Merge {
-    runs: Vec<BufReader<File>>,
-    /// Of each run that has one.
-    next: BinaryHeap<Reverse<Next>>,
+pub(super) struct RunReader(BufReader<File>);
+
+impl RunReader {
+    fn new(file: File) -> Self {
+        Self(BufReader::with_capacity(RUN_BUFFER_BYTES, file))
+    }
 }
 
-impl Merge {
-    fn new(runs: Vec<File>) -> Result<Self> {
-        let reader = |file| BufReader::with_capacity(BUFFER_BYTES, file);
-        let runs: Vec<_> = runs.into_iter().map(reader).collect();
-        let mut merge = Self { next: BinaryHeap::with_capacity(runs.len()), runs };
-        (0..merge.runs.len()).try_for_each(|number| merge.advance(number))?;
-        Ok(merge)
-    }
+impl Run for RunReader {
+    type Record = Sortable;
 
-    /// Reads the next record of a run.
-    fn advance(&mut self, number: usize) -> Result<()> {
-        let read = read_record(&mut self.runs[number]);
-        if let Some((key, payload)) = read.map_err(Error::scratch("read a sorted run"))? {
-            self.next.push(Reverse((key, payload, number)));
+    const READ: &'static str = READ;
+
+    fn next(&mut self) -> io::Result<Option<Sortable>> {
+        let mut len = [0; 8];
+        if self.0.read(&mut len[..1])? == 0 {
+            return Ok(None);
         }
-        Ok(())
+        self.0.read_exact(&mut len[1..])?;
+        let len = usize::try_from(u64::from_le_bytes(len)).map_err(io::Error::other)?;
+        let mut key = vec![0; len];
+        let mut payload = [0; PAYLOAD_BYTES];
+        self.0.read_exact(&mut key)?;
+        self.0.read_exact(&mut payload)?;
+        Ok(Some((key, payload)))
     }
 }
 
-impl Iterator for Merge {
-    type Item = Result<Sortable>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let Reverse((key, payload, number)) = self.next.pop()?;
-        Some(self.advance(number).map(|()| (key, payload)))
-    }
-}
-
-/// A record of a run, or nothing at its end.
-fn read_record(run: &mut BufReader<File>) -> std::io::Result<Option<Sortable>> {
-    let mut len = [0; 8];
-    if run.read(&mut len[..1])? == 0 {
-        return Ok(None);
-    }
-    run.read_exact(&mut len[1..])?;
-    let len = usize::try_from(u64::from_le_bytes(len)).map_err(std::io::Error::other)?;
-    let mut key = vec![0; len];
-    let mut payload = [0; PAYLOAD_BYTES];
-    run.read_exact(&mut key)?;
-    run.read_exact(&mut payload)?;
-    Ok(Some((key, payload)))
+/// Runs, read as one.
+fn merge(runs: Vec<File>) -> Result<Merge<RunReader>> {
+    Merge::new(runs.into_iter().map(RunReader::new).collect())
 }
 
 #[cfg(test)]

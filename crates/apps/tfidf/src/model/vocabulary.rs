@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::weigh::Weigher;
+use crate::scratch::scratch_file;
 use crate::{Error, Result};
 
 /// Bytes of a buffer.
@@ -48,9 +49,7 @@ pub(super) struct VocabularyWriter {
 
 impl VocabularyWriter {
     pub(super) fn new(folder: &Path) -> Result<Self> {
-        let file =
-            tempfile::tempfile_in(folder).map_err(Error::scratch("make a temporary file"))?;
-        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let file = BufWriter::with_capacity(BUFFER_BYTES, scratch_file(folder)?);
         Ok(Self { file, len: 0, places: Vec::new(), bytes: 0 })
     }
 

@@ -2,21 +2,17 @@
 //!
 //! Runs are in files without names. A posting takes some 3 bytes there.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use crate::scratch::{Merge, RUN_BUFFER_BYTES, RUNS_MAX, Run, rewound, scratch_file};
 use crate::varint::put_varint;
 use crate::{Error, Result};
 
-/// Runs that are merged at a time; each has a buffer.
-const RUNS_MAX: usize = 64;
-
-/// Bytes of a run's buffer.
-const BUFFER_BYTES: usize = 64 << 10;
+/// What fails, in words.
+const WRITE: &str = "write sorted postings";
+const READ: &str = "read sorted postings";
 
 /// A document that has a term. The order of fields is that of an index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -70,7 +66,7 @@ impl PostingSorter {
             return Ok(());
         }
         let mut merged = RunWriter::new(&self.folder)?;
-        for posting in Merge::new(std::mem::take(&mut self.runs))? {
+        for posting in merge(std::mem::take(&mut self.runs))? {
             merged.push(posting?)?;
         }
         self.runs.push(merged.finish()?);
@@ -87,7 +83,7 @@ impl PostingSorter {
             self.spill()?;
         }
         self.postings = Vec::new();
-        Ok(Sorted::Merge(Merge::new(self.runs)?))
+        Ok(Sorted::Merge(merge(self.runs)?))
     }
 }
 
@@ -95,7 +91,7 @@ impl PostingSorter {
 #[derive(Debug)]
 pub(super) enum Sorted {
     Memory(std::vec::IntoIter<Posting>),
-    Merge(Merge),
+    Merge(Merge<RunReader>),
 }
 
 impl Iterator for Sorted {
@@ -119,8 +115,7 @@ struct RunWriter {
 
 impl RunWriter {
     fn new(folder: &Path) -> Result<Self> {
-        let file = scratch_file(folder)?;
-        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let file = BufWriter::with_capacity(RUN_BUFFER_BYTES, scratch_file(folder)?);
         Ok(Self { file, last: Posting::default(), bytes: Vec::new() })
     }
 
@@ -132,31 +127,33 @@ impl RunWriter {
             put_varint(&mut self.bytes, number);
         }
         self.last = posting;
-        self.file.write_all(&self.bytes).map_err(Error::scratch("write sorted postings"))
+        self.file.write_all(&self.bytes).map_err(Error::scratch(WRITE))
     }
 
     fn finish(self) -> Result<File> {
-        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
-        let mut file = file.map_err(Error::scratch("write sorted postings"))?;
-        file.rewind().map_err(Error::scratch("read sorted postings"))?;
-        Ok(file)
+        rewound(self.file, (WRITE, READ))
     }
-}
-
-/// A file without a name.
-pub(super) fn scratch_file(folder: &Path) -> Result<File> {
-    tempfile::tempfile_in(folder).map_err(Error::scratch("make a temporary file"))
 }
 
 /// A run that is being read.
 #[derive(Debug)]
-struct RunReader {
+pub(super) struct RunReader {
     file: BufReader<File>,
     last: Posting,
 }
 
 impl RunReader {
-    /// The next posting; nothing at the end.
+    fn new(file: File) -> Self {
+        let file = BufReader::with_capacity(RUN_BUFFER_BYTES, file);
+        Self { file, last: Posting::default() }
+    }
+}
+
+impl Run for RunReader {
+    type Record = Posting;
+
+    const READ: &'static str = READ;
+
     fn next(&mut self) -> io::Result<Option<Posting>> {
         if self.file.fill_buf()?.is_empty() {
             return Ok(None);
@@ -185,43 +182,9 @@ fn read_varint(file: &mut impl BufRead) -> io::Result<u64> {
     }
 }
 
-/// Several runs, read as one.
-#[derive(Debug)]
-pub(super) struct Merge {
-    runs: Vec<RunReader>,
-    /// The next posting of each run that has one, with the run's number.
-    next: BinaryHeap<Reverse<(Posting, usize)>>,
-}
-
-impl Merge {
-    fn new(runs: Vec<File>) -> Result<Self> {
-        let reader = |file| {
-            let file = BufReader::with_capacity(BUFFER_BYTES, file);
-            RunReader { file, last: Posting::default() }
-        };
-        let mut runs: Vec<RunReader> = runs.into_iter().map(reader).collect();
-        let mut next = BinaryHeap::with_capacity(runs.len());
-        for (number, run) in runs.iter_mut().enumerate() {
-            let first = run.next().map_err(Error::scratch("read sorted postings"))?;
-            next.extend(first.map(|posting| Reverse((posting, number))));
-        }
-        Ok(Self { runs, next })
-    }
-}
-
-impl Iterator for Merge {
-    type Item = Result<Posting>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut top = self.next.peek_mut()?;
-        let Reverse((posting, number)) = *top;
-        match self.runs[number].next() {
-            Ok(Some(next)) => *top = Reverse((next, number)),
-            Ok(None) => drop(PeekMut::pop(top)),
-            Err(error) => return Some(Err(Error::scratch("read sorted postings")(error))),
-        }
-        Some(Ok(posting))
-    }
+/// Runs, read as one.
+fn merge(runs: Vec<File>) -> Result<Merge<RunReader>> {
+    Merge::new(runs.into_iter().map(RunReader::new).collect())
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 //! section once, from front to back.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 use super::format::{self, DocumentEntry, NODE_BYTES, TermEntry};
-use super::sort::{Posting, PostingSorter, Sorted, scratch_file};
+use super::sort::{Posting, PostingSorter, Sorted};
 use crate::corpus::{RankedBlocks, Section};
 use crate::model::{Vocabulary, Weigher, euclidean};
+use crate::scratch::{rewound, scratch_file};
 use crate::{Document, Error, Model, Result};
 
 /// Bytes of the buffer of a file.
@@ -157,6 +158,10 @@ impl<'c> Stream<'c> {
     }
 }
 
+/// What fails of a spool, in words.
+const WRITE: &str = "write what is known of documents";
+const READ: &str = "read what is known of documents";
+
 /// Bytes that wait in a file without a name.
 struct Spool {
     file: BufWriter<File>,
@@ -171,18 +176,15 @@ impl Spool {
 
     fn push(&mut self, bytes: &[u8]) -> Result<()> {
         self.bytes += bytes.len() as u64;
-        self.file.write_all(bytes).map_err(Error::scratch("write what is known of documents"))
+        self.file.write_all(bytes).map_err(Error::scratch(WRITE))
     }
 
     /// Copies all bytes to a section, and returns how many these are.
     fn copy(self, mut stream: Stream<'_>) -> Result<u64> {
-        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
-        let mut file = file.map_err(Error::scratch("write what is known of documents"))?;
-        let failed = || Error::scratch("read what is known of documents");
-        file.rewind().map_err(failed())?;
+        let mut file = rewound(self.file, (WRITE, READ))?;
         let mut buffer = vec![0; BUFFER_BYTES];
         loop {
-            let read = file.read(&mut buffer).map_err(failed())?;
+            let read = file.read(&mut buffer).map_err(Error::scratch(READ))?;
             if read == 0 {
                 return stream.finish();
             }
