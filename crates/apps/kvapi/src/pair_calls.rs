@@ -2,7 +2,7 @@
 
 use nandex_kvssd::{
     Afterwards, Association, DeleteMissing, Error, KeySpace, ResultCode, RetrieveOptions,
-    Retrieved, StoreKind, StoreOptions,
+    Retrieved, StoreKind, StoreOptions, pack_bits,
 };
 
 use crate::failure::{Failure, Result, number};
@@ -220,10 +220,7 @@ pub(crate) unsafe fn fill_exist(list: &mut ExistList, there: &[bool]) -> Result 
     let needed = there.len().div_ceil(8);
     // SAFETY: as the caller says, and the buffer was found to be long enough.
     let bits = unsafe { raw::buffer(list.bits.cast(), needed, "the list's buffer") }?;
-    bits.fill(0);
-    for (index, _) in there.iter().enumerate().filter(|(_, there)| **there) {
-        bits[index / 8] |= 1 << (index % 8);
-    }
+    pack_bits(there, bits);
     list.length = needed as u32;
     Ok(())
 }

@@ -91,9 +91,9 @@ pub unsafe extern "C" fn kvs_list_key_spaces(
         let from = (index as usize).checked_sub(1).ok_or_else(|| {
             Failure::new(ResultCode::SpaceIndex, "key spaces count from 1, and the index is 0")
         })?;
-        let found = device.drive.list_key_spaces(from);
         // A device without key spaces has an empty list, whatever the index.
-        let found = if device.drive.list_key_spaces(0)?.is_empty() { vec![] } else { found? };
+        let is_empty = device.drive.list_key_spaces(0)?.is_empty();
+        let found = if is_empty { vec![] } else { device.drive.list_key_spaces(from)? };
         if places.is_empty() && !found.is_empty() {
             let needed = size_of::<SpaceName>() as u64;
             return Err(Error::Buffer { needed, found: buffer_bytes.into() }.into());

@@ -67,6 +67,6 @@ pub use options::{
 pub use queue::{Command, CommandQueue, Completion, DEPTH_MAX, Outcome};
 pub use replay::{ReplayPlan, ReplayReport};
 pub use result_code::ResultCode;
-pub use space::KeySpace;
+pub use space::{KeySpace, pack_bits};
 pub use timing::Timing;
 pub use trace::{Columns, TraceFormat, TraceOperation, TraceReader, TraceRequest, parse_line};

@@ -148,11 +148,7 @@ impl KeySpace {
         if needed > found {
             return Err(Error::Buffer { needed: needed as u64, found: found as u64 });
         }
-        let there = self.exist(keys)?;
-        buffer[..needed].fill(0);
-        for (index, _) in there.iter().enumerate().filter(|(_, there)| **there) {
-            buffer[index / 8] |= 1 << (index % 8);
-        }
+        pack_bits(&self.exist(keys)?, &mut buffer[..needed]);
         Ok(needed)
     }
 
@@ -361,6 +357,14 @@ impl DriveInner {
             (_, None) => ModelledOperation::Delete,
         };
         self.clock.pass(operation, updated.new_bytes.unwrap_or(0))
+    }
+}
+
+/// Writes a bit for each key, from the lowest of the first byte on, as far as the buffer goes.
+pub fn pack_bits(there: &[bool], buffer: &mut [u8]) {
+    for (byte, eight) in buffer.iter_mut().zip(there.chunks(8)) {
+        let bits = eight.iter().enumerate().map(|(bit, there)| u8::from(*there) << bit);
+        *byte = bits.sum();
     }
 }
 
