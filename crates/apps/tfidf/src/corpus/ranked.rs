@@ -75,8 +75,8 @@ impl Corpus {
         self.check_sure()
     }
 
-    /// Lets `write` write a rank index with at most so many blocks in each section, and puts it in place of the one that
-    /// is there. After a crash or an error that one is there still.
+    /// Lets `write` write a rank index with at most `blocks_max` blocks in each section, and puts it in place of the one
+    /// that is there. After a crash or an error that one is there still.
     pub(crate) fn put_ranked(
         &mut self,
         blocks_max: u32,
