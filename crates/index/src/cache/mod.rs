@@ -21,15 +21,16 @@
 //! Invariants
 //! 1. What the cache says of a key is true unless a buffer has the key. So buffers are asked first, and a buffer tells
 //!    the cache before its entries leave RAM.
-//! 2. A lookup fills only the set whose version it has noted before it asked the buffers: every change of the set, and
-//!    every buffer that leaves with one of the set's keys, changes the version.
+//! 2. A lookup notes the epoch of a key's chunk of sets before it asks the buffers, and fills a set only in the same
+//!    epoch: before a buffer leaves with a key of the chunk, or flash drops one, another epoch begins.
 //! 3. What flash drops, the cache drops, under the lock under which flash drops it.
 //! 4. A reader takes no lock and never waits: a set that changes meanwhile is a miss. Writers of a set take turns.
 //!
 //! | operation | cost |
 //! |---|---|
 //! | hit | two cache lines for 8 + 8 bytes |
-//! | miss | one cache line, twice: before and after the buffers |
+//! | miss | one cache line, and a chunk's epoch before the buffers |
+//! | key that filters rule out | a chunk's epoch |
 //! | buffer that leaves | one line for each of its entries, nearly in order |
 
 mod set;
@@ -39,7 +40,7 @@ mod ways;
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use nandex_device::prefetch;
 use nandex_store::bytes::get_u64;
@@ -51,7 +52,7 @@ use set::{LINE_WORDS, Line, Set, SetLayout};
 /// What a cache knows of a key: its value, or that it is absent.
 pub(crate) type CachedAnswer = Option<Value>;
 
-/// The version of a set. Only who has it may fill the set.
+/// The epoch of a chunk. Only in it may its holder fill a set of the chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ticket(u64);
 
@@ -66,8 +67,20 @@ pub(crate) struct EntryCache {
     hits: AtomicU64,
 }
 
-/// The lines of [`CHUNK_SETS`] sets; the last chunk has those of fewer.
-type Chunk = Box<[Line]>;
+/// [`CHUNK_SETS`] sets; the last chunk has fewer.
+#[derive(Debug)]
+struct Chunk {
+    /// Counts what makes a page that was read before it old.
+    epoch: AtomicU64,
+    lines: Box<[Line]>,
+}
+
+impl Chunk {
+    /// Makes all tickets of the chunk invalid.
+    fn begin_epoch(&self) {
+        self.epoch.fetch_add(1, AcqRel);
+    }
+}
 
 /// Sets that are made together.
 const CHUNK_SETS: usize = 1024;
@@ -147,7 +160,7 @@ impl EntryCache {
     /// The permission to fill the set of a key with what flash says. Taken before the buffers are asked.
     #[inline]
     pub(crate) fn ticket(&self, hash: KeyHash) -> Ticket {
-        Ticket(self.set(hash).version())
+        Ticket(self.chunk_at(self.set_of(hash)).epoch.load(Acquire))
     }
 
     /// What it knows of a key, after no buffer knew it.
@@ -156,18 +169,20 @@ impl EntryCache {
         self.set(hash).find(&KeyWords::of(key))
     }
 
-    /// Keeps what flash has said of a key, unless the set has changed since the ticket was taken.
+    /// Keeps what flash has said of a key, unless that is old by now.
     pub(crate) fn fill(&self, ticket: Ticket, hash: KeyHash, key: &[u8], answer: &CachedAnswer) {
-        if let Some(mut set) = self.set(hash).lock_at(ticket.0) {
+        let at = self.set_of(hash);
+        let chunk = self.chunk_at(at);
+        let Some(mut set) = self.set_in(chunk, at).try_lock() else { return };
+        // A new epoch begins before its keys' sets are locked: it is seen here, or they are cleaned up after this.
+        if chunk.epoch.load(Acquire) == ticket.0 {
             set.insert(&KeyWords::of(key), answer.as_deref());
         }
     }
 
-    /// A buffer that is about to leave RAM has this version of a key. Afterwards the cache says `now`, or nothing.
-    pub(crate) fn leave(&self, hash: KeyHash, key: &[u8], now: Option<Option<&[u8]>>) {
-        // A set that no lookup has wanted has neither entries nor tickets.
-        let Some(set) = self.made_set(self.set_of(hash)) else { return };
-        set.lock().replace(&KeyWords::of(key), now);
+    /// Begins to tell it what leaves RAM, or flash.
+    pub(crate) fn leaving(&self) -> Leaving<'_> {
+        Leaving { cache: self, chunk: None }
     }
 
     /// Drops the keys of a range of hashes that `is_gone` names. The range is part number `part` of `parts`; keys of
@@ -179,8 +194,13 @@ impl EntryCache {
     ) {
         let first = part * self.sets / parts;
         let end = ((part + 1) * self.sets).div_ceil(parts);
-        for set in (first..end).filter_map(|at| self.made_set(at)) {
-            set.lock().retain(|key| !is_gone(key));
+        for chunk in &self.chunks[first / CHUNK_SETS..end.div_ceil(CHUNK_SETS)] {
+            chunk.get().into_iter().for_each(Chunk::begin_epoch);
+        }
+        for at in first..end {
+            if let Some(chunk) = self.made_chunk(at) {
+                self.set_in(chunk, at).lock().retain(|key| !is_gone(key));
+            }
         }
     }
 
@@ -193,25 +213,51 @@ impl EntryCache {
     #[inline]
     fn set(&self, hash: KeyHash) -> Set<'_> {
         let at = self.set_of(hash);
-        let chunk = at / CHUNK_SETS;
-        self.set_in(self.chunks[chunk].get_or_init(|| self.make_chunk(chunk)), at)
+        self.set_in(self.chunk_at(at), at)
     }
 
-    /// A set that a lookup has wanted, or one next to it.
-    fn made_set(&self, at: usize) -> Option<Set<'_>> {
-        self.chunks[at / CHUNK_SETS].get().map(|chunk| self.set_in(chunk, at))
+    /// The chunk of a set, made if no lookup has wanted it before.
+    #[inline]
+    fn chunk_at(&self, set: usize) -> &Chunk {
+        let chunk = set / CHUNK_SETS;
+        self.chunks[chunk].get_or_init(|| self.make_chunk(chunk))
+    }
+
+    /// The chunk of a set, if a lookup has wanted it. One that has not has neither entries nor tickets.
+    fn made_chunk(&self, set: usize) -> Option<&Chunk> {
+        self.chunks[set / CHUNK_SETS].get()
     }
 
     #[inline]
     fn set_in<'l>(&self, chunk: &'l Chunk, at: usize) -> Set<'l> {
         let len = self.layout.lines();
-        Set::new(self.layout, &chunk[at % CHUNK_SETS * len..][..len])
+        Set::new(self.layout, &chunk.lines[at % CHUNK_SETS * len..][..len])
     }
 
     #[cold]
     fn make_chunk(&self, chunk: usize) -> Chunk {
         let sets = CHUNK_SETS.min(self.sets - chunk * CHUNK_SETS);
-        (0..sets * self.layout.lines()).map(|_| Line::default()).collect()
+        let lines = (0..sets * self.layout.lines()).map(|_| Line::default()).collect();
+        Chunk { epoch: AtomicU64::new(0), lines }
+    }
+}
+
+/// Keys that are about to leave RAM, or flash, in any order; best in that of their hashes.
+pub(crate) struct Leaving<'c> {
+    cache: &'c EntryCache,
+    /// The chunk whose new epoch began last.
+    chunk: Option<usize>,
+}
+
+impl Leaving<'_> {
+    /// A buffer that is about to leave RAM has this version of a key. Afterwards the cache says `now`, or nothing.
+    pub(crate) fn leave(&mut self, hash: KeyHash, key: &[u8], now: Option<Option<&[u8]>>) {
+        let at = self.cache.set_of(hash);
+        let Some(chunk) = self.cache.made_chunk(at) else { return };
+        if self.chunk.replace(at / CHUNK_SETS) != Some(at / CHUNK_SETS) {
+            chunk.begin_epoch();
+        }
+        self.cache.set_in(chunk, at).lock().replace(&KeyWords::of(key), now);
     }
 }
 

@@ -114,7 +114,7 @@ impl<'l> Set<'l> {
     }
 
     #[inline]
-    pub fn version(&self) -> u64 {
+    fn version(&self) -> u64 {
         self.word(0).load(Acquire)
     }
 
@@ -166,8 +166,9 @@ impl<'l> Set<'l> {
         Value::new(&words.bytes()[..self.layout.value_bytes])
     }
 
-    /// Locks the set if it has this version.
-    pub fn lock_at(self, version: u64) -> Option<Locked<'l>> {
+    /// Locks the set, if nobody holds it.
+    pub fn try_lock(self) -> Option<Locked<'l>> {
+        let version = self.version();
         if version & STEP != 0 {
             return None;
         }
@@ -181,7 +182,7 @@ impl<'l> Set<'l> {
     /// Locks the set. Whoever holds it is about to release it.
     pub fn lock(self) -> Locked<'l> {
         loop {
-            if let Some(locked) = self.lock_at(self.version()) {
+            if let Some(locked) = self.try_lock() {
                 return locked;
             }
             std::thread::yield_now();
@@ -190,9 +191,12 @@ impl<'l> Set<'l> {
 }
 
 impl Locked<'_> {
-    /// Puts in a key that is not there.
+    /// Puts in a key, unless another lookup has.
     pub fn insert(&mut self, key: &KeyWords, value: Option<&[u8]>) {
         let set = self.set;
+        if set.way_of(key).is_some() {
+            return;
+        }
         let mut states = set.states();
         let ghost_of = |way| ghost((0..set.layout.key_words()).map(|word| set.key(way, word)));
         let own = ghost(key.0[..set.layout.key_words()].iter().copied());

@@ -48,6 +48,34 @@ pub(crate) struct Cached<'t, T> {
     cache: Option<&'t EntryCache>,
     /// Lookups that the cache has answered, not counted there yet.
     hits: Cell<u64>,
+    asked: Asked,
+}
+
+/// How many of the latest lookups have asked the cache: a moving mean. Where buffers and filters answer nearly all, as
+/// for keys that are not there, fetching the cache's lines ahead would cost more than the rest of a lookup waits.
+struct Asked(Cell<u32>);
+
+impl Asked {
+    /// What a lookup that asks adds; the mean is over about [`SPAN`](Self::SPAN) lookups.
+    const ONE: u32 = 64;
+    const SPAN: u32 = 16;
+
+    /// As if all had asked.
+    fn new() -> Self {
+        Self(Cell::new(Self::ONE * Self::SPAN))
+    }
+
+    #[inline]
+    fn note(&self, asks: bool) {
+        let mean = self.0.get();
+        self.0.set(mean - mean / Self::SPAN + if asks { Self::ONE } else { 0 });
+    }
+
+    /// Do more than one in eight ask?
+    #[inline]
+    fn is_often(&self) -> bool {
+        self.0.get() > Self::ONE * Self::SPAN / 8
+    }
 }
 
 /// A lookup that reads pages, and the permission to fill the cache with what it finds.
@@ -60,7 +88,7 @@ impl<'t, T: TableLookup> Cached<'t, T> {
     #[inline]
     pub(crate) fn new(table: &'t T) -> Self {
         let cache = table.lookups().cache.get().map(|cache| &*cache.entries);
-        Self { table, cache, hits: Cell::new(0) }
+        Self { table, cache, hits: Cell::new(0), asked: Asked::new() }
     }
 }
 
@@ -104,7 +132,9 @@ impl<T: TableLookup> KeyLookup for Cached<'_, T> {
     #[inline]
     fn prefetch(&self, place: &T::KeyPlace) {
         self.table.prefetch(place);
-        if let Some(cache) = self.cache {
+        if let Some(cache) = self.cache
+            && self.asked.is_often()
+        {
             cache.prefetch(T::hash_of(place));
         }
     }
@@ -113,7 +143,9 @@ impl<T: TableLookup> KeyLookup for Cached<'_, T> {
     fn search_ram(&self, place: &T::KeyPlace, key: &[u8]) -> UserStep<Self> {
         // The ticket comes first: a buffer that leaves after RAM was asked makes it invalid.
         let ticket = self.cache.map(|cache| cache.ticket(T::hash_of(place)));
-        let probe = match self.table.search_ram(place, key)? {
+        let step = self.table.search_ram(place, key)?;
+        self.asked.note(matches!(step, LookupStep::Read(_)));
+        let probe = match step {
             LookupStep::Answer(answer) => return Ok(LookupStep::Answer(answer)),
             LookupStep::Read(probe) => probe,
         };
@@ -167,5 +199,24 @@ impl<T: TableLookup> PageReads for Cached<'_, T> {
             cache.fill(*ticket, key.hash, key.bytes(), answer);
         }
         Ok(step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_fetched_ahead_while_more_than_one_lookup_in_eight_asks() {
+        let asked = Asked::new();
+        let after = |lookups: u32, every: u32| {
+            (0..lookups).for_each(|lookup| asked.note(lookup % every == 0));
+            asked.is_often()
+        };
+        assert!(after(500, 1));
+        assert!(!after(100, 101));
+        assert!(after(500, 2));
+        assert!(!after(500, 40));
+        assert!(after(32, 1));
     }
 }

@@ -257,7 +257,8 @@ impl Inner {
     /// Drops keys from the cache, if there is one.
     fn uncache<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
         let Some(cache) = self.lookups.cache.get() else { return };
-        keys.for_each(|key| cache.entries.leave(self.hasher.hash(key), key, None));
+        let mut leaving = cache.entries.leaving();
+        keys.for_each(|key| leaving.leave(self.hasher.hash(key), key, None));
     }
 
     /// Writes the new version of a slicetable and makes it durable.

@@ -153,13 +153,11 @@ impl WriteBuffer for Buffer {
     /// table that shares the cache may have written a newer version.
     fn leave(&self, cache: &TableCache, hasher: KeyHasher) {
         let of_pages = self.page_entries().map(|(_, _, entry)| entry);
+        let mut leaving = cache.entries.leaving();
         for entry in of_pages.chain(self.stash_entries()) {
             let now = (entry.state == SlotState::Live).then_some(entry.value);
-            cache.entries.leave(
-                hasher.hash(entry.key),
-                entry.key,
-                (!cache.is_shared).then_some(now),
-            );
+            let now = (!cache.is_shared).then_some(now);
+            leaving.leave(hasher.hash(entry.key), entry.key, now);
         }
     }
 
