@@ -14,6 +14,8 @@ use crate::PAGE_BYTES;
 pub struct PageBuf {
     start: NonNull<u8>,
     bytes: usize,
+    /// Those that were allocated: `bytes` or more.
+    capacity_bytes: usize,
 }
 
 // SAFETY: a PageBuf owns its allocation alone, as a Box<[u8]> does.
@@ -34,13 +36,30 @@ impl PageBuf {
         // SAFETY: the layout's size is at least one page, so it is not zero.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        Self { start, bytes }
+        Self { start, bytes, capacity_bytes: bytes }
     }
 
     /// How many pages it holds.
     #[must_use]
     pub fn pages(&self) -> usize {
         self.bytes / PAGE_BYTES
+    }
+
+    /// How many pages it was made with: the most that it can hold.
+    #[must_use]
+    pub fn capacity_pages(&self) -> usize {
+        self.capacity_bytes / PAGE_BYTES
+    }
+
+    /// Makes it that many pages long, so that operations of several lengths use one buffer. Bytes stay as they are;
+    /// those of pages that come back are what they were.
+    ///
+    /// # Panics
+    /// If `pages` is zero or more than it was made with.
+    pub fn set_pages(&mut self, pages: usize) {
+        let most = self.capacity_pages();
+        assert!((1..=most).contains(&pages), "{pages} pages of a buffer of {most}");
+        self.bytes = pages * PAGE_BYTES;
     }
 
     /// The bytes of page `index` of this buffer.
@@ -69,7 +88,7 @@ impl PageBuf {
 impl Drop for PageBuf {
     fn drop(&mut self) {
         // SAFETY: `start` came from alloc_zeroed with this very layout and is freed once.
-        unsafe { dealloc(self.start.as_ptr(), Self::layout(self.bytes)) }
+        unsafe { dealloc(self.start.as_ptr(), Self::layout(self.capacity_bytes)) }
     }
 }
 
@@ -77,7 +96,7 @@ impl Deref for PageBuf {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the allocation is `bytes` long, initialised (zeroed) and lives as long as self.
+        // SAFETY: the allocation is at least `bytes` long, initialised (zeroed) and lives as long as self.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 }
@@ -105,5 +124,21 @@ mod tests {
         assert_eq!(buf.as_ptr() as usize % PAGE_BYTES, 0);
         assert_eq!(buf.pages(), 3);
         assert!(buf.iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn a_shortened_buffer_keeps_its_bytes_and_becomes_as_long_as_it_was() {
+        let mut buf = PageBuf::zeroed(3);
+        buf.page_mut(2).fill(7);
+        buf.set_pages(1);
+        assert_eq!((buf.len(), buf.pages(), buf.capacity_pages()), (PAGE_BYTES, 1, 3));
+        buf.set_pages(3);
+        assert!(buf.page(2).iter().all(|&byte| byte == 7));
+    }
+
+    #[test]
+    #[should_panic = "4 pages of a buffer of 3"]
+    fn a_buffer_is_never_longer_than_it_was_made() {
+        PageBuf::zeroed(3).set_pages(4);
     }
 }

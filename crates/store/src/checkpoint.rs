@@ -48,7 +48,9 @@ impl Catalog {
     /// The bytes of the catalog.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+        // Maps may be megabytes, and their bytes are in RAM once.
+        let entries = self.entries.iter().map(CatalogEntry::encoded_bytes).sum::<usize>();
+        let mut out = Vec::with_capacity(2 + 4 + entries);
         out.extend_from_slice(&self.next_id.to_le_bytes());
         let count = u32::try_from(self.entries.len()).expect("structures are numbered by 16 bits");
         out.extend_from_slice(&count.to_le_bytes());
@@ -88,6 +90,11 @@ impl Catalog {
 
 impl CatalogEntry {
     const BYTES_MIN: usize = 2 + 4 * 4 + 8 + 4;
+
+    fn encoded_bytes(&self) -> usize {
+        let fields = self.name.len() + self.kind.len() + self.config.len() + self.state.len();
+        Self::BYTES_MIN + fields + 16 * self.extents.len()
+    }
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.id.0.to_le_bytes());
@@ -206,6 +213,7 @@ mod tests {
         };
         let catalog = Catalog { next_id: 2, entries: vec![entry] };
         let bytes = catalog.encode();
+        assert_eq!(bytes.len(), 6 + catalog.entries[0].encoded_bytes());
         assert_eq!(Catalog::decode(&bytes, PageId(0)).unwrap(), catalog);
         for len in 0..bytes.len() {
             assert!(Catalog::decode(&bytes[..len], PageId(0)).is_err());

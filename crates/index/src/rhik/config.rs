@@ -5,11 +5,14 @@ use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
 use nandex_store::schedule::Channels;
 
-use super::directory::{GROUP_PAGES_MAX, GROUP_RAM_BYTES};
+use super::directory::{
+    CHECKPOINT_COPIES, GROUP_CHECKPOINT_RAM_BYTES, GROUP_PAGES_MAX, GROUP_RAM_BYTES,
+};
 use super::page::RecordLayout;
-use super::rewrite::{Incoming, Occupancy};
+use super::rewrite::{Bodies, Incoming, Occupancy};
+use super::{reader, writer};
 use crate::model::PAGE_BYTES;
-use crate::write::TableShape;
+use crate::write::{TableShape, snapshot_pages};
 use crate::{Error, Result};
 
 /// The most partitions.
@@ -31,10 +34,16 @@ pub(super) const LAYER_PER_BUFFER: u64 = 16;
 pub(super) const FIXED_RAM_BYTES: u64 = 9 << 17;
 
 /// RAM of a partition without its buffer, in bytes.
-pub(super) const PARTITION_BYTES: u64 = 2048;
+pub(super) const PARTITION_BYTES: u64 = 2304;
 
-/// Groups in memory while tables are rewritten: two are read, one is filled, two are written, and a spare one.
-const GROUPS_IN_RAM: u64 = 6;
+/// Groups in memory while tables are rewritten: those that are read, one that is filled, and those that are written.
+const GROUPS_IN_RAM: u64 = (reader::IN_FLIGHT_MAX + 1 + writer::IN_FLIGHT_MAX) as u64;
+
+/// The share of the groups that were replaced since the last checkpoint, at most.
+const REPLACED: f64 = 0.25;
+
+/// Threads that rewrite tables unless the options say otherwise.
+pub(super) const FLUSH_THREADS: usize = 1;
 
 /// RAM of an entry in a buffer's stash, in addition to its bytes.
 const STASHED_BYTES: u64 = 32;
@@ -53,8 +62,8 @@ pub struct Config {
     pub value_bytes: usize,
     /// Partitions, a power of two up to 65,536. Each has a write buffer and a directory.
     pub partitions: u32,
-    /// Pages of 4 KiB in a write buffer at most, 1 to 65,535. A buffer has as few as a sixteenth of its partition's
-    /// tables.
+    /// Pages of 4 KiB in a write buffer at most, 1 to 65,535. Without a limit of RAM a buffer has as few as a sixteenth
+    /// of its partition's tables.
     pub buffer_pages: u32,
     /// Buffers in addition to one per partition, for partitions whose buffer is being written.
     pub spare_buffers: u32,
@@ -67,7 +76,8 @@ pub struct Config {
     pub group_pages: u32,
     /// Flush the first buffer of each partition early, each at another fill, so that they do not all flush at once.
     pub stagger: bool,
-    /// RAM that the table may take, in bytes; `None` for no limit. Its directory grows within it.
+    /// RAM that the table may take, in bytes; `None` for no limit. Its buffers take their share of it at once, and its
+    /// directory grows within the rest.
     pub ram_bytes_max: Option<u64>,
 }
 
@@ -138,8 +148,12 @@ impl Config {
     }
 
     /// Pages of a write buffer where all tables together are that many pages: a sixteenth of them, as long as that is
-    /// no more than the configuration allows.
+    /// no more than the configuration allows. Within a limit of RAM, all pages from the start: buffers that grew would
+    /// leave holes in the allocator's memory, which the limit could not count.
     pub(super) fn buffer_pages_for(&self, tables: u64) -> usize {
+        if self.ram_bytes_max.is_some() {
+            return self.buffer_pages as usize;
+        }
         let share = tables / LAYER_PER_BUFFER / u64::from(self.partitions);
         share.clamp(1, self.buffer_pages.into()) as usize
     }
@@ -151,35 +165,61 @@ impl Config {
         buffers * (u64::from(self.buffer_pages) * (PAGE_BYTES + 8) + STASH_LEN_MAX as u64 * stashed)
     }
 
-    /// RAM that each thread takes to rewrite tables, in bytes: groups, and a buffer's entries in the tables' order.
+    /// RAM that each thread takes to rewrite tables, in bytes: groups, tables that split, and a buffer's entries in the
+    /// tables' order.
     pub(super) fn rewrite_ram_bytes(&self) -> u64 {
         let entries = self.shape().map_or(0, |shape| shape.buffer_limit());
         let sorted = (entries * size_of::<Incoming<'_>>()) as u64;
-        GROUPS_IN_RAM * u64::from(self.group_pages) * PAGE_BYTES + sorted
+        let groups = GROUPS_IN_RAM * u64::from(self.group_pages) * PAGE_BYTES;
+        groups + Bodies::RAM_BYTES + sorted
     }
 
-    /// RAM that it takes without its directory, in bytes, with buffers of all pages.
-    pub(super) fn ram_bytes_empty(&self) -> u64 {
+    /// RAM of the copy of a buffer that a checkpoint saves, in bytes.
+    pub(super) fn snapshot_bytes(&self) -> u64 {
+        let places = 2 * u64::from(self.partitions);
+        self.shape().map_or(0, |shape| snapshot_pages(&shape) / places * PAGE_BYTES)
+    }
+
+    /// RAM that it takes without its directory, in bytes, with buffers of all pages and that many threads that rewrite
+    /// tables; 0 is one, the updating one.
+    pub(super) fn ram_bytes_empty(&self, flush_threads: usize) -> u64 {
+        // A partition's last group has any number of tables.
+        let group = GROUP_RAM_BYTES + GROUP_CHECKPOINT_RAM_BYTES;
         FIXED_RAM_BYTES
             + self.buffer_bytes()
-            + u64::from(self.partitions) * PARTITION_BYTES
-            + self.rewrite_ram_bytes()
+            + u64::from(self.partitions) * (PARTITION_BYTES + group)
+            + self.snapshot_bytes()
+            + self.rewrite_ram_bytes() * flush_threads.max(1) as u64
     }
 
-    /// RAM of the directory for each entry at most, in bytes: tables are at least two fifths full on average, and half
-    /// of the directory's entries may be second names.
-    pub(super) fn directory_bytes_per_entry(&self) -> f64 {
-        let group = GROUP_RAM_BYTES as f64 / f64::from(self.group_pages.div_ceil(2));
-        let table = 2.0 * size_of::<u32>() as f64 + 1.0 + group;
+    /// RAM of the directory for each entry at most, in bytes, with that of checkpoints: tables are at least two fifths
+    /// full on average, and half of the directory's entries may be second names.
+    pub(super) fn directory_bytes_per_entry(&self, flush_threads: usize) -> f64 {
+        let per_table = |bytes: u64| bytes as f64 / f64::from(self.group_pages);
+        let names = 2.0 * size_of::<u32>() as f64;
+        let group = 1.0 + per_table(GROUP_RAM_BYTES);
+        // Each thread makes the directory of one partition anew.
+        let made_anew = flush_threads.max(1) as f64 / f64::from(self.partitions);
+        let checkpoint = CHECKPOINT_COPIES as f64 + per_table(GROUP_CHECKPOINT_RAM_BYTES);
+        let table = (names + group) * (1.0 + made_anew) + group * REPLACED + checkpoint;
         table / (0.4 * self.record_layout().slots() as f64)
     }
 
     /// Entries that it surely holds within its RAM.
-    pub(super) fn entries_max(&self) -> u64 {
+    pub(super) fn entries_max(&self, flush_threads: usize) -> u64 {
         self.ram_bytes_max.map_or(u64::MAX, |most| {
-            let left = most.saturating_sub(self.ram_bytes_empty());
-            (left as f64 / self.directory_bytes_per_entry()) as u64
+            let left = most.saturating_sub(self.ram_bytes_empty(flush_threads));
+            (left as f64 / self.directory_bytes_per_entry(flush_threads)) as u64
         })
+    }
+
+    /// Refuses less RAM than it takes without entries.
+    pub(super) fn check_ram(&self, flush_threads: usize) -> Result<()> {
+        let least = self.ram_bytes_empty(flush_threads);
+        match self.ram_bytes_max.filter(|most| *most < least) {
+            Some(most) => Err(crate::model::too_little("RAM", most, least)),
+            None => Ok(()),
+        }
     }
 
     /// Refuses what cannot work.
@@ -205,11 +245,7 @@ impl Config {
                 return refuse(field, format!("{found} is not in {least}..={most}"));
             }
         }
-        let least = self.ram_bytes_empty();
-        match self.ram_bytes_max.filter(|most| *most < least) {
-            Some(most) => Err(crate::model::too_little("RAM", most, least)),
-            None => Ok(()),
-        }
+        self.check_ram(FLUSH_THREADS)
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -277,7 +313,7 @@ pub struct RuntimeOptions {
 impl Default for RuntimeOptions {
     fn default() -> Self {
         Self {
-            flush_threads: 1,
+            flush_threads: FLUSH_THREADS,
             read_depth: 32,
             cache_bytes: 0,
             ram_bytes_max: None,
@@ -359,10 +395,18 @@ mod tests {
     fn a_table_keeps_nine_tenths_of_its_slots_and_its_directory_a_small_part_of_a_byte() {
         let config = Config { group_pages: GROUP_PAGES, ..Config::tiny() };
         assert_eq!(config.occupancy(), Occupancy { split_above: 214, join_below: 107 });
-        let bytes = config.directory_bytes_per_entry();
-        assert!((0.05..0.15).contains(&bytes), "{bytes}");
-        let most = Some(config.ram_bytes_empty() + 100_000);
+        let bytes = config.directory_bytes_per_entry(1);
+        assert!((0.1..0.25).contains(&bytes), "{bytes}");
+        let most = Some(config.ram_bytes_empty(1) + 100_000);
         let limited = Config { ram_bytes_max: most, ..config };
-        assert_eq!(limited.entries_max(), (100_000.0 / bytes) as u64);
+        assert_eq!(limited.entries_max(1), (100_000.0 / bytes) as u64);
+        // Another thread takes its own groups.
+        assert_eq!(
+            config.ram_bytes_empty(2) - config.ram_bytes_empty(0),
+            config.rewrite_ram_bytes()
+        );
+        assert_eq!((limited.entries_max(2), limited.check_ram(1).is_ok()), (0, true));
+        let error = limited.check_ram(2).unwrap_err().to_string();
+        assert!(error.starts_with("RAM: "), "{error}");
     }
 }

@@ -85,11 +85,6 @@ impl HashRange {
         [Self { depth, ..self }, Self { prefix: self.prefix | self.next_bit(), depth }]
     }
 
-    /// Which of its halves has this hash?
-    pub fn half_of(self, hash: KeyHash) -> usize {
-        usize::from(hash.filter & self.next_bit() != 0)
-    }
-
     /// Does this hash come before the end of the range?
     pub fn ends_after(self, hash: KeyHash) -> bool {
         hash.filter <= self.last()
@@ -141,7 +136,7 @@ pub(crate) struct Directory {
     depth: u8,
     /// For each entry the number of its group, and of its table in it.
     tables: Box<[u32]>,
-    groups: Vec<Arc<Group>>,
+    groups: Box<[Arc<Group>]>,
     pub entries: u64,
 }
 
@@ -161,7 +156,7 @@ impl Directory {
             }
         }
         let entries = groups.iter().map(|group| group.entries).sum();
-        Self { depth, tables: tables.into(), groups, entries }
+        Self { depth, tables: tables.into(), groups: groups.into(), entries }
     }
 
     /// The table of a key: its group, and its number there. `None` if there are no tables.
@@ -207,6 +202,17 @@ impl Directory {
         (size_of::<Self>() + tables) as u64 + self.groups.iter().map(group).sum::<u64>()
     }
 
+    /// RAM in bytes that checkpoints take for it: their bytes, and lists of its extents.
+    pub(super) fn checkpoint_ram_bytes(&self) -> u64 {
+        let groups = self.groups.len() as u64;
+        groups * GROUP_CHECKPOINT_RAM_BYTES + self.pages() * CHECKPOINT_COPIES
+    }
+
+    /// Bytes that a checkpoint keeps of it.
+    pub(super) fn encoded_bytes(&self) -> usize {
+        size_of::<u32>() + self.groups.iter().map(|it| GROUP_BYTES + it.depths.len()).sum::<usize>()
+    }
+
     /// Appends what a checkpoint keeps of it. docs/format.md draws the bytes.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&(self.groups.len() as u32).to_le_bytes());
@@ -240,6 +246,14 @@ const GROUP_BYTES: usize = 22;
 
 /// RAM of a group, without its depths: its place in a list, and what it counts.
 pub(super) const GROUP_RAM_BYTES: u64 = (size_of::<Group>() + 3 * size_of::<usize>()) as u64;
+
+/// Copies in RAM of what a checkpoint keeps, at most: the volume's, and the one that is written, twice.
+pub(super) const CHECKPOINT_COPIES: u64 = 3;
+
+/// RAM that checkpoints take for a group, without its depths: what they keep of it, and its extent in five lists, of
+/// the last checkpoint and of this one.
+pub(super) const GROUP_CHECKPOINT_RAM_BYTES: u64 =
+    CHECKPOINT_COPIES * (GROUP_BYTES + size_of::<Extent>()) as u64 + 5 * size_of::<Extent>() as u64;
 
 fn decode_group(structure: StructureId, reader: &mut Reader<'_>) -> Result<Group> {
     let (start, generation) = (PageId(reader.u64()?), reader.u64()?);
@@ -299,7 +313,7 @@ mod tests {
         let [a, b] = left.halves();
         let [c, _] = right.halves();
         assert_eq!((a.joined(b), b.joined(c), b.joined(right)), (Some(left), None, None));
-        assert_eq!((left.half_of(hash(1 << 62)), HashRange::ALL.half_of(hash(1 << 63))), (1, 1));
+        assert!(b.has(hash(1 << 62)) && right.has(hash(1 << 63)) && !left.has(hash(1 << 63)));
         assert!(left.ends_after(hash((1 << 63) - 1)) && !left.ends_after(hash(1 << 63)));
     }
 
@@ -311,14 +325,17 @@ mod tests {
         let all: [&[&[u8]]; 4] = [&[], &[&[0]], &[&[2, 2], &[1]], &[&[1, 3], &[3, 2]]];
         for depths in all {
             let mut bytes = Vec::new();
-            Directory::new(groups(depths)).encode(&mut bytes);
+            let directory = Directory::new(groups(depths));
+            directory.encode(&mut bytes);
+            assert_eq!(bytes.len(), directory.encoded_bytes());
             assert_eq!(read(&bytes).unwrap().groups(), groups(depths));
             assert!((0..bytes.len()).all(|len| read(&bytes[..len]).is_err()));
         }
         for depths in [&[1][..], &[2, 1, 2], &[1, 1, 1], &[1, 25, 25], &[0, 0]] {
             let group = Group::new(StructureId(3), (PageId(9), 7), depths.to_vec(), 5);
             let mut bytes = Vec::new();
-            Directory { groups: vec![Arc::new(group)], ..Directory::default() }.encode(&mut bytes);
+            Directory { groups: [Arc::new(group)].into(), ..Directory::default() }
+                .encode(&mut bytes);
             assert!(read(&bytes).is_err(), "{depths:?}");
         }
     }

@@ -9,25 +9,26 @@ use nandex_store::buffer::Buffer;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PAGE_HEADER_BYTES, RawPage};
 
-use super::directory::{Directory, Group, HashRange};
+use super::directory::{Directory, GROUP_RAM_BYTES, Group, HashRange};
 use super::reader::GroupReader;
-use super::rewrite::{Changes, Incoming, Rewrite, Sink, Table};
+use super::rewrite::{Bodies, Changes, Incoming, Rewrite, Sink};
 use super::writer::{GroupWriter, WriteQueue};
 use super::{Inner, Records, State};
 use crate::write::{Frozen, Layout, Usage, WritePolicy};
 use crate::{Error, Result};
 
-/// The share of the record layer that is replaced between two checkpoints: an eighth. So much flash has old tables in
-/// addition to the new ones.
+/// The share of the record layer after whose replacement the next checkpoint is asked for: an eighth. So much flash has
+/// old tables in addition to the new ones, and twice as much if the checkpoint is late.
 const CHECKPOINT_SHARE: u64 = 8;
 
-/// The least number of pages that are replaced between two checkpoints.
+/// The least number of pages that are replaced before a checkpoint is asked for.
 const REPLACED_MIN: u64 = 64;
 
 /// Memory that rewrites use again and again.
 pub(crate) struct RewriteScratch {
     reader: GroupReader,
     writes: WriteQueue,
+    bodies: Bodies,
 }
 
 type FrozenBuffer = Frozen<Records>;
@@ -84,6 +85,8 @@ impl Layout for Records {
         if frozen.buffer.page_count() == core.layout.buffer_pages() {
             core.recycle(frozen.buffer);
         } else {
+            // Its RAM is given back before the new one takes its own.
+            drop(frozen);
             core.pool.give(core.layout.new_buffer());
         }
         core.checkpoint_if_much_replaced()
@@ -91,9 +94,10 @@ impl Layout for Records {
 
     fn new_scratch(core: &Inner) -> Result<RewriteScratch> {
         let device = &**core.volume.device();
-        let (reader, writes) = (GroupReader::new(device)?, WriteQueue::new(device)?);
+        let group_pages = core.layout.config.group_pages as usize;
+        let (reader, writes) = (GroupReader::new(device, group_pages)?, WriteQueue::new(device)?);
         core.count_scratch(core.layout.config.rewrite_ram_bytes());
-        Ok(RewriteScratch { reader, writes })
+        Ok(RewriteScratch { reader, writes, bodies: Bodies::default() })
     }
 
     fn run(_core: &Inner, job: Self::Job, _scratch: &mut Option<RewriteScratch>) -> Result<()> {
@@ -101,8 +105,16 @@ impl Layout for Records {
     }
 
     fn usage(core: &Inner) -> Usage {
-        let directories = core.partitions.iter().map(|it| it.read().level.ram_bytes());
-        Usage { ram_bytes: directories.sum(), flash_bytes: core.layout.flash_bytes() }
+        let (mut ram_bytes, mut largest) = (core.layout.config.snapshot_bytes(), 0);
+        for partition in &core.partitions {
+            let directory = Arc::clone(&partition.read().level);
+            largest = directory.ram_bytes().max(largest);
+            ram_bytes += directory.ram_bytes() + directory.checkpoint_ram_bytes();
+        }
+        // Each thread makes the directory of a partition anew. What was replaced is kept until a checkpoint.
+        let made_anew = largest * core.options.flush_threads.max(1) as u64;
+        let ram_bytes = ram_bytes + made_anew + core.layout.retired_ram_bytes();
+        Usage { ram_bytes, flash_bytes: core.layout.flash_bytes() }
     }
 }
 
@@ -110,6 +122,12 @@ impl Records {
     /// Tables and the places for snapshots.
     fn flash_bytes(&self) -> u64 {
         (self.counters.pages.load(Relaxed) + self.snapshots.pages) * PAGE_BYTES as u64
+    }
+
+    /// RAM of groups that were replaced since the last checkpoint, in bytes.
+    fn retired_ram_bytes(&self) -> u64 {
+        let pages = self.counters.replaced_pages.load(Relaxed);
+        pages + pages.div_ceil(self.config.group_pages.into()) * GROUP_RAM_BYTES
     }
 
     /// Pages of a write buffer now.
@@ -139,7 +157,8 @@ fn sorted<'b>(core: &Inner, buffer: &'b Buffer) -> Vec<Incoming<'b>> {
         hash: core.hasher.hash(entry.key),
         entry,
     };
-    let mut sorted = Vec::with_capacity(buffer.len());
+    // Always as long, so that the allocator has a place of that length.
+    let mut sorted = Vec::with_capacity(core.layout.shape.buffer_limit().max(buffer.len()));
     sorted.extend(all.map(incoming));
     sorted.sort_unstable_by_key(|update| update.hash.filter);
     sorted
@@ -167,7 +186,7 @@ impl Inner {
         &self,
         before: &Directory,
         updates: &[Incoming<'_>],
-        RewriteScratch { reader, writes }: &mut RewriteScratch,
+        RewriteScratch { reader, writes, bodies }: &mut RewriteScratch,
     ) -> Result<(Vec<Group>, Changes)> {
         let layout = &self.layout;
         let next_number = || self.take_generation();
@@ -175,7 +194,7 @@ impl Inner {
         let owner = (&self.volume, self.id);
         let writer = GroupWriter::new(owner, layout.records, group_pages, &next_number, writes);
         let occupancy = layout.config.occupancy();
-        let mut rewrite = Rewrite::new(layout.records, self.hasher, occupancy, writer);
+        let mut rewrite = Rewrite::new(layout.records, self.hasher, occupancy, bodies, writer);
         self.rewrite(before, updates, reader, &mut rewrite)?;
         let (writer, changes) = rewrite.finish()?;
         Ok((writer.finish()?, changes))
@@ -187,23 +206,23 @@ impl Inner {
         before: &Directory,
         mut updates: &[Incoming<'_>],
         reader: &mut GroupReader,
-        rewrite: &mut Rewrite<S>,
+        rewrite: &mut Rewrite<'_, S>,
     ) -> Result<()> {
         if before.is_empty() {
-            return rewrite.table(Table::empty(HashRange::ALL), updates);
+            return rewrite.first_table(updates);
         }
         let pages = before.pages() as f64;
         let mut done = 0;
         let mut range: Option<HashRange> = None;
         reader.begin(before)?;
         for (number, group) in before.groups().iter().enumerate() {
-            let read = reader.next(before, number)?;
+            let mut read = reader.next(before, number)?;
             for (page, depth) in group.depths.iter().enumerate() {
                 let own = HashRange::behind(range, *depth);
                 let count = updates.partition_point(|update| own.ends_after(update.hash));
                 let (those, rest) = updates.split_at(count);
-                let body = self.proven(group, page, read.page(page))?;
-                rewrite.table(Table { range: own, body: body.into() }, those)?;
+                self.prove(group, page, read.page(page))?;
+                rewrite.table(own, &mut read.page_mut(page)[PAGE_HEADER_BYTES..], those)?;
                 (updates, range) = (rest, Some(own));
                 done += 1;
             }
@@ -213,12 +232,12 @@ impl Inner {
         Ok(())
     }
 
-    /// The body of a group's page, which is what it should be.
-    fn proven<'b>(&self, group: &Group, page: usize, bytes: &'b [u8]) -> Result<&'b [u8]> {
-        if !is_on(Barrier::RecordsProvePages) {
-            return Ok(&bytes[PAGE_HEADER_BYTES..]);
+    /// Is a page of a group what it should be?
+    fn prove(&self, group: &Group, page: usize, bytes: &[u8]) -> Result<()> {
+        if is_on(Barrier::RecordsProvePages) {
+            RawPage::new(bytes).check(group.place.label(page as u64))?;
         }
-        Ok(RawPage::new(bytes).check(group.place.label(page as u64))?.body())
+        Ok(())
     }
 
     /// Replaces a partition's directory in the moment in which the flushed buffer leaves RAM.
@@ -236,14 +255,17 @@ impl Inner {
         self.moved.store(true, SeqCst);
     }
 
-    /// Takes a checkpoint, after which replaced tables are free, if there are many.
+    /// Asks for a checkpoint, after which replaced tables are free, if there are many; takes it if there are too many.
     fn checkpoint_if_much_replaced(&self) -> Result<()> {
         let counters = &self.layout.counters;
         let (replaced, pages) =
             (counters.replaced_pages.load(Relaxed), counters.pages.load(Relaxed));
-        if replaced >= (pages / CHECKPOINT_SHARE).max(REPLACED_MIN) {
-            self.volume.checkpoint()?;
+        let most = (pages / CHECKPOINT_SHARE).max(REPLACED_MIN);
+        match replaced {
+            // The background is behind; updates wait for it, as they wait for a rewrite.
+            _ if replaced >= 2 * most => Ok(self.volume.checkpoint()?),
+            _ if replaced >= most => self.ask_for_checkpoint(),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }

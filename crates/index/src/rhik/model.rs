@@ -4,7 +4,8 @@
 //! same time: over a doubling of the entries, the share of slots in use goes from nine tenths to half of that.
 
 use super::config::{
-    Config, GROUP_PAGES, LAYER_PER_BUFFER, NEIGHBOURHOOD, PARTITIONS_MAX, SPLIT_PERMILLE,
+    Config, FLUSH_THREADS, GROUP_PAGES, LAYER_PER_BUFFER, NEIGHBOURHOOD, PARTITIONS_MAX,
+    SPLIT_PERMILLE,
 };
 use crate::Result;
 use crate::any::AnyOptions;
@@ -66,26 +67,29 @@ impl Config {
         let layer_pages = plain.holding(requirements.entries).tables.ceil() as u64;
         let partitions_min = layer_pages.div_ceil(PARTITION_PAGES);
         let config = match requirements.ram_bytes {
-            Some(most) => plain.within(most, partitions_min),
+            Some(most) => plain.within(most, requirements.entries, partitions_min),
             None => {
                 let buffers = (GROWTH * layer_pages / LAYER_PER_BUFFER).max(BUFFERS_MIN);
                 plain.with_buffers(buffers, partitions_min)
             }
         };
-        let needed = config.ram_bytes_empty() + config.directory_bytes(requirements.entries);
+        let needed =
+            config.ram_bytes_empty(FLUSH_THREADS) + config.directory_bytes(requirements.entries);
         match requirements.ram_bytes.filter(|most| needed > *most) {
             Some(most) => Err(too_little("RAM", most, needed)),
             None => Ok(config),
         }
     }
 
-    /// The same with the buffers that leave an eighth of this RAM to the directory, and more than it has now.
-    fn within(self, ram_bytes: u64, partitions_min: u64) -> Self {
+    /// The same with the buffers that leave an eighth of this RAM to the directory, or more if that many entries need
+    /// it.
+    fn within(self, ram_bytes: u64, entries: u64, partitions_min: u64) -> Self {
         let group_pages = if ram_bytes < LARGE_RAM_BYTES { GROUP_PAGES_SMALL } else { GROUP_PAGES };
         let plain = Self { group_pages, ..self };
         let fits = |buffers: u64| {
             let config = plain.with_buffers(buffers, partitions_min);
-            config.ram_bytes_empty() <= ram_bytes / 8 * 7
+            let directory = config.directory_bytes(entries).max(ram_bytes / 8);
+            config.ram_bytes_empty(FLUSH_THREADS) + directory <= ram_bytes
         };
         let mut buffers = ram_bytes / PAGE_BYTES;
         while buffers > 1 && !fits(buffers) {
@@ -96,7 +100,7 @@ impl Config {
 
     /// RAM of the directory of that many entries at most, in bytes.
     fn directory_bytes(&self, entries: u64) -> u64 {
-        (entries as f64 * self.directory_bytes_per_entry()) as u64
+        (entries as f64 * self.directory_bytes_per_entry(FLUSH_THREADS)) as u64
     }
 
     /// The same with buffers of that many pages together, for that many partitions if there are enough pages.
@@ -156,7 +160,7 @@ impl Config {
         // Tables that are a little more than was expected make buffers a page larger.
         let pages = (self.buffer_pages_with(entries) as u32 + 1).min(self.buffer_pages);
         let then = Self { buffer_pages: pages, ..*self };
-        let other = self.ram_bytes_empty() - self.buffer_bytes();
+        let other = self.ram_bytes_empty(FLUSH_THREADS) - self.buffer_bytes();
         (then.buffer_bytes(), other + self.directory_bytes(entries))
     }
 
@@ -176,7 +180,7 @@ pub(super) fn advise(requirements: &Requirements) -> Result<Prediction> {
     let holding = config.holding(entries);
     let shape = config.shape()?;
     let layer_bytes = holding.tables as u64 * PAGE_BYTES;
-    let spare_bytes = layer_bytes / 8 + config.rewrite_bytes(entries) as u64;
+    let spare_bytes = layer_bytes / 4 + config.rewrite_bytes(entries) as u64;
     let flash_bytes = layer_bytes + spare_bytes + crate::write::snapshot_pages(&shape) * PAGE_BYTES;
     requirements.check_flash(flash_bytes)?;
     let costs = config.costs_with(entries);
@@ -192,7 +196,7 @@ pub(super) fn advise(requirements: &Requirements) -> Result<Prediction> {
         options: AnyOptions::default(),
         requirements: requirements.clone(),
         costs,
-        entries_capacity: config.entries_max().min(1 << 48),
+        entries_capacity: config.entries_max(FLUSH_THREADS).min(1 << 48),
         buffer_bytes,
         filter_bytes: 0,
         optional_filter_bytes: 0,
@@ -250,7 +254,7 @@ fn notes(config: &Config, entries: u64) -> Notes {
         filters: "none: signatures and keys are in the tables".into(),
         other: "directory, groups of a rewrite, log".into(),
         per_entry: "all RAM over the required entries",
-        flash: "tables, an eighth more between checkpoints, and snapshots of buffers".into(),
+        flash: "tables, up to a quarter more between checkpoints, and snapshots of buffers".into(),
         hit: "one page; none where a buffer answers".into(),
         miss: "one page".into(),
         insert: "of device time, amortised: a rewrite over a buffer's entries".into(),
@@ -270,7 +274,7 @@ impl Config {
     /// Bytes of flash for each entry that it grows by, as the mean over a doubling.
     pub(super) fn flash_bytes_per_entry(&self) -> f64 {
         let filled = 0.72 * self.occupancy().split_above as f64;
-        PAGE_BYTES as f64 / filled * 1.125
+        PAGE_BYTES as f64 / filled * 1.25
     }
 }
 
@@ -329,7 +333,7 @@ mod tests {
             let config: &Config = prediction.config.of().unwrap();
             assert!(prediction.ram_bytes() <= ram_bytes, "{entries} in {ram_bytes}");
             assert!(config.buffer_bytes() >= ram_bytes / 4, "{config:?} in {ram_bytes}");
-            assert!(config.entries_max() >= entries, "{config:?}");
+            assert!(config.entries_max(FLUSH_THREADS) >= entries, "{config:?}");
         }
         let tight = Requirements { policy: Policy::Grow, ..Requirements::new(1_000, 8, 8) };
         let error = advise(&tight.ram(100 << 10)).unwrap_err().to_string();

@@ -32,6 +32,18 @@ struct RecordPlace {
     signature: u8,
 }
 
+/// More slots than a table of any widths has.
+const SLOTS_MAX: usize = 512;
+
+/// An entry that moves to another table.
+#[derive(Clone, Copy, Default)]
+struct Moving {
+    home: u16,
+    /// The number of its table, and its slot there.
+    from: (u8, u16),
+    signature: u8,
+}
+
 impl RecordLayout {
     /// The layout for keys and values of these widths, which the entry layout has validated. The neighbourhood is at
     /// most all slots.
@@ -196,6 +208,86 @@ impl RecordLayout {
         Some(back)
     }
 
+    /// Puts the entries of these tables that `keep` names into an empty one, all at once and in the order of their
+    /// homes. No other order leaves entries nearer to their homes, so what inserts can place is placed without a hop,
+    /// except into the last slot of a table.
+    ///
+    /// # Errors
+    /// [`Crowded`] if there are as many entries as slots, or one would be too far from its home. The table is as it
+    /// was then.
+    pub fn gather(
+        &self,
+        tables: &[&[u8]],
+        hasher: &KeyHasher,
+        keep: impl Fn(KeyHash) -> bool,
+        into: &mut [u8],
+    ) -> Result<(), Crowded> {
+        let mut all = [Moving::default(); SLOTS_MAX];
+        let mut count = 0;
+        for (table, body) in (0u8..).zip(tables) {
+            for slot in self.used(body) {
+                let hash = hasher.hash(self.key(body, slot));
+                if keep(hash) {
+                    // One slot stays empty: there the circle of slots begins.
+                    if count + 1 >= self.slots {
+                        return Err(Crowded);
+                    }
+                    let RecordPlace { home, signature } = self.place(hash);
+                    let from = (table, slot as u16);
+                    all[count] = Moving { home: home as u16, from, signature };
+                    count += 1;
+                }
+            }
+        }
+        self.put_all(tables, &mut all[..count], into)
+    }
+
+    fn put_all(
+        &self,
+        tables: &[&[u8]],
+        moving: &mut [Moving],
+        into: &mut [u8],
+    ) -> Result<(), Crowded> {
+        let first = self.behind_an_empty_slot(moving);
+        let home = |it: &Moving| self.distance(first, it.home.into());
+        moving.sort_unstable_by_key(|it| (home(it), it.from));
+        let slots = moving.iter().scan(0, |next, it| {
+            let at = home(it).max(*next);
+            *next = at + 1;
+            Some((at, at - home(it) < self.neighbourhood))
+        });
+        if slots.clone().any(|(_, is_near)| !is_near) {
+            return Err(Crowded);
+        }
+        for ((at, _), it) in slots.zip(moving.iter()) {
+            let (from, slot) = (tables[usize::from(it.from.0)], usize::from(it.from.1));
+            let to = self.after(first, at);
+            into[HEAD_BYTES + to] = it.signature;
+            let (key_at, value_at) = (self.key_at(to), self.value_at(to));
+            into[key_at..key_at + self.key_bytes].copy_from_slice(self.key(from, slot));
+            into[value_at..value_at + self.value_bytes].copy_from_slice(self.value(from, slot));
+        }
+        Self::set_count(into, moving.len());
+        Ok(())
+    }
+
+    /// The slot behind one that stays empty when each of these entries, fewer than there are slots, takes the first
+    /// empty slot from its home on.
+    fn behind_an_empty_slot(&self, moving: &[Moving]) -> usize {
+        let mut at_home = [0u16; SLOTS_MAX];
+        moving.iter().for_each(|it| at_home[usize::from(it.home)] += 1);
+        let (mut carried, mut empty) = (0, 0);
+        // Once around to know what is carried past the last slot, and once more to see which ones it fills.
+        for slot in (0..self.slots).chain(0..self.slots) {
+            carried += at_home[slot];
+            if carried == 0 {
+                empty = slot;
+            }
+            carried = carried.saturating_sub(1);
+        }
+        self.after(empty, 1)
+    }
+
     /// Why a lookup would not find the entry of a slot in use; `None` if it would.
     #[must_use]
     pub fn flaw(&self, body: &[u8], hash: KeyHash, slot: usize) -> Option<String> {
@@ -286,7 +378,50 @@ mod tests {
         }
     }
 
+    type Pairs = HashMap<Vec<u8>, Vec<u8>>;
+
+    /// The entries of a table, each where a lookup finds it.
+    fn pairs(layout: RecordLayout, body: &[u8]) -> Pairs {
+        let pair = |slot| {
+            let hash = HASHER.hash(layout.key(body, slot));
+            assert_eq!(layout.flaw(body, hash, slot), None);
+            (layout.key(body, slot).to_vec(), layout.value(body, slot).to_vec())
+        };
+        let pairs: Pairs = layout.used(body).map(pair).collect();
+        assert_eq!(layout.count(body), pairs.len());
+        pairs
+    }
+
     proptest! {
+        /// Full tables too: inserts hop until nothing hops any more.
+        #[test]
+        fn what_inserts_place_is_placed_at_once(
+            widths in prop::sample::select(vec![(8, 8), (20, 8), (8, 0), (32, 64)]),
+            neighbourhood in prop::sample::select(vec![1usize, 2, 6, 32, 64]),
+            seed in 0u64..1 << 40,
+            most in 0usize..460,
+        ) {
+            let layout = RecordLayout::new(widths.0, widths.1, neighbourhood);
+            let mut body = vec![0; PAGE_BODY_BYTES];
+            let puts = (0..).take_while(|nth| put(layout, &mut body, seed << 9 | nth, 1).is_ok());
+            let count = puts.take(most).count();
+            let gather = |tables: &[&[u8]], keep: fn(KeyHash) -> bool| {
+                let mut all = vec![0; PAGE_BODY_BYTES];
+                let gathered = layout.gather(tables, &HASHER, keep, &mut all);
+                assert!(gathered.is_ok() || all.iter().all(|byte| *byte == 0));
+                gathered.map(|()| all)
+            };
+            let all = gather(&[&body[..]], |_| true);
+            prop_assert_eq!(all.is_ok(), count < layout.slots());
+            prop_assert!(all.is_err() || pairs(layout, &all.unwrap()) == pairs(layout, &body));
+            let left = gather(&[&body[..]], |hash| hash.filter >> 63 == 0).unwrap();
+            let right = gather(&[&body[..]], |hash| hash.filter >> 63 == 1).unwrap();
+            prop_assert!(pairs(layout, &left).keys().all(|key| HASHER.hash(key).filter >> 63 == 0));
+            let both = gather(&[&left[..], &right[..]], |_| true);
+            prop_assert_eq!(both.is_ok(), count < layout.slots());
+            prop_assert!(both.is_err() || pairs(layout, &both.unwrap()) == pairs(layout, &body));
+        }
+
         #[test]
         fn a_table_agrees_with_a_map(
             widths in prop::sample::select(vec![(8, 8), (20, 8), (8, 0), (32, 64)]),

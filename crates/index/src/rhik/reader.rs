@@ -5,23 +5,28 @@ use nandex_device::{Completion, Device, Op, OpKind, PageBuf, Queue};
 use super::directory::{Directory, Group};
 use crate::Result;
 
-/// Groups that are read at the same time: the one that is waited for, and the next one.
-const IN_FLIGHT_MAX: usize = 2;
+/// Groups that are read at the same time: the one that is waited for, and the next one. When that is given to the
+/// caller, the other buffer is in flight: there are no more.
+pub(super) const IN_FLIGHT_MAX: usize = 2;
 
 /// The queue and the memory that reading groups takes again and again. Proves nothing: it gives bytes.
 pub(crate) struct GroupReader {
     queue: Box<dyn Queue>,
+    /// The most pages of a group.
+    group_pages: usize,
     /// Groups that were read and not taken, by their numbers.
     ready: Vec<(u64, PageBuf)>,
     idle: Vec<PageBuf>,
 }
 
 impl GroupReader {
+    /// For groups of at most that many pages.
+    ///
     /// # Errors
     /// The device has no queue to give.
-    pub fn new(device: &dyn Device) -> Result<Self> {
+    pub fn new(device: &dyn Device, group_pages: usize) -> Result<Self> {
         let queue = device.queue(IN_FLIGHT_MAX)?;
-        Ok(Self { queue, ready: Vec::new(), idle: Vec::new() })
+        Ok(Self { queue, group_pages, ready: Vec::new(), idle: Vec::new() })
     }
 
     /// Begins with the first group of a directory, after what an earlier failure has left ended.
@@ -33,7 +38,8 @@ impl GroupReader {
         while self.queue.in_flight() > 0 {
             self.queue.wait(usize::MAX, &mut done)?;
         }
-        self.ready.clear();
+        self.idle.extend(done.into_iter().map(|completion| completion.buf));
+        self.idle.extend(self.ready.drain(..).map(|(_, buf)| buf));
         self.start(directory.groups(), 0)
     }
 
@@ -59,19 +65,21 @@ impl GroupReader {
 
     /// Takes a buffer back.
     pub fn give(&mut self, buf: PageBuf) {
-        if self.idle.len() < IN_FLIGHT_MAX {
-            self.idle.push(buf);
-        }
+        self.idle.push(buf);
+    }
+
+    /// A buffer of that many pages.
+    fn buffer(&mut self, pages: usize) -> PageBuf {
+        let idle = self.idle.pop().filter(|buf| buf.capacity_pages() >= pages);
+        let mut buf = idle.unwrap_or_else(|| PageBuf::zeroed(pages.max(self.group_pages)));
+        buf.set_pages(pages);
+        buf
     }
 
     /// Starts the read of a group, if there is one of that number.
     fn start(&mut self, groups: &[std::sync::Arc<Group>], number: usize) -> Result<()> {
         let Some(group) = groups.get(number) else { return Ok(()) };
-        let pages = group.depths.len();
-        let buf = match self.idle.iter().position(|buf| buf.pages() == pages) {
-            Some(at) => self.idle.swap_remove(at),
-            None => PageBuf::zeroed(pages),
-        };
+        let buf = self.buffer(group.depths.len());
         let page = group.place.extent.start;
         Ok(self.queue.push(Op { token: number as u64, kind: OpKind::Read, page, buf })?)
     }

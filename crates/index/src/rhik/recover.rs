@@ -26,6 +26,12 @@ use crate::write::{
 /// The version of the state's bytes.
 const STATE_VERSION: u8 = 1;
 
+/// Bytes of the state before the directories.
+const HEAD_BYTES: usize = 9;
+
+/// Bytes that the write path adds for each partition, or more.
+const PARTITION_RECORD_BYTES: usize = 32;
+
 /// Opens a table: a list of steps.
 pub(super) fn open(
     volume: &Volume,
@@ -53,7 +59,7 @@ pub(super) fn open(
             ram_bytes_max: config.ram_bytes_max.map(|most| most.saturating_sub(cached)),
             ..config
         }
-        .entries_max(),
+        .entries_max(options.flush_threads),
         snapshots,
         maps: Mutex::default(),
         retired: Retired::new(structure.extents.clone()),
@@ -81,6 +87,7 @@ fn limited(config: Config, options: &RuntimeOptions) -> Result<Config> {
     let ram_bytes_max = options.ram_bytes_max.or(config.ram_bytes_max);
     let limited = Config { ram_bytes_max, ..config };
     limited.validate()?;
+    limited.check_ram(options.flush_threads)?;
     Ok(limited)
 }
 
@@ -153,14 +160,19 @@ impl Checkpoints for Records {
 
     fn capture(core: &Inner, _log_now: Lsn) -> CapturedMaps {
         let layout = &core.layout;
-        let mut bytes = vec![STATE_VERSION];
+        let directories: Vec<_> =
+            core.partitions.iter().map(|partition| Arc::clone(&partition.read().level)).collect();
+        let length = directories.iter().map(|it| it.encoded_bytes()).sum::<usize>();
+        let partitions = directories.len() * PARTITION_RECORD_BYTES;
+        let mut bytes = Vec::with_capacity(HEAD_BYTES + length + partitions);
+        bytes.push(STATE_VERSION);
         bytes.extend_from_slice(&layout.snapshots.start.0.to_le_bytes());
-        let mut extents = vec![layout.snapshots];
-        for partition in &core.partitions {
-            let directory = Arc::clone(&partition.read().level);
-            directory.encode(&mut bytes);
-            extents.extend(directory.groups().iter().map(|group| group.extent()));
-        }
+        directories.iter().for_each(|directory| directory.encode(&mut bytes));
+        let groups = || directories.iter().flat_map(|it| it.groups());
+        let mut extents = Vec::with_capacity(groups().count() + 1);
+        extents.push(layout.snapshots);
+        extents.extend(groups().map(|group| group.extent()));
+        drop(directories);
         let extents = layout.retired.extents(&core.volume, extents);
         layout.counters.replaced_pages.store(0, Relaxed);
         CapturedMaps { bytes, extents: Some(extents) }

@@ -26,9 +26,31 @@ pub(super) struct Table {
     pub body: Box<[u8]>,
 }
 
-impl Table {
-    pub fn empty(range: HashRange) -> Self {
-        Self { range, body: vec![0; PAGE_BODY_BYTES].into() }
+/// Bodies of tables at most in memory: the right half of each split under way, one that is split, one that the next may
+/// join and what both become, and an empty one to begin with.
+const BODIES_MAX: u64 = DEPTH_MAX as u64 + 4;
+
+/// Bodies of tables that are used again and again, not in use now.
+#[derive(Debug, Default)]
+pub(super) struct Bodies(Vec<Box<[u8]>>);
+
+impl Bodies {
+    /// RAM of all of them at most, in bytes.
+    pub const RAM_BYTES: u64 = BODIES_MAX * PAGE_BODY_BYTES as u64;
+
+    /// The body of a table without entries.
+    pub fn take(&mut self) -> Box<[u8]> {
+        match self.0.pop() {
+            Some(mut body) => {
+                body.fill(0);
+                body
+            }
+            None => vec![0; PAGE_BODY_BYTES].into(),
+        }
+    }
+
+    pub fn give(&mut self, body: Box<[u8]>) {
+        self.0.push(body);
     }
 }
 
@@ -36,7 +58,7 @@ impl Table {
 pub(super) trait Sink {
     /// # Errors
     /// A failed write, no space.
-    fn push(&mut self, table: &Table) -> Result<()>;
+    fn push(&mut self, range: HashRange, body: &[u8]) -> Result<()>;
 }
 
 /// When tables split and join.
@@ -56,28 +78,66 @@ pub(crate) struct Changes {
 }
 
 /// A rewrite in progress.
-pub(super) struct Rewrite<S> {
+pub(super) struct Rewrite<'b, S> {
     layout: RecordLayout,
     hasher: KeyHasher,
     occupancy: Occupancy,
+    bodies: &'b mut Bodies,
     /// The last table, which the next one may join.
     pending: Option<Table>,
     changes: Changes,
     sink: S,
 }
 
-impl<S: Sink> Rewrite<S> {
-    pub fn new(layout: RecordLayout, hasher: KeyHasher, occupancy: Occupancy, sink: S) -> Self {
-        Self { layout, hasher, occupancy, pending: None, changes: Changes::default(), sink }
+impl<'b, S: Sink> Rewrite<'b, S> {
+    pub fn new(
+        layout: RecordLayout,
+        hasher: KeyHasher,
+        occupancy: Occupancy,
+        bodies: &'b mut Bodies,
+        sink: S,
+    ) -> Self {
+        let changes = Changes::default();
+        Self { layout, hasher, occupancy, bodies, pending: None, changes, sink }
     }
 
-    /// Takes the next table and its updates, each of another key.
+    /// Takes the updates of a partition without tables, in the order of their hashes.
+    ///
+    /// # Errors
+    /// As [`table`](Self::table).
+    pub fn first_table(&mut self, updates: &[Incoming<'_>]) -> Result<()> {
+        let mut body = self.bodies.take();
+        self.table(HashRange::ALL, &mut body, updates)?;
+        self.bodies.give(body);
+        Ok(())
+    }
+
+    /// Takes the next table and its updates, each of another key, in the order of their hashes. The body is of no use
+    /// afterwards.
     ///
     /// # Errors
     /// Those of the sink; more keys of one hash than a table takes.
-    pub fn table(&mut self, mut table: Table, updates: &[Incoming<'_>]) -> Result<()> {
-        let crowded = self.apply(&mut table, updates.iter().copied());
-        self.settle(table, &crowded)
+    pub fn table(
+        &mut self,
+        range: HashRange,
+        body: &mut [u8],
+        updates: &[Incoming<'_>],
+    ) -> Result<()> {
+        let rest = &updates[self.apply(body, updates)..];
+        let is_deepest = range.depth == DEPTH_MAX;
+        let is_full = self.layout.count(body) > self.occupancy.split_above;
+        if rest.is_empty() && (is_deepest || !is_full) {
+            return self.emit(range, body);
+        }
+        if is_deepest {
+            let entries = (self.layout.count(body) + rest.len()) as u64;
+            let reason = format!(
+                "{entries} of them have hashes that begin with the same {DEPTH_MAX} bits; choose another hash function \
+                 for the volume"
+            );
+            return Err(Error::GrowthStopped { entries, reason });
+        }
+        self.split(range, body, rest)
     }
 
     /// Passes the last table, and returns the sink.
@@ -85,102 +145,96 @@ impl<S: Sink> Rewrite<S> {
     /// # Errors
     /// Those of the sink.
     pub fn finish(mut self) -> Result<(S, Changes)> {
-        if let Some(last) = self.pending.take() {
-            let is_all = last.range == HashRange::ALL && self.layout.count(&last.body) == 0;
+        if let Some(Table { range, body }) = self.pending.take() {
+            let is_all = range == HashRange::ALL && self.layout.count(&body) == 0;
             if !is_all {
-                self.sink.push(&last)?;
+                self.sink.push(range, &body)?;
             }
+            self.bodies.give(body);
         }
         Ok((self.sink, self.changes))
     }
 
-    /// Applies updates to a table, and returns those that it has no slot for.
-    fn apply<'e>(
-        &self,
-        table: &mut Table,
-        updates: impl Iterator<Item = Incoming<'e>>,
-    ) -> Vec<Incoming<'e>> {
-        let mut crowded = Vec::new();
-        for update in updates {
-            let Incoming { hash, entry: Entry { state, key, value } } = update;
-            match state {
-                SlotState::Tombstone => self.layout.remove(&mut table.body, hash, key),
-                SlotState::Live => {
-                    let put = self.layout.insert(&mut table.body, &self.hasher, (hash, key, value));
-                    crowded.extend(put.err().map(|_| update));
-                }
+    /// Applies updates until there is one that the table has no slot for; returns how many.
+    fn apply(&self, body: &mut [u8], updates: &[Incoming<'_>]) -> usize {
+        let full = updates.iter().position(|Incoming { hash, entry }| match entry.state {
+            SlotState::Tombstone => {
+                self.layout.remove(body, *hash, entry.key);
+                false
             }
-        }
-        crowded
+            SlotState::Live => {
+                let entry = (*hash, entry.key, entry.value);
+                self.layout.insert(body, &self.hasher, entry).is_err()
+            }
+        });
+        full.unwrap_or(updates.len())
     }
 
-    /// Passes on a table, or splits it if it is too full or there are entries that it has no slot for.
-    fn settle(&mut self, table: Table, crowded: &[Incoming<'_>]) -> Result<()> {
-        let is_deepest = table.range.depth == DEPTH_MAX;
-        let is_full = self.layout.count(&table.body) > self.occupancy.split_above;
-        if crowded.is_empty() && (is_deepest || !is_full) {
-            return self.emit(table);
-        }
-        if is_deepest {
-            let entries = (self.layout.count(&table.body) + crowded.len()) as u64;
-            let reason = format!(
-                "{entries} of them have hashes that begin with the same {DEPTH_MAX} bits; choose another hash function \
-                 for the volume"
-            );
-            return Err(Error::GrowthStopped { entries, reason });
-        }
-        self.split(&table, crowded)
-    }
-
-    fn split(&mut self, table: &Table, crowded: &[Incoming<'_>]) -> Result<()> {
+    /// Makes two tables of one, which take the other updates.
+    fn split(&mut self, range: HashRange, body: &mut [u8], rest: &[Incoming<'_>]) -> Result<()> {
         self.changes.splits += 1;
-        let mut halves = [Vec::new(), Vec::new()];
-        for slot in self.layout.used(&table.body) {
-            let (key, value) =
-                (self.layout.key(&table.body, slot), self.layout.value(&table.body, slot));
-            let hash = self.hasher.hash(key);
-            let entry = Entry { state: SlotState::Live, key, value };
-            halves[table.range.half_of(hash)].push(Incoming { hash, entry });
-        }
-        for update in crowded {
-            halves[table.range.half_of(update.hash)].push(*update);
-        }
-        for (range, entries) in table.range.halves().into_iter().zip(halves) {
-            self.table(Table::empty(range), &entries)?;
-        }
+        let [left, right] = range.halves();
+        let mut right_body = self.half(body, right);
+        let left_body = self.half(body, left);
+        body.copy_from_slice(&left_body);
+        self.bodies.give(left_body);
+        let (of_left, of_right) =
+            rest.split_at(rest.partition_point(|update| left.ends_after(update.hash)));
+        self.table(left, body, of_left)?;
+        self.table(right, &mut right_body, of_right)?;
+        self.bodies.give(right_body);
         Ok(())
+    }
+
+    /// The entries of a table that are in this range.
+    fn half(&mut self, body: &[u8], range: HashRange) -> Box<[u8]> {
+        let mut half = self.bodies.take();
+        let is_in = |hash| range.has(hash);
+        if self.layout.gather(&[body], &self.hasher, is_in, &mut half).is_err() {
+            // All slots are in use, by entries of this half. Each fits where it is.
+            half.copy_from_slice(body);
+        }
+        half
     }
 
     /// Passes on a table whose entries are complete: joined with the one before if both are sparse.
-    fn emit(&mut self, table: Table) -> Result<()> {
-        let Some(before) = self.pending.take() else {
-            self.pending = Some(table);
-            return Ok(());
-        };
-        if let Some(joined) = self.join(&before, &table) {
-            self.changes.joins += 1;
-            self.pending = Some(joined);
-            return Ok(());
+    fn emit(&mut self, range: HashRange, body: &[u8]) -> Result<()> {
+        if let Some(before) = self.pending.take() {
+            let joined = self.join(&before, range, body);
+            if joined.is_none() {
+                self.sink.push(before.range, &before.body)?;
+            }
+            self.bodies.give(before.body);
+            if joined.is_some() {
+                self.changes.joins += 1;
+                self.pending = joined;
+                return Ok(());
+            }
         }
-        self.sink.push(&before)?;
-        self.pending = Some(table);
+        if self.layout.count(body) > self.occupancy.join_below {
+            return self.sink.push(range, body);
+        }
+        let mut pending = self.bodies.take();
+        pending.copy_from_slice(body);
+        self.pending = Some(Table { range, body: pending });
         Ok(())
     }
 
-    fn join(&self, before: &Table, table: &Table) -> Option<Table> {
-        let range = before.range.joined(table.range)?;
-        let entries = self.layout.count(&before.body) + self.layout.count(&table.body);
+    fn join(&mut self, before: &Table, range: HashRange, body: &[u8]) -> Option<Table> {
+        let range = before.range.joined(range)?;
+        let entries = self.layout.count(&before.body) + self.layout.count(body);
         if entries > self.occupancy.join_below {
             return None;
         }
-        let mut joined = Table { range, body: before.body.clone() };
-        for slot in self.layout.used(&table.body) {
-            let (key, value) =
-                (self.layout.key(&table.body, slot), self.layout.value(&table.body, slot));
-            let entry = (self.hasher.hash(key), key, value);
-            self.layout.insert(&mut joined.body, &self.hasher, entry).ok()?;
+        let mut joined = self.bodies.take();
+        let tables = [&*before.body, body];
+        match self.layout.gather(&tables, &self.hasher, |_| true, &mut joined) {
+            Ok(()) => Some(Table { range, body: joined }),
+            Err(_) => {
+                self.bodies.give(joined);
+                None
+            }
         }
-        Some(joined)
     }
 }
 
@@ -194,8 +248,8 @@ mod tests {
     use super::*;
 
     impl Sink for Vec<Table> {
-        fn push(&mut self, table: &Table) -> Result<()> {
-            Self::push(self, table.clone());
+        fn push(&mut self, range: HashRange, body: &[u8]) -> Result<()> {
+            Self::push(self, Table { range, body: body.into() });
             Ok(())
         }
     }
@@ -205,6 +259,7 @@ mod tests {
         layout: RecordLayout,
         hasher: KeyHasher,
         occupancy: Occupancy,
+        bodies: Bodies,
         tables: Vec<Table>,
         changes: Changes,
     }
@@ -215,7 +270,8 @@ mod tests {
         fn new(layout: RecordLayout, hasher: KeyHasher) -> Self {
             let split_above = layout.slots() * 9 / 10;
             let occupancy = Occupancy { split_above, join_below: split_above / 2 };
-            Self { layout, hasher, occupancy, tables: Vec::new(), changes: Changes::default() }
+            let (bodies, changes) = (Bodies::default(), Changes::default());
+            Self { layout, hasher, occupancy, bodies, tables: Vec::new(), changes }
         }
 
         fn rewrite(&mut self, updates: &BTreeMap<Vec<u8>, Option<u64>>) -> Result<()> {
@@ -230,18 +286,20 @@ mod tests {
                 })
                 .collect();
             incoming.sort_by_key(|it| it.hash.filter);
-            let mut rewrite = Rewrite::new(self.layout, self.hasher, self.occupancy, Vec::new());
-            let before = match self.tables.is_empty() {
-                true => vec![Table::empty(HashRange::ALL)],
-                false => self.tables.clone(),
-            };
-            for table in before {
+            let bodies = &mut self.bodies;
+            let mut rewrite =
+                Rewrite::new(self.layout, self.hasher, self.occupancy, bodies, Vec::new());
+            if self.tables.is_empty() {
+                rewrite.first_table(&incoming)?;
+            }
+            for Table { range, mut body } in self.tables.clone() {
                 let those: Vec<_> =
-                    incoming.iter().filter(|it| table.range.has(it.hash)).copied().collect();
-                rewrite.table(table, &those)?;
+                    incoming.iter().filter(|it| range.has(it.hash)).copied().collect();
+                rewrite.table(range, &mut body, &those)?;
             }
             let (tables, changes) = rewrite.finish()?;
             (self.tables, self.changes) = (tables, changes);
+            assert!(self.bodies.0.len() as u64 <= BODIES_MAX);
             Ok(())
         }
 
@@ -339,6 +397,25 @@ mod tests {
         layer.rewrite(&puts(0..100, Some(7))).unwrap();
         assert!(layer.tables.len() > 4, "{}", layer.tables.len());
         assert_eq!(layer.read(), (0..100).map(|number| (key(number), 7)).collect());
+    }
+
+    #[test]
+    fn a_half_that_has_all_slots_in_use_splits_again_and_loses_nothing() {
+        let layout = RecordLayout::new(32, 8, 64);
+        let mut layer = Layer::new(layout, HASHER);
+        let wide = |number: u64| [key(number), key(number), key(1), key(2)].concat();
+        let is_left = |key: &Vec<u8>| HASHER.hash(key).filter >> 63 == 0;
+        let keys: Vec<_> = (0..).map(wide).filter(is_left).take(layout.slots() + 20).collect();
+        let mut body = layer.bodies.take();
+        let fits = |key: &&Vec<u8>| {
+            layout.insert(&mut body, &HASHER, (HASHER.hash(key), key, &[3; 8])).is_ok()
+        };
+        let mut by_hash: Vec<_> = keys.iter().collect();
+        by_hash.sort_by_key(|key| HASHER.hash(key).filter);
+        assert_eq!(by_hash.into_iter().take_while(fits).count(), layout.slots());
+        layer.rewrite(&keys.iter().map(|key| (key.clone(), Some(3))).collect()).unwrap();
+        assert!(layer.tables.len() >= 3 && layer.covers_all());
+        assert_eq!(layer.read(), keys.into_iter().map(|key| (key, 3)).collect());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use nandex_store::Volume;
 
+use super::config::FLUSH_THREADS;
 use super::model::{advise, parameters};
 use super::{Config, KIND, Rhik, RuntimeOptions, check};
 use crate::Result;
@@ -88,7 +89,7 @@ impl Configuration for Config {
             .map_or(String::new(), |most| format!("; all within {}", bytes(most)));
         Description {
             when_full: "grow".into(),
-            entries_capacity: self.entries_max().min(1 << 48),
+            entries_capacity: self.entries_max(FLUSH_THREADS).min(1 << 48),
             parameters: parameters(self),
             shape: format!(
                 "partitions: {}, buffers of {buffer}, tables of one page that split above {} entries{within}",

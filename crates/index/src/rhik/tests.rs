@@ -187,8 +187,8 @@ fn a_table_whose_ram_is_spent_says_so_keeps_everything_and_takes_removals_and_mo
     let (device, volume) = volume();
     let limited = |entries: f64| {
         let tiny = Config::tiny();
-        let bytes = entries * tiny.directory_bytes_per_entry();
-        Config { ram_bytes_max: Some(tiny.ram_bytes_empty() + bytes as u64), ..tiny }
+        let bytes = entries * tiny.directory_bytes_per_entry(1);
+        Config { ram_bytes_max: Some(tiny.ram_bytes_empty(1) + bytes as u64), ..tiny }
     };
     let table = Rhik::create_with(&volume, "t", limited(9_000.0), options_of(1)).unwrap();
     let refused = (0..).find_map(|number| Some((number, table.insert_u64(number, number).err()?)));
@@ -216,6 +216,23 @@ fn a_table_whose_ram_is_spent_says_so_keeps_everything_and_takes_removals_and_mo
         update(&table, &mut oracle, number, Some(number));
     }
     agrees(&table, table.iter(), &oracle, 40_000);
+}
+
+#[test]
+fn buffers_take_stated_ram_at_once_and_grow_with_the_tables_where_none_is_stated() {
+    let (_, volume) = volume();
+    let config = Config { partitions: 1, buffer_pages: 16, ..Config::tiny() };
+    let buffer_pages = |name: &str, ram_bytes_max| {
+        let config = Config { ram_bytes_max, ..config };
+        let table = Rhik::create_with(&volume, name, config, options_of(0)).unwrap();
+        let pages = || table.handle.core.partitions[0].read().active.page_count();
+        let first = pages();
+        insert(&table, 0..60_000);
+        (first, pages())
+    };
+    let plenty = Some(config.ram_bytes_empty(0) + (1 << 20));
+    assert_eq!(buffer_pages("limited", plenty), (16, 16));
+    assert_eq!(buffer_pages("unlimited", None), (1, 16));
 }
 
 #[test]

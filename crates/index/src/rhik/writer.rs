@@ -1,19 +1,19 @@
 //! Writing tables to new groups: a group is filled in memory, takes an extent of just its size, and is written at once
 //! while the next one is filled.
 
-use nandex_device::{Completion, Device, Op, OpKind, PAGE_BYTES, PageBuf, Queue};
+use nandex_device::{Completion, Device, Op, OpKind, PageBuf, Queue};
 use nandex_store::generation;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PAGE_HEADER_BYTES, seal};
 use nandex_store::{StructureId, Volume};
 
-use super::directory::Group;
+use super::directory::{Group, HashRange};
 use super::page::RecordLayout;
-use super::rewrite::{Sink, Table};
+use super::rewrite::Sink;
 use crate::Result;
 
-/// Groups that are written while others are filled.
-const IN_FLIGHT_MAX: usize = 2;
+/// Groups that are written while another one is filled.
+pub(super) const IN_FLIGHT_MAX: usize = 2;
 
 /// The queue and the memory that writing groups takes again and again.
 pub(crate) struct WriteQueue {
@@ -28,9 +28,15 @@ impl WriteQueue {
         Ok(Self { queue: device.queue(IN_FLIGHT_MAX)?, idle: Vec::new() })
     }
 
-    /// A buffer of that many pages.
+    /// A buffer of that many pages, the most of a group.
     fn buffer(&mut self, pages: usize) -> PageBuf {
-        self.idle.pop().filter(|buf| buf.pages() == pages).unwrap_or_else(|| PageBuf::zeroed(pages))
+        self.idle.pop().unwrap_or_else(|| PageBuf::zeroed(pages))
+    }
+
+    /// Takes a buffer back, with all its pages.
+    fn give(&mut self, mut buf: PageBuf) {
+        buf.set_pages(buf.capacity_pages());
+        self.idle.push(buf);
     }
 }
 
@@ -75,9 +81,9 @@ impl<'v> GroupWriter<'v> {
 
     /// Writes the group that is filled.
     fn end_group(&mut self) -> Result<()> {
-        let Some(full) = self.pages.take() else { return Ok(()) };
+        let Some(mut buf) = self.pages.take() else { return Ok(()) };
         let depths = std::mem::take(&mut self.depths);
-        let mut buf = self.cut(full, depths.len());
+        buf.set_pages(depths.len());
         let extent = self.volume.allocate(depths.len() as u64)?;
         let generation =
             generation::generation((self.next_number)(), generation::low(self.volume.epoch()));
@@ -92,17 +98,6 @@ impl<'v> GroupWriter<'v> {
         Ok(self.volume.poison().guard(self.io.queue.push(op))?)
     }
 
-    /// The first pages of a buffer, which may have more.
-    fn cut(&mut self, full: PageBuf, pages: usize) -> PageBuf {
-        if full.pages() == pages {
-            return full;
-        }
-        let mut buf = PageBuf::zeroed(pages);
-        buf.copy_from_slice(&full[..pages * PAGE_BYTES]);
-        self.io.idle.push(full);
-        buf
-    }
-
     /// Waits until at most that many writes are in flight.
     fn take_back(&mut self, most: usize) -> Result<()> {
         let mut done = Vec::new();
@@ -110,9 +105,7 @@ impl<'v> GroupWriter<'v> {
         self.volume.poison().guard(self.io.queue.wait(wanted, &mut done))?;
         let mut result = Ok(());
         for Completion { buf, result: ended, .. } in done {
-            if buf.pages() == self.group_pages {
-                self.io.idle.push(buf);
-            }
+            self.io.give(buf);
             result = result.and(self.volume.poison().guard(ended));
         }
         Ok(result?)
@@ -132,16 +125,16 @@ impl<'v> GroupWriter<'v> {
 }
 
 impl Sink for GroupWriter<'_> {
-    fn push(&mut self, table: &Table) -> Result<()> {
+    fn push(&mut self, range: HashRange, body: &[u8]) -> Result<()> {
         self.volume.poison().check()?;
         let mut pages = match self.pages.take() {
             Some(pages) => pages,
             None => self.io.buffer(self.group_pages),
         };
-        pages.page_mut(self.depths.len())[PAGE_HEADER_BYTES..].copy_from_slice(&table.body);
+        pages.page_mut(self.depths.len())[PAGE_HEADER_BYTES..].copy_from_slice(body);
         self.pages = Some(pages);
-        self.depths.push(table.range.depth);
-        self.entries += self.layout.count(&table.body) as u64;
+        self.depths.push(range.depth);
+        self.entries += self.layout.count(body) as u64;
         if self.depths.len() == self.group_pages { self.end_group() } else { Ok(()) }
     }
 }
@@ -152,6 +145,8 @@ impl Drop for GroupWriter<'_> {
         let mut done = Vec::new();
         let queue = &mut self.io.queue;
         while queue.in_flight() > 0 && queue.wait(usize::MAX, &mut done).is_ok() {}
+        let buffers = done.into_iter().map(|completion| completion.buf).chain(self.pages.take());
+        buffers.for_each(|buf| self.io.give(buf));
         self.groups.iter().for_each(|group| self.volume.give_back(group.place.extent));
     }
 }
