@@ -1,7 +1,7 @@
 //! The figures of an index of neighbours.
 
 use anyhow::Result;
-use nandex::{AnyNeighbors, AnyOptions, Neighbors, Volume};
+use nandex::{AnyNeighbors, AnyOptions, Volume};
 use serde::Serialize;
 
 use crate::size::{show_bytes, show_count};

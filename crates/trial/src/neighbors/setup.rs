@@ -93,7 +93,7 @@ impl NeighborsSetup {
     /// The row that has the bucket of a document in this table alone.
     pub(super) fn keys_of_one(&self, document: u64, only: u32) -> impl Iterator<Item = u64> {
         let setup = *self;
-        let stranger = |table: u32| 1 << 63 | u64::from(table) << 40 | document;
+        let stranger = move |table: u32| 1 << 63 | u64::from(table) << 40 | document;
         (0..self.tables).map(move |table| {
             if table == only { setup.key(document, table) } else { stranger(table) }
         })

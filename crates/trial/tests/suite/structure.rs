@@ -5,8 +5,7 @@ use std::ops::Range;
 use nandex::registry::{self, Family};
 use nandex::testing::{TableRequest, TestTable};
 use nandex::{
-    AnyConfig, AnyFilter, AnyNeighbors, AnyOptions, AnyTable, Neighbors, Result, Table, Value,
-    Volume,
+    AnyConfig, AnyFilter, AnyNeighbors, AnyOptions, AnyTable, Result, Table, Value, Volume,
 };
 
 /// What a structure is created and opened with.

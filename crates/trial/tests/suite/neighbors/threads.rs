@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use nandex::device::MemoryDevice;
 use nandex::registry;
-use nandex::{AnyNeighbors, Neighbors, Volume, VolumeOptions};
+use nandex::{AnyNeighbors, Volume, VolumeOptions};
 
 const THREADS: u64 = 4;
 
