@@ -44,6 +44,7 @@ mod buffer_ram;
 mod carry_over;
 pub(crate) mod check;
 mod core;
+mod drafts;
 pub(crate) mod format;
 mod handle;
 mod layout;
