@@ -161,6 +161,8 @@ pub trait LookupStream {
 /// was deleted fewer times than it was inserted. Two inserts take two deletes. Delete only keys that are
 /// there: deleting another key may remove the fingerprint of a third one, which then counts as absent. Every
 /// method may be called from any number of threads at once.
+///
+/// A filter of a window ([`FilterStats::window_keys`]) forgets its oldest inserts, and deletes none.
 pub trait Filter: Send + Sync {
     /// Adds one occurrence of a key.
     ///
@@ -171,7 +173,7 @@ pub trait Filter: Send + Sync {
     /// Removes one occurrence of a key that is there.
     ///
     /// # Errors
-    /// As `insert`.
+    /// As `insert`; [`Error::NoDeletes`](crate::Error::NoDeletes) of a filter that cannot.
     fn delete(&self, key: &[u8]) -> Result<()>;
 
     /// Is `key` there? Wrong at most at the rate of [`FilterStats::rate`], and only in saying yes.
@@ -206,7 +208,7 @@ pub trait Filter: Send + Sync {
     /// Removes one occurrence of each key.
     ///
     /// # Errors
-    /// As `insert_many`.
+    /// As `insert_many`; [`Error::NoDeletes`](crate::Error::NoDeletes) of a filter that cannot.
     fn delete_many(&self, keys: &[&[u8]]) -> Result<()>;
 
     /// Which of `keys` are there, in their order; the reads overlap.
@@ -279,6 +281,9 @@ pub struct FilterStats {
     pub rate_made_for: f64,
     /// Keys it was made for: with more the rate is higher.
     pub keys_made_for: u64,
+    /// How many of the most recent inserts are surely there; of older ones some are and some are not. `None` where all
+    /// are.
+    pub window_keys: Option<u64>,
     /// Bytes of RAM the structure holds: buffers, merges, its share of the log's buffers.
     pub ram_bytes: u64,
     /// Bytes of flash the structure occupies.

@@ -120,6 +120,14 @@ pub enum Error {
         /// Keys it was made for.
         keys: u64,
     },
+    /// A filter that deletes no keys.
+    #[error("a {structure} deletes no keys: {reason}")]
+    NoDeletes {
+        /// What it is.
+        structure: &'static str,
+        /// Why, and what to do.
+        reason: &'static str,
+    },
     /// Whoever watched a long operation has stopped it.
     #[error("stopped before its end: whoever watched it asked for that; what was done stays")]
     Stopped,

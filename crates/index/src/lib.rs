@@ -49,6 +49,7 @@ pub mod quotient;
 pub mod registry;
 pub mod rhik;
 pub mod size;
+pub mod slicebloom;
 pub mod slicehash;
 pub mod slicelsh;
 #[cfg(feature = "testing")]
@@ -83,6 +84,7 @@ pub use nandex_store::{
     Completion, Durability, OpenOptions, StaleSuperblock, Threads, Volume, VolumeOptions,
 };
 pub use rhik::Rhik;
+pub use slicebloom::SliceBloom;
 pub use slicehash::SliceHash;
 pub use slicelsh::SliceLsh;
 

@@ -16,7 +16,7 @@ use crate::check::OnProgress;
 use crate::model::{FilterRequirements, NeighborsRequirements, Prediction, Requirements};
 #[cfg(feature = "testing")]
 use crate::testing;
-use crate::{Result, bufferhash, cascade, counting, large, rhik, slicehash, slicelsh};
+use crate::{Result, bufferhash, cascade, counting, large, rhik, slicebloom, slicehash, slicelsh};
 
 /// Every kind of structure that this nandex can read, in order of preference among equals.
 pub const ROWS: &[&Row] = &[
@@ -30,6 +30,7 @@ pub const ROWS: &[&Row] = &[
     &slicehash::growing::ROW,
     &slicehash::growing::TABLE_ROW,
     &rhik::ROW,
+    &slicebloom::ROW,
     &slicelsh::ROW,
     #[cfg(feature = "testing")]
     &crate::specimen::ROW,

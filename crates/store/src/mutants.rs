@@ -189,6 +189,8 @@ barriers! {
     CountsCaptureHoldsMaps,
     /// In the index: no buffer of fingerprints is merged between the captures of buffers and runs.
     RunsCaptureHoldsMaps,
+    /// In the index: no buffer of bits becomes a column between the captures of buffers and slicetables of bits.
+    SlicesCaptureHoldsMaps,
     /// In the index: the pages of a snapshot that recovery needs belong to the structure.
     SnapshotOwnsItsPages,
     /// A value log syncs the chunks it has written.

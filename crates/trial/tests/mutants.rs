@@ -126,6 +126,7 @@ const KNOWN: [(&str, &str, &[Barrier]); 21] = [
     (INDEX, "cascade::tests::counts_outlive", &[Barrier::DroppedBoundaryIsAPlace]),
     (INDEX, "cascade::tests::while_a_checkpoint", &[Barrier::RunsCaptureHoldsMaps]),
     (INDEX, "counting::tests::while_a_checkpoint", &[Barrier::CountsCaptureHoldsMaps]),
+    (INDEX, "slicebloom::tests::while_a_checkpoint", &[Barrier::SlicesCaptureHoldsMaps]),
     (SUITE, "crash::what_a_cascade", &[Barrier::SnapshotOwnsItsPages]),
     (SUITE, "faults::a_failed_sync", &[Barrier::FailedCheckpointPoisons]),
 ];

@@ -90,6 +90,7 @@ impl Inner {
             rate: self.layout.universe.rate(entries),
             rate_made_for: self.layout.config.rate,
             keys_made_for: self.layout.config.keys,
+            window_keys: None,
             ram_bytes: self.ram_bytes(),
             flash_bytes: usage.flash_bytes,
             inserts: totals.updates.saturating_sub(totals.deletes),

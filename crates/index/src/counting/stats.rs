@@ -133,6 +133,7 @@ impl Inner {
             rate: config.keys.rate(entries),
             rate_made_for: config.keys.rate(config.q),
             keys_made_for: config.q,
+            window_keys: None,
             ram_bytes: self.ram_bytes(),
             flash_bytes: usage.flash_bytes,
             inserts: totals.updates.saturating_sub(totals.deletes),

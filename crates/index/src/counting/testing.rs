@@ -53,6 +53,8 @@ fn config(variant: u64, threads: usize) -> TestFilter {
         universe,
         counts: true,
         key_bytes,
+        deletes: true,
+        window: None,
     }
 }
 

@@ -9,10 +9,9 @@ use nandex_store::entries::{Entry, EntryLayout, SlotState};
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PAGE_HEADER_BYTES, PageKind, RawPage};
 use nandex_store::ring::SegmentId;
-use nandex_store::shadow::{Block, Draft, DurableDraft, Journal, Rewriter};
+use nandex_store::shadow::{Block, DurableDraft, Rewriter};
 
 use super::filter::{RecentMisses, SliceFilter};
-use super::front::SPACE_WAIT;
 use super::merge::{Incoming, Merge, Outcome};
 use super::older::Base;
 use super::overflow::Overflow;
@@ -275,7 +274,7 @@ impl Inner {
         order.extend(sources.entries().map(|(place, entry)| (slice(entry), place)));
         // Each slice's oldest entry comes first.
         order.sort_unstable();
-        let draft = self.begin(logical)?;
+        let draft = self.begin_draft(&layout.shadow, logical)?;
         let evicts = layout.config.policy == Policy::Fifo;
         let incoming =
             order.iter().map(|&(slice, place)| Incoming { slice, entry: sources.entry(place) });
@@ -301,29 +300,6 @@ impl Inner {
         let snapshot = self.partitions[index].read().needed_snapshot().map(|it| it.place);
         let draft = layout.shadow.make_durable(&self.journal(&[]), draft)?;
         Ok(Merged { draft, outcome, refused, overflow: Vec::new(), evicted, filter, snapshot })
-    }
-
-    /// Takes a free slicetable; waits until there is one.
-    fn begin(&self, logical: u32) -> Result<Draft> {
-        loop {
-            self.volume.poison().check()?;
-            if let Some(draft) = self.layout.shadow.begin(logical, self.volume.log().synced()) {
-                return Ok(draft);
-            }
-            if !self.layout.shadow.make_space(self.volume.log())? {
-                self.ask_for_checkpoint()?;
-                self.layout.shadow.wait_for_space(SPACE_WAIT);
-            }
-        }
-    }
-
-    fn journal<'j>(&'j self, prefix: &'j [u8]) -> Journal<'j> {
-        Journal {
-            device: &**self.volume.device(),
-            log: self.volume.log(),
-            poison: self.volume.poison(),
-            prefix,
-        }
     }
 
     /// Publishes a durable slicetable as the partition's, at the moment in which the merged entries leave

@@ -8,8 +8,6 @@
 //! Runs become durable with the next checkpoint, and the log keeps their entries until then. They leave with
 //! the move that has merged them.
 
-use std::time::Duration;
-
 use nandex_device::{PageBuf, PageId};
 use nandex_store::buffer::{Buffer, page_of};
 use nandex_store::hash::KeyHash;
@@ -170,6 +168,3 @@ impl Inner {
         Ok(buf)
     }
 }
-
-/// How long a merge waits for a free slicetable before it looks again.
-pub(super) const SPACE_WAIT: Duration = Duration::from_millis(20);

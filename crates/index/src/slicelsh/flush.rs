@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use nandex_device::PAGE_BYTES;
 use nandex_store::IoChunks;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::PageKind;
-use nandex_store::shadow::{Draft, DurableDraft, Journal, Rewriter};
+use nandex_store::shadow::{DurableDraft, Rewriter};
 
 use super::buffer::BucketBuffer;
 use super::config::merge_bytes;
@@ -21,9 +20,6 @@ use crate::{Error, Result};
 
 /// I/O chunks in memory: one is read, one merged, and two are written.
 const CHUNKS: usize = 4;
-
-/// The longest wait for a free group of slicetables before the caller looks again.
-const SPACE_WAIT: Duration = Duration::from_millis(2);
 
 /// Memory that flushes reuse.
 pub(crate) struct Scratch {
@@ -138,7 +134,7 @@ impl Inner {
         let layout = &self.layout;
         let logical = u32::try_from(index).expect("at most 65,536 partitions");
         self.order(buffer, order);
-        let draft = self.begin(logical)?;
+        let draft = self.begin_draft(&layout.shadow, logical)?;
         let incoming = order.iter().map(|&(page, place)| {
             let (pair, removes) = buffer.get(place as usize);
             Incoming { page: page.into(), pair, removes }
@@ -171,29 +167,6 @@ impl Inner {
             (u32::try_from(page).expect("a configuration says at most 2^32 pages"), place)
         }));
         order.sort_unstable();
-    }
-
-    /// Takes a free group of slicetables; waits until there is one.
-    fn begin(&self, logical: u32) -> Result<Draft> {
-        loop {
-            self.volume.poison().check()?;
-            if let Some(draft) = self.layout.shadow.begin(logical, self.volume.log().synced()) {
-                return Ok(draft);
-            }
-            if !self.layout.shadow.make_space(self.volume.log())? {
-                self.ask_for_checkpoint()?;
-                self.layout.shadow.wait_for_space(SPACE_WAIT);
-            }
-        }
-    }
-
-    fn journal<'j>(&'j self, prefix: &'j [u8]) -> Journal<'j> {
-        Journal {
-            device: &**self.volume.device(),
-            log: self.volume.log(),
-            poison: self.volume.poison(),
-            prefix,
-        }
     }
 
     /// Publishes durable slicetables as the partition's, at the moment in which the merged entries leave its buffers.

@@ -1,9 +1,9 @@
 //! Snapshots of a partition's buffer: its entries in pages, in one of two fixed places, alternately.
 
-use nandex_device::{PAGE_BYTES, PageBuf, PageId};
-use nandex_store::Volume;
+use nandex_device::{PageBuf, PageId};
 use nandex_store::bytes::Reader;
-use nandex_store::page::{PAGE_HEADER_BYTES, RawPage, StructureId, seal};
+use nandex_store::page::{PAGE_HEADER_BYTES, StructureId};
+use nandex_store::{Error as StoreError, Volume};
 
 use super::Config;
 use super::buffer::{BucketBuffer, PairUpdate};
@@ -11,7 +11,7 @@ use super::format::{SNAPSHOT_PAGE_ENTRIES, put_snapshot_entry, snapshot_entries}
 use super::keys::Placing;
 use crate::Result;
 use crate::write::format::PageSnapshotRef;
-use crate::write::{LostPage, PageSnapshots, SnapshotPlaces, SnapshotStore, other_slot};
+use crate::write::{LostPage, PageSnapshots, SnapshotPlaces, SnapshotStore};
 
 /// The places for snapshots of a SliceLSH's buffers.
 #[derive(Clone)]
@@ -45,10 +45,6 @@ impl BucketSnapshots {
     fn entries_max(&self) -> u64 {
         self.places.pages * SNAPSHOT_PAGE_ENTRIES as u64
     }
-
-    fn zeroed(&self) -> PageBuf {
-        PageBuf::zeroed(usize::try_from(self.places.pages).expect("fits in memory"))
-    }
 }
 
 impl std::fmt::Debug for BucketSnapshots {
@@ -66,7 +62,7 @@ impl SnapshotStore<BucketBuffer> for BucketSnapshots {
     }
 
     fn copy(&self, buffer: &BucketBuffer) -> PageBuf {
-        let mut buf = self.zeroed();
+        let mut buf = self.places.zeroed();
         for (number, entry) in buffer.pairs().enumerate() {
             let page = buf.page_mut(number / SNAPSHOT_PAGE_ENTRIES);
             let body = &mut page[PAGE_HEADER_BYTES..];
@@ -80,31 +76,22 @@ impl SnapshotStore<BucketBuffer> for BucketSnapshots {
         index: usize,
         durable: Option<&PageSnapshotRef>,
         next_generation: &dyn Fn() -> u64,
-        mut copy: PageBuf,
+        copy: PageBuf,
     ) -> Result<(PageSnapshotRef, u64)> {
-        let slot = other_slot(durable.map(|durable| durable.slot));
-        let at = PageSnapshotRef { slot, generation: next_generation() };
-        for page in 0..copy.pages() {
-            seal(copy.page_mut(page), self.places.label(index, at, page as u64));
-        }
-        let bytes = (copy.pages() * PAGE_BYTES) as u64;
-        let written = self.volume.device().write(self.places.place(index, slot), copy);
-        self.volume.poison().guard(written)?;
+        let bytes = copy.len() as u64;
+        let at = self.places.write(&self.volume, index, durable, next_generation(), copy)?;
         Ok((at, bytes))
     }
 
     fn load(&self, index: usize, from: &PageSnapshotRef, buffer: &mut BucketBuffer) -> Result<()> {
-        let place = self.places.place(index, from.slot);
-        let buf = self.volume.device().read(place, self.zeroed())?;
+        let buf = self.places.read(&self.volume, index, *from)?;
         for page in 0..buf.pages() {
-            let label = self.places.label(index, *from, page as u64);
-            let page = RawPage::new(buf.page(page)).check(label)?;
-            let Some(entries) = snapshot_entries(page.body(), self.placing.tables) else {
+            let body = &buf.page(page)[PAGE_HEADER_BYTES..];
+            let Some(entries) = snapshot_entries(body, self.placing.tables) else {
+                let at = self.places.place(index, from.slot).plus(page as u64);
                 let expected = format!("entries of {} tables", self.placing.tables);
                 let found = "more than it can hold, or other tables";
-                let error =
-                    nandex_store::Error::corrupt("snapshot page", label.page, expected, found);
-                return Err(error.into());
+                return Err(StoreError::corrupt("snapshot page", at, expected, found).into());
             };
             for (pair, removes) in entries {
                 buffer.put_forced(PairUpdate { pair, hash: self.placing.hash(pair.key), removes });

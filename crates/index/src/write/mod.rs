@@ -45,6 +45,7 @@ mod buffer_ram;
 mod carry_over;
 pub(crate) mod check;
 mod core;
+mod drafts;
 pub(crate) mod format;
 mod handle;
 mod layout;
@@ -77,7 +78,7 @@ pub(crate) use recover::{
     Levels, Opening, Recovery, StateOf, check_log, into_store, logged_bytes, open,
 };
 pub(crate) use retired::{OnFlash, Retired};
-pub(crate) use snapshot::{LostPage, Snapshot, SnapshotRef, SnapshotStore, other_slot};
+pub(crate) use snapshot::{LostPage, Snapshot, SnapshotRef, SnapshotStore};
 pub(crate) use table::{EntryUpdate, TableOpening, TableShape, copy_entries};
 #[cfg(test)]
 pub(crate) use tests::capture_holds;

@@ -53,6 +53,50 @@ impl SnapshotPlaces {
             page: self.place(index, at.slot).plus(page),
         }
     }
+
+    /// Seals pages with a snapshot and writes them to the place that the durable one does not take.
+    ///
+    /// # Errors
+    /// A failed write, which poisons the volume.
+    pub(crate) fn write(
+        &self,
+        volume: &Volume,
+        index: usize,
+        durable: Option<&PageSnapshotRef>,
+        generation: u64,
+        mut pages: PageBuf,
+    ) -> Result<PageSnapshotRef> {
+        let slot = other_slot(durable.map(|durable| durable.slot));
+        let at = PageSnapshotRef { slot, generation };
+        for page in 0..pages.pages() {
+            seal(pages.page_mut(page), self.label(index, at, page as u64));
+        }
+        let written = volume.device().write(self.place(index, slot), pages);
+        volume.poison().guard(written)?;
+        Ok(at)
+    }
+
+    /// Reads and proves all pages of a snapshot.
+    ///
+    /// # Errors
+    /// A failed read, damage.
+    pub(crate) fn read(
+        &self,
+        volume: &Volume,
+        index: usize,
+        from: PageSnapshotRef,
+    ) -> Result<PageBuf> {
+        let buf = volume.device().read(self.place(index, from.slot), self.zeroed())?;
+        for page in 0..buf.pages() {
+            RawPage::new(buf.page(page)).check(self.label(index, from, page as u64))?;
+        }
+        Ok(buf)
+    }
+
+    /// Memory for the pages of one.
+    pub(crate) fn zeroed(&self) -> PageBuf {
+        PageBuf::zeroed(usize::try_from(self.pages).expect("fits in memory"))
+    }
 }
 
 /// Pages of one snapshot: a buffer's, and the most that its stash needs.
@@ -97,10 +141,6 @@ impl PageSnapshots {
             }
         }
     }
-
-    fn zeroed(&self) -> PageBuf {
-        PageBuf::zeroed(usize::try_from(self.places.pages).expect("fits in memory"))
-    }
 }
 
 impl std::fmt::Debug for PageSnapshots {
@@ -123,7 +163,7 @@ impl SnapshotStore<Buffer> for PageSnapshots {
             copy_entries(buffer, &mut whole, self.hasher);
             return self.copy(&whole);
         }
-        let mut buf = self.zeroed();
+        let mut buf = self.places.zeroed();
         let pages = buffer.page_count();
         buf[..buffer.bytes().len()].copy_from_slice(buffer.bytes());
         let layout = self.shape.layout;
@@ -140,23 +180,16 @@ impl SnapshotStore<Buffer> for PageSnapshots {
         index: usize,
         durable: Option<&PageSnapshotRef>,
         next_generation: &dyn Fn() -> u64,
-        mut copy: PageBuf,
+        copy: PageBuf,
     ) -> Result<(PageSnapshotRef, u64)> {
-        let slot = other_slot(durable.map(|durable| durable.slot));
-        let at = PageSnapshotRef { slot, generation: next_generation() };
-        for page in 0..copy.pages() {
-            seal(copy.page_mut(page), self.places.label(index, at, page as u64));
-        }
         let bytes = copy.len() as u64;
-        let written = self.device().write(self.places.place(index, slot), copy);
-        self.volume.poison().guard(written)?;
+        let at = self.places.write(&self.volume, index, durable, next_generation(), copy)?;
         Ok((at, bytes))
     }
 
     fn load(&self, index: usize, from: &PageSnapshotRef, buffer: &mut Buffer) -> Result<()> {
-        let mut buf = self.device().read(self.places.place(index, from.slot), self.zeroed())?;
+        let mut buf = self.places.read(&self.volume, index, *from)?;
         for page in 0..buf.pages() {
-            RawPage::new(buf.page(page)).check(self.places.label(index, *from, page as u64))?;
             // In RAM, a page's header is zero until it is sealed.
             buf.page_mut(page)[..PAGE_HEADER_BYTES].fill(0);
         }
@@ -170,7 +203,7 @@ impl SnapshotStore<Buffer> for PageSnapshots {
         from: &PageSnapshotRef,
         buffer: &mut Buffer,
     ) -> Result<Vec<LostPage>> {
-        let mut buf = self.zeroed();
+        let mut buf = self.places.zeroed();
         let label = |page| self.places.label(index, *from, page as u64);
         let labels: Vec<_> = (0..buf.pages()).map(label).collect();
         let (mut lost, buffer_pages) = (Vec::new(), self.shape.buffer_pages as usize);

@@ -18,7 +18,7 @@ impl Contract for FilterSetup {
     type Past = Past;
 
     fn past(&self) -> Past {
-        Past::new(self.keys(), self.is_exact())
+        Past::new(self.keys(), self.is_exact()).of_window(self.window())
     }
 
     fn volume_options(&self) -> VolumeOptions {
@@ -83,6 +83,12 @@ impl Contract for FilterSetup {
         session.iterate()?;
         let keys: Vec<_> = (0..session.past.count()).collect();
         let trust = session.trust();
+        if session.handle().counter().is_none() {
+            return match trust {
+                Trust::Right => session.contains_many(&keys),
+                _ => keys.into_iter().try_for_each(|key| session.contains(key)),
+            };
+        }
         let counts = if trust == Trust::Right { session.count_many(&keys)? } else { None };
         if let Some(counts) = counts {
             for (key, count) in keys.iter().zip(counts) {
@@ -100,20 +106,23 @@ impl Contract for FilterSetup {
     }
 
     fn updates(session: &mut Session<Self>) -> Vec<(&'static str, nandex::Result<()>)> {
+        let deletes = session.setup().deletes();
         session.past.attempt(0, 1);
         session.past.attempt(0, 1);
-        session.past.attempt(0, -1);
+        if deletes {
+            session.past.attempt(0, -1);
+        }
         let (key, filter) = (session.setup().key(0), session.handle());
-        [
-            ("insert", filter.insert(&key)),
-            ("insert_many", filter.insert_many(&[&key])),
-            ("delete", filter.delete(&key)),
-            ("sync", filter.sync()),
-            ("flush", filter.flush()),
-        ]
-        .into_iter()
-        .chain(filter.of::<Cascade>().map(|cascade| ("compact", cascade.compact())))
-        .collect()
+        let inserts =
+            [("insert", filter.insert(&key)), ("insert_many", filter.insert_many(&[&key]))];
+        let deleted = deletes.then(|| ("delete", filter.delete(&key)));
+        let others = [("sync", filter.sync()), ("flush", filter.flush())];
+        inserts
+            .into_iter()
+            .chain(deleted)
+            .chain(others)
+            .chain(filter.of::<Cascade>().map(|cascade| ("compact", cascade.compact())))
+            .collect()
     }
 }
 
@@ -136,6 +145,9 @@ impl Session<FilterSetup> {
 
     /// Deletes one insert of each key that is surely there.
     fn delete_many(&mut self, keys: &[u64]) -> Result<(), Stop> {
+        if !self.setup().deletes() {
+            return Ok(());
+        }
         let keys: Vec<_> = keys.iter().copied().filter(|key| self.past.held(*key) > 0).collect();
         keys.iter().for_each(|key| self.past.attempt(*key, -1));
         let bytes: Vec<_> = keys.iter().map(|key| self.setup().key(*key)).collect();

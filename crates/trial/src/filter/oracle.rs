@@ -5,6 +5,9 @@
 //! attempted; after a reopening, of the durable updates or later ones. It may be more if keys share
 //! fingerprints, never less. Which of several possible counts it is cannot always be decided; so a range is
 //! kept.
+//!
+//! A filter of a window forgets: a key may be gone once as many inserts as the window has came after it. The range of
+//! such a key is the number of its last insert.
 
 use crate::contract::Trust;
 use crate::versions::{Numbers, Oracle, Versions};
@@ -24,6 +27,10 @@ pub struct Past {
     ever: Vec<u64>,
     /// Is it impossible that two keys share a fingerprint?
     is_exact: bool,
+    /// How many of the most recent inserts are surely there; `None` for all.
+    window: Option<u64>,
+    /// Inserts until now, those that were refused or lost among them.
+    inserted: u64,
 }
 
 impl Numbers for Range {
@@ -41,7 +48,7 @@ impl Oracle for Past {
     type Version = Range;
 
     fn others(&mut self) -> Vec<&mut u64> {
-        self.ever.iter_mut().collect()
+        self.ever.iter_mut().chain([&mut self.inserted]).collect()
     }
 
     fn keys(&mut self) -> &mut [Versions<Range>] {
@@ -72,7 +79,21 @@ impl Past {
     pub fn new(keys: u64, is_exact: bool) -> Self {
         let never = || Versions::only(Range { least: 0, most: 0 });
         let ever = vec![0; keys as usize];
-        Self { keys: (0..keys).map(|_| never()).collect(), ever, is_exact }
+        let keys = (0..keys).map(|_| never()).collect();
+        Self { keys, ever, is_exact, window: None, inserted: 0 }
+    }
+
+    /// The same for a filter that surely has no more than that many of the most recent inserts, if it says so. It
+    /// cannot delete.
+    #[must_use]
+    pub fn of_window(self, window: Option<u64>) -> Self {
+        Self { window, ..self }
+    }
+
+    /// May a key be gone that was last inserted at that number, the first being 1?
+    fn is_old(&self, insert: i64) -> bool {
+        let later = self.inserted.saturating_sub(insert.unsigned_abs());
+        self.window.is_some_and(|window| later >= window)
     }
 
     /// How many keys there are.
@@ -90,8 +111,16 @@ impl Past {
     /// Notes an update before it is called.
     pub fn attempt(&mut self, key: u64, amount: i64) {
         let Range { least, most } = *self.keys[key as usize].newest();
-        let range =
-            Range { least: least.saturating_add(amount), most: most.saturating_add(amount) };
+        self.inserted += 1;
+        let range = match self.window {
+            None => {
+                Range { least: least.saturating_add(amount), most: most.saturating_add(amount) }
+            }
+            Some(_) => {
+                let insert = self.inserted.cast_signed();
+                Range { least: insert, most: insert }
+            }
+        };
         self.keys[key as usize].attempt(range);
         let ever = &mut self.ever[key as usize];
         *ever = (*ever).max(u64::try_from(range.most).unwrap_or(0));
@@ -109,7 +138,7 @@ impl Past {
                 i128::from(count) <= i128::from(ever) || !self.is_exact
             }
             (_, Found::Presence(true)) => most(versions) > 0 || !self.is_exact,
-            (_, Found::Presence(false)) => least(versions) == 0,
+            (_, Found::Presence(false)) => least(versions) == 0 || self.is_old(least(versions)),
             (_, Found::Count(count)) => {
                 let count = i64::try_from(count).unwrap_or(i64::MAX);
                 let is_right = |range: &Range| {
@@ -205,6 +234,26 @@ mod tests {
         assert!(
             past.judge_sum(1, Trust::Right).is_err() && past.judge_sum(4, Trust::Right).is_err()
         );
+    }
+
+    #[test]
+    fn a_key_may_be_gone_once_a_window_of_inserts_came_after_its_last_sure_one() {
+        let mut past = Past::new(9, true).of_window(Some(3));
+        let insert = |past: &mut Past, key, is_durable| {
+            past.attempt(key, 1);
+            past.acknowledge(key, is_durable);
+        };
+        insert(&mut past, 0, true);
+        insert(&mut past, 1, true);
+        insert(&mut past, 2, true);
+        assert!(!fits(&past, Found::Presence(false)));
+        past.attempt(3, 1);
+        assert!(fits(&past, Found::Presence(false)) && fits(&past, Found::Presence(true)));
+        // It comes again, is there for sure, and may be lost by the crash.
+        insert(&mut past, 0, false);
+        assert!(!fits(&past, Found::Presence(false)));
+        past.reopened();
+        assert!(fits(&past, Found::Presence(false)));
     }
 
     #[test]

@@ -105,6 +105,18 @@ impl FilterSetup {
         }
     }
 
+    /// Does it delete keys?
+    #[must_use]
+    pub fn deletes(&self) -> bool {
+        self.row.is_none_or(|(row, variant)| (row.testing.config)(variant, 0).deletes)
+    }
+
+    /// How many of the most recent inserts are surely there; `None` for all.
+    #[must_use]
+    pub fn window(&self) -> Option<u64> {
+        self.row.and_then(|(row, variant)| (row.testing.config)(variant, 0).window)
+    }
+
     /// The bytes of a key: of many lengths where the filter takes them, none of them twice.
     pub(super) fn key(&self, number: u64) -> Vec<u8> {
         let mut bytes = number.to_le_bytes().to_vec();

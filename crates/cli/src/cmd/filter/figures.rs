@@ -23,6 +23,9 @@ pub struct FilterFigures {
     rate: f64,
     rate_made_for: f64,
     keys_made_for: u64,
+    /// How many of the most recent inserts are surely there, of a filter that forgets older ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window_keys: Option<u64>,
     /// The levels on flash, the smallest first.
     levels: Vec<Level>,
     bits_per_key: f64,
@@ -66,6 +69,7 @@ impl FilterFigures {
             rate: stats.rate,
             rate_made_for: stats.rate_made_for,
             keys_made_for: stats.keys_made_for,
+            window_keys: stats.window_keys,
             levels: stats.levels.iter().map(level).collect(),
             bits_per_key,
             ram_bytes,
@@ -101,7 +105,14 @@ impl FilterFigures {
                     percent(self.rate_made_for)
                 ),
             ),
-            ("levels", format!("{levels}; a lookup reads {} of them", self.levels.len())),
+            match self.window_keys {
+                Some(keys) => {
+                    ("window", format!("the last {} inserts are there", show_count(keys)))
+                }
+                None => {
+                    ("levels", format!("{levels}; a lookup reads {} of them", self.levels.len()))
+                }
+            },
             ("shape", self.shape.clone()),
             ("when full", self.when_full.clone()),
             ("hash", format!("{}, {} key", self.hash, self.hash_key)),

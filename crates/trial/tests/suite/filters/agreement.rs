@@ -86,8 +86,8 @@ impl Maker for Registered {
 
     fn law(&self) -> Law {
         let shows_figures = self.made.config.kind() == "cascade";
-        let TestFilter { universe, key_bytes, .. } = self.made;
-        Law { universe: universe as f64, shows_figures, key_bytes }
+        let TestFilter { universe, key_bytes, deletes, window, .. } = self.made;
+        Law { universe: universe as f64, shows_figures, key_bytes, deletes, window }
     }
 }
 
@@ -152,7 +152,8 @@ impl Maker for Shared {
 
     fn law(&self) -> Law {
         let universe = self.config.shape().unwrap().split().universe().size();
-        Law { universe: universe as f64, shows_figures: true, key_bytes: None }
+        let universe = universe as f64;
+        Law { universe, shows_figures: true, key_bytes: None, deletes: true, window: None }
     }
 }
 

@@ -241,7 +241,8 @@ impl Maker for Flawed {
     }
 
     fn law(&self) -> Law {
-        Law { universe: self.universe.size() as f64, shows_figures: true, key_bytes: None }
+        let universe = self.universe.size() as f64;
+        Law { universe, shows_figures: true, key_bytes: None, deletes: true, window: None }
     }
 }
 

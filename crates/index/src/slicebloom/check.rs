@@ -1,0 +1,168 @@
+//! Proves a SliceBloom offline: its configuration and map, every page of its slicetables and snapshots, and its keys
+//! in the log.
+
+use nandex_device::PageId;
+use nandex_store::bytes::Reader;
+use nandex_store::check::{Checker, Contents, Subject};
+use nandex_store::checkpoint::CatalogEntry;
+use nandex_store::page::PageKind;
+use nandex_store::shadow::{Block, Shadow};
+
+use super::buffer::Content;
+use super::recover::{FilterSource, RestoredFilter, restore};
+use super::{Config, SliceLevel};
+use crate::Result;
+use crate::check::{CheckProgress, OnProgress};
+use crate::write::check::{note, visit_entries};
+use crate::write::format::{AddsUp, PageSnapshotRef, WriteState};
+use crate::write::{BoundaryRecord, LogCodec, SnapshotPlaces};
+
+/// A filter as its catalog entry describes it.
+struct Described<'a> {
+    name: &'a str,
+    config: Config,
+    shadow: Shadow,
+    levels: Vec<SliceLevel>,
+    state: WriteState<PageSnapshotRef>,
+    places: SnapshotPlaces,
+}
+
+/// Checks one filter and notes in the checker what is wrong with it. Counts its keys, each as often as it was
+/// inserted.
+pub(crate) fn check(
+    checker: &mut Checker,
+    contents: &Contents,
+    entry: &CatalogEntry,
+    progress: &mut OnProgress<'_>,
+) {
+    match decode(contents, entry) {
+        Ok(filter) => {
+            filter.slicetables(checker, progress);
+            filter.snapshots(checker);
+            filter.log(checker, contents, entry);
+        }
+        Err(error) => {
+            let subject = Subject { structure: Some(&entry.name), what: "configuration and map" };
+            note(checker, subject, contents.superblock.checkpoint.start, &error);
+        }
+    }
+}
+
+fn decode<'a>(contents: &Contents, entry: &'a CatalogEntry) -> Result<Described<'a>> {
+    let place = contents.superblock.checkpoint.start;
+    let mut reader = Reader::new(&entry.config, "slicebloom configuration", place);
+    let config = Config::decode(&mut reader)?;
+    if reader.left() > 0 {
+        return Err(reader.refuse("the end of the configuration", reader.left()).into());
+    }
+    let mut reader = Reader::new(&entry.state, "slicebloom state", place);
+    let start = match entry.extents[..] {
+        [extent] if extent.pages == config.pages() => extent.start,
+        _ => {
+            let found = format!("{:?}", entry.extents);
+            return Err(reader.refuse("one extent as the configuration says", found).into());
+        }
+    };
+    let from = FilterSource { id: entry.id, start, epoch: contents.superblock.epoch };
+    let is_new = entry.state.is_empty();
+    let RestoredFilter { shadow, levels } = restore(&from, &config, is_new, &mut reader)?;
+    let state = if is_new {
+        WriteState::new(levels.len(), entry.tail)
+    } else {
+        WriteState::decode_with(AddsUp::Yes, &mut reader, PageSnapshotRef::decode)?
+    };
+    if state.partitions.len() != levels.len() || reader.left() > 0 {
+        let expected =
+            format!("the buffers of {} partitions and the end of the state", levels.len());
+        let found = format!("{} partitions, {} bytes left", state.partitions.len(), reader.left());
+        return Err(reader.refuse(expected, found).into());
+    }
+    let (name, places) = (&entry.name[..], from.places(&config));
+    Ok(Described { name, config, shadow: shadow.finish(), levels, state, places })
+}
+
+impl Described<'_> {
+    /// The current slicetable of each partition.
+    fn slicetables(&self, checker: &mut Checker, progress: &mut OnProgress<'_>) {
+        let blocks = (0..self.config.partitions)
+            .filter_map(|partition| Some((partition, self.shadow.block(partition)?)));
+        let blocks: Vec<_> = blocks.collect();
+        let block_pages = u64::from(self.config.block_pages());
+        let (structure, pages) = (self.name, blocks.len() as u64 * block_pages);
+        for (number, (partition, block)) in (0..).zip(blocks) {
+            progress(CheckProgress { structure, pages_done: number * block_pages, pages });
+            self.slicetable(checker, partition, block);
+        }
+        progress(CheckProgress { structure, pages_done: pages, pages });
+    }
+
+    fn slicetable(&self, checker: &mut Checker, partition: u32, block: Block) {
+        let what = format!("slice page of partition {partition}");
+        let subject = Subject { structure: Some(self.name), what: &what };
+        let label = |index| self.shadow.label(block, index, PageKind::Slice);
+        let run = (self.shadow.page(block, 0), u64::from(self.config.block_pages()));
+        let (layout, bits) = (self.config.slice_layout(), self.config.bits());
+        let incarnations = self.levels[partition as usize].incarnations;
+        checker.pages(subject, run, &label, &mut |checker, index, page| {
+            if layout.has_strays(index, page.body(), bits, incarnations) {
+                let message = format!("bits of more than {incarnations} incarnations");
+                checker.note(subject, label(index).page, message);
+            }
+        });
+        checker.count_entries(self.name, block.entries.into());
+    }
+
+    /// The snapshots that an opening would load.
+    fn snapshots(&self, checker: &mut Checker) {
+        for (partition, record) in self.state.partitions.iter().enumerate() {
+            record.snapshot.iter().for_each(|at| self.snapshot(checker, partition, *at));
+        }
+    }
+
+    fn snapshot(&self, checker: &mut Checker, partition: usize, at: PageSnapshotRef) {
+        let what = format!("snapshot page of partition {partition}");
+        let subject = Subject { structure: Some(self.name), what: &what };
+        let label = |index| self.places.label(partition, at, index);
+        let start: PageId = self.places.place(partition, at.slot);
+        if at.generation >= self.state.next_generation {
+            let next = self.state.next_generation;
+            let message = format!("generation {}, where {next} comes next", at.generation);
+            checker.note(subject, start, message);
+        }
+        let mut bodies = Vec::new();
+        let run = (start, self.places.pages);
+        let damaged = checker.pages(subject, run, &label, &mut |_, _, page| {
+            bodies.extend_from_slice(page.body());
+        });
+        let keys_max = self.config.buffer_keys.into();
+        match Content::decode(&bodies, self.config.bits(), keys_max) {
+            Some(content) => checker.count_entries(self.name, content.keys),
+            None if damaged == 0 => {
+                checker.note(subject, start, "expected the bits of a buffer, found other bytes");
+            }
+            None => {}
+        }
+    }
+
+    fn log(&self, checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {
+        let subject = Subject { structure: Some(self.name), what: "log entry" };
+        let codec = super::format::FingerprintCodec(self.config.placing());
+        let is_boundary = |bytes: &[u8]| {
+            BoundaryRecord::decode(bytes).is_some_and(|it| it.partition < self.config.partitions)
+        };
+        let mut wrong = Vec::new();
+        let read = visit_entries(contents, entry, &mut |lsn, bytes| {
+            if codec.decode(bytes).is_none() && !is_boundary(bytes) {
+                wrong.push(lsn);
+            }
+        });
+        wrong.dedup();
+        for lsn in wrong {
+            let page = contents.log_page(lsn);
+            checker.note(subject, page, "expected a key or a boundary of the filter");
+        }
+        if let Err(error) = read {
+            checker.note_error(subject, contents.log_page(entry.tail), &error);
+        }
+    }
+}

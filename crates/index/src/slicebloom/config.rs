@@ -1,0 +1,406 @@
+//! What a SliceBloom is created with, kept with it on flash, and what can be chosen at each opening.
+
+use nandex_store::bytes::Reader;
+use nandex_store::schedule::Channels;
+use nandex_store::shadow::ShadowShape;
+
+use super::format::{FINGERPRINT_BYTES, Placing, SliceLayout};
+use super::snapshot::pages_of_one;
+use crate::write::{Stagger, WriteShape};
+use crate::{Error, Result};
+
+/// The most partitions of a filter.
+pub const PARTITIONS_MAX: u32 = 1 << 16;
+
+/// The most bits that are set for a key.
+pub const HASHES_MAX: u32 = 16;
+
+/// The most incarnations of a filter.
+pub const INCARNATIONS_MAX: u32 = 512;
+
+/// The most keys in a buffer.
+const BUFFER_KEYS_MAX: u32 = 1 << 24;
+
+/// The most bits of a buffer for each key.
+const BITS_PER_KEY_MAX: u32 = 4096;
+
+/// The most bits of a buffer: 256 MiB.
+const BITS_MAX: u64 = 1 << 31;
+
+/// The most threads that flush.
+const FLUSH_THREADS_MAX: usize = 64;
+
+const VERSION: u8 = 1;
+
+/// What a SliceBloom is created with. All of it is kept on flash and read back at open.
+///
+/// The filter surely has the most recent [`window_keys`](Self::window_keys) inserts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Partitions, a power of two up to 65,536. Each has a Bloom filter in RAM and a slicetable.
+    pub partitions: u32,
+    /// Keys in the buffer of a partition when it is full: the paper's n.
+    pub buffer_keys: u32,
+    /// Bits of a buffer for each key: the paper's m/n, 32 by default.
+    pub bits_per_key: u32,
+    /// Bits set for a key, and the most pages that a lookup reads: the paper's hash functions, 3 by default, at most
+    /// 16.
+    pub hashes: u32,
+    /// Incarnations of a buffer in its slicetable, a multiple of 8 up to 512: the paper's k, 256 by default. A buffer
+    /// takes m/n/k bits of RAM for each key of the window, and each key is written m/n k / 8 bytes.
+    pub incarnations: u32,
+    /// Physical slicetables beyond one per partition, for those being rewritten. The filter takes a checkpoint
+    /// whenever all are spent.
+    pub spare_blocks: u32,
+    /// Buffers in addition to one per partition, for partitions whose buffer is being written.
+    pub spare_buffers: u32,
+    /// A slicetable begins at a multiple of this many pages, and its length is rounded up to one: channels times the
+    /// pages of a chunk (paper, section 5.2). 1 if it does not matter.
+    pub align_pages: u32,
+}
+
+impl Config {
+    /// The smallest limits that work, so that tests reach every one of them: 2 partitions, buffers of 50 keys, 8
+    /// incarnations.
+    #[must_use]
+    pub const fn tiny() -> Self {
+        Self {
+            partitions: 2,
+            buffer_keys: 50,
+            bits_per_key: 32,
+            hashes: 3,
+            incarnations: 8,
+            spare_blocks: 2,
+            spare_buffers: 2,
+            align_pages: 1,
+        }
+    }
+
+    /// The paper's parameters for a window of that many keys (sections 6 and 7.5): 32 bits and 3 hash functions for a
+    /// key, 256 incarnations. Buffers take .125 bits of RAM for each key of the window. Partitions have slicetables
+    /// of 4 to 8 MiB.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for no keys, or too many.
+    pub fn of_paper(window_keys: u64) -> Result<Self> {
+        let config = Self { incarnations: 256, ..Self::tiny() };
+        config.for_window(window_keys)
+    }
+
+    /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes.
+    pub const LOG_BYTES_MIN: u64 = 1 << 20;
+
+    /// The size of a log that does not make the filter save its buffers before they are full: four times what their
+    /// keys take, at least 1 MiB, in bytes.
+    #[must_use]
+    pub fn log_bytes_best(&self) -> u64 {
+        let bytes = self.buffer_keys_in_all().saturating_mul(4 * FINGERPRINT_BYTES as u64);
+        bytes.next_multiple_of(1 << 20).max(Self::LOG_BYTES_MIN)
+    }
+
+    /// Keys that the buffers of all partitions take.
+    pub(super) fn buffer_keys_in_all(&self) -> u64 {
+        u64::from(self.partitions) * u64::from(self.buffer_keys)
+    }
+
+    /// The most recent inserts of one partition that are surely there: k n. A buffer that is flushed takes the place
+    /// of the oldest incarnation, and the others have n keys each.
+    #[must_use]
+    pub fn partition_window_keys(&self) -> u64 {
+        u64::from(self.incarnations) * u64::from(self.buffer_keys)
+    }
+
+    /// How many of the most recent inserts are surely there: the window. Of older ones some are there and some are
+    /// not.
+    ///
+    /// Each partition keeps the most recent k n of its own inserts, and hashing does not spread inserts evenly. So
+    /// this is the number of inserts of which no partition gets more than k n, but for one case in a million. With
+    /// one partition it is k n, without exception. Inserts of one key over and over all go to one partition and are
+    /// counted each time: then only [`partition_window_keys`](Self::partition_window_keys) are sure. Insert what is
+    /// absent where keys repeat.
+    #[must_use]
+    pub fn window_keys(&self) -> u64 {
+        let kept = self.partition_window_keys();
+        if self.partitions == 1 {
+            return kept;
+        }
+        // Eight standard deviations: the mean u for which u + 8 sqrt(u) is what a partition keeps.
+        let root = (16.0 + kept as f64).sqrt() - 4.0;
+        ((root * root).floor() as u64).saturating_mul(self.partitions.into()).max(kept)
+    }
+
+    /// Bits of a partition's buffer: the paper's m.
+    pub(super) fn bits(&self) -> u32 {
+        self.buffer_keys.saturating_mul(self.bits_per_key)
+    }
+
+    pub(super) fn placing(&self) -> Placing {
+        Placing { partitions: self.partitions, bits: self.bits(), hashes: self.hashes }
+    }
+
+    pub(super) fn slice_layout(&self) -> SliceLayout {
+        SliceLayout::new(self.incarnations)
+    }
+
+    /// The column of a slicetable that the next incarnation takes, after that many: the oldest one's.
+    pub(super) fn next_column(&self, incarnations: u64) -> u32 {
+        (incarnations % u64::from(self.incarnations)) as u32
+    }
+
+    /// Keys in a slicetable that had `before` and took a buffer with that many.
+    pub(super) fn keys_after(&self, before: u32, taken: u64) -> u32 {
+        // Only the first incarnation of all may have fewer keys than n, and it is the first to go.
+        let keys = (u64::from(before) + taken).min(self.partition_window_keys());
+        u32::try_from(keys).expect("a valid configuration has fewer than 2^32")
+    }
+
+    /// Pages of a slicetable.
+    #[must_use]
+    pub fn block_pages(&self) -> u32 {
+        self.slice_layout().pages(self.bits()).next_multiple_of(self.align_pages.max(1))
+    }
+
+    /// The same, with slicetables that begin at multiples of channels times chunk, so that the place in a slicetable
+    /// tells the channel (paper, section 5.2).
+    #[must_use]
+    pub fn aligned_to(self, channels: &Channels) -> Self {
+        let align_pages = u32::try_from(channels.align_pages()).unwrap_or(1);
+        Self { align_pages: align_pages.max(1), ..self }
+    }
+
+    pub(super) fn shadow_shape(&self) -> ShadowShape {
+        ShadowShape {
+            block_pages: self.block_pages(),
+            logical: self.partitions,
+            spares: self.spare_blocks,
+            align_pages: self.align_pages,
+            devices: 1,
+        }
+    }
+
+    /// Pages of all slicetables, spare ones included.
+    #[must_use]
+    pub fn slicetable_pages(&self) -> u64 {
+        self.shadow_shape().pages()
+    }
+
+    /// Pages of one place for a snapshot of a buffer.
+    pub(super) fn snapshot_pages(&self) -> u64 {
+        pages_of_one(self.bits())
+    }
+
+    /// Pages of the filter: slicetables, then two places for a snapshot of each partition's buffer.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.slicetable_pages() + 2 * u64::from(self.partitions) * self.snapshot_pages()
+    }
+
+    pub(super) fn write_shape(&self) -> WriteShape {
+        let most = u64::from(self.buffer_keys);
+        WriteShape {
+            partitions: self.partitions,
+            spare_buffers: self.spare_buffers,
+            buffer_entries_max: most,
+            stagger: Stagger::Between { least: most / 2, most },
+        }
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming the field.
+    pub fn validate(&self) -> Result<()> {
+        let refuse = |field, reason: String| Err(Error::Config { field, reason });
+        if !self.partitions.is_power_of_two() || self.partitions > PARTITIONS_MAX {
+            let reason = format!("{} is no power of two up to 65,536", self.partitions);
+            return refuse("partitions", reason);
+        }
+        if !self.incarnations.is_multiple_of(8) {
+            let reason = format!("{} is no multiple of 8", self.incarnations);
+            return refuse("incarnations", reason);
+        }
+        for (field, found, least, most) in [
+            ("buffer_keys", self.buffer_keys, 1, BUFFER_KEYS_MAX),
+            ("bits_per_key", self.bits_per_key, 1, BITS_PER_KEY_MAX),
+            ("hashes", self.hashes, 1, HASHES_MAX),
+            ("incarnations", self.incarnations, 8, INCARNATIONS_MAX),
+            ("spare_blocks", self.spare_blocks, 1, 1 << 16),
+            ("spare_buffers", self.spare_buffers, 1, 1 << 16),
+            ("align_pages", self.align_pages, 1, 1 << 20),
+        ] {
+            if !(least..=most).contains(&found) {
+                return refuse(field, format!("{found} is not in {least}..={most}"));
+            }
+        }
+        let bits = u64::from(self.buffer_keys) * u64::from(self.bits_per_key);
+        if bits > BITS_MAX || self.partition_window_keys() > u64::from(u32::MAX) {
+            let reason = format!(
+                "{} keys of {} bits in {} incarnations; a buffer has at most 2^31 bits and a slicetable fewer than \
+                 2^32 keys, so take fewer keys and more partitions",
+                self.buffer_keys, self.bits_per_key, self.incarnations
+            );
+            return refuse("buffer_keys", reason);
+        }
+        Ok(self.shadow_shape().validate()?)
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![VERSION];
+        for number in [
+            self.partitions,
+            self.buffer_keys,
+            self.bits_per_key,
+            self.hashes,
+            self.incarnations,
+            self.spare_blocks,
+            self.spare_buffers,
+            self.align_pages,
+        ] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let version = reader.u8()?;
+        if version != VERSION {
+            return Err(reader.refuse(format!("version {VERSION}"), version).into());
+        }
+        let config = Self {
+            partitions: reader.u32()?,
+            buffer_keys: reader.u32()?,
+            bits_per_key: reader.u32()?,
+            hashes: reader.u32()?,
+            incarnations: reader.u32()?,
+            spare_blocks: reader.u32()?,
+            spare_buffers: reader.u32()?,
+            align_pages: reader.u32()?,
+        };
+        config.validate().map_err(|error| reader.refuse("a configuration that works", error))?;
+        Ok(config)
+    }
+}
+
+/// Options chosen at each opening.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RuntimeOptions {
+    /// Threads that write full buffers into slicetables, 0 to 64. With 0 the inserting thread does. Each has I/O
+    /// chunks of its own.
+    pub flush_threads: usize,
+    /// Reads in flight in a batch or stream of lookups: 1 to 4096.
+    pub read_depth: usize,
+    /// Pages that a flush reads or writes at once.
+    pub io_chunk_pages: u32,
+    /// The device's channels, if it does not tell them itself.
+    pub channels: Option<Channels>,
+}
+
+impl Default for RuntimeOptions {
+    fn default() -> Self {
+        Self { flush_threads: 1, read_depth: 32, io_chunk_pages: 64, channels: None }
+    }
+}
+
+impl RuntimeOptions {
+    pub(super) fn validate(&self) -> Result<()> {
+        let refuse = |field, reason| Err(Error::Config { field, reason });
+        if self.flush_threads > FLUSH_THREADS_MAX {
+            let reason = format!("{}; they must be 0 to {FLUSH_THREADS_MAX}", self.flush_threads);
+            return refuse("flush_threads", reason);
+        }
+        if !(1..=4096).contains(&self.read_depth) {
+            return refuse("read_depth", format!("{}; it must be 1 to 4096", self.read_depth));
+        }
+        if !(1..=65_536).contains(&self.io_chunk_pages) {
+            let reason = format!("{}; they must be 1 to 65,536", self.io_chunk_pages);
+            return refuse("io_chunk_pages", reason);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandex_device::PageId;
+
+    use super::*;
+
+    #[test]
+    fn a_configuration_is_read_back_and_bytes_that_are_none_are_refused() {
+        for config in [Config::tiny(), Config::of_paper(1 << 30).unwrap()] {
+            let bytes = config.encode();
+            let decode = |bytes: &[u8]| Config::decode(&mut Reader::new(bytes, "test", PageId(0)));
+            assert_eq!(decode(&bytes).unwrap(), config);
+            assert!((0..bytes.len()).all(|length| decode(&bytes[..length]).is_err()));
+            for (at, byte) in [(0, 9), (1, 3), (5, 0), (17, 9)] {
+                let mut bad = bytes.clone();
+                bad[at..at + if at == 5 { 4 } else { 1 }].fill(byte);
+                assert!(decode(&bad).is_err(), "{at}");
+            }
+        }
+    }
+
+    /// The example of docs/format.md: a change here makes every filter unreadable.
+    #[test]
+    fn a_configuration_is_the_bytes_that_the_format_says() {
+        let words = Config::tiny().encode();
+        let hex: String = words.iter().map(|byte| format!("{byte:02x}")).collect();
+        let expected = "0102000000320000002000000003000000080000000200000002000000\
+                        01000000";
+        assert_eq!(hex, expected);
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_by_its_name() {
+        let tiny = Config::tiny();
+        for (config, field) in [
+            (Config { partitions: 0, ..tiny }, "partitions"),
+            (Config { partitions: 3, ..tiny }, "partitions"),
+            (Config { partitions: 1 << 17, ..tiny }, "partitions"),
+            (Config { buffer_keys: 0, ..tiny }, "buffer_keys"),
+            (Config { buffer_keys: 1 << 24, bits_per_key: 200, ..tiny }, "buffer_keys"),
+            (Config { buffer_keys: 1 << 24, incarnations: 256, ..tiny }, "buffer_keys"),
+            (Config { bits_per_key: 0, ..tiny }, "bits_per_key"),
+            (Config { hashes: 0, ..tiny }, "hashes"),
+            (Config { hashes: 17, ..tiny }, "hashes"),
+            (Config { incarnations: 0, ..tiny }, "incarnations"),
+            (Config { incarnations: 12, ..tiny }, "incarnations"),
+            (Config { incarnations: 520, ..tiny }, "incarnations"),
+            (Config { spare_blocks: 0, ..tiny }, "spare_blocks"),
+            (Config { spare_buffers: 0, ..tiny }, "spare_buffers"),
+            (Config { align_pages: 0, ..tiny }, "align_pages"),
+        ] {
+            let error = config.validate().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{field}: ")), "{field}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_window_is_less_than_what_all_partitions_keep_on_average() {
+        let one = Config { partitions: 1, ..Config::tiny() };
+        assert_eq!((one.window_keys(), one.partition_window_keys()), (400, 400));
+        let many = Config { partitions: 64, buffer_keys: 10_000, incarnations: 256, ..one };
+        let kept = 64 * many.partition_window_keys();
+        let window = many.window_keys();
+        assert!(window < kept && window > kept / 1000 * 995, "{window} of {kept}");
+        // Worked: 2,560,000 keys of a partition, less eight deviations of 1,600 each.
+        assert_eq!(window / 64, 2_547_231);
+    }
+
+    #[test]
+    fn slicetables_are_aligned_to_rounds_of_the_channels() {
+        let geometry = nandex_device::Geometry {
+            channels: Some(4),
+            chunk_bytes: Some(8192),
+            ..nandex_device::Geometry::opaque()
+        };
+        let plain = Config { buffer_keys: 5000, ..Config::tiny() };
+        let aligned = plain.aligned_to(&Channels::of(&geometry));
+        assert_eq!((plain.block_pages(), aligned.align_pages, aligned.block_pages()), (40, 8, 40));
+        let aligned = Config { buffer_keys: 5200, ..aligned };
+        assert_eq!(
+            (aligned.block_pages(), Config { align_pages: 1, ..aligned }.block_pages()),
+            (48, 41)
+        );
+    }
+}

@@ -1,0 +1,263 @@
+//! SliceBloom: "was this key seen lately?", a Bloom filter of the most recent keys on flash (ANCS'14, section 6).
+//!
+//! Keys are spread over partitions by their hash. Each partition collects keys in a Bloom filter in RAM, its buffer,
+//! and has one slicetable on flash. A full buffer becomes an **incarnation**: its bits are a column of the
+//! slicetable, and the bits of one position in all incarnations are a slice. So a lookup reads one slice for each of
+//! the key's positions, however many incarnations there are, and their AND says which of them have the key. A flush
+//! rewrites the slicetable, and overwrites the column of the oldest incarnation. That makes the filter a sliding
+//! window: old keys go by themselves, and nothing is ever deleted.
+//!
+//! ```text
+//!     insert                                   lookup of positions 1, 4, 6
+//!        |                                        |
+//!        +--> log                                 | 1. the buffer, and full ones that are being written
+//!        v                                        v
+//!   RAM     position   0 1 2 3 4 5 6 7          no
+//!           buffer     . # . . # . . .            |
+//!                          | full: a column       | 2. one slice of each position, all read at once
+//!   flash                  v                      v
+//!           slice 0    . # . .|.|
+//!           slice 1    # . # .|#|  ----------> # . # . #
+//!           slice 4    # . . #|#|  ----------> # . . # #     AND: # . . . #, there in two incarnations
+//!           slice 6    # # . .|#|  ----------> # # . . #
+//! ```
+//!
+//! Where this differs from the paper: a slicetable is rewritten to a spare place, so a power cut leaves the old one
+//! or the new one whole; keys are logged as fingerprints, and each is replayed exactly once, because a key that
+//! counted twice would push another one out of the window; and partitions fill in turn, so that they are not flushed
+//! together.
+//!
+//! Invariants
+//! 1. A key's bits are in the active buffer of its partition, else in a frozen one, else in one column of its
+//!    slicetable, as long as no more than k n keys of the partition came after it.
+//! 2. A slicetable is durable before the map names it, and the map names it in the moment in which the flushed buffer
+//!    leaves RAM. A checkpoint holds both from before or both from after.
+//! 3. A place on flash is written only when nothing durable refers to it any more (`shadow`).
+//! 4. Column `i` of a slicetable has incarnation `j` with `j mod k = i`, the newest such.
+//! 5. Everything that the write path's invariants say of partitions, and of updates that add up: a buffer is no set,
+//!    it counts its keys.
+//!
+//! With k incarnations, m bits and h hash functions for n keys of a buffer:
+//!
+//! | act | flash reads | flash writes | RAM |
+//! |---|---|---|---|
+//! | insert | its share of a flush: m/n k / 8 bytes | the same, and 8 bytes of log | m/n/k bits for each key |
+//! | lookup | h pages at once, or fewer if positions share some; none where a buffer says yes | 0 | |
+//! | flush of a buffer | one slicetable | one slicetable | four I/O chunks |
+//! | open | snapshots of buffers, and the log from the oldest boundary on | 0 | |
+
+mod absent;
+mod buffer;
+mod check;
+mod config;
+mod flush;
+mod format;
+mod model;
+mod read;
+mod recover;
+mod row;
+mod snapshot;
+mod stats;
+mod stream;
+#[cfg(feature = "testing")]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod update;
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+
+use nandex_store::shadow::Shadow;
+use nandex_store::{IoChunks, Volume};
+
+use crate::api::{Filter, FilterStats};
+use crate::write::{Core, Handle, PartitionState};
+use crate::{Error, Result};
+
+use check::check;
+pub use config::{Config, HASHES_MAX, INCARNATIONS_MAX, PARTITIONS_MAX, RuntimeOptions};
+pub use model::SliceBloomCosts;
+pub(crate) use row::ROW;
+pub use stream::ContainsStream;
+
+use format::{Fingerprint, Placing, SliceLayout};
+
+/// How the catalog names a SliceBloom.
+pub const KIND: &str = "slicebloom";
+
+/// A Bloom filter of the most recent keys in a volume.
+///
+/// It surely has the most recent [`Config::window_keys`] inserts; of older ones some are there and some are not. It
+/// cannot delete and cannot count. Each insert counts, also of a key that is there:
+/// [`insert_if_absent`](Filter::insert_if_absent) keeps the window for different keys, and does not make an old key
+/// young.
+///
+/// ```
+/// use std::sync::Arc;
+/// use nandex::slicebloom::Config;
+/// use nandex::{Filter, SliceBloom, Volume, VolumeOptions, device::MemoryDevice};
+///
+/// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
+/// let seen = SliceBloom::create(&volume, "seen", Config::tiny())?;
+/// seen.insert(b"a packet's hash")?;
+/// assert!(seen.contains(b"a packet's hash")?);
+/// assert!(seen.delete(b"a packet's hash").is_err());
+/// # Ok::<(), nandex::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SliceBloom {
+    handle: Handle<BloomSlicetables>,
+}
+
+/// What SliceBloom adds to the write path: a slicetable of bits for each partition.
+#[derive(Debug)]
+pub(crate) struct BloomSlicetables {
+    config: Config,
+    slices: SliceLayout,
+    shadow: Shadow,
+    /// The I/O of a flush.
+    chunks: IoChunks,
+    /// Held while a partition's buffer and slicetable change together, or all of them are captured.
+    maps: Mutex<()>,
+    /// The map updates that the last capture holds.
+    captured: AtomicU64,
+    /// Bytes that flushes have read.
+    bytes_read: AtomicU64,
+}
+
+/// A partition's data below its buffers, protected by its lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct SliceLevel {
+    /// Incarnations that its slicetable has taken, those that were overwritten among them.
+    incarnations: u64,
+}
+
+type Inner = Core<BloomSlicetables>;
+type State = PartitionState<BloomSlicetables>;
+
+impl Inner {
+    /// The partition of a key, and its fingerprint.
+    fn place(&self, key: &[u8]) -> (usize, Fingerprint) {
+        let fingerprint = Placing::fingerprint(self.hasher, key);
+        (self.codec.0.partition(fingerprint), fingerprint)
+    }
+}
+
+impl SliceBloom {
+    /// Creates a filter in a volume, with default [`RuntimeOptions`].
+    ///
+    /// # Errors
+    /// A configuration that cannot work, a name that is taken, no space, a failed write.
+    pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
+        Self::create_with(volume, name, config, RuntimeOptions::default())
+    }
+
+    /// Creates a filter in a volume.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_with(
+        volume: &Volume,
+        name: &str,
+        config: Config,
+        options: RuntimeOptions,
+    ) -> Result<Self> {
+        config.validate()?;
+        options.validate()?;
+        Inner::check_log(volume, &config)?;
+        let structure = volume.create_structure(name, KIND, config.encode(), config.pages())?;
+        recover::open(volume, &structure, options)
+    }
+
+    /// Opens a filter of a volume by its name, with default [`RuntimeOptions`]. Loads snapshots of its buffers and
+    /// replays the log's keys; reads no slicetable.
+    ///
+    /// # Errors
+    /// No structure of that name and kind, one that is open already, damage, a failed read.
+    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
+        Self::open_with(volume, name, RuntimeOptions::default())
+    }
+
+    /// Opens a filter of a volume by its name.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
+        options.validate()?;
+        let structure = volume.open_structure(name, KIND)?;
+        recover::open(volume, &structure, options)
+    }
+
+    /// What it was created with.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.handle.core.layout.config
+    }
+
+    /// Lookups without batches: keys go in and answers come out while the device's queue stays full. All reads of a
+    /// key are in flight together.
+    #[must_use]
+    pub fn stream(&self) -> ContainsStream<'_> {
+        ContainsStream::new(&self.handle.core)
+    }
+
+    /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores failures.
+    ///
+    /// # Errors
+    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+    pub fn close(mut self) -> Result<()> {
+        self.handle.shut_down()
+    }
+}
+
+/// The refusal of a delete.
+fn no_deletes() -> Error {
+    Error::NoDeletes {
+        structure: "SliceBloom",
+        reason: "one bit stands for many keys, and a key goes when it is older than the window; take a cascade filter to \
+                 delete keys",
+    }
+}
+
+impl Filter for SliceBloom {
+    fn insert(&self, key: &[u8]) -> Result<()> {
+        self.handle.core.add_key(key)
+    }
+
+    fn delete(&self, _key: &[u8]) -> Result<()> {
+        Err(no_deletes())
+    }
+
+    fn contains(&self, key: &[u8]) -> Result<bool> {
+        self.handle.core.contains(key)
+    }
+
+    fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
+        self.handle.core.add_keys(keys)
+    }
+
+    fn insert_if_absent_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        self.handle.core.add_absent(keys)
+    }
+
+    fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {
+        if keys.is_empty() { Ok(()) } else { Err(no_deletes()) }
+    }
+
+    fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        self.handle.core.contains_many(keys)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.handle.core.sync()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.handle.core.flush_all()
+    }
+
+    fn stats(&self) -> FilterStats {
+        self.handle.core.stats()
+    }
+}

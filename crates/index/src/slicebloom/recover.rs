@@ -1,0 +1,131 @@
+//! From flash back to memory: the map of the checkpoint; snapshots and the log are the write path's.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use nandex_device::PageId;
+use nandex_store::bytes::Reader;
+use nandex_store::reads::ReadPool;
+use nandex_store::schedule::Channels;
+use nandex_store::shadow::ShadowRecovery;
+use nandex_store::space::Extent;
+use nandex_store::{IoChunks, Structure, StructureId, Volume};
+
+use super::flush::CHUNKS;
+use super::format::{FingerprintCodec, decode_version};
+use super::snapshot::BitmapSnapshots;
+use super::{BloomSlicetables, Config, RuntimeOptions, SliceBloom, SliceLevel};
+use crate::Result;
+use crate::write::{self, Levels, Opening, Options, Recovery, SnapshotPlaces};
+
+/// Opens a filter: a list of steps.
+pub(super) fn open(
+    volume: &Volume,
+    structure: &Structure,
+    options: RuntimeOptions,
+) -> Result<SliceBloom> {
+    let extent = structure.extent()?;
+    let mut reader = Reader::new(&structure.config, "slicebloom configuration", extent.start);
+    let config = Config::decode(&mut reader)?;
+    let mut reader = Reader::new(&structure.state, "slicebloom state", extent.start);
+    let from = FilterSource { id: structure.id, start: extent.start, epoch: volume.epoch() };
+    let maps = restore(&from, &config, structure.state.is_empty(), &mut reader)?;
+    let channels = options.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));
+    let opening = Opening {
+        shape: config.write_shape(),
+        options: Options { flush_threads: options.flush_threads },
+        reads: ReadPool::new(Arc::clone(volume.device()), channels, options.read_depth),
+        codec: FingerprintCodec(config.placing()),
+        snapshots: BitmapSnapshots { volume: volume.clone(), places: from.places(&config) },
+    };
+    let chunks = IoChunks { chunk_pages: chunk_pages(&config, &options), chunks: CHUNKS };
+    let recovery = Recovering { config, chunks, maps };
+    let handle = write::open(volume, structure, &mut reader, opening, recovery, |_| Ok(()))?;
+    Ok(SliceBloom { handle })
+}
+
+/// As few chunks as possible, all of about the same length.
+fn chunk_pages(config: &Config, options: &RuntimeOptions) -> usize {
+    let block_pages = config.block_pages();
+    block_pages.div_ceil(block_pages.div_ceil(options.io_chunk_pages)) as usize
+}
+
+/// Where a filter's maps and pages come from.
+pub(super) struct FilterSource {
+    pub id: StructureId,
+    /// The first page of the filter.
+    pub start: PageId,
+    /// The volume's epoch, which no session before had.
+    pub epoch: u64,
+}
+
+impl FilterSource {
+    /// The places of snapshots, which are after the slicetables.
+    pub(super) fn places(&self, config: &Config) -> SnapshotPlaces {
+        let start = self.start.plus(config.slicetable_pages());
+        SnapshotPlaces { structure: self.id, start, pages: config.snapshot_pages() }
+    }
+}
+
+/// What a checkpoint keeps of a filter.
+pub(super) struct RestoredFilter {
+    pub shadow: ShadowRecovery,
+    /// Each partition's.
+    pub levels: Vec<SliceLevel>,
+}
+
+/// The maps of the checkpoint; empty ones of a filter that was just created.
+///
+/// # Errors
+/// Bytes that contradict the configuration.
+pub(super) fn restore(
+    from: &FilterSource,
+    config: &Config,
+    is_new: bool,
+    reader: &mut Reader<'_>,
+) -> Result<RestoredFilter> {
+    let (shape, pages) = (config.shadow_shape(), config.slicetable_pages());
+    let extent = Extent { start: from.start, pages };
+    if is_new {
+        let shadow = ShadowRecovery::blank(from.id, extent, shape, from.epoch);
+        let levels = (0..config.partitions).map(|_| SliceLevel::default()).collect();
+        return Ok(RestoredFilter { shadow, levels });
+    }
+    decode_version(reader)?;
+    let shadow = ShadowRecovery::start(from.id, extent, shape, from.epoch, reader)?;
+    let mut levels = Vec::with_capacity(config.partitions as usize);
+    for partition in 0..config.partitions {
+        let incarnations = reader.u64()?;
+        let is_written = shadow.block(partition).is_some();
+        if is_written != (incarnations > 0) {
+            let expected = "a slicetable where there is an incarnation, and nowhere else";
+            let found = format!("{incarnations} incarnations of partition {partition}");
+            return Err(reader.refuse(expected, found).into());
+        }
+        levels.push(SliceLevel { incarnations });
+    }
+    Ok(RestoredFilter { shadow, levels })
+}
+
+/// A filter during recovery, between the checkpoint's maps and its final state.
+struct Recovering {
+    config: Config,
+    chunks: IoChunks,
+    maps: RestoredFilter,
+}
+
+impl Recovery<BloomSlicetables> for Recovering {
+    fn finish(self) -> Result<(BloomSlicetables, Levels<BloomSlicetables>)> {
+        let Self { config, chunks, maps } = self;
+        let layout = BloomSlicetables {
+            slices: config.slice_layout(),
+            shadow: maps.shadow.finish(),
+            chunks,
+            maps: Mutex::default(),
+            captured: AtomicU64::new(0),
+            bytes_read: AtomicU64::new(0),
+            config,
+        };
+        Ok((layout, maps.levels.into_iter().map(|level| (level, ())).collect()))
+    }
+}
