@@ -44,6 +44,7 @@ mod grow;
 pub mod large;
 mod lookup;
 pub mod model;
+mod neighbors;
 pub mod oracle;
 pub mod quotient;
 pub mod registry;

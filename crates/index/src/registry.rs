@@ -1,8 +1,8 @@
 //! The registry: one row for each kind of structure that a volume can hold.
 //!
-//! A new structure is a folder and one line in [`ROWS`]. All code that treats structures alike walks over the
-//! rows: [`AnyTable`], [`AnyFilter`] and [`AnyNeighbors`], [`check`](crate::check()), [`compare`](crate::compare), the command,
-//! the benchmark and the test harnesses. A row is a `const` in the structure's own folder, made of function
+//! A new structure is a folder and one line in [`ROWS`]. All code that treats structures alike walks over the rows:
+//! [`AnyTable`], [`AnyFilter`] and [`AnyNeighbors`], [`check`](crate::check()), [`compare`](crate::compare), the
+//! command, the benchmark and the test harnesses. A row is a `const` in the structure's own folder, made of function
 //! pointers; the types that it erases are in [`any`](crate::AnyConfig).
 
 use std::fmt;

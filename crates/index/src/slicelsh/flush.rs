@@ -195,8 +195,8 @@ impl Inner {
     }
 
     /// Puts back what a merge of this buffer refused, unless RAM has a newer version of it. It keeps its place in the
-    /// log, and its snapshot, until the next snapshot has it. A replay then repeats all that came after it, in order, and
-    /// what is on flash of that stays as it is.
+    /// log, and its snapshot, until the next snapshot has it. A replay then repeats all that came after it, in order,
+    /// and what is on flash of that stays as it is.
     fn leave_behind(&self, state: &mut State, frozen: &FrozenBuffer, refused: &[Pair]) {
         let mut kept = false;
         for &pair in refused {

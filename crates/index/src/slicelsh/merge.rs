@@ -2,8 +2,8 @@
 //!
 //! A slice holds all entries of its buckets, so the merge sees them all. What is removed goes first: so a bucket that
 //! never had more ids than it may keep loses none, in whatever order its ids came and went. Then new entries are added
-//! at the young end. A bucket that has as many ids as it may keep drops what comes; a page that is full evicts its oldest
-//! entries, or, if nothing may be evicted, refuses what comes, which stays in RAM.
+//! at the young end. A bucket that has as many ids as it may keep drops what comes; a page that is full evicts its
+//! oldest entries, or, if nothing may be evicted, refuses what comes, which stays in RAM.
 
 use std::iter::Peekable;
 

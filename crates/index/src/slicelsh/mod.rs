@@ -1,12 +1,12 @@
 //! SliceLSH: an index of documents that may be alike, on flash: L hash tables from bucket keys to ids (ANCS'14,
 //! section 6).
 //!
-//! A family of hashes gives each document a bucket key in each of L tables, so that documents that are alike share some
-//! bucket with a high probability. An insert puts the document's id into its L buckets; a lookup returns the ids of the L
-//! buckets of a document. Each table is a SliceHash whose slots have many values: buckets are spread over partitions
-//! by the hash of their key, a partition has one RAM buffer for all tables, and on flash a slicetable of each table. A
-//! slice is a page that has all entries of its buckets, whichever buffer they came with. So a lookup reads one page of each
-//! table, all L of them at once.
+//! A family of hashes gives each document a bucket key in each of L tables, so that documents that are alike share
+//! some bucket with a high probability. An insert puts the document's id into its L buckets; a lookup returns the ids
+//! of the L buckets of a document. Each table is a SliceHash whose slots have many values: buckets are spread over
+//! partitions by the hash of their key, a partition has one RAM buffer for all tables, and on flash a slicetable of
+//! each table. A slice is a page that has all entries of its buckets, whichever buffer they came with. So a lookup
+//! reads one page of each table, all L of them at once.
 //!
 //! ```text
 //!              partition 0                              partition 1          ...
@@ -26,9 +26,10 @@
 //! striped, and figures say so.
 //!
 //! Rules
-//! - A bucket keeps its [`bucket_ids_max`](Config::bucket_ids_max) oldest ids: thousands of equal documents share buckets,
-//!   and the first of them find all others. A later id is dropped, and counted, when a merge finds the bucket full, or at
-//!   once if the buffer alone has that many. An id that was dropped does not come back when others are removed.
+//! - A bucket keeps its [`bucket_ids_max`](Config::bucket_ids_max) oldest ids: thousands of equal documents share
+//!   buckets, and the first of them find all others. A later id is dropped, and counted, when a merge finds the bucket
+//!   full, or at once if the buffer alone has that many. An id that was dropped does not come back when others are
+//!   removed.
 //! - A full slice evicts its oldest entries, or a full partition refuses, as the [`Policy`] says.
 //! - A removal is an entry too, and ends at the merge, with what it removes.
 //!

@@ -1,9 +1,9 @@
 //! What a SliceLSH costs, and how to size one.
 //!
-//! N entries are on flash, L for each document, in slices that are filled to three quarters: buckets are spread by a hash,
-//! so that slices do not fill alike. RAM is the buffers, 25 bytes an entry. A partition's group of slicetables holds k
-//! buffers, and each merge reads and writes all of it: so an entry costs N / k entries of RAM, and k times its bytes of
-//! writes. The paper's figures are 256 MiB of RAM for each table and 8 GiB of flash: k = 32 (section 7.5).
+//! N entries are on flash, L for each document, in slices that are filled to three quarters: buckets are spread by a
+//! hash, so that slices do not fill alike. RAM is the buffers, 25 bytes an entry. A partition's group of slicetables
+//! holds k buffers, and each merge reads and writes all of it: so an entry costs N / k entries of RAM, and k times its
+//! bytes of writes. The paper's figures are 256 MiB of RAM for each table and 8 GiB of flash: k = 32 (section 7.5).
 
 use super::buffer::BucketBuffer;
 use super::config::merge_bytes;
@@ -95,7 +95,8 @@ impl Config {
     /// given. It stripes the tables; see [`placed_on`](Self::placed_on).
     ///
     /// # Errors
-    /// RAM that is too little, with the least that is enough; a policy other than FIFO and reject; numbers out of range.
+    /// RAM that is too little, with the least that is enough; a policy other than FIFO and reject; numbers out of
+    /// range.
     pub fn advised(asked: &NeighborsRequirements) -> Result<Self> {
         asked.check()?;
         let policy = match asked.policy {

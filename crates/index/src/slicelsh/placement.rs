@@ -1,8 +1,8 @@
 //! The places of slices in a group of slicetables: which page of a block is which slice of which table.
 //!
-//! A block holds the slicetables of all tables of one partition. Striped, they follow one another. Where the channels of
-//! the device are known, each table's chunks are on channels of its own (ANCS'14, section 6), so that the reads of a
-//! lookup, one for each table, never wait for each other. A round has a chunk for each channel:
+//! A block holds the slicetables of all tables of one partition. Striped, they follow one another. Where the channels
+//! of the device are known, each table's chunks are on channels of its own (ANCS'14, section 6), so that the reads of
+//! a lookup, one for each table, never wait for each other. A round has a chunk for each channel:
 //!
 //! ```text
 //!   striped:                | table 0 | table 1 | table 2 |

@@ -1,8 +1,8 @@
 //! Lookups: a page of each table whose partition has slicetables, all at once; then what the buffers add.
 //!
 //! A read holds no lock. What it has found still stands, under the lock, if no buffer of the partition has left for
-//! flash since before it began: an update that came meanwhile is in one of them. Otherwise the row is looked up again. The
-//! buffers are applied to what flash has said as merges would apply them, so a merge changes no answer.
+//! flash since before it began: an update that came meanwhile is in one of them. Otherwise the row is looked up again.
+//! The buffers are applied to what flash has said as merges would apply them, so a merge changes no answer.
 
 use std::ops::Deref;
 
@@ -187,8 +187,8 @@ impl Inner {
         }
     }
 
-    /// The candidates of a row, ascending: what flash has said, and what the buffers of its partitions say now. `None` if
-    /// a buffer has left for flash since, and the row has to be looked up again.
+    /// The candidates of a row, ascending: what flash has said, and what the buffers of its partitions say now. `None`
+    /// if a buffer has left for flash since, and the row has to be looked up again.
     pub(super) fn merge_candidates<S: Deref<Target = State>>(
         &self,
         flash: &Flash,

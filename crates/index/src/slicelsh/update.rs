@@ -1,5 +1,5 @@
-//! Inserts and removals of documents: each is one entry in the log, and goes to the buffers of all its partitions, which
-//! are locked together.
+//! Inserts and removals of documents: each is one entry in the log, and goes to the buffers of all its partitions,
+//! which are locked together.
 
 use std::ops::Range;
 
@@ -106,6 +106,8 @@ impl Inner {
         keys: &[u64],
     ) -> Result<Vec<Vec<u64>>> {
         self.check_keys(ids.len(), keys)?;
+        // Nothing is read for updates that will be refused.
+        self.volume.poison().check()?;
         let tables = self.layout.config.tables as usize;
         let mut all = Vec::with_capacity(ids.len());
         let mut document = Document::new();
@@ -122,8 +124,8 @@ impl Inner {
         Ok(all)
     }
 
-    /// Inserts a document once its candidates are certain: no buffer of its partitions has left for flash since that was
-    /// looked up.
+    /// Inserts a document once its candidates are certain: no buffer of its partitions has left for flash since that
+    /// was looked up.
     fn candidates_then_apply(
         &self,
         document: &Document,

@@ -27,9 +27,9 @@
 //!    next checkpoint will hold. Where updates add up it is in exactly one of them: the log has a boundary at the
 //!    end of each buffer and at each snapshot, and the checkpoint names the last one whose updates it covers.
 //! 4. What a partition has on flash changes only under its maintenance lock.
-//! 5. Locks are taken in this order: a maintenance lock, what guards the layout's maps together, a partition's
-//!    state, or those of several by rising numbers, then single maps, the log or a pool; nobody waits for a checkpoint or
-//!    a free buffer while holding one.
+//! 5. Locks are taken in this order: a maintenance lock, what guards the layout's maps together, a partition's state,
+//!    or those of several by rising numbers, then single maps, the log or a pool; nobody waits for a checkpoint or a
+//!    free buffer while holding one.
 //!
 //! | act | flash reads | flash writes |
 //! |---|---|---|

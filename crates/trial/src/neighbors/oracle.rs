@@ -1,8 +1,9 @@
 //! The right answers of an index of neighbours: which documents are there, which updates were acknowledged, and which
 //! durably.
 //!
-//! The law, for each document: it is in all of its buckets or in none, as the acknowledged updates say, or later ones that
-//! were attempted; after a reopening, the durable updates or later ones. No bucket has more documents than it keeps.
+//! The law, for each document: it is in all of its buckets or in none, as the acknowledged updates say, or later ones
+//! that were attempted; after a reopening, the durable updates or later ones. No bucket has more documents than it
+//! keeps.
 
 use crate::contract::Trust;
 use crate::versions::{Numbers, Oracle, Versions};
