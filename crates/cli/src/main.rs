@@ -25,6 +25,7 @@ mod records;
 mod size;
 mod sizing;
 mod table;
+mod texts;
 mod unfinished;
 
 use std::process::ExitCode;

@@ -7,8 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use nandex_tfidf::documents::{Decoding, Documents, Fields, JsonLines, Lines, Reading, Source};
-use nandex_tfidf::{Document, Error};
+use nandex_corpus::documents::{Decoding, Documents, Fields, JsonLines, Lines, Reading, Source};
+use nandex_corpus::{Document, DocumentResult, Error};
 use serde_json::{Value, json};
 
 use crate::size;
@@ -213,7 +213,7 @@ impl Inputs {
     }
 
     /// All documents, one input after another.
-    pub fn documents(self) -> impl Iterator<Item = nandex_tfidf::Result<Document>> {
+    pub fn documents(self) -> impl Iterator<Item = DocumentResult> {
         let reading = self.reading;
         self.all.into_iter().flat_map(move |input| -> Documents<'static> {
             match input.documents(reading) {
@@ -231,7 +231,7 @@ impl Input {
         (self.format == Format::Lines && found.is_file()).then_some(found.len())
     }
 
-    fn documents(&self, reading: Reading) -> nandex_tfidf::Result<Documents<'static>> {
+    fn documents(&self, reading: Reading) -> nandex_corpus::Result<Documents<'static>> {
         let (path, fields) = (self.path.clone(), self.fields.clone());
         if self.path == Path::new(STDIN) {
             let stdin = io::BufReader::new(io::stdin());
@@ -250,7 +250,7 @@ impl Input {
     }
 
     /// A document with its id in this run, or its error with its place.
-    fn renamed(&self, document: nandex_tfidf::Result<Document>) -> nandex_tfidf::Result<Document> {
+    fn renamed(&self, document: DocumentResult) -> DocumentResult {
         let Some(prefix) = &self.prefix else { return document };
         let is_folder = self.format == Format::Folder;
         match document {
