@@ -139,7 +139,7 @@ fn create(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
             let filter = (row.create)(&volume, NAME, &config, &options)?;
             Box::new(OnFlash { subject: filter_subject(filter), volume, file })
         }
-        Family::Part | Family::Generation => bail!("a {kind} is a part of other structures"),
+        family => bail!(no_subject(kind, family)),
     })
 }
 
@@ -157,8 +157,16 @@ fn open(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
             let filter = (row.open)(&volume, NAME, &options)?;
             Box::new(OnFlash { subject: filter_subject(filter), volume, file })
         }
-        Family::Part | Family::Generation => bail!("a {kind} is a part of other structures"),
+        family => bail!(no_subject(kind, family)),
     })
+}
+
+/// Why a structure of this kind has no benchmark here.
+fn no_subject(kind: &str, family: &Family) -> String {
+    match family {
+        Family::Neighbors(_) => format!("a {kind} has documents and not keys; bench what uses it"),
+        _ => format!("a {kind} is a part of other structures"),
+    }
 }
 
 fn file(kind: &str, spec: &Spec) -> PathBuf {
@@ -190,7 +198,7 @@ fn config(kind: &str, spec: &Spec) -> Result<AnyConfig> {
             };
             config.with_context(|| format!("--ram {}", spec.ram_bytes))
         }
-        Family::Part | Family::Generation => bail!("a {kind} is a part of other structures"),
+        family => bail!(no_subject(kind, family)),
     }
 }
 

@@ -19,6 +19,7 @@ mod interrupt;
 mod key_feed;
 mod keys;
 mod merging;
+mod neighbors;
 mod place;
 mod provenance;
 mod records;

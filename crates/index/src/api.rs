@@ -343,6 +343,142 @@ impl FilterStats {
     }
 }
 
+/// Which documents may be alike? An index of ids by bucket keys (locality-sensitive hashing, ANCS'14, section 6).
+///
+/// A document has an id and a bucket key in each of [`tables`](Self::tables) hash tables, which a family of hashes
+/// makes of its content: the more alike two documents are, the more likely they share a bucket. Those that share one
+/// with a document in any table are its candidates; whether they are alike is for the caller to check. Documents are
+/// given as rows of keys, one after another: `keys[d * tables + i]` is document d's key in table i.
+///
+/// Laws: an id is a candidate of a row that shares a bucket with its own if an `insert` of it has returned, and no
+/// `remove`, before the call begins, unless the index has dropped it by its stated policies: a full bucket keeps its
+/// oldest ids, and a full index may evict. An id that was removed, or never inserted into that bucket, is no candidate.
+/// Inserting a document again changes nothing. Every method may be called from any number of threads at once.
+pub trait Neighbors: Send + Sync {
+    /// The number of hash tables: keys of a document.
+    fn tables(&self) -> u32;
+
+    /// Adds `id` to the bucket `keys[i]` of each table i. After a crash it is in all of them or in none.
+    ///
+    /// # Errors
+    /// A number of keys other than [`tables`](Self::tables), a full index whose policy is to refuse, a poisoned volume.
+    fn insert(&self, id: u64, keys: &[u64]) -> Result<()>;
+
+    /// As [`insert`](Self::insert) of each id with its row of keys, in order.
+    ///
+    /// # Errors
+    /// As `insert`; documents before the failing one are in, later ones are not.
+    fn insert_many(&self, ids: &[u64], keys: &[u64]) -> Result<()>;
+
+    /// The different ids that share at least one bucket with these keys, ascending. Reads at most one page for each
+    /// table, all at once.
+    ///
+    /// # Errors
+    /// A wrong number of keys, a failed read, a page that fails its check.
+    fn candidates(&self, keys: &[u64]) -> Result<Vec<u64>>;
+
+    /// The candidates of each row of keys, in their order; the reads of all overlap.
+    ///
+    /// # Errors
+    /// As `candidates`; keys that are no whole number of rows.
+    fn candidates_many(&self, keys: &[u64]) -> Result<Vec<Vec<u64>>>;
+
+    /// For "is this document new?": the candidates of each document before it is inserted, and then inserts it. Atomic
+    /// for each document, in their order: a later one sees the earlier ones, and of two threads with documents
+    /// that share a bucket, at least one sees the other's. The reads of many documents overlap.
+    ///
+    /// # Errors
+    /// Those of `candidates` and of `insert`; documents before the failing one are in.
+    fn candidates_then_insert_many(&self, ids: &[u64], keys: &[u64]) -> Result<Vec<Vec<u64>>>;
+
+    /// Removes `id` from the bucket `keys[i]` of each table i; nothing happens in a table where it is not there. Give
+    /// the keys that it was inserted with. After a crash it is removed from all of them or from none.
+    ///
+    /// # Errors
+    /// As `insert`, but a full index takes removals.
+    fn remove(&self, id: u64, keys: &[u64]) -> Result<()>;
+
+    /// Makes everything acknowledged so far durable, whatever the durability mode.
+    ///
+    /// # Errors
+    /// A failed write or sync, after which the volume is poisoned.
+    fn sync(&self) -> Result<()>;
+
+    /// Puts everything buffered on flash and makes it durable.
+    ///
+    /// # Errors
+    /// As `sync`.
+    fn flush(&self) -> Result<()>;
+
+    /// The figures, and what they come from.
+    fn stats(&self) -> NeighborsStats;
+}
+
+/// The figures every index of neighbours shows, since it was opened unless said otherwise. An entry is an id in a
+/// bucket; a document has one in each table.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct NeighborsStats {
+    /// Hash tables: entries of a document.
+    pub tables: u32,
+    /// Entries held, in RAM and on flash; those to be removed count until they are.
+    pub entries: u64,
+    /// Of these, in RAM.
+    pub buffered: u64,
+    /// Bytes of RAM the structure holds: buffers, merges, its share of the log's buffers.
+    pub ram_bytes: u64,
+    /// Bytes of flash the structure occupies.
+    pub flash_bytes: u64,
+    /// Channels of the device that the tables are spread over, each table on its own; 1 where they are striped, because
+    /// no channels are known.
+    pub channels: u32,
+    /// Documents inserted.
+    pub inserts: u64,
+    /// Documents removed.
+    pub removes: u64,
+    /// Rows of keys with candidates.
+    pub hits: u64,
+    /// Rows of keys without.
+    pub misses: u64,
+    /// Candidates returned.
+    pub candidates: u64,
+    /// Lookups of rows by the number of pages they read: 0, 1, 2, ...; the last bucket is "this many or more".
+    pub reads_histogram: [u64; READS_HISTOGRAM_LEN],
+    /// Pages read by lookups.
+    pub lookup_reads: u64,
+    /// Buffers merged into flash.
+    pub flushes: u64,
+    /// Entries in those buffers divided by their slots: the mean fill at flush.
+    pub flush_fill: f64,
+    /// Bytes written to the structure's own pages.
+    pub data_bytes_written: u64,
+    /// Bytes written to the write-ahead log on its behalf.
+    pub log_bytes_written: u64,
+    /// Entries that full buckets have dropped: each bucket keeps its oldest.
+    pub dropped: u64,
+    /// Entries that a full index has evicted.
+    pub evicted: u64,
+    /// As [`dropped`](Self::dropped), in all openings. It is kept with every checkpoint: a crash loses what was counted
+    /// since the last one.
+    pub dropped_life: u64,
+    /// As [`evicted`](Self::evicted), in all openings, as `dropped_life`.
+    pub evicted_life: u64,
+}
+
+impl NeighborsStats {
+    /// RAM for the entries of one document, in bytes.
+    #[must_use]
+    pub fn ram_bytes_per_document(&self) -> f64 {
+        ratio(self.ram_bytes * u64::from(self.tables), self.entries)
+    }
+
+    /// Pages read for each row of keys.
+    #[must_use]
+    pub fn reads_per_lookup(&self) -> f64 {
+        ratio(self.lookup_reads, self.hits + self.misses)
+    }
+}
+
 /// A value, held inline: at most [`VALUE_BYTES_MAX`] bytes, no allocation.
 #[derive(Clone, Copy)]
 pub struct Value {

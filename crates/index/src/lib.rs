@@ -50,6 +50,7 @@ pub mod registry;
 pub mod rhik;
 pub mod size;
 pub mod slicehash;
+pub mod slicelsh;
 #[cfg(feature = "testing")]
 pub mod specimen;
 #[cfg(feature = "testing")]
@@ -57,10 +58,13 @@ pub mod testing;
 mod write;
 
 pub use any::{
-    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyFilter, AnyOptions, AnyPair, AnyTable,
-    Configuration, Description, OpenFilter, OpenTable,
+    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyFilter, AnyNeighbors, AnyOptions, AnyPair,
+    AnyTable, Configuration, Description, OpenFilter, OpenNeighbors, OpenTable,
 };
-pub use api::{Counter, Filter, FilterStats, LevelStats, LookupStream, Table, TableStats, Value};
+pub use api::{
+    Counter, Filter, FilterStats, LevelStats, LookupStream, Neighbors, NeighborsStats, Table,
+    TableStats, Value,
+};
 pub use bufferhash::BufferHash;
 pub use cascade::Cascade;
 pub use check::{CheckProgress, OnProgress, check};
@@ -71,7 +75,7 @@ pub use db::{Database, open, options};
 pub use error::{Error, Result};
 pub use large::LargeTable;
 pub use lookup::engine::LookupEngine;
-pub use model::{FilterRequirements, Policy, Prediction, Requirements};
+pub use model::{FilterRequirements, NeighborsRequirements, Policy, Prediction, Requirements};
 pub use nandex_device as device;
 pub use nandex_store as store;
 pub use nandex_store::check::{Finding, Report};
@@ -80,6 +84,7 @@ pub use nandex_store::{
 };
 pub use rhik::Rhik;
 pub use slicehash::SliceHash;
+pub use slicelsh::SliceLsh;
 
 /// Runs the example of the README.
 #[cfg(doctest)]

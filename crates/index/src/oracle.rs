@@ -1,4 +1,4 @@
-//! The simplest table and filter that cannot be wrong: a `HashMap` behind a lock.
+//! The simplest table, filter and index of neighbours that cannot be wrong: a `HashMap` behind a lock.
 //!
 //! The conformance suite compares every structure with it, and applications test their own logic
 //! on it without a volume. It keeps nothing on flash.
@@ -6,7 +6,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
-use crate::api::{Counter, Filter, FilterStats, LookupStream, Table, TableStats, Value};
+use crate::api::{
+    Counter, Filter, FilterStats, LookupStream, Neighbors, NeighborsStats, Table, TableStats, Value,
+};
 use crate::{Error, Result};
 
 /// A table in plain memory.
@@ -240,5 +242,113 @@ impl Counter for Multiset {
 
     fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
         Ok(keys.iter().map(|key| self.held(key)).collect())
+    }
+}
+
+/// Buckets of ids in plain memory: what indexes of neighbours are compared with. A bucket keeps its oldest ids.
+#[derive(Debug)]
+pub struct BucketMap {
+    tables: u32,
+    bucket_ids_max: usize,
+    buckets: Mutex<HashMap<(usize, u64), Vec<u64>>>,
+}
+
+impl BucketMap {
+    /// An empty one of that many tables, whose buckets keep that many ids.
+    ///
+    /// # Panics
+    /// If there are no tables.
+    #[must_use]
+    pub fn new(tables: u32, bucket_ids_max: usize) -> Self {
+        assert!(tables > 0, "an index of neighbours has tables");
+        Self { tables, bucket_ids_max, buckets: Mutex::default() }
+    }
+
+    fn buckets(&self) -> std::sync::MutexGuard<'_, HashMap<(usize, u64), Vec<u64>>> {
+        self.buckets.lock().expect("no holder of this lock panics")
+    }
+
+    fn check(&self, documents: usize, keys: &[u64]) -> Result<()> {
+        if documents * self.tables as usize == keys.len() {
+            return Ok(());
+        }
+        let reason = format!("{} for {documents} documents of {} tables", keys.len(), self.tables);
+        Err(Error::Config { field: "keys", reason })
+    }
+
+    fn put(&self, id: u64, keys: &[u64]) {
+        let mut buckets = self.buckets();
+        for (table, key) in keys.iter().enumerate() {
+            let bucket = buckets.entry((table, *key)).or_default();
+            if bucket.len() < self.bucket_ids_max && !bucket.contains(&id) {
+                bucket.push(id);
+            }
+        }
+    }
+}
+
+impl Neighbors for BucketMap {
+    fn tables(&self) -> u32 {
+        self.tables
+    }
+
+    fn insert(&self, id: u64, keys: &[u64]) -> Result<()> {
+        self.insert_many(&[id], keys)
+    }
+
+    fn insert_many(&self, ids: &[u64], keys: &[u64]) -> Result<()> {
+        self.check(ids.len(), keys)?;
+        ids.iter()
+            .zip(keys.chunks(self.tables as usize))
+            .for_each(|(id, keys)| self.put(*id, keys));
+        Ok(())
+    }
+
+    fn candidates(&self, keys: &[u64]) -> Result<Vec<u64>> {
+        self.check(1, keys)?;
+        let buckets = self.buckets();
+        let of = |(table, key): (usize, &u64)| buckets.get(&(table, *key)).into_iter().flatten();
+        let mut ids: Vec<u64> = keys.iter().enumerate().flat_map(of).copied().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
+    }
+
+    fn candidates_many(&self, keys: &[u64]) -> Result<Vec<Vec<u64>>> {
+        keys.chunks(self.tables as usize).map(|keys| self.candidates(keys)).collect()
+    }
+
+    fn candidates_then_insert_many(&self, ids: &[u64], keys: &[u64]) -> Result<Vec<Vec<u64>>> {
+        self.check(ids.len(), keys)?;
+        let candidates_then_insert = |(id, keys): (&u64, &[u64])| {
+            let candidates = self.candidates(keys)?;
+            self.put(*id, keys);
+            Ok(candidates)
+        };
+        ids.iter().zip(keys.chunks(self.tables as usize)).map(candidates_then_insert).collect()
+    }
+
+    fn remove(&self, id: u64, keys: &[u64]) -> Result<()> {
+        self.check(1, keys)?;
+        let mut buckets = self.buckets();
+        for (table, key) in keys.iter().enumerate() {
+            if let Some(bucket) = buckets.get_mut(&(table, *key)) {
+                bucket.retain(|other| *other != id);
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn stats(&self) -> NeighborsStats {
+        let entries = self.buckets().values().map(|bucket| bucket.len() as u64).sum();
+        NeighborsStats { tables: self.tables, entries, ..NeighborsStats::default() }
     }
 }

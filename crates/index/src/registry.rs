@@ -1,7 +1,7 @@
 //! The registry: one row for each kind of structure that a volume can hold.
 //!
 //! A new structure is a folder and one line in [`ROWS`]. All code that treats structures alike walks over the
-//! rows: [`AnyTable`] and [`AnyFilter`], [`check`](crate::check()), [`compare`](crate::compare), the command,
+//! rows: [`AnyTable`], [`AnyFilter`] and [`AnyNeighbors`], [`check`](crate::check()), [`compare`](crate::compare), the command,
 //! the benchmark and the test harnesses. A row is a `const` in the structure's own folder, made of function
 //! pointers; the types that it erases are in [`any`](crate::AnyConfig).
 
@@ -11,12 +11,12 @@ use nandex_store::Volume;
 use nandex_store::check::{Checker, Contents};
 use nandex_store::checkpoint::CatalogEntry;
 
-use crate::any::{AnyConfig, AnyFilter, AnyOptions, AnyTable};
+use crate::any::{AnyConfig, AnyFilter, AnyNeighbors, AnyOptions, AnyTable};
 use crate::check::OnProgress;
-use crate::model::{FilterRequirements, Prediction, Requirements};
+use crate::model::{FilterRequirements, NeighborsRequirements, Prediction, Requirements};
 #[cfg(feature = "testing")]
 use crate::testing;
-use crate::{Result, bufferhash, cascade, counting, large, rhik, slicehash};
+use crate::{Result, bufferhash, cascade, counting, large, rhik, slicehash, slicelsh};
 
 /// Every kind of structure that this nandex can read, in order of preference among equals.
 pub const ROWS: &[&Row] = &[
@@ -30,6 +30,7 @@ pub const ROWS: &[&Row] = &[
     &slicehash::growing::ROW,
     &slicehash::growing::TABLE_ROW,
     &rhik::ROW,
+    &slicelsh::ROW,
     #[cfg(feature = "testing")]
     &crate::specimen::ROW,
 ];
@@ -63,6 +64,8 @@ pub enum Family {
     Table(TableRow),
     /// A [`Filter`](crate::Filter), and a [`Counter`](crate::Counter) if it counts.
     Filter(FilterRow),
+    /// A [`Neighbors`](crate::Neighbors): ids of documents by bucket keys.
+    Neighbors(NeighborsRow),
     /// A part of another structure, which makes and opens it.
     Part,
     /// A generation of a table that grows, which makes and opens it.
@@ -101,6 +104,21 @@ pub struct FilterRow {
     pub testing: testing::FilterTests,
 }
 
+/// The functions of an index of neighbours.
+pub struct NeighborsRow {
+    /// Creates one from a configuration of its kind.
+    pub create: fn(&Volume, &str, &AnyConfig, &AnyOptions) -> Result<AnyNeighbors>,
+    /// Opens one.
+    pub open: fn(&Volume, &str, &AnyOptions) -> Result<AnyNeighbors>,
+    /// The configuration that meets requirements, or why none does.
+    pub advise: fn(&NeighborsRequirements) -> Result<AnyConfig>,
+    /// The smallest limits that work.
+    pub tiny: fn() -> AnyConfig,
+    /// Its configurations for tests.
+    #[cfg(feature = "testing")]
+    pub testing: testing::NeighborsTests,
+}
+
 /// The row of a kind, if it exists.
 #[must_use]
 pub fn find(kind: &str) -> Option<&'static Row> {
@@ -111,7 +129,7 @@ pub fn find(kind: &str) -> Option<&'static Row> {
 pub fn tables() -> impl Iterator<Item = (&'static Row, &'static TableRow)> {
     ROWS.iter().filter_map(|row| match &row.family {
         Family::Table(table) => Some((*row, table)),
-        Family::Filter(_) | Family::Part | Family::Generation => None,
+        Family::Filter(_) | Family::Neighbors(_) | Family::Part | Family::Generation => None,
     })
 }
 
@@ -119,7 +137,15 @@ pub fn tables() -> impl Iterator<Item = (&'static Row, &'static TableRow)> {
 pub fn filters() -> impl Iterator<Item = (&'static Row, &'static FilterRow)> {
     ROWS.iter().filter_map(|row| match &row.family {
         Family::Filter(filter) => Some((*row, filter)),
-        Family::Table(_) | Family::Part | Family::Generation => None,
+        Family::Table(_) | Family::Neighbors(_) | Family::Part | Family::Generation => None,
+    })
+}
+
+/// The rows of indexes of neighbours, each with what only they have.
+pub fn neighbors() -> impl Iterator<Item = (&'static Row, &'static NeighborsRow)> {
+    ROWS.iter().filter_map(|row| match &row.family {
+        Family::Neighbors(neighbors) => Some((*row, neighbors)),
+        Family::Table(_) | Family::Filter(_) | Family::Part | Family::Generation => None,
     })
 }
 
@@ -160,6 +186,12 @@ impl fmt::Debug for FilterRow {
     }
 }
 
+impl fmt::Debug for NeighborsRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NeighborsRow").finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -187,7 +219,8 @@ mod tests {
     fn tiny_configurations_are_of_their_rows_kind_and_work() {
         let tables = tables().map(|(row, table)| (row.kind, (table.tiny)()));
         let filters = filters().map(|(row, filter)| (row.kind, (filter.tiny)()));
-        for (kind, config) in tables.chain(filters) {
+        let neighbors = neighbors().map(|(row, neighbors)| (row.kind, (neighbors.tiny)()));
+        for (kind, config) in tables.chain(filters).chain(neighbors) {
             assert_eq!(config.kind(), kind);
             config.validate().unwrap();
             assert!(config.log_bytes_best() > 0);
@@ -218,6 +251,21 @@ mod tests {
             assert!(opened.contains(b"a key").unwrap());
             assert!(AnyTable::open(&volume, "f").is_err());
         }
+        for (row, neighbors) in neighbors() {
+            let config = (neighbors.tiny)();
+            let volume = volume(config.log_bytes_best());
+            let made = AnyNeighbors::create(&volume, "n", &config).unwrap();
+            let keys: Vec<u64> = (0..u64::from(made.tables())).collect();
+            made.insert(7, &keys).unwrap();
+            made.close().unwrap();
+            let opened = AnyNeighbors::open(&volume, "n", &AnyOptions::default()).unwrap();
+            assert_eq!((opened.config().kind(), opened.config()), (row.kind, config));
+            assert_eq!(opened.candidates(&keys).unwrap(), [7]);
+            assert!(
+                AnyTable::open(&volume, "n").is_err()
+                    && AnyFilter::open(&volume, "n", &AnyOptions::default()).is_err()
+            );
+        }
     }
 
     #[cfg(feature = "testing")]
@@ -247,6 +295,13 @@ mod tests {
         for (row, filter) in filters() {
             for variant in 0..filter.testing.variants {
                 let made = (filter.testing.config)(variant, 1);
+                assert_eq!(made.config.kind(), row.kind);
+                made.config.validate().unwrap_or_else(|error| panic!("{}: {error}", made.label));
+            }
+        }
+        for (row, neighbors) in neighbors() {
+            for variant in 0..neighbors.testing.variants {
+                let made = (neighbors.testing.config)(variant, 1);
                 assert_eq!(made.config.kind(), row.kind);
                 made.config.validate().unwrap_or_else(|error| panic!("{}: {error}", made.label));
             }

@@ -134,6 +134,39 @@ pub struct TestFilter {
     pub key_bytes: Option<usize>,
 }
 
+/// The configurations of an index of neighbours for tests.
+#[derive(Clone, Copy)]
+pub struct NeighborsTests {
+    /// Variants 0 up to this number differ.
+    pub variants: u64,
+    /// A small configuration, with buffers that a few dozen documents fill, for this many background threads. It takes
+    /// [`documents`](TestNeighbors::documents) of them.
+    pub config: fn(variant: u64, threads: usize) -> TestNeighbors,
+}
+
+/// A configuration of an index of neighbours for tests.
+#[derive(Clone, Debug)]
+pub struct TestNeighbors {
+    /// Structure and special settings, for messages.
+    pub label: String,
+    /// What to create it with.
+    pub config: AnyConfig,
+    /// What to create and open it with.
+    pub options: AnyOptions,
+    /// Hash tables.
+    pub tables: u32,
+    /// Documents that it holds without evicting or refusing any.
+    pub documents: u64,
+    /// Ids that a bucket holds; of more it keeps the oldest.
+    pub bucket_ids_max: u32,
+}
+
+impl fmt::Debug for NeighborsTests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NeighborsTests").field("variants", &self.variants).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for TableTests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TableTests").field("variants", &self.variants).finish_non_exhaustive()

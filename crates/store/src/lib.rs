@@ -22,6 +22,7 @@ pub mod ring;
 pub mod run;
 pub mod schedule;
 pub mod shadow;
+pub mod slice;
 pub mod space;
 pub mod superblock;
 pub mod values;

@@ -158,6 +158,10 @@ barriers! {
     KeptIsLogged,
     /// In the index: a log place is noted as needed before the entry is appended there.
     BufferNotesItsPlace,
+    /// In the index: each partition that an update of several has changed notes the place of the update's entry.
+    EachPartitionNotesItsPlace,
+    /// In the index: a document's update is logged whatever the durability, so that all of it is there or nothing.
+    DocumentsAreLogged,
     /// In the index: the carry-over of a full buffer stays in its snapshot if it is not logged again.
     CarryOverKeepsSnapshot,
     /// In the index: a move that the checkpoint holds already does not restore older needs.

@@ -13,6 +13,7 @@ mod course;
 mod device_kind;
 pub mod filter;
 mod life;
+pub mod neighbors;
 pub mod parallel;
 mod plan;
 mod recording;
@@ -59,6 +60,7 @@ pub fn run_plan(plan: &Plan, one_in: u64) -> Result<Counters, Box<Failure>> {
     let trial = || match plan.setup {
         StructureSetup::Table(setup) => carry_out(plan, setup, one_in),
         StructureSetup::Filter(setup) => carry_out(plan, setup, one_in),
+        StructureSetup::Neighbors(setup) => carry_out(plan, setup, one_in),
     };
     let result = catch_unwind(AssertUnwindSafe(trial));
     let result = result.unwrap_or_else(|panic| Err(format!("panicked: {}", message(&*panic))));

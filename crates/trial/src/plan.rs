@@ -6,7 +6,7 @@ use nandex_sim::workload::SplitMix64;
 
 use crate::contract::pick;
 use crate::device_kind::DeviceKind;
-use crate::{filter, table};
+use crate::{filter, neighbors, table};
 
 /// What goes wrong in a trial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,7 +52,7 @@ pub enum Structure {
     SliceHash,
     /// Seeds 768 to 1,151, and so on.
     Cascade,
-    /// The table or filter of that kind.
+    /// The table, filter or index of neighbours of that kind.
     Further(&'static str),
 }
 
@@ -61,7 +61,9 @@ impl Structure {
     pub fn all() -> impl Iterator<Item = Self> {
         let tables = table::further().map(|(row, _)| Self::Further(row.kind));
         let filters = filter::further().map(|(row, _)| Self::Further(row.kind));
-        [Self::BufferHash, Self::SliceHash, Self::Cascade].into_iter().chain(tables).chain(filters)
+        let neighbors = neighbors::further().map(|(row, _)| Self::Further(row.kind));
+        let own = [Self::BufferHash, Self::SliceHash, Self::Cascade].into_iter();
+        own.chain(tables).chain(filters).chain(neighbors)
     }
 
     /// What a seed tries.
@@ -86,6 +88,9 @@ impl Structure {
                 Some(Family::Filter(row)) => {
                     StructureSetup::Filter(filter::FilterSetup::registered(row, seed))
                 }
+                Some(Family::Neighbors(row)) => {
+                    StructureSetup::Neighbors(neighbors::NeighborsSetup::registered(row, seed))
+                }
                 _ => unreachable!("it was taken from the registry"),
             },
         }
@@ -99,6 +104,8 @@ pub enum StructureSetup {
     Table(table::TableSetup),
     /// A filter's.
     Filter(filter::FilterSetup),
+    /// An index of neighbours'.
+    Neighbors(neighbors::NeighborsSetup),
 }
 
 impl StructureSetup {
@@ -108,6 +115,7 @@ impl StructureSetup {
         match self {
             Self::Table(setup) => setup.policy(),
             Self::Filter(setup) => setup.policy(),
+            Self::Neighbors(setup) => setup.policy(),
         }
     }
 
@@ -117,6 +125,7 @@ impl StructureSetup {
         match self {
             Self::Table(setup) => setup.durability,
             Self::Filter(setup) => setup.durability,
+            Self::Neighbors(setup) => setup.durability,
         }
     }
 }

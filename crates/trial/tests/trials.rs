@@ -142,6 +142,7 @@ fn event_hash(seed: u64) -> (u64, u64) {
     match Plan::of(seed).setup {
         StructureSetup::Table(setup) => event_hash_of(setup, seed),
         StructureSetup::Filter(setup) => event_hash_of(setup, seed),
+        StructureSetup::Neighbors(setup) => event_hash_of(setup, seed),
     }
 }
 

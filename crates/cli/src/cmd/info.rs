@@ -12,6 +12,7 @@ use crate::cmd::filter::figures::FilterFigures;
 use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
 use crate::growth::Growth;
+use crate::neighbors::NeighborsFigures;
 use crate::place::open_volume;
 use crate::size::{show_bytes, show_count};
 use crate::sizing::{TableCosts, shown_widths};
@@ -51,6 +52,16 @@ struct TableInfo {
     /// `None` for a structure that is no filter.
     #[serde(flatten)]
     filter: Option<FilterFigures>,
+    /// `None` for a structure that is no index of neighbours.
+    #[serde(flatten)]
+    neighbors: Option<NeighborsFigures>,
+}
+
+impl TableInfo {
+    /// A structure of which no more is known.
+    const fn of(name: String, kind: String) -> Self {
+        Self { name, kind, figures: None, filter: None, neighbors: None }
+    }
 }
 
 /// The figures of a table.
@@ -112,15 +123,18 @@ fn structure(volume: &Volume, name: String, free_bytes: Option<u64>) -> Result<T
         Some(Family::Table(_) | Family::Part) => {
             let table = Keyed::open(volume, &name)?;
             let kind = table.index().kind().to_owned();
-            Ok(TableInfo { name, kind, figures: Some(figures(table, free_bytes)?), filter: None })
+            let figures = Some(figures(table, free_bytes)?);
+            Ok(TableInfo { figures, ..TableInfo::of(name, kind) })
         }
         Some(Family::Filter(_)) => {
             let filter = Some(filter_figures(volume, &name)?);
-            Ok(TableInfo { name, kind, figures: None, filter })
+            Ok(TableInfo { filter, ..TableInfo::of(name, kind) })
         }
-        Some(Family::Generation) | None => {
-            Ok(TableInfo { name, kind, figures: None, filter: None })
+        Some(Family::Neighbors(_)) => {
+            let neighbors = Some(NeighborsFigures::of(volume, &name)?);
+            Ok(TableInfo { neighbors, ..TableInfo::of(name, kind) })
         }
+        Some(Family::Generation) | None => Ok(TableInfo::of(name, kind)),
     }
 }
 
@@ -178,9 +192,14 @@ fn table_text(table: &TableInfo) -> String {
     let mut rows = vec![("kind", table.kind.clone())];
     rows.extend(table.figures.iter().flat_map(figure_rows));
     rows.extend(table.filter.iter().flat_map(FilterFigures::rows));
+    rows.extend(table.neighbors.iter().flat_map(NeighborsFigures::rows));
     let lines = aligned(&rows);
     let lines: String = lines.lines().map(|line| format!("  {line}\n")).collect();
-    let noun = if table.filter.is_some() { "filter" } else { "table" };
+    let noun = match table {
+        TableInfo { filter: Some(_), .. } => "filter",
+        TableInfo { neighbors: Some(_), .. } => "neighbors",
+        _ => "table",
+    };
     format!("{noun} {}\n{lines}", table.name)
 }
 

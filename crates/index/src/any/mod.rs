@@ -5,6 +5,7 @@
 
 mod config;
 mod filter;
+mod neighbors;
 
 use std::any::Any;
 use std::fmt;
@@ -13,6 +14,7 @@ use nandex_store::Volume;
 
 pub use config::{AnyConfig, AnyOptions, Configuration, Description};
 pub use filter::{AnyFilter, OpenFilter};
+pub use neighbors::{AnyNeighbors, OpenNeighbors};
 
 use crate::api::{LookupStream, Table, TableStats, Value};
 use crate::registry::{self, Family, TableRow};
@@ -189,6 +191,10 @@ fn table_row(name: &str, kind: &str) -> Result<&'static TableRow> {
         Some(Family::Filter(_)) => format!(
             "{name:?} is a filter of the kind {kind:?}, which holds no values and cannot list its keys; open it with \
              AnyFilter::open, or use the verbs of `nandex filter`"
+        ),
+        Some(Family::Neighbors(_)) => format!(
+            "{name:?} is an index of neighbours of the kind {kind:?}, which holds ids of documents by bucket keys; open \
+             it with AnyNeighbors::open"
         ),
         Some(Family::Generation) => format!(
             "{name:?} is a generation of a table that grows; open that, by the name before the slash"

@@ -199,7 +199,7 @@ impl Database {
             Some(Family::Table(_)) => "table",
             Some(Family::Filter(_)) => "filter",
             Some(Family::Part) => "map",
-            Some(Family::Generation) | None => "volume().open_structure",
+            Some(Family::Neighbors(_) | Family::Generation) | None => "volume().open_structure",
         };
         if right == builder {
             return Ok(Some(found.kind));

@@ -7,6 +7,7 @@
 mod costs;
 mod filter;
 mod load;
+mod neighbors;
 mod pages;
 mod policy;
 mod prediction;
@@ -18,6 +19,7 @@ pub use costs::{FlashCosts, Linear, Medium};
 pub use filter::{FanOut, FilterRequirements, StoredKeys, WhenFull};
 pub(crate) use load::SECONDS_PER_YEAR;
 pub use load::{Budget, Load, OperationCosts};
+pub use neighbors::NeighborsRequirements;
 pub use pages::{
     BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, PAGE_BYTES, PAGE_HEADER_BYTES, log_bytes, page_slots,
 };

@@ -61,7 +61,6 @@ mod overflow;
 mod read;
 mod recover;
 mod row;
-pub mod slice;
 #[cfg(feature = "testing")]
 mod testing;
 
@@ -73,6 +72,7 @@ use std::sync::Mutex;
 use nandex_store::hash::KeyHasher;
 use nandex_store::proven::FailedRead;
 use nandex_store::shadow::Shadow;
+pub use nandex_store::slice;
 use nandex_store::{Structure, Volume};
 
 use crate::model::Budget;

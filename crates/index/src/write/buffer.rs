@@ -83,4 +83,18 @@ pub(crate) trait LogCodec<B: WriteBuffer>: Debug + Send + Sync {
 
     /// Reads an update and its partition back; `None` for bytes that are no update.
     fn decode<'b>(&self, bytes: &'b [u8]) -> Option<(usize, B::Update<'b>)>;
+
+    /// Reads the updates of an entry back and passes each on with its partition; false for bytes that are no update. An
+    /// entry has one update, unless it is of several partitions.
+    ///
+    /// # Errors
+    /// Those of `visit`, which ends the walk.
+    fn decode_each<'b>(
+        &self,
+        bytes: &'b [u8],
+        visit: &mut dyn FnMut(usize, B::Update<'b>) -> Result<()>,
+    ) -> Result<bool> {
+        let Some((index, update)) = self.decode(bytes) else { return Ok(false) };
+        visit(index, update).map(|()| true)
+    }
 }

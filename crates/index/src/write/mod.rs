@@ -28,7 +28,8 @@
 //!    end of each buffer and at each snapshot, and the checkpoint names the last one whose updates it covers.
 //! 4. What a partition has on flash changes only under its maintenance lock.
 //! 5. Locks are taken in this order: a maintenance lock, what guards the layout's maps together, a partition's
-//!    state, then single maps, the log or a pool; nobody waits for a checkpoint or a free buffer while holding one.
+//!    state, or those of several by rising numbers, then single maps, the log or a pool; nobody waits for a checkpoint or
+//!    a free buffer while holding one.
 //!
 //! | act | flash reads | flash writes |
 //! |---|---|---|
@@ -56,6 +57,7 @@ mod recover;
 mod replay;
 mod retired;
 mod snapshot;
+mod spanning;
 pub(crate) mod stats;
 mod table;
 #[cfg(test)]
@@ -75,8 +77,8 @@ pub(crate) use recover::{
     Levels, Opening, Recovery, StateOf, check_log, into_store, logged_bytes, open,
 };
 pub(crate) use retired::{OnFlash, Retired};
-pub(crate) use snapshot::{LostPage, Snapshot, SnapshotRef, SnapshotStore};
+pub(crate) use snapshot::{LostPage, Snapshot, SnapshotRef, SnapshotStore, other_slot};
 pub(crate) use table::{EntryUpdate, TableOpening, TableShape, copy_entries};
 #[cfg(test)]
 pub(crate) use tests::capture_holds;
-pub(crate) use update::by_partition;
+pub(crate) use update::{Locked, by_partition};

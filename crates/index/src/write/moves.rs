@@ -6,7 +6,24 @@ use nandex_store::{Lsn, Structure, Volume};
 use super::format::{Moved, PageSnapshotRef, WriteState};
 use super::into_store;
 use super::replay::not_an_entry;
+use super::{Core, Layout, PartitionState, SnapshotStore, WriteBuffer};
 use crate::Result;
+
+impl<L: Layout> Core<L>
+where
+    L::Buffer: WriteBuffer<Snapshots: SnapshotStore<L::Buffer, Ref = PageSnapshotRef>>,
+{
+    /// The log's record of a move of a partition's oldest buffer to flash, without the layout's own bytes:
+    /// the place from which the log is still needed, and the snapshot. The caller holds the lock under which
+    /// the buffer has left.
+    pub(crate) fn move_prefix(&self, index: usize, state: &PartitionState<L>) -> Vec<u8> {
+        let now = self.log_now();
+        let tail = state.tail().map_or(now, |since| since.min(now));
+        let partition = u32::try_from(index).expect("at most 65,536 partitions");
+        let snapshot = state.needed_snapshot().map(|snapshot| snapshot.place);
+        Moved { partition, tail, snapshot }.encode()
+    }
+}
 
 /// Reads the moves that were logged since the checkpoint. A buffer that has moved to flash needs neither its
 /// snapshot nor its part of the log: both are older than what is on flash.

@@ -44,16 +44,16 @@ impl<L: Layout> Core<L> {
             {
                 return self.replay_boundary(lsn, record, &mut covered);
             }
-            let Some((index, update)) = self.codec.decode(bytes) else {
-                let is_move =
-                    self.policy.logs_moves && super::format::Moved::decode(bytes).is_some();
-                return if is_move { Ok(()) } else { Err(not_an_entry(lsn, bytes).into()) };
-            };
-            let Covered { tail, boundary } = &covered[index];
-            if lsn < *tail || boundary.is_some() {
-                return Ok(());
-            }
-            self.replay_update(lsn, index, update)
+            let is_update = self.codec.decode_each(bytes, &mut |index, update| {
+                let Covered { tail, boundary } = &covered[index];
+                if lsn < *tail || boundary.is_some() {
+                    return Ok(());
+                }
+                self.replay_update(lsn, index, update)
+            })?;
+            let is_move =
+                || self.policy.logs_moves && super::format::Moved::decode(bytes).is_some();
+            if is_update || is_move() { Ok(()) } else { Err(not_an_entry(lsn, bytes).into()) }
         };
         self.volume.replay(structure, &mut |lsn, bytes| visit(lsn, bytes).map_err(into_store))?;
         self.replayed.store(u64::MAX, Release);

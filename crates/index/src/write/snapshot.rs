@@ -366,7 +366,7 @@ fn is_wanted<L: Layout>(state: &PartitionState<L>, request: SaveIf) -> bool {
 }
 
 /// Which of two places a snapshot is written to, so that the durable one stays.
-pub(super) fn other_slot(durable: Option<u8>) -> u8 {
+pub(crate) fn other_slot(durable: Option<u8>) -> u8 {
     let other = |slot| if is_on(Barrier::SnapshotsAlternate) { 1 - slot } else { slot };
     durable.map_or(0, other)
 }

@@ -7,9 +7,7 @@ use nandex_store::hash::{KeyHash, KeyHasher};
 use nandex_store::reads::ReadPool;
 use nandex_store::{Log, Structure, StructureId, Volume};
 
-use super::format::{
-    LOG_ENTRY_EXTRA_BYTES, LOG_PUT, LOG_REMOVE, Moved, decode_log_entry, encode_log_put,
-};
+use super::format::{LOG_ENTRY_EXTRA_BYTES, LOG_PUT, LOG_REMOVE, decode_log_entry, encode_log_put};
 use super::page_snapshots::SnapshotPlaces;
 use super::update::{BATCH, LOCKED_MAX, Locked};
 use super::{
@@ -374,17 +372,9 @@ impl<L: TableLayout> Core<L> {
         })
     }
 
-    /// Bytes of the log that a batch reserves. After each flushed buffer a move, and a sync that frees a
-    /// block, close the log's blocks early. So a batch reserves twice its bytes, and one block for every two
-    /// buffers that already wait.
+    /// Bytes of the log that a batch of entries reserves.
     pub(super) fn batch_bytes(&self, entries: usize) -> u64 {
-        let bytes = (entries * self.codec.entry_bytes()) as u64;
-        if !self.policy.logs_moves {
-            return bytes;
-        }
-        let log = self.volume.log();
-        let waiting = u64::from(self.shape.spare_buffers) * log.block_bytes() / 2;
-        2 * bytes + waiting.min(log.capacity_bytes() / 16)
+        self.reserved_bytes((entries * self.codec.entry_bytes()) as u64)
     }
 
     /// Logs one entry that was put into the active buffer.
@@ -395,16 +385,5 @@ impl<L: TableLayout> Core<L> {
         update: EntryUpdate<'_>,
     ) -> Result<()> {
         self.log_updates(index, state, &[update], &mut Vec::new())
-    }
-
-    /// The log's record of a move of a partition's oldest buffer to flash, without the layout's own bytes:
-    /// the place from which the log is still needed, and the snapshot. The caller holds the lock under which
-    /// the buffer has left.
-    pub(crate) fn move_prefix(&self, index: usize, state: &PartitionState<L>) -> Vec<u8> {
-        let now = self.log_now();
-        let tail = state.tail().map_or(now, |since| since.min(now));
-        let partition = u32::try_from(index).expect("at most 65,536 partitions");
-        let snapshot = state.needed_snapshot().map(|snapshot| snapshot.place);
-        Moved { partition, tail, snapshot }.encode()
     }
 }

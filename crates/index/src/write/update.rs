@@ -175,7 +175,7 @@ impl<L: Layout> Core<L> {
     }
 
     #[inline]
-    pub(super) fn note_updates(&self, state: &mut PartitionState<L>, count: usize) {
+    pub(crate) fn note_updates(&self, state: &mut PartitionState<L>, count: usize) {
         state.updates += count as u64;
         state.user_updates += count as u64;
         state.updates_taken += count as u64;

@@ -3,6 +3,7 @@
 
 mod golden;
 mod large;
+mod neighbors;
 mod reader;
 
 use std::fs::File;
@@ -37,6 +38,7 @@ fn fixture(name: &str) -> Vec<u8> {
             _ if name.starts_with("v1-cascade") => write_filters(is_closed),
             _ if name.starts_with("v1-counting") => write_counts(is_closed),
             _ if name.starts_with("v1-rhik") => write_rhiks(is_closed),
+            _ if name.starts_with("v1-slicelsh") => neighbors::write(is_closed),
             _ => write_bufferhashes(name),
         };
         let file = File::create(path(name)).unwrap();

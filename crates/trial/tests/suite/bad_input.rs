@@ -7,8 +7,8 @@ use nandex::cascade::Cascade;
 use nandex::device::MemoryDevice;
 use nandex::testing::TableRequest;
 use nandex::{
-    AnyFilter, AnyOptions, AnyTable, BufferHash, SliceHash, Volume, VolumeOptions, bufferhash,
-    cascade, slicehash,
+    AnyFilter, AnyNeighbors, AnyOptions, AnyTable, BufferHash, SliceHash, Volume, VolumeOptions,
+    bufferhash, cascade, slicehash,
 };
 
 use crate::structure::{Made, Structure};
@@ -64,7 +64,19 @@ fn a_structure_of_another_kind_is_refused_and_taken_for_what_it_is() {
             let wrong = format!("the structure \"{kind}\" is a {kind}, not a {other}");
             assert_eq!(told, if kind == other { Ok(()) } else { Err(wrong) });
         }
-        let filter = AnyFilter::open(&volume, kind, &AnyOptions::default());
+        let options = AnyOptions::default();
+        if let Ok(index) = AnyNeighbors::open(&volume, kind, &options) {
+            assert_eq!(index.config().kind(), kind);
+            drop(index);
+            for error in [
+                refusal(AnyTable::open(&volume, kind)),
+                refusal(AnyFilter::open(&volume, kind, &options)),
+            ] {
+                assert!(error.contains(kind), "{error}");
+            }
+            continue;
+        }
+        let filter = AnyFilter::open(&volume, kind, &options);
         match (AnyTable::open(&volume, kind), filter) {
             (Ok(table), Err(error)) => {
                 assert!(table.kind() == kind && error.to_string().contains(kind), "{error}");

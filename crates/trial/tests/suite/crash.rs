@@ -10,7 +10,8 @@ use std::path::Path;
 
 use nandex::registry;
 use nandex_trial::{
-    Contract, Counters, DeviceKind, REPLAY, Recording, Sweep, amount, filter, parallel, table,
+    Contract, Counters, DeviceKind, REPLAY, Recording, Sweep, amount, filter, neighbors, parallel,
+    table,
 };
 
 use crate::large;
@@ -87,6 +88,15 @@ fn what_any_structure_of_the_register_vouched_for_outlives_a_power_cut() {
         let setups = (0..6).map(|number| filter::FilterSetup::registered(row, 7 * number));
         cut_all(setups.clone(), DeviceKind::Instant, 40);
         cut_all(setups.map(filter::FilterSetup::threaded), DeviceKind::Instant, 40);
+    }
+}
+
+#[test]
+fn what_an_index_of_neighbours_vouched_for_outlives_a_power_cut_in_all_tables_or_in_none() {
+    for (_, row) in registry::neighbors() {
+        let setups = (0..12).map(|number| neighbors::NeighborsSetup::registered(row, 7 * number));
+        cut_all(setups.clone(), DeviceKind::Instant, 40);
+        cut_all(setups.map(neighbors::NeighborsSetup::threaded), DeviceKind::Instant, 40);
     }
 }
 

@@ -14,7 +14,8 @@ use nandex::device::Watched;
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, Image, SimDevice};
 use nandex_trial::{
-    Contract, Oracle, Session, Stop, Watcher, amount, filter, live, parallel, recover, table,
+    Contract, Oracle, Session, Stop, Watcher, amount, filter, live, neighbors, parallel, recover,
+    table,
 };
 
 use crate::guarded::guarded;
@@ -227,9 +228,15 @@ fn filters() -> impl Iterator<Item = filter::FilterSetup> {
     [0, 4, 8, 14, 18, 22].map(filter::FilterSetup::cascade).into_iter().chain(wide).chain(further)
 }
 
+fn indexes() -> impl Iterator<Item = neighbors::NeighborsSetup> {
+    neighbors::further()
+        .flat_map(|(_, row)| (0..4).map(move |it| neighbors::NeighborsSetup::registered(row, it)))
+}
+
 fn sweep(on: FaultOn) {
     let mut failed: u64 = tables().map(|setup| fail(&setup, on)).sum();
     failed += filters().map(|setup| fail(&setup, on)).sum::<u64>();
+    failed += indexes().map(|setup| fail(&setup, on)).sum::<u64>();
     failed += large::configurations().map(|setup| fail(&setup, on)).sum::<u64>();
     println!("{failed} operations failed");
     assert!(failed > 60, "{failed}");
@@ -258,6 +265,7 @@ fn reach<C: Contract>(setups: impl Iterator<Item = C>, reached: &mut Reached) {
 fn lives_reach_every_class_of_io() {
     let mut reached = Reached::new();
     reach(tables(), &mut reached);
+    reach(indexes(), &mut reached);
     reach(filters(), &mut reached);
     reach(large::configurations(), &mut reached);
     for ((on, about), (count, parts)) in &reached {

@@ -16,6 +16,7 @@ mod filters;
 mod guarded;
 mod kill;
 mod large;
+mod neighbors;
 mod processes;
 mod recorded;
 mod sites;

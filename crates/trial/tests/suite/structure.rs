@@ -4,7 +4,10 @@ use std::ops::Range;
 
 use nandex::registry::{self, Family};
 use nandex::testing::{TableRequest, TestTable};
-use nandex::{AnyConfig, AnyFilter, AnyOptions, AnyTable, Result, Table, Value, Volume};
+use nandex::{
+    AnyConfig, AnyFilter, AnyNeighbors, AnyOptions, AnyTable, Neighbors, Result, Table, Value,
+    Volume,
+};
 
 /// What a structure is created and opened with.
 #[derive(Clone, Debug)]
@@ -18,6 +21,16 @@ pub struct Made {
 pub enum Structure {
     Table(AnyTable),
     Filter(AnyFilter),
+    Neighbors(AnyNeighbors),
+}
+
+/// The bucket keys of documents that share none.
+fn rows_of(numbers: &[u64], tables: u32) -> Vec<u64> {
+    let row = |number: &u64| {
+        let first = *number << 8;
+        (0..u64::from(tables)).map(move |table| first | table)
+    };
+    numbers.iter().flat_map(row).collect()
 }
 
 impl From<(AnyConfig, AnyOptions)> for Made {
@@ -43,27 +56,38 @@ impl Made {
         let request = TableRequest::default();
         let tables = registry::tables().map(move |(row, _)| Self::of_table(row.kind, &request));
         let filters = registry::filters().map(|(_, row)| (row.testing.config)(0, 1));
-        tables.chain(filters.map(|made| Self { config: made.config, options: made.options }))
+        let neighbors = registry::neighbors().map(|(_, row)| (row.testing.config)(0, 1));
+        tables
+            .chain(filters.map(|made| Self { config: made.config, options: made.options }))
+            .chain(neighbors.map(|made| Self { config: made.config, options: made.options }))
     }
 
-    fn is_table(&self) -> bool {
-        let row = registry::find(self.config.kind()).unwrap();
-        matches!(row.family, Family::Table(_))
+    fn family(&self) -> &'static Family {
+        &registry::find(self.config.kind()).unwrap().family
     }
 
     pub fn create(&self, volume: &Volume, name: &str) -> Result<Structure> {
         let Self { config, options } = self;
-        if self.is_table() {
-            return AnyTable::create_with(volume, name, config, options).map(Structure::Table);
+        match self.family() {
+            Family::Table(_) => {
+                AnyTable::create_with(volume, name, config, options).map(Structure::Table)
+            }
+            Family::Neighbors(_) => {
+                AnyNeighbors::create_with(volume, name, config, options).map(Structure::Neighbors)
+            }
+            _ => AnyFilter::create_with(volume, name, config, options).map(Structure::Filter),
         }
-        AnyFilter::create_with(volume, name, config, options).map(Structure::Filter)
     }
 
     pub fn open(&self, volume: &Volume, name: &str) -> Result<Structure> {
-        if self.is_table() {
-            return AnyTable::open_with(volume, name, &self.options).map(Structure::Table);
+        let options = &self.options;
+        match self.family() {
+            Family::Table(_) => AnyTable::open_with(volume, name, options).map(Structure::Table),
+            Family::Neighbors(_) => {
+                AnyNeighbors::open(volume, name, options).map(Structure::Neighbors)
+            }
+            _ => AnyFilter::open(volume, name, options).map(Structure::Filter),
         }
-        AnyFilter::open(volume, name, &self.options).map(Structure::Filter)
     }
 }
 
@@ -72,17 +96,22 @@ impl Structure {
         match self {
             Self::Table(table) => table.insert_u64(number, number),
             Self::Filter(filter) => filter.insert(&number.to_le_bytes()),
+            Self::Neighbors(index) => index.insert(number, &rows_of(&[number], index.tables())),
         }
     }
 
     pub fn insert_many(&self, numbers: Range<u64>) -> Result<()> {
-        let keys: Vec<_> = numbers.map(u64::to_le_bytes).collect();
+        let numbers: Vec<_> = numbers.collect();
+        let keys: Vec<_> = numbers.iter().map(|number| number.to_le_bytes()).collect();
         match self {
             Self::Table(table) => {
                 table.insert_many(&keys.iter().map(|it| (&it[..], &it[..])).collect::<Vec<_>>())
             }
             Self::Filter(filter) => {
                 filter.insert_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>())
+            }
+            Self::Neighbors(index) => {
+                index.insert_many(&numbers, &rows_of(&numbers, index.tables()))
             }
         }
     }
@@ -108,6 +137,14 @@ impl Structure {
                 Some(counter) => counter.count_many(&bytes),
                 None => Ok(filter.contains_many(&bytes)?.into_iter().map(u64::from).collect()),
             },
+            Self::Neighbors(index) => {
+                let found = index.candidates_many(&rows_of(numbers, index.tables()))?;
+                let count = |(number, found): (&u64, Vec<u64>)| {
+                    assert!(found.iter().all(|it| it == number), "{found:?} of {number}");
+                    found.len() as u64
+                };
+                Ok(numbers.iter().zip(found).map(count).collect())
+            }
         }
     }
 
@@ -115,6 +152,7 @@ impl Structure {
         match self {
             Self::Table(table) => table.flush(),
             Self::Filter(filter) => filter.flush(),
+            Self::Neighbors(index) => index.flush(),
         }
     }
 
@@ -122,6 +160,7 @@ impl Structure {
         match self {
             Self::Table(table) => table.close(),
             Self::Filter(filter) => filter.close(),
+            Self::Neighbors(index) => index.close(),
         }
     }
 }

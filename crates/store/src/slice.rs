@@ -1,10 +1,12 @@
-//! The body of a slice's page: entries in the order of their age, each key once; pure bytes.
+//! The body of a slice's page: entries in the order of their age; pure bytes.
+//!
+//! A table keeps each key once; an index of neighbours keeps a key with each of its ids.
 //!
 //! Keys are together and values are together, so that a lookup reads few cache lines. Adding at the young end
 //! moves nothing; dropping the oldest closes the gap at the other. docs/format.md draws the bytes.
 
-use nandex_store::bytes::{get_u16, get_u64, put_u16};
-use nandex_store::page::PAGE_BODY_BYTES;
+use crate::bytes::{get_u16, get_u64, put_u16};
+use crate::page::PAGE_BODY_BYTES;
 
 /// Bytes before the keys: the number of entries, and six that are zero.
 const HEAD_BYTES: usize = 8;
@@ -71,11 +73,27 @@ impl SliceLayout {
     #[inline]
     #[must_use]
     pub fn find(&self, body: &[u8], count: usize, key: &[u8]) -> Option<usize> {
-        let keys = &body[HEAD_BYTES..self.key_at(count)];
+        self.find_in(&body[HEAD_BYTES..self.key_at(count)], key)
+    }
+
+    #[inline]
+    fn find_in(&self, keys: &[u8], key: &[u8]) -> Option<usize> {
         if self.key_bytes == 8 {
             return find_u64(keys, get_u64(key, 0));
         }
         keys.chunks_exact(self.key_bytes).position(|other| other == key)
+    }
+
+    /// Collects the indices of all entries with this key among the first `count`, the oldest first.
+    pub fn find_all(&self, body: &[u8], count: usize, key: &[u8], found: &mut Vec<usize>) {
+        found.clear();
+        let mut from = 0;
+        while from < count {
+            let keys = &body[self.key_at(from)..self.key_at(count)];
+            let Some(at) = self.find_in(keys, key) else { return };
+            found.push(from + at);
+            from += at + 1;
+        }
     }
 
     /// Adds an entry at the young end of a page that has space.
@@ -175,6 +193,22 @@ mod tests {
         assert_eq!(layout.count(&body), Some(253));
         put_u16(&mut body, 0, 254);
         assert_eq!(layout.count(&body), None);
+    }
+
+    #[test]
+    fn all_entries_of_a_key_are_found_oldest_first() {
+        for width in [8, 20] {
+            let layout = SliceLayout::new(width, 8);
+            let mut body = vec![0; PAGE_BODY_BYTES];
+            for nth in 0..90 {
+                layout.push(&mut body, &key(nth % 7, width), &nth.to_le_bytes());
+            }
+            let mut found = vec![77];
+            layout.find_all(&body, 90, &key(3, width), &mut found);
+            assert_eq!(found, (3..90).step_by(7).collect::<Vec<usize>>());
+            layout.find_all(&body, 90, &key(7, width), &mut found);
+            assert_eq!(found, []);
+        }
     }
 
     proptest! {

@@ -1,0 +1,452 @@
+//! What a SliceLSH is created with, kept with it on flash, and what can be chosen at each opening.
+
+use nandex_device::PAGE_BYTES;
+use nandex_store::bytes::Reader;
+use nandex_store::schedule::Channels;
+use nandex_store::shadow::ShadowShape;
+use nandex_store::slice::SliceLayout;
+
+use super::buffer::BucketBuffer;
+use super::format::update_bytes;
+use super::placement::Placement;
+use super::snapshot::snapshot_pages;
+use crate::{Error, Result};
+
+/// The most hash tables.
+pub const TABLES_MAX: u32 = 64;
+
+/// The longest family, in bytes.
+pub const FAMILY_BYTES_MAX: usize = 256;
+
+/// What happens when slicetables are full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Policy {
+    /// A full slice loses its oldest entries: the default.
+    #[default]
+    Fifo,
+    /// Nothing is ever evicted; an insert that meets a full partition is an error.
+    Reject,
+}
+
+/// What a SliceLSH is created with. All of it is kept on flash and read back at open.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Hash tables, 1 to 64: bucket keys of a document, and pages that a lookup reads at most. The paper has 10.
+    pub tables: u32,
+    /// Partitions, a power of two up to 65,536. Each has a buffer for all tables, and a slicetable of each.
+    pub partitions: u32,
+    /// Entries of a buffer, of all tables: at least four times the tables, at most 2^24. Each takes 25 bytes of RAM.
+    pub buffer_entries: u32,
+    /// Slices of each table's slicetable: pages of 253 entries.
+    pub slices: u32,
+    /// Ids that a bucket keeps, 1 to 253: the oldest. Later ones are dropped, and counted, as long as these are there.
+    pub bucket_ids_max: u32,
+    /// What happens when slicetables are full.
+    pub policy: Policy,
+    /// Entries of a partition, of all tables, at which it is full if nothing is evicted. Less than its slices take,
+    /// because slices do not fill alike.
+    pub entries_max: u32,
+    /// Channels of the device over which tables are spread, each on its own (section 6); 1 stripes them.
+    pub channels: u32,
+    /// Pages of a chunk, which one channel holds; 1 if there is one channel.
+    pub chunk_pages: u32,
+    /// Physical groups of slicetables beyond one per partition, for those being rewritten.
+    pub spare_blocks: u32,
+    /// Buffers in addition to one per partition, for partitions whose buffer is being written.
+    pub spare_buffers: u32,
+    /// Flush the first buffer of each partition early, each at another fill. Partitions fill alike, and would
+    /// otherwise all flush at once, again and again.
+    pub stagger: bool,
+    /// The family of hashes that makes the bucket keys, with its parameters, in at most 256 bytes that only its owner
+    /// reads.
+    pub family: Vec<u8>,
+}
+
+impl Config {
+    /// The smallest limits that work, so that tests reach every one of them: 3 tables, 2 partitions with buffers of 60
+    /// entries, 2 slices for each table, and buckets of 4 ids.
+    #[must_use]
+    pub const fn tiny() -> Self {
+        Self {
+            tables: 3,
+            partitions: 2,
+            buffer_entries: 60,
+            slices: 2,
+            bucket_ids_max: 4,
+            policy: Policy::Fifo,
+            entries_max: 3 * 2 * 200,
+            channels: 1,
+            chunk_pages: 1,
+            spare_blocks: 2,
+            spare_buffers: 1,
+            stagger: false,
+            family: Vec::new(),
+        }
+    }
+
+    /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes: 16 of a volume's usual log blocks.
+    pub const LOG_BYTES_MIN: u64 = 2 << 20;
+
+    /// The size of a log that seldom makes an index of this configuration flush early, in bytes: eight times what its
+    /// buffers hold, at least 2 MiB.
+    #[must_use]
+    pub fn log_bytes_best(&self) -> u64 {
+        (8 * self.logged_bytes()).next_multiple_of(1 << 20).max(Self::LOG_BYTES_MIN)
+    }
+
+    /// Bytes of the log that the content of all buffers takes, when all are full.
+    pub(super) fn logged_bytes(&self) -> u64 {
+        let entries = u64::from(self.partitions) * u64::from(self.buffer_entries);
+        entries / u64::from(self.tables) * update_bytes(self.tables) as u64
+    }
+
+    /// The layout of slice pages.
+    pub(super) const fn slice_layout() -> SliceLayout {
+        SliceLayout::new(8, 8)
+    }
+
+    /// Entries that a slice takes: 253.
+    #[must_use]
+    pub fn slice_entries() -> u32 {
+        u32::try_from(Self::slice_layout().capacity()).expect("fewer than 512")
+    }
+
+    /// Which page of a block is which slice.
+    #[must_use]
+    pub fn placement(&self) -> Placement {
+        Placement::new(self.tables, self.slices, (self.channels, self.chunk_pages))
+    }
+
+    /// The same with each table's slicetables on channels of its own (section 6), where more than one is known. A
+    /// device of unknown geometry stripes them.
+    #[must_use]
+    pub fn placed_on(self, channels: &Channels) -> Self {
+        let count = channels.count();
+        let chunk_pages = u32::try_from(channels.align_pages() / u64::from(count)).unwrap_or(1);
+        Self { channels: count, chunk_pages: if count > 1 { chunk_pages } else { 1 }, ..self }
+    }
+
+    /// The paper's k: how many buffers' entries the slicetables of a partition hold when they are full.
+    #[must_use]
+    pub fn incarnations(&self) -> f64 {
+        f64::from(self.entries_max) / f64::from(self.buffer_entries)
+    }
+
+    /// Pages of the slicetables of one partition.
+    #[must_use]
+    pub fn block_pages(&self) -> u32 {
+        u32::try_from(self.placement().block_pages()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn shadow_shape(&self) -> ShadowShape {
+        ShadowShape {
+            block_pages: self.block_pages(),
+            logical: self.partitions,
+            spares: self.spare_blocks,
+            align_pages: self.channels.saturating_mul(self.chunk_pages),
+            devices: 1,
+        }
+    }
+
+    /// Pages of all slicetables, spare ones included.
+    #[must_use]
+    pub fn slicetable_pages(&self) -> u64 {
+        self.shadow_shape().pages()
+    }
+
+    /// Pages of the whole index.
+    pub(super) fn pages(&self) -> u64 {
+        self.slicetable_pages() + snapshot_pages(self)
+    }
+
+    /// Bytes of RAM of all buffers.
+    #[must_use]
+    pub fn buffer_bytes(&self) -> u64 {
+        let buffers = u64::from(self.partitions) + u64::from(self.spare_buffers);
+        buffers * BucketBuffer::bytes_of(self.buffer_entries.into())
+    }
+
+    /// Entries that a snapshot of a buffer has space for. If nothing is evicted, full slices put back whole buffers at
+    /// worst: those that were being written when the first of them reported it.
+    pub(super) fn snapshot_entries_max(&self) -> u64 {
+        let buffers = if self.policy == Policy::Reject { 4 } else { 1 };
+        buffers * u64::from(self.buffer_entries)
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming the field.
+    pub fn validate(&self) -> Result<()> {
+        let refuse = |field, reason: String| Err(Error::Config { field, reason });
+        if !self.partitions.is_power_of_two() || self.partitions > 1 << 16 {
+            let reason = format!("{} is no power of two up to 65,536", self.partitions);
+            return refuse("partitions", reason);
+        }
+        let least = self.tables.saturating_mul(4);
+        let ranges = [
+            ("tables", self.tables, 1..=TABLES_MAX),
+            ("buffer_entries", self.buffer_entries, least..=1 << 24),
+            ("slices", self.slices, 1..=1 << 20),
+            ("bucket_ids_max", self.bucket_ids_max, 1..=Self::slice_entries()),
+            ("channels", self.channels, 1..=1 << 16),
+            ("chunk_pages", self.chunk_pages, 1..=1 << 16),
+            ("spare_blocks", self.spare_blocks, 1..=1 << 16),
+            ("spare_buffers", self.spare_buffers, 1..=1 << 16),
+        ];
+        if let Some((field, found, range)) = ranges.into_iter().find(|it| !it.2.contains(&it.1)) {
+            let reason = format!("{found} is not in {}..={}", range.start(), range.end());
+            return refuse(field, reason);
+        }
+        if self.family.len() > FAMILY_BYTES_MAX {
+            let reason = format!("{} bytes; at most {FAMILY_BYTES_MAX}", self.family.len());
+            return refuse("family", reason);
+        }
+        self.validate_space()
+    }
+
+    fn validate_space(&self) -> Result<()> {
+        let refuse = |field, reason: String| Err(Error::Config { field, reason });
+        let slices = u64::from(self.tables) * u64::from(self.slices);
+        let space = slices * u64::from(Self::slice_entries());
+        if space > u64::from(u32::MAX) {
+            let reason =
+                format!("{slices} for all tables take {space} entries; at most 2^32 are counted");
+            return refuse("slices", reason);
+        }
+        if self.entries_max == 0 || u64::from(self.entries_max) > space {
+            let reason = format!(
+                "{} entries for {slices} slices of {}, which take {space}; take fewer, or more slices",
+                self.entries_max,
+                Self::slice_entries()
+            );
+            return refuse("entries_max", reason);
+        }
+        if u64::from(self.buffer_entries) > space {
+            let reason = format!(
+                "a buffer holds {} entries and its slicetables {space}; take more slices or smaller buffers",
+                self.buffer_entries
+            );
+            return refuse("slices", reason);
+        }
+        let block_pages = self.placement().block_pages();
+        let pages = block_pages.saturating_mul(u64::from(self.partitions) + (1 << 16));
+        if block_pages > u64::from(u32::MAX) || pages > 1 << 48 {
+            let reason = format!(
+                "{block_pages} pages of each partition, placed; at most 2^32 are numbered, and 2^48 in all"
+            );
+            return refuse("slices", reason);
+        }
+        Ok(self.shadow_shape().validate()?)
+    }
+
+    /// Refuses a family other than the index's own.
+    pub(super) fn check_family(&self, asked: &[u8]) -> Result<()> {
+        if asked == self.family {
+            return Ok(());
+        }
+        let reason = format!(
+            "this index was made for bucket keys of the family {}, and {} was asked for; open it with its own, or make \
+             another index",
+            hex(&self.family),
+            hex(asked)
+        );
+        Err(Error::Config { field: "family", reason })
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let policy = match self.policy {
+            Policy::Fifo => 0,
+            Policy::Reject => 1,
+        };
+        let mut out = vec![CONFIG_VERSION, policy, u8::from(self.stagger)];
+        for number in [
+            self.tables,
+            self.partitions,
+            self.buffer_entries,
+            self.slices,
+            self.bucket_ids_max,
+            self.entries_max,
+            self.channels,
+            self.chunk_pages,
+            self.spare_blocks,
+            self.spare_buffers,
+        ] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        let family_bytes = u16::try_from(self.family.len()).expect("at most 256 bytes");
+        out.extend_from_slice(&family_bytes.to_le_bytes());
+        out.extend_from_slice(&self.family);
+        out
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let version = reader.u8()?;
+        if version != CONFIG_VERSION {
+            return Err(reader.refuse("slicelsh configuration 1", version).into());
+        }
+        let policy = match reader.u8()? {
+            0 => Policy::Fifo,
+            1 => Policy::Reject,
+            other => return Err(reader.refuse("a known policy", other).into()),
+        };
+        let stagger = match reader.u8()? {
+            stagger @ (0 | 1) => stagger == 1,
+            other => return Err(reader.refuse("0 or 1", other).into()),
+        };
+        let config = Self {
+            tables: reader.u32()?,
+            partitions: reader.u32()?,
+            buffer_entries: reader.u32()?,
+            slices: reader.u32()?,
+            bucket_ids_max: reader.u32()?,
+            entries_max: reader.u32()?,
+            channels: reader.u32()?,
+            chunk_pages: reader.u32()?,
+            spare_blocks: reader.u32()?,
+            spare_buffers: reader.u32()?,
+            policy,
+            stagger,
+            family: decode_family(reader)?,
+        };
+        config.validate()?;
+        Ok(config)
+    }
+}
+
+fn decode_family(reader: &mut Reader<'_>) -> Result<Vec<u8>> {
+    let bytes = usize::from(reader.u16()?);
+    if bytes > FAMILY_BYTES_MAX {
+        let expected = format!("a family of at most {FAMILY_BYTES_MAX} bytes");
+        return Err(reader.refuse(expected, bytes).into());
+    }
+    Ok(reader.take(bytes)?.to_vec())
+}
+
+/// The bytes of a family, as far as a message needs them.
+fn hex(family: &[u8]) -> String {
+    const SHOWN: usize = 24;
+    let shown: String = family.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+    match family.len() {
+        0 => "of no bytes".into(),
+        1..=SHOWN => shown,
+        more => format!("{shown}.. ({more} bytes)"),
+    }
+}
+
+/// The version of the configuration's bytes.
+const CONFIG_VERSION: u8 = 1;
+
+/// Options chosen each time a SliceLSH is opened.
+#[derive(Clone, Debug)]
+pub struct RuntimeOptions {
+    /// Threads that merge full buffers into slicetables. Default 1; with 0 the inserting thread does, at
+    /// the moment its buffer is full.
+    pub flush_threads: usize,
+    /// Reads in flight in a batch of lookups. Default 32.
+    pub read_depth: usize,
+    /// How reads are spread over the device's channels. Default: by the device's geometry, and in order of
+    /// arrival if it has none.
+    pub channels: Option<Channels>,
+    /// Pages of 4 KiB in an I/O chunk of a merge. Default 128; four chunks are in memory for each flush
+    /// thread.
+    pub io_chunk_pages: u32,
+    /// The family that the index must have been made for; `None` for whichever it has.
+    pub family: Option<Vec<u8>>,
+}
+
+impl Default for RuntimeOptions {
+    fn default() -> Self {
+        Self { flush_threads: 1, read_depth: 32, channels: None, io_chunk_pages: 128, family: None }
+    }
+}
+
+impl RuntimeOptions {
+    /// Refuses options that cannot work.
+    pub(super) fn validate(&self) -> Result<()> {
+        let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.into() });
+        if self.read_depth == 0 {
+            return refuse("read_depth", "0 does not do; lookups need at least one read in flight");
+        }
+        if self.io_chunk_pages == 0 {
+            return refuse(
+                "io_chunk_pages",
+                "0 does not do; a merge reads at least one page at a time",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// RAM in bytes of a merge: four I/O chunks, and the order of a buffer's entries.
+pub(super) fn merge_bytes(config: &Config, io_chunk_pages: u32) -> u64 {
+    let pages = u64::from(config.block_pages().min(io_chunk_pages));
+    4 * pages * PAGE_BYTES as u64 + 8 * u64::from(config.buffer_entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use nandex_device::{Geometry, Mapping, PageId};
+
+    use super::*;
+
+    #[test]
+    fn a_configuration_reads_back_and_never_panics_when_cut() {
+        let reject = Config { policy: Policy::Reject, stagger: true, ..Config::tiny() };
+        let placed = Config { channels: 8, chunk_pages: 2, family: vec![7; 256], ..Config::tiny() };
+        for config in [Config::tiny(), reject, placed] {
+            let bytes = config.encode();
+            let mut reader = Reader::new(&bytes, "configuration", PageId(0));
+            assert_eq!(Config::decode(&mut reader).unwrap(), config);
+            for len in 0..bytes.len() {
+                let mut reader = Reader::new(&bytes[..len], "configuration", PageId(0));
+                assert!(Config::decode(&mut reader).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn the_smallest_has_the_bytes_that_the_page_shows() {
+        let bytes = Config::tiny().encode();
+        let words = bytes.chunks(4).map(|word| word.iter().map(|it| format!("{it:02x}")).collect());
+        let words = words.collect::<Vec<String>>().join(" ");
+        let page = include_str!("../../../../docs/format.md");
+        assert!(page.contains(&format!("\n{words}\n")), "{words}");
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_by_name() {
+        let refused = |config: Config, field: &str| {
+            let text = config.validate().unwrap_err().to_string();
+            assert!(text.starts_with(&format!("{field}: ")), "{text}");
+        };
+        refused(Config { tables: 0, ..Config::tiny() }, "tables");
+        refused(Config { tables: 65, buffer_entries: 1000, ..Config::tiny() }, "tables");
+        refused(Config { partitions: 3, ..Config::tiny() }, "partitions");
+        refused(Config { buffer_entries: 11, ..Config::tiny() }, "buffer_entries");
+        refused(Config { slices: 0, ..Config::tiny() }, "slices");
+        refused(Config { buffer_entries: 1 << 20, ..Config::tiny() }, "slices");
+        refused(Config { bucket_ids_max: 254, ..Config::tiny() }, "bucket_ids_max");
+        refused(Config { entries_max: 6 * 254, ..Config::tiny() }, "entries_max");
+        refused(Config { channels: 0, ..Config::tiny() }, "channels");
+        refused(Config { spare_blocks: 0, ..Config::tiny() }, "spare_blocks");
+        refused(Config { spare_buffers: 0, ..Config::tiny() }, "spare_buffers");
+        refused(Config { family: vec![0; 257], ..Config::tiny() }, "family");
+    }
+
+    #[test]
+    fn a_device_of_known_channels_places_tables_and_another_stripes_them() {
+        let geometry = Geometry {
+            channels: Some(4),
+            chunk_bytes: Some(8192),
+            mapping: Some(Mapping::Lba),
+            ..Geometry::opaque()
+        };
+        let placed = Config::tiny().placed_on(&Channels::of(&geometry));
+        assert_eq!((placed.channels, placed.chunk_pages, placed.block_pages()), (4, 2, 8));
+        assert_eq!(placed.shadow_shape().align_pages, 8);
+        placed.validate().unwrap();
+        let striped = placed.placed_on(&Channels::opaque());
+        assert_eq!(striped, Config::tiny());
+    }
+}

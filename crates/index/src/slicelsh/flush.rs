@@ -1,0 +1,253 @@
+//! From a full buffer to the slicetables of its partition: merge, make durable, and then change the map.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use nandex_device::PAGE_BYTES;
+use nandex_store::IoChunks;
+use nandex_store::mutants::{Barrier, is_on};
+use nandex_store::page::PageKind;
+use nandex_store::shadow::{Draft, DurableDraft, Journal, Rewriter};
+
+use super::buffer::BucketBuffer;
+use super::config::merge_bytes;
+use super::keys::Pair;
+use super::merge::{Incoming, Merge, Outcome, Rules};
+use super::{Inner, Level, Policy, SlicetableGroups, State};
+use crate::write::format::PageSnapshotRef;
+use crate::write::{Frozen, Layout, Usage, WriteBuffer, WritePolicy};
+use crate::{Error, Result};
+
+/// I/O chunks in memory: one is read, one merged, and two are written.
+const CHUNKS: usize = 4;
+
+/// The longest wait for a free group of slicetables before the caller looks again.
+const SPACE_WAIT: Duration = Duration::from_millis(2);
+
+/// Memory that flushes reuse.
+pub(crate) struct Scratch {
+    rewriter: Rewriter,
+    /// What to merge: page and place in the buffer of each entry, sorted.
+    order: Vec<(u32, u32)>,
+}
+
+/// A merge that was written and not published.
+struct Merged {
+    draft: DurableDraft,
+    outcome: Outcome,
+    /// Entries for which there was no space.
+    refused: Vec<Pair>,
+    /// The partition's snapshot when the draft was synced.
+    snapshot: Option<PageSnapshotRef>,
+}
+
+type FrozenBuffer = Frozen<SlicetableGroups>;
+
+impl Layout for SlicetableGroups {
+    type Buffer = BucketBuffer;
+    type Level = Level;
+    type Unlocked = ();
+    type Reserved = ();
+    type Job = std::convert::Infallible;
+    type Scratch = Scratch;
+
+    fn policy(&self) -> WritePolicy {
+        WritePolicy {
+            // A document is in all tables or in none, even where updates need not be durable.
+            logs_always: is_on(Barrier::DocumentsAreLogged),
+            // A merged buffer is on flash for good once the log says where.
+            logs_moves: true,
+            forces_removals: true,
+            forces_replayed: true,
+            ..WritePolicy::default()
+        }
+    }
+
+    fn new_buffer(&self) -> BucketBuffer {
+        BucketBuffer::new(self.config.buffer_entries, self.config.bucket_ids_max)
+    }
+
+    /// Can a partition take another buffer, or is it full? The removals and the refused entries decide: a
+    /// merge helps if enough entries are removed.
+    fn reserve(core: &Inner, _index: usize, state: &State) -> Result<()> {
+        let config = &core.layout.config;
+        if config.policy == Policy::Fifo {
+            return Ok(());
+        }
+        let few = u64::from(config.buffer_entries / 16).max(1);
+        let waiting: u64 = state.frozen.iter().map(|frozen| frozen.buffer.entries()).sum();
+        let has_space = state.level.entries + waiting < u64::from(config.entries_max)
+            && state.level.refused <= few;
+        if has_space || state.forced >= few {
+            return Ok(());
+        }
+        let entries = core.counters.flushed_entries.load(Relaxed);
+        Err(Error::Full { entries, flash_bytes: core.flash_bytes() })
+    }
+
+    fn flush(
+        core: &Inner,
+        index: usize,
+        frozen: FrozenBuffer,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let _lock = core.partitions[index].maintain();
+        let merged = core.write_merged(index, &frozen.buffer, scratch)?;
+        core.settle(index, merged)?;
+        core.count_flush(frozen.buffer.entries(), frozen.buffer.slots());
+        core.recycle(frozen.buffer);
+        Ok(())
+    }
+
+    fn new_scratch(core: &Inner) -> Result<Scratch> {
+        let Self { config, options, .. } = &core.layout;
+        // As few chunks as possible, all of about the same length.
+        let block_pages = config.block_pages();
+        let io_chunk_pages = block_pages.div_ceil(block_pages.div_ceil(options.io_chunk_pages));
+        let chunks = IoChunks { chunk_pages: io_chunk_pages as usize, chunks: CHUNKS };
+        let poison = Arc::clone(core.volume.poison());
+        let rewriter = Rewriter::new(&**core.volume.device(), poison, chunks)?;
+        let order = Vec::with_capacity(config.buffer_entries as usize);
+        core.count_scratch(merge_bytes(config, io_chunk_pages));
+        Ok(Scratch { rewriter, order })
+    }
+
+    fn run(_core: &Inner, job: Self::Job, _scratch: &mut Option<Scratch>) -> Result<()> {
+        match job {}
+    }
+
+    fn usage(core: &Inner) -> Usage {
+        let ram_bytes = core.layout.shadow.ram_bytes() as u64;
+        Usage { ram_bytes, flash_bytes: core.flash_bytes() }
+    }
+}
+
+impl Inner {
+    pub(super) fn flash_bytes(&self) -> u64 {
+        self.layout.config.pages() * PAGE_BYTES as u64
+    }
+
+    /// Writes the new version of a partition's slicetables and makes it durable. The caller holds the maintenance lock.
+    fn write_merged(
+        &self,
+        index: usize,
+        buffer: &BucketBuffer,
+        Scratch { rewriter, order }: &mut Scratch,
+    ) -> Result<Merged> {
+        let layout = &self.layout;
+        let logical = u32::try_from(index).expect("at most 65,536 partitions");
+        self.order(buffer, order);
+        let draft = self.begin(logical)?;
+        let incoming = order.iter().map(|&(page, place)| {
+            let (pair, removes) = buffer.get(place as usize);
+            Incoming { page: page.into(), pair, removes }
+        });
+        let rules = Rules {
+            bucket_ids_max: layout.config.bucket_ids_max as usize,
+            evicts: layout.config.policy == Policy::Fifo,
+        };
+        let mut merge = Merge::new(layout.slices, layout.placement, rules, incoming);
+        let block = layout.shadow.block(logical);
+        let named = block.unwrap_or(draft.block());
+        let mut change =
+            |page: u64, body: &mut [u8]| merge.page((page, layout.shadow.page(named, page)), body);
+        let old = block.map(|block| (&layout.shadow, block));
+        let costs = rewriter.rewrite(&layout.shadow, old, &draft, PageKind::Slice, &mut change)?;
+        self.count_written(costs.pages_written * PAGE_BYTES as u64);
+        let (outcome, refused) = merge.finish();
+        let snapshot = self.partitions[index].read().needed_snapshot().map(|it| it.place);
+        let draft = layout.shadow.make_durable(&self.journal(&[]), draft)?;
+        Ok(Merged { draft, outcome, refused, snapshot })
+    }
+
+    /// Sorts the entries of a buffer by their pages; those of a page by age.
+    fn order(&self, buffer: &BucketBuffer, order: &mut Vec<(u32, u32)>) {
+        let layout = &self.layout;
+        order.clear();
+        order.extend((0..).zip(buffer.pairs()).map(|(place, (pair, _))| {
+            let slice = layout.placing.slice_of(layout.placing.hash(pair.key));
+            let page = layout.placement.page(pair.table, slice);
+            (u32::try_from(page).expect("a configuration says at most 2^32 pages"), place)
+        }));
+        order.sort_unstable();
+    }
+
+    /// Takes a free group of slicetables; waits until there is one.
+    fn begin(&self, logical: u32) -> Result<Draft> {
+        loop {
+            self.volume.poison().check()?;
+            if let Some(draft) = self.layout.shadow.begin(logical, self.volume.log().synced()) {
+                return Ok(draft);
+            }
+            if !self.layout.shadow.make_space(self.volume.log())? {
+                self.ask_for_checkpoint()?;
+                self.layout.shadow.wait_for_space(SPACE_WAIT);
+            }
+        }
+    }
+
+    fn journal<'j>(&'j self, prefix: &'j [u8]) -> Journal<'j> {
+        Journal {
+            device: &**self.volume.device(),
+            log: self.volume.log(),
+            poison: self.volume.poison(),
+            prefix,
+        }
+    }
+
+    /// Publishes durable slicetables as the partition's, at the moment in which the merged entries leave its buffers.
+    fn settle(&self, index: usize, merged: Merged) -> Result<()> {
+        let Merged { draft, outcome, refused, snapshot } = merged;
+        let mut state = self.partitions[index].write();
+        if state.needed_snapshot().map(|it| it.place) != snapshot
+            && is_on(Barrier::MoveSyncsItsSnapshot)
+        {
+            // The move will name a snapshot that was written after the sync.
+            self.volume.poison().guard(self.volume.device().sync())?;
+        }
+        // Its snapshot may have been written again since the merge began.
+        let frozen = state.take_flushed();
+        let before = std::mem::replace(&mut state.level.entries, outcome.entries);
+        self.counters.flushed_entries.fetch_add(outcome.entries, Relaxed);
+        self.counters.flushed_entries.fetch_sub(before, Relaxed);
+        state.level.refused = refused.len() as u64;
+        if is_on(Barrier::MergeCarriesOver) {
+            self.leave_behind(&mut state, &frozen, &refused);
+        }
+        self.publish(index, &state, draft, outcome)?;
+        self.counters.evicted.fetch_add(outcome.evicted, Relaxed);
+        self.count_dropped(outcome.dropped);
+        Ok(())
+    }
+
+    /// Puts back what a merge of this buffer refused, unless RAM has a newer version of it. It keeps its place in the
+    /// log, and its snapshot, until the next snapshot has it. A replay then repeats all that came after it, in order, and
+    /// what is on flash of that stays as it is.
+    fn leave_behind(&self, state: &mut State, frozen: &FrozenBuffer, refused: &[Pair]) {
+        let mut kept = false;
+        for &pair in refused {
+            let hash = self.layout.placing.hash(pair.key);
+            let is_newer = state.frozen.iter().any(|it| it.buffer.version(pair, hash).is_some());
+            kept |= !is_newer && state.active.put_back(pair, hash);
+        }
+        if kept {
+            state.updates += 1;
+            state.since = state.tail().into_iter().chain(frozen.since).min();
+            state.snapshot = state.snapshot.take().or_else(|| frozen.snapshot.clone());
+        }
+    }
+
+    fn publish(
+        &self,
+        index: usize,
+        state: &State,
+        draft: DurableDraft,
+        outcome: Outcome,
+    ) -> Result<()> {
+        let entries = u32::try_from(outcome.entries).expect("a configuration says at most 2^32");
+        let prefix = self.move_prefix(index, state);
+        self.layout.shadow.publish_durable(&self.journal(&prefix), draft, entries, &[])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,263 @@
+//! SliceLSH: an index of documents that may be alike, on flash: L hash tables from bucket keys to ids (ANCS'14,
+//! section 6).
+//!
+//! A family of hashes gives each document a bucket key in each of L tables, so that documents that are alike share some
+//! bucket with a high probability. An insert puts the document's id into its L buckets; a lookup returns the ids of the L
+//! buckets of a document. Each table is a SliceHash whose slots have many values: buckets are spread over partitions
+//! by the hash of their key, a partition has one RAM buffer for all tables, and on flash a slicetable of each table. A
+//! slice is a page that has all entries of its buckets, whichever buffer they came with. So a lookup reads one page of each
+//! table, all L of them at once.
+//!
+//! ```text
+//!              partition 0                              partition 1          ...
+//!   RAM     +-----------------------+               +------------------+
+//!           | buffer of all tables  | <- insert:    | buffer           |
+//!           +-----------|-----------+    L entries  +------------------+
+//!                       | full: all L slicetables are merged in one pass, and published together
+//!   flash   +-----------v-----------+               +------------------+
+//!   shadow  | table 0 | 1 | .. | L-1|               | table 0 | 1 | .. |
+//!           |  slice  | s |    |  s | <- lookup:    |  slice  | s |    |    + spare groups
+//!           |  slice  | s |    |  s |    a page of  |  slice  | s |    |
+//!           +-----------------------+    each       +------------------+
+//! ```
+//!
+//! Where the channels of the device are known, each table's slices are on channels of its own
+//! ([`Placement`](placement::Placement)), so the L reads of a lookup never wait for one another. Otherwise tables are
+//! striped, and figures say so.
+//!
+//! Rules
+//! - A bucket keeps its [`bucket_ids_max`](Config::bucket_ids_max) oldest ids: thousands of equal documents share buckets,
+//!   and the first of them find all others. A later id is dropped, and counted, when a merge finds the bucket full, or at
+//!   once if the buffer alone has that many. An id that was dropped does not come back when others are removed.
+//! - A full slice evicts its oldest entries, or a full partition refuses, as the [`Policy`] says.
+//! - A removal is an entry too, and ends at the merge, with what it removes.
+//!
+//! Where this differs from the paper: a slice keeps its entries by age and without those that were removed, buckets are
+//! bounded, a group of slicetables is rewritten to a spare place, and one entry of the log has a document's L updates.
+//!
+//! Invariants
+//! 1. What a partition says of an id in a bucket is in the newest of its buffers that has the pair, else in its slice,
+//!    once.
+//! 2. An insert or removal is one entry in the log, and is in the buffers of its partitions as soon as it is there. So
+//!    after a crash it is in all of its buckets or in none.
+//! 3. A group of slicetables is durable before the map names it, and the map names it in the moment in which the merged
+//!    buffer leaves RAM.
+//! 4. A place on flash is written only when nothing durable refers to it any more (`shadow`).
+//! 5. Everything that the write path's invariants say of partitions. Applying an update twice changes nothing.
+//!
+//! With k for the buffers that a group of slicetables holds:
+//!
+//! | operation | flash reads | flash writes | RAM |
+//! |---|---|---|---|
+//! | insert, remove | its share of L merges: about 22 k L bytes | the same, and 9 + 8 L bytes of log | 25 L / k bytes |
+//! | lookup | a page of each table whose partition was ever merged, all at once | 0 | |
+//! | merge of a buffer | one group of slicetables | one group of slicetables | four I/O chunks |
+//! | open | snapshots, and the log's tail | 0 | |
+
+mod buffer;
+mod check;
+pub mod config;
+mod flush;
+pub mod format;
+mod keys;
+mod merge;
+mod model;
+pub mod placement;
+mod read;
+mod recover;
+mod row;
+mod snapshot;
+mod stats;
+#[cfg(feature = "testing")]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod update;
+
+use std::sync::atomic::AtomicU64;
+
+use nandex_store::shadow::Shadow;
+use nandex_store::slice::SliceLayout;
+use nandex_store::{Structure, Volume};
+
+use crate::api::{Neighbors, NeighborsStats};
+use crate::write::{Core, Handle, PartitionState};
+use crate::{Error, Result};
+
+use check::check;
+pub use config::{Config, FAMILY_BYTES_MAX, Policy, RuntimeOptions, TABLES_MAX};
+use keys::Placing;
+use placement::Placement;
+pub(crate) use row::ROW;
+
+/// The name of this kind in the catalog.
+pub const KIND: &str = "slicelsh";
+
+/// An index of documents by bucket keys, on flash, that reads one page of each table for a lookup.
+///
+/// Lookups and inserts are cheap from any number of threads. Dropping it saves what is buffered, so that the
+/// next open finds it. See the [module](self) for how it works and what it costs.
+///
+/// ```
+/// use std::sync::Arc;
+/// use nandex::slicelsh::Config;
+/// use nandex::{Neighbors, SliceLsh, Volume, VolumeOptions, device::MemoryDevice};
+///
+/// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
+/// let alike = SliceLsh::create(&volume, "alike", Config::tiny())?;
+/// alike.insert(17, &[100, 200, 300])?;
+/// assert_eq!(alike.candidates(&[100, 201, 301])?, [17]);
+/// alike.remove(17, &[100, 200, 300])?;
+/// assert_eq!(alike.candidates(&[100, 200, 300])?, []);
+/// # Ok::<(), nandex::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SliceLsh {
+    handle: Handle<SlicetableGroups>,
+}
+
+/// What SliceLSH adds to the write path: a group of slicetables for each partition.
+#[derive(Debug)]
+pub(crate) struct SlicetableGroups {
+    config: Config,
+    options: RuntimeOptions,
+    placing: Placing,
+    placement: Placement,
+    slices: SliceLayout,
+    shadow: Shadow,
+    /// What the last capture said of the map.
+    captured: AtomicU64,
+    counters: stats::DocumentCounters,
+}
+
+/// A partition's data below its buffers, protected by its lock.
+#[derive(Debug, Default)]
+pub(crate) struct Level {
+    /// Entries in its slicetables.
+    entries: u64,
+    /// Entries that the last merge left in RAM, if nothing is evicted.
+    refused: u64,
+}
+
+type Inner = Core<SlicetableGroups>;
+type State = PartitionState<SlicetableGroups>;
+
+impl SliceLsh {
+    /// Creates an index in a volume, with default [`RuntimeOptions`].
+    ///
+    /// # Errors
+    /// A configuration that cannot work, a name that is taken, no space, a failed write.
+    pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
+        Self::create_with(volume, name, config, RuntimeOptions::default())
+    }
+
+    /// Creates an index in a volume.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_with(
+        volume: &Volume,
+        name: &str,
+        config: Config,
+        options: RuntimeOptions,
+    ) -> Result<Self> {
+        config.validate()?;
+        options.validate()?;
+        recover::check_log(volume, &config)?;
+        let structure = volume.create_structure(name, KIND, config.encode(), config.pages())?;
+        recover::open(volume, &structure, options)
+    }
+
+    /// Opens an index of a volume, with default [`RuntimeOptions`].
+    ///
+    /// Reads snapshots of buffers and the log's tail; no slicetable.
+    ///
+    /// # Errors
+    /// No index of that name, another kind of structure, damage, a failed read.
+    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
+        Self::open_with(volume, name, RuntimeOptions::default())
+    }
+
+    /// Opens an index of a volume.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); an index of another family than the options ask for.
+    pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
+        options.validate()?;
+        let structure: Structure = volume.open_structure(name, KIND)?;
+        recover::open(volume, &structure, options)
+    }
+
+    /// What it was created with.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.handle.core.layout.config
+    }
+
+    /// Saves what is buffered and ends the background threads. Dropping does the same, and
+    /// ignores failures.
+    ///
+    /// # Errors
+    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+    pub fn close(mut self) -> Result<()> {
+        self.handle.shut_down()
+    }
+}
+
+impl Neighbors for SliceLsh {
+    fn tables(&self) -> u32 {
+        self.config().tables
+    }
+
+    fn insert(&self, id: u64, keys: &[u64]) -> Result<()> {
+        self.insert_many(&[id], keys)
+    }
+
+    fn insert_many(&self, ids: &[u64], keys: &[u64]) -> Result<()> {
+        self.handle.core.insert_documents(ids, keys)
+    }
+
+    fn candidates(&self, keys: &[u64]) -> Result<Vec<u64>> {
+        self.handle.core.check_keys(1, keys)?;
+        Ok(self.candidates_many(keys)?.into_iter().next().unwrap_or_default())
+    }
+
+    fn candidates_many(&self, keys: &[u64]) -> Result<Vec<Vec<u64>>> {
+        self.handle.core.candidates_of(keys)
+    }
+
+    fn candidates_then_insert_many(&self, ids: &[u64], keys: &[u64]) -> Result<Vec<Vec<u64>>> {
+        self.handle.core.candidates_then_insert(ids, keys)
+    }
+
+    fn remove(&self, id: u64, keys: &[u64]) -> Result<()> {
+        self.handle.core.remove_document(id, keys)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.handle.core.sync()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.handle.core.flush_all()
+    }
+
+    fn stats(&self) -> NeighborsStats {
+        self.handle.core.stats()
+    }
+}
+
+impl Inner {
+    /// Refuses keys that are not that many rows, one for each document.
+    fn check_keys(&self, documents: usize, keys: &[u64]) -> Result<()> {
+        let tables = self.layout.config.tables;
+        if documents.checked_mul(tables as usize) == Some(keys.len()) {
+            return Ok(());
+        }
+        let reason = format!(
+            "{} for {documents} documents; an index of {tables} tables takes {tables} for each",
+            keys.len()
+        );
+        Err(Error::Config { field: "keys", reason })
+    }
+}

@@ -1,0 +1,244 @@
+//! Lookups: a page of each table whose partition has slicetables, all at once; then what the buffers add.
+//!
+//! A read holds no lock. What it has found still stands, under the lock, if no buffer of the partition has left for
+//! flash since before it began: an update that came meanwhile is in one of them. Otherwise the row is looked up again. The
+//! buffers are applied to what flash has said as merges would apply them, so a merge changes no answer.
+
+use std::ops::Deref;
+
+use nandex_device::PageBuf;
+use nandex_store::bytes::get_u64;
+use nandex_store::hash::KeyHash;
+use nandex_store::page::{PageKind, RawPage};
+use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace};
+use nandex_store::shadow::Block;
+
+use super::buffer::BucketBuffer;
+use super::{Inner, State};
+use crate::{Error, Result};
+
+/// Rows that are asked about between two looks at the reads that have ended.
+const GROUP: usize = 16;
+
+/// Rows of a batch whose reads are in flight together.
+const LOOKED_UP_MAX: usize = 256;
+
+/// Where the bucket of a row in one table is.
+#[derive(Clone, Copy, Debug)]
+struct BucketPlace {
+    key: u64,
+    hash: KeyHash,
+    partition: usize,
+    /// The partition's slicetables, if it has any.
+    block: Option<Block>,
+    /// Buffers that had left the partition before it was looked up.
+    buffers_left: u64,
+}
+
+/// What flash says of the buckets of a row.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flash {
+    /// One for each table.
+    places: Vec<BucketPlace>,
+    /// Ids with their tables; those of a table are together, the oldest first.
+    ids: Vec<(u8, u64)>,
+    /// Was a page replaced while it was read?
+    is_stale: bool,
+    pub(super) reads: usize,
+}
+
+/// A lookup that reads pages.
+#[derive(Debug)]
+pub(crate) struct BucketProbe {
+    flash: Flash,
+    /// The tables to be read.
+    tables: Vec<u8>,
+    found: Vec<usize>,
+}
+
+/// Lookups of rows.
+struct BucketLookup<'i>(&'i Inner);
+
+impl PageReads for BucketLookup<'_> {
+    type Probe = BucketProbe;
+    type Answer = Flash;
+    type Error = Error;
+
+    /// The pages of all tables are read at once.
+    fn parts(&self, probe: &BucketProbe) -> u32 {
+        u32::try_from(probe.tables.len()).expect("at most 64 tables")
+    }
+
+    fn place(&self, probe: &BucketProbe, part: u32) -> ReadPlace {
+        let (page, block) = self.page_of(probe, part);
+        let shadow = &self.0.layout.shadow;
+        ReadPlace::page(shadow.page(block, page), shadow.page(block, 0))
+    }
+
+    fn look(&self, probe: &mut BucketProbe, part: u32, page: &PageBuf) -> Result<()> {
+        let layout = &self.0.layout;
+        let table = probe.tables[part as usize];
+        let (index, block) = self.page_of(probe, part);
+        let BucketPlace { key, partition, .. } = probe.flash.places[usize::from(table)];
+        let label = layout.shadow.label(block, index, PageKind::Slice);
+        let body = match RawPage::new(page).check(label) {
+            Ok(page) => page.body(),
+            Err(_) if !layout.shadow.is_current(partition as u32, block) => {
+                probe.flash.is_stale = true;
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let slices = &layout.slices;
+        let Some(count) = slices.count(body) else {
+            let most = format!("at most {} entries", slices.capacity());
+            return Err(nandex_store::Error::corrupt("slice", label.page, most, "more").into());
+        };
+        slices.find_all(body, count, &key.to_le_bytes(), &mut probe.found);
+        let ids = probe.found.iter().map(|at| (table, get_u64(slices.value(body, *at), 0)));
+        probe.flash.ids.extend(ids);
+        Ok(())
+    }
+
+    fn next(&self, probe: &mut BucketProbe) -> NextStep<Self> {
+        Ok(LookupStep::Answer(std::mem::take(&mut probe.flash)))
+    }
+}
+
+impl BucketLookup<'_> {
+    /// The page in its block that a part of a probe reads.
+    fn page_of(&self, probe: &BucketProbe, part: u32) -> (u64, Block) {
+        let layout = &self.0.layout;
+        let table = probe.tables[part as usize];
+        let place = &probe.flash.places[usize::from(table)];
+        let block = place.block.expect("only tables of partitions with slicetables are read");
+        (layout.placement.page(table, layout.placing.slice_of(place.hash)), block)
+    }
+
+    /// What has to be read for a row.
+    fn ask(&self, row: &[u64]) -> Result<LookupStep<BucketProbe, Flash>> {
+        let core = self.0;
+        let place = |key: &u64| {
+            let hash = core.layout.placing.hash(*key);
+            let partition = core.layout.placing.partition_of(hash);
+            let state = core.partitions[partition].read();
+            state.refuse_lost()?;
+            let block = core.layout.shadow.block(partition as u32);
+            let buffers_left = state.buffers_left;
+            Ok(BucketPlace { key: *key, hash, partition, block, buffers_left })
+        };
+        let places = row.iter().map(place).collect::<Result<Vec<_>>>()?;
+        let read = (0u8..).zip(&places).filter(|(_, place)| place.block.is_some());
+        let tables: Vec<_> = read.map(|(table, _)| table).collect();
+        let flash = Flash { places, ..Flash::default() };
+        if tables.is_empty() {
+            return Ok(LookupStep::Answer(flash));
+        }
+        Ok(LookupStep::Read(BucketProbe { flash, tables, found: Vec::new() }))
+    }
+}
+
+impl Flash {
+    /// The ids of a table, the oldest first.
+    fn ids_of(&self, table: u8) -> impl Iterator<Item = u64> + '_ {
+        self.ids.iter().filter(move |(of, _)| *of == table).map(|(_, id)| *id)
+    }
+}
+
+impl Inner {
+    /// What flash says of each of these rows. The reads overlap.
+    pub(super) fn look_up(&self, rows: &[&[u64]]) -> Result<Vec<Flash>> {
+        let lookup = BucketLookup(self);
+        let mut found = vec![Flash::default(); rows.len()];
+        let ask = |row: &&[u64], (): &()| lookup.ask(row);
+        self.lookups.reads.pipeline(&lookup).batch(
+            rows,
+            GROUP,
+            |_| (),
+            ask,
+            |index, flash, reads| found[index] = Flash { reads, ..flash },
+        )?;
+        Ok(found)
+    }
+
+    /// The candidates of each row.
+    pub(super) fn candidates_of(&self, keys: &[u64]) -> Result<Vec<Vec<u64>>> {
+        let tables = self.layout.config.tables as usize;
+        self.check_keys(keys.len().div_ceil(tables), keys)?;
+        let rows: Vec<_> = keys.chunks(tables).collect();
+        let mut all = Vec::with_capacity(rows.len());
+        for rows in rows.chunks(LOOKED_UP_MAX) {
+            for (row, flash) in rows.iter().zip(self.look_up(rows)?) {
+                all.push(self.candidates_since(row, flash)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The candidates of a row, of which flash has said this.
+    fn candidates_since(&self, row: &[u64], mut flash: Flash) -> Result<Vec<u64>> {
+        loop {
+            let state = |partition: usize| self.partitions[partition].read();
+            if let Some(candidates) = self.merge_candidates(&flash, state)? {
+                self.count_lookup(&candidates, flash.reads);
+                return Ok(candidates);
+            }
+            flash = self.look_up(&[row])?.remove(0);
+        }
+    }
+
+    /// The candidates of a row, ascending: what flash has said, and what the buffers of its partitions say now. `None` if
+    /// a buffer has left for flash since, and the row has to be looked up again.
+    pub(super) fn merge_candidates<S: Deref<Target = State>>(
+        &self,
+        flash: &Flash,
+        state_of: impl Fn(usize) -> S,
+    ) -> Result<Option<Vec<u64>>> {
+        if flash.is_stale {
+            return Ok(None);
+        }
+        let mut candidates = Vec::new();
+        for (table, place) in (0u8..).zip(&flash.places) {
+            let state = state_of(place.partition);
+            if state.buffers_left != place.buffers_left {
+                return Ok(None);
+            }
+            state.refuse_lost()?;
+            let first = candidates.len();
+            candidates.extend(flash.ids_of(table));
+            let frozen = state.frozen.iter().map(|frozen| &*frozen.buffer);
+            for buffer in frozen.chain([&state.active]) {
+                self.apply_buffer(buffer, (table, place), &mut candidates, first);
+            }
+        }
+        candidates.sort_unstable();
+        candidates.dedup();
+        Ok(Some(candidates))
+    }
+
+    /// Applies what a buffer has for a bucket to its ids, which are those from `first` on: as a merge would.
+    fn apply_buffer(
+        &self,
+        buffer: &BucketBuffer,
+        (table, place): (u8, &BucketPlace),
+        ids: &mut Vec<u64>,
+        first: usize,
+    ) {
+        let mut entries: Vec<_> = buffer.bucket((table, place.key), place.hash).collect();
+        if entries.is_empty() {
+            return;
+        }
+        entries.reverse();
+        for (id, _) in entries.iter().filter(|(_, is_removed)| *is_removed) {
+            if let Some(at) = ids[first..].iter().position(|other| other == id) {
+                ids.remove(first + at);
+            }
+        }
+        let most = first + self.layout.config.bucket_ids_max as usize;
+        for (id, _) in entries.iter().filter(|(_, is_removed)| !*is_removed) {
+            if ids.len() < most && !ids[first..].contains(id) {
+                ids.push(*id);
+            }
+        }
+    }
+}

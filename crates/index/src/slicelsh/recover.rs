@@ -1,0 +1,203 @@
+//! From flash back to memory: the map of the checkpoint, the moves in the log, then the write path's state.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use nandex_device::PageId;
+use nandex_store::bytes::Reader;
+use nandex_store::hash::KeyHasher;
+use nandex_store::reads::ReadPool;
+use nandex_store::schedule::Channels;
+use nandex_store::shadow::{MAP_UPDATE_BYTES, ShadowRecovery};
+use nandex_store::space::Extent;
+use nandex_store::{Lsn, Structure, StructureId, Volume};
+
+use super::buffer::BucketBuffer;
+use super::format::DocumentCodec;
+use super::keys::Placing;
+use super::snapshot::{BucketSnapshots, places};
+use super::stats::DocumentCounters;
+use super::{Config, Inner, Level, RuntimeOptions, SliceLsh, SlicetableGroups};
+use crate::model::text::bytes;
+use crate::write::{
+    self, CapturedMaps, Checkpoints, Levels, Opening, Options, Recovery, Stagger, StateOf,
+    WriteShape, apply_moves,
+};
+use crate::{Error, Result};
+
+/// Refuses an index whose buffers the volume's log cannot cover.
+pub(super) fn check_log(volume: &Volume, config: &Config) -> Result<()> {
+    let needed = config.logged_bytes();
+    let log_bytes = volume.log().capacity_bytes();
+    if log_bytes >= 2 * needed {
+        return Ok(());
+    }
+    let reason = format!(
+        "the volume's log of {} is too small for buffers of {}; create the volume with a log of at least {}, or the \
+         index with fewer or smaller buffers",
+        bytes(log_bytes),
+        bytes(needed),
+        bytes(4 * needed)
+    );
+    Err(Error::Config { field: "log_bytes", reason })
+}
+
+/// What decides where the buckets of an index are.
+pub(super) const fn placing(config: &Config, hasher: KeyHasher) -> Placing {
+    let Config { tables, partitions, slices, .. } = *config;
+    Placing { hasher, tables, partitions, slices }
+}
+
+/// Opens an index: a list of steps.
+pub(super) fn open(
+    volume: &Volume,
+    structure: &Structure,
+    options: RuntimeOptions,
+) -> Result<SliceLsh> {
+    let place = structure.extent()?.start;
+    let mut reader = Reader::new(&structure.config, "slicelsh configuration", place);
+    let config = Config::decode(&mut reader)?;
+    if let Some(family) = &options.family {
+        config.check_family(family)?;
+    }
+    let mut reader = Reader::new(&structure.state, "slicelsh state", place);
+    let from = Source { id: structure.id, place, epoch: volume.epoch(), state: &structure.state };
+    let map = from.map(&config, &mut reader)?;
+    let opening = opening(volume, structure, &config, &options)?;
+    let recovery = Recovering { map, config, options, hasher: volume.hasher(), place };
+    let count = |inner: &Inner| {
+        let entries = inner.partitions.iter().map(|partition| partition.read().level.entries);
+        inner.counters.flushed_entries.store(entries.sum(), Relaxed);
+        Ok(())
+    };
+    let handle = write::open(volume, structure, &mut reader, opening, recovery, count)?;
+    Ok(SliceLsh { handle })
+}
+
+fn opening(
+    volume: &Volume,
+    structure: &Structure,
+    config: &Config,
+    options: &RuntimeOptions,
+) -> Result<Opening<BucketBuffer>> {
+    let most = u64::from(config.buffer_entries);
+    let half = Stagger::Between { least: most / 2, most };
+    let channels = options.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));
+    let snapshots_at = structure.extent()?.start.plus(config.slicetable_pages());
+    let places = places(structure.id, config, snapshots_at);
+    let placing = placing(config, volume.hasher());
+    Ok(Opening {
+        shape: WriteShape {
+            partitions: config.partitions,
+            spare_buffers: config.spare_buffers,
+            buffer_entries_max: most,
+            stagger: if config.stagger { half } else { Stagger::Off },
+        },
+        options: Options { flush_threads: options.flush_threads },
+        reads: ReadPool::new(Arc::clone(volume.device()), channels, options.read_depth),
+        codec: DocumentCodec { placing },
+        snapshots: BucketSnapshots::new(volume, placing, places),
+    })
+}
+
+/// Where the map of an index comes from.
+pub(super) struct Source<'s> {
+    pub id: StructureId,
+    /// The first page of the index.
+    pub place: PageId,
+    /// The volume's epoch, which no session before had.
+    pub epoch: u64,
+    /// The state that the reader reads; empty for an index just created.
+    pub state: &'s [u8],
+}
+
+impl Source<'_> {
+    /// The map of the checkpoint.
+    ///
+    /// # Errors
+    /// Bytes that contradict the configuration.
+    pub fn map(&self, config: &Config, reader: &mut Reader<'_>) -> Result<ShadowRecovery> {
+        let (shape, pages) = (config.shadow_shape(), config.slicetable_pages());
+        let extent = Extent { start: self.place, pages };
+        if self.state.is_empty() {
+            return Ok(ShadowRecovery::blank(self.id, extent, shape, self.epoch));
+        }
+        Ok(ShadowRecovery::start(self.id, extent, shape, self.epoch, reader)?)
+    }
+}
+
+/// Applies a move's bytes to the map, in the log's order; returns whether it came after the checkpoint.
+///
+/// # Errors
+/// Bytes that contradict the configuration.
+pub(super) fn moved(
+    map: &mut ShadowRecovery,
+    partition: u32,
+    bytes: &[u8],
+    place: PageId,
+) -> Result<bool> {
+    let before = map.block(partition);
+    let mut reader = Reader::new(bytes, "move of slicetables", place);
+    let update = map.replay(&mut reader)?;
+    if update.logical != partition || bytes.len() != MAP_UPDATE_BYTES {
+        let expected = format!("a move of partition {partition}");
+        let found = format!("{} bytes, of partition {}", bytes.len(), update.logical);
+        return Err(reader.refuse(expected, found).into());
+    }
+    Ok(map.block(partition) != before)
+}
+
+/// An index during recovery, between the checkpoint's map and its final state.
+struct Recovering {
+    map: ShadowRecovery,
+    config: Config,
+    options: RuntimeOptions,
+    hasher: KeyHasher,
+    place: PageId,
+}
+
+impl Recovery<SlicetableGroups> for Recovering {
+    fn apply_moves(
+        &mut self,
+        volume: &Volume,
+        structure: &Structure,
+        state: &mut StateOf<SlicetableGroups>,
+    ) -> Result<()> {
+        let Self { map, place, .. } = self;
+        apply_moves(volume, structure, state, |partition, own| moved(map, partition, own, *place))
+    }
+
+    fn finish(self) -> Result<(SlicetableGroups, Levels<SlicetableGroups>)> {
+        let Self { map, config, options, hasher, .. } = self;
+        let shadow = map.finish();
+        let level = |partition| {
+            let entries = shadow.block(partition).map_or(0, |block| block.entries.into());
+            (Level { entries, refused: 0 }, ())
+        };
+        let levels = (0..config.partitions).map(level).collect();
+        let layout = SlicetableGroups {
+            placing: placing(&config, hasher),
+            placement: config.placement(),
+            slices: Config::slice_layout(),
+            captured: AtomicU64::new(0),
+            counters: DocumentCounters::default(),
+            config,
+            options,
+            shadow,
+        };
+        Ok((layout, levels))
+    }
+}
+
+impl Checkpoints for SlicetableGroups {
+    fn capture(core: &Inner, log_now: Lsn) -> CapturedMaps {
+        let capture = core.layout.shadow.capture(log_now);
+        core.layout.captured.store(capture.mark, Release);
+        CapturedMaps { bytes: capture.bytes, extents: None }
+    }
+
+    fn committed(core: &Inner) {
+        core.layout.shadow.committed(core.layout.captured.load(Acquire));
+    }
+}

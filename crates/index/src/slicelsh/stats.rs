@@ -1,0 +1,72 @@
+//! The figures: counted where they arise, added up on request.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::Inner;
+use crate::api::{NeighborsStats, ratio};
+
+/// What the index counts in addition to the write path.
+#[derive(Debug, Default)]
+pub(super) struct DocumentCounters {
+    pub inserts: AtomicU64,
+    pub removes: AtomicU64,
+    pub candidates: AtomicU64,
+}
+
+/// Counts one more.
+pub(super) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Relaxed);
+}
+
+impl Inner {
+    /// Counts a row's lookup.
+    pub(super) fn count_lookup(&self, candidates: &[u64], reads: usize) {
+        self.lookups.counters.count(!candidates.is_empty(), reads);
+        self.layout.counters.candidates.fetch_add(candidates.len() as u64, Relaxed);
+    }
+
+    /// Counts entries that full buckets have dropped. The life counts have them as what a policy wanted to keep.
+    pub(super) fn count_dropped(&self, dropped: u64) {
+        self.counters.forced_evictions.fetch_add(dropped, Relaxed);
+    }
+
+    pub(super) fn stats(&self) -> NeighborsStats {
+        let (counters, own) = (&self.counters, &self.layout.counters);
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        let (mut buffered, mut flushed) = (0, 0);
+        for partition in &self.partitions {
+            let state = partition.read();
+            buffered += state.entries_buffered();
+            flushed += state.level.entries;
+        }
+        let slots = read(&counters.flush_slots);
+        let lookups = self.lookups.counters.read();
+        // The life is read last, so that it is never less than what this opening has counted.
+        let (evicted, dropped) = (read(&counters.evicted), read(&counters.forced_evictions));
+        let life = counters.life();
+        NeighborsStats {
+            tables: self.layout.config.tables,
+            entries: buffered + flushed,
+            buffered,
+            ram_bytes: self.ram_bytes(),
+            flash_bytes: self.flash_bytes(),
+            channels: self.layout.config.channels,
+            inserts: read(&own.inserts),
+            removes: read(&own.removes),
+            hits: lookups.hits,
+            misses: lookups.misses,
+            candidates: read(&own.candidates),
+            reads_histogram: lookups.reads_histogram,
+            lookup_reads: lookups.reads(),
+            flushes: read(&counters.flushes),
+            flush_fill: ratio(read(&counters.flush_entries), slots),
+            data_bytes_written: read(&counters.data_bytes_written),
+            log_bytes_written: self.volume.log().stats().bytes_written,
+            dropped,
+            evicted,
+            dropped_life: life.forced_evictions,
+            evicted_life: life.evicted,
+        }
+    }
+}

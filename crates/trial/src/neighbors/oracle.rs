@@ -1,0 +1,114 @@
+//! The right answers of an index of neighbours: which documents are there, which updates were acknowledged, and which
+//! durably.
+//!
+//! The law, for each document: it is in all of its buckets or in none, as the acknowledged updates say, or later ones that
+//! were attempted; after a reopening, the durable updates or later ones. No bucket has more documents than it keeps.
+
+use crate::contract::Trust;
+use crate::versions::{Numbers, Oracle, Versions};
+
+/// Is a document there?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Presence(bool);
+
+/// What was done to an index, and which of it must hold.
+#[derive(Clone, Debug)]
+pub struct Past {
+    documents: Vec<Versions<Presence>>,
+    /// 1 for each document that may ever have been there.
+    ever: Vec<u64>,
+}
+
+impl Numbers for Presence {
+    fn numbers(&self) -> [u64; 2] {
+        [u64::from(self.0), 0]
+    }
+
+    fn of_numbers([is_there, _]: [u64; 2]) -> Self {
+        Self(is_there == 1)
+    }
+}
+
+impl Oracle for Past {
+    type Version = Presence;
+
+    fn others(&mut self) -> Vec<&mut u64> {
+        self.ever.iter_mut().collect()
+    }
+
+    fn keys(&mut self) -> &mut [Versions<Presence>] {
+        &mut self.documents
+    }
+
+    fn may_refuse(&self) -> bool {
+        false
+    }
+}
+
+impl Past {
+    /// An oracle of this many documents, none of which is there.
+    #[must_use]
+    pub fn new(documents: u64) -> Self {
+        let never = || Versions::only(Presence(false));
+        let ever = vec![0; documents as usize];
+        Self { documents: (0..documents).map(|_| never()).collect(), ever }
+    }
+
+    /// How many documents there are.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.documents.len() as u64
+    }
+
+    /// Notes an insert or a removal before it is called.
+    pub fn attempt(&mut self, document: u64, is_there: bool) {
+        self.documents[document as usize].attempt(Presence(is_there));
+        self.ever[document as usize] |= u64::from(is_there);
+    }
+
+    /// Judges whether a document is there.
+    ///
+    /// # Errors
+    /// Why the answer is wrong.
+    pub fn judge(&self, document: u64, is_there: bool, trust: Trust) -> Result<(), String> {
+        let versions = &self.documents[document as usize];
+        let fits = match trust {
+            Trust::EverOrError => !is_there || self.ever[document as usize] == 1,
+            _ => versions.allowed().contains(&Presence(is_there)),
+        };
+        if fits {
+            return Ok(());
+        }
+        let allowed = versions.allowed();
+        Err(format!("document {document}: there is {is_there}, and one of {allowed:?} is possible"))
+    }
+
+    /// Takes an answer after an opening as the document's whole history.
+    pub fn settle(&mut self, document: u64, is_there: bool) {
+        self.documents[document as usize] = Versions::only(Presence(is_there));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_acknowledged_is_there_and_what_is_durable_survives() {
+        let mut past = Past::new(1);
+        let fits = |past: &Past, is_there| past.judge(0, is_there, Trust::Right).is_ok();
+        past.attempt(0, true);
+        past.acknowledge(0, true);
+        assert!(fits(&past, true) && !fits(&past, false));
+        past.attempt(0, false);
+        assert!(fits(&past, true) && fits(&past, false));
+        past.acknowledge(0, false);
+        assert!(!fits(&past, true) && fits(&past, false));
+        past.reopened();
+        assert!(fits(&past, true) && fits(&past, false));
+        past.settle(0, true);
+        assert!(fits(&past, true) && !fits(&past, false));
+        assert!(Past::new(1).judge(0, true, Trust::EverOrError).is_err());
+        assert!(past.judge(0, false, Trust::EverOrError).is_ok());
+    }
+}
