@@ -84,8 +84,8 @@ fn check(threshold: f64, permutations: u32, weights: ErrorWeights) -> Result<()>
     Ok(())
 }
 
-/// Points and weights of Gauss and Legendre on an interval. The probability of candidates is a polynomial of a degree of
-/// at most the permutations, for which these are exact but for rounding.
+/// Points and weights of Gauss and Legendre on an interval. The probability of candidates is a polynomial of a degree
+/// of at most the permutations, for which these are exact but for rounding.
 struct Quadrature(Vec<(f64, f64)>);
 
 impl Quadrature {

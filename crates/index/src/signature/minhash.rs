@@ -10,8 +10,8 @@ use super::rensa;
 /// Whose hashes and permutations a MinHash has. Signatures of different schemes cannot be compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scheme {
-    /// Ours, and the fastest: XXH3 of a shingle, of which 32 bits are permuted by a multiplication and an addition, both
-    /// modulo 2^32. The multipliers are odd, so that a permutation has no collisions.
+    /// Ours, and the fastest: XXH3 of a shingle, of which 32 bits are permuted by a multiplication and an addition,
+    /// both modulo 2^32. The multipliers are odd, so that a permutation has no collisions.
     #[default]
     Fast,
     /// datasketch before 2.0, and its `scheme="legacy"`: 32 bits of SHA-1, permuted modulo 2^61 - 1.

@@ -97,8 +97,8 @@ impl MersenneTwister {
         high << 32 | u64::from(self.next_u32())
     }
 
-    /// `randint(low, end, dtype=uint64)`: numbers of as many bits as the range has, until one is in it. Only for a range
-    /// of more than 32 bits, since numpy takes words of 32 bits for smaller ones.
+    /// `randint(low, end, dtype=uint64)`: numbers of as many bits as the range has, until one is in it. Only for a
+    /// range of more than 32 bits, since numpy takes words of 32 bits for smaller ones.
     pub(super) fn between(&mut self, low: u64, end: u64) -> u64 {
         let last = end - low - 1;
         let mask = u64::MAX >> last.leading_zeros();

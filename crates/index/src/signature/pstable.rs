@@ -1,5 +1,5 @@
-//! Hashes for Euclidean distances: a vector's projections on random lines, cut into cells of one width. Near vectors are
-//! in the same cells, mostly; the next cells are worth a look, nearest first (multi-probe, VLDB'07, section 4.4).
+//! Hashes for Euclidean distances: a vector's projections on random lines, cut into cells of one width. Near vectors
+//! are in the same cells, mostly; the next cells are worth a look, nearest first (multi-probe, VLDB'07, section 4.4).
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

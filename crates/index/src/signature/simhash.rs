@@ -3,7 +3,8 @@
 
 use super::numbers::SplitMix;
 
-/// The bits of features of these hashes and weights, of which `bits` count. Where both sides weigh the same, the bit is 0.
+/// The bits of features of these hashes and weights, of which `bits` count. Where both sides weigh the same, the bit
+/// is 0.
 pub(super) fn signature(features: &[(u64, u32)], bits: u32) -> u128 {
     let mut sums = [0_i64; 128];
     for &(hash, weight) in features {

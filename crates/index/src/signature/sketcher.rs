@@ -69,8 +69,8 @@ impl Sketcher {
         &self.family
     }
 
-    /// The MinHash of a set, given the [hashes](Scheme::hash) of what is in it; a hash that comes twice changes nothing.
-    /// Costs a multiplication and an addition for each hash and permutation.
+    /// The MinHash of a set, given the [hashes](Scheme::hash) of what is in it; a hash that comes twice changes
+    /// nothing. Costs a multiplication and an addition for each hash and permutation.
     ///
     /// # Errors
     /// [`Error::Config`]: another family.
@@ -142,9 +142,9 @@ impl Sketcher {
         Ok(())
     }
 
-    /// Appends further rows of bucket keys for a p-stable signature: of each table the cells next to its own, the nearest
-    /// first. Lookups of these find more of what is near with fewer tables. `rows` are as many as wanted; where a table
-    /// has fewer cells around, its last one is repeated.
+    /// Appends further rows of bucket keys for a p-stable signature: of each table the cells next to its own, the
+    /// nearest first. Lookups of these find more of what is near with fewer tables. `rows` are as many as wanted;
+    /// where a table has fewer cells around, its last one is repeated.
     ///
     /// # Errors
     /// [`Error::Config`]: another family, or a signature of one.

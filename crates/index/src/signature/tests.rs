@@ -49,7 +49,8 @@ fn minhashes_are_the_smallest_permuted_hashes_however_many_there_are() {
     }
 }
 
-/// What datasketch 2.0.0 and rensa 0.4.1 make of these shingles, one of them empty; see the application's tests for more.
+/// What datasketch 2.0.0 and rensa 0.4.1 make of these shingles, one of them empty; see the application's tests for
+/// more.
 #[test]
 fn signatures_are_those_of_others() {
     let shingles = ["the red fish", "red fish saw", "fish saw é", "a", ""];
