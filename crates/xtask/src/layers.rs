@@ -6,7 +6,7 @@ use crate::Violation;
 use crate::tree::File;
 
 /// How high a crate stands. It may depend on crates that stand lower, never on its equals.
-const RANKS: [(&str, u8); 18] = [
+const RANKS: [(&str, u8); 19] = [
     ("nandex-html", 0),
     ("nandex-device", 0),
     ("nandex-sim", 1),
@@ -16,6 +16,7 @@ const RANKS: [(&str, u8); 18] = [
     ("nandex-corpus", 3),
     ("nandex-dedup", 4),
     ("nandex-kvssd", 4),
+    ("nandex-neardup", 4),
     ("nandex-tfidf", 4),
     ("nandex-kvapi", 5),
     ("nandex-reproduce", 5),
