@@ -3,10 +3,12 @@
 use std::env;
 use std::path::PathBuf;
 
+pub mod broken;
 pub mod input;
 pub mod stream;
 
-pub use input::{InputArgs, Inputs};
+pub use broken::{Broken, BrokenArgs, LeftOut};
+pub use input::{InputArgs, Inputs, OptionalInputArgs};
 pub use stream::{OnInterrupt, Stream};
 
 /// Where files without names are: in `$TMPDIR` if that is set, else here, since the system's default is often kept in
