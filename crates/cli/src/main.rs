@@ -26,6 +26,7 @@ mod records;
 mod size;
 mod sizing;
 mod table;
+mod texts;
 mod unfinished;
 
 use std::process::ExitCode;

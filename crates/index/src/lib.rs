@@ -49,6 +49,7 @@ pub mod oracle;
 pub mod quotient;
 pub mod registry;
 pub mod rhik;
+pub mod signature;
 pub mod size;
 pub mod slicebloom;
 pub mod slicehash;

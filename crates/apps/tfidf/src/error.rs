@@ -1,7 +1,7 @@
 //! What can stop a run, with the place and the remedy.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The result of a run or one of its parts.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -30,55 +30,9 @@ pub enum Error {
         /// What is wrong with it, and what would do.
         reason: String,
     },
-    /// A file or a folder that cannot be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
-    File {
-        /// What was tried, such as `read`.
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A temporary file, or an output that has no path, cannot be read or written.
-    #[error("cannot {action}: {source}; look at the free space of the folder for temporary files")]
-    Scratch {
-        /// What was tried.
-        action: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A document that is not UTF-8.
-    #[error(
-        "document {document}: expected UTF-8, found byte {byte:#04x} at byte {offset}; convert it, or read with \
-         decoding errors replaced"
-    )]
-    Utf8 {
-        /// The document.
-        document: String,
-        /// The offset of the first wrong byte, from 0.
-        offset: usize,
-        /// That byte.
-        byte: u8,
-    },
-    /// A document that is too long to be held in RAM.
-    #[error(
-        "document {document}: more than {bytes_max} bytes; split it, or raise document_bytes_max"
-    )]
-    DocumentTooLong {
-        /// The document.
-        document: String,
-        /// The most bytes that are read.
-        bytes_max: usize,
-    },
-    /// A document in a form that the source does not have.
-    #[error("document {document}: {reason}")]
-    Malformed {
-        /// The document.
-        document: String,
-        /// What was expected, what was found, and what to do.
-        reason: String,
-    },
+    /// A document that cannot be read, or a file that cannot be read or written.
+    #[error(transparent)]
+    Input(#[from] nandex_corpus::Error),
     /// A term that is too long to be kept.
     #[error(
         "document {document}: a term of {found} bytes, and at most {bytes_max} are kept; look whether the document is \
@@ -159,13 +113,13 @@ pub enum Error {
 impl Error {
     /// A failure of a file; for `map_err`.
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_path_buf();
-        move |source| Self::File { action, path, source }
+        let named = nandex_corpus::Error::file(action, path);
+        move |source| Self::Input(named(source))
     }
 
     /// A failure of a temporary file; for `map_err`.
     pub(crate) fn scratch(action: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Scratch { action, source }
+        move |source| Self::Input(nandex_corpus::Error::Scratch { action, source })
     }
 
     /// The refusal of an option.

@@ -34,13 +34,11 @@
 #![forbid(unsafe_code)]
 
 mod corpus;
-pub mod documents;
 mod error;
 mod export;
 mod model;
 mod options;
 mod ranked;
-mod scratch;
 mod summary;
 pub mod tokenise;
 mod varint;
@@ -49,10 +47,10 @@ pub use corpus::{
     Corpus, CorpusConfig, CorpusStats, RAM_BYTES_MIN, Repeats, TERM_BYTES_MAX, TermFrequency,
     Updated,
 };
-pub use documents::Document;
 pub use error::{Error, Result};
 pub use export::{MatrixFiles, MatrixShape, ParquetFiles};
 pub use model::{Entry, Keyword, Model, Ranked, Row, Term, Terms};
+pub use nandex_corpus::{Document, DocumentResult, documents};
 pub use options::{Analysis, DocumentLimit, NGRAM_MAX, Norm, Selection, StopWords, Weighting};
 pub use ranked::{Indexed, Indexing, NoRankIndex, RankAnswer, RankIndex};
 pub use summary::{CorpusSummary, TOP_TERMS_MAX, TopTerm, html};

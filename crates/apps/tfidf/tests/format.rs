@@ -13,8 +13,8 @@ use flate2::write::GzEncoder;
 use nandex::device::MemoryDevice;
 use nandex::{OpenOptions, Threads, Volume, VolumeOptions};
 use nandex_tfidf::{
-    Analysis, Corpus, CorpusConfig, Document, Indexing, Model, NoRankIndex, RAM_BYTES_MIN,
-    RankIndex, Ranked, Repeats, StopWords,
+    Analysis, Corpus, CorpusConfig, Document, DocumentResult, Indexing, Model, NoRankIndex,
+    RAM_BYTES_MIN, RankIndex, Ranked, Repeats, StopWords,
 };
 
 /// Closed; and left in a crash, after its last batch was made durable.
@@ -37,9 +37,7 @@ fn document(number: u32) -> Document {
     Document::new(format!("d{number}"), text)
 }
 
-fn documents(
-    numbers: std::ops::Range<u32>,
-) -> impl Iterator<Item = nandex_tfidf::Result<Document>> {
+fn documents(numbers: std::ops::Range<u32>) -> impl Iterator<Item = DocumentResult> {
     numbers.map(|number| Ok(document(number)))
 }
 

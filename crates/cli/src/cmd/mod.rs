@@ -16,6 +16,7 @@ mod info;
 mod kvssd;
 mod load;
 mod man;
+mod neardup;
 mod probe;
 mod reproduce;
 mod sim;
@@ -55,6 +56,8 @@ pub enum Command {
     Count(count::Args),
     /// The words that say most about documents: keywords, ranks, matrices, with scikit-learn's numbers
     Tfidf(tfidf::Args),
+    /// Near-duplicates among documents: is this one new? An index bigger than RAM, with datasketch's answers
+    Neardup(neardup::Args),
     /// A key-value SSD, emulated: a drive that is addressed by key, on a file or on simulated flash
     Kvssd(Box<kvssd::Args>),
     /// Say what a table would cost, before there is one
@@ -91,6 +94,7 @@ impl Command {
             Self::Filter(args) => filter::run(&args, console),
             Self::Count(args) => count::run(&args, console),
             Self::Tfidf(args) => tfidf::run(&args, console),
+            Self::Neardup(args) => neardup::run(&args, console),
             Self::Kvssd(args) => kvssd::run(&args, console),
             Self::Advise(args) => advise::run(&args, console),
             Self::Probe(args) => probe::run(&args, console),

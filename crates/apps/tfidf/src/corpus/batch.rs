@@ -114,7 +114,7 @@ impl Batch {
         let end = start + tokens.bytes().len();
         if u32::try_from(end).is_err() {
             let (document, bytes_max) = (name.to_owned(), u32::MAX as usize - RAM_BYTES_MAX);
-            return Err(Error::DocumentTooLong { document, bytes_max });
+            return Err(nandex_corpus::Error::DocumentTooLong { document, bytes_max }.into());
         }
         reserve(&mut self.text, tokens.bytes().len());
         self.text.extend_from_slice(tokens.bytes());

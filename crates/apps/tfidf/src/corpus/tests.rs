@@ -297,7 +297,8 @@ fn a_failure_in_the_middle_of_a_batch_leaves_none_of_it() {
     let mut corpus = empty(&Analysis::default().ngrams(1, 2));
     let documents = documents(&["red fish", "blue fish"]);
     add(&mut corpus, &documents[..1]);
-    let failing = [Ok(documents[1].clone()), Err(Error::option("texts", "no more"))];
+    let error = nandex_corpus::Error::Malformed { document: "2".into(), reason: "bad".into() };
+    let failing = [Ok(documents[1].clone()), Err(error)];
     corpus.update(failing, Repeats::Refuse).unwrap_err();
     assert_eq!(listed(&corpus), counted(corpus.analysis(), &documents[..1]));
     add(&mut corpus, &documents[1..]);

@@ -1,6 +1,7 @@
 //! Documents come in and go out.
 
 use nandex::Table;
+use nandex_corpus::DocumentResult;
 
 use super::batch::{Batch, DocumentEntry};
 use super::commit::BlocksMax;
@@ -89,7 +90,7 @@ impl Corpus {
     /// write.
     pub fn update(
         &mut self,
-        documents: impl IntoIterator<Item = Result<Document>>,
+        documents: impl IntoIterator<Item = DocumentResult>,
         repeats: Repeats,
     ) -> Result<Updated> {
         self.run(documents.into_iter(), Change::Add(repeats))
@@ -102,14 +103,14 @@ impl Corpus {
     /// As [`update`](Self::update), and [`Error::NotAdded`] for a document that is not there or whose text differs.
     pub fn remove(
         &mut self,
-        documents: impl IntoIterator<Item = Result<Document>>,
+        documents: impl IntoIterator<Item = DocumentResult>,
     ) -> Result<Updated> {
         self.run(documents.into_iter(), Change::Remove)
     }
 
     fn run(
         &mut self,
-        mut documents: impl Iterator<Item = Result<Document>>,
+        mut documents: impl Iterator<Item = DocumentResult>,
         change: Change,
     ) -> Result<Updated> {
         self.check_sure()?;
@@ -200,7 +201,7 @@ impl Corpus {
 }
 
 /// The next documents, few enough to be held; none at the end.
-fn next_group(documents: &mut impl Iterator<Item = Result<Document>>) -> Result<Vec<Document>> {
+fn next_group(documents: &mut impl Iterator<Item = DocumentResult>) -> Result<Vec<Document>> {
     let mut group = Vec::new();
     let mut bytes = 0;
     while group.len() < GROUP && bytes < GROUP_BYTES {

@@ -20,9 +20,11 @@ mod tests;
 
 use std::path::PathBuf;
 
+use nandex_corpus::DocumentResult;
+
 pub use self::parquet::ParquetFiles;
 
-use crate::{Document, Model, Result};
+use crate::{Model, Result};
 use lines::LinesWriter;
 use npz::NpzWriter;
 
@@ -58,7 +60,7 @@ impl Model<'_> {
     /// As `rows`, and a failed write.
     pub fn write_npz(
         &self,
-        documents: impl IntoIterator<Item = Result<Document>>,
+        documents: impl IntoIterator<Item = DocumentResult>,
         files: &MatrixFiles,
     ) -> Result<MatrixShape> {
         let mut matrix = NpzWriter::new(&files.matrix, self.columns())?;

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nandex_corpus::DocumentResult;
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -15,7 +16,7 @@ use parquet::schema::parser::parse_message_type;
 
 use super::MatrixShape;
 use super::target::Target;
-use crate::{Document, Entry, Error, Model, Result};
+use crate::{Entry, Error, Model, Result};
 
 /// The schema of a matrix.
 const MATRIX: &str = "message matrix {
@@ -57,7 +58,7 @@ impl Model<'_> {
     /// As `rows`, and a failed write.
     pub fn write_parquet(
         &self,
-        documents: impl IntoIterator<Item = Result<Document>>,
+        documents: impl IntoIterator<Item = DocumentResult>,
         files: &ParquetFiles,
     ) -> Result<MatrixShape> {
         let mut file = Writer::new(&files.matrix, MATRIX)?;
@@ -141,11 +142,7 @@ impl Writer {
 
 fn failed(path: &Path) -> impl Fn(ParquetError) -> Error + use<> {
     let path = path.to_path_buf();
-    move |error| Error::File {
-        action: "write",
-        path: path.clone(),
-        source: std::io::Error::other(error),
-    }
+    move |error| Error::file("write", &path)(std::io::Error::other(error))
 }
 
 /// Rows of a matrix. Each entry has two levels in the file: whether it is there, and whether it goes on a row.

@@ -5,8 +5,10 @@ use std::fs;
 use ::parquet::file::reader::SerializedFileReader;
 
 use super::*;
-use crate::documents::{Fields, Reading, Source};
-use crate::{Analysis, Corpus, CorpusConfig, Error, RAM_BYTES_MIN, Repeats, Selection, Weighting};
+use crate::{
+    Analysis, Corpus, CorpusConfig, Document, RAM_BYTES_MIN, Repeats, Selection, Weighting,
+};
+use nandex_corpus::documents::{Fields, Reading, Source};
 
 fn with_model(act: impl FnOnce(&std::path::Path, &Model<'_>, Vec<Document>)) {
     let folder = tempfile::tempdir().unwrap();
@@ -54,7 +56,8 @@ fn an_error_in_the_middle_leaves_what_was_there() {
         let matrix = folder.join("matrix.npz");
         fs::write(&matrix, "old").unwrap();
         let files = MatrixFiles { matrix, vocabulary: None, documents: Some(folder.join("ids")) };
-        let error = || Error::Malformed { document: "c".into(), reason: "bad".into() };
+        let error =
+            || nandex_corpus::Error::Malformed { document: "c".into(), reason: "bad".into() };
         let documents = documents.into_iter().map(Ok).chain([Err(error())]);
         assert!(model.write_npz(documents, &files).is_err());
         assert_eq!(fs::read_to_string(&files.matrix).unwrap(), "old");

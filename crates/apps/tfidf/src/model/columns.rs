@@ -9,8 +9,9 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use nandex_corpus::scratch::scratch_file;
+
 use super::sort::{PAYLOAD_BYTES, Sorter};
-use crate::scratch::scratch_file;
 use crate::tokenise::{KeyMap, TermKey};
 use crate::{Error, Result};
 

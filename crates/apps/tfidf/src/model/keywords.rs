@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
+use nandex_corpus::DocumentResult;
+
 use super::rows::Rows;
 use super::{Entry, Model};
-use crate::{Document, Error, Result};
+use crate::{Error, Result};
 
 /// A term of a document, with its weight there.
 #[derive(Clone, PartialEq, Debug)]
@@ -25,7 +27,7 @@ impl Model<'_> {
     /// As `rows`.
     pub fn keywords(
         &self,
-        documents: impl IntoIterator<Item = Result<Document>>,
+        documents: impl IntoIterator<Item = DocumentResult>,
         count: usize,
         mut take: impl FnMut(&str, &[Keyword]) -> Result<()>,
     ) -> Result<()> {

@@ -23,6 +23,8 @@ mod weigh;
 
 use std::path::{Path, PathBuf};
 
+use nandex_corpus::DocumentResult;
+
 pub use keywords::Keyword;
 pub use rank::Ranked;
 pub(crate) use rows::CountedTerm;
@@ -30,7 +32,7 @@ pub(crate) use vocabulary::Vocabulary;
 pub use vocabulary::{Term, Terms};
 pub(crate) use weigh::{Weigher, euclidean};
 
-use crate::{Corpus, Document, Result, Selection, Weighting};
+use crate::{Corpus, Result, Selection, Weighting};
 use columns::{Column, Columns, ColumnsBuilder};
 use rows::Rows;
 use vocabulary::VocabularyWriter;
@@ -134,7 +136,7 @@ impl<'c> Model<'c> {
     /// The errors of `documents` and of `take`; a failed read.
     pub fn rows(
         &self,
-        documents: impl IntoIterator<Item = Result<Document>>,
+        documents: impl IntoIterator<Item = DocumentResult>,
         mut take: impl FnMut(Row<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut rows = Rows::new(self);
@@ -146,7 +148,7 @@ impl<'c> Model<'c> {
     /// The terms of each document that have columns, in the order of columns, with the document's id.
     pub(crate) fn counted(
         &self,
-        documents: impl IntoIterator<Item = Result<Document>>,
+        documents: impl IntoIterator<Item = DocumentResult>,
         take: impl FnMut(String, &[CountedTerm]) -> Result<()>,
     ) -> Result<()> {
         Rows::new(self).run_counted(documents.into_iter(), take)

@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use nandex_corpus::DocumentResult;
+
 use super::rows::Rows;
 use super::weigh::euclidean;
 use super::{Entry, Model};
@@ -45,7 +47,7 @@ impl Model<'_> {
     pub fn rank(
         &self,
         query: &str,
-        documents: impl IntoIterator<Item = Result<Document>>,
+        documents: impl IntoIterator<Item = DocumentResult>,
         count: usize,
     ) -> Result<Vec<Ranked>> {
         let query = self.row(query)?;

@@ -1,8 +1,10 @@
 //! Rows of documents: the terms of some thousand documents are looked up together.
 
+use nandex_corpus::DocumentResult;
+
 use super::{Column, Entry, Model};
+use crate::Result;
 use crate::tokenise::{KeyMap, TermKey, Tokens};
-use crate::{Document, Result};
 
 /// Documents that are gathered at a time, at most.
 const DOCUMENTS_MAX: usize = 4096;
@@ -89,7 +91,7 @@ impl<'m, 'c> Rows<'m, 'c> {
     /// Calls `take` with the rows of some documents after another.
     pub(super) fn run(
         &mut self,
-        documents: impl Iterator<Item = Result<Document>>,
+        documents: impl Iterator<Item = DocumentResult>,
         mut take: impl FnMut(&[Weighed]) -> Result<()>,
     ) -> Result<()> {
         self.gather(documents, |rows| rows.weigh(&mut take))
@@ -98,7 +100,7 @@ impl<'m, 'c> Rows<'m, 'c> {
     /// Calls `take` with the id of each document and its terms that have columns, in the order of columns.
     pub(super) fn run_counted(
         &mut self,
-        documents: impl Iterator<Item = Result<Document>>,
+        documents: impl Iterator<Item = DocumentResult>,
         mut take: impl FnMut(String, &[CountedTerm]) -> Result<()>,
     ) -> Result<()> {
         self.gather(documents, |rows| rows.count(&mut take))
@@ -107,7 +109,7 @@ impl<'m, 'c> Rows<'m, 'c> {
     /// Gathers documents, and calls `end` when they are many and when all were read. It forgets them.
     fn gather(
         &mut self,
-        documents: impl Iterator<Item = Result<Document>>,
+        documents: impl Iterator<Item = DocumentResult>,
         mut end: impl FnMut(&mut Self) -> Result<()>,
     ) -> Result<()> {
         let analyser = self.model.corpus.analyser();

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::scratch::{Merge, RUN_BUFFER_BYTES, RUNS_MAX, Run, rewound, scratch_file};
+use nandex_corpus::scratch::{Merge, RUN_BUFFER_BYTES, RUNS_MAX, Run, rewound, scratch_file};
+
 use crate::{Error, Result};
 
 /// Bytes that go with a key.
@@ -111,7 +112,7 @@ impl Iterator for Sorted {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (bytes, records) = match self {
-            Self::Merge(merge) => return merge.next(),
+            Self::Merge(merge) => return merge.next().map(|record| Ok(record?)),
             Self::Memory { bytes, records } => (bytes, records),
         };
         let (start, len) = records.next()?;
@@ -138,7 +139,7 @@ impl RunWriter {
     }
 
     fn finish(self) -> Result<File> {
-        rewound(self.0, (WRITE, READ))
+        Ok(rewound(self.0, (WRITE, READ))?)
     }
 }
 
@@ -174,7 +175,7 @@ impl Run for RunReader {
 
 /// Runs, read as one.
 fn merge(runs: Vec<File>) -> Result<Merge<RunReader>> {
-    Merge::new(runs.into_iter().map(RunReader::new).collect())
+    Ok(Merge::new(runs.into_iter().map(RunReader::new).collect())?)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use nandex::device::MemoryDevice;
 use nandex::{Volume, VolumeOptions};
 
 use super::*;
-use crate::{Analysis, CorpusConfig, DocumentLimit, Norm, RAM_BYTES_MIN, Repeats};
+use crate::{Analysis, CorpusConfig, Document, DocumentLimit, Norm, RAM_BYTES_MIN, Repeats};
 
 fn corpus(texts: &[&str]) -> (Corpus, Vec<Document>) {
     let options = VolumeOptions { log_bytes: 16 << 20, ..VolumeOptions::default() };

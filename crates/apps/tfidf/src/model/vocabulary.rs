@@ -5,8 +5,9 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use nandex_corpus::scratch::scratch_file;
+
 use super::weigh::Weigher;
-use crate::scratch::scratch_file;
 use crate::{Error, Result};
 
 /// Bytes of a buffer.

@@ -33,11 +33,12 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
+use nandex_corpus::DocumentResult;
 use serde::Serialize;
 
 use crate::corpus::{RankedBlocks, RankedInfo};
 use crate::model::Weigher;
-use crate::{Corpus, Document, Model, Ranked, Result, Selection, Weighting};
+use crate::{Corpus, Model, Ranked, Result, Selection, Weighting};
 use write::Gathered;
 
 /// How a rank index is made.
@@ -138,7 +139,7 @@ impl Corpus {
     /// As [`Model::fit`] and [`Model::rows`]; more than 2^32 - 1 documents; no space, a failed write.
     pub fn index(
         &mut self,
-        documents: impl IntoIterator<Item = Result<Document>>,
+        documents: impl IntoIterator<Item = DocumentResult>,
         indexing: &Indexing,
         scratch: Option<&Path>,
     ) -> Result<Indexed> {

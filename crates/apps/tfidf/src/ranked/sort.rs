@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::scratch::{Merge, RUN_BUFFER_BYTES, RUNS_MAX, Run, rewound, scratch_file};
+use nandex_corpus::scratch::{Merge, RUN_BUFFER_BYTES, RUNS_MAX, Run, rewound, scratch_file};
+
 use crate::varint::put_varint;
 use crate::{Error, Result};
 
@@ -100,7 +101,7 @@ impl Iterator for Sorted {
     fn next(&mut self) -> Option<Self::Item> {
         match self {
             Self::Memory(postings) => postings.next().map(Ok),
-            Self::Merge(merge) => merge.next(),
+            Self::Merge(merge) => merge.next().map(|posting| Ok(posting?)),
         }
     }
 }
@@ -131,7 +132,7 @@ impl RunWriter {
     }
 
     fn finish(self) -> Result<File> {
-        rewound(self.file, (WRITE, READ))
+        Ok(rewound(self.file, (WRITE, READ))?)
     }
 }
 
@@ -184,7 +185,7 @@ fn read_varint(file: &mut impl BufRead) -> io::Result<u64> {
 
 /// Runs, read as one.
 fn merge(runs: Vec<File>) -> Result<Merge<RunReader>> {
-    Merge::new(runs.into_iter().map(RunReader::new).collect())
+    Ok(Merge::new(runs.into_iter().map(RunReader::new).collect())?)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use nandex::{Volume, VolumeOptions};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Analysis, CorpusConfig, DocumentLimit, Norm, RAM_BYTES_MIN, Repeats};
+use crate::{Analysis, CorpusConfig, Document, DocumentLimit, Norm, RAM_BYTES_MIN, Repeats};
 
 const CONFIG: CorpusConfig = CorpusConfig { ram_bytes: RAM_BYTES_MIN };
 
@@ -153,7 +153,8 @@ fn an_index_that_fails_on_the_way_leaves_the_old_one() {
     add(&mut corpus, &documents);
     let indexing = Indexing::default();
     make(&mut corpus, &documents, &indexing);
-    let failing = documents[..2].iter().cloned().map(Ok).chain([Err(crate::Error::Unsure)]);
+    let error = nandex_corpus::Error::Malformed { document: "3".into(), reason: "bad".into() };
+    let failing = documents[..2].iter().cloned().map(Ok).chain([Err(error)]);
     corpus.index(failing, &indexing, None).unwrap_err();
     checked(&corpus, &documents, ("red", 9), &indexing);
 }

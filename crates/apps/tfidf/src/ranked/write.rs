@@ -5,12 +5,14 @@ use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
+use nandex_corpus::DocumentResult;
+use nandex_corpus::scratch::{rewound, scratch_file};
+
 use super::format::{self, DocumentEntry, NODE_BYTES, TermEntry};
 use super::sort::{Posting, PostingSorter, Sorted};
 use crate::corpus::{RankedBlocks, Section};
 use crate::model::{Vocabulary, Weigher, euclidean};
-use crate::scratch::{rewound, scratch_file};
-use crate::{Document, Error, Model, Result};
+use crate::{Error, Model, Result};
 
 /// Bytes of the buffer of a file.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -28,7 +30,7 @@ impl Gathered {
     /// Reads and weighs all documents. RAM for their postings is `ram_bytes`, and files are in `folder`.
     pub(super) fn read(
         model: &Model<'_>,
-        documents: impl IntoIterator<Item = Result<Document>>,
+        documents: impl IntoIterator<Item = DocumentResult>,
         (folder, ram_bytes): (&Path, usize),
     ) -> Result<Self> {
         let weigher = model.weigher();

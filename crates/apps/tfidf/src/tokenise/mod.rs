@@ -19,21 +19,19 @@
 //! The tokens of a document are written one after another into one buffer, with a space between. So an n-gram is a
 //! slice of it, and nothing is allocated for each token.
 
-mod characters;
 mod key;
 mod stop;
 #[cfg(test)]
 mod tests;
 
+use nandex_corpus::characters::{self, is_word};
+
 pub(crate) use key::KeyMap;
 pub use key::TermKey;
+pub use nandex_corpus::characters::CATEGORIES_VERSION;
 
 use crate::{Analysis, Result};
-use characters::is_word;
 use stop::StopSet;
-
-/// The version of Unicode whose general categories decide what is a word character.
-pub const CATEGORIES_VERSION: (u64, u64, u64) = unicode_general_category::UNICODE_VERSION;
 
 /// Characters of a token, at least.
 const TOKEN_CHARS_MIN: usize = 2;

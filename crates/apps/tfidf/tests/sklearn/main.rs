@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use nandex_tfidf::tokenise::{Analyser, Tokens, english_stop_words};
 use nandex_tfidf::{
-    Analysis, Corpus, CorpusConfig, Document, DocumentLimit, MatrixFiles, Model, Norm,
-    RAM_BYTES_MIN, Repeats, Selection, StopWords, Weighting,
+    Analysis, Corpus, CorpusConfig, Document, DocumentLimit, DocumentResult, MatrixFiles, Model,
+    Norm, RAM_BYTES_MIN, Repeats, Selection, StopWords, Weighting,
 };
 use serde_json::{Value, json};
 use unicode_general_category::{GeneralCategory as Category, get_general_category};
@@ -106,7 +106,7 @@ impl Cases {
     }
 }
 
-fn all(documents: &[Document]) -> impl Iterator<Item = nandex_tfidf::Result<Document>> {
+fn all(documents: &[Document]) -> impl Iterator<Item = DocumentResult> {
     documents.iter().cloned().map(Ok)
 }
 

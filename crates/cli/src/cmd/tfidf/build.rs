@@ -18,12 +18,12 @@ use crate::devices::{FileBytes, VolumeArgs};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::size::show_count;
+use crate::texts::InputArgs;
 use crate::unfinished::{self, Unfinished};
 
 use super::change::{Change, Changed, RepeatArgs, change};
 use super::hints::explained;
 use super::index::{self, IndexArgs};
-use super::input::InputArgs;
 
 /// One device has no stripes.
 const STRIPING: Striping = Striping::Extent { pages: 256 };

@@ -13,11 +13,10 @@ use crate::devices::FileBytes;
 use crate::exit::words;
 use crate::interrupt::Interrupt;
 use crate::size::{show_bytes, show_count};
+use crate::texts::{Inputs, OnInterrupt, Stream};
 
 use super::hints::explained;
 use super::index;
-use super::input::Inputs;
-use super::stream::{OnInterrupt, Stream};
 
 /// Which way documents go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

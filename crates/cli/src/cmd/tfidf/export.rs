@@ -10,12 +10,11 @@ use serde::Serialize;
 use crate::console::{Console, aligned};
 use crate::interrupt::Interrupt;
 use crate::size::show_count;
+use crate::texts::{InputArgs, Inputs, OnInterrupt, Stream};
 
 use super::hints::explained;
 use super::index::IndexArgs;
-use super::input::{InputArgs, Inputs};
 use super::model::{SelectionArgs, WeightingArgs, fit};
-use super::stream::{OnInterrupt, Stream};
 
 /// The index, the documents and the files.
 #[derive(Debug, clap::Args)]

@@ -20,11 +20,9 @@ fn hint(error: &Error) -> Option<&'static str> {
             _ => return None,
         },
         Error::NoSpace(nandex::Error::ValuesFull { .. }) => "an index that is built again grows",
-        Error::Utf8 { .. } => "--decoding replace or --decoding ignore reads it",
-        Error::DocumentTooLong { .. } => "--document-bytes",
+        Error::Input(error) => return crate::texts::hint(error),
         Error::Repeated { .. } => "--skip-repeats leaves out those with the same text",
         Error::NoTerms { .. } => "--min-df, --max-df",
-        Error::Scratch { .. } => "TMPDIR names that folder",
         _ => return None,
     })
 }

@@ -9,12 +9,11 @@ use serde_json::json;
 use crate::console::Console;
 use crate::interrupt::Interrupt;
 use crate::size;
+use crate::texts::{InputArgs, OnInterrupt, Stream};
 
 use super::hints::explained;
 use super::index::IndexArgs;
-use super::input::InputArgs;
 use super::model::{SelectionArgs, WeightingArgs, fit};
-use super::stream::{OnInterrupt, Stream};
 
 /// The index, and the documents.
 #[derive(Debug, clap::Args)]
@@ -46,7 +45,10 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let written = model.keywords(&mut stream, usize::try_from(args.top)?, |id, keywords| {
         let printed = print(&mut out, console, (id, keywords));
-        printed.map_err(|source| Error::File { action: "write", path: "stdout".into(), source })
+        printed.map_err(|source| {
+            let (action, path) = ("write", "stdout".into());
+            Error::Input(nandex_corpus::Error::File { action, path, source })
+        })
     });
     stream.finish();
     out.flush()?;

@@ -6,7 +6,6 @@ mod change;
 mod export;
 mod hints;
 mod index;
-mod input;
 mod keywords;
 mod merge;
 mod model;
@@ -15,7 +14,6 @@ mod rank;
 mod ranked;
 mod remove;
 mod report;
-mod stream;
 mod update;
 
 use anyhow::Result;

@@ -1,7 +1,5 @@
 //! Which terms become columns and how they are weighed: the options of scikit-learn by their names.
 
-use std::env;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::Result;
@@ -9,6 +7,7 @@ use clap::ValueEnum;
 use nandex_tfidf::{Corpus, DocumentLimit, Model, Norm, Selection, Weighting};
 
 use crate::size;
+use crate::texts::scratch;
 
 use super::hints::explained;
 
@@ -106,12 +105,6 @@ impl From<WeightingArgs> for Weighting {
             },
         }
     }
-}
-
-/// Where files without names are: in `$TMPDIR` if that is set, else here, since the system's default is often kept in
-/// memory.
-pub fn scratch() -> PathBuf {
-    env::var_os("TMPDIR").map_or_else(|| PathBuf::from("."), PathBuf::from)
 }
 
 /// The index with its columns. What does not fit into RAM is in files without names.

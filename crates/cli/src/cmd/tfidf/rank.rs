@@ -8,12 +8,11 @@ use crate::console::Console;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::size::{self, show_count};
+use crate::texts::{InputArgs, Inputs, OnInterrupt, Stream};
 
 use super::hints::explained;
 use super::index::IndexArgs;
-use super::input::{InputArgs, Inputs};
 use super::model::{SelectionArgs, WeightingArgs, fit};
-use super::stream::{OnInterrupt, Stream};
 
 /// The index, the query and the documents.
 #[derive(Debug, clap::Args)]

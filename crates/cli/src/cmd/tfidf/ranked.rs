@@ -11,12 +11,11 @@ use crate::console::{Console, aligned};
 use crate::devices::FileBytes;
 use crate::interrupt::Interrupt;
 use crate::size::{show_bytes, show_count};
+use crate::texts::{InputArgs, OnInterrupt, Stream, scratch};
 
 use super::hints::explained;
 use super::index::IndexArgs;
-use super::input::InputArgs;
-use super::model::{SelectionArgs, WeightingArgs, scratch};
-use super::stream::{OnInterrupt, Stream};
+use super::model::{SelectionArgs, WeightingArgs};
 
 /// The index, the documents, and how they are weighed.
 #[derive(Debug, clap::Args)]

@@ -3,10 +3,10 @@
 use anyhow::Result;
 
 use crate::console::Console;
+use crate::texts::InputArgs;
 
 use super::change::Change;
 use super::index::IndexArgs;
-use super::input::InputArgs;
 use super::update::run_change;
 
 /// The index, and the documents as they were added.

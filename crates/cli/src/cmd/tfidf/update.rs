@@ -6,10 +6,10 @@ use crate::console::Console;
 use crate::devices::FileBytes;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
+use crate::texts::InputArgs;
 
 use super::change::{Change, Changed, RepeatArgs, change};
 use super::index::IndexArgs;
-use super::input::InputArgs;
 
 /// The index, and the documents.
 #[derive(Debug, clap::Args)]

@@ -11,21 +11,25 @@ use std::path::Path;
 use crate::{Error, Result};
 
 /// Runs that are merged at a time; each has a buffer.
-pub(crate) const RUNS_MAX: usize = 64;
+pub const RUNS_MAX: usize = 64;
 
 /// Bytes of a run's buffer.
-pub(crate) const RUN_BUFFER_BYTES: usize = 64 << 10;
+pub const RUN_BUFFER_BYTES: usize = 64 << 10;
 
 /// A file without a name in `folder`.
-pub(crate) fn scratch_file(folder: &Path) -> Result<File> {
+///
+/// # Errors
+/// [`Error::Scratch`]: a folder that cannot be written to.
+pub fn scratch_file(folder: &Path) -> Result<File> {
     tempfile::tempfile_in(folder).map_err(Error::scratch("make a temporary file"))
 }
 
-/// The file behind a buffer that was written, at its beginning.
-pub(crate) fn rewound(
-    file: BufWriter<File>,
-    (write, read): (&'static str, &'static str),
-) -> Result<File> {
+/// The file behind a buffer that was written, at its beginning. The words say what has failed if writing or reading
+/// fails.
+///
+/// # Errors
+/// [`Error::Scratch`]: no space, a failed write.
+pub fn rewound(file: BufWriter<File>, (write, read): (&'static str, &'static str)) -> Result<File> {
     let file = file.into_inner().map_err(IntoInnerError::into_error);
     let mut file = file.map_err(Error::scratch(write))?;
     file.rewind().map_err(Error::scratch(read))?;
@@ -33,7 +37,7 @@ pub(crate) fn rewound(
 }
 
 /// A sorted run that is being read.
-pub(crate) trait Run {
+pub trait Run {
     /// What is sorted.
     type Record: Ord;
 
@@ -41,19 +45,26 @@ pub(crate) trait Run {
     const READ: &'static str;
 
     /// The next record; nothing at the end.
+    ///
+    /// # Errors
+    /// A failed read.
     fn next(&mut self) -> io::Result<Option<Self::Record>>;
 }
 
-/// Several runs, read as one.
+/// Several runs, read as one: their records in order. It holds a record of each.
 #[derive(Debug)]
-pub(crate) struct Merge<R: Run> {
+pub struct Merge<R: Run> {
     runs: Vec<R>,
     /// The next record of each run that has one, with the run's number.
     next: BinaryHeap<Reverse<(R::Record, usize)>>,
 }
 
 impl<R: Run> Merge<R> {
-    pub(crate) fn new(mut runs: Vec<R>) -> Result<Self> {
+    /// Begins to read these runs, each of which is in order.
+    ///
+    /// # Errors
+    /// [`Error::Scratch`]: a failed read.
+    pub fn new(mut runs: Vec<R>) -> Result<Self> {
         let mut next = BinaryHeap::with_capacity(runs.len());
         for (number, run) in runs.iter_mut().enumerate() {
             let first = run.next().map_err(Error::scratch(R::READ))?;

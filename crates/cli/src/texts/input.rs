@@ -7,11 +7,13 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use nandex_tfidf::documents::{Decoding, Documents, Fields, JsonLines, Lines, Reading, Source};
-use nandex_tfidf::{Document, Error};
+use nandex_corpus::documents::{Decoding, Documents, Fields, JsonLines, Lines, Reading, Source};
+use nandex_corpus::{Document, DocumentResult, Error};
 use serde_json::{Value, json};
 
 use crate::size;
+
+use super::broken::LeftOut;
 
 /// The name of stdin.
 const STDIN: &str = "-";
@@ -90,6 +92,8 @@ pub struct Inputs {
     reading: Reading,
     /// Bytes of the inputs, where the texts are about as long.
     pub bytes: Option<u64>,
+    /// Where broken documents are noted that are left out; without it they are errors.
+    left_out: Option<LeftOut>,
 }
 
 /// One input.
@@ -102,30 +106,54 @@ struct Input {
     prefix: Option<String>,
 }
 
+/// As [`InputArgs`], where none need be named.
+#[derive(Clone, Debug, clap::Args)]
+pub struct OptionalInputArgs {
+    /// Folders, text files, JSON lines, Parquet files, or `-` for stdin
+    #[arg(value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    reading: ReadingArgs,
+}
+
 impl InputArgs {
     /// Looks at all inputs before anything is made.
     ///
     /// # Errors
     /// An input that is not there, is named twice, or is not what `--format` says; a field's name without fields.
     pub fn find(&self) -> Result<Inputs> {
-        let reading = Reading {
-            decoding: self.reading.decoding.into(),
-            document_bytes_max: usize::try_from(self.reading.document_bytes)?,
-        };
-        let mut seen = HashSet::new();
-        let mut all = Vec::new();
-        for path in &self.inputs {
-            if !seen.insert(place(path)?) {
-                bail!("{} is named twice; name each input once", path.display());
-            }
-            all.push(self.reading.input(path)?);
-        }
-        let bytes = all.iter().map(Input::bytes).sum();
-        Ok(Inputs { all, reading, bytes })
+        self.reading.find(&self.inputs)
+    }
+}
+
+impl OptionalInputArgs {
+    /// As [`InputArgs::find`].
+    ///
+    /// # Errors
+    /// As [`InputArgs::find`].
+    pub fn find(&self) -> Result<Inputs> {
+        self.reading.find(&self.inputs)
     }
 }
 
 impl ReadingArgs {
+    fn find(&self, inputs: &[PathBuf]) -> Result<Inputs> {
+        let reading = Reading {
+            decoding: self.decoding.into(),
+            document_bytes_max: usize::try_from(self.document_bytes)?,
+        };
+        let mut seen = HashSet::new();
+        let mut all = Vec::new();
+        for path in inputs {
+            if !seen.insert(place(path)?) {
+                bail!("{} is named twice; name each input once", path.display());
+            }
+            all.push(self.input(path)?);
+        }
+        let bytes = all.iter().map(Input::bytes).sum();
+        Ok(Inputs { all, reading, bytes, left_out: None })
+    }
+
     fn input(&self, path: &Path) -> Result<Input> {
         let shown = path.display();
         let format = self.format_of(path)?;
@@ -198,6 +226,13 @@ impl Inputs {
         self.all.iter().map(|input| input.path.as_path()).filter(|path| *path != Path::new(STDIN))
     }
 
+    /// The same, where broken documents are left out and noted. In Parquet they stay errors, since nothing can be read
+    /// behind them.
+    #[must_use]
+    pub fn leaving_out(self, left_out: &LeftOut) -> Self {
+        Self { left_out: Some(left_out.clone()), ..self }
+    }
+
     /// Were none named?
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
@@ -213,11 +248,17 @@ impl Inputs {
     }
 
     /// All documents, one input after another.
-    pub fn documents(self) -> impl Iterator<Item = nandex_tfidf::Result<Document>> {
-        let reading = self.reading;
+    pub fn documents(self) -> impl Iterator<Item = DocumentResult> {
+        let (reading, left_out) = (self.reading, self.left_out);
         self.all.into_iter().flat_map(move |input| -> Documents<'static> {
+            let left_out = left_out.clone().filter(|_| input.format != Format::Parquet);
             match input.documents(reading) {
-                Ok(documents) => Box::new(documents.map(move |document| input.renamed(document))),
+                Ok(documents) => Box::new(documents.filter_map(move |document| {
+                    match (input.renamed(document), &left_out) {
+                        (Err(error), Some(left_out)) => left_out.note(error).map(Err),
+                        (document, _) => Some(document),
+                    }
+                })),
                 Err(error) => Box::new(std::iter::once(Err(error))),
             }
         })
@@ -231,7 +272,7 @@ impl Input {
         (self.format == Format::Lines && found.is_file()).then_some(found.len())
     }
 
-    fn documents(&self, reading: Reading) -> nandex_tfidf::Result<Documents<'static>> {
+    fn documents(&self, reading: Reading) -> nandex_corpus::Result<Documents<'static>> {
         let (path, fields) = (self.path.clone(), self.fields.clone());
         if self.path == Path::new(STDIN) {
             let stdin = io::BufReader::new(io::stdin());
@@ -250,7 +291,7 @@ impl Input {
     }
 
     /// A document with its id in this run, or its error with its place.
-    fn renamed(&self, document: nandex_tfidf::Result<Document>) -> nandex_tfidf::Result<Document> {
+    fn renamed(&self, document: DocumentResult) -> DocumentResult {
         let Some(prefix) = &self.prefix else { return document };
         let is_folder = self.format == Format::Folder;
         match document {

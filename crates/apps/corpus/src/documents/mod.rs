@@ -48,6 +48,9 @@ impl Document {
     }
 }
 
+/// A document, or why it cannot be read.
+pub type DocumentResult = Result<Document>;
+
 /// How documents are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reading {
@@ -103,7 +106,7 @@ pub enum Source {
 }
 
 /// Documents one after another.
-pub type Documents<'a> = Box<dyn Iterator<Item = Result<Document>> + 'a>;
+pub type Documents<'a> = Box<dyn Iterator<Item = DocumentResult> + 'a>;
 
 impl Source {
     /// All its documents, from the first.

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
-use nandex_tfidf::{Document, Error};
+use nandex_corpus::{DocumentResult, Error};
 
 use crate::console::{Console, Meter};
 use crate::interrupt::Interrupt;
@@ -23,8 +23,6 @@ const BATCHES: usize = 2;
 /// How often an interrupt is looked for while no documents come.
 const LOOK: Duration = Duration::from_millis(50);
 
-type Read = nandex_tfidf::Result<Document>;
-
 /// What an interrupt does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnInterrupt {
@@ -36,11 +34,11 @@ pub enum OnInterrupt {
 
 /// The documents of all inputs.
 pub struct Stream<'a> {
-    receiver: Receiver<Vec<Read>>,
+    receiver: Receiver<Vec<DocumentResult>>,
     interrupt: &'a Interrupt,
     on_interrupt: OnInterrupt,
     meter: Meter,
-    batch: std::vec::IntoIter<Read>,
+    batch: std::vec::IntoIter<DocumentResult>,
     bytes: u64,
     /// Documents so far.
     pub documents: u64,
@@ -64,7 +62,7 @@ impl<'a> Stream<'a> {
     }
 
     /// The next batch; nothing at the end.
-    fn receive(&mut self) -> Option<Vec<Read>> {
+    fn receive(&mut self) -> Option<Vec<DocumentResult>> {
         loop {
             if self.interrupt.is_set() {
                 return self.stop();
@@ -77,7 +75,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    fn stop(&self) -> Option<Vec<Read>> {
+    fn stop(&self) -> Option<Vec<DocumentResult>> {
         let stopped = Error::Scratch { action: "go on", source: io::ErrorKind::Interrupted.into() };
         (self.on_interrupt == OnInterrupt::Fail).then(|| vec![Err(stopped)])
     }
@@ -90,9 +88,9 @@ impl<'a> Stream<'a> {
 }
 
 impl Iterator for Stream<'_> {
-    type Item = Read;
+    type Item = DocumentResult;
 
-    fn next(&mut self) -> Option<Read> {
+    fn next(&mut self) -> Option<DocumentResult> {
         if self.batch.as_slice().is_empty() || self.interrupt.is_set() {
             self.meter.at(self.bytes);
             self.batch = self.receive()?.into_iter();
@@ -107,7 +105,7 @@ impl Iterator for Stream<'_> {
 }
 
 /// Sends all documents, until the first error or until nobody takes them.
-fn read(inputs: Inputs, sender: &SyncSender<Vec<Read>>) {
+fn read(inputs: Inputs, sender: &SyncSender<Vec<DocumentResult>>) {
     let (mut batch, mut bytes) = (Vec::new(), 0);
     for document in inputs.documents() {
         bytes += document.as_ref().map_or(0, |document| document.text.len());

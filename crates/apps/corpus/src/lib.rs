@@ -1,0 +1,15 @@
+//! What the applications for texts share: where documents come from, what is a part of a word, and files for what does
+//! not fit into RAM.
+//!
+//! 1. [`documents`] reads texts from folders, lines, JSON lines and Parquet, one at a time.
+//! 2. [`characters`] says which characters words are made of, as Python does.
+//! 3. [`scratch`] has files without names, and merges sorted runs among them.
+#![forbid(unsafe_code)]
+
+pub mod characters;
+pub mod documents;
+mod error;
+pub mod scratch;
+
+pub use documents::{Document, DocumentResult};
+pub use error::{Error, Result};

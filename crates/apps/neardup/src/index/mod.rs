@@ -1,0 +1,391 @@
+//! The index: which documents there are, and which are near-duplicates of which.
+//!
+//! ```text
+//!   documents --hash of id, of text--> keys: known? an equal text?                       --> a document's number
+//!       | new text                                                                             |
+//!       '--shingles--> signature --bucket keys--> alike: candidates --their records--> estimates, a decision
+//!                                                                                              |
+//!                                                       record: name, decision, pairs, signature
+//! ```
+//!
+//! Invariants
+//! 1. A document counts if its number is below the state's and its record is there. The state is durable only when the
+//!    records, keys and buckets of all documents below its number are.
+//! 2. What the tables of keys and buckets say is a hint: it is believed only if the record of that number has the same
+//!    id, the same text, or a signature that is near. So what a crash leaves of a batch that does not count does no
+//!    harm.
+//! 3. A number is never used again, but for those of a batch that did not count.
+//!
+//! | operation | flash reads | flash writes |
+//! |---|---|---|
+//! | add a new document | a page of each table of buckets, two for each candidate | its record, two keys, its buckets |
+//! | add an equal text | four: the other's key and record | its record without a signature; a key |
+//! | ask for a document | as adding it | 0 |
+//! | remove a document | its record and its keys | a removal in each table |
+//! | a batch | 0 | a record of the state, and some syncs |
+//! | list pairs | two for each document, and two for each pair | 0 |
+//!
+//! RAM is fixed when the index is opened: see [`IndexConfig::ram_bytes`].
+
+#[cfg(test)]
+mod brute;
+mod pairs;
+mod record;
+mod remove;
+mod state;
+#[cfg(test)]
+mod sweep;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod update;
+mod verify;
+
+use std::path::Path;
+
+use nandex::signature::{Bands, Family, Sketcher};
+use nandex::{AnyNeighbors, AnyTable, LargeTable, NeighborsStats, Table, Volume};
+use twox_hash::XxHash3_128;
+
+pub use pairs::Pair;
+pub use remove::Removed;
+pub use update::{Match, Near, Outcome, PAIRS_MAX, Repeats, Updated, Verdict};
+
+use crate::{Error, IndexConfig, NearOptions, Result, Shingling};
+use record::{Hash, Record};
+use state::State;
+use tables::{NUMBER_BYTES, Tables};
+
+/// The key of the state among the records; it is longer than a number.
+const STATE_KEY: &[u8] = b"neardup-state";
+
+/// Seeds of the hashes of ids and of texts, so that neither is taken for the other.
+const ID_SEED: u64 = 1;
+const TEXT_SEED: u64 = 2;
+
+/// What an index takes and has done since it was opened.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IndexStats {
+    /// Bytes of RAM of its tables.
+    pub ram_bytes: u64,
+    /// Bytes of flash of its tables.
+    pub flash_bytes: u64,
+    /// Records of candidates and of known documents that were read.
+    pub records_read: u64,
+    /// Signatures that were computed.
+    pub signatures: u64,
+    /// The figures of the index of neighbours.
+    pub neighbors: NeighborsStats,
+}
+
+/// An index of documents on flash.
+///
+/// One at a time changes it, so these calls take `&mut self`. Dropping it saves it; [`close`](Self::close) also tells
+/// of a failure.
+pub struct Index {
+    config: IndexConfig,
+    sketcher: Sketcher,
+    state: State,
+    volume: Volume,
+    records: LargeTable<AnyTable>,
+    keys: AnyTable,
+    alike: AnyNeighbors,
+    records_read: std::sync::atomic::AtomicU64,
+    signatures: std::sync::atomic::AtomicU64,
+    /// Documents of a batch, at most.
+    batch_documents: usize,
+    /// Has a commit failed, so that nobody knows whether it counts?
+    is_unsure: bool,
+}
+
+impl Index {
+    /// Makes an index in a new file.
+    ///
+    /// # Errors
+    /// Options that cannot work, a file that exists, no space, a failed write.
+    pub fn create(
+        path: impl AsRef<Path>,
+        options: &NearOptions,
+        config: IndexConfig,
+    ) -> Result<Self> {
+        let log_bytes = Self::log_bytes(options, config)?;
+        Self::create_in(&tables::create_volume(path.as_ref(), log_bytes)?, options, config)
+    }
+
+    /// Makes an index in a volume that has none.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create); a volume with such structures.
+    pub fn create_in(volume: &Volume, options: &NearOptions, config: IndexConfig) -> Result<Self> {
+        config.validate()?;
+        let family = options.family()?;
+        let tables = Tables::create(volume, &family, &config)?;
+        Self::begin(volume, (options, family), (config, tables))
+    }
+
+    /// The length of the log of a volume for a new index, in bytes.
+    ///
+    /// # Errors
+    /// Options that cannot work.
+    pub fn log_bytes(options: &NearOptions, config: IndexConfig) -> Result<u64> {
+        config.validate()?;
+        tables::log_bytes(&options.family()?, &config)
+    }
+
+    fn begin(
+        volume: &Volume,
+        (options, family): (&NearOptions, Family),
+        (config, tables): (IndexConfig, Tables),
+    ) -> Result<Self> {
+        let state = State::new(options.shingling, options.threshold);
+        let mut index = Self::over(volume, (config, tables), (state.clone(), family.sketcher()?));
+        index.put_state(state)?;
+        Ok(index)
+    }
+
+    fn over(
+        volume: &Volume,
+        (config, tables): (IndexConfig, Tables),
+        (state, sketcher): (State, Sketcher),
+    ) -> Self {
+        let Tables { records, keys, alike } = tables;
+        Self {
+            config,
+            sketcher,
+            state,
+            volume: volume.clone(),
+            records,
+            keys,
+            alike,
+            records_read: Default::default(),
+            signatures: Default::default(),
+            batch_documents: update::BATCH_DOCUMENTS,
+            is_unsure: false,
+        }
+    }
+
+    /// Opens an index.
+    ///
+    /// # Errors
+    /// A file that is no index or is in use, damage, a failed read.
+    pub fn open(path: impl AsRef<Path>, config: IndexConfig) -> Result<Self> {
+        Self::open_in(&tables::open_volume(path.as_ref())?, config)
+    }
+
+    /// Opens the index of a volume.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_in(volume: &Volume, config: IndexConfig) -> Result<Self> {
+        config.validate()?;
+        Self::resume(volume, (config, Tables::open(volume, &config)?))
+    }
+
+    fn resume(volume: &Volume, (config, tables): (IndexConfig, Tables)) -> Result<Self> {
+        let Some(bytes) = tables.records.get(STATE_KEY)? else {
+            let reason = "it has no state; give a file that was made for near-duplicates".into();
+            return Err(Error::NoIndex { reason });
+        };
+        let state = State::decode(&bytes)?;
+        let family = Family::decode(tables.alike.family())?;
+        if !matches!(family, Family::MinHash { .. }) {
+            let reason = format!("expected MinHash, found {family:?}; give an index of texts");
+            return Err(Error::NoIndex { reason });
+        }
+        let mut index = Self::over(volume, (config, tables), (state, family.sketcher()?));
+        index.recover()?;
+        Ok(index)
+    }
+
+    /// Ends a removal that the last process may have left. An index that is only read needs that not: documents that
+    /// are being removed do not count.
+    fn recover(&mut self) -> Result<()> {
+        if self.volume.is_read_only() { Ok(()) } else { self.finish_removal() }
+    }
+
+    /// Refuses an index that was made with other options.
+    ///
+    /// # Errors
+    /// [`Error::OtherOptions`]; options that cannot work.
+    pub fn check_options(&self, options: &NearOptions) -> Result<()> {
+        let shown = |shingling: &Shingling, threshold: f64, family: &Family| {
+            let shingling = serde_json::to_string(shingling).unwrap_or_default();
+            format!("shingles {shingling}, threshold {threshold}, {family:?}")
+        };
+        let expected = shown(&options.shingling, options.threshold, &options.family()?);
+        let found = shown(&self.state.shingling, self.state.threshold, self.sketcher.family());
+        if expected == found { Ok(()) } else { Err(Error::OtherOptions { expected, found }) }
+    }
+
+    /// How text becomes shingles.
+    #[must_use]
+    pub fn shingling(&self) -> Shingling {
+        self.state.shingling
+    }
+
+    /// From which estimate on documents are near-duplicates.
+    #[must_use]
+    pub fn threshold(&self) -> f64 {
+        self.state.threshold
+    }
+
+    /// The family of hashes, which is MinHash.
+    #[must_use]
+    pub fn family(&self) -> &Family {
+        self.sketcher.family()
+    }
+
+    /// Permutations and bands of its signatures.
+    fn minhash(&self) -> (u32, Bands) {
+        match *self.sketcher.family() {
+            Family::MinHash { permutations, bands, .. } => (permutations, bands),
+            // No index has another family.
+            _ => (1, Bands { count: 1, rows: 1 }),
+        }
+    }
+
+    /// How signatures become bucket keys.
+    #[must_use]
+    pub fn bands(&self) -> Bands {
+        self.minhash().1
+    }
+
+    /// How many documents it has, duplicates among them.
+    #[must_use]
+    pub fn documents(&self) -> u64 {
+        let counts = self.state.counts;
+        counts.kept + counts.exact + counts.near
+    }
+
+    /// How many of these were new when they came.
+    #[must_use]
+    pub fn kept(&self) -> u64 {
+        self.state.counts.kept
+    }
+
+    /// How many had a text equal to another one's.
+    #[must_use]
+    pub fn exact(&self) -> u64 {
+        self.state.counts.exact
+    }
+
+    /// How many were near another one.
+    #[must_use]
+    pub fn near(&self) -> u64 {
+        self.state.counts.near
+    }
+
+    /// What it takes and has done.
+    #[must_use]
+    pub fn stats(&self) -> IndexStats {
+        use std::sync::atomic::Ordering::Relaxed;
+        let (records, keys, neighbors) =
+            (self.records.stats(), self.keys.stats(), self.alike.stats());
+        IndexStats {
+            ram_bytes: records.ram_bytes + keys.ram_bytes + neighbors.ram_bytes,
+            flash_bytes: records.table.flash_bytes
+                + records.values.flash_bytes
+                + keys.flash_bytes
+                + neighbors.flash_bytes,
+            records_read: self.records_read.load(Relaxed),
+            signatures: self.signatures.load(Relaxed),
+            neighbors,
+        }
+    }
+
+    /// Makes everything durable and closes the file.
+    ///
+    /// # Errors
+    /// A failed write or sync.
+    pub fn close(self) -> Result<()> {
+        let Self { records, keys, alike, .. } = self;
+        alike.close()?;
+        keys.close()?;
+        Ok(records.close()?)
+    }
+
+    pub(crate) fn config(&self) -> IndexConfig {
+        self.config
+    }
+
+    /// Refuses changes after a commit of which nobody knows whether it was durable.
+    fn check_sure(&self) -> Result<()> {
+        if self.is_unsure { Err(Error::Unsure) } else { Ok(()) }
+    }
+
+    /// Replaces the state, durably.
+    fn put_state(&mut self, next: State) -> Result<()> {
+        let put = self.records.put(STATE_KEY, &next.encode()).map_err(refused);
+        match put.and_then(|()| Ok(self.records.sync()?)) {
+            Ok(()) => {
+                self.state = next;
+                Ok(())
+            }
+            // It was refused before it was written.
+            Err(error @ Error::NoSpace(_)) => Err(error),
+            Err(error) => {
+                self.is_unsure = true;
+                Err(error)
+            }
+        }
+    }
+
+    /// The records of these documents, in their order; nothing for those that do not count. Their reads overlap.
+    fn records_of(&self, numbers: &[u64]) -> Result<Vec<Option<Record>>> {
+        let keys: Vec<[u8; NUMBER_BYTES]> = numbers.iter().map(|it| number_key(*it)).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        self.records_read.fetch_add(keys.len() as u64, std::sync::atomic::Ordering::Relaxed);
+        let found = self.records.get_many(&keys)?.into_iter().zip(numbers);
+        found
+            .map(|(bytes, number)| match bytes {
+                Some(bytes) if self.counts(*number) => Record::decode(&bytes, *number).map(Some),
+                _ => Ok(None),
+            })
+            .collect()
+    }
+
+    /// Does a document of this number count, if its record is there?
+    fn counts(&self, number: u64) -> bool {
+        number < self.state.next && !self.state.removing.contains(&number)
+    }
+
+    /// The numbers under these keys.
+    fn numbers_of(&self, keys: &[Hash]) -> Result<Vec<Option<u64>>> {
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let found = self.keys.get_many(&keys)?;
+        let number = |value: &[u8]| value.try_into().ok().map(u64::from_le_bytes);
+        Ok(found.into_iter().map(|value| value.and_then(|value| number(&value))).collect())
+    }
+}
+
+/// The key of a document's record.
+fn number_key(number: u64) -> [u8; NUMBER_BYTES] {
+    number.to_be_bytes()
+}
+
+/// What an id is called in the table of keys.
+fn id_hash(id: &str) -> Hash {
+    XxHash3_128::oneshot_with_seed(ID_SEED, id.as_bytes()).to_le_bytes()
+}
+
+/// What a text is called there.
+fn text_hash(text: &str) -> Hash {
+    XxHash3_128::oneshot_with_seed(TEXT_SEED, text.as_bytes()).to_le_bytes()
+}
+
+/// The error of an update, told apart where nothing was changed for lack of space.
+fn refused(error: nandex::Error) -> Error {
+    use nandex::Error::{Full, GrowthStopped, ValuesFull};
+    let is_full = matches!(error, ValuesFull { .. } | GrowthStopped { .. } | Full { .. });
+    if is_full { Error::NoSpace(error) } else { error.into() }
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { config, state, .. } = self;
+        f.debug_struct("Index")
+            .field("config", config)
+            .field("state", state)
+            .finish_non_exhaustive()
+    }
+}

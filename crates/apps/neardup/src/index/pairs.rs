@@ -1,0 +1,108 @@
+//! All pairs of near-duplicates, as they were found when documents came in.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::Index;
+use super::record::{Decision, Record};
+use crate::Result;
+
+/// Records that are read at a time.
+const STEP: u64 = 2048;
+
+/// Two documents that are near-duplicates.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Pair {
+    /// The later one.
+    pub id: String,
+    /// The earlier one.
+    pub earlier: String,
+    /// The estimate of Jaccard similarity; 1 for equal texts.
+    pub estimate: f64,
+    /// Are the texts equal, byte for byte?
+    pub is_exact: bool,
+}
+
+/// A pair by the documents' numbers, and same values of their signatures; nothing for equal texts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Edge {
+    pub(crate) number: u64,
+    pub(crate) earlier: u64,
+    pub(crate) shared: Option<u32>,
+}
+
+impl Index {
+    /// Calls `take` with each pair of near-duplicates of which both are in the index, in the order in which the later
+    /// ones came. Of a document with very many earlier ones near it, there are the nearest
+    /// [`PAIRS_MAX`](crate::PAIRS_MAX).
+    ///
+    /// Reads each document's record once, and each earlier one's once for some thousand documents.
+    ///
+    /// # Errors
+    /// Those of `take`; a failed read, damage.
+    pub fn pairs(&self, mut take: impl FnMut(&Pair) -> Result<()>) -> Result<()> {
+        self.for_each_step(|records, earlier| {
+            for (number, record) in records {
+                for Edge { earlier: other, shared, .. } in edges(*number, record) {
+                    let Some(name) = earlier.get(&other) else { continue };
+                    take(&Pair {
+                        id: record.name.clone(),
+                        earlier: name.clone(),
+                        estimate: shared.map_or(1.0, |shared| self.estimate(shared)),
+                        is_exact: shared.is_none(),
+                    })?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The same by numbers.
+    pub(crate) fn for_each_edge(&self, mut take: impl FnMut(Edge) -> Result<()>) -> Result<()> {
+        self.for_each_step(|records, earlier| {
+            let edges = records.iter().flat_map(|(number, record)| edges(*number, record));
+            edges.filter(|edge| earlier.contains_key(&edge.earlier)).try_for_each(&mut take)
+        })
+    }
+
+    /// The names of these documents, in their order.
+    pub(crate) fn names_of(&self, numbers: &[u64]) -> Result<Vec<Option<String>>> {
+        let records = self.records_of(numbers)?.into_iter();
+        Ok(records.map(|record| record.map(|record| record.name)).collect())
+    }
+
+    /// Reads all documents some at a time, with the names of those that they are paired with.
+    fn for_each_step(
+        &self,
+        mut take: impl FnMut(&[(u64, Record)], &HashMap<u64, String>) -> Result<()>,
+    ) -> Result<()> {
+        let mut first = 0;
+        while first < self.state.next {
+            let numbers: Vec<u64> = (first..self.state.next.min(first + STEP)).collect();
+            let records = self.records_of(&numbers)?;
+            let records: Vec<(u64, Record)> =
+                numbers.into_iter().zip(records).filter_map(|(n, it)| Some((n, it?))).collect();
+            let earlier = records.iter().flat_map(|(number, record)| edges(*number, record));
+            let earlier: BTreeSet<u64> = earlier.map(|edge| edge.earlier).collect();
+            let mut names = HashMap::new();
+            let all: Vec<u64> = earlier.into_iter().collect();
+            for some in all.chunks(2 * STEP as usize) {
+                let named = some.iter().copied().zip(self.names_of(some)?);
+                names.extend(named.filter_map(|(number, name)| Some((number, name?))));
+            }
+            take(&records, &names)?;
+            first += STEP;
+        }
+        Ok(())
+    }
+}
+
+/// The pairs of a document with earlier ones. One with the text of another has that one, or the one that both are near.
+fn edges(number: u64, record: &Record) -> Vec<Edge> {
+    let near =
+        |it: &super::record::Neighbor| Edge { number, earlier: it.number, shared: Some(it.shared) };
+    match record.decision {
+        Decision::Exact(earlier) => vec![Edge { number, earlier, shared: None }],
+        Decision::Near(neighbor) if record.pairs.is_empty() => vec![near(&neighbor)],
+        _ => record.pairs.iter().map(near).collect(),
+    }
+}

@@ -1,0 +1,103 @@
+//! What an index says of itself: its version, what near-duplicates are, and how many documents count.
+
+use serde::{Deserialize, Serialize};
+
+use crate::options::check_threshold;
+use crate::{Error, Result, Shingling};
+
+/// The version of the index's content.
+const VERSION: u32 = 1;
+
+/// The word that tells an index from other tables.
+const FORMAT: &str = "nandex-neardup";
+
+/// The state of an index, kept as JSON among the records, under a key that no record has. Replacing it is what makes a
+/// batch count: documents from `next` on are not there, whatever tables say.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    format: String,
+    version: u32,
+    /// How text becomes shingles.
+    pub(super) shingling: Shingling,
+    /// From which estimate on documents are near-duplicates.
+    pub(super) threshold: f64,
+    /// The number of the next document.
+    pub(super) next: u64,
+    /// Documents that are there, by their decisions.
+    pub(super) counts: Counts,
+    /// Documents that count no more and may still be in tables.
+    pub(super) removing: Vec<u64>,
+}
+
+/// Documents by their decisions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Counts {
+    pub(super) kept: u64,
+    pub(super) exact: u64,
+    pub(super) near: u64,
+}
+
+impl State {
+    pub(super) fn new(shingling: Shingling, threshold: f64) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            shingling,
+            threshold,
+            next: 0,
+            counts: Counts::default(),
+            removing: Vec::new(),
+        }
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        // A structure of numbers and words has a JSON form.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Reads a state, and refuses one of another version.
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
+        let unreadable = |error: serde_json::Error| {
+            let reason = format!("its state cannot be read ({error}); restore a copy");
+            Error::NoIndex { reason }
+        };
+        let Header { format, version } = serde_json::from_slice(bytes).map_err(unreadable)?;
+        if format != FORMAT || version != VERSION {
+            let reason = format!(
+                "expected {FORMAT} of version {VERSION}, found {format} of version {version}; use a program of its version"
+            );
+            return Err(Error::NoIndex { reason });
+        }
+        let state: Self = serde_json::from_slice(bytes).map_err(unreadable)?;
+        state.shingling.validate()?;
+        check_threshold(state.threshold)?;
+        Ok(state)
+    }
+}
+
+/// What every version has.
+#[derive(Deserialize)]
+struct Header {
+    format: String,
+    version: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_read_as_it_was_written_and_others_are_refused() {
+        let counts = Counts { kept: 5, exact: 1, near: 1 };
+        let fresh = State::new(Shingling::default(), 0.8);
+        let state = State { next: 7, counts, removing: vec![3, 4], ..fresh };
+        assert_eq!(State::decode(&state.encode()).unwrap(), state);
+        let refusal = |text: &str| State::decode(text.as_bytes()).unwrap_err().to_string();
+        assert!(refusal("{}").contains("its state cannot be read (missing field"));
+        let text = String::from_utf8(state.encode()).unwrap();
+        let later = text.replace("\"version\":1", "\"version\":2");
+        assert!(refusal(&later).contains("found nandex-neardup of version 2"));
+        let other = text.replace("\"threshold\":0.8", "\"threshold\":8.0");
+        assert!(refusal(&other).starts_with("threshold: 8"));
+    }
+}

@@ -1,0 +1,62 @@
+//! Near-duplicates among documents, with an index that is bigger than RAM: is this document new?
+//!
+//! This is the application of SliceLSH (ANCS'14, section 6). A document becomes a set of shingles, the set a MinHash
+//! signature, and the signature a bucket key in each of some tables on flash. Documents that share a bucket are
+//! candidates, and their stored signatures decide. For the same permutations, bands and seed the candidates are those
+//! of datasketch's `MinHashLSH`, which holds everything in RAM.
+//!
+//! 1. [`documents`] reads texts from folders, lines, JSON lines and Parquet, one at a time.
+//! 2. An [`Index`] is on flash and grows with each run. [`Index::update`] adds documents and says of each, in one pass,
+//!    whether it is new; [`Index::query`] only asks; [`Index::remove`] takes documents out.
+//! 3. [`Index::pairs`] lists which documents are near-duplicates of which, and [`Index::clusters`] joins them.
+//! 4. [`Index::summary`] has an index's figures, and [`html`] shows them to people.
+//!
+//! Rules
+//! - A document whose text is equal to an earlier one's, byte for byte, is a duplicate of it, and takes no space in the
+//!   buckets. Otherwise it is a duplicate of the kept document with the highest estimate from the threshold on, and of
+//!   these the earliest.
+//! - Duplicates of other texts are in the buckets too, so that pairs and clusters know them; but a document is removed
+//!   for a kept one only.
+//! - A document without words is kept, unless another has the same text. It is like no other.
+//! - A bucket keeps its oldest ids. So of very many documents in one bucket each still meets the first ones, and most
+//!   of the pairs among later ones are not seen.
+//!
+//! ```
+//! use nandex_neardup::{Document, Index, IndexConfig, NearOptions, Repeats, Verdict};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("texts.nandex");
+//! let config = IndexConfig { documents: 10_000, ..IndexConfig::default() };
+//! let options = NearOptions { threshold: 0.5, ..NearOptions::default() };
+//! let mut index = Index::create(&path, &options, config)?;
+//! let texts = ["the red fish saw a blue fish and a cat", "dogs bark", "The red fish saw a blue fish, and a dog"];
+//! let documents = texts.iter().zip(1..).map(|(text, id)| Ok(Document::new(id.to_string(), *text)));
+//! let mut removed = Vec::new();
+//! index.update(documents, Repeats::Refuse, |document, outcome| {
+//!     if let Verdict::Removed(found) = &outcome.verdict {
+//!         removed.push((document.id.clone(), found.id.clone()));
+//!     }
+//!     Ok(())
+//! })?;
+//! assert_eq!(removed, [("3".to_owned(), "1".to_owned())]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod clusters;
+mod error;
+mod heap;
+mod index;
+mod options;
+mod shingles;
+mod summary;
+
+pub use clusters::{Cluster, ClusterSizes, Clustered};
+pub use error::{Error, Result};
+pub use index::{
+    Index, IndexStats, Match, Near, Outcome, PAIRS_MAX, Pair, Removed, Repeats, Updated, Verdict,
+};
+pub use nandex_corpus::{Document, DocumentResult, documents};
+pub use options::{IndexConfig, NearOptions, RAM_BYTES_MIN, SHINGLE_LENGTH_MAX, Shingling, Unit};
+pub use shingles::Shingles;
+pub use summary::{Example, IndexSummary, html};

@@ -1,0 +1,134 @@
+//! An index's figures, and a page that shows them.
+
+mod difference;
+mod page;
+
+use serde::Serialize;
+
+use crate::{ClusterSizes, Index, IndexStats, Result, Shingling};
+
+pub use page::html;
+
+/// Points of the curve of candidates.
+const CURVE_POINTS: u32 = 50;
+
+/// The figures of an index.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct IndexSummary {
+    /// Documents, duplicates among them.
+    pub documents: u64,
+    /// Documents that were new.
+    pub kept: u64,
+    /// Documents with a text equal to another one's.
+    pub exact: u64,
+    /// Documents near another one.
+    pub near: u64,
+    /// How text becomes shingles.
+    pub shingling: Shingling,
+    /// From which estimate on documents are near-duplicates.
+    pub threshold: f64,
+    /// The family of hashes, in words.
+    pub family: String,
+    /// Bands, and values of each.
+    pub bands: (u32, u32),
+    /// The probability that two documents are candidates, by their similarity.
+    pub curve: Vec<(f64, f64)>,
+    /// Clusters.
+    pub clusters: u64,
+    /// Documents in clusters.
+    pub clustered: u64,
+    /// Clusters by their sizes.
+    pub cluster_sizes: ClusterSizes,
+    /// Pairs to look at.
+    pub examples: Vec<Example>,
+    /// Bytes of RAM of all tables.
+    pub ram_bytes: u64,
+    /// Of these, of the index of neighbours.
+    pub neighbors_ram_bytes: u64,
+    /// Bytes of flash of all tables.
+    pub flash_bytes: u64,
+    /// Lookups of candidates since the index was opened.
+    pub lookups: u64,
+    /// Pages that these read.
+    pub lookup_reads: u64,
+    /// Records that were read since.
+    pub records_read: u64,
+    /// Ids that full buckets have dropped, in all openings.
+    pub dropped: u64,
+}
+
+/// Two near-duplicates.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Example {
+    /// The later one.
+    pub id: String,
+    /// The earlier one.
+    pub earlier: String,
+    /// The estimate of Jaccard similarity.
+    pub estimate: f64,
+    /// Their texts, where these are known: the later one's first.
+    pub texts: Option<(String, String)>,
+}
+
+impl Index {
+    /// Its figures, with at most that many examples: the pairs with the lowest estimates, which are the ones to look
+    /// at. Their texts are not in the index. Costs a reading of all records, as [`clusters`](Self::clusters) and
+    /// [`pairs`](Self::pairs).
+    ///
+    /// # Errors
+    /// A failed read, damage, no space for temporary files.
+    pub fn summary(
+        &self,
+        folder: Option<&std::path::Path>,
+        examples_max: usize,
+    ) -> Result<IndexSummary> {
+        let clustered = self.clusters(folder, |_| Ok(()))?;
+        let examples = self.examples(examples_max)?;
+        let bands = self.bands();
+        let point = |number: u32| {
+            let similarity = f64::from(number) / f64::from(CURVE_POINTS);
+            (similarity, bands.probability(similarity))
+        };
+        let IndexStats { ram_bytes, flash_bytes, records_read, neighbors, .. } = self.stats();
+        Ok(IndexSummary {
+            documents: self.documents(),
+            kept: self.kept(),
+            exact: self.exact(),
+            near: self.near(),
+            shingling: self.shingling(),
+            threshold: self.threshold(),
+            family: format!("{:?}", self.family()),
+            bands: (bands.count, bands.rows),
+            curve: (0..=CURVE_POINTS).map(point).collect(),
+            clusters: clustered.clusters,
+            clustered: clustered.documents,
+            cluster_sizes: clustered.sizes,
+            examples,
+            ram_bytes,
+            neighbors_ram_bytes: neighbors.ram_bytes,
+            flash_bytes,
+            lookups: neighbors.hits + neighbors.misses,
+            lookup_reads: neighbors.lookup_reads,
+            records_read,
+            dropped: neighbors.dropped_life,
+        })
+    }
+
+    fn examples(&self, examples_max: usize) -> Result<Vec<Example>> {
+        let mut examples: Vec<Example> = Vec::new();
+        self.pairs(|pair| {
+            if pair.is_exact || examples_max == 0 {
+                return Ok(());
+            }
+            let place = examples.partition_point(|it| it.estimate <= pair.estimate);
+            if place < examples_max {
+                let (id, earlier) = (pair.id.clone(), pair.earlier.clone());
+                let example = Example { id, earlier, estimate: pair.estimate, texts: None };
+                examples.insert(place, example);
+                examples.truncate(examples_max);
+            }
+            Ok(())
+        })?;
+        Ok(examples)
+    }
+}

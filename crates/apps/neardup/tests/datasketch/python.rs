@@ -1,0 +1,39 @@
+//! A Python of its own with datasketch and rensa, made once in the folder of build products.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What is installed, as wheels: nothing is compiled.
+const PACKAGES: [&str; 2] = ["datasketch>=2,<3", "rensa>=0.4,<0.5"];
+
+/// The program of the environment. It is made at the first call, which needs the network.
+pub fn python() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("datasketch-venv");
+    let program = folder.join("bin/python");
+    let is_complete = || {
+        let found = Command::new(&program).args(["-c", "import datasketch, rensa"]).output();
+        found.is_ok_and(|output| output.status.success())
+    };
+    if is_complete() {
+        return program;
+    }
+    let hint = "install python3 with its venv module (Debian: python3 python3-venv), and let pip reach the network";
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder), hint);
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    let mut command = Command::new(&program);
+    run(command.args(install).args(["--only-binary", ":all:"]).args(PACKAGES), hint);
+    assert!(
+        is_complete(),
+        "{PACKAGES:?} were installed in {folder:?} and cannot be imported; {hint}"
+    );
+    program
+}
+
+/// Runs a command to its end, and fails with all it printed and the hint if it fails.
+pub fn run(command: &mut Command, hint: &str) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; {hint}"));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let printed = text(&output.stdout) + &text(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{printed}\n{hint}", output.status);
+    output
+}

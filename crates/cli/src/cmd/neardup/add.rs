@@ -1,0 +1,162 @@
+//! Documents that come into an index, and what is said of that.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use nandex_neardup::{Document, Outcome, Repeats, Updated};
+use serde::Serialize;
+
+use crate::console::{Console, aligned};
+use crate::devices::FileBytes;
+use crate::exit::{FAILURE, Quiet};
+use crate::interrupt::Interrupt;
+use crate::size::{show_bytes, show_count};
+use crate::texts::{Broken, BrokenArgs, InputArgs, LeftOut, OnInterrupt, Stream};
+
+use super::create::{NearArgs, Target};
+use super::hints::explained;
+use super::opened::NearIndexArgs;
+
+/// The index, the documents, and what near-duplicates are.
+#[derive(Debug, clap::Args)]
+pub struct AddArgs {
+    #[command(flatten)]
+    index: NearIndexArgs,
+    #[command(flatten)]
+    inputs: InputArgs,
+    #[command(flatten)]
+    near: NearArgs,
+    #[command(flatten)]
+    broken: BrokenArgs,
+    /// Leave out documents that the index has with the same text, so that a run that was stopped can be repeated
+    #[arg(long)]
+    skip_repeats: bool,
+}
+
+/// The result.
+#[derive(Debug, Serialize)]
+pub struct Added {
+    /// Where the index is.
+    pub path: PathBuf,
+    added: u64,
+    kept: u64,
+    exact: u64,
+    near: u64,
+    repeated: u64,
+    broken: u64,
+    documents: u64,
+    elapsed_s: f64,
+    documents_per_s: f64,
+    ram_bytes: u64,
+    /// Was it stopped?
+    pub interrupted: bool,
+    /// What the file takes.
+    #[serde(flatten)]
+    files: Option<FileBytes>,
+}
+
+/// How a run has ended.
+pub struct Ended {
+    /// What it has done.
+    pub added: Added,
+    broken: Broken,
+    left_out: LeftOut,
+}
+
+/// Adds all documents, calls `take` with each that counts, and closes the index, which then has its name.
+///
+/// # Errors
+/// An input that cannot be read, a document that is refused, a failed write, the errors of `take`.
+pub fn add(
+    args: &AddArgs,
+    console: &Console,
+    mut take: impl FnMut(&Document, &Outcome) -> nandex_neardup::Result<()>,
+) -> Result<Ended> {
+    let interrupt = Interrupt::listen()?;
+    let left_out = LeftOut::default();
+    let mut inputs = args.inputs.find()?;
+    if args.broken.broken != Broken::Stop {
+        inputs = inputs.leaving_out(&left_out);
+    }
+    let target = Target::find(&args.index, &args.near, console)?;
+    let skips = args.skip_repeats || target.is_resumed;
+    let repeats = if skips { Repeats::Skip } else { Repeats::Refuse };
+    let (mut index, mut closed) = target.split();
+    let start = Instant::now();
+    let mut stream = Stream::start(inputs, ("adding", OnInterrupt::End), (console, &interrupt))?;
+    let updated = index.update(&mut stream, repeats, &mut take);
+    stream.finish();
+    let (documents, ram_bytes) = (index.documents(), index.stats().ram_bytes);
+    let end = index.close();
+    let left = || {
+        let shown = closed.place.display();
+        format!("stopped; {} documents count, in {shown}", show_count(documents))
+    };
+    let updated = updated.map_err(explained).with_context(left)?;
+    end.map_err(explained).with_context(left)?;
+    let interrupted = interrupt.is_set();
+    if !interrupted {
+        closed.publish()?;
+    } else if closed.is_unnamed() {
+        let shown = closed.place.display();
+        console.note(&format!(
+            "stopped; {shown} has what was read: the same command with --resume adds the rest"
+        ));
+    }
+    let Updated { documents: added, kept, exact, near, repeated } = updated;
+    let elapsed_s = start.elapsed().as_secs_f64();
+    let added = Added {
+        files: Some(FileBytes::of([closed.place.as_path()])?),
+        path: closed.place,
+        added,
+        kept,
+        exact,
+        near,
+        repeated,
+        broken: left_out.count(),
+        documents,
+        elapsed_s,
+        documents_per_s: (added + repeated) as f64 / elapsed_s.max(f64::MIN_POSITIVE),
+        ram_bytes,
+        interrupted,
+    };
+    Ok(Ended { added, broken: args.broken.broken, left_out })
+}
+
+impl Ended {
+    /// Prints it, and chooses the exit code.
+    ///
+    /// # Errors
+    /// Stdout's refusal; quietly an interrupt, and broken documents that are to give an exit code.
+    pub fn print(&self, console: &Console) -> Result<()> {
+        console.print(&self.added, Added::text)?;
+        if self.added.interrupted {
+            return Err(Quiet(FAILURE).into());
+        }
+        self.left_out.end(self.broken, console)
+    }
+}
+
+impl Added {
+    fn text(&self) -> String {
+        let note = if self.interrupted { ", interrupted" } else { "" };
+        let rate =
+            format!("in {:.1} s ({:.0} a second){note}", self.elapsed_s, self.documents_per_s);
+        let mut rows = vec![
+            ("index", self.path.display().to_string()),
+            ("added", format!("{} documents {rate}", show_count(self.added))),
+            ("new", show_count(self.kept)),
+            ("equal", format!("{} with the text of another", show_count(self.exact))),
+            ("near", format!("{} near another", show_count(self.near))),
+        ];
+        if self.repeated > 0 {
+            let repeated = show_count(self.repeated);
+            rows.push(("repeated", format!("{repeated} documents that were there")));
+        }
+        rows.push(("holds", format!("{} documents", show_count(self.documents))));
+        rows.push(("RAM", show_bytes(self.ram_bytes)));
+        rows.extend(self.files.map(|files| ("file", files.shown())));
+        aligned(&rows)
+    }
+}

@@ -1,0 +1,31 @@
+//! Errors of the library with the options of the command that mend them.
+
+use nandex_neardup::Error;
+
+/// The error, and the option to change where there is one.
+pub fn explained(error: Error) -> anyhow::Error {
+    let Some(hint) = hint(&error) else { return error.into() };
+    let said = format!("{error} ({hint})");
+    anyhow::Error::from(error).context(said)
+}
+
+fn hint(error: &Error) -> Option<&'static str> {
+    let of_field = |field: &str| match field {
+        "ram_bytes" => Some("--ram"),
+        "documents" => Some("--documents"),
+        "shingle" => Some("--shingle"),
+        "threshold" => Some("--threshold"),
+        "permutations" => Some("--permutations"),
+        "bands" | "rows" => Some("--bands"),
+        "seed" => Some("--seed"),
+        _ => None,
+    };
+    match error {
+        Error::Options { field, .. } => of_field(field),
+        Error::Index(nandex::Error::Config { field, .. }) => of_field(field),
+        Error::NoSpace(_) => Some("--documents of a new index"),
+        Error::Repeated { .. } => Some("--skip-repeats leaves out those with the same text"),
+        Error::Input(error) => crate::texts::hint(error),
+        _ => None,
+    }
+}

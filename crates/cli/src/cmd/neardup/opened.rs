@@ -1,0 +1,75 @@
+//! The index of a verb: its file, its RAM, and how it is opened.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use nandex::Durability;
+use nandex::device::Access;
+use nandex_neardup::{Index, IndexConfig};
+
+use crate::devices::VolumeArgs;
+use crate::place::open_volume;
+use crate::size;
+
+use super::hints::explained;
+
+/// The index, and what it may take.
+#[derive(Debug, clap::Args)]
+pub struct NearIndexArgs {
+    /// The file of the index, or its block device
+    #[arg(value_name = "INDEX")]
+    pub file: PathBuf,
+    /// RAM for the index's tables, 64 MiB or more
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "256MiB")]
+    ram: u64,
+}
+
+impl NearIndexArgs {
+    /// What the index may take, checked.
+    ///
+    /// # Errors
+    /// Too little RAM, or too much.
+    pub fn config(&self) -> Result<IndexConfig> {
+        let config = IndexConfig { ram_bytes: self.ram, ..IndexConfig::default() };
+        config.validate().map_err(explained)?;
+        Ok(config)
+    }
+
+    /// Opens the index to change it.
+    ///
+    /// # Errors
+    /// No such file, a file that is no index or is in use, damage.
+    pub fn open(&self) -> Result<Index> {
+        open(&self.file, Access::ReadWrite, self.config()?)
+    }
+
+    /// Opens the index and leaves it as it is; several may do so at a time.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_to_read(&self) -> Result<Index> {
+        open(&self.file, Access::ReadOnly, self.config()?)
+    }
+}
+
+/// The file or block device as a volume. A file takes space when it is written, since it grows in steps.
+pub fn volume(file: &Path) -> VolumeArgs {
+    let mut volume = VolumeArgs::single(file.to_owned());
+    volume.devices.sparse = true;
+    volume
+}
+
+/// Opens the index of a file.
+///
+/// # Errors
+/// As [`NearIndexArgs::open`].
+pub fn open(file: &Path, access: Access, config: IndexConfig) -> Result<Index> {
+    let (volume, _) = open_volume(&volume(file), access, Durability::default())?;
+    let not_one = || {
+        let shown = file.display();
+        format!(
+            "cannot open {shown} as an index of near-duplicates, which `nandex neardup index` makes"
+        )
+    };
+    Index::open_in(&volume, config).map_err(explained).with_context(not_one)
+}

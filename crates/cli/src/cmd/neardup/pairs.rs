@@ -1,0 +1,44 @@
+//! `nandex neardup pairs`: all pairs of near-duplicates in an index.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use nandex_neardup::{Error, Pair};
+use serde_json::json;
+
+use crate::console::Console;
+
+use super::hints::explained;
+use super::opened::NearIndexArgs;
+
+/// The index.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    index: NearIndexArgs,
+}
+
+/// Prints a line for each pair: the estimate, whether the texts are equal, the later document's id and the earlier
+/// one's.
+///
+/// # Errors
+/// As for opening; stdout's refusal.
+pub fn run(args: &Args, console: &Console) -> Result<()> {
+    let index = args.index.open_to_read()?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let printed = index.pairs(|pair| print((&mut out, console), pair).map_err(Error::Output));
+    printed.map_err(explained)?;
+    out.flush()?;
+    index.close().map_err(explained)
+}
+
+fn print((out, console): (&mut impl Write, &Console), pair: &Pair) -> io::Result<()> {
+    let Pair { id, earlier, estimate, is_exact } = pair;
+    if console.json {
+        let line = json!({"id": id, "earlier": earlier, "estimate": estimate, "exact": is_exact});
+        return writeln!(out, "{line}");
+    }
+    let kind = if *is_exact { "equal" } else { "near" };
+    let (id, earlier) = (nandex_dedup::printable(id), nandex_dedup::printable(earlier));
+    writeln!(out, "{estimate:.4}\t{kind}\t{id}\t{earlier}")
+}

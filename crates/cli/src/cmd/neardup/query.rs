@@ -1,0 +1,101 @@
+//! `nandex neardup query`: which documents of an index others are near.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use nandex_neardup::{Document, Index, Near};
+use serde_json::json;
+
+use crate::console::Console;
+use crate::exit::{FAILURE, Quiet};
+use crate::interrupt::Interrupt;
+use crate::texts::{Broken, BrokenArgs, InputArgs, LeftOut, OnInterrupt, Stream};
+
+use super::hints::explained;
+use super::opened::NearIndexArgs;
+
+/// Documents that are asked for at a time.
+const BATCH: usize = 512;
+
+/// The index, and the documents.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    index: NearIndexArgs,
+    #[command(flatten)]
+    inputs: InputArgs,
+    #[command(flatten)]
+    broken: BrokenArgs,
+}
+
+/// Prints a line for each document and each that it is near: its id, the estimate, whether the texts are equal, and the
+/// other's id. One that is near none has a line with `new`. With `--json`, an object for each document.
+///
+/// # Errors
+/// As for opening; an input that cannot be read; quietly, documents of which none is near another.
+pub fn run(args: &Args, console: &Console) -> Result<()> {
+    let interrupt = Interrupt::listen()?;
+    let left_out = LeftOut::default();
+    let mut inputs = args.inputs.find()?;
+    if args.broken.broken != Broken::Stop {
+        inputs = inputs.leaving_out(&left_out);
+    }
+    let index = args.index.open_to_read()?;
+    let mut stream = Stream::start(inputs, ("asking", OnInterrupt::Fail), (console, &interrupt))?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut near = 0;
+    let asked = (|| {
+        loop {
+            let batch: Vec<Document> = stream
+                .by_ref()
+                .take(BATCH)
+                .collect::<Result<_, _>>()
+                .map_err(|it| explained(it.into()))?;
+            if batch.is_empty() {
+                return anyhow::Ok(());
+            }
+            near += ask(&index, &batch, (&mut out, console))?;
+        }
+    })();
+    stream.finish();
+    out.flush()?;
+    interrupt.check(asked, "the lines above are whole")?;
+    index.close().map_err(explained)?;
+    left_out.end(args.broken.broken, console)?;
+    if near > 0 { Ok(()) } else { Err(Quiet(FAILURE).into()) }
+}
+
+/// Prints what some documents are near. Returns how many are near any.
+fn ask(
+    index: &Index,
+    batch: &[Document],
+    (out, console): (&mut impl Write, &Console),
+) -> Result<usize> {
+    let texts: Vec<&str> = batch.iter().map(|document| &document.text[..]).collect();
+    let found = index.query(&texts).map_err(explained)?;
+    for (document, near) in batch.iter().zip(&found) {
+        print((out, console), &document.id, near)?;
+    }
+    Ok(found.iter().filter(|near| !near.matches.is_empty()).count())
+}
+
+fn print((out, console): (&mut impl Write, &Console), id: &str, near: &Near) -> io::Result<()> {
+    let Near { matches, candidates } = near;
+    if console.json {
+        let found: Vec<_> = matches
+            .iter()
+            .map(|it| json!({"id": it.id, "estimate": it.estimate, "exact": it.is_exact}))
+            .collect();
+        let is_new = found.is_empty();
+        let line = json!({"id": id, "new": is_new, "candidates": candidates, "matches": found});
+        return writeln!(out, "{line}");
+    }
+    let id = nandex_dedup::printable(id);
+    if matches.is_empty() {
+        return writeln!(out, "{id}\tnew");
+    }
+    matches.iter().try_for_each(|it| {
+        let kind = if it.is_exact { "equal" } else { "near" };
+        writeln!(out, "{id}\t{:.4}\t{kind}\t{}", it.estimate, nandex_dedup::printable(&it.id))
+    })
+}

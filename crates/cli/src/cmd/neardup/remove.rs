@@ -1,0 +1,59 @@
+//! `nandex neardup remove`: takes documents out of an index by their ids.
+
+use std::io::{self, BufRead};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::console::{Console, aligned};
+use crate::exit::{FAILURE, Quiet};
+use crate::size::show_count;
+
+use super::hints::explained;
+use super::opened::NearIndexArgs;
+
+/// The index, and the ids.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    index: NearIndexArgs,
+    /// Ids of documents; without any, those that stdin has, one in each line
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+}
+
+/// The result.
+#[derive(Debug, Serialize)]
+struct Removal {
+    removed: u64,
+    unknown: Vec<String>,
+    documents: u64,
+}
+
+/// Removes all of them; no texts are needed.
+///
+/// # Errors
+/// As for opening; a failed write; quietly, an id that the index does not have: the others are removed.
+pub fn run(args: &Args, console: &Console) -> Result<()> {
+    let ids = if args.ids.is_empty() {
+        io::stdin().lock().lines().collect::<io::Result<_>>().context("cannot read stdin")?
+    } else {
+        args.ids.clone()
+    };
+    let mut index = args.index.open()?;
+    let removed = index.remove(&ids).map_err(explained)?;
+    let documents = index.documents();
+    index.close().map_err(explained)?;
+    let removal = Removal { removed: removed.documents, unknown: removed.unknown, documents };
+    console.print(&removal, |it| {
+        let mut rows = vec![
+            ("removed", format!("{} documents", show_count(it.removed))),
+            ("holds", format!("{} documents", show_count(it.documents))),
+        ];
+        rows.extend(
+            it.unknown.iter().map(|id| ("unknown", nandex_dedup::printable(id).to_string())),
+        );
+        aligned(&rows)
+    })?;
+    if removal.unknown.is_empty() { Ok(()) } else { Err(Quiet(FAILURE).into()) }
+}

@@ -1,0 +1,113 @@
+//! `nandex neardup stats`: what an index holds, as text, as JSON and as a page.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use nandex_neardup::{Example, IndexSummary};
+use serde::Serialize;
+
+use crate::console::{Console, aligned};
+use crate::interrupt::Interrupt;
+use crate::size::{show_bytes, show_count};
+use crate::texts::{OnInterrupt, OptionalInputArgs, Stream, scratch};
+use crate::unfinished::Unfinished;
+
+use super::hints::explained;
+use super::opened::NearIndexArgs;
+
+/// Pairs that a page shows.
+const EXAMPLES: usize = 10;
+
+/// The index, the page, and where the texts of examples are.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    index: NearIndexArgs,
+    #[command(flatten)]
+    inputs: OptionalInputArgs,
+    /// Write a page to this HTML file; it shows the texts of examples if the inputs are named that have them
+    #[arg(long, visible_alias = "report", value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// The figures of an index.
+#[derive(Debug, Serialize)]
+struct Report {
+    path: PathBuf,
+    #[serde(flatten)]
+    summary: IndexSummary,
+}
+
+/// Prints the figures.
+///
+/// # Errors
+/// As for opening; an input that cannot be read, a page that cannot be written.
+pub fn run(args: &Args, console: &Console) -> Result<()> {
+    let inputs = args.inputs.find()?;
+    let index = args.index.open_to_read()?;
+    let mut summary = index.summary(Some(&scratch()), EXAMPLES).map_err(explained)?;
+    index.close().map_err(explained)?;
+    if !inputs.is_empty() && !summary.examples.is_empty() {
+        let interrupt = Interrupt::listen()?;
+        let mut stream =
+            Stream::start(inputs, ("reading", OnInterrupt::Fail), (console, &interrupt))?;
+        let found = find_texts(&mut stream, &mut summary.examples);
+        stream.finish();
+        interrupt.check(found, "no page is written")?;
+    }
+    if let Some(path) = &args.html {
+        write_page(path, &nandex_neardup::html(&summary), console)?;
+        console.note(&format!("report: {}", path.display()));
+    }
+    console.print(&Report { path: args.index.file.clone(), summary }, text)
+}
+
+/// Finds the texts of examples by their ids.
+fn find_texts(stream: &mut Stream<'_>, examples: &mut [Example]) -> Result<()> {
+    let ids = examples.iter().flat_map(|it| [it.id.clone(), it.earlier.clone()]);
+    let mut texts: HashMap<String, Option<String>> = ids.map(|id| (id, None)).collect();
+    for document in stream {
+        let document = document.map_err(|error| explained(error.into()))?;
+        if let Some(text) = texts.get_mut(&document.id) {
+            *text = Some(document.text);
+        }
+    }
+    for example in examples {
+        let text = |id: &String| texts.get(id).cloned().flatten();
+        example.texts = text(&example.id).zip(text(&example.earlier));
+    }
+    Ok(())
+}
+
+/// Writes the page in place of what has its name.
+fn write_page(path: &Path, page: &str, console: &Console) -> Result<()> {
+    let mut made = Unfinished::default();
+    let place = made.begin(path, console)?;
+    let written =
+        fs::write(&place, page).with_context(|| format!("cannot write {}", path.display()));
+    written.and_then(|()| made.replace()).inspect_err(|_| {
+        // Best effort: the first error counts.
+        let _ = fs::remove_file(&place);
+    })
+}
+
+fn text(report: &Report) -> String {
+    let Report { path, summary } = report;
+    let (bands, rows) = summary.bands;
+    let clusters =
+        format!("{} documents in {}", show_count(summary.clustered), show_count(summary.clusters));
+    let largest = summary.cluster_sizes.keys().last().copied().unwrap_or(0);
+    aligned(&[
+        ("index", path.display().to_string()),
+        ("holds", format!("{} documents", show_count(summary.documents))),
+        ("new", show_count(summary.kept)),
+        ("equal", format!("{} with the text of another", show_count(summary.exact))),
+        ("near", format!("{} near another", show_count(summary.near))),
+        ("clusters", format!("{clusters}, at most {} in one", show_count(largest))),
+        ("threshold", format!("{}, by {bands} bands of {rows} values", summary.threshold)),
+        ("dropped", format!("{} ids by full buckets", show_count(summary.dropped))),
+        ("RAM", show_bytes(summary.ram_bytes)),
+    ])
+}

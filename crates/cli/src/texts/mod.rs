@@ -1,0 +1,29 @@
+//! Documents for the verbs that read texts: which there are, and a thread that reads them.
+
+use std::env;
+use std::path::PathBuf;
+
+pub mod broken;
+pub mod input;
+pub mod stream;
+
+pub use broken::{Broken, BrokenArgs, LeftOut};
+pub use input::{InputArgs, Inputs, OptionalInputArgs};
+pub use stream::{OnInterrupt, Stream};
+
+/// Where files without names are: in `$TMPDIR` if that is set, else here, since the system's default is often kept in
+/// memory.
+pub fn scratch() -> PathBuf {
+    env::var_os("TMPDIR").map_or_else(|| PathBuf::from("."), PathBuf::from)
+}
+
+/// The option that mends an error of a document or of a file of texts, where there is one.
+pub fn hint(error: &nandex_corpus::Error) -> Option<&'static str> {
+    use nandex_corpus::Error;
+    Some(match error {
+        Error::Utf8 { .. } => "--decoding replace or --decoding ignore reads it",
+        Error::DocumentTooLong { .. } => "--document-bytes",
+        Error::Scratch { .. } => "TMPDIR names that folder",
+        _ => return None,
+    })
+}

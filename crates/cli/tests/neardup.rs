@@ -1,0 +1,180 @@
+//! Runs each verb of `nandex neardup` as a child process, over texts whose duplicates are known.
+#![forbid(unsafe_code)]
+
+#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use common::{Folder, Outcome, json};
+use serde_json::{Value, json as value};
+
+/// The least RAM, and a small index.
+const SMALL: &str = "--ram 64MiB --documents 10k";
+const RAM: &str = "--ram 64MiB";
+
+#[track_caller]
+fn ok(outcome: Outcome) -> Outcome {
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    outcome
+}
+
+fn write(folder: &Folder, name: &str, text: &str) {
+    fs::write(folder.path(name), text).expect("the folder is writable");
+}
+
+fn objects(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("an object in each line")).collect()
+}
+
+fn written(folder: &Folder, name: &str) -> Vec<Value> {
+    objects(&fs::read_to_string(folder.path(name)).expect("the file is there"))
+}
+
+fn sentence(number: u32) -> String {
+    let word = |n: u32| format!("word{}", (number * 7919 + n * n * 31) % 10_007);
+    (0..40).map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Lines 1 and 2 are new, 3 is 1, 4 is near 1, 5 is near 2, 6 is new.
+fn with_texts() -> Folder {
+    let folder = Folder::new();
+    let near = sentence(1).replace(' ', ", ");
+    let other = format!("{} and more", sentence(2));
+    let lines = [sentence(1), sentence(2), sentence(1), near, other, sentence(3)];
+    write(&folder, "t.txt", &(lines.join("\n") + "\n"));
+    folder
+}
+
+#[test]
+fn dedup_writes_what_is_new_and_why_the_others_are_not() {
+    let folder = with_texts();
+    let dedup =
+        format!("neardup dedup t.nandex t.txt --kept k.jsonl --audit a.jsonl {SMALL} --json");
+    let done = json(&ok(folder.run(&dedup)));
+    for (name, expected) in [("added", 6), ("kept", 3), ("exact", 1), ("near", 2), ("broken", 0)] {
+        assert_eq!(done[name], value!(expected), "{name}");
+    }
+    let ids: Vec<Value> = written(&folder, "k.jsonl").iter().map(|it| it["id"].clone()).collect();
+    assert_eq!(ids, ["t.txt:1", "t.txt:2", "t.txt:6"]);
+    assert_eq!(written(&folder, "k.jsonl")[2]["text"], value!(sentence(3)));
+    let audit = written(&folder, "a.jsonl");
+    let pairs: Vec<_> =
+        audit.iter().map(|it| (it["removed"].clone(), it["kept"].clone())).collect();
+    let pair = |removed: &str, kept: &str| (value!(removed), value!(kept));
+    let expected =
+        [pair("t.txt:3", "t.txt:1"), pair("t.txt:4", "t.txt:1"), pair("t.txt:5", "t.txt:2")];
+    assert_eq!(pairs, expected);
+    assert_eq!((&audit[0]["estimate"], &audit[0]["exact"]), (&value!(1.0), &value!(true)));
+    assert_eq!((&audit[1]["estimate"], &audit[1]["exact"]), (&value!(1.0), &value!(false)));
+    let estimate = audit[2]["estimate"].as_f64().expect("a number");
+    assert!((0.8..1.0).contains(&estimate), "{estimate}");
+    // The same again is refused, or gives the same files.
+    let again = folder.run(&dedup);
+    assert!(
+        again.code == 1 && again.stderr.contains("t.txt:1 is in the index already"),
+        "{again:?}"
+    );
+    assert!(again.stderr.contains("--skip-repeats"), "{again:?}");
+    fs::remove_file(folder.path("k.jsonl")).expect("it is there");
+    let done = json(&ok(folder.run(&format!("{dedup} --skip-repeats"))));
+    assert_eq!((&done["added"], &done["repeated"]), (&value!(0), &value!(6)));
+    assert_eq!(written(&folder, "a.jsonl"), audit);
+    assert_eq!(written(&folder, "k.jsonl").len(), 3);
+    let left: Vec<_> = fs::read_dir(folder.path(".")).expect("a folder").collect();
+    assert_eq!(left.len(), 4, "no unfinished files: {left:?}");
+}
+
+#[test]
+fn query_pairs_clusters_remove_and_stats_say_what_the_index_has() {
+    let folder = with_texts();
+    ok(folder.run(&format!("neardup index t.nandex t.txt {SMALL}")));
+    write(&folder, "q.txt", &format!("{}\nnothing like it\n{}.\n", sentence(3), sentence(2)));
+    let found = ok(folder.run(&format!("neardup query t.nandex q.txt {RAM} --json")));
+    let found = objects(&found.stdout);
+    let ids = |it: &Value| -> Vec<Value> {
+        it["matches"].as_array().expect("a list").iter().map(|it| it["id"].clone()).collect()
+    };
+    assert_eq!(ids(&found[0]), ["t.txt:6"]);
+    assert_eq!((found[1]["new"].clone(), ids(&found[1]).len()), (value!(true), 0));
+    assert_eq!(ids(&found[2]), ["t.txt:2", "t.txt:5"]);
+    write(&folder, "n.txt", "nothing like it\n");
+    let none = folder.run(&format!("neardup query t.nandex n.txt {RAM}"));
+    assert_eq!((none.code, &none.stdout[..]), (1, "n.txt:1\tnew\n"), "{none:?}");
+    let pairs = ok(folder.run(&format!("neardup pairs t.nandex {RAM}"))).stdout;
+    let pairs: BTreeSet<String> =
+        pairs.lines().map(|line| line.split('\t').skip(2).collect::<Vec<_>>().join(" ")).collect();
+    let expected = ["t.txt:3 t.txt:1", "t.txt:4 t.txt:1", "t.txt:5 t.txt:2"];
+    assert_eq!(pairs, expected.map(str::to_owned).into());
+    let clusters = ok(folder.run(&format!("neardup clusters t.nandex {RAM}"))).stdout;
+    assert_eq!(clusters, "0\tt.txt:1\n0\tt.txt:3\n0\tt.txt:4\n1\tt.txt:2\n1\tt.txt:5\n");
+    let stats = format!("neardup stats t.nandex t.txt --html t.html {RAM} --json");
+    let stats = json(&ok(folder.run(&stats)));
+    assert_eq!((&stats["documents"], &stats["clusters"]), (&value!(6), &value!(2)));
+    let page = fs::read_to_string(folder.path("t.html")).expect("the page is there");
+    assert!(page.contains("3 of 6 documents are new") && page.contains("<ins>and more</ins>"));
+    let removed = folder.run(&format!("neardup remove t.nandex t.txt:2 none {RAM} --json"));
+    assert_eq!(removed.code, 1, "{removed:?}");
+    let removed = json(&removed);
+    assert_eq!((&removed["removed"], &removed["unknown"]), (&value!(1), &value!(["none"])));
+    let again = ok(folder.run(&format!("neardup query t.nandex q.txt {RAM} --json")));
+    assert_eq!(ids(&objects(&again.stdout)[2]), ["t.txt:5"]);
+}
+
+#[test]
+fn broken_lines_stop_or_are_left_out_and_counted() {
+    let folder = Folder::new();
+    let good =
+        |id: &str, number: u32| format!("{{\"id\":\"{id}\",\"text\":\"{}\"}}", sentence(number));
+    let lines = [&good("a", 1)[..], "{\"id\":\"b\"}", "no json", "{\"text\":\"x\"}", &good("c", 2)];
+    write(&folder, "t.jsonl", &(lines.join("\n") + "\n"));
+    let index = |name: &str, how: &str| {
+        folder.run(&format!("neardup index {name} t.jsonl --id id {SMALL} {how} --json"))
+    };
+    let stopped = index("s.nandex", "");
+    assert!(
+        stopped.code == 1 && stopped.stderr.contains("t.jsonl:2: expected a string"),
+        "{stopped:?}"
+    );
+    assert!(stopped.stderr.contains("1 documents count, in s.nandex.unfinished"), "{stopped:?}");
+    let skipped = index("k.nandex", "--broken skip");
+    assert_eq!((skipped.code, &json(&skipped)["broken"]), (4, &value!(3)), "{skipped:?}");
+    assert!(skipped.stderr.contains("3 broken documents are left out: document t.jsonl:2"));
+    let ignored = ok(index("i.nandex", "--broken ignore"));
+    assert_eq!(json(&ignored)["added"], value!(2));
+    // What was stopped goes on where it was.
+    let resumed = index("s.nandex", "--resume --broken skip");
+    assert_eq!(resumed.code, 4, "{resumed:?}");
+    let done = json(&resumed);
+    assert_eq!(
+        (&done["added"], &done["repeated"], &done["documents"]),
+        (&value!(1), &value!(1), &value!(2))
+    );
+    assert!(folder.path("s.nandex").exists() && !folder.path("s.nandex.unfinished").exists());
+}
+
+#[test]
+fn other_options_and_files_that_are_no_index_are_refused_with_the_remedy() {
+    let folder = with_texts();
+    ok(folder.run(&format!("neardup index t.nandex t.txt {SMALL} --shingle 5c --bands 16x8")));
+    ok(folder.run("create plain.nandex --entries 1k --key-bytes 8 --value-bytes 8"));
+    folder.assert_refused(
+        "\
+        1 | neardup index t.nandex t.txt --ram 64MiB --shingle 3w | the index has other signatures
+        1 | neardup index t.nandex t.txt --ram 64MiB --scheme rensa | give the options that it was made with
+        1 | neardup pairs plain.nandex --ram 64MiB | as an index of near-duplicates
+        1 | neardup pairs none.nandex --ram 64MiB | none.nandex
+        1 | neardup index n.nandex t.txt --ram 1MiB | ram_bytes: 1048576 bytes; give 67108864 (64 MiB) or more
+        1 | neardup index n.nandex t.txt --threshold 2 | threshold: 2; give a similarity
+        1 | neardup index n.nandex t.txt --bands 100x2 | bands: 100
+        1 | neardup index n.nandex t.txt --scheme datasketch --seed 4294967296 | numpy takes 0 to
+        2 | neardup index n.nandex t.txt --shingle 3 | give 3w for words
+        2 | neardup dedup n.nandex t.txt | --kept",
+    );
+    assert!(!folder.path("n.nandex").exists() && !folder.path("n.nandex.unfinished").exists());
+    // The same options are taken, and so are none.
+    let again = "neardup index t.nandex t.txt --ram 64MiB --skip-repeats";
+    ok(folder.run(again));
+    ok(folder.run(&format!("{again} --shingle 5c --bands 16x8")));
+}
