@@ -15,7 +15,7 @@ use super::Config;
 use super::format::{DocumentUpdate, snapshot_entries};
 use super::keys::{Pair, Placing};
 use super::placement::Placement;
-use super::recover::{Source, moved, placing};
+use super::recover::{MapSource, moved, placing};
 use super::snapshot::places;
 use crate::Result;
 use crate::check::{CheckProgress, OnProgress};
@@ -68,7 +68,7 @@ impl<'a> Index<'a> {
             }
         };
         let epoch = contents.superblock.epoch;
-        let from = Source { id: entry.id, place: start, epoch, state: &entry.state };
+        let from = MapSource { id: entry.id, place: start, epoch, state: &entry.state };
         let mut map = from.map(&config, &mut reader)?;
         let partitions = config.partitions as usize;
         let mut state = if entry.state.is_empty() {

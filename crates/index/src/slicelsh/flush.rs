@@ -12,8 +12,8 @@ use nandex_store::shadow::{DurableDraft, Rewriter};
 use super::buffer::BucketBuffer;
 use super::config::merge_bytes;
 use super::keys::Pair;
-use super::merge::{Incoming, Merge, Outcome, Rules};
-use super::{Inner, Level, Policy, SlicetableGroups, State};
+use super::merge::{IncomingPair, MergeOutcome, PairMerge, Rules};
+use super::{GroupLevel, Inner, Policy, SlicetableGroups, State};
 use crate::write::format::PageSnapshotRef;
 use crate::write::{Frozen, Layout, Usage, WriteBuffer, WritePolicy};
 use crate::{Error, Result};
@@ -22,16 +22,16 @@ use crate::{Error, Result};
 const CHUNKS: usize = 4;
 
 /// Memory that flushes reuse.
-pub(crate) struct Scratch {
+pub(crate) struct MergeScratch {
     rewriter: Rewriter,
     /// What to merge: page and place in the buffer of each entry, sorted.
     order: Vec<(u32, u32)>,
 }
 
 /// A merge that was written and not published.
-struct Merged {
+struct MergedGroup {
     draft: DurableDraft,
-    outcome: Outcome,
+    outcome: MergeOutcome,
     /// Entries for which there was no space.
     refused: Vec<Pair>,
     /// The partition's snapshot when the draft was synced.
@@ -42,11 +42,11 @@ type FrozenBuffer = Frozen<SlicetableGroups>;
 
 impl Layout for SlicetableGroups {
     type Buffer = BucketBuffer;
-    type Level = Level;
+    type Level = GroupLevel;
     type Unlocked = ();
     type Reserved = ();
     type Job = std::convert::Infallible;
-    type Scratch = Scratch;
+    type Scratch = MergeScratch;
 
     fn policy(&self) -> WritePolicy {
         WritePolicy {
@@ -86,7 +86,7 @@ impl Layout for SlicetableGroups {
         core: &Inner,
         index: usize,
         frozen: FrozenBuffer,
-        scratch: &mut Scratch,
+        scratch: &mut MergeScratch,
     ) -> Result<()> {
         let _lock = core.partitions[index].maintain();
         let merged = core.write_merged(index, &frozen.buffer, scratch)?;
@@ -96,7 +96,7 @@ impl Layout for SlicetableGroups {
         Ok(())
     }
 
-    fn new_scratch(core: &Inner) -> Result<Scratch> {
+    fn new_scratch(core: &Inner) -> Result<MergeScratch> {
         let Self { config, options, .. } = &core.layout;
         // As few chunks as possible, all of about the same length.
         let block_pages = config.block_pages();
@@ -106,10 +106,10 @@ impl Layout for SlicetableGroups {
         let rewriter = Rewriter::new(&**core.volume.device(), poison, chunks)?;
         let order = Vec::with_capacity(config.buffer_entries as usize);
         core.count_scratch(merge_bytes(config, io_chunk_pages));
-        Ok(Scratch { rewriter, order })
+        Ok(MergeScratch { rewriter, order })
     }
 
-    fn run(_core: &Inner, job: Self::Job, _scratch: &mut Option<Scratch>) -> Result<()> {
+    fn run(_core: &Inner, job: Self::Job, _scratch: &mut Option<MergeScratch>) -> Result<()> {
         match job {}
     }
 
@@ -129,21 +129,21 @@ impl Inner {
         &self,
         index: usize,
         buffer: &BucketBuffer,
-        Scratch { rewriter, order }: &mut Scratch,
-    ) -> Result<Merged> {
+        MergeScratch { rewriter, order }: &mut MergeScratch,
+    ) -> Result<MergedGroup> {
         let layout = &self.layout;
         let logical = u32::try_from(index).expect("at most 65,536 partitions");
         self.order(buffer, order);
         let draft = self.begin_draft(&layout.shadow, logical)?;
         let incoming = order.iter().map(|&(page, place)| {
             let (pair, removes) = buffer.get(place as usize);
-            Incoming { page: page.into(), pair, removes }
+            IncomingPair { page: page.into(), pair, removes }
         });
         let rules = Rules {
             bucket_ids_max: layout.config.bucket_ids_max as usize,
             evicts: layout.config.policy == Policy::Fifo,
         };
-        let mut merge = Merge::new(layout.slices, layout.placement, rules, incoming);
+        let mut merge = PairMerge::new(layout.slices, layout.placement, rules, incoming);
         let block = layout.shadow.block(logical);
         let named = block.unwrap_or(draft.block());
         let mut change =
@@ -154,7 +154,7 @@ impl Inner {
         let (outcome, refused) = merge.finish();
         let snapshot = self.partitions[index].read().needed_snapshot().map(|it| it.place);
         let draft = layout.shadow.make_durable(&self.journal(&[]), draft)?;
-        Ok(Merged { draft, outcome, refused, snapshot })
+        Ok(MergedGroup { draft, outcome, refused, snapshot })
     }
 
     /// Sorts the entries of a buffer by their pages; those of a page by age.
@@ -170,8 +170,8 @@ impl Inner {
     }
 
     /// Publishes durable slicetables as the partition's, at the moment in which the merged entries leave its buffers.
-    fn settle(&self, index: usize, merged: Merged) -> Result<()> {
-        let Merged { draft, outcome, refused, snapshot } = merged;
+    fn settle(&self, index: usize, merged: MergedGroup) -> Result<()> {
+        let MergedGroup { draft, outcome, refused, snapshot } = merged;
         let mut state = self.partitions[index].write();
         if state.needed_snapshot().map(|it| it.place) != snapshot
             && is_on(Barrier::MoveSyncsItsSnapshot)
@@ -216,7 +216,7 @@ impl Inner {
         index: usize,
         state: &State,
         draft: DurableDraft,
-        outcome: Outcome,
+        outcome: MergeOutcome,
     ) -> Result<()> {
         let entries = u32::try_from(outcome.entries).expect("a configuration says at most 2^32");
         let prefix = self.move_prefix(index, state);

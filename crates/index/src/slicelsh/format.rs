@@ -101,14 +101,14 @@ impl LogCodec<BucketBuffer> for DocumentCodec {
     }
 
     /// The update of its first table.
-    fn decode<'b>(&self, bytes: &'b [u8]) -> Option<(usize, PairUpdate)> {
+    fn decode(&self, bytes: &[u8]) -> Option<(usize, PairUpdate)> {
         let document = DocumentUpdate::decode(bytes, self.placing.tables)?;
         Some(self.update_of(document.pairs().next()?, document.removes))
     }
 
-    fn decode_each<'b>(
+    fn decode_each(
         &self,
-        bytes: &'b [u8],
+        bytes: &[u8],
         visit: &mut dyn FnMut(usize, PairUpdate) -> Result<()>,
     ) -> Result<bool> {
         let document = DocumentUpdate::decode(bytes, self.placing.tables);

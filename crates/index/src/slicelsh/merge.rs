@@ -16,7 +16,7 @@ use super::placement::Placement;
 
 /// An entry to be merged, and its page in the block.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Incoming {
+pub(super) struct IncomingPair {
     pub page: u64,
     pub pair: Pair,
     pub removes: bool,
@@ -24,7 +24,7 @@ pub(super) struct Incoming {
 
 /// The result of a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct MergeOutcome {
     /// Entries in the slicetables.
     pub entries: u64,
     /// Entries that full slices have evicted.
@@ -42,20 +42,20 @@ pub(super) struct Rules {
 }
 
 /// A merge of the slicetables of a partition in progress.
-pub(super) struct Merge<I: Iterator<Item = Incoming>> {
+pub(super) struct PairMerge<I: Iterator<Item = IncomingPair>> {
     layout: SliceLayout,
     placement: Placement,
     rules: Rules,
     /// The entries for pages that are not merged yet, by page; those of a page by age.
     incoming: Peekable<I>,
     /// Those of the current page.
-    current: Vec<Incoming>,
-    outcome: Outcome,
+    current: Vec<IncomingPair>,
+    outcome: MergeOutcome,
     refused: Vec<Pair>,
     found: Vec<usize>,
 }
 
-impl<I: Iterator<Item = Incoming>> Merge<I> {
+impl<I: Iterator<Item = IncomingPair>> PairMerge<I> {
     pub(super) fn new(
         layout: SliceLayout,
         placement: Placement,
@@ -68,7 +68,7 @@ impl<I: Iterator<Item = Incoming>> Merge<I> {
             rules,
             incoming: incoming.peekable(),
             current: Vec::new(),
-            outcome: Outcome::default(),
+            outcome: MergeOutcome::default(),
             refused: Vec::new(),
             found: Vec::new(),
         }
@@ -96,7 +96,7 @@ impl<I: Iterator<Item = Incoming>> Merge<I> {
             current.push(next);
         }
         self.remove(&current, body);
-        for Incoming { pair, .. } in current.iter().filter(|it| !it.removes) {
+        for IncomingPair { pair, .. } in current.iter().filter(|it| !it.removes) {
             self.add(*pair, body);
         }
         self.current = current;
@@ -108,7 +108,7 @@ impl<I: Iterator<Item = Incoming>> Merge<I> {
     ///
     /// # Panics
     /// If pages with new entries were skipped.
-    pub(super) fn finish(mut self) -> (Outcome, Vec<Pair>) {
+    pub(super) fn finish(mut self) -> (MergeOutcome, Vec<Pair>) {
         let left = self.incoming.next();
         assert!(left.is_none(), "{left:?} found no page");
         (self.outcome, self.refused)
@@ -127,9 +127,9 @@ impl<I: Iterator<Item = Incoming>> Merge<I> {
     }
 
     /// Removes what is removed.
-    fn remove(&mut self, current: &[Incoming], body: &mut [u8]) {
+    fn remove(&mut self, current: &[IncomingPair], body: &mut [u8]) {
         let mut gaps = Vec::new();
-        for Incoming { pair, .. } in current.iter().filter(|it| it.removes) {
+        for IncomingPair { pair, .. } in current.iter().filter(|it| it.removes) {
             gaps.extend(self.find(*pair, body));
         }
         gaps.sort_unstable();
@@ -181,15 +181,16 @@ mod tests {
             Self { placement, rules, slices: 3, pages }
         }
 
-        fn merge(&mut self, updates: &[(u8, u64, u64, bool)]) -> (Outcome, Vec<Pair>) {
+        fn merge(&mut self, updates: &[(u8, u64, u64, bool)]) -> (MergeOutcome, Vec<Pair>) {
             let incoming = updates.iter().map(|&(table, key, id, removes)| {
                 let page = self.placement.page(table, (key % self.slices) as u32);
-                Incoming { page, pair: Pair { table, key, id }, removes }
+                IncomingPair { page, pair: Pair { table, key, id }, removes }
             });
             let mut incoming: Vec<_> = incoming.collect();
             incoming.sort_by_key(|incoming| incoming.page);
             let layout = Config::slice_layout();
-            let mut merge = Merge::new(layout, self.placement, self.rules, incoming.into_iter());
+            let mut merge =
+                PairMerge::new(layout, self.placement, self.rules, incoming.into_iter());
             for (index, body) in (0..).zip(&mut self.pages) {
                 merge.page((index, PageId(index)), body).unwrap();
             }
@@ -262,14 +263,14 @@ mod tests {
         let fill: Vec<_> = (0..253).map(|nth| (0, 3 * nth, nth, false)).collect();
         let more = [(0, 3 * 300, 300, false), (0, 3 * 5, 5, false), (0, 0, 0, true)];
         let mut block = Block::new((1, 1), KEEPS);
-        assert_eq!(block.merge(&fill).0, Outcome { entries: 253, ..Outcome::default() });
-        assert_eq!(block.merge(&more).0, Outcome { entries: 253, ..Outcome::default() });
+        assert_eq!(block.merge(&fill).0, MergeOutcome { entries: 253, ..MergeOutcome::default() });
+        assert_eq!(block.merge(&more).0, MergeOutcome { entries: 253, ..MergeOutcome::default() });
         let (outcome, _) = block.merge(&[(0, 3 * 301, 301, false)]);
         assert_eq!((outcome.evicted, block.read().contains_key(&(0, 3))), (1, false));
         let mut block = Block::new((1, 1), Rules { evicts: false, ..KEEPS });
         block.merge(&fill);
         let (outcome, refused) = block.merge(&more[..2]);
-        assert_eq!(outcome, Outcome { entries: 253, ..Outcome::default() });
+        assert_eq!(outcome, MergeOutcome { entries: 253, ..MergeOutcome::default() });
         assert_eq!(refused, [Pair { table: 0, key: 900, id: 300 }]);
     }
 
@@ -278,7 +279,7 @@ mod tests {
         let mut block = Block::new((1, 1), KEEPS);
         block.pages[2][0] = 255;
         let layout = Config::slice_layout();
-        let mut merge = Merge::new(layout, block.placement, KEEPS, std::iter::empty());
+        let mut merge = PairMerge::new(layout, block.placement, KEEPS, std::iter::empty());
         let error = merge.page((2, PageId(77)), &mut block.pages[2]).unwrap_err();
         assert!(error.to_string().contains("page 77"), "{error}");
     }

@@ -133,7 +133,7 @@ pub(crate) struct SlicetableGroups {
 
 /// A partition's data below its buffers, protected by its lock.
 #[derive(Debug, Default)]
-pub(crate) struct Level {
+pub(crate) struct GroupLevel {
     /// Entries in its slicetables.
     entries: u64,
     /// Entries that the last merge left in RAM, if nothing is evicted.

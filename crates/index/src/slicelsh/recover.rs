@@ -18,7 +18,7 @@ use super::format::DocumentCodec;
 use super::keys::Placing;
 use super::snapshot::{BucketSnapshots, places};
 use super::stats::DocumentCounters;
-use super::{Config, Inner, Level, RuntimeOptions, SliceLsh, SlicetableGroups};
+use super::{Config, GroupLevel, Inner, RuntimeOptions, SliceLsh, SlicetableGroups};
 use crate::model::text::bytes;
 use crate::write::{
     self, CapturedMaps, Checkpoints, Levels, Opening, Options, Recovery, Stagger, StateOf,
@@ -62,10 +62,11 @@ pub(super) fn open(
         config.check_family(family)?;
     }
     let mut reader = Reader::new(&structure.state, "slicelsh state", place);
-    let from = Source { id: structure.id, place, epoch: volume.epoch(), state: &structure.state };
+    let from =
+        MapSource { id: structure.id, place, epoch: volume.epoch(), state: &structure.state };
     let map = from.map(&config, &mut reader)?;
     let opening = opening(volume, structure, &config, &options)?;
-    let recovery = Recovering { map, config, options, hasher: volume.hasher(), place };
+    let recovery = RecoveringGroups { map, config, options, hasher: volume.hasher(), place };
     let count = |inner: &Inner| {
         let entries = inner.partitions.iter().map(|partition| partition.read().level.entries);
         inner.counters.flushed_entries.store(entries.sum(), Relaxed);
@@ -102,7 +103,7 @@ fn opening(
 }
 
 /// Where the map of an index comes from.
-pub(super) struct Source<'s> {
+pub(super) struct MapSource<'s> {
     pub id: StructureId,
     /// The first page of the index.
     pub place: PageId,
@@ -112,7 +113,7 @@ pub(super) struct Source<'s> {
     pub state: &'s [u8],
 }
 
-impl Source<'_> {
+impl MapSource<'_> {
     /// The map of the checkpoint.
     ///
     /// # Errors
@@ -149,7 +150,7 @@ pub(super) fn moved(
 }
 
 /// An index during recovery, between the checkpoint's map and its final state.
-struct Recovering {
+struct RecoveringGroups {
     map: ShadowRecovery,
     config: Config,
     options: RuntimeOptions,
@@ -157,7 +158,7 @@ struct Recovering {
     place: PageId,
 }
 
-impl Recovery<SlicetableGroups> for Recovering {
+impl Recovery<SlicetableGroups> for RecoveringGroups {
     fn apply_moves(
         &mut self,
         volume: &Volume,
@@ -173,7 +174,7 @@ impl Recovery<SlicetableGroups> for Recovering {
         let shadow = map.finish();
         let level = |partition| {
             let entries = shadow.block(partition).map_or(0, |block| block.entries.into());
-            (Level { entries, refused: 0 }, ())
+            (GroupLevel { entries, refused: 0 }, ())
         };
         let levels = (0..config.partitions).map(level).collect();
         let layout = SlicetableGroups {

@@ -6,7 +6,7 @@ mod setup;
 use nandex::{AnyNeighbors, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
-pub use oracle::Past;
+pub use oracle::DocumentsPast;
 pub use setup::{NeighborsSetup, further};
 
 use crate::contract::{Contract, Stop, Trust};
@@ -14,10 +14,10 @@ use crate::session::Session;
 
 impl Contract for NeighborsSetup {
     type Handle = AnyNeighbors;
-    type Past = Past;
+    type Past = DocumentsPast;
 
-    fn past(&self) -> Past {
-        Past::new(self.documents())
+    fn past(&self) -> DocumentsPast {
+        DocumentsPast::new(self.documents())
     }
 
     fn volume_options(&self) -> VolumeOptions {

@@ -14,7 +14,7 @@ pub struct Presence(bool);
 
 /// What was done to an index, and which of it must hold.
 #[derive(Clone, Debug)]
-pub struct Past {
+pub struct DocumentsPast {
     documents: Vec<Versions<Presence>>,
     /// 1 for each document that may ever have been there.
     ever: Vec<u64>,
@@ -30,7 +30,7 @@ impl Numbers for Presence {
     }
 }
 
-impl Oracle for Past {
+impl Oracle for DocumentsPast {
     type Version = Presence;
 
     fn others(&mut self) -> Vec<&mut u64> {
@@ -46,7 +46,7 @@ impl Oracle for Past {
     }
 }
 
-impl Past {
+impl DocumentsPast {
     /// An oracle of this many documents, none of which is there.
     #[must_use]
     pub fn new(documents: u64) -> Self {
@@ -96,8 +96,8 @@ mod tests {
 
     #[test]
     fn what_is_acknowledged_is_there_and_what_is_durable_survives() {
-        let mut past = Past::new(1);
-        let fits = |past: &Past, is_there| past.judge(0, is_there, Trust::Right).is_ok();
+        let mut past = DocumentsPast::new(1);
+        let fits = |past: &DocumentsPast, is_there| past.judge(0, is_there, Trust::Right).is_ok();
         past.attempt(0, true);
         past.acknowledge(0, true);
         assert!(fits(&past, true) && !fits(&past, false));
@@ -109,7 +109,7 @@ mod tests {
         assert!(fits(&past, true) && fits(&past, false));
         past.settle(0, true);
         assert!(fits(&past, true) && !fits(&past, false));
-        assert!(Past::new(1).judge(0, true, Trust::EverOrError).is_err());
+        assert!(DocumentsPast::new(1).judge(0, true, Trust::EverOrError).is_err());
         assert!(past.judge(0, false, Trust::EverOrError).is_ok());
     }
 }

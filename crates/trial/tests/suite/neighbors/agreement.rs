@@ -94,7 +94,7 @@ fn each(check: impl Fn(Pair)) {
 fn rows_of(documents: &[u64], tables: u32, share: u64) -> Vec<u64> {
     let row = |document: &u64| {
         let document = *document;
-        (0..u64::from(tables)).map(move |table| (document + table) / share << 8 | table)
+        (0..u64::from(tables)).map(move |table| ((document + table) / share) << 8 | table)
     };
     documents.iter().flat_map(row).collect()
 }
@@ -140,7 +140,7 @@ fn of_hot_buckets_the_oldest_ids_stay_as_in_the_oracle() {
         for (round, some) in documents.chunks(15).enumerate() {
             let rows: Vec<u64> = some
                 .iter()
-                .flat_map(|_| (0..tables).map(|table| u64::from(table)).collect::<Vec<_>>())
+                .flat_map(|_| (0..tables).map(u64::from).collect::<Vec<_>>())
                 .map(|table| 100 * table + rng.below(2))
                 .collect();
             let story = format!("round {round}");
