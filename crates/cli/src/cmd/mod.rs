@@ -16,7 +16,7 @@ mod info;
 mod kvssd;
 mod load;
 mod man;
-mod probe;
+pub mod probe;
 mod reproduce;
 mod sim;
 mod tfidf;
