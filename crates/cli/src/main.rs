@@ -12,6 +12,7 @@ mod console;
 mod devices;
 mod exit;
 mod field;
+mod geometry;
 mod growth;
 mod hashing;
 mod held;

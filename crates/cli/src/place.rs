@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use nandex::device::{Access, Device, Overlay, Striping};
+use nandex::device::{Access, Device, Geometry, Overlay, Striping};
 use nandex::large::{ValuesConfig, table_name};
 use nandex::{AnyTable, Durability, LargeTable, OpenOptions, Prediction, StaleSuperblock};
 use nandex::{Volume, VolumeOptions};
@@ -110,6 +110,8 @@ pub struct Plan<'a> {
     pub prediction: &'a Prediction,
     /// Where keys and values are, if they may have any size.
     pub values: Option<ValuesConfig>,
+    /// The channels of the device, for the volume to keep.
+    pub geometry: Option<Geometry>,
 }
 
 /// Creates a volume with one empty table. Created files are removed if it fails, and get their names when the volume
@@ -129,6 +131,7 @@ pub fn create(
         log_bytes: plan.prediction.config.log_bytes_best(),
         log_device: devices.log.clone(),
         durability,
+        geometry: plan.geometry,
         completion: devices.completion,
         ..VolumeOptions::default()
     };
@@ -138,7 +141,7 @@ pub fn create(
 }
 
 fn fill(devices: &Devices, options: VolumeOptions, plan: Plan<'_>) -> Result<Opened> {
-    let Plan { name, prediction: Prediction { config, options: own, .. }, values } = plan;
+    let Plan { name, prediction: Prediction { config, options: own, .. }, values, .. } = plan;
     let volume = Volume::create(Arc::clone(&devices.volume), options)?;
     let table = match values {
         None => Keyed::Fixed(AnyTable::create_with(&volume, name, config, own)?),

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Folder, json};
-use nandex::device::MemoryDevice;
-use nandex::{AnyTable, Error, Policy, Requirements, Table, Volume, VolumeOptions};
+use nandex::device::{FileDevice, FileOptions, MemoryDevice};
+use nandex::{
+    AnyTable, Error, OpenOptions, Policy, Requirements, Table, Volume, VolumeOptions, slicehash,
+};
 
 #[test]
 fn a_full_table_says_as_many_entries_as_its_figures() {
@@ -184,4 +186,58 @@ const AMBIGUOUS: &str = r#"
 #[test]
 fn a_count_with_a_unit_of_bytes_is_refused() {
     Folder::new().assert_refused(AMBIGUOUS);
+}
+
+/// What a probe prints, of these channels.
+fn probed(channels: &str, mapping: &str) -> String {
+    format!(
+        r#"{{"chunk_bytes": {{"value": 8192}}, "channels": {{"value": {channels}}}, "groups": [2],
+            "mapping": {{"value": {mapping}}}, "phase_bytes": 0}}"#
+    )
+}
+
+#[test]
+fn a_volume_keeps_the_channels_that_it_was_made_with_and_places_slicetables_by_them() {
+    let folder = Folder::new();
+    for (name, text) in [
+        ("drive.json", probed("16", "\"write-order\"")),
+        ("blind.json", probed("null", "null")),
+        ("odd.json", probed("16", "\"by chance\"")),
+        ("text.json", "channels: 16".into()),
+    ] {
+        std::fs::write(folder.path(name), text).expect("the folder is writable");
+    }
+    let table = "--entries 1e5 --key-bytes 8 --structure slicehash --policy fifo --json";
+    let made = folder.run(&format!("create t.nandex {table} --geometry drive.json"));
+    assert_eq!(made.code, 0, "{made:?}");
+    let [made, info] = [made, folder.run("info t.nandex --json")].map(|it| json(&it));
+    for shown in [&made, &info] {
+        let geometry = &shown["geometry"];
+        assert_eq!((&geometry["channels"], &geometry["buses"]), (&16.into(), &2.into()), "{shown}");
+        assert_eq!(geometry["mapping"], "write-order");
+        assert_eq!(geometry["overruled"], false);
+    }
+    let text = folder.run("info t.nandex").stdout;
+    assert!(text.contains("16, chunks of 8.0 KiB, by order of writing\n"), "{text}");
+    // Slicetables are rounds of 16 chunks of two pages.
+    let file = FileDevice::open(folder.path("t.nandex"), &FileOptions::default());
+    let volume = Volume::open(Arc::new(file.expect("it was made")), OpenOptions::default());
+    let volume = volume.expect("it was closed");
+    assert_eq!(volume.device().geometry().channels, Some(16));
+    let table = AnyTable::open(&volume, "main").expect("it is a table");
+    let config = table.config();
+    let config: &slicehash::Config = config.of().expect("it is a SliceHash");
+    assert_eq!((config.align_pages, config.block_pages() % 32), (32, 0), "{config:?}");
+    drop((table, volume));
+    let plain = json(&folder.run("create plain.nandex --entries 1e5 --json"));
+    assert!(plain.get("geometry").is_none(), "{plain}");
+    folder.assert_refused(
+        "
+1 | create no.nandex --entries 1e5 --geometry blind.json | saw no channels
+1 | create no.nandex --entries 1e5 --geometry odd.json | neither lba nor write-order
+1 | create no.nandex --entries 1e5 --geometry text.json | is no output of `nandex probe --json`
+1 | create no.nandex --entries 1e5 --geometry gone.json | cannot read
+",
+    );
+    assert!(!folder.path("no.nandex").exists());
 }

@@ -11,6 +11,7 @@ pub mod fingerprint;
 pub mod generation;
 pub mod hash;
 mod io_chunks;
+mod kept_geometry;
 pub mod log;
 pub mod mutants;
 pub mod page;

@@ -4,10 +4,11 @@
 //! of one leaves the other. Drives keep neighbouring pages together and may lose the writes to both; so there is a
 //! third copy, elsewhere, which the others name. docs/format.md draws the bytes.
 
-use nandex_device::{PAGE_BYTES, PageId};
+use nandex_device::{Geometry, PAGE_BYTES, PageId};
 
 use crate::bytes::{Reader, get_u16};
 use crate::hash::{HashKind, KeyHasher};
+use crate::kept_geometry;
 use crate::log::{AnchorSource, LogAnchor, Lsn};
 use crate::mutants::{Barrier, is_on};
 use crate::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
@@ -53,6 +54,8 @@ pub struct Superblock {
     pub log_synced: Lsn,
     /// The page of its third copy; none in volumes that were made before there was one.
     pub copy: Option<PageId>,
+    /// The channels of the device, if they were found out.
+    pub geometry: Option<Geometry>,
 }
 
 impl Superblock {
@@ -92,6 +95,7 @@ impl Superblock {
         for number in self.numbers() {
             body.extend_from_slice(&number.to_le_bytes());
         }
+        body.extend_from_slice(&kept_geometry::encode(self.geometry.as_ref()));
         page.fill(0);
         page[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + body.len()].copy_from_slice(&body);
         seal(page, label(self.generation, place));
@@ -133,6 +137,7 @@ impl Superblock {
         for number in &mut numbers {
             *number = reader.u64()?;
         }
+        let geometry = kept_geometry::decode(&mut reader)?;
         let [epoch, page_count, checkpoint_start, checkpoint_pages, ..] = numbers;
         let [.., checkpoint_bytes, checkpoint_generation, log_start, log_pages, _, _, _] = numbers;
         let [.., tail, synced, copy] = numbers;
@@ -152,6 +157,7 @@ impl Superblock {
             log_tail: Lsn(tail),
             log_synced: Lsn(synced),
             copy: (copy != 0).then_some(PageId(copy)),
+            geometry,
         };
         superblock.check_sizes(&reader)?;
         Ok(superblock)
@@ -245,6 +251,11 @@ mod tests {
             log_tail: Lsn(4096),
             log_synced: Lsn(8192),
             copy: Some(PageId(34)),
+            geometry: (generation % 2 == 1).then_some(Geometry {
+                channels: Some(8),
+                chunk_bytes: Some(16_384),
+                ..Geometry::opaque()
+            }),
         }
     }
 

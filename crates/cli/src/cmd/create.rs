@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
+use nandex::store::schedule::Channels;
 use nandex::{Policy, Requirements, registry};
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::devices::{FileBytes, StripeArg, VolumeArgs};
+use crate::geometry::{GeometryArg, ShownGeometry};
 use crate::growth::Growth;
 use crate::interrupt::Interrupt;
 use crate::place::{DurabilityArg, Plan, create};
@@ -50,6 +52,10 @@ pub struct Args {
     structure: StructureArg,
     #[command(flatten)]
     requirements: RequirementArgs,
+    /// The channels of the device, which the volume keeps: probe to find them first, a file with the output of `nandex
+    /// probe --json`, or none
+    #[arg(long, value_name = "SOURCE", default_value = "none", conflicts_with = "members")]
+    geometry: GeometryArg,
     /// Full buffers of a SliceHash that may wait on flash while inserts come in bursts
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     front_runs: u32,
@@ -186,6 +192,9 @@ struct Created {
     ram_bytes: u64,
     flash_bytes: u64,
     filter_bytes: u64,
+    /// The channels that the volume keeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    geometry: Option<ShownGeometry>,
     /// Once the files are whole.
     #[serde(flatten)]
     files: Option<FileBytes>,
@@ -199,8 +208,11 @@ struct Created {
 /// A file that holds a volume already, sizes that cannot work, no space, an interrupt.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let (values, Choice { reasons, prediction }) = args.choose()?;
-    let plan = Plan { name: &args.table, prediction: &prediction, values };
+    let (values, Choice { reasons, mut prediction }) = args.choose()?;
+    let geometry = args.geometry.find(&args.volume.file, console)?;
+    let aligned = geometry.and_then(|it| prediction.config.aligned_to(&Channels::of(&it)));
+    prediction.config = aligned.unwrap_or(prediction.config);
+    let plan = Plan { name: &args.table, prediction: &prediction, values, geometry };
     let made = create(&args.volume, args.stripe.0, plan, args.durability.0, console)?;
     let (held, widths) = (made.table.held(), made.table.widths());
     let growth = made
@@ -223,6 +235,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         ram_bytes: held.ram_bytes,
         flash_bytes: held.flash_bytes,
         filter_bytes: prediction.optional_filter_bytes,
+        geometry: geometry.map(|it| ShownGeometry::of(&it, &made.volume.device().geometry())),
         files: None,
         costs: TableCosts::of(made.table.index())?,
     };
@@ -260,6 +273,7 @@ fn text(created: &Created) -> String {
         ));
     }
     rows.extend([("RAM", shown_ram(created)), ("flash", show_bytes(created.flash_bytes))]);
+    rows.extend(created.geometry.iter().map(|it| ("channels", it.shown())));
     rows.extend(created.files.map(|files| ("file", files.shown())));
     aligned(&rows)
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::cmd::filter::figures::FilterFigures;
 use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
+use crate::geometry::ShownGeometry;
 use crate::growth::Growth;
 use crate::neighbors::NeighborsFigures;
 use crate::place::open_volume;
@@ -38,6 +39,9 @@ struct Info {
     engine_reason: String,
     log_bytes: u64,
     log_used_bytes: u64,
+    /// The channels that the volume keeps of its device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    geometry: Option<ShownGeometry>,
     tables: Vec<TableInfo>,
 }
 
@@ -112,6 +116,9 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         engine_reason: stats.engine.reason,
         log_bytes: stats.log_capacity_bytes,
         log_used_bytes: stats.log_used_bytes,
+        geometry: volume
+            .kept_geometry()
+            .map(|kept| ShownGeometry::of(&kept, &volume.device().geometry())),
         tables,
     };
     console.print(&info, text)
@@ -183,6 +190,7 @@ fn text(info: &Info) -> String {
         ("engine", format!("{} ({})", info.engine, info.engine_reason)),
         ("log", log),
     ]);
+    rows.extend(info.geometry.iter().map(|it| ("channels", it.shown())));
     let mut text = aligned(&rows);
     info.tables.iter().for_each(|table| text.push_str(&table_text(table)));
     text

@@ -17,7 +17,7 @@ mod kvssd;
 mod load;
 mod man;
 mod neardup;
-mod probe;
+pub mod probe;
 mod reproduce;
 mod sim;
 mod tfidf;

@@ -14,6 +14,9 @@ use crate::chart;
 use crate::console::{Console, aligned};
 use crate::size::{self, show_bytes, show_count};
 
+/// Bytes that are looked at before a volume is made.
+const NEXT_TO_BYTES: u64 = 256 << 20;
+
 /// What to probe, and what the probe may overwrite.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -125,6 +128,30 @@ fn file_or_device(args: &Args, path: &Path) -> Result<(Findings, u64)> {
         device.grow(pages)?;
     }
     probe(args, &device, writes, pages)
+}
+
+/// Probes the device that a new volume at this path will be on: a file next to it that is removed again, or the block
+/// device itself, which is only read.
+///
+/// # Errors
+/// A place that cannot be opened, made or read; no space.
+pub fn next_to(path: &Path) -> Result<Findings> {
+    let is_there =
+        path.try_exists().with_context(|| format!("cannot look at {}", path.display()))?;
+    let mut place = path.as_os_str().to_owned();
+    if !is_there {
+        place.push(".probe");
+    }
+    let args = Args {
+        file: None,
+        preset: None,
+        size: NEXT_TO_BYTES,
+        destructive: false,
+        keep: false,
+        svg: None,
+        seed: 1,
+    };
+    Ok(file_or_device(&args, Path::new(&place))?.0)
 }
 
 /// Probes a new device of that preset.

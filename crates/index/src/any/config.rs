@@ -4,6 +4,8 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use nandex_store::schedule::Channels;
+
 use crate::model::{OperationCosts, Parameter};
 use crate::{Error, Result};
 
@@ -32,6 +34,12 @@ pub trait Configuration: Any + fmt::Debug + Send + Sync {
 
     /// What it is, for people and programs.
     fn describe(&self) -> Description;
+
+    /// The same with pages that begin with the first of these channels wherever that tells a page's channel; `None`
+    /// where it makes no difference.
+    fn aligned_to(&self, _channels: &Channels) -> Option<AnyConfig> {
+        None
+    }
 
     /// Bytes of flash for each entry that a table grows by, if nothing but the device limits it.
     fn growth_bytes_per_entry(&self) -> Option<f64> {
@@ -103,6 +111,13 @@ impl AnyConfig {
     #[must_use]
     pub fn growth_bytes_per_entry(&self) -> Option<f64> {
         self.0.growth_bytes_per_entry()
+    }
+
+    /// The same with pages that begin with the first of these channels wherever that tells a page's channel:
+    /// slicetables in whole rounds (ANCS'14, section 5.2). `None` where it makes no difference.
+    #[must_use]
+    pub fn aligned_to(&self, channels: &Channels) -> Option<Self> {
+        self.0.aligned_to(channels)
     }
 
     /// The configuration as its own type.

@@ -1,6 +1,7 @@
 //! SliceBloom in the [`registry`](crate::registry).
 
 use nandex_store::Volume;
+use nandex_store::schedule::Channels;
 
 use super::{Config, KIND, RuntimeOptions, SliceBloom, check};
 use crate::any::{AnyConfig, AnyFilter, AnyOptions, Configuration, Description, OpenFilter};
@@ -70,6 +71,10 @@ impl Configuration for Config {
     fn operation_costs(&self) -> Result<OperationCosts> {
         self.validate()?;
         Ok(self.usual_costs())
+    }
+
+    fn aligned_to(&self, channels: &Channels) -> Option<AnyConfig> {
+        (channels.count() > 1).then(|| Self::aligned_to(*self, channels).into())
     }
 
     fn describe(&self) -> Description {

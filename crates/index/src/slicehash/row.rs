@@ -1,6 +1,7 @@
 //! SliceHash in the [`registry`](crate::registry).
 
 use nandex_store::Volume;
+use nandex_store::schedule::Channels;
 
 use super::{Config, KIND, Policy, RuntimeOptions, SliceHash, check, model};
 use crate::Result;
@@ -77,6 +78,10 @@ impl Configuration for Config {
 
     fn operation_costs(&self) -> Result<OperationCosts> {
         Self::operation_costs(self)
+    }
+
+    fn aligned_to(&self, channels: &Channels) -> Option<AnyConfig> {
+        (channels.count() > 1).then(|| Self::aligned_to(*self, channels).into())
     }
 
     fn describe(&self) -> Description {

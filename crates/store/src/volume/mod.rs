@@ -27,7 +27,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
-use nandex_device::{Access, Device, PageId};
+use nandex_device::{Access, Device, Geometry, PageId};
 
 use crate::checkpoint::Catalog;
 use crate::hash::KeyHasher;
@@ -179,6 +179,12 @@ impl Volume {
     #[must_use]
     pub fn device(&self) -> &Arc<dyn Device> {
         &self.inner.device
+    }
+
+    /// The channels that it keeps of its device; the device's own [`geometry`](Device::geometry) says which are used.
+    #[must_use]
+    pub fn kept_geometry(&self) -> Option<Geometry> {
+        self.inner.root().superblock.geometry
     }
 
     /// Its hash function.

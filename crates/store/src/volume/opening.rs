@@ -9,6 +9,7 @@ use super::backup::Source;
 use super::replay::LogReplay;
 use super::{FRESH_LOG, OpenOptions, Root, StaleSuperblock, Volume, VolumeOptions, Work};
 use crate::checkpoint::{self, Catalog, pages_for};
+use crate::kept_geometry::{check_kept, described};
 use crate::log::{AnchorSource, Log, LogAnchor, LogEnd, LogOptions, LogRegion};
 use crate::mutants::{Barrier, is_on};
 use crate::space::{Extent, Space};
@@ -24,6 +25,8 @@ impl Volume {
         options.validate()?;
         let (device, backup) = Source::watch(device, &mut options.log_device);
         refuse_existing(&*device)?;
+        options.geometry.iter().try_for_each(|kept| check_kept(&*device, kept))?;
+        let device = described(device, options.geometry);
         let catalog = options.completion.first_catalog();
         let (superblock, space) = lay_out(&options, catalog.encode().len())?;
         device.grow(space.page_count())?;
@@ -53,6 +56,7 @@ impl Volume {
             device.sync()?;
         }
         let mut superblock = read_superblock(&*device)?;
+        let device = described(device, superblock.geometry);
         let catalog = checkpoint::read(&device, &superblock)?;
         let space = space_of(&superblock, &catalog)?;
         let region = log_region(&device, options.log_device.as_ref(), &superblock)?;
@@ -151,6 +155,7 @@ fn lay_out(options: &VolumeOptions, checkpoint_bytes: usize) -> Result<(Superblo
         log_tail: Lsn(0),
         log_synced: Lsn(0),
         copy: Some(copy),
+        geometry: options.geometry,
     };
     Ok((superblock, space))
 }

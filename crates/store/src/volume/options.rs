@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nandex_device::{Access, Device, PAGE_BYTES};
+use nandex_device::{Access, Device, Geometry, PAGE_BYTES};
 
 use super::Completion;
 use crate::hash::HashKind;
@@ -55,6 +55,9 @@ pub struct VolumeOptions {
     pub durability: Durability,
     /// Who does the volume's own work. Default threads in the background.
     pub threads: Threads,
+    /// The channels of the device, if it does not tell them itself and they were found out: the volume keeps them, and
+    /// every structure reads and places its pages by them. Default none.
+    pub geometry: Option<Geometry>,
     /// Is it whole at once? Default: it is.
     pub completion: Completion,
 }
@@ -70,6 +73,7 @@ impl Default for VolumeOptions {
             log_device: None,
             durability: Durability::default(),
             threads: Threads::default(),
+            geometry: None,
             completion: Completion::default(),
         }
     }

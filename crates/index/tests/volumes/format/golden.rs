@@ -39,6 +39,7 @@ fn a_superblock_is_these_bytes() {
         log_tail: Lsn(4096),
         log_synced: Lsn(12_288),
         copy: Some(PageId(66)),
+        geometry: None,
     };
     let mut page = vec![0xff; PAGE_BYTES];
     superblock.encode(&mut page);

@@ -1,0 +1,159 @@
+//! The channels of a volume's device: found by a probe, or read from what one has printed.
+
+use std::convert::Infallible;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::{Context, Result, bail};
+use nandex::device::{Geometry, Mapping};
+use serde::{Deserialize, Serialize};
+
+use crate::cmd::probe;
+use crate::console::Console;
+use crate::size::show_bytes;
+
+/// Where the channels come from.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum GeometryArg {
+    /// From nowhere: nothing is known of them.
+    #[default]
+    None,
+    /// From a probe of the device, before the volume is made.
+    Probe,
+    /// From a file with the output of `nandex probe --json`.
+    File(PathBuf),
+}
+
+impl FromStr for GeometryArg {
+    type Err = Infallible;
+
+    fn from_str(word: &str) -> Result<Self, Infallible> {
+        Ok(match word {
+            "none" => Self::None,
+            "probe" => Self::Probe,
+            path => Self::File(path.into()),
+        })
+    }
+}
+
+impl GeometryArg {
+    /// The channels of the device that a new volume at `path` will be on, if they are known.
+    ///
+    /// # Errors
+    /// A file that is no output of a probe, or of one that saw nothing; a failed probe.
+    pub fn find(&self, path: &Path, console: &Console) -> Result<Option<Geometry>> {
+        match self {
+            Self::None => Ok(None),
+            Self::File(file) => read(file).map(Some),
+            Self::Probe => {
+                let findings = probe::next_to(path)?;
+                let geometry = findings.geometry();
+                if is_whole(&geometry) {
+                    return Ok(Some(geometry));
+                }
+                console.note(&format!(
+                    "the probe saw no channels ({}), so the volume keeps none",
+                    findings.channels.reason
+                ));
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Does a volume keep it?
+fn is_whole(geometry: &Geometry) -> bool {
+    geometry.channels.is_some_and(|count| count > 1) && geometry.chunk_bytes.is_some()
+}
+
+/// What this needs of the output of a probe.
+#[derive(Deserialize)]
+struct Probed {
+    chunk_bytes: Answer<u32>,
+    channels: Answer<u32>,
+    groups: Vec<u32>,
+    mapping: Answer<String>,
+    phase_bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct Answer<T> {
+    value: Option<T>,
+}
+
+fn read(file: &Path) -> Result<Geometry> {
+    let place = file.display();
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {place}"))?;
+    let probed: Probed = serde_json::from_str(&text).with_context(|| {
+        format!(
+            "{place} is no output of `nandex probe --json`; give one, or the word probe or none"
+        )
+    })?;
+    let (channels, chunk_bytes) = (probed.channels.value, probed.chunk_bytes.value);
+    let shared = |buses: &u32| channels.is_some_and(|all| *buses > 1 && all % *buses == 0);
+    let mapping = match probed.mapping.value.as_deref() {
+        None => None,
+        Some("lba") => Some(Mapping::Lba),
+        Some("write-order") => Some(Mapping::WriteOrder),
+        Some(other) => bail!("{place}: the mapping {other} is neither lba nor write-order"),
+    };
+    let phase_bytes = chunk_bytes.filter(|chunk| *chunk > 0);
+    let geometry = Geometry {
+        channels,
+        chunk_bytes,
+        mapping,
+        buses: probed.groups.first().copied().filter(shared),
+        phase_bytes: phase_bytes.map_or(0, |chunk| (probed.phase_bytes % u64::from(chunk)) as u32),
+        ..Geometry::opaque()
+    };
+    if !is_whole(&geometry) {
+        bail!("{place}: the probe saw no channels; make the volume with --geometry none");
+    }
+    geometry.check().with_context(|| format!("{place} cannot be of any device"))?;
+    Ok(geometry)
+}
+
+/// Channels, for people and programs.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShownGeometry {
+    channels: Option<u32>,
+    chunk_bytes: Option<u32>,
+    buses: Option<u32>,
+    phase_bytes: u32,
+    mapping: Option<&'static str>,
+    /// Does the device say otherwise, so that these are not used?
+    overruled: bool,
+}
+
+impl ShownGeometry {
+    /// What a volume keeps, on a device with this geometry.
+    pub fn of(kept: &Geometry, used: &Geometry) -> Self {
+        let &Geometry { channels, chunk_bytes, buses, phase_bytes, mapping, .. } = kept;
+        let overruled = (channels, chunk_bytes) != (used.channels, used.chunk_bytes);
+        let mapping = mapping.map(|mapping| match mapping {
+            Mapping::Lba => "lba",
+            Mapping::WriteOrder => "write-order",
+        });
+        Self { channels, chunk_bytes, buses, phase_bytes, mapping, overruled }
+    }
+
+    /// For people.
+    pub fn shown(&self) -> String {
+        let number = |value: Option<u32>| value.unwrap_or(1);
+        let mapping = match self.mapping {
+            Some("lba") => ", by address",
+            Some(_) => ", by order of writing",
+            None => "",
+        };
+        let overruled = match self.overruled {
+            true => "; the device itself says otherwise, and that counts",
+            false => "",
+        };
+        format!(
+            "{}, chunks of {}{mapping}{overruled}",
+            number(self.channels),
+            show_bytes(number(self.chunk_bytes).into())
+        )
+    }
+}
