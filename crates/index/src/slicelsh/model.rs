@@ -177,9 +177,8 @@ mod tests {
         assert!(per_document < 16.0, "{per_document}");
         let of = |ram_bytes| {
             let asked = NeighborsRequirements { ram_bytes: Some(ram_bytes), ..asked.clone() };
-            Config::advised(&asked).map(|config| {
+            Config::advised(&asked).inspect(|config| {
                 assert!(config.ram_bytes() <= ram_bytes && config.ram_bytes() > ram_bytes * 9 / 10);
-                config
             })
         };
         let (less, more) = (of(96 << 20).unwrap(), of(160 << 20).unwrap());

@@ -25,7 +25,7 @@ fn configs() -> [(&'static str, slicelsh::Config); 2] {
 
 /// Three documents share a bucket of the first table, and two one of the second.
 fn keys(document: u64) -> [u64; 3] {
-    [document / 3, 1 << 40 | document / 2, 1 << 50 | document]
+    [document / 3, 1 << 40 | (document / 2), 1 << 50 | document]
 }
 
 fn fill(index: &SliceLsh, documents: std::ops::Range<u64>) {
