@@ -228,7 +228,10 @@ fn write_axes(out: &mut String, chart: &Chart, plane: &Plane) -> fmt::Result {
     for tick in plane.x.ticks() {
         let Some(x) = plane.x(tick) else { continue };
         line(out, "grid", (x, TOP), (x, base))?;
-        word(out, (x, base + 21.0), "middle", &label(tick))?;
+        // The last one may be wider than the margin is.
+        let text = label(tick);
+        let middle = x.min(WIDTH - word_width(&text) / 2.0);
+        word(out, (middle, base + 21.0), "middle", &text)?;
     }
     line(out, "axis", (LEFT, base), (right, base))?;
     line(out, "axis", (LEFT, TOP), (LEFT, base))?;
@@ -304,6 +307,25 @@ mod tests {
         assert!(drawn.starts_with("<svg xmlns=") && drawn.ends_with("</svg>\n"));
         assert!(drawn.contains("t &amp; t") && drawn.contains("a &lt;1&gt;"));
         assert_eq!(drawn.matches("<path ").count(), 2);
+    }
+
+    #[test]
+    fn the_last_label_of_an_axis_ends_within_the_drawing() {
+        let chart = Chart {
+            title: "t".into(),
+            x: "x",
+            y: "y",
+            x_scaling: Scaling::Linear,
+            y_scaling: Scaling::Linear,
+            series: vec![Series::ours("a", vec![(0.0, 1.0), (2_500_000.0, 2.0)])],
+        };
+        let mut drawn = String::new();
+        write(&mut drawn, &chart).unwrap();
+        let last = format!(">{}</text>", label(2_500_000.0));
+        let word = drawn.lines().find(|line| line.ends_with(&last)).unwrap();
+        let middle: f64 = word.split('"').nth(1).unwrap().parse().unwrap();
+        let width = word_width(&label(2_500_000.0));
+        assert!(middle > 900.0 && middle + width / 2.0 <= WIDTH, "{word}");
     }
 
     #[test]

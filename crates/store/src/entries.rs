@@ -244,28 +244,40 @@ impl EntryLayout {
         *states = *states & !(3 << shift) | bits << shift;
     }
 
+    /// The empty slots of a bucket: a bit for each, at twice its number.
     #[inline]
-    fn empty_slot(&self, page: &[u8], bucket: usize) -> Option<usize> {
+    fn empty_bits(&self, page: &[u8], bucket: usize) -> u8 {
         let states = page[PAGE_HEADER_BYTES + bucket];
         // A slot is taken when either of its two bits is set.
         let slots = 0b0101_0101 >> (2 * (BUCKET_SLOTS - self.bucket_slots));
-        let empty = !(states | states >> 1) & slots;
+        !(states | states >> 1) & slots
+    }
+
+    #[inline]
+    fn empty_slot(&self, page: &[u8], bucket: usize) -> Option<usize> {
+        let empty = self.empty_bits(page, bucket);
         (empty != 0).then(|| bucket * BUCKET_SLOTS + empty.trailing_zeros() as usize / 2)
     }
 
     /// Frees a slot for a key that is not in the page, displacing others if necessary.
     ///
-    /// Returns the slot, or `None` when no displacement frees one.
+    /// Takes the bucket with more empty slots, so that both are seldom full. Whether a key fits depends only on the
+    /// keys of the page: a displacement is found if there is one. Returns the slot, or `None` when no displacement
+    /// frees one.
     #[inline]
     pub fn make_space(&self, page: &mut [u8], to: Buckets, hasher: &KeyHasher) -> Option<usize> {
-        self.empty_slot(page, to.0)
-            .or_else(|| self.empty_slot(page, to.1))
-            .or_else(|| self.displace(page, to, hasher))
+        let [first, second] = [to.0, to.1].map(|bucket| self.empty_bits(page, bucket).count_ones());
+        let emptier = if second > first { to.1 } else { to.0 };
+        self.empty_slot(page, emptier).or_else(|| self.displace(page, to, hasher))
     }
 
     /// Finds the shortest path of displacements to an empty slot and moves entries along it.
     #[cold]
     fn displace(&self, page: &mut [u8], to: Buckets, hasher: &KeyHasher) -> Option<usize> {
+        // The search of a page without an empty slot would visit all its buckets.
+        if (0..self.buckets).all(|bucket| self.empty_bits(page, bucket) == 0) {
+            return None;
+        }
         let mut search = Search::new(to);
         let mut next = 0;
         while next < search.len {
@@ -276,6 +288,7 @@ impl EntryLayout {
                     return Some(self.shift(page, &search, next, slot, empty));
                 }
                 search.visit(other, next, slot);
+                prefetch(&page[self.slot_at(other * BUCKET_SLOTS)]);
             }
             next += 1;
         }
@@ -399,6 +412,23 @@ mod tests {
             let filled: usize = (0..20).map(|seed| fill(layout, seed).1.len()).sum();
             let fill = filled as f64 / (20 * layout.slots()) as f64;
             assert!(fill > 0.9, "{key_bytes} + {value_bytes}: {fill}");
+        }
+    }
+
+    /// The same keys fit in whatever order they come: a displacement is found where there is one.
+    #[test]
+    fn how_many_keys_fit_does_not_depend_on_their_order() {
+        let layout = EntryLayout::new(8, 8).unwrap();
+        for seed in 0..20 {
+            let hasher = KeyHasher::new(HashKind::Xxh3, seed);
+            let (page, keys) = fill(layout, seed as u64);
+            let mut again = vec![0; PAGE_BYTES];
+            for key in keys.iter().rev() {
+                let buckets = layout.buckets_of(hasher.hash(key));
+                let slot = layout.make_space(&mut again, buckets, &hasher).unwrap();
+                layout.put(&mut again, slot, Entry { state: SlotState::Live, key, value: &[7; 8] });
+            }
+            assert_eq!(layout.entries(&again).count(), layout.entries(&page).count());
         }
     }
 

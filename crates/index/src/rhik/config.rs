@@ -198,10 +198,10 @@ impl Config {
         let per_table = |bytes: u64| bytes as f64 / f64::from(self.group_pages);
         let names = 2.0 * size_of::<u32>() as f64;
         let group = 1.0 + per_table(GROUP_RAM_BYTES);
-        // Each thread makes the directory of one partition anew.
-        let made_anew = flush_threads.max(1) as f64 / f64::from(self.partitions);
+        // Each thread makes the next directory of one partition.
+        let next = flush_threads.max(1) as f64 / f64::from(self.partitions);
         let checkpoint = CHECKPOINT_COPIES as f64 + per_table(GROUP_CHECKPOINT_RAM_BYTES);
-        let table = (names + group) * (1.0 + made_anew) + group * REPLACED + checkpoint;
+        let table = (names + group) * (1.0 + next) + group * REPLACED + checkpoint;
         table / (0.4 * self.record_layout().slots() as f64)
     }
 

@@ -111,9 +111,9 @@ impl Layout for Records {
             largest = directory.ram_bytes().max(largest);
             ram_bytes += directory.ram_bytes() + directory.checkpoint_ram_bytes();
         }
-        // Each thread makes the directory of a partition anew. What was replaced is kept until a checkpoint.
-        let made_anew = largest * core.options.flush_threads.max(1) as u64;
-        let ram_bytes = ram_bytes + made_anew + core.layout.retired_ram_bytes();
+        // Each thread makes the next directory of a partition. What was replaced is kept until a checkpoint.
+        let next = largest * core.options.flush_threads.max(1) as u64;
+        let ram_bytes = ram_bytes + next + core.layout.retired_ram_bytes();
         Usage { ram_bytes, flash_bytes: core.layout.flash_bytes() }
     }
 }

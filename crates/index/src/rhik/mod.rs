@@ -43,7 +43,7 @@
 //! |---|---|---|---|
 //! | insert, remove | its share of a rewrite: k pages for a page of the buffer | the same, and the log | its slot |
 //! | lookup, found or not | 1 page; none of a partition without tables | 0 | 4 to 8 bytes of directory for each table |
-//! | rewrite | the partition's tables, once | the same, and a page for each split | five groups, and a buffer's entries |
+//! | rewrite | the partition's tables, once | the same, and a page for each split | five groups, a buffer's entries |
 //! | split, join, doubling | none of their own | a page more or less | the partition's directory, copied |
 
 mod check;
