@@ -26,7 +26,7 @@ const BATCH_RAM_BYTES: u64 = 128 << 10;
 fn a_rhik_that_grows_never_takes_more_ram_than_it_counts_nor_than_it_was_given() {
     let dir = tempfile::tempdir().unwrap();
     let options = FileOptions { create: Create::New, ..FileOptions::default() };
-    let device = Arc::new(FileDevice::open(&dir.path().join("volume"), &options).unwrap());
+    let device = Arc::new(FileDevice::open(dir.path().join("volume"), &options).unwrap());
     let asked = Requirements { policy: Policy::Grow, ..Requirements::new(1000, 8, 8) };
     let config = asked.ram(RAM_BYTES).advise_one(KIND).unwrap().config;
     let space = KeySpace::new(1);
