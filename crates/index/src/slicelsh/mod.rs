@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Where the channels of the device are known, each table's slices are on channels of its own
-//! ([`Placement`](placement::Placement)), so the L reads of a lookup never wait for one another. Otherwise tables are
+//! ([`Placement`]), so the L reads of a lookup never wait for one another. Otherwise tables are
 //! striped, and figures say so.
 //!
 //! Rules
