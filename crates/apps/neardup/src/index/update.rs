@@ -79,7 +79,7 @@ pub struct Outcome {
 pub struct Near {
     /// These, the nearest first, and of equally near ones the earliest.
     pub matches: Vec<Match>,
-    /// Documents that shared a bucket with it, near or not; 0 where an equal text was found first.
+    /// Documents that shared a bucket with it, near or not.
     pub candidates: u64,
 }
 
