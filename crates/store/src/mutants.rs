@@ -205,6 +205,8 @@ barriers! {
     ValuesBeforeReferences,
     /// In the index: the places of copies are durable before the segment they come from is freed.
     CleaningSyncsReferences,
+    /// In the key-value drive: the counts on flash are marked as outdated, durably, before an update changes them.
+    DriveMarksItsCounts,
 }
 
 /// Is this barrier on?

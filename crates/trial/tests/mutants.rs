@@ -25,9 +25,11 @@ struct Check {
 const STORE: &str = "unittests src/lib.rs (nandex_store)";
 const INDEX: &str = "unittests src/lib.rs (nandex)";
 const SUITE: &str = "tests/suite/main.rs";
+/// The key-value drive's.
+const DRIVE: &str = "tests/suite/main.rs (nandex-kvssd)";
 
 /// The checks, in the order of how quickly they tell.
-const CHECKS: [Check; 17] = [
+const CHECKS: [Check; 18] = [
     Check { program: "tests/barriers.rs", filter: "", hang_seconds: 20 },
     Check { program: "tests/stale.rs", filter: "", hang_seconds: 30 },
     Check { program: "tests/volume.rs", filter: "", hang_seconds: 20 },
@@ -42,6 +44,7 @@ const CHECKS: [Check; 17] = [
     Check { program: SUITE, filter: "tables::closed::", hang_seconds: 20 },
     Check { program: SUITE, filter: "failures::", hang_seconds: 20 },
     Check { program: SUITE, filter: "tables::durability::", hang_seconds: 20 },
+    Check { program: DRIVE, filter: "crash::", hang_seconds: 120 },
     Check { program: "tests/shadow/main.rs", filter: "", hang_seconds: 200 },
     Check { program: SUITE, filter: "crash::", hang_seconds: 300 },
     Check { program: "tests/trials.rs", filter: "thousands_of_cuts", hang_seconds: 400 },
@@ -129,6 +132,7 @@ const KNOWN: [(&str, &str, &[Barrier]); 21] = [
     (INDEX, "slicebloom::tests::while_a_checkpoint", &[Barrier::SlicesCaptureHoldsMaps]),
     (SUITE, "crash::what_a_cascade", &[Barrier::SnapshotOwnsItsPages]),
     (SUITE, "faults::a_failed_sync", &[Barrier::FailedCheckpointPoisons]),
+    (DRIVE, "crash::", &[Barrier::DriveMarksItsCounts]),
 ];
 
 /// How a check went.
@@ -139,13 +143,22 @@ enum Verdict {
     Hung(String),
 }
 
-/// The test programs, by what cargo calls them, built as this one is.
+/// The test programs, by what cargo calls them. The drive's are named as those of the trials are, so its package is
+/// added.
 fn programs() -> Vec<(String, PathBuf)> {
+    let all = ["-p", "nandex-store", "-p", "nandex", "-p", "nandex-trial"];
+    let mut programs = programs_of(&all, "nandex-trial/mutants");
+    let drive = programs_of(&["-p", "nandex-kvssd", "--test", "suite"], "nandex/mutants");
+    programs.extend(drive.into_iter().map(|(name, path)| (format!("{name} (nandex-kvssd)"), path)));
+    programs
+}
+
+/// The test programs of these packages, built as this one is, with a feature that switches barriers off.
+fn programs_of(packages: &[&str], feature: &str) -> Vec<(String, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["test", "--locked", "--no-run", "--tests"]).current_dir(&root);
-    cargo.args(["-p", "nandex-store", "-p", "nandex", "-p", "nandex-trial"]);
-    cargo.args(["--features", "nandex-trial/mutants"]);
+    cargo.args(packages).args(["--features", feature]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
