@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::Inner;
 use super::change::Change;
 use super::entries::{Entries, Merge, Source};
-use super::keys::Placing;
+use super::keys::KeyPlacing;
 use super::merge::Extra;
 use super::segment::SegmentSize;
 use crate::{Error, Result};
@@ -42,7 +42,7 @@ struct Window<'w> {
     source: Box<dyn Source>,
     progress: Arc<Progress<'w>>,
     /// Where keys belong in this table, and the partition that is wanted.
-    placing: Placing,
+    placing: KeyPlacing,
     partition: usize,
     batch: Entries,
 }

@@ -14,7 +14,7 @@ use nandex_store::{IoChunks, Lsn, Structure};
 
 use super::entries::{Entries, Source};
 use super::format::ChangeCodec;
-use super::keys::Placing;
+use super::keys::KeyPlacing;
 use super::segment::{Segment, SegmentContent, SegmentReader};
 use super::snapshot::{Saved, decode_saved};
 use super::{Config, recover};
@@ -50,7 +50,7 @@ pub(crate) fn check(
             return note(checker, subject, place, &error);
         }
     };
-    let placing = Placing {
+    let placing = KeyPlacing {
         keys: table.config.keys,
         hasher: contents.hasher(),
         partitions: table.config.partitions(),
@@ -103,7 +103,7 @@ fn check_segment(
     name: &str,
     next_number: u64,
     segment: &Arc<Segment>,
-    placing: Placing,
+    placing: KeyPlacing,
 ) {
     let subject = Subject { structure: Some(name), what: "page of a counting table" };
     let start = segment.extent().start;
@@ -130,7 +130,7 @@ fn check_segment(
 fn read_segment(
     checker: &Checker,
     segment: &Arc<Segment>,
-    placing: Placing,
+    placing: KeyPlacing,
     held: &mut SegmentContent,
 ) -> Result<()> {
     let mut reader = SegmentReader::new(&*checker.device(), segment, placing, IoChunks::default())?;
@@ -155,7 +155,12 @@ fn prove_rest(checker: &mut Checker, subject: Subject<'_>, segment: &Segment, er
     checker.pages(subject, (start.plus(first), pages), &label, &mut |_, _, _| {});
 }
 
-fn check_log(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry, placing: Placing) {
+fn check_log(
+    checker: &mut Checker,
+    contents: &Contents,
+    entry: &CatalogEntry,
+    placing: KeyPlacing,
+) {
     let subject = Subject { structure: Some(&entry.name), what: "log entry" };
     let codec = ChangeCodec::new(placing);
     let mut wrong = Vec::new();

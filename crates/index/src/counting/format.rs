@@ -8,7 +8,7 @@ use nandex_store::{Log, StructureId};
 
 use super::buffer::{KeyChange, SumBuffer};
 use super::change::Change;
-use super::keys::Placing;
+use super::keys::KeyPlacing;
 use crate::Result;
 use crate::write::{BOUNDARY_BYTES, LogCodec};
 
@@ -20,13 +20,13 @@ const REMOVES: u8 = 2;
 /// Writes changes to the log: the key as it is stored, and what happens to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChangeCodec {
-    placing: Placing,
+    placing: KeyPlacing,
     short_bytes: usize,
     long_bytes: usize,
 }
 
 impl ChangeCodec {
-    pub(super) fn new(placing: Placing) -> Self {
+    pub(super) fn new(placing: KeyPlacing) -> Self {
         let (short_bytes, long_bytes) = record_bytes(placing.width());
         Self { placing, short_bytes, long_bytes }
     }
@@ -147,7 +147,7 @@ mod tests {
 
     fn codec(width: u8) -> ChangeCodec {
         let hasher = KeyHasher::new(HashKind::Xxh3, 3);
-        ChangeCodec::new(Placing { keys: Keys::Whole(width), hasher, partitions: 4 })
+        ChangeCodec::new(KeyPlacing { keys: Keys::Whole(width), hasher, partitions: 4 })
     }
 
     #[test]

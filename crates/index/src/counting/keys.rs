@@ -81,13 +81,13 @@ impl Keys {
 
 /// Finds the bytes that are stored for a key, their partition, and their place in it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Placing {
+pub(crate) struct KeyPlacing {
     pub keys: Keys,
     pub hasher: KeyHasher,
     pub partitions: u64,
 }
 
-impl Placing {
+impl KeyPlacing {
     /// Bytes stored for each key.
     pub(super) fn width(&self) -> usize {
         self.keys.stored_bytes()
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn places_ascend_with_the_hash_and_partitions_share_it() {
-        let placing = Placing {
+        let placing = KeyPlacing {
             keys: Keys::Fingerprints(8),
             hasher: KeyHasher::new(HashKind::Xxh3, 1),
             partitions: 3,

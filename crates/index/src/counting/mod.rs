@@ -105,7 +105,7 @@ pub use stats::CountingStats;
 pub use top::TopKeys;
 
 use buffer::{BufferShape, SumBuffer};
-use keys::Placing;
+use keys::KeyPlacing;
 use segment::{Segment, Segments};
 use segments::PartitionSegments;
 
@@ -155,7 +155,7 @@ impl CountingLayout {
 }
 
 impl Inner {
-    fn placing(&self) -> &Placing {
+    fn placing(&self) -> &KeyPlacing {
         &self.layout.segments.placing
     }
 }

@@ -17,7 +17,7 @@ use nandex_store::hash::{HashKind, KeyHasher};
 
 use super::buffer::BufferShape;
 use super::config::BLOCK_PAGES;
-use super::keys::Placing;
+use super::keys::KeyPlacing;
 use super::segment::SegmentFilter;
 use super::{Config, Discipline, Keys, RuntimeOptions};
 use crate::model::text::bytes;
@@ -174,7 +174,7 @@ impl Config {
     /// The shape of its buffers, whatever the volume's hash function.
     fn buffer_shape(&self) -> BufferShape {
         let hasher = KeyHasher::new(HashKind::default(), 0);
-        let placing = Placing { keys: self.keys, hasher, partitions: self.partitions() };
+        let placing = KeyPlacing { keys: self.keys, hasher, partitions: self.partitions() };
         BufferShape { placing, entries_max: self.partition_entries() }
     }
 }

@@ -15,7 +15,7 @@ use nandex_store::page::PAGE_BODY_BYTES;
 
 use super::change::Change;
 use super::entries::Entries;
-use super::keys::Placing;
+use super::keys::KeyPlacing;
 
 /// Bytes before the keys.
 const HEAD_BYTES: usize = 8;
@@ -168,7 +168,7 @@ impl<'p> CountPage<'p> {
     }
 
     /// Appends all entries; `None` if a change is no change, or bytes are left that should be 0.
-    pub(crate) fn read(&self, placing: &Placing, out: &mut Entries) -> Option<()> {
+    pub(crate) fn read(&self, placing: &KeyPlacing, out: &mut Entries) -> Option<()> {
         let mut long = self.long;
         for at in 0..self.codes.len() {
             let (key, change) = (self.key(at), self.change(at, &mut long)?);
@@ -198,8 +198,8 @@ mod tests {
     use super::*;
     use crate::counting::keys::Keys;
 
-    fn placing(width: u8) -> Placing {
-        Placing {
+    fn placing(width: u8) -> KeyPlacing {
+        KeyPlacing {
             keys: Keys::Whole(width),
             hasher: KeyHasher::new(HashKind::Xxh3, 3),
             partitions: 1,

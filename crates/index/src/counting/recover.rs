@@ -12,7 +12,7 @@ use nandex_store::{IoChunks, Structure, Volume};
 use super::buffer::BufferShape;
 use super::entries::{Entries, Source};
 use super::format::{ChangeCodec, decode_head, encode_head};
-use super::keys::Placing;
+use super::keys::KeyPlacing;
 use super::segment::{Segment, SegmentFilter, Segments};
 use super::segments::PartitionSegments;
 use super::snapshot::SegmentSnapshots;
@@ -38,7 +38,7 @@ pub(super) fn open(
     let mut reader = Reader::new(&structure.state, "counting state", PageId(0));
     let mut levels = restore(structure, &config, &mut reader)?;
     let placing =
-        Placing { keys: config.keys, hasher: volume.hasher(), partitions: config.partitions() };
+        KeyPlacing { keys: config.keys, hasher: volume.hasher(), partitions: config.partitions() };
     let chunks = IoChunks { chunk_pages: options.io_chunk_pages as usize, ..IoChunks::default() };
     let segments = Segments {
         volume: volume.clone(),

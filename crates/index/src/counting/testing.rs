@@ -7,7 +7,7 @@ use nandex_store::hash::{HashKind, KeyHasher};
 
 use super::entries::Entries;
 use super::format::ChangeCodec;
-use super::keys::Placing;
+use super::keys::KeyPlacing;
 use super::page::CountPage;
 use super::segments::PartitionSegments;
 use super::{Config, Discipline, Keys, RuntimeOptions};
@@ -82,9 +82,9 @@ fn decode_segments(bytes: &[u8]) {
     }
 }
 
-fn placing(width: u8) -> Placing {
+fn placing(width: u8) -> KeyPlacing {
     let hasher = KeyHasher::new(HashKind::Xxh3, 1);
-    Placing { keys: Keys::Whole(width), hasher, partitions: 3 }
+    KeyPlacing { keys: Keys::Whole(width), hasher, partitions: 3 }
 }
 
 fn decode_page(bytes: &[u8]) {

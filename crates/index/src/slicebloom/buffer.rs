@@ -3,7 +3,7 @@
 use nandex_device::prefetch;
 use nandex_store::bytes::get_u64;
 
-use super::format::{Fingerprint, FingerprintCodec, Placing};
+use super::format::{BitPlacing, Fingerprint, FingerprintCodec};
 use super::snapshot::BitmapSnapshots;
 use crate::Result;
 use crate::write::WriteBuffer;
@@ -80,7 +80,7 @@ impl Content {
 /// A partition's Bloom filter in RAM.
 #[derive(Debug)]
 pub(crate) struct BloomBuffer {
-    placing: Placing,
+    placing: BitPlacing,
     /// Keys with which it is full: the paper's n.
     keys_max: u64,
     /// The same, or fewer for this time.
@@ -90,7 +90,7 @@ pub(crate) struct BloomBuffer {
 
 impl BloomBuffer {
     /// An empty one for that many keys.
-    pub fn new(placing: Placing, keys_max: u64) -> Self {
+    pub fn new(placing: BitPlacing, keys_max: u64) -> Self {
         let content = Content { keys: 0, bitmap: Bitmap::new(placing.bits) };
         Self { placing, keys_max, limit: keys_max, content }
     }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     fn buffer() -> BloomBuffer {
-        BloomBuffer::new(Placing { partitions: 1, bits: 100, hashes: 3 }, 5)
+        BloomBuffer::new(BitPlacing { partitions: 1, bits: 100, hashes: 3 }, 5)
     }
 
     fn keys(numbers: std::ops::Range<u64>) -> Vec<Fingerprint> {

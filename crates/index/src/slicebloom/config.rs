@@ -4,7 +4,7 @@ use nandex_store::bytes::Reader;
 use nandex_store::schedule::Channels;
 use nandex_store::shadow::ShadowShape;
 
-use super::format::{FINGERPRINT_BYTES, Placing, SliceLayout};
+use super::format::{BitPlacing, FINGERPRINT_BYTES, SliceLayout};
 use super::snapshot::pages_of_one;
 use crate::write::{Stagger, WriteShape};
 use crate::{Error, Result};
@@ -134,8 +134,8 @@ impl Config {
         self.buffer_keys.saturating_mul(self.bits_per_key)
     }
 
-    pub(super) fn placing(&self) -> Placing {
-        Placing { partitions: self.partitions, bits: self.bits(), hashes: self.hashes }
+    pub(super) fn placing(&self) -> BitPlacing {
+        BitPlacing { partitions: self.partitions, bits: self.bits(), hashes: self.hashes }
     }
 
     pub(super) fn slice_layout(&self) -> SliceLayout {

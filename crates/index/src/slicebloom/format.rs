@@ -27,7 +27,7 @@ pub(crate) struct Fingerprint(pub u64);
 
 /// Where the bits of keys are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Placing {
+pub(crate) struct BitPlacing {
     /// Partitions, a power of two.
     pub partitions: u32,
     /// Bits of a partition's filter: the paper's m.
@@ -36,7 +36,7 @@ pub(crate) struct Placing {
     pub hashes: u32,
 }
 
-impl Placing {
+impl BitPlacing {
     /// The fingerprint of a key.
     #[inline]
     pub fn fingerprint(hasher: KeyHasher, key: &[u8]) -> Fingerprint {
@@ -62,7 +62,7 @@ impl Placing {
 
 /// Writes keys to the log: their fingerprints.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FingerprintCodec(pub(super) Placing);
+pub(crate) struct FingerprintCodec(pub(super) BitPlacing);
 
 impl LogCodec<BloomBuffer> for FingerprintCodec {
     fn logged_bytes(&self, updates: &[Fingerprint]) -> u64 {
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn keys_in_the_log_are_the_bytes_that_the_format_says() {
-        let placing = Placing { partitions: 4, bits: 1600, hashes: 3 };
+        let placing = BitPlacing { partitions: 4, bits: 1600, hashes: 3 };
         let codec = FingerprintCodec(placing);
         let fingerprint = Fingerprint(0xc123_4567_89ab_cdef);
         assert_eq!(codec.decode(&fingerprint.0.to_le_bytes()), Some((3, fingerprint)));
@@ -194,7 +194,7 @@ mod tests {
         // The test vector of docs/format.md: a change here makes every filter unreadable.
         let positions: Vec<_> = placing.positions(fingerprint).collect();
         assert_eq!(positions, [1484, 704, 883]);
-        let one = Placing { partitions: 1, ..placing };
+        let one = BitPlacing { partitions: 1, ..placing };
         assert_eq!(one.partition(Fingerprint(u64::MAX)), 0);
     }
 

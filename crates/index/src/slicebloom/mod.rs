@@ -81,7 +81,7 @@ pub use model::SliceBloomCosts;
 pub(crate) use row::ROW;
 pub use stream::ContainsStream;
 
-use format::{Fingerprint, Placing, SliceLayout};
+use format::{BitPlacing, Fingerprint, SliceLayout};
 
 /// How the catalog names a SliceBloom.
 pub const KIND: &str = "slicebloom";
@@ -139,7 +139,7 @@ type State = PartitionState<BloomSlicetables>;
 impl Inner {
     /// The partition of a key, and its fingerprint.
     fn place(&self, key: &[u8]) -> (usize, Fingerprint) {
-        let fingerprint = Placing::fingerprint(self.hasher, key);
+        let fingerprint = BitPlacing::fingerprint(self.hasher, key);
         (self.codec.0.partition(fingerprint), fingerprint)
     }
 }

@@ -13,7 +13,7 @@ use nandex_store::slice::SliceLayout;
 
 use super::Config;
 use super::format::{DocumentUpdate, snapshot_entries};
-use super::keys::{Pair, Placing};
+use super::keys::{BucketPlacing, Pair};
 use super::placement::Placement;
 use super::recover::{MapSource, moved, placing};
 use super::snapshot::places;
@@ -48,7 +48,7 @@ struct Index<'a> {
     config: Config,
     slices: SliceLayout,
     placement: Placement,
-    placing: Placing,
+    placing: BucketPlacing,
     shadow: Shadow,
     state: WriteState<PageSnapshotRef>,
     places: SnapshotPlaces,

@@ -8,7 +8,7 @@ use nandex_store::{Log, StructureId};
 
 use super::Config;
 use super::buffer::{BucketBuffer, PairUpdate};
-use super::keys::{Pair, Placing};
+use super::keys::{BucketPlacing, Pair};
 use crate::Result;
 use crate::write::LogCodec;
 use crate::write::format::{LOG_PUT, LOG_REMOVE};
@@ -73,7 +73,7 @@ impl<'k> DocumentUpdate<'k> {
 /// Reads updates of documents, and takes them apart into those of partitions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DocumentCodec {
-    pub(super) placing: Placing,
+    pub(super) placing: BucketPlacing,
 }
 
 impl DocumentCodec {

@@ -12,14 +12,14 @@ pub(crate) struct Pair {
 
 /// What decides where buckets are.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Placing {
+pub(crate) struct BucketPlacing {
     pub hasher: KeyHasher,
     pub tables: u32,
     pub partitions: u32,
     pub slices: u32,
 }
 
-impl Placing {
+impl BucketPlacing {
     /// The hash of a bucket key. It is the same for all tables.
     #[inline]
     pub(super) fn hash(&self, key: u64) -> KeyHash {

@@ -87,7 +87,7 @@ use crate::{Error, Result};
 
 use check::check;
 pub use config::{Config, FAMILY_BYTES_MAX, Policy, RuntimeOptions, TABLES_MAX};
-use keys::Placing;
+use keys::BucketPlacing;
 use placement::Placement;
 pub(crate) use row::ROW;
 
@@ -122,7 +122,7 @@ pub struct SliceLsh {
 pub(crate) struct SlicetableGroups {
     config: Config,
     options: RuntimeOptions,
-    placing: Placing,
+    placing: BucketPlacing,
     placement: Placement,
     slices: SliceLayout,
     shadow: Shadow,

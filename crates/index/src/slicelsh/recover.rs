@@ -15,7 +15,7 @@ use nandex_store::{Lsn, Structure, StructureId, Volume};
 
 use super::buffer::BucketBuffer;
 use super::format::DocumentCodec;
-use super::keys::Placing;
+use super::keys::BucketPlacing;
 use super::snapshot::{BucketSnapshots, places};
 use super::stats::DocumentCounters;
 use super::{Config, GroupLevel, Inner, RuntimeOptions, SliceLsh, SlicetableGroups};
@@ -44,9 +44,9 @@ pub(super) fn check_log(volume: &Volume, config: &Config) -> Result<()> {
 }
 
 /// What decides where the buckets of an index are.
-pub(super) const fn placing(config: &Config, hasher: KeyHasher) -> Placing {
+pub(super) const fn placing(config: &Config, hasher: KeyHasher) -> BucketPlacing {
     let Config { tables, partitions, slices, .. } = *config;
-    Placing { hasher, tables, partitions, slices }
+    BucketPlacing { hasher, tables, partitions, slices }
 }
 
 /// Opens an index: a list of steps.

@@ -8,7 +8,7 @@ use nandex_store::{Error as StoreError, Volume};
 use super::Config;
 use super::buffer::{BucketBuffer, PairUpdate};
 use super::format::{SNAPSHOT_PAGE_ENTRIES, put_snapshot_entry, snapshot_entries};
-use super::keys::Placing;
+use super::keys::BucketPlacing;
 use crate::Result;
 use crate::write::format::PageSnapshotRef;
 use crate::write::{LostPage, PageSnapshots, SnapshotPlaces, SnapshotStore};
@@ -17,7 +17,7 @@ use crate::write::{LostPage, PageSnapshots, SnapshotPlaces, SnapshotStore};
 #[derive(Clone)]
 pub(crate) struct BucketSnapshots {
     places: SnapshotPlaces,
-    placing: Placing,
+    placing: BucketPlacing,
     volume: Volume,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn places(structure: StructureId, config: &Config, start: PageId) -> 
 
 impl BucketSnapshots {
     /// Snapshots in these places of a volume.
-    pub(super) fn new(volume: &Volume, placing: Placing, places: SnapshotPlaces) -> Self {
+    pub(super) fn new(volume: &Volume, placing: BucketPlacing, places: SnapshotPlaces) -> Self {
         Self { places, placing, volume: volume.clone() }
     }
 

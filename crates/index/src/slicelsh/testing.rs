@@ -6,7 +6,7 @@ use nandex_store::page::PAGE_BODY_BYTES;
 use super::format::{
     DocumentCodec, DocumentUpdate, decode_config, put_snapshot_entry, snapshot_entries,
 };
-use super::keys::Placing;
+use super::keys::BucketPlacing;
 use super::{Config, Policy, RuntimeOptions};
 use crate::any::AnyOptions;
 use crate::testing::{Decoder, NeighborsTests, TestNeighbors};
@@ -71,7 +71,8 @@ fn decode_update(bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let tables = 1 + u32::from(first % 64);
     let hasher = KeyHasher::new(HashKind::Xxh3, 1);
-    let codec = DocumentCodec { placing: Placing { hasher, tables, partitions: 4, slices: 7 } };
+    let codec =
+        DocumentCodec { placing: BucketPlacing { hasher, tables, partitions: 4, slices: 7 } };
     let mut found = 0;
     let decoded = codec.decode_each(bytes, &mut |partition, update| {
         assert!(partition < 4 && u32::from(update.pair.table) == found);

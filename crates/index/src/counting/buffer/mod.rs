@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::change::Change;
 use super::entries::{Entries, Source};
 use super::format::ChangeCodec;
-use super::keys::Placing;
+use super::keys::KeyPlacing;
 use super::snapshot::SegmentSnapshots;
 use crate::Result;
 use crate::write::{BufferRam, WriteBuffer};
@@ -20,7 +20,7 @@ const AHEAD: usize = 12;
 /// What all buffers of a table share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferShape {
-    pub placing: Placing,
+    pub placing: KeyPlacing,
     /// Keys at which a buffer is full.
     pub entries_max: u64,
 }

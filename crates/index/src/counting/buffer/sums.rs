@@ -17,7 +17,7 @@ use nandex_store::bytes::{get_u32, put_u32};
 
 use super::super::change::Change;
 use super::super::entries::Entries;
-use super::super::keys::{Placing, reduce};
+use super::super::keys::{KeyPlacing, reduce};
 use crate::{Error, Result};
 
 /// Bytes of a slot after its key.
@@ -41,7 +41,7 @@ const WIDE_BYTES: u64 = 80;
 /// Keys and their changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Sums {
-    placing: Placing,
+    placing: KeyPlacing,
     /// Slots over which places are spread; a few more follow.
     slots: u64,
     bytes: Vec<u8>,
@@ -57,11 +57,11 @@ enum Found {
 
 impl Sums {
     /// None.
-    pub(super) fn new(placing: Placing) -> Self {
+    pub(super) fn new(placing: KeyPlacing) -> Self {
         Self::with_slots(placing, SLOTS_MIN)
     }
 
-    fn with_slots(placing: Placing, slots: u64) -> Self {
+    fn with_slots(placing: KeyPlacing, slots: u64) -> Self {
         let bytes = vec![0; (slots as usize + SPARE_SLOTS) * slot_bytes(&placing)];
         Self { placing, slots, bytes, used: 0, wide: HashMap::new() }
     }
@@ -264,7 +264,7 @@ impl Sums {
     }
 }
 
-fn slot_bytes(placing: &Placing) -> usize {
+fn slot_bytes(placing: &KeyPlacing) -> usize {
     placing.width() + TAG_BYTES
 }
 
@@ -304,8 +304,8 @@ mod tests {
     use super::super::super::keys::Keys;
     use super::*;
 
-    fn placing(width: u8) -> Placing {
-        Placing {
+    fn placing(width: u8) -> KeyPlacing {
+        KeyPlacing {
             keys: Keys::Whole(width),
             hasher: KeyHasher::new(HashKind::Xxh3, 3),
             partitions: 1,

@@ -7,14 +7,14 @@ use nandex_store::IoChunks;
 use nandex_store::pages::PageReader;
 
 use super::super::entries::{Entries, Source};
-use super::super::keys::Placing;
+use super::super::keys::KeyPlacing;
 use super::Segment;
 use crate::Result;
 
 /// Streams the entries of a segment in ascending order. The overflow region is in RAM: a few pages.
 pub(crate) struct SegmentReader {
     segment: Arc<Segment>,
-    placing: Placing,
+    placing: KeyPlacing,
     pages: PageReader,
     /// The pages of the overflow region, read before the first block.
     region: PageReader,
@@ -31,7 +31,7 @@ impl SegmentReader {
     pub(in crate::counting) fn new(
         device: &dyn Device,
         segment: &Arc<Segment>,
-        placing: Placing,
+        placing: KeyPlacing,
         chunks: IoChunks,
     ) -> Result<Self> {
         let (slots, pages) = (segment.shape.slot_pages(), segment.pages());

@@ -12,14 +12,14 @@ use super::super::entries::{Entries, Source};
 use super::super::page::PageBuilder;
 use super::{Segment, SegmentContent, SegmentFilter, SegmentReader, SegmentShape, SegmentSize};
 use crate::Result;
-use crate::counting::keys::Placing;
+use crate::counting::keys::KeyPlacing;
 
 /// Writes and reads segments of a table.
 #[derive(Clone)]
 pub(crate) struct Segments {
     pub volume: Volume,
     pub structure: StructureId,
-    pub placing: Placing,
+    pub placing: KeyPlacing,
     pub chunks: IoChunks,
     /// Pages of a block, at most.
     pub block_pages: u32,
