@@ -69,7 +69,7 @@ impl Sketcher {
         &self.family
     }
 
-    /// The MinHash of a set, given the [hashes](Scheme::hash) of what is in it; a hash that comes twice changes
+    /// The MinHash of a set, given the [hashes](super::Scheme::hash) of what is in it; a hash that comes twice changes
     /// nothing. Costs a multiplication and an addition for each hash and permutation.
     ///
     /// # Errors
