@@ -4,14 +4,8 @@ use nandex_store::Durability;
 use nandex_store::run::Entry;
 
 use super::{CascadeLayout, Inner, WhenFull};
-use crate::write::{LogCodec, Partition, by_partition};
+use crate::write::{BATCH, LOCKED_MAX, LogCodec, Partition, by_partition};
 use crate::{Error, Result};
-
-/// Keys of a batch that are sorted by part at a time.
-const BATCH: usize = 4096;
-
-/// Updates that share one reservation in the log.
-pub(super) const RESERVED_MAX: usize = 512;
 
 impl Inner {
     /// Adds each count to its key, in order, and acknowledges.
@@ -47,7 +41,7 @@ impl Inner {
     }
 
     fn add_entries(&self, part: usize, entries: &[Entry], records: &mut Vec<u8>) -> Result<()> {
-        for entries in entries.chunks(RESERVED_MAX) {
+        for entries in entries.chunks(LOCKED_MAX) {
             let _reservation = self.wait_for_log(self.codec.logged_bytes(entries))?;
             self.check_keys(entries)?;
             self.apply(part, entries, records)?;

@@ -50,6 +50,7 @@
 //! | count | a page; another for each staged segment with the key, 1 in 80 without | 0 | one page |
 //! | open | what is staged, snapshots, and the log from the oldest boundary on | 0 | |
 
+mod absent;
 mod absorb;
 mod absorb_sorted;
 mod buffer;

@@ -2,17 +2,11 @@
 
 use nandex_store::{Durability, Volume};
 
-use super::format::{FINGERPRINT_BYTES, Fingerprint};
+use super::format::FINGERPRINT_BYTES;
 use super::{Config, Inner};
 use crate::model::text;
-use crate::write::{LogCodec, by_partition};
+use crate::write::{BATCH, by_partition};
 use crate::{Error, Result};
-
-/// Keys of a batch that are sorted by partition at a time.
-const BATCH: usize = 4096;
-
-/// Updates that share one reservation in the log.
-pub(super) const RESERVED_MAX: usize = 512;
 
 impl Inner {
     /// Adds each key, in order, and acknowledges.
@@ -21,7 +15,7 @@ impl Inner {
         for keys in keys.chunks(BATCH) {
             let located: Vec<_> = keys.iter().map(|key| self.place(key)).collect();
             by_partition(self.partitions.len(), located.iter().copied(), |index, fingerprints| {
-                self.add_fingerprints(index, fingerprints, &mut records)
+                self.reserve_and_apply(index, fingerprints, &mut records)
             })?;
         }
         self.acknowledge()
@@ -30,21 +24,8 @@ impl Inner {
     /// Adds one key, and acknowledges.
     pub(super) fn add_key(&self, key: &[u8]) -> Result<()> {
         let (index, fingerprint) = self.place(key);
-        self.add_fingerprints(index, &[fingerprint], &mut Vec::new())?;
+        self.reserve_and_apply(index, &[fingerprint], &mut Vec::new())?;
         self.acknowledge()
-    }
-
-    fn add_fingerprints(
-        &self,
-        index: usize,
-        fingerprints: &[Fingerprint],
-        records: &mut Vec<u8>,
-    ) -> Result<()> {
-        for some in fingerprints.chunks(RESERVED_MAX) {
-            let _reservation = self.wait_for_log(self.codec.logged_bytes(some))?;
-            self.apply(index, some, records)?;
-        }
-        Ok(())
     }
 
     /// Refuses a filter whose buffers the log cannot cover. Without durability it need not cover them: if the

@@ -38,6 +38,7 @@
 //! | open | snapshots, and the log's tail | 0 |
 
 mod absent;
+mod add_absent;
 mod background;
 mod boundary;
 mod buffer;
@@ -66,6 +67,7 @@ mod tests;
 mod update;
 
 pub(crate) use self::core::{Core, Options, Stagger, WriteShape};
+pub(crate) use add_absent::AddsAbsent;
 pub(crate) use boundary::{BOUNDARY_BYTES, Boundary, BoundaryRecord};
 pub(crate) use buffer::{LogCodec, WriteBuffer};
 pub(crate) use buffer_ram::BufferRam;
@@ -82,4 +84,4 @@ pub(crate) use snapshot::{LostPage, Snapshot, SnapshotRef, SnapshotStore};
 pub(crate) use table::{EntryUpdate, TableOpening, TableShape, copy_entries};
 #[cfg(test)]
 pub(crate) use tests::capture_holds;
-pub(crate) use update::{Locked, by_partition};
+pub(crate) use update::{BATCH, LOCKED_MAX, Locked, by_partition};

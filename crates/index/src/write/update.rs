@@ -20,7 +20,7 @@ use crate::Result;
 const FROZEN_MAX: usize = 2;
 
 /// Updates applied under one lock; lookups wait for no more.
-pub(super) const LOCKED_MAX: usize = 512;
+pub(crate) const LOCKED_MAX: usize = 512;
 
 /// Updates of a batch that are sorted by partition at a time.
 pub(crate) const BATCH: usize = 4096;
@@ -36,7 +36,7 @@ const BUFFER_WAIT: Duration = Duration::from_millis(2);
 const PACE_WAIT: Duration = Duration::from_micros(400);
 
 /// An update of a layout's buffer.
-type Update<'u, L> = <<L as Layout>::Buffer as WriteBuffer>::Update<'u>;
+pub(super) type Update<'u, L> = <<L as Layout>::Buffer as WriteBuffer>::Update<'u>;
 
 /// A partition's state, locked for updates.
 pub(crate) type Locked<'a, L> = RwLockWriteGuard<'a, PartitionState<L>>;
@@ -101,6 +101,22 @@ impl<L: Layout> Core<L> {
         for updates in updates.chunks(LOCKED_MAX) {
             self.wait_for_pace();
             drop(self.apply_locked(index, self.partitions[index].write(), updates, records)?);
+        }
+        Ok(())
+    }
+
+    /// Waits for the log's space for updates of one partition, a lock's number at a time, and applies them as
+    /// [`apply`](Self::apply) does.
+    #[inline]
+    pub(crate) fn reserve_and_apply(
+        &self,
+        index: usize,
+        updates: &[Update<'_, L>],
+        records: &mut Vec<u8>,
+    ) -> Result<()> {
+        for updates in updates.chunks(LOCKED_MAX) {
+            let _reservation = self.wait_for_log(self.codec.logged_bytes(updates))?;
+            self.apply(index, updates, records)?;
         }
         Ok(())
     }

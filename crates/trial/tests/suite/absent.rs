@@ -190,3 +190,19 @@ fn of_threads_that_add_a_key_one_wins() {
         assert!(wins.iter().all(|wins| wins.load(Relaxed) == 1), "{setup:?}: {wins:?}");
     }
 }
+
+/// Inserts each key twice in one batch, all new, while buffers leave in the background.
+#[test]
+fn of_equal_keys_in_a_batch_filters_add_the_first() {
+    for setup in filters().map(FilterSetup::threaded) {
+        let filter = setup.create_on(memory()).unwrap();
+        for first in (0..setup.keys() / 10).map(|batch| 10 * batch) {
+            let keys: Vec<_> = (0..20).map(|at| (first + at % 10).to_le_bytes()).collect();
+            let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
+            let is_new = filter.insert_if_absent_many(&keys).unwrap();
+            let (firsts, seconds) = is_new.split_at(10);
+            let is_right = firsts.iter().all(|it| *it) && !seconds.iter().any(|it| *it);
+            assert!(is_right, "{setup:?}: {first}, {is_new:?}");
+        }
+    }
+}
