@@ -10,7 +10,7 @@ use crate::Result;
 use crate::write::AddsAbsent;
 
 /// A key to be inserted.
-pub(crate) struct Insert {
+pub(crate) struct FingerprintInsert {
     fingerprint: u64,
     /// What the part's buffers said before the lookup, and its levels then.
     buffered: i64,
@@ -18,20 +18,20 @@ pub(crate) struct Insert {
 }
 
 impl AddsAbsent for CascadeLayout {
-    type Noted = Insert;
+    type Noted = FingerprintInsert;
 
-    fn note(core: &Inner, key: &[u8]) -> Result<(usize, Insert)> {
+    fn note(core: &Inner, key: &[u8]) -> Result<(usize, FingerprintInsert)> {
         let (part, fingerprint) = core.place(key);
         let state = core.partitions[part].read();
         let (buffered, levels) = (state.buffered(fingerprint), Arc::clone(&state.level));
-        Ok((part, Insert { fingerprint, buffered, levels }))
+        Ok((part, FingerprintInsert { fingerprint, buffered, levels }))
     }
 
     fn are_there(core: &Inner, keys: &[&[u8]]) -> Result<Vec<bool>> {
         core.contains_many(keys)
     }
 
-    fn update(_core: &Inner, insert: &Insert) -> Entry {
+    fn update(_core: &Inner, insert: &FingerprintInsert) -> Entry {
         Entry { fingerprint: insert.fingerprint, count: 1 }
     }
 
@@ -40,7 +40,7 @@ impl AddsAbsent for CascadeLayout {
     }
 
     /// It is if its count has not changed since before its lookup.
-    fn is_absent(_core: &Inner, insert: &Insert, state: &Part) -> Option<bool> {
+    fn is_absent(_core: &Inner, insert: &FingerprintInsert, state: &Part) -> Option<bool> {
         let is_as_before = Arc::ptr_eq(&state.level, &insert.levels)
             && state.buffered(insert.fingerprint) == insert.buffered;
         is_as_before.then_some(true)

@@ -12,7 +12,7 @@ use crate::Result;
 use crate::write::AddsAbsent;
 
 /// A key to be inserted if it is absent.
-pub(crate) struct Insert {
+pub(crate) struct CountInsert {
     at: KeyPlace,
     /// What the partition's buffers said before the lookup, and its segments then.
     buffered: Change,
@@ -20,28 +20,28 @@ pub(crate) struct Insert {
 }
 
 impl AddsAbsent for CountingLayout {
-    type Noted = Insert;
+    type Noted = CountInsert;
 
-    fn note(core: &Inner, key: &[u8]) -> Result<(usize, Insert)> {
+    fn note(core: &Inner, key: &[u8]) -> Result<(usize, CountInsert)> {
         core.placing().check(key)?;
         let at = core.locate(key);
         let state = core.partitions[at.partition].read();
         let buffered = state.buffered(at.place, &at.key[..core.placing().width()]);
         let segments = Arc::clone(&state.level);
-        Ok((at.partition, Insert { at, buffered, segments }))
+        Ok((at.partition, CountInsert { at, buffered, segments }))
     }
 
     fn are_there(core: &Inner, keys: &[&[u8]]) -> Result<Vec<bool>> {
         Ok(core.sum_many(keys)?.into_iter().map(|sum| sum > 0).collect())
     }
 
-    fn update<'n>(core: &Inner, insert: &'n Insert) -> KeyChange<'n> {
+    fn update<'n>(core: &Inner, insert: &'n CountInsert) -> KeyChange<'n> {
         update(&insert.at, Change::add(1), core.placing().width())
     }
 
     /// It is if its count has not changed since before its lookup.
-    fn is_absent(core: &Inner, insert: &Insert, state: &State) -> Option<bool> {
-        let Insert { at, buffered, segments } = insert;
+    fn is_absent(core: &Inner, insert: &CountInsert, state: &State) -> Option<bool> {
+        let CountInsert { at, buffered, segments } = insert;
         let now = state.buffered(at.place, &at.key[..core.placing().width()]);
         (Arc::ptr_eq(&state.level, segments) && now == *buffered).then_some(true)
     }

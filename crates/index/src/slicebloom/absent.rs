@@ -6,31 +6,31 @@ use crate::Result;
 use crate::write::AddsAbsent;
 
 /// A key to be inserted.
-pub(crate) struct Insert {
+pub(crate) struct BloomInsert {
     fingerprint: Fingerprint,
     /// Buffers that had left its partition before it was looked up.
     buffers_left: u64,
 }
 
 impl AddsAbsent for BloomSlicetables {
-    type Noted = Insert;
+    type Noted = BloomInsert;
 
-    fn note(core: &Inner, key: &[u8]) -> Result<(usize, Insert)> {
+    fn note(core: &Inner, key: &[u8]) -> Result<(usize, BloomInsert)> {
         let (index, fingerprint) = core.place(key);
         let buffers_left = core.partitions[index].read().buffers_left;
-        Ok((index, Insert { fingerprint, buffers_left }))
+        Ok((index, BloomInsert { fingerprint, buffers_left }))
     }
 
     fn are_there(core: &Inner, keys: &[&[u8]]) -> Result<Vec<bool>> {
         core.contains_many(keys)
     }
 
-    fn update(_core: &Inner, insert: &Insert) -> Fingerprint {
+    fn update(_core: &Inner, insert: &BloomInsert) -> Fingerprint {
         insert.fingerprint
     }
 
     /// It is if no buffer has it, and none that may have it has left for flash.
-    fn is_absent(_core: &Inner, insert: &Insert, state: &State) -> Option<bool> {
+    fn is_absent(_core: &Inner, insert: &BloomInsert, state: &State) -> Option<bool> {
         if state.has(insert.fingerprint) {
             return Some(false);
         }
