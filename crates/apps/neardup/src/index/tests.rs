@@ -456,7 +456,6 @@ fn many_equal_documents_take_no_space_in_buckets_and_many_alike_are_bounded() {
 }
 
 #[test]
-#[ignore = "a million documents take a while"]
 fn a_million_equal_documents_are_one_and_its_duplicates() {
     crowd(1_000_000, 700);
 }
