@@ -41,6 +41,7 @@ mod tests;
 mod update;
 mod verify;
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use nandex::signature::{Bands, Family, Sketcher};
@@ -328,6 +329,15 @@ impl Index {
                 Err(error)
             }
         }
+    }
+
+    /// The records of these documents that count, by their numbers. Each is read once, and the reads overlap.
+    fn records_by_number(&self, mut numbers: Vec<u64>) -> Result<HashMap<u64, Record>> {
+        numbers.sort_unstable();
+        numbers.dedup();
+        let records = self.records_of(&numbers)?;
+        let found = numbers.into_iter().zip(records);
+        Ok(found.filter_map(|(number, record)| Some((number, record?))).collect())
     }
 
     /// The records of these documents, in their order; nothing for those that do not count. Their reads overlap.

@@ -184,12 +184,7 @@ impl Index {
         let hash = |document: &Document| [id_hash(&document.id), text_hash(&document.text)];
         let hashes: Vec<Hash> = documents.iter().flat_map(hash).collect();
         let numbers = self.numbers_of(&hashes)?;
-        let mut asked: Vec<u64> = numbers.iter().flatten().copied().collect();
-        asked.sort_unstable();
-        asked.dedup();
-        let records = self.records_of(&asked)?;
-        let records: HashMap<u64, Record> =
-            asked.into_iter().zip(records).filter_map(|(n, it)| Some((n, it?))).collect();
+        let records = self.records_by_number(numbers.iter().flatten().copied().collect())?;
         let record = |number: Option<u64>, is_right: &dyn Fn(&Record) -> bool| {
             let number = number?;
             let record = records.get(&number).filter(|record| is_right(record))?;
@@ -253,12 +248,8 @@ impl Index {
             Decision::Near(neighbor) => Some(neighbor.number),
             _ => None,
         };
-        let mut targets: Vec<u64> = known.iter().filter_map(target).collect();
-        targets.sort_unstable();
-        targets.dedup();
-        let records = self.records_of(&targets)?;
-        let named = targets.into_iter().zip(records);
-        Ok(named.filter_map(|(number, record)| Some((number, record?.name))).collect())
+        let records = self.records_by_number(known.iter().filter_map(target).collect())?;
+        Ok(records.into_iter().map(|(number, record)| (number, record.name)).collect())
     }
 
     /// Decides on the documents with new texts, in order: by the stored ones that are near, and by earlier ones of the
@@ -360,11 +351,8 @@ impl Index {
         });
         let mut numbers: Vec<u64> = decisions.chain(stored).filter_map(target).collect();
         numbers.retain(|number| *number < self.state.next && !batch.names.contains_key(number));
-        numbers.sort_unstable();
-        numbers.dedup();
-        let records = self.records_of(&numbers)?;
-        let named = numbers.into_iter().zip(records);
-        batch.names.extend(named.filter_map(|(number, record)| Some((number, record?.name))));
+        let records = self.records_by_number(numbers)?;
+        batch.names.extend(records.into_iter().map(|(number, record)| (number, record.name)));
         let fresh = batch.decided.iter().zip(&batch.documents);
         let fresh = fresh.filter_map(|(it, document)| Some((it.number?, document.id.clone())));
         batch.names.extend(fresh);
@@ -443,15 +431,17 @@ impl Index {
     pub fn query(&self, texts: &[&str]) -> Result<Vec<Near>> {
         let hashes: Vec<Hash> = texts.iter().map(|text| text_hash(text)).collect();
         let numbers = self.numbers_of(&hashes)?;
+        let records = self.records_by_number(numbers.iter().flatten().copied().collect())?;
         let mut sketches = self.sketches();
         let mut found = vec![Near::default(); texts.len()];
         let (mut places, mut rows, mut keys) = (Vec::new(), Vec::new(), Vec::new());
         for (place, text) in texts.iter().enumerate() {
-            let number: Vec<u64> = numbers[place].into_iter().collect();
-            let equal = self.records_of(&number)?.into_iter().flatten();
+            let equal = numbers[place].and_then(|number| records.get(&number));
             let equal = equal.filter(|record| record.text == hashes[place]);
-            let named =
-                equal.map(|record| Match { id: record.name, estimate: 1.0, is_exact: true });
+            let named = equal.map(|record| {
+                let id = record.name.clone();
+                Match { id, estimate: 1.0, is_exact: true }
+            });
             found[place].matches.extend(named);
             if let Some(sketch) = sketches.of(text)? {
                 places.push(place);

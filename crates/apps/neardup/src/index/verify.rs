@@ -1,12 +1,12 @@
 //! Are candidates near? Their stored signatures say so.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nandex::signature::{Family, Scheme, Signature};
 
 use super::Index;
-use super::record::{Decision, Record};
+use super::record::Decision;
 use crate::{Result, Shingles};
 
 /// Records that are read at a time, about half a KiB each.
@@ -58,9 +58,7 @@ impl Index {
         let mut rest = all;
         while !rest.is_empty() {
             let (group, numbers) = self.next_group(rest);
-            let records = self.records_of(&numbers)?;
-            let records: HashMap<u64, Record> =
-                numbers.into_iter().zip(records).filter_map(|(n, it)| Some((n, it?))).collect();
+            let records = self.records_by_number(numbers)?;
             for (sketch, candidates) in &rest[..group] {
                 let near = candidates.iter().filter_map(|number| {
                     let record = records.get(number)?;
