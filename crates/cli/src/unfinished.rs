@@ -114,6 +114,21 @@ impl Unfinished {
     }
 }
 
+/// Writes a page in place of what has its name.
+///
+/// # Errors
+/// A folder that cannot be written to, or has no space; a file that another run is making.
+pub fn write_page(path: &Path, page: &str, console: &Console) -> Result<()> {
+    let mut made = Unfinished::default();
+    let place = made.begin(path, console)?;
+    let written =
+        fs::write(&place, page).with_context(|| format!("cannot write {}", path.display()));
+    written.and_then(|()| made.replace()).inspect_err(|_| {
+        // Best effort: the first error counts.
+        let _ = fs::remove_file(&place);
+    })
+}
+
 /// Refuses to make files of which one exists, before anything is removed or made.
 ///
 /// # Errors

@@ -1,10 +1,9 @@
 //! `nandex neardup stats`: what an index holds, as text, as JSON and as a page.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use nandex_neardup::{Example, IndexSummary};
 use serde::Serialize;
 
@@ -12,7 +11,7 @@ use crate::console::{Console, aligned};
 use crate::interrupt::Interrupt;
 use crate::size::{show_bytes, show_count};
 use crate::texts::{OnInterrupt, OptionalInputArgs, Stream, scratch};
-use crate::unfinished::Unfinished;
+use crate::unfinished::write_page;
 
 use super::hints::explained;
 use super::opened::NearIndexArgs;
@@ -79,18 +78,6 @@ fn find_texts(stream: &mut Stream<'_>, examples: &mut [Example]) -> Result<()> {
         example.texts = text(&example.id).zip(text(&example.earlier));
     }
     Ok(())
-}
-
-/// Writes the page in place of what has its name.
-fn write_page(path: &Path, page: &str, console: &Console) -> Result<()> {
-    let mut made = Unfinished::default();
-    let place = made.begin(path, console)?;
-    let written =
-        fs::write(&place, page).with_context(|| format!("cannot write {}", path.display()));
-    written.and_then(|()| made.replace()).inspect_err(|_| {
-        // Best effort: the first error counts.
-        let _ = fs::remove_file(&place);
-    })
 }
 
 fn text(report: &Report) -> String {

@@ -1,15 +1,14 @@
 //! `nandex tfidf report`: what an index holds, as text, as JSON and as a page.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use nandex_tfidf::{Analysis, CorpusSummary, StopWords};
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::size::{show_bytes, show_count};
-use crate::unfinished::Unfinished;
+use crate::unfinished::write_page;
 
 use super::change::held;
 use super::hints::explained;
@@ -52,18 +51,6 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         console.note(&format!("report: {}", path.display()));
     }
     console.print(&report, text)
-}
-
-/// Writes the page in place of what has its name.
-fn write_page(path: &Path, page: &str, console: &Console) -> Result<()> {
-    let mut made = Unfinished::default();
-    let place = made.begin(path, console)?;
-    let written =
-        fs::write(&place, page).with_context(|| format!("cannot write {}", path.display()));
-    written.and_then(|()| made.replace()).inspect_err(|_| {
-        // Best effort: the first error counts.
-        let _ = fs::remove_file(&place);
-    })
 }
 
 fn text(report: &Report) -> String {
