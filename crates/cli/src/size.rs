@@ -1,6 +1,7 @@
 //! Sizes and counts as people read them; [`parse`] and [`parse_count`] read what they write.
 
 pub use nandex::size::{parse, parse_count};
+pub use nandex_html::grouped as show_count;
 
 /// Shows bytes for people: `1.5 MiB`.
 pub fn show_bytes(bytes: u64) -> String {
@@ -10,19 +11,6 @@ pub fn show_bytes(bytes: u64) -> String {
         Some((unit, name)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
         None => format!("{bytes} B"),
     }
-}
-
-/// Shows a count for people, in groups of three digits: `1,234,567`.
-pub fn show_count(count: u64) -> String {
-    let digits = count.to_string();
-    let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown
 }
 
 #[cfg(test)]

@@ -10,18 +10,7 @@ pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole != 0).then(|| float(part) / float(whole))
 }
 
-/// `1,234,567`.
-pub(crate) fn count(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub(crate) use nandex_html::grouped as count;
 
 /// `1.50 GiB`: three digits and a binary unit.
 pub(crate) fn bytes(count: u64) -> String {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+pub(crate) use nandex_html::grouped;
+
 use serde::{Serialize, Serializer};
 
 /// A quotient, rounded once to the nearest thousandth. It is clamped at 2^64 thousandths.
@@ -119,19 +121,6 @@ pub(super) fn micros(ns: u64) -> String {
 pub(super) fn mean_micros(ns: Thousandths) -> String {
     let whole = ns.0 / 1000 + u64::from(ns.0 % 1000 >= 500);
     micros(whole)
-}
-
-/// A count in groups of three digits: `1,234,567`.
-pub(crate) fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown
 }
 
 /// A count and its noun: `1 page`, `2 pages`.

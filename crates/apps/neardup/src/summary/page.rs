@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use nandex_html::chart::{self, CHART_STYLE, Chart, Scaling, Series};
-use nandex_html::{BASE_STYLE, Escaped, Frame, shown};
+use nandex_html::{BASE_STYLE, Escaped, Frame, grouped, shown};
 
 use super::difference::parts;
 use super::{Example, IndexSummary};
@@ -23,7 +23,7 @@ pub fn html(summary: &IndexSummary) -> String {
 }
 
 fn write_page(out: &mut String, summary: &IndexSummary) -> fmt::Result {
-    let title = format!("Near-duplicates of {} documents", count(summary.documents));
+    let title = format!("Near-duplicates of {} documents", grouped(summary.documents));
     let frame = Frame { title: &title, styles: &[BASE_STYLE, CHART_STYLE, STYLE] };
     frame.open(out)?;
     writeln!(
@@ -31,10 +31,10 @@ fn write_page(out: &mut String, summary: &IndexSummary) -> fmt::Result {
         "<header>\n<p class=\"eyebrow\">Near-duplicate index</p>\n<h1>{} of {} documents are new</h1>\n<p \
          class=\"lead\">{} have a text that is equal to another one's, and {} are near another one: an estimated Jaccard \
          similarity of {} or more.</p>\n</header>",
-        count(summary.kept),
-        count(summary.documents),
-        count(summary.exact),
-        count(summary.near),
+        grouped(summary.kept),
+        grouped(summary.documents),
+        grouped(summary.exact),
+        grouped(summary.near),
         summary.threshold,
     )?;
     write_cards(out, summary)?;
@@ -67,7 +67,7 @@ fn write_cards(out: &mut String, summary: &IndexSummary) -> fmt::Result {
             "records read per document",
             "of candidates, since the index was opened",
         ),
-        (count(summary.dropped), "ids that full buckets dropped", "a bucket keeps its oldest"),
+        (grouped(summary.dropped), "ids that full buckets dropped", "a bucket keeps its oldest"),
     ];
     out.write_str("<section class=\"cards\" aria-label=\"Figures\">\n")?;
     for (figure, label, note) in cards {
@@ -104,21 +104,21 @@ fn write_clusters(out: &mut String, summary: &IndexSummary) -> fmt::Result {
         out,
         "<section>\n<h2>Clusters</h2>\n<p>{} documents are in {} clusters of near-duplicates.</p>\n<div \
          class=\"wide\"><table>\n<tr><th class=\"number\">documents</th><th class=\"number\">clusters</th></tr>",
-        count(summary.clustered),
-        count(summary.clusters),
+        grouped(summary.clustered),
+        grouped(summary.clusters),
     )?;
-    for (sizes, clusters) in grouped(summary) {
+    for (sizes, clusters) in cluster_rows(summary) {
         writeln!(
             out,
             "<tr><td class=\"number\">{sizes}</td><td class=\"number\">{}</td></tr>",
-            count(clusters)
+            grouped(clusters)
         )?;
     }
     out.write_str("</table></div>\n</section>\n")
 }
 
 /// Clusters by their sizes: each below 4, and then by powers of two.
-fn grouped(summary: &IndexSummary) -> Vec<(String, u64)> {
+fn cluster_rows(summary: &IndexSummary) -> Vec<(String, u64)> {
     let mut groups: Vec<(u64, u64)> = Vec::new();
     for (size, clusters) in &summary.cluster_sizes {
         let first = if *size < 4 { *size } else { 1 << size.ilog2() };
@@ -128,8 +128,8 @@ fn grouped(summary: &IndexSummary) -> Vec<(String, u64)> {
         }
     }
     let words = |first: u64| match first {
-        0..4 => count(first),
-        first => format!("{} to {}", count(first), count(2 * first - 1)),
+        0..4 => grouped(first),
+        first => format!("{} to {}", grouped(first), grouped(2 * first - 1)),
     };
     groups.into_iter().map(|(first, clusters)| (words(first), clusters)).collect()
 }
@@ -166,19 +166,6 @@ fn write_example(out: &mut String, example: &Example) -> fmt::Result {
 fn write_part(out: &mut String, (text, is_common): (&str, bool), tag: &str) -> fmt::Result {
     let text = Escaped(text);
     if is_common { write!(out, "{text} ") } else { write!(out, "<{tag}>{text}</{tag}> ") }
-}
-
-/// `1,234,567`.
-fn count(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

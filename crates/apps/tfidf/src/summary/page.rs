@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use nandex_html::chart::{self, CHART_STYLE, Chart, Scaling, Series};
-use nandex_html::{BASE_STYLE, Escaped, Frame, shown};
+use nandex_html::{BASE_STYLE, Escaped, Frame, grouped, shown};
 
 use super::CorpusSummary;
 
@@ -18,17 +18,17 @@ pub fn html(summary: &CorpusSummary) -> String {
 }
 
 fn write_page(out: &mut String, summary: &CorpusSummary) -> fmt::Result {
-    let title = format!("Terms of {} documents", count(summary.documents));
+    let title = format!("Terms of {} documents", grouped(summary.documents));
     let frame = Frame { title: &title, styles: &[BASE_STYLE, CHART_STYLE] };
     frame.open(out)?;
     writeln!(
         out,
         "<header>\n<p class=\"eyebrow\">TF-IDF index</p>\n<h1>{} terms</h1>\n<p class=\"lead\">They occur {} times in \
          {} documents. {} of them occur once.</p>\n</header>",
-        count(summary.terms),
-        count(summary.occurrences),
-        count(summary.documents),
-        count(summary.terms_once),
+        grouped(summary.terms),
+        grouped(summary.occurrences),
+        grouped(summary.documents),
+        grouped(summary.terms_once),
     )?;
     write_cards(out, summary)?;
     write_curve(out, summary)?;
@@ -90,24 +90,11 @@ fn write_top(out: &mut String, summary: &CorpusSummary) -> fmt::Result {
             out,
             "<tr><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td></tr>",
             Escaped(&top.term),
-            count(top.occurrences),
-            count(top.documents)
+            grouped(top.occurrences),
+            grouped(top.documents)
         )?;
     }
     out.write_str("</table></div>\n</section>\n")
-}
-
-/// `1,234,567`.
-fn count(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]
