@@ -1,10 +1,9 @@
 //! Updates of keys: each becomes a fingerprint of its part, and enters the write path.
 
-use nandex_store::Durability;
 use nandex_store::run::Entry;
 
 use super::{CascadeLayout, Inner, WhenFull};
-use crate::write::{BATCH, LOCKED_MAX, LogCodec, Partition, by_partition};
+use crate::write::{BATCH, LOCKED_MAX, LogCodec, Partition, by_partition, check_log_of_sums};
 use crate::{Error, Result};
 
 impl Inner {
@@ -76,25 +75,11 @@ impl Inner {
         self.partitions.iter().map(of).sum()
     }
 
-    /// Refuses a filter whose buffers the log cannot cover. Without durability it need not cover them: if the
-    /// filter is opened with durability later, it saves its buffers before they are full.
+    /// Refuses a filter whose buffers the log cannot cover.
     pub(super) fn check_log(volume: &nandex_store::Volume, config: &super::Config) -> Result<()> {
-        if volume.durability() == Durability::Never {
-            return Ok(());
-        }
         let update_bytes = super::Config::update_bytes(config.universe()?) as u64;
         let bytes = config.buffer_entries.saturating_mul(update_bytes);
-        let log_bytes = volume.log().capacity_bytes();
-        if log_bytes < bytes.saturating_mul(2) {
-            let reason = format!(
-                "the volume's log of {} is too small for buffers of {} fingerprints; create the volume with a log of at \
-                 least {}, or the filter with smaller buffers",
-                crate::model::text::bytes(log_bytes),
-                config.buffer_entries,
-                crate::model::text::bytes(bytes.saturating_mul(4))
-            );
-            return Err(Error::Config { field: "log_bytes", reason });
-        }
-        Ok(())
+        let buffers = format!("{} fingerprints", config.buffer_entries);
+        check_log_of_sums(volume, bytes, &buffers, "the filter with smaller buffers")
     }
 }

@@ -1,13 +1,11 @@
 //! Changes of keys: each becomes a change of its stored bytes, and enters the write path.
 
-use nandex_store::Durability;
-
 use super::buffer::KeyChange;
 use super::change::Change;
 use super::format::record_bytes;
 use super::read::KeyPlace;
 use super::{Config, Inner};
-use crate::write::{BATCH, by_partition};
+use crate::write::{BATCH, by_partition, check_log_of_sums};
 use crate::{Error, Result};
 
 impl Inner {
@@ -46,26 +44,12 @@ impl Inner {
         self.change_keys(std::iter::once((key, change)))
     }
 
-    /// Refuses a table whose buffers the log cannot cover. Without durability it need not cover them: if the table is
-    /// opened with durability later, it saves its buffers before they are full.
+    /// Refuses a table whose buffers the log cannot cover.
     pub(super) fn check_log(volume: &nandex_store::Volume, config: &Config) -> Result<()> {
-        if volume.durability() == Durability::Never {
-            return Ok(());
-        }
         let (short, _) = record_bytes(config.keys.stored_bytes());
         let bytes = config.buffer_entries.saturating_mul(short as u64);
-        let log_bytes = volume.log().capacity_bytes();
-        if log_bytes < bytes.saturating_mul(2) {
-            let reason = format!(
-                "the volume's log of {} is too small for buffers of {} keys; create the volume with a log of at least \
-                 {}, or the table with smaller buffers",
-                crate::model::text::bytes(log_bytes),
-                config.buffer_entries,
-                crate::model::text::bytes(bytes.saturating_mul(4))
-            );
-            return Err(Error::Config { field: "log_bytes", reason });
-        }
-        Ok(())
+        let buffers = format!("{} keys", config.buffer_entries);
+        check_log_of_sums(volume, bytes, &buffers, "the table with smaller buffers")
     }
 }
 

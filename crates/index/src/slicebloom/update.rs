@@ -1,12 +1,11 @@
 //! Updates of keys: each becomes a fingerprint of its partition, and enters the write path.
 
-use nandex_store::{Durability, Volume};
+use nandex_store::Volume;
 
 use super::format::FINGERPRINT_BYTES;
 use super::{Config, Inner};
-use crate::model::text;
-use crate::write::{BATCH, by_partition};
-use crate::{Error, Result};
+use crate::Result;
+use crate::write::{BATCH, by_partition, check_log_of_sums};
 
 impl Inner {
     /// Adds each key, in order, and acknowledges.
@@ -28,21 +27,10 @@ impl Inner {
         self.acknowledge()
     }
 
-    /// Refuses a filter whose buffers the log cannot cover. Without durability it need not cover them: if the
-    /// filter is opened with durability later, it saves its buffers before they are full.
+    /// Refuses a filter whose buffers the log cannot cover.
     pub(super) fn check_log(volume: &Volume, config: &Config) -> Result<()> {
         let bytes = config.buffer_keys_in_all() * FINGERPRINT_BYTES as u64;
-        let log_bytes = volume.log().capacity_bytes();
-        if volume.durability() == Durability::Never || log_bytes >= 2 * bytes {
-            return Ok(());
-        }
-        let reason = format!(
-            "the volume's log of {} is too small for buffers of {} keys; create the volume with a log of at least {}, \
-             or the filter with fewer or smaller buffers",
-            text::bytes(log_bytes),
-            config.buffer_keys_in_all(),
-            text::bytes(4 * bytes)
-        );
-        Err(Error::Config { field: "log_bytes", reason })
+        let buffers = format!("{} keys", config.buffer_keys_in_all());
+        check_log_of_sums(volume, bytes, &buffers, "the filter with fewer or smaller buffers")
     }
 }

@@ -19,28 +19,22 @@ use super::keys::BucketPlacing;
 use super::snapshot::{BucketSnapshots, places};
 use super::stats::DocumentCounters;
 use super::{Config, GroupLevel, Inner, RuntimeOptions, SliceLsh, SlicetableGroups};
+use crate::Result;
 use crate::model::text::bytes;
 use crate::write::{
     self, CapturedMaps, Checkpoints, Levels, Opening, Options, Recovery, Stagger, StateOf,
     WriteShape, apply_moves,
 };
-use crate::{Error, Result};
 
 /// Refuses an index whose buffers the volume's log cannot cover.
 pub(super) fn check_log(volume: &Volume, config: &Config) -> Result<()> {
-    let needed = config.logged_bytes();
-    let log_bytes = volume.log().capacity_bytes();
-    if log_bytes >= 2 * needed {
-        return Ok(());
-    }
-    let reason = format!(
-        "the volume's log of {} is too small for buffers of {}; create the volume with a log of at least {}, or the \
-         index with fewer or smaller buffers",
-        bytes(log_bytes),
-        bytes(needed),
-        bytes(4 * needed)
-    );
-    Err(Error::Config { field: "log_bytes", reason })
+    let logged = config.logged_bytes();
+    write::check_log_covers(
+        volume,
+        logged,
+        &bytes(logged),
+        "the index with fewer or smaller buffers",
+    )
 }
 
 /// What decides where the buckets of an index are.

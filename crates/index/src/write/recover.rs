@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use nandex_store::bytes::Reader;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::reads::ReadPool;
-use nandex_store::{Captured, Checkpointed, Lsn, Structure, Volume};
+use nandex_store::{Captured, Checkpointed, Durability, Lsn, Structure, Volume};
 
 use super::format::{AddsUp, PartitionRecord, WriteState};
 use super::pace::Pace;
@@ -30,22 +30,46 @@ pub(crate) fn logged_bytes(shape: &TableShape) -> u64 {
     entries * (1 + shape.layout.entry_bytes() as u64)
 }
 
-/// Refuses a table whose buffers the volume's log cannot cover. Log space is released only as buffers are
-/// flushed, so the log must hold at least the content of all buffers, and more meanwhile.
+/// Refuses a table whose buffers the volume's log cannot cover.
 pub(crate) fn check_log(volume: &Volume, shape: &TableShape) -> Result<()> {
     let bytes = logged_bytes(shape);
+    check_log_covers(volume, bytes, &text::bytes(bytes), "the table with fewer or smaller buffers")
+}
+
+/// Refuses a structure whose `buffers`, which take that many bytes in the log, the volume's log cannot cover. Log
+/// space is released only as buffers are flushed, so the log must hold at least the content of all buffers, and more
+/// meanwhile. `instead` is what can be made instead.
+pub(crate) fn check_log_covers(
+    volume: &Volume,
+    bytes: u64,
+    buffers: &str,
+    instead: &str,
+) -> Result<()> {
     let log_bytes = volume.log().capacity_bytes();
-    if log_bytes < 2 * bytes {
-        let reason = format!(
-            "the volume's log of {} is too small for buffers of {}; create the volume with a log of at least {}, or \
-             the table with fewer or smaller buffers",
-            text::bytes(log_bytes),
-            text::bytes(bytes),
-            text::bytes(4 * bytes)
-        );
-        return Err(Error::Config { field: "log_bytes", reason });
+    if log_bytes >= bytes.saturating_mul(2) {
+        return Ok(());
     }
-    Ok(())
+    let reason = format!(
+        "the volume's log of {} is too small for buffers of {buffers}; create the volume with a log of at least {}, or \
+         {instead}",
+        text::bytes(log_bytes),
+        text::bytes(bytes.saturating_mul(4))
+    );
+    Err(Error::Config { field: "log_bytes", reason })
+}
+
+/// The same where updates add up. Without durability the log need not cover the buffers: if the structure is opened
+/// with durability later, it saves them before they are full.
+pub(crate) fn check_log_of_sums(
+    volume: &Volume,
+    bytes: u64,
+    buffers: &str,
+    instead: &str,
+) -> Result<()> {
+    match volume.durability() {
+        Durability::Never => Ok(()),
+        _ => check_log_covers(volume, bytes, buffers, instead),
+    }
 }
 
 /// What the write path needs to open a structure.
