@@ -9,6 +9,7 @@ pub mod clock;
 pub mod dependencies;
 pub mod dialect;
 pub mod layers;
+pub mod locks;
 pub mod markdown;
 pub mod names;
 pub mod shape;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use nandex_xtask::tree::{self, File};
 use nandex_xtask::{
-    Violation, clock, dependencies, dialect, layers, markdown, names, shape, structures, words,
+    Violation, clock, dependencies, dialect, layers, locks, markdown, names, shape, structures,
+    words,
 };
 
 fn repository() -> Vec<File> {
@@ -27,6 +28,11 @@ fn layers_point_down() {
 #[test]
 fn every_dependency_is_explained() {
     assert_none(&dependencies::check(&repository()));
+}
+
+#[test]
+fn lock_files_have_what_the_manifests_name() {
+    assert_none(&locks::check(&repository()));
 }
 
 #[test]
