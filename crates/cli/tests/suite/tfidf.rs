@@ -1,8 +1,4 @@
 //! Runs each verb of `nandex tfidf` as a child process, against tf-idf that is computed here from plain maps.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +7,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Folder, Outcome, json};
+use crate::common::{Folder, Outcome, json};
 use serde_json::{Value, json as value};
 
 /// The least RAM, so that batches are small.

@@ -1,15 +1,11 @@
 //! Runs each verb of `nandex filter` as a child process, against sets that cannot be wrong.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use common::{Folder, Outcome, json};
+use crate::common::{Folder, Outcome, json};
 
 /// Runs the command with these bytes on stdin; returns its exit code, and its output.
 fn piped(folder: &Folder, words: &str, input: &[u8]) -> (i32, Vec<u8>) {

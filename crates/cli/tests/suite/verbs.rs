@@ -1,15 +1,11 @@
 //! Runs each verb as a child process: what it prints, where, and with which exit code.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::process::Command;
 
-use common::{Folder, Outcome, json};
+use crate::common::{Folder, Outcome, json};
 use serde_json::Value;
 
 /// The words that make each kind of table.

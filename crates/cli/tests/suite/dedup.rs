@@ -1,12 +1,8 @@
 //! What `dedup` cannot read, and holes.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::fs;
 
-use common::{Folder, Outcome, json};
+use crate::common::{Folder, Outcome, json};
 
 /// Puts a file into the folder whose path is too long to open, for whichever user.
 fn add_unreadable(folder: &Folder) {

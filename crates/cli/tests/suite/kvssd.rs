@@ -1,13 +1,9 @@
 //! The verbs of `nandex kvssd`, as a user calls them.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::fs;
 use std::io::Write;
 
-use common::{Folder, json};
+use crate::common::{Folder, json};
 
 fn drive(folder: &Folder) {
     let made = folder.run("kvssd create d.nandex --capacity 1MiB --pairs 1000 --value-max 4KiB");

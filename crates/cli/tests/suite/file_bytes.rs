@@ -1,13 +1,9 @@
 //! What files of volumes take, and that the verbs say so.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use common::{Folder, Outcome, json};
+use crate::common::{Folder, Outcome, json};
 use serde_json::Value;
 
 const MIB: u64 = 1 << 20;

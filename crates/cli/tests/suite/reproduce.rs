@@ -1,12 +1,8 @@
 //! Runs `nandex reproduce` as a child process: what it prints, the page it writes, what it refuses.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::fs;
 
-use common::Folder;
+use crate::common::Folder;
 use serde_json::Value;
 
 #[test]
@@ -64,7 +60,8 @@ fn the_other_papers_can_be_run_too() {
 #[test]
 fn a_corpus_is_counted_by_the_papers_designs() {
     let folder = Folder::new();
-    fs::write(folder.path("text"), include_str!("../../../README.md")).expect("it can be written");
+    fs::write(folder.path("text"), include_str!("../../../../README.md"))
+        .expect("it can be written");
     let words = "reproduce counting --corpus text --only corpus --report r.html --json";
     let outcome = folder.run(&format!("{words} --progress none"));
     assert_eq!(outcome.code, 0, "{outcome:?}");

@@ -1,9 +1,5 @@
 //! Verbs that make or fill a volume and are stopped, killed, or run out of space: afterwards the volume is whole,
 //! absent, or marked unfinished, and the same command works again.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +7,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::{Folder, Outcome};
+use crate::common::{Folder, Outcome};
 
 /// How long a command runs before a signal reaches it: from its start to after its end.
 const DELAYS_MS: [u64; 6] = [1, 10, 30, 60, 120, 400];

@@ -1,10 +1,6 @@
 //! Verbs that make a volume on a block device: one that a stopped run has left is marked, and `--force` makes it again.
 //!
 //! A loop device stands for the block device. Where this process may not have one, the tests say so.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,7 +8,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::{Folder, Outcome};
+use crate::common::{Folder, Outcome};
 
 /// A loop device over a file of the folder.
 struct Loop(String);

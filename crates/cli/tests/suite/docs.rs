@@ -3,7 +3,6 @@
 //! All pages run in one folder with a small tree in `sample`, README first, as a reader would. Lines of
 //! `console` blocks that begin with `$` and all lines of `sh` blocks go to a shell with `nandex` on its
 //! path, and must succeed; `make` is asked with `-n` whether it knows how. Examples in Rust are doctests.
-#![forbid(unsafe_code)]
 
 use std::env;
 use std::fs;

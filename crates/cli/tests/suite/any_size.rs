@@ -1,13 +1,9 @@
 //! Tables of keys and values of any size, `delete`, and keys from stdin.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::fs;
 use std::io::Write;
 
-use common::{Folder, Outcome, json};
+use crate::common::{Folder, Outcome, json};
 use serde_json::Value;
 
 #[track_caller]

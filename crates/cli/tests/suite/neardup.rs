@@ -1,13 +1,9 @@
 //! Runs each verb of `nandex neardup` as a child process, over texts whose duplicates are known.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::collections::BTreeSet;
 use std::fs;
 
-use common::{Folder, Outcome, json};
+use crate::common::{Folder, Outcome, json};
 use serde_json::{Value, json as value};
 
 /// The least RAM, and a small index.

@@ -1,13 +1,9 @@
 //! Full tables, and counts and sizes that are ambiguous.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Folder, json};
+use crate::common::{Folder, json};
 use nandex::device::{FileDevice, FileOptions, MemoryDevice};
 use nandex::{
     AnyTable, Error, OpenOptions, Policy, Requirements, Table, Volume, VolumeOptions, slicehash,

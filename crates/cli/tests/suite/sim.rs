@@ -1,12 +1,8 @@
 //! Runs `nandex sim` as a child process: every workload, every trace format, each output, each error.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::fs;
 
-use common::{Folder, Outcome};
+use crate::common::{Folder, Outcome};
 use serde_json::Value;
 
 /// A device of a few MiB, as a file.
@@ -38,7 +34,7 @@ fn with_number(text: &str, field: &str, number: u32) -> String {
 
 fn json(outcome: &Outcome) -> Value {
     assert_eq!(outcome.code, 0, "{outcome:?}");
-    common::json(outcome)
+    crate::common::json(outcome)
 }
 
 fn sim(folder: &Folder, words: &str) -> Outcome {

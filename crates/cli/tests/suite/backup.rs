@@ -1,8 +1,4 @@
 //! Copies of volumes, of those that others write too, and volumes in the least space.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +7,7 @@ use std::process::{ChildStdin, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Folder, Outcome, json};
+use crate::common::{Folder, Outcome, json};
 
 /// Keys of the batches that a load may be logging at one moment.
 const LAST_BATCHES: u32 = 2048;

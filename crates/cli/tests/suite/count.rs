@@ -1,8 +1,4 @@
 //! Runs each verb of `nandex count` as a child process, against maps that cannot be wrong.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,10 +6,10 @@ use std::io::Write;
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Folder, Outcome, json};
+use crate::common::{Folder, Outcome, json};
 
 /// A real text.
-const TEXT: &str = include_str!("../../../README.md");
+const TEXT: &str = include_str!("../../../../README.md");
 
 fn ok(outcome: Outcome) -> Outcome {
     assert_eq!(outcome.code, 0, "{outcome:?}");

@@ -1,14 +1,10 @@
 //! What the verbs of `nandex count` take as keys and how they print them: CSV, fixed widths, texts that are too long,
 //! and bytes that a terminal would obey.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use common::{Folder, Outcome, json};
+use crate::common::{Folder, Outcome, json};
 
 fn ok(outcome: Outcome) -> Outcome {
     assert_eq!(outcome.code, 0, "{outcome:?}");

@@ -1,12 +1,8 @@
 //! Volumes on several devices and with a log apart, from the shell: every verb, and every wrong member.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::fs;
 
-use common::{Folder, Outcome};
+use crate::common::{Folder, Outcome};
 use serde_json::Value;
 
 const MEMBERS: &str = "a.nandex --member b.nandex --member c.nandex";

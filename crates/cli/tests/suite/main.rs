@@ -1,0 +1,22 @@
+//! The command, as a user calls it: one program, so that what the verbs' tests share is built and linked once.
+#![forbid(unsafe_code)]
+
+mod any_size;
+mod array;
+mod backup;
+mod block_device;
+mod common;
+mod count;
+mod count_keys;
+mod dedup;
+mod docs;
+mod file_bytes;
+mod filter;
+mod kvssd;
+mod neardup;
+mod reproduce;
+mod sim;
+mod tables;
+mod tfidf;
+mod unfinished;
+mod verbs;
