@@ -156,7 +156,7 @@ impl Inner {
     /// Locks the partitions of a document, if all have space for it; otherwise replaces the full buffer, and the caller
     /// tries again. A removal needs no space in a full index.
     fn lock_document(&self, document: &Document) -> Result<Option<Spanned<'_>>> {
-        self.wait_for_pace();
+        self.wait_for_pace(document.updates.len());
         let (indices, ranges): (Vec<_>, Vec<_>) = document.partitions().unzip();
         let mut states = self.lock_all(indices.iter().copied());
         let mut each = states.iter().zip(&ranges);

@@ -3,11 +3,17 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// Updates that are ahead of the flushes for each wait. A batch has few updates for each of many partitions, and would
+/// wait for every partition otherwise: a tenth of a second for a thousand updates.
+const UPDATES_PER_WAIT: u64 = 64;
+
 /// Lets buffers fill only as fast as flushes progress, while any runs.
 ///
 /// Without a limit nothing waits.
 #[derive(Debug)]
 pub(crate) struct Pace {
+    /// Updates that were ahead since one last waited.
+    unpaced: AtomicU64,
     /// Updates since a buffer was last full.
     done: AtomicU64,
     /// The most updates allowed until then.
@@ -21,12 +27,21 @@ pub(crate) struct Pace {
 impl Pace {
     pub(super) fn new(flush_updates: Option<u64>, flush_threads: usize) -> Self {
         let flushes = flush_threads.max(1) as f64;
-        Self { done: AtomicU64::new(0), allowed: AtomicU64::new(u64::MAX), flush_updates, flushes }
+        let (unpaced, done) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { unpaced, done, allowed: AtomicU64::new(u64::MAX), flush_updates, flushes }
     }
 
-    /// Are updates ahead of flushes?
-    pub(super) fn is_ahead(&self) -> bool {
-        self.done.load(Relaxed) > self.allowed.load(Relaxed)
+    /// Are updates ahead of flushes, and do this many more have to wait a little?
+    pub(super) fn must_wait(&self, updates: usize) -> bool {
+        if self.done.load(Relaxed) <= self.allowed.load(Relaxed) {
+            return false;
+        }
+        let unpaced = self.unpaced.fetch_add(updates as u64, Relaxed) + updates as u64;
+        let is_due = unpaced >= UPDATES_PER_WAIT;
+        if is_due {
+            self.unpaced.store(0, Relaxed);
+        }
+        is_due
     }
 
     pub(super) fn updated(&self, count: usize) {
@@ -54,5 +69,31 @@ impl Pace {
     /// No flush waits.
     pub(super) fn idle(&self) {
         self.allowed.store(u64::MAX, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn updates_ahead_of_a_flush_wait_once_for_so_many_of_them_however_they_are_divided() {
+        let pace = Pace::new(Some(1000), 1);
+        let waits = |updates: usize, calls: usize| {
+            (0..calls).filter(|_| pace.must_wait(updates)).count() as u64
+        };
+        assert_eq!(waits(512, 10), 0, "nothing is flushed");
+        pace.full();
+        pace.updated(250);
+        assert_eq!(waits(512, 10), 0, "a quarter of a buffer is free");
+        pace.updated(1);
+        assert_eq!(waits(1, 640), 640 / UPDATES_PER_WAIT);
+        assert_eq!(waits(16, 40), 640 / UPDATES_PER_WAIT);
+        assert_eq!(waits(512, 10), 10);
+        pace.progress(0.5);
+        assert_eq!(waits(512, 10), 0, "the flush has caught up");
+        pace.updated(1000);
+        pace.idle();
+        assert_eq!(waits(512, 10), 0, "the flush has ended");
     }
 }

@@ -99,7 +99,7 @@ impl<L: Layout> Core<L> {
         records: &mut Vec<u8>,
     ) -> Result<()> {
         for updates in updates.chunks(LOCKED_MAX) {
-            self.wait_for_pace();
+            self.wait_for_pace(updates.len());
             drop(self.apply_locked(index, self.partitions[index].write(), updates, records)?);
         }
         Ok(())
@@ -121,10 +121,10 @@ impl<L: Layout> Core<L> {
         Ok(())
     }
 
-    /// Waits a little if the updates are ahead of the flushes.
+    /// Waits a little before this many updates if they are ahead of the flushes.
     #[inline]
-    pub(crate) fn wait_for_pace(&self) {
-        if self.pace.is_ahead() {
+    pub(crate) fn wait_for_pace(&self, updates: usize) {
+        if self.pace.must_wait(updates) {
             self.pool.wait(PACE_WAIT);
         }
     }
@@ -170,7 +170,7 @@ impl<L: Layout> Core<L> {
         updates: &[Update<'_, L>],
         mut may: impl FnMut(&PartitionState<L>, usize) -> bool,
     ) -> Result<()> {
-        self.wait_for_pace();
+        self.wait_for_pace(updates.len());
         let (mut applied, mut records) = (Vec::with_capacity(updates.len()), Vec::new());
         let mut state = self.partitions[index].write();
         for (number, update) in updates.iter().enumerate() {
