@@ -167,6 +167,21 @@ pub fn lookup_stream(
     })
 }
 
+/// Asks for `operations` new documents and inserts them. They take the indices from `next` on, which is moved.
+///
+/// # Errors
+/// The engine's, or a wrong answer.
+pub fn insert_and_query(
+    subject: &dyn Subject,
+    pass: Pass,
+    operations: u64,
+    next: &AtomicU64,
+) -> Result<Counters> {
+    on_threads(subject, pass, |thread, worker| {
+        worker.lookups_with_inserts(pass.share(operations, thread), new_pairs(pass, next))
+    })
+}
+
 /// Overwrites `operations` picked keys with values of `pass.number` as their version.
 ///
 /// # Errors

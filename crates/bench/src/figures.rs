@@ -77,7 +77,7 @@ const OF_TABLES: [&str; 13] = [
 ];
 
 /// Figures that only filters have.
-const OF_FILTERS: [&str; 26] = [
+const OF_FILTERS: [&str; 30] = [
     // Lookups answered with yes.
     "positives",
     // Inserts, deletes or increments per second.
@@ -88,6 +88,12 @@ const OF_FILTERS: [&str; 26] = [
     "device_read_bytes_per_s",
     // Lookups per second over `device_reads_per_s`.
     "lookups_to_device",
+    // Pages that a lookup reads at most, where that is a parameter, such as the hash functions of a SliceBloom; and lookups
+    // per second over those that the device's reads allow: `device_reads_per_s` over these pages.
+    "lookup_reads_max",
+    "lookups_to_limit",
+    // Pages that lookups read per second, as the engine counts them, over `device_reads_per_s`.
+    "reads_to_device",
     // The part of the run, settling included, that the device would need at its sequential limits for the
     // moved bytes: near 1 if the device is the bottleneck.
     "device_share",
@@ -100,8 +106,9 @@ const OF_FILTERS: [&str; 26] = [
     "ram_bytes",
     "flash_bytes",
     "flash_over_ram",
-    // Bits of flash, or of RAM without flash, per key.
+    // Bits of flash, or of RAM without flash, per key; and bits of RAM.
     "bits_per_key",
+    "ram_bits_per_key",
     // Levels on flash that lookups ask.
     "levels",
     // The rate of false positives that the filter reports.
@@ -124,6 +131,39 @@ const OF_FILTERS: [&str; 26] = [
     // Of additions: processor time of drawing the keys, which is in `cpu_us_per_op` and in the rate, in microseconds
     // for each.
     "draw_cpu_us_per_op",
+];
+
+/// Figures that only indexes of neighbours have. A change is an insert of a document.
+const OF_NEIGHBORS: [&str; 19] = [
+    // Lookups that found their own document; of documents that are not there, lookups with candidates.
+    "hits",
+    // Documents inserted per second.
+    "inserts_per_s",
+    // Candidates of a lookup, itself among them.
+    "candidates_per_lookup",
+    // As those of filters: a lookup reads at most one page of each table.
+    "lookups_to_device",
+    "lookup_reads_max",
+    "lookups_to_limit",
+    "reads_to_device",
+    "reads_per_lookup",
+    // Documents held.
+    "documents",
+    // RAM that the index reports, the same per document, and flash it occupies over that.
+    "ram_bytes",
+    "ram_bytes_per_document",
+    "flash_bytes",
+    "flash_over_own_ram",
+    // Bytes that it counts as written per change, to its data and to its log, settling included; and those that the kernel
+    // wrote to disks.
+    "data_bytes_per_change",
+    "log_bytes_per_change",
+    "disk_bytes_written_per_change",
+    // Entries over capacity of the buffers that were flushed, in all.
+    "flush_fill",
+    // Ids that full buckets have dropped, and that a full index has evicted, in the run.
+    "dropped",
+    "evicted",
 ];
 
 /// The data of a run that has ended.
@@ -155,6 +195,7 @@ impl Figures {
         let own: &[&str] = match kind {
             Kind::Table => &OF_TABLES,
             Kind::Filter => &OF_FILTERS,
+            Kind::Neighbors => &OF_NEIGHBORS,
         };
         let names = OF_ALL.iter().chain(own);
         Self(names.map(|&name| (name.to_owned(), Value::Null)).collect())
@@ -185,6 +226,7 @@ impl Figures {
         figures.space(run);
         figures.read_costs(run);
         figures.write_costs(run);
+        figures.neighbors(run);
         figures
     }
 
@@ -209,12 +251,17 @@ impl Figures {
         let (after, entries) = (run.after, run.entries as f64);
         let ram = after.ram_bytes.map(|bytes| bytes as f64);
         self.set("ram_bytes", after.ram_bytes);
-        self.set("ram_bytes_per_entry", ram.and_then(|bytes| ratio(bytes, entries)));
+        let per_entry = ram.and_then(|bytes| ratio(bytes, entries));
+        self.set("ram_bytes_per_entry", per_entry);
+        self.set("ram_bytes_per_document", per_entry);
+        self.set("ram_bits_per_key", per_entry.map(|bytes| bytes * 8.0));
+        self.set("documents", entries);
         self.set("flash_bytes", after.flash_bytes);
         self.set("levels", after.levels);
         self.set("rate_stated", after.rate);
         let flash = (after.flash_bytes > 0).then_some(after.flash_bytes as f64);
         self.set("flash_over_ram", flash.and_then(|bytes| ratio(bytes, run.ram_budget as f64)));
+        self.set("flash_over_own_ram", flash.zip(ram).and_then(|(flash, ram)| ratio(flash, ram)));
         let bytes = flash.or(ram).filter(|&bytes| bytes > 0.0);
         self.set("bits_per_key", bytes.and_then(|bytes| ratio(bytes * 8.0, entries)));
     }
@@ -227,10 +274,10 @@ impl Figures {
             let pages = disk.read as f64 / PAGE_BYTES as f64;
             self.set("disk_reads_per_lookup", ratio(pages, lookups));
         }
-        let reads = run.after.lookup_reads.zip(run.before.lookup_reads);
-        if let Some((now, before)) = reads.filter(|_| only_reads) {
+        if let Some((now, before)) = run.after.lookup_reads.zip(run.before.lookup_reads) {
             self.set("reads_per_lookup", ratio((now - before) as f64, lookups));
         }
+        self.set("lookup_reads_max", run.after.lookup_reads_max);
         if let Some(delta) = run.delta() {
             self.set("reads_per_hit", ratio(delta.hit_reads as f64, delta.hits as f64));
             self.set("reads_per_miss", ratio(delta.miss_reads as f64, delta.misses as f64));
@@ -265,6 +312,18 @@ impl Figures {
         self.set("write_amplification", per_entry.map(|bytes| bytes / ENTRY_BYTES as f64));
     }
 
+    /// What only indexes of neighbours count.
+    fn neighbors(&mut self, run: &Run<'_>) {
+        let stats = run.after.neighbors.as_ref().zip(run.before.neighbors.as_ref());
+        let Some((now, before)) = stats else { return };
+        let lookups = now.hits + now.misses - before.hits - before.misses;
+        let candidates = now.candidates - before.candidates;
+        self.set("candidates_per_lookup", ratio(candidates as f64, lookups as f64));
+        self.set("flush_fill", (now.flushes > 0).then_some(now.flush_fill));
+        self.set("dropped", now.dropped - before.dropped);
+        self.set("evicted", now.evicted - before.evicted);
+    }
+
     /// The false positives among lookups of absent keys.
     pub(crate) fn false_positives(&mut self, counters: &Counters) {
         let (low, high) = interval(counters.hits, counters.lookups);
@@ -296,6 +355,10 @@ impl Figures {
         Limits::between(before, after).for_each(|(name, limit)| self.set(name, limit));
         let lookups_to_device = self.over("lookups_per_s", "device_reads_per_s");
         self.set("lookups_to_device", lookups_to_device);
+        let times = |name: &str| Some(lookups_to_device? * self.get(name)?);
+        let (of_limit, of_reads) = (times("lookup_reads_max"), times("reads_per_lookup"));
+        self.set("lookups_to_limit", of_limit);
+        self.set("reads_to_device", of_reads);
         let bytes_per_s = self.get("write_amplification").and_then(|amplification| {
             Some(self.get("operations_per_s")? * amplification * ENTRY_BYTES as f64)
         });

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use anyhow::{Context, Result};
-use nandex::{Counter, Counting, Filter};
+use nandex::{Counter, Counting, Filter, SliceBloom};
 
 use crate::keys::KEY_BYTES;
 use crate::subject::{BytesWritten, Client, Status, Subject, yes};
@@ -30,8 +30,19 @@ pub struct FilterSubject<F> {
     pub(crate) filter: F,
     /// The same as a counter, if it can count.
     pub(crate) counter: fn(&F) -> Option<&dyn Counter>,
-    /// The same as a counting table, if it is one: only these have streams.
-    pub(crate) counting: fn(&F) -> Option<&Counting>,
+    /// The same as a structure with more than filters have.
+    pub(crate) own: fn(&F) -> Own<'_>,
+}
+
+/// A filter that has more than others, by its own type.
+#[derive(Clone, Copy)]
+pub(crate) enum Own<'f> {
+    /// It has streams of counts.
+    Counting(&'f Counting),
+    /// It has streams, and a stated number of reads.
+    SliceBloom(&'f SliceBloom),
+    /// It has no more.
+    Other,
 }
 
 impl<F: Deref<Target: Filter> + Send + Sync> Subject for FilterSubject<F> {
@@ -39,7 +50,7 @@ impl<F: Deref<Target: Filter> + Send + Sync> Subject for FilterSubject<F> {
         Ok(Box::new(FilterClient {
             filter: &*self.filter,
             counter: (self.counter)(&self.filter),
-            counting: (self.counting)(&self.filter),
+            own: (self.own)(&self.filter),
             keys: Keys::default(),
         }))
     }
@@ -61,9 +72,13 @@ impl<F: Deref<Target: Filter> + Send + Sync> Subject for FilterSubject<F> {
             flash_bytes: stats.flash_bytes,
             rate: stats.rate,
             lookup_reads: Some(stats.lookup_reads),
+            lookup_reads_max: match (self.own)(&self.filter) {
+                Own::SliceBloom(filter) => Some(filter.config().hashes),
+                Own::Counting(_) | Own::Other => None,
+            },
             levels: Some(stats.levels.len() as u64),
             written: Some(written),
-            table: None,
+            ..Status::default()
         }
     }
 }
@@ -71,7 +86,7 @@ impl<F: Deref<Target: Filter> + Send + Sync> Subject for FilterSubject<F> {
 struct FilterClient<'a, F: ?Sized> {
     filter: &'a F,
     counter: Option<&'a dyn Counter>,
-    counting: Option<&'a Counting>,
+    own: Own<'a>,
     keys: Keys,
 }
 
@@ -100,6 +115,30 @@ impl<F: Filter + ?Sized> Client for FilterClient<'_, F> {
         Ok(())
     }
 
+    /// A SliceBloom keeps its own number of reads in flight, whatever the batch.
+    fn stream(
+        &mut self,
+        keys: &mut dyn Iterator<Item = u64>,
+        batch: usize,
+        answer: &mut dyn FnMut(u64, Option<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let Own::SliceBloom(filter) = self.own else {
+            let look_up = |some: &[u64], found: &mut Vec<_>| self.get_many(some, found);
+            return crate::subject::in_batches(keys, batch, look_up, answer);
+        };
+        let mut stream = filter.stream();
+        for key in keys {
+            stream.push(&key.to_le_bytes(), key)?;
+            while let Some((key, found)) = stream.poll()? {
+                answer(key, yes(found))?;
+            }
+        }
+        while let Some((key, found)) = stream.pull()? {
+            answer(key, yes(found))?;
+        }
+        Ok(())
+    }
+
     fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
         Ok(self.filter.delete_many(&self.keys.of(keys.iter().copied()))?)
     }
@@ -124,7 +163,7 @@ impl<F: Filter + ?Sized> Client for FilterClient<'_, F> {
         batch: usize,
         answer: &mut dyn FnMut(u64, u64) -> Result<()>,
     ) -> Result<()> {
-        let Some(counting) = self.counting else {
+        let Own::Counting(counting) = self.own else {
             let look_up = |some: &[u64], counts: &mut Vec<u64>| self.count_many(some, counts);
             return crate::subject::in_batches(keys, batch, look_up, answer);
         };

@@ -109,14 +109,25 @@ impl Rng {
     /// A number below `end`, which is at least 1; the bias is below 2^-32 for ends below 2^32.
     #[inline]
     pub fn below(&mut self, end: u64) -> u64 {
-        let product = u128::from(self.next()) * u128::from(end);
-        u64::try_from(product >> 64).expect("the high half of a 128-bit word has 64 bits")
+        below(self.next(), end)
     }
 
     /// A number from 0 (included) to 1 (excluded), in steps of 2^-53.
     pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        unit(self.next())
     }
+}
+
+/// A number below `end` from 64 random bits.
+#[inline]
+pub(crate) fn below(word: u64, end: u64) -> u64 {
+    let product = u128::from(word) * u128::from(end);
+    u64::try_from(product >> 64).expect("the high half of a 128-bit word has 64 bits")
+}
+
+/// A number from 0 (included) to 1 (excluded) from 64 random bits.
+pub(crate) fn unit(word: u64) -> f64 {
+    (word >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// How a stream picks among the loaded entries.

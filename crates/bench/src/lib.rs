@@ -8,13 +8,16 @@
 pub mod cgroup;
 pub mod cold;
 pub mod counted;
+pub mod documents;
 pub mod drive;
 pub mod figures;
 pub mod filters;
 mod fio;
 pub mod keys;
+mod kind;
 pub mod limit;
 pub mod loaded;
+pub mod neighbors;
 mod on_flash;
 pub mod order;
 pub mod percentiles;

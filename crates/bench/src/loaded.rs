@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::documents::DocumentSettings;
 use crate::keys::{KEY_BYTES, VALUE_BYTES};
 use crate::plan::{FilterSettings, KeyStorage, Load, Plan, discipline_name};
 use crate::subject::{Durability, Maker};
@@ -112,6 +113,10 @@ fn name(plan: &Plan, maker: &dyn Maker) -> String {
             let fan_out = fan_out.map(|times| format!("-x{times}")).unwrap_or_default();
             let discipline = discipline.map(|it| format!("-{}", discipline_name(it)));
             format!("{engine}-{stored}{fan_out}{}", discipline.unwrap_or_default())
+        }
+        Kind::Neighbors => {
+            let DocumentSettings { tables, near_share, similarity, rows } = plan.documents;
+            format!("{engine}-{tables}x{rows}-{near_share}-{similarity}")
         }
     }
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
+use nandex_bench::documents::DocumentSettings;
 use nandex_bench::plan::{FilterSettings, Plan, in_force};
 use nandex_bench::process;
 use nandex_bench::session::{self, Surroundings};
@@ -27,6 +28,8 @@ struct Arguments {
     plan: Plan,
     #[command(flatten)]
     filter: FilterSettings,
+    #[command(flatten)]
+    documents: DocumentSettings,
 }
 
 fn main() -> ExitCode {
@@ -34,8 +37,8 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<String> {
-    let arguments = Arguments::parse();
-    let plan = Plan { filter: arguments.filter, ..arguments.plan };
+    let Arguments { filter, documents, plan, index } = Arguments::parse();
+    let plan = Plan { filter, documents, ..plan };
     let cgroup = plan.enter_cgroup()?;
     let is_watched = std::io::stderr().is_terminal();
     let surroundings = Surroundings {
@@ -47,6 +50,6 @@ fn run() -> Result<String> {
             }
         },
     };
-    let report = session::run(&plan, &arguments.index, surroundings)?;
+    let report = session::run(&plan, &index, surroundings)?;
     Ok(if plan.json { format!("{}\n", report.json()) } else { report.text() })
 }

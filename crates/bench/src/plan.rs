@@ -10,11 +10,12 @@ use nandex::model::StoredKeys;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{HARNESS_BYTES, MemoryCgroup, MemoryLimit};
+use crate::documents::DocumentSettings;
 use crate::keys::KEY_BYTES;
 use crate::percentiles::Latency;
 use crate::quantity::{parse_fraction, parse_quantity, parse_seconds};
 use crate::subject::{Counts, Durability, Maker, Spec};
-use crate::workload::{Flow, Kind, Mix, Workload};
+use crate::workload::{Flow, Mix, Workload};
 
 /// Lookups and mixed operations per run unless `--ops` says otherwise.
 const OPERATIONS: u64 = 1_000_000;
@@ -115,6 +116,9 @@ pub struct Plan {
     /// The settings that only filters have.
     #[arg(skip)]
     pub filter: FilterSettings,
+    /// The settings that only indexes of neighbours have.
+    #[arg(skip)]
+    pub documents: DocumentSettings,
 }
 
 /// Settings of filters alone.
@@ -204,7 +208,17 @@ impl Plan {
         );
         let theta_fits = self.zipf.is_none_or(|theta| theta > 0.0 && theta <= 5.0);
         ensure!(theta_fits, "--zipf: the exponent must be above 0 and at most 5, such as 0.99");
-        self.check_filter()
+        self.check_filter()?;
+        self.check_documents()
+    }
+
+    fn check_documents(&self) -> Result<()> {
+        let DocumentSettings { tables, near_share, similarity, rows } = self.documents;
+        ensure!((1..=64).contains(&tables), "--tables {tables}: from 1 to 64");
+        ensure!((0.0..=0.95).contains(&near_share), "--near-share {near_share}: from 0 to 0.95");
+        ensure!((0.0..=1.0).contains(&similarity), "--similarity {similarity}: from 0 to 1");
+        ensure!((1..=1024).contains(&rows), "--rows {rows}: from 1 to 1024");
+        Ok(())
     }
 
     fn check_filter(&self) -> Result<()> {
@@ -230,11 +244,8 @@ impl Plan {
         let (name, workload) = (maker.name(), self.workload.name());
         match self.workload.kind() {
             Some(kind) if kind != maker.kind() => {
-                let (needed, found) = match kind {
-                    Kind::Table => ("tables", "filter"),
-                    Kind::Filter => ("filters", "table"),
-                };
-                anyhow::bail!("--workload {workload}: a workload of {needed}; {name} is a {found}")
+                let (needed, found) = (kind.several(), maker.kind().one());
+                anyhow::bail!("--workload {workload}: a workload of {needed}; {name} is {found}")
             }
             _ => {}
         }
@@ -286,14 +297,15 @@ impl Plan {
         self.zipf
     }
 
-    /// The most entries that a run may put in: the loaded ones, and the new ones of mixed streams or during
-    /// lookups.
+    /// The most entries that a run may put in: the loaded ones, and the new ones of mixed streams, during lookups or
+    /// with them.
     #[must_use]
     pub fn entries_max(&self) -> u64 {
         let inserted = |mix: Mix| (self.operations() as f64 * (1.0 - mix.lookup_fraction)).ceil();
         let per_run: f64 = match self.workload {
             Workload::Mixed => self.mixes().into_iter().map(inserted).sum(),
             Workload::LookupDuringInserts => self.inserts as f64,
+            Workload::InsertAndQuery => self.operations() as f64,
             _ => 0.0,
         };
         let extra = per_run * f64::from(self.runs);
@@ -318,6 +330,8 @@ impl Plan {
             counts: if counting { Counts::Kept } else { Counts::Membership },
             stored_keys: self.filter.stored_keys.into(),
             discipline: self.filter.discipline,
+            documents: self.documents,
+            seed: self.seed,
         }
     }
 

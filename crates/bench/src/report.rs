@@ -9,8 +9,8 @@
 //! * Of a table these are `insert_ns`. A case holds each figure as the median of its runs, `lookup_fraction` and
 //!   `success` of a mix, and `reads_per_operation`, a histogram of lookups by pages read, the last bucket "or
 //!   more". The keys of a single case are at the top level, too.
-//! * Of a filter these are `change_ns`. A case holds `curves`, for inserts: one per run, of points with the
-//!   operations done and the seconds since the start.
+//! * Of a filter or an index of neighbours these are `change_ns`. A case holds `curves`, for inserts: one per run, of
+//!   points with the operations done and the seconds since the start.
 //!
 //! A figure that does not apply or is unknown is `null`. Keys are added, never changed, while `schema` stays.
 
@@ -23,22 +23,6 @@ use crate::figures::Figures;
 use crate::percentiles::{LatencySummary, Spread};
 use crate::worker::Point;
 use crate::workload::{Kind, Mix};
-
-/// Name and version of the JSON object.
-const fn schema(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Table => "nandex-bench/1",
-        Kind::Filter => "nandex-bench-filter/1",
-    }
-}
-
-/// The key of the latencies of calls that change something.
-pub(crate) const fn change_key(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Table => "insert_ns",
-        Kind::Filter => "change_ns",
-    }
-}
 
 /// All runs of one mix, or of a workload that has no mixes.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -55,7 +39,7 @@ pub struct Case {
     pub lookup_ns: Option<LatencySummary>,
     /// Of a table: lookups by the pages they read, all runs together.
     pub reads_per_operation: Option<Vec<u64>>,
-    /// Of a filter: inserts over time, one curve per run.
+    /// Of what is no table: inserts over time, one curve per run.
     pub curves: Vec<Vec<Point>>,
 }
 
@@ -97,7 +81,7 @@ impl Case {
             name: json.get("case")?.as_str()?.to_owned(),
             mix: serde_json::from_value(json.clone()).ok(),
             runs: serde_json::from_value(part("runs")).ok()?,
-            change_ns: serde_json::from_value(part(change_key(kind))).ok()?,
+            change_ns: serde_json::from_value(part(kind.change_key())).ok()?,
             lookup_ns: serde_json::from_value(part("lookup_ns")).ok()?,
             reads_per_operation: serde_json::from_value(part("reads_per_operation")).ok()?,
             curves: serde_json::from_value(part("curves")).unwrap_or_default(),
@@ -112,8 +96,8 @@ impl Case {
             "runs": self.runs,
             "spread": spread,
         }));
-        json.insert(change_key(kind).to_owned(), json!(self.change_ns));
-        if kind == Kind::Filter {
+        json.insert(kind.change_key().to_owned(), json!(self.change_ns));
+        if kind.has_curves() {
             json.insert("curves".to_owned(), json!(self.curves));
             return json;
         }
@@ -169,7 +153,7 @@ impl Report {
         if let ([only], Kind::Table) = (cases.as_slice(), self.kind) {
             json.append(&mut only.clone());
         }
-        json.insert("schema".to_owned(), json!(schema(self.kind)));
+        json.insert("schema".to_owned(), json!(self.kind.schema()));
         json.insert("cases".to_owned(), json!(cases));
         Value::Object(json)
     }
@@ -178,7 +162,7 @@ impl Report {
     #[must_use]
     pub fn parse(json: &Value) -> Option<Self> {
         let found = json.get("schema")?;
-        let kind = [Kind::Table, Kind::Filter].into_iter().find(|&kind| found == schema(kind))?;
+        let kind = Kind::ALL.into_iter().find(|kind| found == kind.schema())?;
         let cases = json.get("cases")?.as_array()?;
         let mut settings = json.as_object()?.clone();
         let of_cases = cases.iter().filter_map(Value::as_object).flat_map(Map::keys);

@@ -8,19 +8,21 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use nandex::model::FanOut;
-use nandex::oracle::{MapTable, Multiset};
+use nandex::oracle::{BucketMap, MapTable, Multiset};
 use nandex::registry::{self, Family, TableRow};
 use nandex::{
-    AnyConfig, AnyFilter, AnyOptions, FilterRequirements, Policy, Prediction, Requirements, Table,
-    cascade, counting, slicehash,
+    AnyConfig, AnyFilter, AnyOptions, FilterRequirements, NeighborsRequirements, Policy,
+    Prediction, Requirements, Table, cascade, counting, slicebloom, slicehash,
 };
 
-use crate::filters::{FilterSubject, Keys};
-use crate::keys::{KEY_BYTES, VALUE_BYTES};
+use crate::documents::Documents;
+use crate::filters::{FilterSubject, Keys, Own};
+use crate::keys::{KEY_BYTES, KeySpace, VALUE_BYTES};
+use crate::neighbors::NeighborsSubject;
 use crate::on_flash::{OnFlash, create_volume, open_volume};
 use crate::quotient::QuotientSubject;
 use crate::subject::{Client, Counts, Maker, Spec, Status, Subject, number};
-use crate::workload::Kind;
+use crate::workload::{Kind, Workload};
 
 /// The structure's name in its volume.
 const NAME: &str = "bench";
@@ -34,16 +36,20 @@ pub enum Structure {
     Multiset,
     /// The quotient filter, in RAM.
     Quotient,
+    /// Buckets of ids in a `HashMap` behind a lock.
+    Buckets,
     /// The structure of this kind in the registry.
     Registered(&'static str),
 }
 
-/// All of them: tables, then filters.
+/// All of them: tables, then filters, then indexes of neighbours.
 static ALL: LazyLock<Vec<Structure>> = LazyLock::new(|| {
     let tables = registry::tables().map(|(row, _)| Structure::Registered(row.kind));
     let filters = registry::filters().map(|(row, _)| Structure::Registered(row.kind));
+    let neighbors = registry::neighbors().map(|(row, _)| Structure::Registered(row.kind));
     let in_ram = [Structure::Multiset, Structure::Quotient];
-    [Structure::Oracle].into_iter().chain(tables).chain(in_ram).chain(filters).collect()
+    let all = [Structure::Oracle].into_iter().chain(tables).chain(in_ram).chain(filters);
+    all.chain([Structure::Buckets]).chain(neighbors).collect()
 });
 
 impl Structure {
@@ -52,6 +58,7 @@ impl Structure {
             Self::Oracle => "oracle",
             Self::Multiset => "multiset",
             Self::Quotient => "quotient",
+            Self::Buckets => "buckets",
             Self::Registered(kind) => kind,
         }
     }
@@ -71,6 +78,9 @@ impl ValueEnum for Structure {
                 "An exact multiset in a `HashMap` behind a lock: what the harness itself is tried on"
             }
             Self::Quotient => "The quotient filter, in RAM",
+            Self::Buckets => {
+                "Buckets of ids in a `HashMap` behind a lock: what the harness itself is tried on"
+            }
             Self::Registered(kind) => registry::find(kind)?.good_for.trim_end_matches('.'),
         };
         Some(PossibleValue::new(self.kind_name()).help(help))
@@ -86,8 +96,10 @@ impl Maker for Structure {
         match self {
             Self::Oracle => Kind::Table,
             Self::Multiset | Self::Quotient => Kind::Filter,
+            Self::Buckets => Kind::Neighbors,
             Self::Registered(kind) => match registry::find(kind).map(|row| &row.family) {
                 Some(Family::Filter(_)) => Kind::Filter,
+                Some(Family::Neighbors(_)) => Kind::Neighbors,
                 _ => Kind::Table,
             },
         }
@@ -95,6 +107,11 @@ impl Maker for Structure {
 
     fn lasting(&self) -> bool {
         matches!(self, Self::Registered(_))
+    }
+
+    fn supports(&self, workload: Workload) -> bool {
+        let cannot_delete = matches!(self, Self::Registered(slicebloom::KIND));
+        !(workload == Workload::Delete && cannot_delete)
     }
 
     fn describe(&self, spec: &Spec) -> Result<Option<String>> {
@@ -107,13 +124,14 @@ impl Maker for Structure {
             Self::Oracle => Ok(Box::new(map_table())),
             Self::Multiset => Ok(Box::new(multiset())),
             Self::Quotient => Ok(Box::new(QuotientSubject::create(spec)?)),
+            Self::Buckets => Ok(Box::new(buckets(documents(spec)))),
             Self::Registered(kind) => create(kind, spec),
         }
     }
 
     fn open(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
         match self {
-            Self::Oracle | Self::Multiset | Self::Quotient => {
+            Self::Oracle | Self::Multiset | Self::Quotient | Self::Buckets => {
                 bail!("the {} is in RAM; load it again", self.name())
             }
             Self::Registered(kind) => open(kind, spec),
@@ -139,7 +157,12 @@ fn create(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
             let filter = (row.create)(&volume, NAME, &config, &options)?;
             Box::new(OnFlash { subject: filter_subject(filter), volume, file })
         }
-        family => bail!(no_subject(kind, family)),
+        Family::Neighbors(row) => {
+            let index = (row.create)(&volume, NAME, &config, &options)?;
+            let subject = NeighborsSubject { index, documents: documents(spec) };
+            Box::new(OnFlash { subject, volume, file })
+        }
+        Family::Part | Family::Generation => bail!(no_subject(kind)),
     })
 }
 
@@ -157,16 +180,18 @@ fn open(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
             let filter = (row.open)(&volume, NAME, &options)?;
             Box::new(OnFlash { subject: filter_subject(filter), volume, file })
         }
-        family => bail!(no_subject(kind, family)),
+        Family::Neighbors(row) => {
+            let index = (row.open)(&volume, NAME, &options)?;
+            let subject = NeighborsSubject { index, documents: documents(spec) };
+            Box::new(OnFlash { subject, volume, file })
+        }
+        Family::Part | Family::Generation => bail!(no_subject(kind)),
     })
 }
 
 /// Why a structure of this kind has no benchmark here.
-fn no_subject(kind: &str, family: &Family) -> String {
-    match family {
-        Family::Neighbors(_) => format!("a {kind} has documents and not keys; bench what uses it"),
-        _ => format!("a {kind} is a part of other structures"),
-    }
+fn no_subject(kind: &str) -> String {
+    format!("a {kind} is a part of other structures")
 }
 
 fn file(kind: &str, spec: &Spec) -> PathBuf {
@@ -198,7 +223,12 @@ fn config(kind: &str, spec: &Spec) -> Result<AnyConfig> {
             };
             config.with_context(|| format!("--ram {}", spec.ram_bytes))
         }
-        family => bail!(no_subject(kind, family)),
+        Family::Neighbors(row) => {
+            let asked = NeighborsRequirements::new(spec.entries, spec.documents.tables);
+            let asked = NeighborsRequirements { ram_bytes: Some(spec.ram_bytes), ..asked };
+            (row.advise)(&asked).with_context(|| format!("--ram {}", spec.ram_bytes))
+        }
+        Family::Part | Family::Generation => bail!(no_subject(kind)),
     }
 }
 
@@ -257,12 +287,28 @@ pub fn multiset() -> FilterSubject<Box<Multiset>> {
     FilterSubject {
         filter: Box::default(),
         counter: |multiset| Some(&**multiset),
-        counting: |_| None,
+        own: |_| Own::Other,
     }
 }
 
 fn filter_subject(filter: AnyFilter) -> FilterSubject<AnyFilter> {
-    FilterSubject { filter, counter: |filter| filter.counter(), counting: |filter| filter.of() }
+    FilterSubject { filter, counter: |filter| filter.counter(), own: own_filter }
+}
+
+fn own_filter(filter: &AnyFilter) -> Own<'_> {
+    let counting = filter.of().map(Own::Counting);
+    counting.or_else(|| filter.of().map(Own::SliceBloom)).unwrap_or(Own::Other)
+}
+
+/// An empty index of neighbours in plain memory, for these documents.
+#[must_use]
+pub fn buckets(documents: Documents) -> NeighborsSubject<Box<BucketMap>> {
+    let index = Box::new(BucketMap::new(documents.tables(), usize::MAX));
+    NeighborsSubject { index, documents }
+}
+
+fn documents(spec: &Spec) -> Documents {
+    Documents::new(KeySpace::new(spec.seed), spec.documents)
 }
 
 /// Any [`Table`] with 8-byte keys and values.
@@ -346,6 +392,7 @@ impl<T: Table> Client for TableClient<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::documents::DocumentSettings;
     use crate::subject::{Durability, StoredKeys};
 
     #[test]
@@ -419,6 +466,8 @@ mod tests {
             counts: Counts::Kept,
             stored_keys: StoredKeys::Fingerprints,
             discipline: None,
+            documents: DocumentSettings::default(),
+            seed: 1,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The seam between workloads and engines: what a workload needs of a table or a filter.
+//! The seam between workloads and engines: what a workload needs of a table, a filter or an index of neighbours.
 //!
 //! A [`Maker`] creates or reopens one engine; a [`Subject`] is the open engine; a [`Client`] is one thread's
 //! view of it, so that engines with transactions can keep one open across calls. A filter uses keys alone: it
@@ -7,11 +7,12 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use nandex::TableStats;
 pub use nandex::counting::Discipline;
 pub use nandex::model::StoredKeys;
+use nandex::{NeighborsStats, TableStats};
 use serde::{Deserialize, Serialize};
 
+use crate::documents::DocumentSettings;
 use crate::keys::VALUE_BYTES;
 use crate::order::Order;
 use crate::reads::RandomReads;
@@ -56,6 +57,10 @@ pub struct Spec {
     pub stored_keys: StoredKeys,
     /// Of a counting table: how full buffers reach flash; `None` for what suits.
     pub discipline: Option<Discipline>,
+    /// Of an index of neighbours: its documents.
+    pub documents: DocumentSettings,
+    /// Seed of the keys.
+    pub seed: u64,
 }
 
 /// What a filter keeps of a key.
@@ -172,18 +177,22 @@ pub struct Status {
     pub entries: Option<u64>,
     /// RAM held.
     pub ram_bytes: Option<u64>,
-    /// Of a filter: flash it occupies.
+    /// Flash it occupies, if it is no table.
     pub flash_bytes: u64,
     /// Of a filter: the rate of false positives that it has now.
     pub rate: f64,
-    /// Of a filter: pages read by lookups since it was opened.
+    /// Pages read by lookups since it was opened, if it is no table.
     pub lookup_reads: Option<u64>,
+    /// Pages that a lookup reads at most, where that is a parameter: hash functions, or hash tables.
+    pub lookup_reads_max: Option<u32>,
     /// Of a filter: levels on flash that lookups ask.
     pub levels: Option<u64>,
-    /// Of a filter: bytes written since it was opened, as it counts them.
+    /// Bytes written since it was opened, as it counts them, if it is no table.
     pub written: Option<BytesWritten>,
     /// Of a table of nandex: its own figures since it was opened.
     pub table: Option<TableStats>,
+    /// Of an index of neighbours: its own figures since it was opened.
+    pub neighbors: Option<NeighborsStats>,
 }
 
 /// Bytes that an engine has written.
@@ -233,6 +242,18 @@ pub trait Client {
         answer: &mut dyn FnMut(u64, Option<u64>) -> Result<()>,
     ) -> Result<()> {
         in_batches(keys, batch, |some, found| self.get_many(some, found), answer)
+    }
+
+    /// Appends the answers for all keys to `found` and inserts the pairs, in one call: each answer is of before.
+    ///
+    /// # Errors
+    /// Any error of the engine.
+    fn get_then_insert_many(
+        &mut self,
+        pairs: &[(u64, u64)],
+        _found: &mut Vec<Option<u64>>,
+    ) -> Result<()> {
+        bail!("{} keys to look up and insert in one call of an engine that has none", pairs.len())
     }
 
     /// Removes one insert of each key.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::percentiles::{LatencySummary, Spread};
 use crate::quantity::{show_bytes, show_count, show_ns};
-use crate::report::{Case, Report, change_key};
+use crate::report::{Case, Report};
 use crate::worker::Point;
 use crate::workload::Kind;
 
@@ -70,7 +70,7 @@ const OF_TABLES: [(&str, Column); 14] = [
     ("ratio", Column::Figure("ratio_to_device", two)),
 ];
 
-const OF_FILTERS: [(&str, Column); 26] = [
+const OF_FILTERS: [(&str, Column); 29] = [
     ("FPR", Column::Figure("rate_measured", percent)),
     ("95 % of", Column::Other(bounds)),
     ("FPR stated", Column::Figure("rate_stated", percent)),
@@ -90,13 +90,36 @@ const OF_FILTERS: [(&str, Column); 26] = [
     ("draw us", Column::Figure("draw_cpu_us_per_op", three)),
     ("RAM", Column::Figure("ram_bytes", show_bytes)),
     ("RAM B/key", Column::Figure("ram_bytes_per_key", two)),
+    ("RAM bits/key", Column::Figure("ram_bits_per_key", three)),
     ("RSS", Column::Figure("rss_bytes", show_bytes)),
     ("rd/s d1", Column::Figure("device_reads_depth_1_per_s", show_count)),
     ("rd/s d32", Column::Figure("device_reads_depth_32_per_s", show_count)),
     ("seq read", Column::Figure("device_read_bytes_per_s", bytes_per_s)),
     ("seq write", Column::Figure("device_write_bytes_per_s", bytes_per_s)),
     ("lookups:dev", Column::Figure("lookups_to_device", two)),
+    ("lookups:limit", Column::Figure("lookups_to_limit", three)),
+    ("reads:dev", Column::Figure("reads_to_device", three)),
     ("dev share", Column::Figure("device_share", two)),
+];
+
+const OF_NEIGHBORS: [(&str, Column); 17] = [
+    ("lookups/s", Column::Figure("lookups_per_s", show_count)),
+    ("inserts/s", Column::Figure("inserts_per_s", show_count)),
+    ("found", Column::Figure("hits", show_count)),
+    ("cand/lookup", Column::Figure("candidates_per_lookup", three)),
+    ("reads/lookup", Column::Figure("reads_per_lookup", three)),
+    ("device", Column::Other(device)),
+    ("lookups:limit", Column::Figure("lookups_to_limit", three)),
+    ("reads:dev", Column::Figure("reads_to_device", three)),
+    ("p50", Column::Latency(|latency| latency.p50)),
+    ("p99", Column::Latency(|latency| latency.p99)),
+    ("max", Column::Latency(|latency| latency.max)),
+    ("cpu us/op", Column::Figure("cpu_us_per_op", two)),
+    ("data B/doc", Column::Figure("data_bytes_per_change", two)),
+    ("log B/doc", Column::Figure("log_bytes_per_change", two)),
+    ("RAM B/doc", Column::Figure("ram_bytes_per_document", two)),
+    ("flash:RAM", Column::Figure("flash_over_own_ram", two)),
+    ("RSS", Column::Figure("rss_bytes", show_bytes)),
 ];
 
 fn two(number: f64) -> String {
@@ -140,6 +163,7 @@ pub fn summary(reports: &[Report]) -> String {
     let own: &[(&str, Column)] = match first.kind {
         Kind::Table => &OF_TABLES,
         Kind::Filter => &OF_FILTERS,
+        Kind::Neighbors => &OF_NEIGHBORS,
     };
     let columns = || RATE.iter().chain(own);
     let header = ["engine", "case"].into_iter().chain(columns().map(|(title, _)| *title));
@@ -169,13 +193,14 @@ fn or_dash(cell: Option<String>) -> String {
 }
 
 fn runs_text(case: &Case) -> String {
-    let columns: [(&str, &str, Show); 7] = [
+    let columns: [(&str, &str, Show); 8] = [
         ("seconds", "seconds", two),
         ("ops/s", "operations_per_s", show_count),
         ("device reads/s", "device_reads_per_s", show_count),
         ("by fio", "fio_reads_per_s", show_count),
         ("device write", "device_write_bytes_per_s", bytes_per_s),
         ("ratio", "ratio_to_device", two),
+        ("reads:dev", "reads_to_device", three),
         ("cpu us/op", "cpu_us_per_op", two),
     ];
     let titles = ["run"].into_iter().chain(columns.iter().map(|column| column.0));
@@ -196,7 +221,7 @@ fn details_text(kind: Kind, case: &Case) -> String {
         rows.push(vec![key, number(spread.median), number(spread.min), number(spread.max)]);
     }
     let mut text = format!("{}: every figure\n{}", case.name, table(&rows));
-    for (name, latency) in [(change_key(kind), case.change_ns), ("lookup_ns", case.lookup_ns)] {
+    for (name, latency) in [(kind.change_key(), case.change_ns), ("lookup_ns", case.lookup_ns)] {
         if let Some(latency) = latency {
             let _ = writeln!(text, "{name}: {}", json!(latency));
         }

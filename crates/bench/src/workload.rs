@@ -6,8 +6,9 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::keys::{ABSENT_START, Picker, Rng};
+pub use crate::kind::Kind;
 
-/// The operations on the table, filter or counter
+/// The operations on the engine. Of an index of neighbours a lookup asks for the candidates of a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
@@ -16,10 +17,13 @@ pub enum Workload {
     /// Fills an empty table with unique random keys.
     Insert,
     /// Looks up keys that are there.
+    #[value(alias = "candidates")]
     LookupHit,
     /// Looks up keys that are not.
+    #[value(alias = "candidates-miss")]
     LookupMiss,
     /// Looks up keys that are there, each thread's in one stream without an end of a batch to wait for.
+    #[value(alias = "candidates-stream")]
     LookupStream,
     /// Looks up keys that are there, by turns alone and while another thread inserts at a given rate.
     #[serde(rename = "lookup-beside-inserts")]
@@ -39,6 +43,8 @@ pub enum Workload {
     CountMiss,
     /// Counters: asks for the counts of keys that were added, each thread's in one stream.
     CountStream,
+    /// Indexes of neighbours: asks for the candidates of new documents and inserts them, in one call.
+    InsertAndQuery,
 }
 
 impl Workload {
@@ -55,7 +61,7 @@ impl Workload {
     #[must_use]
     pub const fn looks_up(self) -> bool {
         match self {
-            Self::LookupDuringInserts | Self::Mixed => true,
+            Self::LookupDuringInserts | Self::Mixed | Self::InsertAndQuery => true,
             Self::Load => false,
             _ => self.only_reads(),
         }
@@ -86,28 +92,25 @@ impl Workload {
         value.get_name().to_owned()
     }
 
-    /// The kind that it needs, if it is not for both tables and filters.
+    /// The kind that it needs, if it is not for all.
     #[must_use]
     pub const fn kind(self) -> Option<Kind> {
         match self {
-            Self::LookupStream | Self::LookupDuringInserts | Self::Update => Some(Kind::Table),
+            Self::LookupDuringInserts | Self::Update => Some(Kind::Table),
             Self::Delete
             | Self::CountAdd
             | Self::CountHit
             | Self::CountMiss
             | Self::CountStream => Some(Kind::Filter),
-            Self::Load | Self::Insert | Self::LookupHit | Self::LookupMiss | Self::Mixed => None,
+            Self::InsertAndQuery => Some(Kind::Neighbors),
+            Self::Load
+            | Self::Insert
+            | Self::LookupHit
+            | Self::LookupMiss
+            | Self::LookupStream
+            | Self::Mixed => None,
         }
     }
-}
-
-/// The kind of an engine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// From keys to values. It may evict keys, and never returns a wrong value.
-    Table,
-    /// Of keys alone. It loses none, and may report an absent key as present.
-    Filter,
 }
 
 /// One operation of a mixed stream.

@@ -1,9 +1,10 @@
-//! Every pass on the oracles of both kinds.
+//! Every pass on the oracles of all kinds.
 
 use super::*;
+use crate::documents::{DocumentSettings, Documents};
 use crate::keys::KeySpace;
 use crate::percentiles::Latency;
-use crate::structures::{map_table, multiset};
+use crate::structures::{buckets, map_table, multiset};
 use crate::workload::Kind;
 
 fn pass(kind: Kind, threads: usize, batch: usize) -> Pass {
@@ -16,6 +17,9 @@ fn oracle(kind: Kind) -> Box<dyn Subject> {
     match kind {
         Kind::Table => Box::new(map_table()),
         Kind::Filter => Box::new(multiset()),
+        Kind::Neighbors => {
+            Box::new(buckets(Documents::new(KeySpace::new(3), DocumentSettings::default())))
+        }
     }
 }
 
@@ -36,8 +40,6 @@ fn entries(subject: &dyn Subject) -> u64 {
     subject.status().entries.unwrap()
 }
 
-const KINDS: [Kind; 2] = [Kind::Table, Kind::Filter];
-
 #[test]
 fn every_operation_falls_to_exactly_one_thread() {
     for (operations, threads) in [(10, 3), (2, 5), (9, 3)] {
@@ -49,7 +51,7 @@ fn every_operation_falls_to_exactly_one_thread() {
 
 #[test]
 fn a_load_puts_in_each_entry_once_whatever_threads_and_batch() {
-    for kind in KINDS {
+    for kind in Kind::ALL {
         for (threads, batch) in [(1, 1), (3, 1), (2, 7), (1, 512)] {
             let pass = pass(kind, threads, batch);
             let subject = loaded(pass, 4096);
@@ -85,7 +87,7 @@ fn single_calls_are_timed_each_and_batches_each() {
 
 #[test]
 fn a_mixed_stream_inserts_new_keys_and_finds_loaded_ones() {
-    for kind in KINDS {
+    for kind in Kind::ALL {
         for batch in [1, 16] {
             let subject = loaded(pass(kind, 1, 64), 1024);
             let next = AtomicU64::new(1024);
@@ -98,6 +100,18 @@ fn a_mixed_stream_inserts_new_keys_and_finds_loaded_ones() {
             assert_eq!(entries(&*subject), 1024 + counters.changes);
         }
     }
+}
+
+#[test]
+fn new_documents_are_asked_for_and_inserted_once_each() {
+    let subject = loaded(pass(Kind::Neighbors, 1, 64), 1000);
+    let next = AtomicU64::new(1000);
+    let counters = insert_and_query(&*subject, pass(Kind::Neighbors, 2, 16), 3001, &next).unwrap();
+    let Counters { changes, lookups, .. } = counters;
+    assert_eq!((counters.operations(), changes, lookups), (3001, 3001, 3001));
+    assert_eq!((entries(&*subject), next.into_inner()), (4001, 4001));
+    // A tenth of them is near others, of which 97 % are there and share a bucket: six standard deviations are 99.
+    assert!((192..390).contains(&counters.hits), "{}", counters.hits);
 }
 
 #[test]

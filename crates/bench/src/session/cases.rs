@@ -13,7 +13,7 @@ use crate::keys::Picker;
 use crate::plan::KeyStorage;
 use crate::report::Case;
 use crate::worker::{Counters, Pass};
-use crate::workload::{Kind, Mix, Workload};
+use crate::workload::{Mix, Workload};
 
 /// Keys whose counts are checked after each run, and keys looked up after deletes.
 const CHECKED: usize = 10_000;
@@ -30,6 +30,7 @@ impl Session<'_> {
             Workload::Mixed => self.mixed_cases(),
             Workload::LookupDuringInserts => self.during_inserts_cases(),
             Workload::Delete => Ok(vec![self.delete_case()?]),
+            Workload::InsertAndQuery => Ok(vec![self.insert_and_query_case()?]),
             Workload::LookupHit
             | Workload::LookupMiss
             | Workload::LookupStream
@@ -66,7 +67,7 @@ impl Session<'_> {
             }
         }
         let curves = runs.iter_mut().map(|run| std::mem::take(&mut run.counters.curve));
-        let has_curve = self.kind == Kind::Filter && self.plan.workload == Workload::Insert;
+        let has_curve = self.kind.has_curves() && self.plan.workload == Workload::Insert;
         Case {
             name,
             mix: None,
@@ -162,6 +163,19 @@ impl Session<'_> {
             p99(&during).zip(p99(&quiet)).and_then(|(during, quiet)| ratio(during, quiet));
         self.put("p99_beside_over_quiet", json!(p99_ratio));
         Ok(vec![quiet, during])
+    }
+
+    /// Each run adds documents that no run before has added.
+    fn insert_and_query_case(&mut self) -> Result<Case> {
+        let loading = self.load_or_open()?;
+        let (next, operations) = (AtomicU64::new(loading.count), self.plan.operations());
+        let case = self.repeat(self.plan.workload.name(), |session, pass| {
+            session.between_limits(&loading, |subject| {
+                drive::insert_and_query(subject, pass, operations, &next)
+            })
+        })?;
+        self.put("entries_at_end", json!(next.load(Ordering::Relaxed)));
+        Ok(case)
     }
 
     fn count_case(&mut self) -> Result<Case> {

@@ -64,7 +64,7 @@ pub fn run(plan: &Plan, maker: &dyn Maker, surroundings: Surroundings<'_>) -> Re
 fn scratch(plan: &Plan, maker: &dyn Maker) -> Result<Option<Scratch>> {
     let is_in_ram = !maker.lasting();
     let no_limits = plan.limit_time.is_zero() || plan.workload == Workload::Load;
-    if no_limits || is_in_ram && maker.kind() == Kind::Filter {
+    if no_limits || is_in_ram && maker.kind() != Kind::Table {
         return Ok(None);
     }
     let scratch = if is_in_ram {
@@ -346,6 +346,11 @@ impl Session<'_> {
                 "fan_out": plan.filter.fan_out,
                 "stored_keys": plan.filter.stored_keys,
                 "discipline": plan.filter.discipline.map(discipline_name),
+                "configuration": self.maker.describe(&plan.spec()).ok().flatten(),
+            }),
+            Kind::Neighbors => json!({
+                "documents": plan.entries,
+                "made_of": plan.documents,
                 "configuration": self.maker.describe(&plan.spec()).ok().flatten(),
             }),
         };

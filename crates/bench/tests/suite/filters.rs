@@ -69,9 +69,42 @@ fn the_text_has_the_table_and_the_curve() {
 fn what_does_not_fit_is_refused_with_the_way_out() {
     let index = format!("{FLAGS} --workload");
     assert!(refusal(&format!("{index} update")).contains("a workload of tables"));
+    let neighbors = refusal(&format!("{index} insert-and-query"));
+    assert!(neighbors.contains("a workload of indexes of neighbours; multiset is a filter"));
     assert!(refusal(&format!("{index} insert --fpr 0")).contains("from 1e-9"));
     assert!(refusal(&format!("{index} insert --fan-out 1")).contains("from 2 to 1024"));
     assert!(refusal(&format!("{index} delete --ops 15k")).contains("ask for fewer"));
     let table = refusal(&format!("{index} count-add --index oracle"));
     assert!(table.contains("a workload of filters; oracle is a table"), "{table}");
+}
+
+#[test]
+fn a_slicebloom_reads_a_page_for_each_hash_and_its_limit_is_that_of_its_own_pages() {
+    let dir = tempfile::tempdir().unwrap();
+    let flags =
+        "--index slicebloom --scratch 1MiB --limit-seconds 0.002 --runs 2 --keys 100k --ops 5k";
+    let run = |arguments: &str| json_in(dir.path(), &format!("{flags} --ram 8MiB {arguments}"));
+    for workload in ["lookup-hit", "lookup-stream", "lookup-miss"] {
+        let report = run(&format!("--workload {workload} --depth 8"));
+        let of = |figure: &str| report["cases"][0]["spread"][figure]["median"].as_f64().unwrap();
+        let (reads, most) = (of("reads_per_lookup"), of("lookup_reads_max"));
+        // A buffer answers some hits, and some positions of a key share a page.
+        assert!(reads > 0.5 * most && reads <= most, "{reads} of {most} for {workload}");
+        let (limit, device) = (of("lookups_to_limit"), of("reads_to_device"));
+        assert!((device / limit - reads / most).abs() < 0.02, "{limit} {device}");
+        let source = &report["device"]["reads_of"];
+        assert!(source["file"].as_str().unwrap().ends_with("slicebloom.nandex"), "{source}");
+        if workload != "lookup-miss" {
+            assert_eq!(of("positives"), 5000.0);
+        }
+    }
+    let insert = run("--workload insert --batch 512");
+    let of = |figure: &str| insert["cases"][0]["spread"][figure]["median"].as_f64().unwrap();
+    assert!(of("ram_bits_per_key") > 0.0 && of("data_bytes_per_change") > 0.0, "{insert}");
+    assert!(of("log_bytes_per_change") >= 8.0, "{insert}");
+    let mixed = run("--workload mixed --lookups .5 --success .5");
+    // Of two runs of 5,000 operations half are inserts: six standard deviations are 300.
+    assert!(mixed["entries_at_end"].as_u64().unwrap().abs_diff(105_000) < 300, "{mixed}");
+    let delete = refusal("--index slicebloom --keys 20k --ops 2k --ram 2MiB --workload delete");
+    assert!(delete.contains("slicebloom cannot do that"), "{delete}");
 }
