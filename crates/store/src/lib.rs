@@ -19,6 +19,7 @@ pub mod pages;
 mod poison;
 pub mod proven;
 pub mod reads;
+pub mod records;
 pub mod ring;
 pub mod run;
 pub mod schedule;

@@ -5,17 +5,18 @@ use nandex_store::bytes::Reader;
 use nandex_store::check::{Checker, Contents, Subject};
 use nandex_store::checkpoint::CatalogEntry;
 use nandex_store::page::Page;
+use nandex_store::records::RecordLayout;
 use nandex_store::{Structure, generation};
 
 use super::Config;
-use super::directory::{Directory, Group, HashRange};
-use super::page::RecordLayout;
+use super::directory::{Directory, HashRange};
 use super::recover::{Restored, restore};
 use crate::Result;
 use crate::check::{CheckProgress, OnProgress};
 use crate::write::SnapshotPlaces;
 use crate::write::check::{Buffers, note, note_flaws};
 use crate::write::format::WriteState;
+use crate::write::groups::Group;
 
 /// Checks one table and notes in the checker what is wrong with it. Reads each page of its tables once.
 pub(crate) fn check(
@@ -116,7 +117,7 @@ impl<'a> Described<'a> {
             checker.note(subject, start, format!("group {number}, where {next} comes next"));
         }
         let ranges: Vec<_> = group
-            .depths
+            .notes
             .iter()
             .map(|depth| *range.insert(HashRange::behind(*range, *depth)))
             .collect();

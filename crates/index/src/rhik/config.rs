@@ -3,15 +3,15 @@
 use nandex_store::buffer::STASH_LEN_MAX;
 use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
+use nandex_store::records::RecordLayout;
 use nandex_store::schedule::Channels;
 
-use super::directory::{
-    CHECKPOINT_COPIES, GROUP_CHECKPOINT_RAM_BYTES, GROUP_PAGES_MAX, GROUP_RAM_BYTES,
-};
-use super::page::RecordLayout;
-use super::rewrite::{Bodies, Incoming, Occupancy};
-use super::{reader, writer};
+use super::rewrite::{Bodies, Occupancy};
 use crate::model::PAGE_BYTES;
+use crate::write::groups::{
+    CHECKPOINT_COPIES, GROUP_CHECKPOINT_RAM_BYTES, GROUP_PAGES_MAX, GROUP_RAM_BYTES, GROUPS_IN_RAM,
+    Incoming,
+};
 use crate::write::{TableShape, snapshot_pages};
 use crate::{Error, Result};
 
@@ -35,9 +35,6 @@ pub(super) const FIXED_RAM_BYTES: u64 = 9 << 17;
 
 /// RAM of a partition without its buffer, in bytes.
 pub(super) const PARTITION_BYTES: u64 = 2304;
-
-/// Groups in memory while tables are rewritten: those that are read, one that is filled, and those that are written.
-const GROUPS_IN_RAM: u64 = (reader::IN_FLIGHT_MAX + 1 + writer::IN_FLIGHT_MAX) as u64;
 
 /// The share of the groups that were replaced since the last checkpoint, at most.
 const REPLACED: f64 = 0.25;

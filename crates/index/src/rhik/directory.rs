@@ -2,7 +2,7 @@
 //!
 //! Extendible hashing (Fagin and others, TODS 1979): the first bits of a key's hash are its entry in the directory.
 //! A table of a smaller depth than the directory's has several entries. Tables are on flash in **groups**, in the order
-//! of their hashes, each group an extent of its own.
+//! of their hashes; the notes of a group are its tables' depths.
 //!
 //! ```text
 //!   depth 2     00    01    10    11
@@ -14,53 +14,17 @@
 
 use std::sync::Arc;
 
-use nandex_device::PageId;
 use nandex_store::bytes::Reader;
-use nandex_store::page::PageKind;
-use nandex_store::pages::PagePlace;
-use nandex_store::space::Extent;
 use nandex_store::{StructureId, hash::KeyHash};
 
 use crate::Result;
-use crate::write::OnFlash;
+use crate::write::groups::{GROUP_BYTES, GROUP_PAGES_MAX, Group};
 
 /// The most bits of a hash that name a table of a partition.
 pub(super) const DEPTH_MAX: u8 = 24;
 
-/// The most tables of a group.
-pub const GROUP_PAGES_MAX: u32 = 256;
-
 /// Bits of a directory's entry that say which table of a group it is.
 const GROUP_BITS: u32 = GROUP_PAGES_MAX.trailing_zeros();
-
-/// Tables that were written together, one page each, and will be replaced together.
-#[derive(PartialEq, Eq, Debug)]
-pub(crate) struct Group {
-    pub place: PagePlace,
-    /// The depth of each table.
-    pub depths: Box<[u8]>,
-    /// Entries in all of them.
-    pub entries: u64,
-}
-
-impl OnFlash for Group {
-    fn extent(&self) -> Extent {
-        self.place.extent
-    }
-}
-
-impl Group {
-    pub(super) fn new(
-        structure: StructureId,
-        (start, generation): (PageId, u64),
-        depths: Vec<u8>,
-        entries: u64,
-    ) -> Self {
-        let extent = Extent { start, pages: depths.len() as u64 };
-        let place = PagePlace { kind: PageKind::Records, structure, extent, generation };
-        Self { place, depths: depths.into(), entries }
-    }
-}
 
 /// The share of all hashes that a table has: those that begin with the first `depth` bits of `prefix`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,10 +111,10 @@ impl Directory {
     /// If they have not.
     pub(super) fn new(groups: Vec<Arc<Group>>) -> Self {
         assert!(covers_all(&groups), "tables have all hashes in their order");
-        let depth = groups.iter().flat_map(|it| &it.depths).max().copied().unwrap_or(0);
+        let depth = groups.iter().flat_map(|it| &it.notes).max().copied().unwrap_or(0);
         let mut tables = Vec::with_capacity(if groups.is_empty() { 0 } else { 1 << depth });
         for (number, group) in (0u32..).zip(&groups) {
-            for (table, own) in (0u32..).zip(&group.depths) {
+            for (table, own) in (0u32..).zip(&group.notes) {
                 let entry = number << GROUP_BITS | table;
                 tables.resize(tables.len() + (1 << (depth - own)), entry);
             }
@@ -197,32 +161,25 @@ impl Directory {
 
     /// RAM in bytes.
     pub(super) fn ram_bytes(&self) -> u64 {
-        let group = |it: &Arc<Group>| GROUP_RAM_BYTES + it.depths.len() as u64;
         let tables = self.tables.len() * size_of::<u32>();
-        (size_of::<Self>() + tables) as u64 + self.groups.iter().map(group).sum::<u64>()
+        (size_of::<Self>() + tables) as u64
+            + self.groups.iter().map(|it| it.ram_bytes()).sum::<u64>()
     }
 
     /// RAM in bytes that checkpoints take for it: their bytes, and lists of its extents.
     pub(super) fn checkpoint_ram_bytes(&self) -> u64 {
-        let groups = self.groups.len() as u64;
-        groups * GROUP_CHECKPOINT_RAM_BYTES + self.pages() * CHECKPOINT_COPIES
+        self.groups.iter().map(|it| it.checkpoint_ram_bytes()).sum()
     }
 
     /// Bytes that a checkpoint keeps of it.
     pub(super) fn encoded_bytes(&self) -> usize {
-        size_of::<u32>() + self.groups.iter().map(|it| GROUP_BYTES + it.depths.len()).sum::<usize>()
+        size_of::<u32>() + self.groups.iter().map(|it| it.encoded_bytes()).sum::<usize>()
     }
 
     /// Appends what a checkpoint keeps of it. docs/format.md draws the bytes.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&(self.groups.len() as u32).to_le_bytes());
-        for group in &self.groups {
-            out.extend_from_slice(&group.place.extent.start.0.to_le_bytes());
-            out.extend_from_slice(&group.place.generation.to_le_bytes());
-            out.extend_from_slice(&(group.entries as u32).to_le_bytes());
-            out.extend_from_slice(&(group.depths.len() as u16).to_le_bytes());
-            out.extend_from_slice(&group.depths);
-        }
+        self.groups.iter().for_each(|group| group.encode(out));
     }
 
     /// Reads what a checkpoint keeps of one, from bytes that may be anything.
@@ -231,7 +188,7 @@ impl Directory {
     /// Corruption, told by the reader.
     pub(super) fn decode(structure: StructureId, reader: &mut Reader<'_>) -> Result<Self> {
         let count = reader.count(GROUP_BYTES + 1)?;
-        let groups = (0..count).map(|_| decode_group(structure, reader).map(Arc::new));
+        let groups = (0..count).map(|_| Group::decode(structure, reader).map(Arc::new));
         let groups = groups.collect::<Result<Vec<_>>>()?;
         if !covers_all(&groups) {
             let found = format!("{count} groups that do not");
@@ -241,36 +198,9 @@ impl Directory {
     }
 }
 
-/// Bytes of a group in a checkpoint, without its depths.
-const GROUP_BYTES: usize = 22;
-
-/// RAM of a group, without its depths: its place in a list, and what it counts.
-pub(super) const GROUP_RAM_BYTES: u64 = (size_of::<Group>() + 3 * size_of::<usize>()) as u64;
-
-/// Copies in RAM of what a checkpoint keeps, at most: the volume's, and the one that is written, twice.
-pub(super) const CHECKPOINT_COPIES: u64 = 3;
-
-/// RAM that checkpoints take for a group, without its depths: what they keep of it, and its extent in five lists, of
-/// the last checkpoint and of this one.
-pub(super) const GROUP_CHECKPOINT_RAM_BYTES: u64 =
-    CHECKPOINT_COPIES * (GROUP_BYTES + size_of::<Extent>()) as u64 + 5 * size_of::<Extent>() as u64;
-
-fn decode_group(structure: StructureId, reader: &mut Reader<'_>) -> Result<Group> {
-    let (start, generation) = (PageId(reader.u64()?), reader.u64()?);
-    let (entries, tables) = (reader.u32()?, reader.u16()?);
-    if !(1..=GROUP_PAGES_MAX).contains(&tables.into()) {
-        return Err(reader.refuse(format!("1 to {GROUP_PAGES_MAX} tables"), tables).into());
-    }
-    if start.0.checked_add(tables.into()).is_none() {
-        return Err(reader.refuse("a group that ends", start).into());
-    }
-    let depths = reader.take(tables.into())?.to_vec();
-    Ok(Group::new(structure, (start, generation), depths, entries.into()))
-}
-
 /// Have the tables of these groups all hashes, in their order? Without groups there are none to have.
 fn covers_all(groups: &[Arc<Group>]) -> bool {
-    let mut depths = groups.iter().flat_map(|group| &group.depths);
+    let mut depths = groups.iter().flat_map(|group| &group.notes);
     let Some(first) = depths.next() else { return groups.is_empty() };
     let first = HashRange { prefix: 0, depth: *first }.aligned();
     let last = depths.try_fold(first, |at, depth| Some(Some(at?.following(*depth)?)));
@@ -279,6 +209,8 @@ fn covers_all(groups: &[Arc<Group>]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use nandex_device::PageId;
+
     use super::*;
 
     fn groups(depths: &[&[u8]]) -> Vec<Arc<Group>> {

@@ -3,32 +3,37 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use nandex_device::{Error as DeviceError, PAGE_BYTES};
-use nandex_store::Error as StoreError;
+use nandex_device::PAGE_BYTES;
 use nandex_store::buffer::Buffer;
-use nandex_store::mutants::{Barrier, is_on};
-use nandex_store::page::{PAGE_HEADER_BYTES, RawPage};
+use nandex_store::page::PAGE_HEADER_BYTES;
+use nandex_store::records::RecordLayout;
 
-use super::directory::{Directory, GROUP_RAM_BYTES, Group, HashRange};
-use super::reader::GroupReader;
-use super::rewrite::{Bodies, Changes, Incoming, Rewrite, Sink};
-use super::writer::{GroupWriter, WriteQueue};
+use super::directory::{Directory, HashRange};
+use super::rewrite::{Bodies, Changes, Rewrite, Sink};
 use super::{Inner, Records, State};
+use crate::write::groups::{
+    Group, GroupReader, GroupWriter, Incoming, WriteQueue, is_no_space, retired_ram_bytes,
+};
 use crate::write::{Frozen, Layout, Usage, WritePolicy};
 use crate::{Error, Result};
-
-/// The share of the record layer after whose replacement the next checkpoint is asked for: an eighth. So much flash has
-/// old tables in addition to the new ones, and twice as much if the checkpoint is late.
-const CHECKPOINT_SHARE: u64 = 8;
-
-/// The least number of pages that are replaced before a checkpoint is asked for.
-const REPLACED_MIN: u64 = 64;
 
 /// Memory that rewrites use again and again.
 pub(crate) struct RewriteScratch {
     reader: GroupReader,
     writes: WriteQueue,
     bodies: Bodies,
+}
+
+/// Writes tables with their depths as notes.
+struct Tables<'v> {
+    layout: RecordLayout,
+    writer: GroupWriter<'v>,
+}
+
+impl Sink for Tables<'_> {
+    fn push(&mut self, range: HashRange, body: &[u8]) -> Result<()> {
+        self.writer.push(range.depth, self.layout.count(body), body)
+    }
 }
 
 type FrozenBuffer = Frozen<Records>;
@@ -89,7 +94,10 @@ impl Layout for Records {
             drop(frozen);
             core.pool.give(core.layout.new_buffer());
         }
-        core.checkpoint_if_much_replaced()
+        let counters = &core.layout.counters;
+        let (replaced, pages) =
+            (counters.replaced_pages.load(Relaxed), counters.pages.load(Relaxed));
+        core.checkpoint_if_much_replaced(replaced, pages)
     }
 
     fn new_scratch(core: &Inner) -> Result<RewriteScratch> {
@@ -126,8 +134,7 @@ impl Records {
 
     /// RAM of groups that were replaced since the last checkpoint, in bytes.
     fn retired_ram_bytes(&self) -> u64 {
-        let pages = self.counters.replaced_pages.load(Relaxed);
-        pages + pages.div_ceil(self.config.group_pages.into()) * GROUP_RAM_BYTES
+        retired_ram_bytes(self.counters.replaced_pages.load(Relaxed), self.config.group_pages)
     }
 
     /// Pages of a write buffer now.
@@ -140,30 +147,6 @@ impl Records {
     }
 }
 
-/// Is there no space on the device?
-fn is_no_space(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::Device(DeviceError::NoSpace { .. })
-            | Error::Store(StoreError::Device(DeviceError::NoSpace { .. }))
-    )
-}
-
-/// The updates of a buffer in the order of the tables.
-fn sorted<'b>(core: &Inner, buffer: &'b Buffer) -> Vec<Incoming<'b>> {
-    let of_pages = buffer.page_entries().map(|(_, _, entry)| entry);
-    let all = of_pages.chain(buffer.stash_entries());
-    let incoming = |entry: nandex_store::entries::Entry<'b>| Incoming {
-        hash: core.hasher.hash(entry.key),
-        entry,
-    };
-    // Always as long, so that the allocator has a place of that length.
-    let mut sorted = Vec::with_capacity(core.layout.shape.buffer_limit().max(buffer.len()));
-    sorted.extend(all.map(incoming));
-    sorted.sort_unstable_by_key(|update| update.hash.filter);
-    sorted
-}
-
 impl Inner {
     /// Rewrites the tables of a partition with a buffer's updates, and makes the new ones its own.
     fn put_on_flash(
@@ -174,7 +157,8 @@ impl Inner {
     ) -> Result<()> {
         let _lock = self.partitions[index].maintain();
         let before = Arc::clone(&self.partitions[index].read().level);
-        let (groups, changes) = self.write_tables(&before, &sorted(self, buffer), scratch)?;
+        let updates = self.sorted_updates(buffer, self.layout.shape.buffer_limit());
+        let (groups, changes) = self.write_tables(&before, &updates, scratch)?;
         let after = Directory::new(groups.into_iter().map(Arc::new).collect());
         self.count_written(after.pages() * PAGE_BYTES as u64);
         self.layout.counters.note(&before, &after, changes);
@@ -192,12 +176,13 @@ impl Inner {
         let next_number = || self.take_generation();
         let group_pages = layout.config.group_pages as usize;
         let owner = (&self.volume, self.id);
-        let writer = GroupWriter::new(owner, layout.records, group_pages, &next_number, writes);
+        let writer = GroupWriter::new(owner, group_pages, &next_number, writes);
+        let sink = Tables { layout: layout.records, writer };
         let occupancy = layout.config.occupancy();
-        let mut rewrite = Rewrite::new(layout.records, self.hasher, occupancy, bodies, writer);
+        let mut rewrite = Rewrite::new(layout.records, self.hasher, occupancy, bodies, sink);
         self.rewrite(before, updates, reader, &mut rewrite)?;
-        let (writer, changes) = rewrite.finish()?;
-        Ok((writer.finish()?, changes))
+        let (sink, changes) = rewrite.finish()?;
+        Ok((sink.writer.finish()?, changes))
     }
 
     /// Passes each table of a partition with its updates, in order.
@@ -214,28 +199,20 @@ impl Inner {
         let pages = before.pages() as f64;
         let mut done = 0;
         let mut range: Option<HashRange> = None;
-        reader.begin(before)?;
+        reader.begin(before.groups())?;
         for (number, group) in before.groups().iter().enumerate() {
-            let mut read = reader.next(before, number)?;
-            for (page, depth) in group.depths.iter().enumerate() {
+            let mut read = reader.next(before.groups(), number)?;
+            for (page, depth) in group.notes.iter().enumerate() {
                 let own = HashRange::behind(range, *depth);
                 let count = updates.partition_point(|update| own.ends_after(update.hash));
                 let (those, rest) = updates.split_at(count);
-                self.prove(group, page, read.page(page))?;
+                group.prove(page, read.page(page))?;
                 rewrite.table(own, &mut read.page_mut(page)[PAGE_HEADER_BYTES..], those)?;
                 (updates, range) = (rest, Some(own));
                 done += 1;
             }
             reader.give(read);
             self.pace.progress(f64::from(done) / pages);
-        }
-        Ok(())
-    }
-
-    /// Is a page of a group what it should be?
-    fn prove(&self, group: &Group, page: usize, bytes: &[u8]) -> Result<()> {
-        if is_on(Barrier::RecordsProvePages) {
-            RawPage::new(bytes).check(group.place.label(page as u64))?;
         }
         Ok(())
     }
@@ -253,19 +230,5 @@ impl Inner {
         self.counters.flushed_entries.fetch_sub(before.entries, Relaxed);
         self.layout.retired.retire(before.groups().iter().cloned());
         self.moved.store(true, SeqCst);
-    }
-
-    /// Asks for a checkpoint, after which replaced tables are free, if there are many; takes it if there are too many.
-    fn checkpoint_if_much_replaced(&self) -> Result<()> {
-        let counters = &self.layout.counters;
-        let (replaced, pages) =
-            (counters.replaced_pages.load(Relaxed), counters.pages.load(Relaxed));
-        let most = (pages / CHECKPOINT_SHARE).max(REPLACED_MIN);
-        match replaced {
-            // The background is behind; updates wait for it, as they wait for a rewrite.
-            _ if replaced >= 2 * most => Ok(self.volume.checkpoint()?),
-            _ if replaced >= most => self.ask_for_checkpoint(),
-            _ => Ok(()),
-        }
     }
 }

@@ -1,127 +1,30 @@
 //! Iteration: partition by partition, group by group, each key once.
 
-use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use nandex_store::entries::SlotState;
-use nandex_store::proven::{FailedRead, read_each};
+use nandex_store::records::RecordLayout;
 
-use super::Inner;
-use super::directory::{Directory, Group};
+use super::directory::Directory;
+use super::{Inner, Records};
+use crate::Error;
 use crate::api::Value;
-use crate::{Damage, Error};
+use crate::write::groups::{Group, GroupItems, GroupIter, RecordGroups};
 
 /// An entry of the iteration: key and value.
 pub type Pair = (Vec<u8>, Value);
 
-/// A pair, or a page that has none.
-type Item = std::result::Result<Pair, Damage>;
-
 /// Iterates over all entries of a table; see [`super::Rhik::iter`].
 #[derive(Debug)]
-pub struct Iter<'t> {
-    items: Items<'t>,
-    failed: bool,
-}
-
-/// All entries of a table, and its damaged pages.
-#[derive(Debug)]
-pub(super) struct Items<'t> {
-    inner: &'t Inner,
-    on_failure: FailedRead,
-    /// The partition that comes next.
-    partition: usize,
-    /// What is left of the current one: its groups, and the keys that newer buffers know.
-    directory: Arc<Directory>,
-    group: usize,
-    buffered: HashSet<Vec<u8>>,
-    ready: VecDeque<Item>,
-}
-
-impl<'t> Items<'t> {
-    fn new(inner: &'t Inner, on_failure: FailedRead) -> Self {
-        Self {
-            inner,
-            on_failure,
-            partition: 0,
-            directory: Arc::default(),
-            group: 0,
-            buffered: HashSet::new(),
-            ready: VecDeque::new(),
-        }
-    }
-
-    /// Takes the buffers and the directory of the next partition, of one moment; false when there is none.
-    fn begin_partition(&mut self) -> bool {
-        let Some(partition) = self.inner.partitions.get(self.partition) else { return false };
-        self.partition += 1;
-        self.buffered.clear();
-        let state = partition.read();
-        for buffer in state.buffers() {
-            let of_pages = buffer.page_entries().map(|(_, _, entry)| entry);
-            for entry in of_pages.chain(buffer.stash_entries()) {
-                if self.buffered.insert(entry.key.to_vec()) && entry.state == SlotState::Live {
-                    self.ready.push_back(Ok((entry.key.to_vec(), Value::new(entry.value))));
-                }
-            }
-        }
-        let slots = self.inner.entry_layout().slots();
-        self.ready.extend(state.lost.iter().map(|lost| Err(lost.as_damage(slots))));
-        (self.directory, self.group) = (Arc::clone(&state.level), 0);
-        true
-    }
-
-    fn read_group(&mut self, group: &Group) {
-        let labels: Vec<_> =
-            (0..group.depths.len() as u64).map(|it| group.place.label(it)).collect();
-        let records = self.inner.layout.records;
-        let device = &**self.inner.volume.device();
-        read_each(device, &labels, self.on_failure, &mut |at, page| match page {
-            Err(error) => {
-                let damage = Damage::new(labels[at].page, records.slots(), error);
-                self.ready.push_back(Err(damage));
-            }
-            Ok(page) => {
-                for slot in records.used(page.body()) {
-                    let key = records.key(page.body(), slot);
-                    if !self.buffered.contains(key) {
-                        let value = Value::new(records.value(page.body(), slot));
-                        self.ready.push_back(Ok((key.to_vec(), value)));
-                    }
-                }
-            }
-        });
-    }
-}
-
-impl Iterator for Items<'_> {
-    type Item = Item;
-
-    fn next(&mut self) -> Option<Item> {
-        loop {
-            if let Some(item) = self.ready.pop_front() {
-                return Some(item);
-            }
-            match self.directory.groups().get(self.group).cloned() {
-                Some(group) => {
-                    self.group += 1;
-                    self.read_group(&group);
-                }
-                None if !self.begin_partition() => return None,
-                None => {}
-            }
-        }
-    }
-}
+pub struct Iter<'t>(GroupIter<'t, Records>);
 
 impl<'t> Iter<'t> {
     pub(super) fn new(inner: &'t Inner) -> Self {
-        Self { items: Items::new(inner, FailedRead::Ends), failed: false }
+        Self(GroupIter::new(inner))
     }
 
     /// The same from the start, past damage.
-    pub(super) fn past_damage(self) -> Items<'t> {
-        Items::new(self.items.inner, FailedRead::Splits)
+    pub(super) fn past_damage(self) -> GroupItems<'t, Records> {
+        self.0.past_damage()
     }
 }
 
@@ -129,11 +32,16 @@ impl Iterator for Iter<'_> {
     type Item = std::result::Result<Pair, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let item = self.items.next()?;
-        self.failed = item.is_err();
-        Some(item.map_err(|damage| damage.error))
+        self.0.next()
+    }
+}
+
+impl RecordGroups for Records {
+    fn records(&self) -> RecordLayout {
+        self.records
+    }
+
+    fn groups(directory: &Arc<Directory>) -> Vec<Arc<Group>> {
+        directory.groups().to_vec()
     }
 }

@@ -52,9 +52,7 @@ mod directory;
 mod flush;
 mod iter;
 mod model;
-pub mod page;
 mod read;
-mod reader;
 mod recover;
 mod rewrite;
 mod row;
@@ -63,15 +61,16 @@ mod stats;
 mod testing;
 #[cfg(test)]
 mod tests;
-mod writer;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard};
 
 use nandex_store::Volume;
 use nandex_store::hash::KeyHasher;
+use nandex_store::records::RecordLayout;
 use nandex_store::space::Extent;
 
+use crate::write::groups::Group;
 use crate::write::{self, Core, Handle, PartitionState, Retired, TableShape};
 use crate::{Damage, Result};
 
@@ -80,9 +79,6 @@ pub use config::{Config, RuntimeOptions};
 pub use iter::{Iter, Pair};
 pub(crate) use row::ROW;
 pub use stats::RhikStats;
-
-use directory::Group;
-use page::RecordLayout;
 
 /// The name of this kind in the catalog.
 pub const KIND: &str = "rhik";

@@ -7,12 +7,12 @@ use nandex_store::hash::KeyHash;
 use nandex_store::page::RawPage;
 use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace};
 
-use super::directory::Group;
 use super::{Inner, Records, State};
 use crate::api::Value;
 use crate::lookup::{KeyLookup, LookupKey, Lookups, TableLookup};
 use crate::model::text::bytes;
 use crate::write::TableLayout;
+use crate::write::groups::Group;
 use crate::{Error, Result};
 
 /// A lookup that reads a record table.

@@ -18,6 +18,7 @@ use super::stats::Counters;
 use super::{Config, Inner, Records, Rhik, RuntimeOptions};
 use crate::Result;
 use crate::lookup::TableCache;
+use crate::write::groups::is_own;
 use crate::write::{
     self, CapturedMaps, Checkpoints, Layout, Levels, OnFlash, Recovery, Retired, TableOpening,
     copy_entries, snapshot_pages,
@@ -121,16 +122,13 @@ pub(super) fn restore(
     let snapshots = Extent { start: PageId(reader.u64()?), pages };
     let mut own = structure.extents.clone();
     own.sort_by_key(|extent| extent.start);
-    let is_own = |extent: &Extent| {
-        own.binary_search_by_key(&extent.start, |it| it.start).is_ok_and(|at| own[at] == *extent)
-    };
     let mut directories = Vec::new();
     for _ in 0..config.partitions {
         let directory = Directory::decode(structure.id, reader)?;
         directories.push(directory);
     }
     let groups = directories.iter().flat_map(Directory::groups).map(|group| group.extent());
-    let lost = groups.chain([snapshots]).find(|extent| !is_own(extent));
+    let lost = groups.chain([snapshots]).find(|extent| !is_own(&own, *extent));
     match lost {
         None => Ok(Restored { snapshots, directories }),
         Some(lost) => {

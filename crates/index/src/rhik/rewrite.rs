@@ -4,20 +4,14 @@
 //! twice the depth's ranges, and again if one half is still too full: nothing is ever dropped. Two halves of one range
 //! that have become sparse are joined, one level at a time.
 
-use nandex_store::entries::{Entry, SlotState};
-use nandex_store::hash::{KeyHash, KeyHasher};
+use nandex_store::entries::SlotState;
+use nandex_store::hash::KeyHasher;
 use nandex_store::page::PAGE_BODY_BYTES;
+use nandex_store::records::RecordLayout;
 
 use super::directory::{DEPTH_MAX, HashRange};
-use super::page::RecordLayout;
+use crate::write::groups::Incoming;
 use crate::{Error, Result};
-
-/// An update of a table.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Incoming<'e> {
-    pub hash: KeyHash,
-    pub entry: Entry<'e>,
-}
 
 /// A table in memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -242,6 +236,7 @@ impl<'b, S: Sink> Rewrite<'b, S> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use nandex_store::entries::Entry;
     use nandex_store::hash::HashKind;
     use proptest::prelude::*;
 

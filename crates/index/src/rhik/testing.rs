@@ -6,9 +6,9 @@ use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
 use nandex_store::hash::{HashKind, KeyHasher};
 use nandex_store::page::PAGE_BODY_BYTES;
+use nandex_store::records::RecordLayout;
 
 use super::directory::Directory;
-use super::page::RecordLayout;
 use super::{Config, RuntimeOptions};
 use crate::any::AnyOptions;
 use crate::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};

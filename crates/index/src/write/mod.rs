@@ -48,6 +48,7 @@ pub(crate) mod check;
 mod core;
 mod drafts;
 pub(crate) mod format;
+pub(crate) mod groups;
 mod handle;
 mod layout;
 mod moves;

@@ -1,8 +1,10 @@
-//! Reading the groups of a partition in order: while one is used, the next one is read.
+//! Reading groups in order: while one is used, the next one is read.
+
+use std::sync::Arc;
 
 use nandex_device::{Completion, Device, Op, OpKind, PageBuf, Queue};
 
-use super::directory::{Directory, Group};
+use super::Group;
 use crate::Result;
 
 /// Groups that are read at the same time: the one that is waited for, and the next one. When that is given to the
@@ -24,31 +26,31 @@ impl GroupReader {
     ///
     /// # Errors
     /// The device has no queue to give.
-    pub fn new(device: &dyn Device, group_pages: usize) -> Result<Self> {
+    pub(crate) fn new(device: &dyn Device, group_pages: usize) -> Result<Self> {
         let queue = device.queue(IN_FLIGHT_MAX)?;
         Ok(Self { queue, group_pages, ready: Vec::new(), idle: Vec::new() })
     }
 
-    /// Begins with the first group of a directory, after what an earlier failure has left ended.
+    /// Begins with the first of these groups, after what an earlier failure has left ended.
     ///
     /// # Errors
     /// A queue that is broken.
-    pub fn begin(&mut self, directory: &Directory) -> Result<()> {
+    pub(crate) fn begin(&mut self, groups: &[Arc<Group>]) -> Result<()> {
         let mut done = Vec::new();
         while self.queue.in_flight() > 0 {
             self.queue.wait(usize::MAX, &mut done)?;
         }
         self.idle.extend(done.into_iter().map(|completion| completion.buf));
         self.idle.extend(self.ready.drain(..).map(|(_, buf)| buf));
-        self.start(directory.groups(), 0)
+        self.start(groups, 0)
     }
 
     /// The bytes of a group, after those of the one before it.
     ///
     /// # Errors
     /// A failed read.
-    pub fn next(&mut self, directory: &Directory, number: usize) -> Result<PageBuf> {
-        self.start(directory.groups(), number + 1)?;
+    pub(crate) fn next(&mut self, groups: &[Arc<Group>], number: usize) -> Result<PageBuf> {
+        self.start(groups, number + 1)?;
         loop {
             let at = self.ready.iter().position(|(token, _)| *token == number as u64);
             if let Some(at) = at {
@@ -64,12 +66,12 @@ impl GroupReader {
     }
 
     /// Takes a buffer back.
-    pub fn give(&mut self, buf: PageBuf) {
+    pub(crate) fn give(&mut self, buf: PageBuf) {
         self.idle.push(buf);
     }
 
     /// A buffer of that many pages.
-    fn buffer(&mut self, pages: usize) -> PageBuf {
+    pub(crate) fn buffer(&mut self, pages: usize) -> PageBuf {
         let idle = self.idle.pop().filter(|buf| buf.capacity_pages() >= pages);
         let mut buf = idle.unwrap_or_else(|| PageBuf::zeroed(pages.max(self.group_pages)));
         buf.set_pages(pages);
@@ -77,9 +79,9 @@ impl GroupReader {
     }
 
     /// Starts the read of a group, if there is one of that number.
-    fn start(&mut self, groups: &[std::sync::Arc<Group>], number: usize) -> Result<()> {
+    fn start(&mut self, groups: &[Arc<Group>], number: usize) -> Result<()> {
         let Some(group) = groups.get(number) else { return Ok(()) };
-        let buf = self.buffer(group.depths.len());
+        let buf = self.buffer(group.notes.len());
         let page = group.place.extent.start;
         Ok(self.queue.push(Op { token: number as u64, kind: OpKind::Read, page, buf })?)
     }

@@ -7,9 +7,7 @@ use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PAGE_HEADER_BYTES, seal};
 use nandex_store::{StructureId, Volume};
 
-use super::directory::{Group, HashRange};
-use super::page::RecordLayout;
-use super::rewrite::Sink;
+use super::Group;
 use crate::Result;
 
 /// Groups that are written while another one is filled.
@@ -24,7 +22,7 @@ pub(crate) struct WriteQueue {
 impl WriteQueue {
     /// # Errors
     /// The device has no queue to give.
-    pub fn new(device: &dyn Device) -> Result<Self> {
+    pub(crate) fn new(device: &dyn Device) -> Result<Self> {
         Ok(Self { queue: device.queue(IN_FLIGHT_MAX)?, idle: Vec::new() })
     }
 
@@ -41,16 +39,15 @@ impl WriteQueue {
 }
 
 /// Writes groups, and gives their pages back if not all of them succeed.
-pub(super) struct GroupWriter<'v> {
+pub(crate) struct GroupWriter<'v> {
     volume: &'v Volume,
     structure: StructureId,
-    layout: RecordLayout,
     next_number: &'v dyn Fn() -> u64,
     io: &'v mut WriteQueue,
     group_pages: usize,
     /// The group that is filled.
     pages: Option<PageBuf>,
-    depths: Vec<u8>,
+    notes: Vec<u8>,
     entries: u64,
     /// What was written, or is being written.
     groups: Vec<Group>,
@@ -58,9 +55,8 @@ pub(super) struct GroupWriter<'v> {
 
 impl<'v> GroupWriter<'v> {
     /// Writes nothing yet.
-    pub fn new(
+    pub(crate) fn new(
         (volume, structure): (&'v Volume, StructureId),
-        layout: RecordLayout,
         group_pages: usize,
         next_number: &'v dyn Fn() -> u64,
         io: &'v mut WriteQueue,
@@ -68,27 +64,47 @@ impl<'v> GroupWriter<'v> {
         Self {
             volume,
             structure,
-            layout,
             next_number,
             io,
             group_pages,
             pages: None,
-            depths: Vec::new(),
+            notes: Vec::new(),
             entries: 0,
             groups: Vec::new(),
         }
     }
 
-    /// Writes the group that is filled.
-    fn end_group(&mut self) -> Result<()> {
+    /// Adds a table to the group that is filled: its note, its entries, and its body. A group with as many tables as it
+    /// may have is written.
+    ///
+    /// # Errors
+    /// No space, a write's failure, which poisons the volume.
+    pub(crate) fn push(&mut self, note: u8, entries: usize, body: &[u8]) -> Result<()> {
+        self.volume.poison().check()?;
+        let mut pages = match self.pages.take() {
+            Some(pages) => pages,
+            None => self.io.buffer(self.group_pages),
+        };
+        pages.page_mut(self.notes.len())[PAGE_HEADER_BYTES..].copy_from_slice(body);
+        self.pages = Some(pages);
+        self.notes.push(note);
+        self.entries += entries as u64;
+        if self.notes.len() == self.group_pages { self.end_group() } else { Ok(()) }
+    }
+
+    /// Writes the group that is filled, if it has tables.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub(crate) fn end_group(&mut self) -> Result<()> {
         let Some(mut buf) = self.pages.take() else { return Ok(()) };
-        let depths = std::mem::take(&mut self.depths);
-        buf.set_pages(depths.len());
-        let extent = self.volume.allocate(depths.len() as u64)?;
+        let notes = std::mem::take(&mut self.notes);
+        buf.set_pages(notes.len());
+        let extent = self.volume.allocate(notes.len() as u64)?;
         let generation =
             generation::generation((self.next_number)(), generation::low(self.volume.epoch()));
         let entries = std::mem::take(&mut self.entries);
-        let group = Group::new(self.structure, (extent.start, generation), depths, entries);
+        let group = Group::new(self.structure, (extent.start, generation), notes, entries);
         for page in 0..buf.pages() {
             seal(buf.page_mut(page), group.place.label(page as u64));
         }
@@ -115,27 +131,12 @@ impl<'v> GroupWriter<'v> {
     ///
     /// # Errors
     /// No space, a write's failure, which poisons the volume.
-    pub fn finish(mut self) -> Result<Vec<Group>> {
+    pub(crate) fn finish(mut self) -> Result<Vec<Group>> {
         self.end_group()?;
         if is_on(Barrier::RecordsHearTheirWrites) {
             self.take_back(0)?;
         }
         Ok(std::mem::take(&mut self.groups))
-    }
-}
-
-impl Sink for GroupWriter<'_> {
-    fn push(&mut self, range: HashRange, body: &[u8]) -> Result<()> {
-        self.volume.poison().check()?;
-        let mut pages = match self.pages.take() {
-            Some(pages) => pages,
-            None => self.io.buffer(self.group_pages),
-        };
-        pages.page_mut(self.depths.len())[PAGE_HEADER_BYTES..].copy_from_slice(body);
-        self.pages = Some(pages);
-        self.depths.push(range.depth);
-        self.entries += self.layout.count(body) as u64;
-        if self.depths.len() == self.group_pages { self.end_group() } else { Ok(()) }
     }
 }
 

@@ -5,14 +5,14 @@
 //! An insert that finds no empty slot near its home moves one there, hop by hop (Herlihy, Shavit and Tzafrir, DISC
 //! 2008). docs/format.md draws the bytes.
 
-use nandex_store::bytes::{get_u16, put_u16};
-use nandex_store::hash::{KeyHash, KeyHasher};
-use nandex_store::page::PAGE_BODY_BYTES;
+use crate::bytes::{get_u16, put_u16};
+use crate::hash::{KeyHash, KeyHasher};
+use crate::page::PAGE_BODY_BYTES;
 
 /// Bytes before the signatures: the number of entries, and six that are zero.
 const HEAD_BYTES: usize = 8;
 
-/// An insert finds no slot for its entry: the table must split.
+/// An insert finds no slot for its entry: it belongs in another table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Crowded;
 
@@ -338,7 +338,7 @@ impl Iterator for Bits {
 mod tests {
     use std::collections::HashMap;
 
-    use nandex_store::hash::HashKind;
+    use crate::hash::HashKind;
     use proptest::prelude::*;
 
     use super::*;
