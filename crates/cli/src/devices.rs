@@ -330,7 +330,8 @@ impl VolumeArgs {
         Ok(Member::new(path.display().to_string(), Arc::new(device)))
     }
 
-    fn paths(&self) -> impl Iterator<Item = &Path> {
+    /// All devices but the log's, in the order in which they were named.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
         std::iter::once(&self.file).chain(&self.devices.members).map(PathBuf::as_path)
     }
 

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
-use nandex::device::{Geometry, Mapping};
+use nandex::device::{ArrayOptions, Geometry, Mapping, PAGE_BYTES, Striping};
+use nandex::store::schedule::Channels;
 use serde::{Deserialize, Serialize};
 
 use crate::cmd::probe;
 use crate::console::Console;
+use crate::devices::VolumeArgs;
 use crate::size::show_bytes;
 
 /// Where the channels come from.
@@ -38,28 +40,67 @@ impl FromStr for GeometryArg {
 }
 
 impl GeometryArg {
-    /// The channels of the device that a new volume at `path` will be on, if they are known.
+    /// The channels of each device that a new volume will be on, if they are known. Several devices are alike: a file
+    /// is of all of them, and each is probed.
     ///
     /// # Errors
     /// A file that is no output of a probe, or of one that saw nothing; a failed probe.
-    pub fn find(&self, path: &Path, console: &Console) -> Result<Option<Geometry>> {
+    pub fn find(&self, volume: &VolumeArgs, console: &Console) -> Result<Option<Geometry>> {
         match self {
             Self::None => Ok(None),
             Self::File(file) => read(file).map(Some),
             Self::Probe => {
-                let findings = probe::next_to(path)?;
-                let geometry = findings.geometry();
-                if is_whole(&geometry) {
-                    return Ok(Some(geometry));
+                let mut first: Option<Geometry> = None;
+                for path in volume.paths() {
+                    let findings = probe::next_to(path)?;
+                    let (geometry, reason) = (findings.geometry(), findings.channels.reason);
+                    if !is_whole(&geometry) {
+                        console.note(&format!(
+                            "the probe saw no channels ({reason}), so the volume keeps none"
+                        ));
+                        return Ok(None);
+                    }
+                    if first.is_some_and(|first| first != geometry) {
+                        console.note(&format!(
+                            "the probe saw other channels for {} than for {}, so the volume keeps none",
+                            path.display(),
+                            volume.file.display()
+                        ));
+                        return Ok(None);
+                    }
+                    first = Some(geometry);
                 }
-                console.note(&format!(
-                    "the probe saw no channels ({}), so the volume keeps none",
-                    findings.channels.reason
-                ));
-                Ok(None)
+                Ok(first)
             }
         }
     }
+}
+
+/// The channels that a volume keeps, whose devices have those of `device`, if these are known.
+///
+/// # Errors
+/// An array in which the place of a page does not tell its channel.
+pub fn of_volume(
+    device: Option<Geometry>,
+    volume: &VolumeArgs,
+    striping: Striping,
+) -> Result<Option<Geometry>> {
+    let Some(device) = device else { return Ok(None) };
+    let more = volume.devices.members.len();
+    if more == 0 {
+        return Ok(Some(device));
+    }
+    if let Some(all) = ArrayOptions::new(striping).channels_of(&device, more + 1) {
+        return Ok(Some(all));
+    }
+    let round_bytes = Channels::of(&device).align_pages() * PAGE_BYTES as u64;
+    bail!(
+        "--geometry: where a page is on these {} devices does not tell its channel; take runs \
+         of a multiple of {}, one round of a device's channels, such as --stripe {round_bytes}, \
+         on devices whose first chunk begins with them; or --geometry none",
+        more + 1,
+        show_bytes(round_bytes)
+    )
 }
 
 /// Does a volume keep it?

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use nandex::device::{Access, Striping};
+use nandex::device::{Access, Geometry, Striping};
 use nandex::store::hash::KeyHasher;
 use nandex::{Durability, Volume, VolumeOptions};
 
@@ -13,7 +13,7 @@ use crate::place::open_volume;
 use crate::unfinished::Unfinished;
 
 /// The striping over several devices: a megabyte on each in turn.
-const STRIPING: Striping = Striping::Extent { pages: 256 };
+pub const STRIPING: Striping = Striping::Extent { pages: 256 };
 
 /// A structure that has verbs of its own.
 pub trait Held: Sized {
@@ -47,8 +47,8 @@ pub trait Held: Sized {
 /// The words for a structure in errors.
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
-    /// Its kind in the catalog.
-    pub kind: &'static str,
+    /// Its kinds in the catalog.
+    pub kinds: &'static [&'static str],
     /// What users call it.
     pub noun: &'static str,
     /// The command that makes one.
@@ -95,6 +95,8 @@ pub struct Making<'a, C> {
     pub hasher: KeyHasher,
     /// When an update is durable.
     pub durability: Durability,
+    /// The channels of its device, for the volume to keep.
+    pub geometry: Option<Geometry>,
 }
 
 /// Makes a volume with one empty structure. The new files are removed if this fails, and get their names when they are
@@ -114,13 +116,14 @@ pub fn create<S: Held>(
 }
 
 fn create_on<S: Held>(devices: &Devices, making: Making<'_, S::Config>) -> Result<Opened<S>> {
-    let Making { name, config, hasher, durability } = making;
+    let Making { name, config, hasher, durability, geometry } = making;
     let options = VolumeOptions {
         hash: hasher.kind(),
         hash_key: Some(hasher.key()),
         log_bytes: S::log_bytes(&config, durability),
         log_device: devices.log.clone(),
         durability,
+        geometry,
         completion: devices.completion,
         ..VolumeOptions::default()
     };
@@ -164,15 +167,16 @@ fn open_as<S: Held>(
 
 /// The name of the structure of this kind: the given one, or the only one.
 fn choose(volume: &Volume, name: Option<&str>, words: Words) -> Result<String> {
-    let Words { kind, noun, make, other, several } = words;
+    let Words { kinds, noun, make, other, several } = words;
+    let is_ours = |kind: &str| kinds.contains(&kind);
     let structures = volume.structures();
     if let Some(name) = name {
-        match structures.iter().find(|it| it.name == name && it.kind != kind) {
+        match structures.iter().find(|it| it.name == name && !is_ours(&it.kind)) {
             Some(found) => bail!("{name:?} is no {noun} but of the kind {:?}; {other}", found.kind),
             None => return Ok(name.to_owned()),
         }
     }
-    let ours: Vec<_> = structures.iter().filter(|it| it.kind == kind).collect();
+    let ours: Vec<_> = structures.iter().filter(|it| is_ours(&it.kind)).collect();
     match (&ours[..], structures.first()) {
         ([one], _) => Ok(one.name.clone()),
         ([], Some(found)) => bail!(

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use nandex::model::{CostPreset, Load, Parameter, ParameterValue};
+use nandex::model::{ArrayDesign, CostPreset, DeviceArray, Load, Parameter, ParameterValue};
 use nandex::registry;
 use nandex::{AnyTable, Policy, Prediction, Requirements, Table};
 use serde_json::{Map, Value};
@@ -25,6 +25,29 @@ impl StructureArg {
             .map(|(row, _)| PossibleValue::new(row.kind).help(row.good_for.trim_end_matches('.')));
         let words = PossibleValuesParser::new([auto].into_iter().chain(kinds));
         words.map(|word| Self(registry::find(&word).map(|row| row.kind)))
+    }
+}
+
+/// A design for several devices, by its word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum DesignArg {
+    /// Each slicetable on one device: as many times the operations
+    Throughput,
+    /// Each slice has a page on every device, all read at once: the same RAM for as many times the entries
+    Memory,
+}
+
+impl DesignArg {
+    /// The design on that many devices.
+    ///
+    /// # Errors
+    /// More devices than an array may have.
+    pub fn on(self, devices: usize) -> Result<DeviceArray> {
+        let design = match self {
+            Self::Throughput => ArrayDesign::Throughput,
+            Self::Memory => ArrayDesign::Memory,
+        };
+        Ok(DeviceArray { design, devices: devices.try_into()? })
     }
 }
 

@@ -161,7 +161,7 @@ impl Advice {
         let moved = |it: &Prediction| {
             format!("{:.0}", it.costs.insert_read_bytes + it.costs.insert_write_bytes)
         };
-        let rate = |it: &Prediction| count(it.costs.ops_per_s(device, load) as u64);
+        let rate = |it: &Prediction| count(it.ops_per_s() as u64);
         let ram = |it: &Prediction| bytes(it.ram_bytes());
         vec![
             format!("a lookup of this load reads {} pages, {}", reads(mine), with(&reads_why)),
@@ -178,7 +178,7 @@ impl Advice {
 
     /// The rows of the table: a figure's name, and a cell for each structure.
     fn rows(&self) -> Vec<(&'static str, Vec<String>)> {
-        let Requirements { load, device, .. } = &self.requirements;
+        let load = &self.requirements.load;
         let row = |name, show: &dyn Fn(&Prediction) -> String| {
             let cell = |it: &Candidate| it.answer.as_ref().map_or_else(|_| "-".to_owned(), show);
             (name, self.candidates.iter().map(cell).collect())
@@ -192,13 +192,12 @@ impl Advice {
             row("reads per miss", &|it| format!("{:.4}", it.costs.reads_per_miss)),
             row("bytes written", &|it| format!("{:.1}", it.costs.insert_write_bytes)),
             row("bytes read", &|it| format!("{:.1}", it.costs.insert_read_bytes)),
-            row("inserts/s", &|it| count(it.costs.inserts_per_s(device) as u64)),
+            row("inserts/s", &|it| count(it.inserts_per_s() as u64)),
             row("insert, worst", &|it| time(it.insert_worst_ns)),
             row("operations/s", &|it| count(it.ops_per_s() as u64)),
         ];
         if load.has_rates() {
-            let busy =
-                |it: &Prediction| format!("{:.0} %", it.costs.busy_share(device, load) * 100.0);
+            let busy = |it: &Prediction| format!("{:.0} %", it.busy_share() * 100.0);
             rows.push(row("device busy", &busy));
         }
         if load.inserts_per_s > 0.0 {

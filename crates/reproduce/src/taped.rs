@@ -1,4 +1,4 @@
-//! A table on a device that records the requests of each operation.
+//! A structure on a device that records the requests of each operation.
 
 use nandex::Table;
 
@@ -28,10 +28,10 @@ impl Counts {
     }
 }
 
-/// A table of keys and values of 8 bytes, and the tape of its operations.
+/// A structure, such as a table of keys and values of 8 bytes, and the tape of its operations.
 #[derive(Debug)]
 pub struct Taped<T> {
-    /// The table.
+    /// The structure.
     pub table: T,
     device: TapedDevice,
     tape: Tape,
@@ -39,20 +39,13 @@ pub struct Taped<T> {
 }
 
 impl<T: Table> Taped<T> {
-    /// Tapes a table that is on that device, from now on.
-    #[must_use]
-    pub fn new(table: T, device: TapedDevice) -> Self {
-        device.forget();
-        Self { table, device, tape: Tape::default(), counts: Counts::default() }
-    }
-
     /// Looks a key up, and returns whether it was there.
     ///
     /// # Errors
     /// As [`Table::get`].
     pub fn lookup(&mut self, key: u64) -> Result<bool> {
-        let found = self.table.get(&key.to_le_bytes())?.is_some();
-        self.device.take(Act::Lookup, &mut self.tape);
+        let key = key.to_le_bytes();
+        let found = self.operate(Act::Lookup, |table| Ok(table.get(&key)?.is_some()))?;
         self.counts.lookups += 1;
         self.counts.found += u64::from(found);
         Ok(found)
@@ -63,12 +56,30 @@ impl<T: Table> Taped<T> {
     /// # Errors
     /// As [`Table::insert`].
     pub fn insert(&mut self, key: u64, value: u64) -> Result<()> {
-        self.table.insert(&key.to_le_bytes(), &value.to_le_bytes())?;
-        self.device.take(Act::Insert, &mut self.tape);
-        Ok(())
+        let (key, value) = (key.to_le_bytes(), value.to_le_bytes());
+        self.operate(Act::Insert, |table| Ok(table.insert(&key, &value)?))
+    }
+}
+
+impl<T> Taped<T> {
+    /// Tapes a structure that is on that device, from now on.
+    #[must_use]
+    pub fn new(table: T, device: TapedDevice) -> Self {
+        device.forget();
+        Self { table, device, tape: Tape::default(), counts: Counts::default() }
     }
 
-    /// Keeps requests of the table itself since the last operation off the tape.
+    /// Does an operation of any structure, and puts its requests on the tape.
+    ///
+    /// # Errors
+    /// Those of the operation, which then is not on the tape.
+    pub fn operate<R>(&mut self, act: Act, operation: impl FnOnce(&T) -> Result<R>) -> Result<R> {
+        let done = operation(&self.table).inspect_err(|_| self.device.forget())?;
+        self.device.take(act, &mut self.tape);
+        Ok(done)
+    }
+
+    /// Keeps requests of the structure itself since the last operation off the tape.
     pub fn forget(&self) {
         self.device.forget();
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::console::Console;
 use crate::size;
-use crate::sizing::{self, RequirementArgs, members};
+use crate::sizing::{self, DesignArg, RequirementArgs, members};
 
 /// The requirements.
 #[derive(Debug, clap::Args)]
@@ -23,6 +23,12 @@ pub struct Args {
     key_bytes: u64,
     #[command(flatten)]
     requirements: RequirementArgs,
+    /// What several devices are for, of which `create` makes the table
+    #[arg(long, requires = "devices")]
+    design: Option<DesignArg>,
+    /// How many devices there are, which are alike: 2 to 64
+    #[arg(long, value_name = "COUNT", requires = "design")]
+    devices: Option<usize>,
     /// What happens when the table is full, as `create` takes it
     #[arg(long, default_value = "fifo", value_parser = sizing::policy)]
     policy: Policy,
@@ -71,7 +77,7 @@ struct Figures<'a> {
 
 impl<'a> From<&'a Prediction> for Figures<'a> {
     fn from(it: &'a Prediction) -> Self {
-        let Requirements { entries, key_bytes, value_bytes, device, load, .. } = &it.requirements;
+        let Requirements { entries, key_bytes, value_bytes, device, .. } = &it.requirements;
         Self {
             entries: *entries,
             key_bytes: *key_bytes,
@@ -91,9 +97,9 @@ impl<'a> From<&'a Prediction> for Figures<'a> {
             insert_worst_ns: it.insert_worst_ns,
             write_amplification: it.write_amplification(),
             write_amplification_with_log: it.write_amplification_with_log(),
-            inserts_per_s: it.costs.inserts_per_s(device),
+            inserts_per_s: it.inserts_per_s(),
             ops_per_s: it.ops_per_s(),
-            busy_share: it.costs.busy_share(device, load),
+            busy_share: it.busy_share(),
             lifetime_years: it.lifetime_years(),
             parameters: members(&it.parameters),
         }
@@ -128,5 +134,6 @@ fn requirements(args: &Args) -> Result<Requirements> {
         bail!("entries of {} bytes cannot hold keys of {}", args.entry_bytes, args.key_bytes);
     };
     let asked = args.requirements.of(args.entries, args.key_bytes, value_bytes)?;
-    Ok(Requirements { policy: args.policy, ..asked })
+    let array = args.design.map(|design| design.on(args.devices.unwrap_or(1))).transpose()?;
+    Ok(Requirements { policy: args.policy, array, ..asked })
 }

@@ -3,19 +3,20 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use nandex::device::{Geometry, Striping};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
 use nandex::store::schedule::Channels;
-use nandex::{Policy, Requirements, registry};
+use nandex::{Policy, Prediction, Requirements, registry, slicehash};
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::devices::{FileBytes, StripeArg, VolumeArgs};
-use crate::geometry::{GeometryArg, ShownGeometry};
+use crate::geometry::{self, GeometryArg, ShownGeometry};
 use crate::growth::Growth;
 use crate::interrupt::Interrupt;
 use crate::place::{DurabilityArg, Plan, create};
 use crate::size::{self, show_bytes, show_count};
-use crate::sizing::{self, Choice, RequirementArgs, StructureArg, TableCosts};
+use crate::sizing::{self, Choice, DesignArg, RequirementArgs, StructureArg, TableCosts};
 
 /// Where, and how large.
 #[derive(Debug, clap::Args)]
@@ -26,6 +27,9 @@ pub struct Args {
     /// partition:SIZE for SIZE bytes of the volume on each
     #[arg(long, value_name = "STRIPING", default_value = "1MiB", requires = "members")]
     stripe: StripeArg,
+    /// What several devices are for; a SliceHash then tells them apart, and decides how the volume is spread over them
+    #[arg(long, requires = "members", conflicts_with = "stripe")]
+    design: Option<DesignArg>,
     /// The table's name
     #[arg(long, default_value = "main")]
     table: String,
@@ -52,9 +56,9 @@ pub struct Args {
     structure: StructureArg,
     #[command(flatten)]
     requirements: RequirementArgs,
-    /// The channels of the device, which the volume keeps: probe to find them first, a file with the output of `nandex
-    /// probe --json`, or none
-    #[arg(long, value_name = "SOURCE", default_value = "none", conflicts_with = "members")]
+    /// The channels of the device, or of each of several alike, which the volume keeps: probe to find them first, a
+    /// file with the output of `nandex probe --json`, or none
+    #[arg(long, value_name = "SOURCE", default_value = "none")]
     geometry: GeometryArg,
     /// Full buffers of a SliceHash that may wait on flash while inserts come in bursts
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
@@ -88,25 +92,30 @@ impl Args {
 
     /// The table with the policy that was asked for, and where its values go. Otherwise it grows, if nothing stated
     /// speaks against it.
-    fn choose(&self) -> Result<(Option<ValuesConfig>, Choice)> {
+    fn choose(&self, channels: Channels) -> Result<(Option<ValuesConfig>, Choice)> {
         let may_grow = self.structure.0.is_none_or(registry::grows)
             && self.front_runs == 0
+            && self.design.is_none()
             && self.requirements.is_free();
         let must_grow = self.structure.0.is_some() || self.entries.is_none();
         match self.policy {
-            Some(policy) => self.choose_with(policy),
-            None if may_grow && must_grow => self.choose_with(Policy::Grow),
-            None if may_grow => {
-                self.choose_with(Policy::Grow).or_else(|_| self.choose_with(Policy::Reject))
-            }
-            None => self.choose_with(Policy::Reject),
+            Some(policy) => self.choose_with(policy, channels),
+            None if may_grow && must_grow => self.choose_with(Policy::Grow, channels),
+            None if may_grow => self
+                .choose_with(Policy::Grow, channels)
+                .or_else(|_| self.choose_with(Policy::Reject, channels)),
+            None => self.choose_with(Policy::Reject, channels),
         }
     }
 
-    fn choose_with(&self, policy: Policy) -> Result<(Option<ValuesConfig>, Choice)> {
+    fn choose_with(
+        &self,
+        policy: Policy,
+        channels: Channels,
+    ) -> Result<(Option<ValuesConfig>, Choice)> {
         let values = self.values(policy)?;
         let values_ram_bytes = values.map_or(0, |values| values.ram_bytes());
-        let asked = self.requirements(policy)?;
+        let asked = Requirements { channels, ..self.requirements(policy)? };
         let ram_bytes = asked.ram_bytes.map(|most| most.saturating_sub(values_ram_bytes));
         let choice = sizing::choose(self.structure, &Requirements { ram_bytes, ..asked });
         let of_values = || {
@@ -120,11 +129,32 @@ impl Args {
         Ok((values, choice))
     }
 
+    /// The channels by which the table is laid out, where each device has those of `device`: each device's own if the
+    /// table tells several apart, and those of all together otherwise.
+    fn channels(&self, device: Option<Geometry>) -> Result<Channels> {
+        let geometry = match self.design {
+            Some(_) => device,
+            None => geometry::of_volume(device, &self.volume, self.stripe.0)?,
+        };
+        Ok(geometry.map_or(Channels::opaque(), |it| Channels::of(&it)))
+    }
+
+    /// How the volume is spread over several devices.
+    fn striping(&self, prediction: &Prediction) -> Result<Striping> {
+        if self.design.is_none() {
+            return Ok(self.stripe.0);
+        }
+        let config: &slicehash::Config = prediction.config.of()?;
+        Ok(Striping::Extent { pages: config.stripe_pages().into() })
+    }
+
     fn requirements(&self, policy: Policy) -> Result<Requirements> {
         let Widths { key_bytes, value_bytes } = self.index_widths();
         let entries = self.entries_of(policy)?;
         let asked = self.requirements.of(entries, key_bytes, value_bytes)?;
-        Ok(Requirements { policy, front_runs: self.front_runs, ..asked })
+        let devices = 1 + self.volume.devices.members.len();
+        let array = self.design.map(|design| design.on(devices)).transpose()?;
+        Ok(Requirements { policy, front_runs: self.front_runs, array, ..asked })
     }
 
     /// The entries that it must hold, or begins with.
@@ -208,12 +238,12 @@ struct Created {
 /// A file that holds a volume already, sizes that cannot work, no space, an interrupt.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let (values, Choice { reasons, mut prediction }) = args.choose()?;
-    let geometry = args.geometry.find(&args.volume.file, console)?;
-    let aligned = geometry.and_then(|it| prediction.config.aligned_to(&Channels::of(&it)));
-    prediction.config = aligned.unwrap_or(prediction.config);
+    let device = args.geometry.find(&args.volume, console)?;
+    let (values, Choice { reasons, prediction }) = args.choose(args.channels(device)?)?;
+    let striping = args.striping(&prediction)?;
+    let geometry = geometry::of_volume(device, &args.volume, striping)?;
     let plan = Plan { name: &args.table, prediction: &prediction, values, geometry };
-    let made = create(&args.volume, args.stripe.0, plan, args.durability.0, console)?;
+    let made = create(&args.volume, striping, plan, args.durability.0, console)?;
     let (held, widths) = (made.table.held(), made.table.widths());
     let growth = made
         .table

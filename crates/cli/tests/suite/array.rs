@@ -145,6 +145,124 @@ fn partitions_too_small_for_the_volume_leave_nothing_behind() {
     ok(&folder.run("info q.nandex --member p.nandex"));
 }
 
+/// What a probe prints of a device with 16 channels on two buses, whose chunks are 8 KiB: rounds of 32 pages.
+const PROBED: &str = r#"{"chunk_bytes": {"value": 8192}, "channels": {"value": 16}, "groups": [2],
+    "mapping": {"value": "write-order"}, "phase_bytes": 0}"#;
+
+fn shown(folder: &Folder, words: &str) -> Value {
+    let outcome = folder.run(&format!("{words} --json"));
+    ok(&outcome);
+    serde_json::from_str(&outcome.stdout).expect("an object")
+}
+
+#[test]
+fn a_table_tells_several_devices_apart_by_the_design_that_is_asked_for() {
+    let keys: String = (0..3000).map(|key| format!("{key},{}\n", 7 * key)).collect();
+    let rows: Vec<String> = keys.lines().map(|line| line.replace(',', "\t")).collect();
+    for (design, parts) in [("throughput", 1), ("memory", 3)] {
+        for geometry in ["", "--geometry drive.json"] {
+            let folder = Folder::new();
+            fs::write(folder.path("drive.json"), PROBED).expect("the folder is writable");
+            fs::write(folder.path("in.csv"), &keys).expect("the folder is writable");
+            let make = format!(
+                "create {MEMBERS} --key-bytes 8 --entries 1e5 --design {design} {geometry}"
+            );
+            let made = shown(&folder, &make);
+            assert_eq!(
+                (&made["structure"], &made["policy"]),
+                (&"slicehash".into(), &"reject".into())
+            );
+            assert_eq!(
+                (&made["devices"], &made["slice_parts"]),
+                (&3.into(), &parts.into()),
+                "{made}"
+            );
+            let info = shown(&folder, &format!("info {MEMBERS}"));
+            let runs = info["stripe_bytes"].as_u64().expect("a number");
+            assert_eq!(info["tables"][0]["devices"], 3);
+            if !geometry.is_empty() {
+                // Runs are whole rounds, so a page's channel is told by its place.
+                assert_eq!(runs % (32 * 4096), 0, "{info}");
+                let channels = info["geometry"]["channels"].as_u64().expect("a number");
+                assert!([16, 48].contains(&channels), "{info}");
+            }
+            let text = folder.run(&format!("info {MEMBERS}"));
+            assert!(text.stdout.contains(&format!("{design}-oriented on 3 devices")), "{text:?}");
+            ok(&folder.run(&format!("load {MEMBERS} in.csv --format csv --key-format u64")));
+            let got = folder.run(&format!("get {MEMBERS} 0 1234 2999 --key-format u64"));
+            assert_eq!(
+                got.stdout.lines().collect::<Vec<_>>(),
+                [&rows[0], &rows[1234], &rows[2999]]
+            );
+            ok(&folder.run(&format!("check {MEMBERS}")));
+            // A copy on one device is the same table.
+            ok(&folder.run(&format!("backup {MEMBERS} copy.nandex")));
+            let got = folder.run("get copy.nandex 2999 --key-format u64");
+            assert_eq!((got.code, got.stdout.trim_end()), (0, rows[2999].as_str()), "{got:?}");
+        }
+    }
+}
+
+#[test]
+fn a_design_that_cannot_be_is_refused_with_the_reason() {
+    let folder = Folder::new();
+    folder.assert_refused(&format!(
+        "
+2 | create x.nandex --entries 1e5 --design memory | --member
+2 | create {MEMBERS} --entries 1e5 --design memory --stripe 1MiB | cannot be used with
+2 | create {MEMBERS} --entries 1e5 --design both | throughput, memory
+1 | create {MEMBERS} --entries 1e5 --design memory --structure bufferhash | choose a slicehash
+1 | create {MEMBERS} --entries 1e5 --key-bytes 8 --design memory --policy grow | choose a slicehash
+1 | create {MEMBERS} --entries 1e5 --key-bytes 8 --design memory --miss-reads 0.1 | a page of each device
+1 | advise --entries 1e6 --design memory --devices 99 | give 2 to 64
+2 | advise --entries 1e6 --design memory | --devices
+"
+    ));
+    for name in ["a.nandex", "b.nandex", "c.nandex", "x.nandex"] {
+        assert!(!folder.path(name).exists(), "{name}");
+    }
+    let [one, fast, small] = ["", "--design throughput --devices 3", "--design memory --devices 3"]
+        .map(|words| {
+            let words = format!("advise --entries 256e6 --lookups 9000 --inserts 1000 {words}");
+            shown(&folder, &words)["slicehash"].clone()
+        });
+    let number = |of: &Value, name: &str| of[name].as_f64().expect("a number");
+    assert!((number(&fast, "ops_per_s") / number(&one, "ops_per_s") - 3.0).abs() < 1e-6, "{fast}");
+    let share = number(&small, "ram_bytes_per_entry") / number(&one, "ram_bytes_per_entry");
+    assert!((0.3..0.4).contains(&share), "{share}");
+    assert_eq!((&small["devices"], &small["slice_parts"]), (&3.into(), &3.into()), "{small}");
+}
+
+#[test]
+fn an_array_keeps_the_channels_of_its_devices_where_runs_tell_them() {
+    let folder = Folder::new();
+    fs::write(folder.path("drive.json"), PROBED).expect("the folder is writable");
+    let make = "--entries 1e5 --key-bytes 8 --structure bufferhash --geometry drive.json --stripe";
+    // Channels of two devices come in turn with runs of one chunk or of four; two rounds are each device's own.
+    for (name, stripe, channels, buses, round) in
+        [("c", "8KiB", 32, 4, 64), ("r", "256KiB", 16, 2, 32), ("f", "32KiB", 32, 1, 64)]
+    {
+        let files = format!("{name}1.nandex --member {name}2.nandex");
+        let made = shown(&folder, &format!("create {files} {make} {stripe}"));
+        assert_eq!(made["geometry"]["channels"], channels, "{made}");
+        let told = made["geometry"]["buses"].as_u64().unwrap_or(1);
+        assert_eq!(told, buses, "{made}");
+        assert_eq!(made["pages_per_segment"].as_u64().expect("a number") % round, 0, "{made}");
+        let info = shown(&folder, &format!("info {files}"));
+        assert_eq!(
+            (&info["geometry"], &info["geometry"]["overruled"]),
+            (&made["geometry"], &false.into())
+        );
+    }
+    folder.assert_refused(&format!(
+        "
+1 | create x.nandex --member y.nandex {make} 24KiB | such as --stripe 131072
+1 | create x.nandex --member y.nandex {make} partition:1GiB | --geometry none
+"
+    ));
+    assert!(!folder.path("x.nandex").exists());
+}
+
 #[test]
 fn what_cannot_be_made_is_refused_and_what_was_there_stays() {
     let folder = with_array();

@@ -52,6 +52,68 @@ fn lines(words: &[String]) -> String {
 }
 
 #[test]
+fn a_window_has_the_last_keys_forgets_the_oldest_and_refuses_what_only_sets_do() {
+    let folder = Folder::new();
+    let line = |number: u32| format!("key {number}\n");
+    let all: Vec<String> = (0..40_000).map(line).collect();
+    write(&folder, "old", all[..20_000].concat());
+    write(&folder, "new", all[20_000..].concat());
+    let built = ok(folder.run("filter build w.nandex old --window 5000 --rate 1e-4 --json"));
+    let built = json(&built);
+    let window = built["window_keys"].as_u64().expect("a number");
+    assert!((5000..8000).contains(&window), "{built}");
+    assert_eq!(built["when_full"], "forget the oldest keys");
+    ok(folder.run("filter add w.nandex new"));
+    let recent: String = all[40_000 - window as usize..].concat();
+    let (code, there) = piped(&folder, "filter test w.nandex", recent.as_bytes());
+    assert_eq!((code, there.as_slice()), (0, recent.as_bytes()));
+    let tested = json(&ok(folder.run("filter test w.nandex old --summary --json")));
+    assert!(tested["present"].as_u64().expect("a number") < 40, "{tested}");
+    ok(folder.run("check w.nandex"));
+    let info = json(&ok(folder.run("filter info w.nandex --json")));
+    assert_eq!((&info["window_keys"], &info["hashes"]), (&window.into(), &built["hashes"]));
+    let info = json(&ok(folder.run("info w.nandex --json")));
+    assert_eq!(info["tables"][0]["kind"], "slicebloom");
+    ok(folder.run("filter build set.nandex old"));
+    folder.assert_refused(
+        "
+1 | filter delete w.nandex old | forgets its oldest keys by itself
+1 | filter test w.nandex old --count | it does not count
+1 | filter add w.nandex new --compact | leave --compact out
+1 | filter merge -o both.nandex set.nandex w.nandex | only sets merge
+1 | filter build x.nandex old --window 1e9 --ram 1MiB | a window of 1000000000 keys
+2 | filter build x.nandex old --window 5000 --counts | cannot be used with
+2 | filter build x.nandex old --window 5000 --keys 7 | cannot be used with
+2 | filter build x.nandex old --window 5000 --no-compact | cannot be used with
+",
+    );
+    assert!(!folder.path("both.nandex").exists() && !folder.path("x.nandex").exists());
+}
+
+#[test]
+fn keys_are_unique_within_a_window_and_channels_place_its_slicetables() {
+    let folder = Folder::new();
+    let lines: String = (0..60_000).map(|number| format!("{}\n", number % 30_000)).collect();
+    write(&folder, "in", &lines);
+    // A window of all keys prints each once; the filter goes on with the next run.
+    let first = ok(folder.run("filter unique in --window 40000 --filter seen.nandex"));
+    assert!(first.stdout.lines().count().abs_diff(30_000) < 5, "{}", first.stdout.lines().count());
+    let again = ok(folder.run("filter unique in --filter seen.nandex --json"));
+    assert_eq!(json(&again)["unique"], 0, "{again:?}");
+    let probed = r#"{"chunk_bytes": {"value": 8192}, "channels": {"value": 16}, "groups": [2],
+        "mapping": {"value": "lba"}, "phase_bytes": 0}"#;
+    write(&folder, "drive.json", probed);
+    let make = "filter build g.nandex in --window 30000 --geometry drive.json";
+    ok(folder.run(make));
+    let info = json(&ok(folder.run("info g.nandex --json")));
+    assert_eq!(info["geometry"]["channels"], 16, "{info}");
+    let flash_bytes = info["tables"][0]["flash_bytes"].as_u64().expect("a number");
+    assert!(flash_bytes >= 32 * 4096, "{info}");
+    let (code, there) = piped(&folder, "filter test g.nandex", b"29999\n");
+    assert_eq!((code, there.as_slice()), (0, b"29999\n".as_slice()));
+}
+
+#[test]
 fn what_was_built_and_added_is_there_in_the_order_of_the_question_and_little_else() {
     for make in
         ["--ram 2MiB --fan-out 2", "--counts", "--ram 2MiB --no-compact --durability every:10"]

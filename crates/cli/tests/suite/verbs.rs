@@ -190,11 +190,12 @@ fn json_has_the_promised_keys() {
     assert_keys(&info, &["path", "bytes", "free_bytes", "engine", "engine_reason", "log_bytes"]);
     let table = ["name", "kind", "entries", "ram_bytes", "ram_bytes_per_entry", "flash_bytes"];
     let costs = ["policy", "reads_per_hit", "reads_per_miss", "write_amplification_with_log"];
-    let buffered = ["incarnations", "pages_per_buffer", "super_tables"];
+    let buffered = ["incarnations", "pages_per_buffer", "pages_per_segment", "super_tables"];
     [&table[..], &costs, &buffered].iter().for_each(|keys| assert_keys(&info["tables"][0], keys));
     let sliced = with_table_of(STRUCTURES[1].1);
     let info = json(&sliced.run("info t.nandex --json"));
-    let shape = ["partitions", "incarnations", "pages_per_buffer", "slices", "slice_parts"];
+    let shape =
+        ["partitions", "incarnations", "pages_per_buffer", "slices", "slice_parts", "devices"];
     [&table[..], &costs, &shape].iter().for_each(|keys| assert_keys(&info["tables"][0], keys));
     let advice = json(&folder.run("advise --entries 1e9 --ram 3GiB --json"));
     let numbers = ["ram_bytes_per_entry", "reads_per_hit", "reads_per_miss", "write_amplification"];

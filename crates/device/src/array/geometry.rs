@@ -5,8 +5,34 @@
 //! M x N channels with the members' mapping. If s divides their buses too, it has that many times as many
 //! buses. Any other striping has as many channels, but not in turn.
 
-use super::Striping;
+use std::iter;
+
+use super::label::LABEL_PAGES;
+use super::{ArrayOptions, Striping};
 use crate::{Geometry, PAGE_BYTES};
+
+impl ArrayOptions {
+    /// The channels of an array of that many devices, for whoever has found out those of one: the devices are alike,
+    /// and do not tell them.
+    ///
+    /// Where the channels of all come in turn, that is as many as all have. Where a run is whole rounds of one
+    /// device's channels, it is the channels of one device, each for the channels of that number on all: reads that
+    /// go to several devices then count as if they were on one channel. `None` where the place of a page does not
+    /// tell its channel, as in an array of partitions.
+    #[must_use]
+    pub fn channels_of(&self, device: &Geometry, devices: usize) -> Option<Geometry> {
+        let first = LABEL_PAGES.next_multiple_of(self.align_pages.max(1));
+        let all = together(iter::repeat_n(*device, devices), self.striping);
+        let all = behind(all, first);
+        if all.channels.is_some() && all.chunk_bytes.is_some() {
+            return Some(all);
+        }
+        let chunks = stripe_chunks(device, self.striping)?;
+        let is_whole_rounds = chunks.is_multiple_of(device.channels?.into());
+        let one = behind(*device, first);
+        (is_whole_rounds && one.chunk_bytes.is_some()).then_some(one)
+    }
+}
 
 /// The geometry of an array of members with these geometries. Channels and depths add up; the chunk, and with
 /// it the place of a channel, is stated only if chunk i is on channel i mod their number.
@@ -129,6 +155,41 @@ mod tests {
         assert_eq!((all.channels, all.chunk_bytes, all.buses), (Some(24), None, None));
         let all = together([MEMBER, Geometry::opaque()].into_iter(), Striping::Extent { pages: 2 });
         assert_eq!((all.channels, all.depth), (None, 48));
+    }
+
+    #[test]
+    fn channels_that_were_found_out_are_of_all_devices_in_turn_or_of_each_in_whole_rounds() {
+        let told = |pages| ArrayOptions::new(Striping::Extent { pages }).channels_of(&MEMBER, 3);
+        let in_turn = told(2).unwrap();
+        assert_eq!(
+            (in_turn.channels, in_turn.buses, in_turn.chunk_bytes),
+            (Some(36), Some(12), Some(8192))
+        );
+        assert_eq!(told(24).unwrap().channels, Some(36));
+        // A round is 24 pages. Pages whose chunks have the same number mod 12 are on one channel of some device.
+        for pages in [48, 240] {
+            assert_eq!(told(pages), Some(MEMBER), "{pages}");
+            let layout = Layout { striping: Striping::Extent { pages }, members: 3, first: 256 };
+            let mut seen = HashMap::new();
+            for page in 0..4096 {
+                let own = layout.place(PageId(page)).page.0 / 2 % 12;
+                assert_eq!(*seen.entry(page / 2 % 12).or_insert(own), own, "{pages}, {page}");
+            }
+            assert_eq!(seen.len(), 12);
+        }
+        for pages in [1, 10, 25, 36] {
+            assert_eq!(told(pages), None, "{pages}");
+        }
+        let parts = ArrayOptions::new(Striping::Partition { pages: 240 });
+        assert_eq!(parts.channels_of(&MEMBER, 3), None);
+        let cut =
+            ArrayOptions { align_pages: 3, ..ArrayOptions::new(Striping::Extent { pages: 24 }) };
+        assert_eq!(cut.channels_of(&MEMBER, 3), None);
+        let shifted = Geometry { phase_bytes: 4096, ..MEMBER };
+        assert_eq!(
+            ArrayOptions::new(Striping::Extent { pages: 24 }).channels_of(&shifted, 3),
+            None
+        );
     }
 
     #[test]

@@ -91,6 +91,7 @@ impl Configuration for Config {
                 ("super_tables", ParameterValue::Count(super_tables.into())),
                 ("incarnations", ParameterValue::Count(incarnations)),
                 ("pages_per_buffer", ParameterValue::Count(self.buffer_pages.into())),
+                ("pages_per_segment", ParameterValue::Count(self.segment_pages().into())),
             ],
             shape: format!(
                 "super tables: {super_tables}, k = {incarnations} incarnations, buffers of {buffer}"

@@ -4,6 +4,7 @@
 //! A structure's own `model` has its paper's formulas and the search for its parameters. Parts that two
 //! models need are here, because structures do not use one another; this folder uses no structure.
 
+mod array;
 mod costs;
 mod filter;
 mod load;
@@ -15,6 +16,7 @@ mod presets;
 mod requirements;
 pub(crate) mod text;
 
+pub use array::{ArrayDesign, DeviceArray};
 pub use costs::{FlashCosts, Linear, Medium};
 pub use filter::{FanOut, FilterRequirements, StoredKeys, WhenFull};
 pub(crate) use load::SECONDS_PER_YEAR;

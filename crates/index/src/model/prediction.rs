@@ -81,16 +81,20 @@ impl Prediction {
         self.ram_bytes() as f64 / self.requirements.entries as f64
     }
 
-    /// Device time of a lookup that finds its key, one page at a time, in nanoseconds.
+    /// Device time of a lookup that finds its key, one page at a time of each device, in nanoseconds.
     #[must_use]
     pub fn hit_ns(&self) -> f64 {
-        self.costs.reads_per_hit * self.read_ns()
+        self.costs.reads_per_hit * self.read_ns() / self.read_at_once()
     }
 
     /// Device time of a lookup that does not, in nanoseconds.
     #[must_use]
     pub fn miss_ns(&self) -> f64 {
-        self.costs.reads_per_miss * self.read_ns()
+        self.costs.reads_per_miss * self.read_ns() / self.read_at_once()
+    }
+
+    fn read_at_once(&self) -> f64 {
+        self.requirements.array.map_or(1.0, |array| f64::from(array.read_at_once()))
     }
 
     fn read_ns(&self) -> f64 {
@@ -110,10 +114,24 @@ impl Prediction {
         (self.costs.insert_write_bytes - log_bytes(entry_bytes)) / entry_bytes as f64
     }
 
-    /// Operations a second of the stated load's mix that the stated device allows at most.
+    /// Operations a second of the stated load's mix that the stated devices allow at most.
     #[must_use]
     pub fn ops_per_s(&self) -> f64 {
-        self.costs.ops_per_s(&self.requirements.device, &self.requirements.load)
+        let Requirements { device, load, .. } = &self.requirements;
+        self.costs.ops_per_s(device, load) * f64::from(self.requirements.devices())
+    }
+
+    /// Inserts a second that the stated devices allow at most.
+    #[must_use]
+    pub fn inserts_per_s(&self) -> f64 {
+        self.costs.inserts_per_s(&self.requirements.device) * f64::from(self.requirements.devices())
+    }
+
+    /// The share of its time that each of the stated devices is busy with the stated load; 0 without rates.
+    #[must_use]
+    pub fn busy_share(&self) -> f64 {
+        let Requirements { device, load, .. } = &self.requirements;
+        self.costs.busy_share(device, load) / f64::from(self.requirements.devices())
     }
 
     /// Years until the load's inserts wear out the given flash, or the table's own; `None` without rates.

@@ -1,9 +1,10 @@
 //! What a user asks of a table, before the structure is chosen.
 
 use nandex_store::entries::EntryLayout;
+use nandex_store::schedule::Channels;
 
 use super::text::{bytes, time};
-use super::{CostPreset, Load, OperationCosts, Policy};
+use super::{CostPreset, DeviceArray, Load, OperationCosts, Policy};
 use crate::{Error, Result};
 
 /// What a table is for, and what it may take. Each structure sizes itself by these in its row's `advise`, and
@@ -41,8 +42,13 @@ pub struct Requirements {
     pub policy: Policy,
     /// Full buffers that may wait on flash while inserts come in bursts; only some structures can do that.
     pub front_runs: u32,
-    /// What the device charges.
+    /// What the device charges; each device, if there are several.
     pub device: CostPreset,
+    /// Several devices, and their use; `None` for one, or for an array whose devices a table does not tell apart.
+    /// Only some structures tell them apart.
+    pub array: Option<DeviceArray>,
+    /// The channels of the device. Where there is more than one, slicetables and segments are whole rounds of chunks.
+    pub channels: Channels,
 }
 
 impl Requirements {
@@ -62,6 +68,8 @@ impl Requirements {
             policy: Policy::Fifo,
             front_runs: 0,
             device: CostPreset::default(),
+            array: None,
+            channels: Channels::opaque(),
         }
     }
 
@@ -118,6 +126,21 @@ impl Requirements {
                 "{runs}; a {structure} has no front table; leave it out, or choose a slicehash"
             ),
         )
+    }
+
+    /// Refuses a design for several devices of a `structure` that has none.
+    pub(crate) fn check_no_array(&self, structure: &str) -> Result<()> {
+        let Some(array) = self.array else { return Ok(()) };
+        let reason = format!(
+            "{} to be used in a design of their own; a {structure} has none; leave the design out, or choose a slicehash",
+            array.devices
+        );
+        refuse("devices", reason)
+    }
+
+    /// Devices that share the load: 1 if a table does not tell several apart.
+    pub(crate) fn devices(&self) -> u32 {
+        self.array.map_or(1, |array| array.devices)
     }
 
     /// Refuses more reads for absent keys than were asked for.

@@ -1,5 +1,6 @@
 //! What a SliceHash is created with, kept with it on flash, and what can be chosen at each opening.
 
+use nandex_device::Geometry;
 use nandex_store::bytes::Reader;
 use nandex_store::entries::{BUCKET_SLOTS, EntryLayout};
 use nandex_store::schedule::Channels;
@@ -164,24 +165,26 @@ impl Config {
         Self { align_pages: align_pages.max(1), ..self }
     }
 
-    /// The same over this many devices, each with slicetables of its own (paper, section 5.3,
-    /// "throughput-oriented"): lookups and merges of different partitions go to different devices. The array
-    /// has a stripe of [`stripe_pages`](Self::stripe_pages).
+    /// The same over this many devices, each with slicetables of its own (paper, section 5.3, "throughput-oriented"):
+    /// lookups and merges of different partitions go to different devices. The array has a stripe of
+    /// [`stripe_pages`](Self::stripe_pages), whole rounds of each device's channels if the configuration was
+    /// [aligned](Self::aligned_to) to these before.
     #[must_use]
     pub fn throughput_oriented(self, devices: u32) -> Self {
-        let block_pages = Self { align_pages: 1, ..self }.block_pages();
+        let block_pages = self.block_pages();
         let spare_blocks = self.spare_blocks.next_multiple_of(devices.max(1));
         Self { devices, align_pages: block_pages, spare_blocks, ..self }
     }
 
     /// The same with slices of one page on each of this many devices, which a lookup reads at once (paper,
     /// section 5.3, "memory-oriented"): a slicetable holds that many times the incarnations, for the same
-    /// RAM. The array has a stripe of [`stripe_pages`](Self::stripe_pages).
+    /// RAM. The array has a stripe of [`stripe_pages`](Self::stripe_pages), whole rounds of each device's channels if
+    /// the configuration was [aligned](Self::aligned_to) to these before.
     #[must_use]
     pub fn memory_oriented(self, devices: u32) -> Self {
         /// Slices whose parts are adjacent: half a MiB on each device in turn.
         const GROUP_SLICES: u32 = 128;
-        let group_slices = GROUP_SLICES.min(self.slices);
+        let group_slices = GROUP_SLICES.min(self.slices).next_multiple_of(self.align_pages.max(1));
         Self {
             slice_parts: devices,
             group_slices,
@@ -196,6 +199,23 @@ impl Config {
     #[must_use]
     pub fn stripe_pages(&self) -> u32 {
         if self.slice_parts > 1 { self.group_slices } else { self.block_pages() }
+    }
+
+    /// Refuses an array of devices whose number or stripe is another than that of the configuration's design. A single
+    /// device takes any: a backup of an array is one.
+    pub(super) fn check_array(&self, device: &Geometry) -> Result<()> {
+        let devices = self.devices.max(self.slice_parts);
+        let (members, stripe_pages) = (device.members, device.stripe_pages);
+        let fits = members == devices && stripe_pages == u64::from(self.stripe_pages());
+        if devices == 1 || members <= 1 || fits {
+            return Ok(());
+        }
+        let reason = format!(
+            "{devices} in runs of {} pages; the array has {members} with runs of {stripe_pages}; make the array for the \
+             table, or the table for the array",
+            self.stripe_pages()
+        );
+        Err(Error::Config { field: "devices", reason })
     }
 
     pub(super) fn shape(&self) -> Result<TableShape> {
@@ -457,6 +477,32 @@ mod tests {
         assert_eq!((share.slice_parts, share.stripe_pages(), share.block_pages()), (3, 12, 36));
         assert_eq!(share.slice_entries(), 3 * Config::tiny().slice_entries());
         share.validate().unwrap();
+        // Rounds of eight pages on each device.
+        let in_rounds = Config { align_pages: 8, ..Config::tiny() };
+        let turns = in_rounds.throughput_oriented(3);
+        assert_eq!((turns.stripe_pages(), turns.align_pages, turns.block_pages()), (16, 16, 16));
+        let share = in_rounds.memory_oriented(3);
+        assert_eq!((share.stripe_pages(), share.align_pages, share.block_pages()), (16, 48, 48));
+        [turns, share].iter().for_each(|it| it.validate().unwrap());
+    }
+
+    #[test]
+    fn an_array_of_another_shape_than_the_designs_is_refused() {
+        let array =
+            |members, stripe_pages| Geometry { members, stripe_pages, ..Geometry::opaque() };
+        let one = Config::tiny();
+        for config in [one.throughput_oriented(3), one.memory_oriented(3)] {
+            config.check_array(&array(3, 12)).unwrap();
+            config.check_array(&array(1, 1)).unwrap();
+            for wrong in [array(2, 12), array(3, 13)] {
+                let text = config.check_array(&wrong).unwrap_err().to_string();
+                assert!(
+                    text.starts_with("devices: 3 in runs of 12 pages; the array has"),
+                    "{text}"
+                );
+            }
+        }
+        one.check_array(&array(5, 7)).unwrap();
     }
 
     #[test]

@@ -203,6 +203,7 @@ impl SliceHash {
         older: Option<Older>,
     ) -> Result<Self> {
         config.validate()?;
+        config.check_array(&volume.device().geometry())?;
         recover::check_options(&options)?;
         let shape = config.shape()?;
         write::check_log(volume, &shape)?;

@@ -102,11 +102,25 @@ impl Configuration for Config {
                 ("pages_per_buffer", count(self.buffer_pages)),
                 ("slices", count(slices)),
                 ("slice_parts", count(self.slice_parts)),
+                ("devices", count(self.devices.max(self.slice_parts))),
                 ("front_runs", count(self.front_runs)),
             ],
             shape: format!(
-                "partitions: {partitions}, slices: {slices}, k = {incarnations:.1} buffers of {buffer}"
+                "partitions: {partitions}, slices: {slices}, k = {incarnations:.1} buffers of {buffer}{}",
+                self.shown_array()
             ),
+        }
+    }
+}
+
+impl Config {
+    /// What several devices are for, if it tells them apart.
+    fn shown_array(&self) -> String {
+        let shown = |design, devices| format!("; {design}-oriented on {devices} devices");
+        match (self.devices, self.slice_parts) {
+            (1, 1) => String::new(),
+            (devices, 1) => shown("throughput", devices),
+            (_, parts) => shown("memory", parts),
         }
     }
 }

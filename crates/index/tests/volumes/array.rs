@@ -159,3 +159,23 @@ fn slicetables_take_turns_on_the_devices_or_each_slice_is_read_from_all_at_once(
         assert!((0..8000).all(|number| table.get_u64(number).unwrap() == Some(number * 3)));
     }
 }
+
+#[test]
+fn a_table_for_other_devices_than_the_arrays_is_refused() {
+    let one = slicehash::Config::tiny();
+    for config in [one.throughput_oriented(3), one.memory_oriented(3)] {
+        let pages: u64 = config.stripe_pages().into();
+        for (devices, pages, fits) in [(3, pages, true), (2, pages, false), (3, pages + 1, false)] {
+            let named = ["a", "b", "c"].into_iter().take(devices);
+            let members = named.map(|name| Member::new(name, Arc::new(MemoryDevice::new()) as _));
+            let options = ArrayOptions { striping: Striping::Extent { pages }, ..STRIPED };
+            let array = Arc::new(LabelledArray::create(members.collect(), &options).unwrap());
+            let volume = Volume::create(array, VolumeOptions::tiny()).unwrap();
+            let made = SliceHash::create(&volume, "t", config).map(drop);
+            let text = made.map_or_else(|error| error.to_string(), |()| String::new());
+            assert_eq!(text.is_empty(), fits, "{text}");
+            assert!(fits || text.starts_with("devices: 3 in runs of "), "{text}");
+            assert_eq!(volume.structures().len(), usize::from(fits));
+        }
+    }
+}

@@ -22,11 +22,11 @@ pub const BUFFER_PAGES: u32 = 32;
 /// Entries in a bucket.
 const BUCKET_SLOTS: u32 = 3;
 /// Channels times the pages of a chunk: where slicetables begin.
-const ROUND_PAGES: u32 = 64;
+pub const ROUND_PAGES: u32 = 64;
 /// Pages of an I/O chunk in which slicetables are read and written.
-const CHUNK_PAGES: u32 = 128;
+pub const CHUNK_PAGES: u32 = 128;
 /// Merges that are measured, at least.
-const MERGES_MIN: u64 = 24;
+pub const MERGES_MIN: u64 = 24;
 /// The clock's tick while drives are aged and nobody measures.
 const AGING_TICK_NS: u64 = 50_000;
 /// A drive is aged by writing this part of its pages: more than it has to spare.
@@ -191,15 +191,33 @@ pub fn tape_of<T: Table>(
     (last, new): (u64, u64),
     seed: u64,
 ) -> Result<Tape> {
-    let mut rng = SplitMix64::stream(seed, 3);
-    for number in 0..operations {
-        if mix == Mix::Inserts || (mix == Mix::Both && number % 2 == 1) {
-            taped.insert(new + number, number)?;
-        } else {
-            taped.lookup(1 + rng.below(last))?;
-        }
-    }
+    mix.each(operations, (last, new), seed, |act, key| match act {
+        Act::Lookup => taped.lookup(key).map(drop),
+        Act::Insert => taped.insert(key, key),
+    })?;
     Ok(taped.take_tape())
+}
+
+impl Mix {
+    /// Calls `operate` for each of that many operations: with keys from 1 to `last` for lookups, and from `new` on for
+    /// inserts.
+    pub fn each(
+        self,
+        operations: u64,
+        (last, new): (u64, u64),
+        seed: u64,
+        mut operate: impl FnMut(Act, u64) -> Result<()>,
+    ) -> Result<()> {
+        let mut rng = SplitMix64::stream(seed, 3);
+        for number in 0..operations {
+            if self == Self::Inserts || (self == Self::Both && number % 2 == 1) {
+                operate(Act::Insert, new + number)?;
+            } else {
+                operate(Act::Lookup, 1 + rng.below(last))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The tape without the requests that the paper's prototype does not make: superblocks, checkpoints and

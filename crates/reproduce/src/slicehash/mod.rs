@@ -1,5 +1,5 @@
-//! The experiments of ANCS 2014, sections 4, 5.4 and 7: the throughput of SliceHash on a Crucial M4, and how
-//! much of it comes from slices and how much from knowing the drive's channels.
+//! The experiments of ANCS 2014, sections 4, 5.4 and 7: the throughput of SliceHash on a Crucial M4, how much of it
+//! comes from slices and how much from knowing the drive's channels; and that of SliceBloom and SliceLSH.
 //!
 //! The table is configured as the paper's (7.1): buffers of 128 KiB whose buckets have 3 entries, 32
 //! incarnations in a slicetable of 4 MiB. It is taped once, and [modelled workers](workers) process the tape:
@@ -18,10 +18,13 @@ mod merge;
 mod no_slices;
 mod orders;
 mod several;
+mod slicebloom;
+mod slicelsh;
 mod stage;
 #[cfg(test)]
 mod tests;
 mod throughput;
+mod unsliced;
 pub mod workers;
 
 use crate::Experiment;
@@ -39,5 +42,7 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(no_slices::NoSlices),
         Box::new(incarnations::Table5),
         Box::new(several::Table6),
+        Box::new(slicebloom::Bloom),
+        Box::new(slicelsh::Lsh),
     ]
 }

@@ -60,6 +60,34 @@ impl Order {
     }
 }
 
+/// The same operations, whose lookups read other pages: each on the channel that `to` gives for its own. These are
+/// pages that some lookup of the tape reads.
+///
+/// # Panics
+/// If no lookup reads a page of such a channel.
+pub fn on_channels(tape: &Tape, channels: Channels, seed: u64, to: impl Fn(u32) -> u32) -> Tape {
+    let channel = |page| channels.channel(PageId(page), SequentialWrite::at(PageId(0)));
+    let mut by_channel = vec![Vec::new(); channels.count() as usize];
+    let lookups = tape.operations().filter(|(act, _)| *act == Act::Lookup);
+    lookups.flat_map(|it| it.1).for_each(|it| by_channel[channel(it.page) as usize].push(it.page));
+    let mut rng = SplitMix64::stream(seed, 6);
+    let mut moved = Tape::default();
+    for (act, steps) in tape.operations() {
+        let mut moved_step = |step: &Step| {
+            let pages = &by_channel[to(channel(step.page)) as usize];
+            Step { page: pages[rng.below(pages.len() as u64) as usize], ..*step }
+        };
+        match act {
+            Act::Lookup => {
+                let steps: Vec<Step> = steps.iter().map(&mut moved_step).collect();
+                moved.push(act, &steps);
+            }
+            Act::Insert => moved.push(act, steps),
+        }
+    }
+    moved
+}
+
 /// Pages that the lookups of a tape read first.
 pub fn pages_read(tape: &Tape) -> Vec<u64> {
     let steps = tape.operations().filter(|(act, _)| *act == Act::Lookup);

@@ -32,10 +32,11 @@ pub const LOOKUPS: u64 = 20_000;
 const BUFFERS: u64 = 2;
 
 /// Keys from here on are not in any table.
-const NEW_KEYS: u64 = 1 << 40;
+pub const NEW_KEYS: u64 = 1 << 40;
 
 impl Part {
-    fn new(tape: &Tape, ram_growth_bytes: f64, drives: u32) -> Self {
+    /// The counts of a tape of any structure on that many drives.
+    pub fn new(tape: &Tape, ram_growth_bytes: f64, drives: u32) -> Self {
         let reads = || {
             let lookups = tape.operations().filter(|(act, _)| *act == Act::Lookup);
             lookups.map(|(_, steps)| steps.len())

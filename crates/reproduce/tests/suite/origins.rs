@@ -70,6 +70,7 @@ fn reads_of_the_m4_are_fitted_and_the_bound_of_cores_is_too() {
     );
     ancs("table-6", &[("1 drive: lookups", "69 000"), ("1 drive: lookups", "69 000")]);
     ancs("analysis", &[]);
+    ancs("slicelsh", &[]);
 }
 
 #[test]

@@ -148,8 +148,52 @@ fn table_6_grows_with_the_drives_or_takes_less_ram() {
 }
 
 #[test]
+fn slicebloom_reads_three_pages_and_is_slowest_on_one_channel() {
+    let outcome = run("slicebloom");
+    let mixed = |row| ours(&outcome, "50 % lookups", row);
+    assert_within("mix", mixed("SliceBloom"), (15_000.0, 45_000.0));
+    assert!(mixed("naive parallelism") <= 1.02 * mixed("SliceBloom"));
+    assert_within("worst", mixed("SliceBloom over the worst"), (2.5, 6.0));
+    let lookup = |row| ours(&outcome, "Lookups", row);
+    // A third of 69 K, and of its 5.2th.
+    assert_within("lookups", lookup("SliceBloom"), (22_000.0, 24_000.0));
+    assert_within(
+        "worst",
+        lookup("naive parallelism, all lookups on one channel"),
+        (4_200.0, 4_700.0),
+    );
+    let unsliced = lookup("without slices");
+    assert!(lookup("SliceBloom") > 30.0 * unsliced, "{unsliced}");
+    let size = |row| ours(&outcome, "Sizes", row);
+    assert_within("reads", size("pages read for each lookup"), (2.98, 3.0));
+    assert_within("without", size("without slices: pages read"), (100.0, 200.0));
+    assert_within("writes", size("inserts for each block"), (110.0, 140.0));
+    assert_within("RAM", size("RAM"), (0.12, 0.16));
+    assert_within("one", size("absent keys that one"), (0.0006, 0.0009));
+}
+
+#[test]
+fn slicelsh_reads_ten_pages_and_keeps_its_rate_on_channels_of_its_own() {
+    let outcome = run("slicelsh");
+    let placed = |table| ours(&outcome, table, "each table on its own channels");
+    let striped = |table| ours(&outcome, table, "striped");
+    let [schedule, arrival, worst] =
+        ["Lookups in", "Lookups of 32 threads, in", "Lookups of 32 threads in"];
+    assert_within("schedule", placed(schedule), (6_000.0, 7_500.0));
+    assert_within("arrival", placed(arrival), (6_000.0, 7_500.0));
+    assert_within("striped", striped(schedule), (6_000.0, 7_500.0));
+    // All ten pages on one channel: a tenth of what it reads.
+    assert_within("striped, worst", striped(worst), (1_200.0, 1_500.0));
+    assert!(placed(worst) > 2.0 * striped(worst));
+    let size = |row| ours(&outcome, "Sizes", row);
+    assert_eq!(size("pages read for each lookup"), 10.0);
+    assert_within("RAM", size("RAM over flash"), (0.025, 0.045));
+    assert_eq!(size("share of pages that no table has"), 0.0625);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_numbers() {
-    for name in ["figure-2", "figure-6", "no-slices"] {
+    for name in ["figure-2", "figure-6", "no-slices", "slicebloom", "slicelsh"] {
         assert_eq!(run(name), run(name), "{name}");
     }
 }

@@ -21,7 +21,7 @@ impl Held for Counting {
     type Config = Config;
 
     const WORDS: Words = Words {
-        kind: counting::KIND,
+        kinds: &[counting::KIND],
         noun: "counts",
         make: "nandex count build",
         other: "`nandex info` tells more",
@@ -65,7 +65,11 @@ pub fn create(
     (hasher, durability): (KeyHasher, Durability),
     console: &Console,
 ) -> Result<OpenedCounts> {
-    held::create(args, Making { name: form.name(), config, hasher, durability }, console)
+    held::create(
+        args,
+        Making { name: form.name(), config, hasher, durability, geometry: None },
+        console,
+    )
 }
 
 /// Opens a volume and its table of counts.

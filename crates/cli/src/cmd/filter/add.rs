@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use nandex::Filter;
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
@@ -57,6 +56,9 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
     let opened = open(&args.volume, &args.name, args.durability.0)?;
+    if args.compact {
+        opened.structure.set("it has no levels to make one of; leave --compact out")?;
+    }
     let (fed, result) = feed(&opened, &args.keys, (console, &interrupt));
     finish(&args.volume, opened, (fed, result), args.compact, console)
 }
@@ -68,7 +70,7 @@ pub fn feed(
     (console, interrupt): (&Console, &Interrupt),
 ) -> (FeedResult, Result<()>) {
     keys.feed("adding", (console, interrupt), &mut |keys| {
-        opened.structure.insert_many(keys)?;
+        opened.structure.filter().insert_many(keys)?;
         Ok(true)
     })
 }
@@ -92,11 +94,7 @@ pub fn finish(
         opened.close()?;
         return result.with_context(stopped);
     }
-    if compact && !interrupted {
-        opened.structure.compact()?;
-    } else {
-        opened.structure.flush()?;
-    }
+    opened.structure.settle(compact && !interrupted)?;
     let mut added = Added {
         path: if interrupted { place.clone() } else { path.to_owned() },
         name: opened.name.clone(),
@@ -105,7 +103,7 @@ pub fn finish(
         keys_per_s: fed.keys_per_s(),
         interrupted,
         files: None,
-        figures: FilterFigures::of(&opened.structure, opened.volume.hasher()),
+        figures: FilterFigures::of(opened.structure.filter(), opened.volume.hasher()),
     };
     let mut made = opened.close()?;
     if !interrupted {

@@ -1,6 +1,7 @@
 //! `nandex filter build`: makes a volume with one filter of all keys of files or stdin.
 
 use anyhow::Result;
+use nandex::store::schedule::Channels;
 
 use crate::console::Console;
 use crate::devices::VolumeArgs;
@@ -9,7 +10,8 @@ use crate::place::DurabilityArg;
 
 use super::add;
 use super::requirements::FilterRequirementArgs;
-use crate::held::{Making, create};
+use crate::geometry::{self, GeometryArg};
+use crate::held::{Making, STRIPING, create};
 use crate::key_feed::KeyArgs;
 
 /// The inputs, the output and the sizes.
@@ -28,8 +30,12 @@ pub struct Args {
     #[command(flatten)]
     requirements: FilterRequirementArgs,
     /// Keep several levels, as they are when the last key was read
-    #[arg(long)]
+    #[arg(long, conflicts_with = "window")]
     no_compact: bool,
+    /// The channels of the device, or of each of several alike, which the volume keeps: probe to find them first, a
+    /// file with the output of `nandex probe --json`, or none
+    #[arg(long, value_name = "SOURCE", default_value = "none")]
+    geometry: GeometryArg,
     /// When a key that was read is durable: always, every:MS or never, which means at the end
     #[arg(long, default_value = "never")]
     durability: DurabilityArg,
@@ -43,9 +49,14 @@ pub struct Args {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
+    let device = args.geometry.find(&args.volume, console)?;
+    let geometry = geometry::of_volume(device, &args.volume, STRIPING)?;
+    let channels = geometry.map_or(Channels::opaque(), |it| Channels::of(&it));
+    let config = args.requirements.config(&args.keys, args.rate, console)?;
     let making = Making {
         name: &args.name,
-        config: args.requirements.config(&args.keys, args.rate, console)?,
+        config: config.aligned_to(&channels),
+        geometry,
         hasher: args.requirements.hasher()?,
         durability: args.durability.0,
     };

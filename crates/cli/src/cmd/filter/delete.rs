@@ -15,8 +15,13 @@ use crate::place::DurabilityArg;
 use crate::size::show_count;
 
 use super::figures::FilterFigures;
-use super::open::{NameArgs, Opened, open};
+use super::kind::KeyFilter;
+use super::open::{NameArgs, open};
 use crate::key_feed::KeyArgs;
+
+/// Why a window deletes nothing.
+const NO_DELETES: &str = "it deletes nothing, and forgets its oldest keys by itself; build one without --window to delete \
+     keys";
 
 /// The keys, and the filter.
 #[derive(Debug, clap::Args)]
@@ -67,16 +72,13 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
     let opened = open(&args.volume, &args.name, args.durability.0)?;
+    opened.structure.set(NO_DELETES)?;
     let mut deleted = 0;
     let (fed, result) = args.keys.feed("deleting", (console, &interrupt), &mut |keys| {
-        deleted += delete(&opened, keys, args)?;
+        deleted += delete(&opened.structure, keys, args)?;
         Ok(true)
     });
-    if args.compact && result.is_ok() && !fed.interrupted {
-        opened.structure.compact()?;
-    } else {
-        opened.structure.flush()?;
-    }
+    opened.structure.settle(args.compact && result.is_ok() && !fed.interrupted)?;
     let done = Deleted {
         path: args.volume.file.clone(),
         name: opened.name.clone(),
@@ -85,7 +87,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         absent: fed.keys - deleted.min(fed.keys),
         elapsed_s: fed.elapsed_s,
         interrupted: fed.interrupted,
-        figures: FilterFigures::of(&opened.structure, opened.volume.hasher()),
+        figures: FilterFigures::of(opened.structure.filter(), opened.volume.hasher()),
     };
     opened.close()?;
     result.with_context(|| format!("stopped after {} keys, which are deleted", fed.keys))?;
@@ -94,12 +96,13 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 }
 
 /// Deletes those keys of a batch that are there, and returns their number.
-fn delete(opened: &Opened, keys: &[&[u8]], args: &Args) -> Result<u64> {
+fn delete(filter: &KeyFilter, keys: &[&[u8]], args: &Args) -> Result<u64> {
+    let set = filter.set(NO_DELETES)?;
     if args.unchecked {
-        opened.structure.delete_many(keys)?;
+        set.delete_many(keys)?;
         return Ok(keys.len() as u64);
     }
-    let counts = opened.look_up(keys, true)?;
+    let counts = filter.look_up(keys, true)?;
     // A key that the batch has more often than the filter is deleted only as often as the filter has it.
     let mut left: HashMap<&[u8], u64> = keys.iter().copied().zip(counts).collect();
     let mut amounts: Vec<(&[u8], i64)> = Vec::with_capacity(keys.len());
@@ -111,7 +114,7 @@ fn delete(opened: &Opened, keys: &[&[u8]], args: &Args) -> Result<u64> {
             amounts.push((key, -i64::try_from(taken).unwrap_or(i64::MAX)));
         }
     }
-    opened.structure.add_many(&amounts)?;
+    set.add_many(&amounts)?;
     Ok(amounts.len() as u64)
 }
 

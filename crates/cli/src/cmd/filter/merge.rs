@@ -16,7 +16,11 @@ use crate::interrupt::Interrupt;
 use crate::merging;
 
 use super::figures::{FilterFigures, percent};
+use super::kind::{FilterConfig, KeyFilter};
 use super::open::{NameArgs, Opened, open_to_read};
+
+/// Why a window does not merge.
+const ONLY_SETS: &str = "only sets merge; build it without --window";
 
 /// Files that are open at once, for one pass over all of them.
 const GROUP: usize = 8;
@@ -63,14 +67,16 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let like = survey(&args.files)?;
     let making = Making {
         name: &args.name,
-        config: like.config,
+        config: FilterConfig::Set(like.config),
         hasher: like.hasher,
         durability: Durability::Never,
+        geometry: None,
     };
     let whole = create(&VolumeArgs::single(args.output.clone()), making, console)?;
-    let merged = merging::fill(whole, &interrupt, |whole| {
+    let merged = merging::fill(whole, &interrupt, |whole: &KeyFilter| {
+        let set = whole.set(ONLY_SETS)?;
         args.files.chunks(GROUP).try_for_each(|group| {
-            absorb(whole, group)?;
+            absorb(set, group)?;
             if interrupt.is_set() { bail!("stopped") } else { Ok(()) }
         })?;
         Ok(Merged {
@@ -78,7 +84,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
             name: args.name.clone(),
             files: args.files.len(),
             elapsed_s: start.elapsed().as_secs_f64(),
-            figures: FilterFigures::of(whole, like.hasher),
+            figures: FilterFigures::of(set, like.hasher),
         })
     })?;
     console.print(&merged, text)
@@ -103,9 +109,11 @@ fn survey(files: &[PathBuf]) -> Result<CommonSizes> {
     let mut first: Option<CommonSizes> = None;
     for path in files {
         let opened = open_one(path)?;
+        let set = opened.structure.set(ONLY_SETS);
+        let set = set.with_context(|| format!("cannot merge {}", path.display()))?;
         let like = CommonSizes {
-            config: *opened.structure.config(),
-            universe: opened.structure.universe(),
+            config: *set.config(),
+            universe: set.universe(),
             hasher: opened.volume.hasher(),
         };
         opened.close()?;
@@ -142,7 +150,8 @@ fn open_one(path: &Path) -> Result<Opened> {
 
 fn absorb(whole: &Cascade, files: &[PathBuf]) -> Result<()> {
     let parts: Vec<Opened> = files.iter().map(|path| open_one(path)).collect::<Result<_>>()?;
-    let filters: Vec<&Cascade> = parts.iter().map(|part| &part.structure).collect();
+    let sets = parts.iter().map(|part| part.structure.set(ONLY_SETS));
+    let filters: Vec<&Cascade> = sets.collect::<Result<_>>()?;
     whole.absorb_all(&filters)?;
     parts.into_iter().try_for_each(|part| part.close().map(drop))
 }

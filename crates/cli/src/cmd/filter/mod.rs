@@ -6,6 +6,7 @@ mod build;
 mod delete;
 pub mod figures;
 mod info;
+mod kind;
 mod merge;
 mod open;
 mod requirements;

@@ -1,11 +1,11 @@
 //! Opens filters for the verbs.
 
 use anyhow::Result;
-use nandex::cascade::{self, Config};
-use nandex::{Cascade, Counter, Durability, Filter, Volume};
+use nandex::Durability;
 
+use super::kind::KeyFilter;
 use crate::devices::VolumeArgs;
-use crate::held::{self, Held, Words};
+use crate::held;
 
 /// Which filter of a volume.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -16,57 +16,7 @@ pub struct NameArgs {
 }
 
 /// An open volume and one of its filters.
-pub type Opened = held::Opened<Cascade>;
-
-impl Held for Cascade {
-    type Config = Config;
-
-    const WORDS: Words = Words {
-        kind: cascade::KIND,
-        noun: "filter",
-        make: "nandex filter build",
-        other: "look keys up with `nandex get`",
-        several: "say which with --name",
-    };
-
-    fn log_bytes(config: &Config, durability: Durability) -> u64 {
-        match durability {
-            Durability::Never => Config::LOG_BYTES_MIN,
-            _ => config.log_bytes_best(),
-        }
-    }
-
-    fn create(volume: &Volume, name: &str, config: Config) -> nandex::Result<Self> {
-        Self::create(volume, name, config)
-    }
-
-    fn open(volume: &Volume, name: &str) -> nandex::Result<Self> {
-        Self::open(volume, name)
-    }
-
-    fn close(self) -> nandex::Result<()> {
-        Self::close(self)
-    }
-}
-
-impl Opened {
-    /// How often each key is there; unless `counted`, at least 1 for those that are. Many keys at once are
-    /// looked up by reading the filter from front to back, few by reading a page for each.
-    ///
-    /// # Errors
-    /// A failed read, damage.
-    pub fn look_up(&self, keys: &[&[u8]], counted: bool) -> Result<Vec<u64>> {
-        let filter = &self.structure;
-        let pages: u64 = filter.stats().levels.iter().map(|level| level.pages).sum();
-        if keys.len() as u64 > pages / 2 {
-            return Ok(filter.sweep(keys)?);
-        }
-        if counted {
-            return Ok(filter.count_many(keys)?);
-        }
-        Ok(filter.contains_many(keys)?.into_iter().map(u64::from).collect())
-    }
-}
+pub type Opened = held::Opened<KeyFilter>;
 
 /// Opens a volume and the named filter, or the only one.
 ///

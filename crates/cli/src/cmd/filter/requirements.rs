@@ -3,11 +3,11 @@
 use std::str::FromStr;
 
 use anyhow::Result;
-use nandex::FilterRequirements;
-use nandex::cascade::Config;
 use nandex::model::{FanOut, WhenFull};
 use nandex::store::hash::KeyHasher;
+use nandex::{FilterRequirements, cascade, slicebloom};
 
+use super::kind::FilterConfig;
 use crate::console::Console;
 use crate::hashing::HashArgs;
 use crate::key_feed::KeyArgs;
@@ -24,6 +24,14 @@ pub struct FilterRequirementArgs {
     /// Different keys it is made for; without it, the estimated number of keys in the inputs
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     keys: Option<u64>,
+    /// Make it a window: it has the last COUNT keys that were put in, forgets older ones by itself, and deletes none
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_parser = size::parse_count,
+        conflicts_with_all = ["keys", "fan_out", "counts", "refuse"]
+    )]
+    window: Option<u64>,
     /// RAM that it may take
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
     ram: u64,
@@ -75,7 +83,11 @@ impl FilterRequirementArgs {
     ///
     /// # Errors
     /// Sizes that cannot work, with what would do; a failed read of the inputs.
-    pub fn config(&self, inputs: &KeyArgs, rate: f64, console: &Console) -> Result<Config> {
+    pub fn config(&self, inputs: &KeyArgs, rate: f64, console: &Console) -> Result<FilterConfig> {
+        if let Some(window) = self.window {
+            let asked = FilterRequirements::new(window, rate, self.ram);
+            return Ok(FilterConfig::Window(slicebloom::Config::advised(&asked)?));
+        }
         let keys = match self.keys {
             Some(keys) => keys,
             None => {
@@ -92,7 +104,7 @@ impl FilterRequirementArgs {
         let (counts, fan_out) = (self.counts, self.fan_out.0);
         let asked = FilterRequirements::new(keys, rate, self.ram);
         let asked = FilterRequirements { counts, fan_out, when_full, ..asked };
-        Ok(Config::advised(&asked)?)
+        Ok(FilterConfig::Set(cascade::Config::advised(&asked)?))
     }
 }
 

@@ -3,7 +3,6 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Result, bail};
-use nandex::Filter;
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
@@ -67,9 +66,9 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let opened = open_to_read(&args.volume, &args.name)?;
     let prints = !(args.summary || args.quiet || console.json);
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut tested = Tested { rate: opened.structure.stats().rate, ..Tested::default() };
+    let mut tested = Tested { rate: opened.structure.filter().stats().rate, ..Tested::default() };
     let (fed, result) = args.keys.feed("tested", (console, &interrupt), &mut |keys| {
-        let counts = opened.look_up(keys, args.count)?;
+        let counts = opened.structure.look_up(keys, args.count)?;
         tested.keys_read += keys.len() as u64;
         for (key, count) in keys.iter().zip(counts) {
             let is_there = count > 0;

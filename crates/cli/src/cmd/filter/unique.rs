@@ -57,21 +57,21 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let (mut unique, mut recent) = (0, RecentKeys::default());
     let (fed, result) = args.keys.feed("read", (console, &interrupt), &mut |keys| {
-        let new = first_seen(&opened.structure, &mut recent, keys)?;
+        let new = first_seen(opened.structure.filter(), &mut recent, keys)?;
         unique += new.len() as u64;
         if !console.json {
             new.iter().try_for_each(|key| form.write(&mut out, key))?;
             out.flush()?;
         }
         // Only what was printed counts as seen.
-        opened.structure.insert_many(&new)?;
+        opened.structure.filter().insert_many(&new)?;
         Ok(true)
     });
     drop(out);
     let seen = UniqueOutput {
         keys_read: fed.keys,
         unique,
-        rate: opened.structure.stats().rate,
+        rate: opened.structure.filter().stats().rate,
         elapsed_s: fed.elapsed_s,
         keys_per_s: fed.keys_per_s(),
         interrupted: fed.interrupted,
@@ -93,7 +93,7 @@ fn place(args: &Args, console: &Console) -> Result<Opened> {
     let config = args.requirements.config(&args.keys, args.rate, console)?;
     let (hasher, kept) = (args.requirements.hasher()?, args.filter.is_some());
     let durability = if kept { Durability::default() } else { Durability::Never };
-    let making = Making { name: "seen", config, hasher, durability };
+    let making = Making { name: "seen", config, hasher, durability, geometry: None };
     if let Some(path) = &args.filter {
         let mut opened = create(&VolumeArgs::single(path.clone()), making, console)?;
         // From here on it is a filter of the keys printed, however few.

@@ -30,6 +30,7 @@ impl Config {
     pub fn advised(requirements: &Requirements) -> Result<Self> {
         requirements.check()?;
         requirements.check_no_front("growing")?;
+        requirements.check_no_array("growing")?;
         let grows = requirements.policy == Policy::Grow;
         requirements.check_policy("growing table", "grow", grows)?;
         let parts = (ENTRIES_PER_SUPER_TABLE, INCARNATIONS, FINGERPRINT_BITS);

@@ -4,8 +4,12 @@
 //! are whole words of 64 columns, fingerprints whole bits, super tables a power of two. There are about ten
 //! thousand combinations, and all are tried.
 //!
-//! The size of one buffer decides how long a flush takes, so a limit on the worst insert leaves out the larger
-//! ones. On a chip a segment is whole blocks, where Figure 4 has the least cost, on average and at worst.
+//! The size of one buffer decides how long a flush takes, so a limit on the worst insert leaves out the larger ones.
+//! On a chip a segment is whole blocks, where Figure 4 has the least cost, on average and at worst. Where channels
+//! are known, it is whole rounds of their chunks.
+
+use std::cmp::Ordering;
+use std::ops::RangeInclusive;
 
 use super::report;
 use crate::bufferhash::filter::{FilterKind, FilterShape, WORDS_MAX, fuse_bumped_share};
@@ -44,6 +48,10 @@ const SCRATCH_BYTES: u64 = 48;
 pub(super) const SEGMENT_RAM_BYTES: u64 = 24;
 /// Combinations this close to the least RAM count as equal; the handiest of them is taken.
 const RAM_TOLERANCE: f64 = 1.025;
+
+/// Numbers of rounds that are tried for a segment, and buffers for each.
+const TARGETS: usize = 4;
+const STEPS: usize = 6;
 
 /// The default for pages read by a lookup of an absent key.
 const MISS_READS: f64 = 0.01;
@@ -96,7 +104,11 @@ pub(in crate::bufferhash) fn one_super_table(
     let Some(pages) = (least..=most).find(|pages| search.entries_kept(*pages) >= needed) else {
         return Err(search.too_many_entries());
     };
-    let filter = FilterShape::fuse(search.keys(pages), bits, 1)?;
+    let of_pages = |pages| FilterShape::fuse(search.keys(pages), bits, 1).ok();
+    let (pages, filter) = match search.whole_rounds(pages, of_pages) {
+        Some(whole) => whole,
+        None => (pages, FilterShape::fuse(search.keys(pages), bits, 1)?),
+    };
     let sizes = UnfilteredSizes { super_tables: 1, incarnations, pages, entries: needed };
     // One more is kept for recovery.
     Ok(Config { incarnations_max: incarnations + 1, ..sizes.with(filter).config(&asked) })
@@ -114,6 +126,7 @@ impl<'a> Search<'a> {
     pub(super) fn new(requirements: &'a Requirements, filter: FilterKind) -> Result<Self> {
         requirements.check()?;
         requirements.check_no_front("bufferhash")?;
+        requirements.check_no_array("bufferhash")?;
         let policies = "every policy but grow, which a growing table has";
         requirements.check_policy("bufferhash", policies, requirements.policy != Policy::Grow)?;
         let miss_reads_max = requirements.miss_reads_max.unwrap_or(MISS_READS);
@@ -200,6 +213,11 @@ impl<'a> Search<'a> {
             UnfilteredSizes { super_tables, incarnations, pages, entries }.with(filter)
         };
         match self.whole_blocks() {
+            None if self.rounds().is_some() => found.extend(
+                self.filter_sizes()
+                    .filter_map(|size| self.whole_rounds(pages, |it| self.filter(it, size, words)))
+                    .map(|(pages, filter)| with(pages, filter)),
+            ),
             None => found.extend(self.filters(pages, words).map(|filter| with(pages, filter))),
             Some(whole) => {
                 let all = (pages..whole)
@@ -219,6 +237,38 @@ impl<'a> Search<'a> {
         (costs.medium == Medium::Chip).then_some(least.div_ceil(block) * block)
     }
 
+    /// Pages of a round of chunks over all channels, where a device with a translation layer has more than one.
+    fn rounds(&self) -> Option<u32> {
+        let channels = &self.requirements.channels;
+        let has_rounds = channels.count() > 1 && self.whole_blocks().is_none();
+        u32::try_from(channels.align_pages()).ok().filter(|_| has_rounds)
+    }
+
+    /// The fewest pages of a buffer, from `pages` on, with which a segment is whole rounds, and its filter. So each
+    /// segment begins with the same channel, if segments are written one after another. `None` without rounds, or where
+    /// no buffer is so large.
+    fn whole_rounds(
+        &self,
+        pages: u32,
+        filter: impl Fn(u32) -> Option<FilterShape>,
+    ) -> Option<(u32, FilterShape)> {
+        let round = self.rounds()?;
+        let first = segment_pages(pages, &filter(pages)?).next_multiple_of(round);
+        for whole in (first..).step_by(round as usize).take(TARGETS) {
+            // The filter grows with the buffer, a page for some ten, so a few steps lead there.
+            let mut pages = pages;
+            for _ in 0..STEPS {
+                let filter = filter(pages).filter(|_| pages <= PAGES_MIN_MAX.1)?;
+                match segment_pages(pages, &filter).cmp(&whole) {
+                    Ordering::Equal => return Some((pages, filter)),
+                    Ordering::Less => pages += whole - segment_pages(pages, &filter),
+                    Ordering::Greater => pages -= segment_pages(pages, &filter) - whole,
+                }
+            }
+        }
+        None
+    }
+
     /// Keys that a filter for buffers of this many pages is made for.
     fn keys(&self, pages: u32) -> u32 {
         (page_slots(self.entry_bytes()) as f64 * f64::from(pages) * FILL_MEAN) as u32
@@ -235,16 +285,24 @@ impl<'a> Search<'a> {
     }
 
     /// Filters of every size for buffers of this many pages.
-    fn filters(&self, pages: u32, words: u32) -> impl Iterator<Item = FilterShape> + use<> {
-        let (kind, keys) = (self.filter, self.keys(pages));
-        let sizes = match kind {
+    fn filters(&self, pages: u32, words: u32) -> impl Iterator<Item = FilterShape> {
+        self.filter_sizes().filter_map(move |size| self.filter(pages, size, words))
+    }
+
+    fn filter_sizes(&self) -> RangeInclusive<u32> {
+        match self.filter {
             FilterKind::Bloom => 1..=80,
             FilterKind::Fuse => 1..=24,
-        };
-        sizes.filter_map(move |size| match kind {
+        }
+    }
+
+    /// The filter of one size for buffers of this many pages.
+    fn filter(&self, pages: u32, size: u32, words: u32) -> Option<FilterShape> {
+        let keys = self.keys(pages);
+        match self.filter {
             FilterKind::Bloom => FilterShape::bloom(keys, f64::from(size) / 2.0, words).ok(),
             FilterKind::Fuse => FilterShape::fuse(keys, size, words).ok(),
-        })
+        }
     }
 
     fn spare_columns(&self) -> u32 {

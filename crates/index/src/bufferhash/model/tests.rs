@@ -1,5 +1,7 @@
 //! Tests of the advice: it meets the requirements with the least RAM.
 
+use nandex_device::Geometry;
+use nandex_store::schedule::Channels;
 use proptest::prelude::*;
 
 use super::advise::{BufferHashSizing, Search};
@@ -172,6 +174,46 @@ fn on_a_chip_a_buffer_and_its_filter_fill_whole_blocks() {
             assert!((27e6..28e6).contains(&advice.insert_worst_ns), "{advice}");
         }
     }
+}
+
+#[test]
+fn where_channels_are_known_segments_are_whole_rounds_of_their_chunks() {
+    for (channels, chunk_bytes, kind) in [
+        (32, 8192, FilterKind::Fuse),
+        (32, 8192, FilterKind::Bloom),
+        (12, 16_384, FilterKind::Fuse),
+        (2, 4096, FilterKind::Fuse),
+    ] {
+        let geometry = Geometry {
+            channels: Some(channels),
+            chunk_bytes: Some(chunk_bytes),
+            ..Geometry::opaque()
+        };
+        let known = Channels::of(&geometry);
+        let round = channels * chunk_bytes / 4096;
+        for entries in [100_000, 64_000_000] {
+            let plain = Requirements::new(entries, 8, 8);
+            let (before, _) = advised(&plain, kind);
+            let (found, advice) = advised(&Requirements { channels: known, ..plain }, kind);
+            assert_eq!(found.segment_pages() % u64::from(round), 0, "{channels}: {advice}");
+            let config: &Config = advice.config.of().unwrap();
+            assert_eq!(u64::from(config.segment_pages()), found.segment_pages());
+            // Large tables have the choice among many sizes.
+            let most = if entries > 1_000_000 { before.ram_bytes * 4 / 3 } else { u64::MAX };
+            assert!(found.ram_bytes <= most, "{} and {}", found.ram_bytes, before.ram_bytes);
+        }
+        let grow =
+            Requirements { policy: Policy::Grow, channels: known, ..Requirements::new(1000, 8, 8) };
+        let growing = grow.advise_one("growing").unwrap();
+        let growing: &crate::bufferhash::growing::Config = growing.config.of().unwrap();
+        assert_eq!(growing.first.segment_pages() % round, 0, "{growing:?}");
+    }
+    // A chip has blocks, which decide.
+    let device = CostPreset::by_name("flash-chip").unwrap();
+    let geometry = Geometry { channels: Some(3), chunk_bytes: Some(4096), ..Geometry::opaque() };
+    let channels = Channels::of(&geometry);
+    let chip = Requirements { device, channels, ..Requirements::new(1_000_000, 8, 8) };
+    assert_eq!(advised(&chip, FilterKind::Fuse).0.segment_pages(), 32);
 }
 
 #[test]

@@ -27,6 +27,7 @@ impl Config {
     pub fn advised(requirements: &Requirements) -> Result<Self> {
         requirements.check()?;
         requirements.check_no_front("growing SliceHash")?;
+        requirements.check_no_array("growing SliceHash")?;
         let grows = requirements.policy == Policy::Grow;
         requirements.check_policy("growing SliceHash", "grow", grows)?;
         let entries_max =
@@ -49,7 +50,7 @@ impl Config {
             entries_max,
             ..slicehash::Config::tiny()
         };
-        let first = with_partitions(one, partitions);
+        let first = with_partitions(one.aligned_to(&requirements.channels), partitions);
         let needed = FIXED_RAM_BYTES + ram_bytes(&first);
         match requirements.ram_bytes {
             Some(most) if needed > most => Err(too_little("RAM", most, needed)),

@@ -6,7 +6,7 @@
 use std::f64::consts::LN_2;
 
 use super::chance::PageFill;
-use super::report;
+use super::{report, several};
 use crate::model::{
     BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Load, OperationCosts, PAGE_BYTES, PAGE_HEADER_BYTES,
     Policy, Prediction, Requirements, log_bytes, page_slots, too_little,
@@ -75,6 +75,9 @@ pub fn advise(requirements: &Requirements) -> Result<Prediction> {
 /// filters that keep the device less busy and leave enough RAM for buffers that k stays at 32: filters in
 /// place of buffers wear flash out. Only a load that is impossible without them gets filters in any case.
 ///
+/// Of a throughput-oriented design each device has its part of the load; of a memory-oriented one its part of the
+/// entries, and no filters. Slicetables are whole rounds of the channels.
+///
 /// Tries about four thousand combinations for each size of filters; takes about ten milliseconds.
 ///
 /// # Errors
@@ -83,6 +86,17 @@ pub fn advise(requirements: &Requirements) -> Result<Prediction> {
 pub fn advise_with(requirements: &Requirements, loss_max: f64) -> Result<Prediction> {
     let has_policy = matches!(requirements.policy, Policy::Fifo | Policy::Reject);
     requirements.check_policy("slicehash", "fifo and reject", has_policy)?;
+    match requirements.array {
+        None => on_one(requirements, loss_max),
+        Some(array) => {
+            let one = on_one(&several::share(requirements, array)?, loss_max)?;
+            several::table(one, requirements, array)
+        }
+    }
+}
+
+/// The same on one device.
+fn on_one(requirements: &Requirements, loss_max: f64) -> Result<Prediction> {
     let with = |miss_reads: f64| {
         let search = Search { requirements, miss_reads, loss_max };
         report::predict(&search, &search.find()?)

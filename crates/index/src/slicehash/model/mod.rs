@@ -10,6 +10,7 @@ pub mod chance;
 mod full;
 pub mod paper;
 mod report;
+mod several;
 
 #[cfg(test)]
 mod tests;

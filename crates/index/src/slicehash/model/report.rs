@@ -12,10 +12,11 @@ pub(super) fn predict(search: &Search<'_>, found: &SliceHashSizing) -> Result<Pr
     let slices = f64::from(layout.partitions) * f64::from(layout.slices);
     let mean = slice_mean(requirements.entry_bytes(), search.loss_max);
     let entries_capacity = (slices * mean) as u64;
-    let config = found.config(requirements, entries_capacity);
+    let config = found.config(requirements, entries_capacity).aligned_to(&requirements.channels);
     config.validate()?;
     let own = RuntimeOptions { filter_bytes: found.filter_bytes, ..RuntimeOptions::default() };
     let mut prediction = Prediction {
+        flash_bytes: config.slicetable_pages() * PAGE_BYTES,
         config: config.into(),
         options: AnyOptions::default().with(own),
         requirements: requirements.clone(),
@@ -25,7 +26,6 @@ pub(super) fn predict(search: &Search<'_>, found: &SliceHashSizing) -> Result<Pr
         filter_bytes: found.filter_bytes,
         optional_filter_bytes: found.filter_bytes,
         other_bytes: found.other_bytes,
-        flash_bytes: layout.flash_bytes(),
         insert_amortised_ns: search.flush_ns(layout) / layout.entries_per_flush,
         insert_worst_ns: search.flush_worst_ns(layout),
         compromise: None,
@@ -37,6 +37,7 @@ pub(super) fn predict(search: &Search<'_>, found: &SliceHashSizing) -> Result<Pr
         ],
         notes: Notes::default(),
     };
+    requirements.check_flash(prediction.flash_bytes)?;
     prediction.notes = notes(search, found, &prediction);
     Ok(prediction)
 }

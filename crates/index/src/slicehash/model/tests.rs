@@ -1,14 +1,19 @@
 //! Tests of the advice: it meets the requirements with the fewest bytes written.
 
+use nandex_device::Geometry;
 use nandex_store::buffer::Buffer;
 use nandex_store::entries::{Entry, EntryLayout, SlotState};
 use nandex_store::hash::{HashKind, KeyHasher};
+use nandex_store::schedule::Channels;
 use proptest::prelude::*;
 
 use super::advise::{Search, SliceHashSizing};
 use super::chance::PageFill;
 use super::*;
-use crate::model::{CostPreset, Load, Policy, Prediction, Requirements, log_bytes, page_slots};
+use crate::model::{
+    ArrayDesign, CostPreset, DeviceArray, Load, Policy, Prediction, Requirements, log_bytes,
+    page_slots,
+};
 use crate::slicehash::{Config, RuntimeOptions};
 
 const MIB: u64 = 1 << 20;
@@ -85,6 +90,89 @@ fn without_a_limit_there_are_32_incarnations_as_in_the_paper() {
     let (found, advice) = advised(&quarter_billion());
     assert!((30.0..=32.0).contains(&found.incarnations), "{advice}");
     assert!((0.5..0.66).contains(&advice.ram_bytes_per_entry()), "{advice}");
+}
+
+fn array(design: ArrayDesign, devices: u32) -> Option<DeviceArray> {
+    Some(DeviceArray { design, devices })
+}
+
+/// Section 5.3 and Table 6: three devices do three times the operations, or take a third of the RAM for an entry.
+#[test]
+fn several_devices_do_more_operations_or_take_less_ram_for_an_entry() {
+    let load = Load { inserts_per_s: 1000.0, lookups_per_s: 9000.0, ..Load::default() };
+    let one = Requirements { load, ..quarter_billion() };
+    let alone = advise(&one).unwrap();
+    let on = |design| advise(&Requirements { array: array(design, 3), ..one.clone() }).unwrap();
+    let fast = on(ArrayDesign::Throughput);
+    let config: &Config = fast.config.of().unwrap();
+    assert_eq!((config.devices, config.slice_parts, fast.costs.reads_per_hit), (3, 1, 1.0));
+    assert!((fast.ops_per_s() / alone.ops_per_s() - 3.0).abs() < 1e-6, "{fast}");
+    assert!((fast.inserts_per_s() / alone.inserts_per_s() - 3.0).abs() < 1e-6);
+    assert!((fast.busy_share() * 3.0 / alone.busy_share() - 1.0).abs() < 1e-6);
+    assert_eq!((fast.hit_ns(), fast.ram_bytes()), (alone.hit_ns(), alone.ram_bytes()));
+    assert!(fast.to_string().contains("throughput-oriented"), "{fast}");
+
+    let small = on(ArrayDesign::Memory);
+    let config: &Config = small.config.of().unwrap();
+    assert_eq!((config.devices, config.slice_parts, small.costs.reads_per_hit), (1, 3, 3.0));
+    // A page of each device at once takes the time of one.
+    assert_eq!(small.hit_ns(), alone.hit_ns());
+    let share = small.ram_bytes_per_entry() / alone.ram_bytes_per_entry();
+    assert!((0.3..0.4).contains(&share), "{share}: {small}");
+    assert!(small.entries_capacity >= one.entries);
+    let each = small.config.describe().entries_capacity;
+    assert!(small.entries_capacity - each < u64::from(3 * config.partitions), "{each}: {small}");
+    assert_eq!(small.flash_bytes, config.slicetable_pages() * 4096);
+    let rates = small.ops_per_s() / alone.ops_per_s();
+    assert!((0.9..1.1).contains(&rates), "{rates}");
+    assert!(small.to_string().contains("memory-oriented"), "{small}");
+    // The model of the configuration says the same.
+    let full = config.operation_costs().unwrap();
+    assert!((small.costs.insert_read_bytes / full.insert_read_bytes - 1.0).abs() < 0.01);
+    assert!((small.costs.insert_write_bytes / full.insert_write_bytes - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn designs_that_cannot_be_are_refused_and_structures_without_any_say_so() {
+    let asked = |array| Requirements { array, ..quarter_billion() };
+    for devices in [0, 1, 65] {
+        let message = text(advise(&asked(array(ArrayDesign::Throughput, devices))));
+        assert!(message.starts_with(&format!("devices: {devices} for a design")), "{message}");
+    }
+    let memory = asked(array(ArrayDesign::Memory, 2));
+    let filters = Requirements { miss_reads_max: Some(0.1), ..memory.clone() };
+    assert!(text(advise(&filters)).contains("a page of each device"));
+    let little = Requirements { flash_bytes: Some(MIB), ..memory.clone() };
+    assert!(text(advise(&little)).starts_with("flash: "));
+    for kind in ["bufferhash", "growing", "growing-slicehash", "rhik"] {
+        let grow = Requirements { policy: Policy::Grow, ..memory.clone() };
+        let asked = if kind == "bufferhash" { &memory } else { &grow };
+        let message = text(asked.advise_one(kind));
+        assert!(message.contains("choose a slicehash"), "{kind}: {message}");
+    }
+    let advice = memory.advise().unwrap();
+    assert_eq!(advice.chosen().config.kind(), "slicehash");
+}
+
+#[test]
+fn slicetables_of_each_device_are_whole_rounds_of_its_channels() {
+    let geometry = Geometry { channels: Some(12), chunk_bytes: Some(16_384), ..Geometry::opaque() };
+    let asked =
+        Requirements { channels: Channels::of(&geometry), ..Requirements::new(1 << 20, 8, 8) };
+    for (array, aligned) in
+        [(None, 48), (array(ArrayDesign::Throughput, 3), 48), (array(ArrayDesign::Memory, 3), 144)]
+    {
+        let advice = advise(&Requirements { array, ..asked.clone() }).unwrap();
+        let config: &Config = advice.config.of().unwrap();
+        assert_eq!(config.block_pages() % aligned, 0, "{config:?}");
+        assert_eq!(config.align_pages % aligned, 0, "{config:?}");
+        assert_eq!(config.stripe_pages() % 48, 0, "{config:?}");
+        assert_eq!(advice.flash_bytes, config.slicetable_pages() * 4096);
+    }
+    let grow = Requirements { policy: Policy::Grow, ..asked };
+    let advice = grow.advise_one("growing-slicehash").unwrap();
+    let growing: &crate::slicehash::growing::Config = advice.config.of().unwrap();
+    assert_eq!(growing.first.block_pages() % 48, 0, "{growing:?}");
 }
 
 #[test]

@@ -1,0 +1,140 @@
+//! A filter of either kind: a set of keys, or a window of the most recent ones.
+
+use anyhow::{Result, bail};
+use nandex::store::schedule::Channels;
+use nandex::{Cascade, Counter, Durability, Filter, OpenFilter, SliceBloom, Volume};
+use nandex::{cascade, slicebloom};
+
+use crate::held::{Held, Words};
+
+/// An open filter.
+#[derive(Debug)]
+pub enum KeyFilter {
+    /// A set: a cascade filter.
+    Set(Cascade),
+    /// The most recent keys: a SliceBloom.
+    Window(SliceBloom),
+}
+
+/// What a filter is made with.
+#[derive(Clone, Copy, Debug)]
+pub enum FilterConfig {
+    /// A set.
+    Set(cascade::Config),
+    /// The most recent keys.
+    Window(slicebloom::Config),
+}
+
+impl FilterConfig {
+    /// The same for a device with these channels.
+    #[must_use]
+    pub fn aligned_to(self, channels: &Channels) -> Self {
+        match self {
+            Self::Window(config) if channels.count() > 1 => {
+                Self::Window(config.aligned_to(channels))
+            }
+            other => other,
+        }
+    }
+}
+
+impl KeyFilter {
+    /// What both kinds do.
+    pub fn filter(&self) -> &dyn OpenFilter {
+        match self {
+            Self::Set(filter) => filter,
+            Self::Window(filter) => filter,
+        }
+    }
+
+    /// The set, for what only sets do.
+    ///
+    /// # Errors
+    /// That it is a window of recent keys, and what follows from that.
+    pub fn set(&self, why: &str) -> Result<&Cascade> {
+        match self {
+            Self::Set(filter) => Ok(filter),
+            Self::Window(_) => {
+                bail!("this filter is a window of recent keys (build --window): {why}")
+            }
+        }
+    }
+
+    /// How often each key is there; unless `counted`, at least 1 for those that are. In a set many keys at once are
+    /// looked up by reading the filter from front to back, few by reading a page for each.
+    ///
+    /// # Errors
+    /// A failed read, damage; counts of a window, which has none.
+    pub fn look_up(&self, keys: &[&[u8]], counted: bool) -> Result<Vec<u64>> {
+        if counted {
+            self.set("it does not count; leave --count out")?;
+        }
+        if let Self::Set(filter) = self {
+            let pages: u64 = filter.stats().levels.iter().map(|level| level.pages).sum();
+            if keys.len() as u64 > pages / 2 {
+                return Ok(filter.sweep(keys)?);
+            }
+            if counted {
+                return Ok(filter.count_many(keys)?);
+            }
+        }
+        Ok(self.filter().contains_many(keys)?.into_iter().map(u64::from).collect())
+    }
+
+    /// Saves what is buffered, with `compact` in one level of all, so that a lookup reads one page. A window has no
+    /// levels.
+    ///
+    /// # Errors
+    /// A failed read or write.
+    pub fn settle(&self, compact: bool) -> Result<()> {
+        match self {
+            Self::Set(filter) if compact => Ok(filter.compact()?),
+            _ => Ok(self.filter().flush()?),
+        }
+    }
+}
+
+impl Held for KeyFilter {
+    type Config = FilterConfig;
+
+    const WORDS: Words = Words {
+        kinds: &[cascade::KIND, slicebloom::KIND],
+        noun: "filter",
+        make: "nandex filter build",
+        other: "look keys up with `nandex get`",
+        several: "say which with --name",
+    };
+
+    fn log_bytes(config: &FilterConfig, durability: Durability) -> u64 {
+        match (config, durability) {
+            (FilterConfig::Set(_), Durability::Never) => cascade::Config::LOG_BYTES_MIN,
+            (FilterConfig::Set(config), _) => config.log_bytes_best(),
+            (FilterConfig::Window(config), _) => config.log_bytes_best(),
+        }
+    }
+
+    fn create(volume: &Volume, name: &str, config: FilterConfig) -> nandex::Result<Self> {
+        match config {
+            FilterConfig::Set(config) => Cascade::create(volume, name, config).map(Self::Set),
+            FilterConfig::Window(config) => {
+                SliceBloom::create(volume, name, config).map(Self::Window)
+            }
+        }
+    }
+
+    fn open(volume: &Volume, name: &str) -> nandex::Result<Self> {
+        let structures = volume.structures();
+        let is_window = structures.iter().any(|it| it.name == name && it.kind == slicebloom::KIND);
+        match is_window {
+            true => SliceBloom::open(volume, name).map(Self::Window),
+            false => Cascade::open(volume, name).map(Self::Set),
+        }
+    }
+
+    fn close(self) -> nandex::Result<()> {
+        match self {
+            Self::Set(filter) => filter.close(),
+            Self::Window(filter) => filter.close(),
+        }
+    }
+}
