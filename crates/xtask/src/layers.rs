@@ -6,13 +6,14 @@ use crate::Violation;
 use crate::tree::File;
 
 /// How high a crate stands. It may depend on crates that stand lower, never on its equals.
-const RANKS: [(&str, u8); 19] = [
+const RANKS: [(&str, u8); 20] = [
     ("nandex-html", 0),
     ("nandex-device", 0),
     ("nandex-sim", 1),
     ("nandex-disksim", 2),
     ("nandex-store", 2),
     ("nandex", 3),
+    ("nandex-chunk", 3),
     ("nandex-corpus", 3),
     ("nandex-dedup", 4),
     ("nandex-kvssd", 4),
