@@ -6,7 +6,7 @@ use crate::Violation;
 use crate::tree::File;
 
 /// How high a crate stands. It may depend on crates that stand lower, never on its equals.
-const RANKS: [(&str, u8); 20] = [
+const RANKS: [(&str, u8); 21] = [
     ("nandex-html", 0),
     ("nandex-device", 0),
     ("nandex-sim", 1),
@@ -19,6 +19,7 @@ const RANKS: [(&str, u8); 20] = [
     ("nandex-kvssd", 4),
     ("nandex-neardup", 4),
     ("nandex-tfidf", 4),
+    ("nandex-wan", 4),
     ("nandex-kvapi", 5),
     ("nandex-reproduce", 5),
     ("nandex-cli", 6),
