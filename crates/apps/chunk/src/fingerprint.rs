@@ -1,7 +1,7 @@
 //! The names of chunks.
 //!
-//! Two chunks with one SHA-1 or BLAKE3 digest count as the same bytes, as in the BufferHash paper, section 8. SHA-1 collisions can be made on
-//! purpose; if an adversary chooses the content, use BLAKE3.
+//! Two chunks with one SHA-1 or BLAKE3 digest count as the same bytes, as in the BufferHash paper, section 8. SHA-1
+//! collisions can be made on purpose; if an adversary chooses the content, use BLAKE3.
 
 use std::fmt;
 use std::str::FromStr;

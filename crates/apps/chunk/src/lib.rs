@@ -1,7 +1,7 @@
 //! Cuts streams into chunks by their content, and names chunks: what applications that find equal content share.
 //!
-//! [`Chunking`] decides where a stream is cut and [`ChunkBuffer`] cuts it in bounded memory; a [`Hash`] names each chunk
-//! by a [`Fingerprint`]. Equal content is cut and named alike wherever it is.
+//! [`Chunking`] decides where a stream is cut and [`ChunkBuffer`] cuts it in bounded memory; a [`Hash`] names each
+//! chunk by a [`Fingerprint`]. Equal content is cut and named alike wherever it is.
 //!
 //! ```
 //! use nandex_chunk::{Chunking, Hash};

@@ -42,8 +42,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Sends a stream to [`receive`] at the other side, and adds what is new to the cache.
 ///
-/// Costs as [`encode`](crate::encode()), and RAM for the segments on their way, 16 at most. What the other side lacks goes
-/// over once more, without references.
+/// Costs as [`encode`](crate::encode()), and RAM for the segments on their way, 16 at most. What the other side lacks
+/// goes over once more, without references.
 ///
 /// # Errors
 /// Options that cannot work; an input or a cache that fails; another side that ends early, sends what is no answer, or

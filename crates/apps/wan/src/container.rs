@@ -1,8 +1,8 @@
 //! Containers: some neighbouring new chunks of a stream, kept together as one record of the cache.
 //!
-//! A container is what a stream names, by a digest of its table of chunks, and what zstd gets as prefix. So a chunk that
-//! a frame refers to costs no fingerprint, and one read brings the chunks that are likely to come next. Its bytes are
-//! drawn in docs/format.md.
+//! A container is what a stream names, by a digest of its table of chunks, and what zstd gets as prefix. So a chunk
+//! that a frame refers to costs no fingerprint, and one read brings the chunks that are likely to come next. Its bytes
+//! are drawn in docs/format.md.
 
 use nandex_chunk::{Fingerprint, Hash};
 
@@ -102,8 +102,8 @@ impl Container {
         head
     }
 
-    /// Reads a record that may be anything; `None` unless it is a container whose chunks all have the fingerprints of its
-    /// table. Its name follows from the table.
+    /// Reads a record that may be anything; `None` unless it is a container whose chunks all have the fingerprints of
+    /// its table. Its name follows from the table.
     pub(crate) fn proven(record: &[u8]) -> Option<Self> {
         let (head, rest) = record.split_at_checked(HEADER_BYTES)?;
         let (magic, count) = head.split_first_chunk::<4>()?;

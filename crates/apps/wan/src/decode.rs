@@ -1,7 +1,7 @@
 //! The decoder: turns frames back into segments, and adds what is new to its cache.
 //!
-//! 1. A frame is registered when it comes: the numbers that it gives to containers are counted from its plain fields, so
-//!    both sides count alike, whatever the decoder has.
+//! 1. A frame is registered when it comes: the numbers that it gives to containers are counted from its plain fields,
+//!    so both sides count alike, whatever the decoder has.
 //! 2. It is decoded when all segments before it are. What its containers lack is told, and nothing of it is passed on.
 //! 3. A segment is passed on only if its digest is that of the chunks it was put together from. Each chunk's key is
 //!    computed from its bytes, of copied ones when their container is read from flash.

@@ -1,7 +1,7 @@
 //! The containers of a stream by numbers, which both sides count alike.
 //!
-//! A name is sent once, when a frame first refers to a container of an earlier stream. Containers that a frame makes get
-//! the next numbers, without being named. So a reference takes a byte or two.
+//! A name is sent once, when a frame first refers to a container of an earlier stream. Containers that a frame makes
+//! get the next numbers, without being named. So a reference takes a byte or two.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -58,8 +58,8 @@ pub enum Error {
     },
     /// Content that the cache does not have, and that nobody can be asked for.
     #[error(
-        "segment {segment} needs content that this cache does not have: {reason}; use the cache that the stream was made \
-         with, or a larger one next time"
+        "segment {segment} needs content that this cache does not have: {reason}; use the cache that \
+         the stream was made with, or a larger one next time"
     )]
     Missing {
         /// Which segment, from 0 on.

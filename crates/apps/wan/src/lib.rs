@@ -11,9 +11,9 @@
 //!                                     +-> zstd ------------------------------> frame -> other side
 //! ```
 //!
-//! 1. A [`Cache`] is a file or device: containers of chunks in a ring, and where they are. It is bounded, survives power
-//!    cuts, and serves many streams at a time.
-//! 2. [`encode`] and [`decode`] turn a stream into frames and back, for a file of references beside a cache.
+//! 1. A [`Cache`] is a file or device: containers of chunks in a ring, and where they are. It is bounded, survives
+//!    power cuts, and serves many streams at a time.
+//! 2. [`encode`] and [`decode`] turn a stream into frames and back, for a file of references to a cache.
 //! 3. [`send`] and [`receive`] do that over a channel with two directions: what the other side does not have, it asks
 //!    for.
 //!

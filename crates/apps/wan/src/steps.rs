@@ -1,8 +1,8 @@
 //! Steps: how a segment is put together from containers that are known and from new chunks.
 //!
 //! Each step begins with the number of its chunks, doubled, and 1 more where they are new. Chunks that are copied come
-//! from one container, one after the other: its number, as the difference from the last one, and the first chunk, as the
-//! difference from what would follow the last copy. New chunks have a length each.
+//! from one container, one after the other: its number, as the difference from the last one, and the first chunk, as
+//! the difference from what would follow the last copy. New chunks have a length each.
 
 use std::ops::Range;
 

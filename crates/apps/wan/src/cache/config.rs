@@ -3,7 +3,7 @@
 //! | structure | key | value | entries |
 //! |---|---|---|---|
 //! | `wan-content` | | containers, of up to 64 KiB | |
-//! | `wan-names` | a chunk's key, or a container's name and a mark | its [place](super::Place) | one for each average chunk that fits, and a quarter more |
+//! | `wan-names` | a chunk's key, or a container's name | its [place](super::Place) | 5/4 of the chunks that fit |
 //! | `wan-anchors` | an anchor | the place of its container | one for each that fits, on average |
 
 use nandex::store::values::{REF_BYTES, ValuesConfig, WhenFull};

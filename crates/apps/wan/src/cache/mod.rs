@@ -10,7 +10,8 @@
 //! Invariants
 //! 1. The tables get a place only when its container is durable. So after a crash a place leads to a whole container,
 //!    or into a segment that was overwritten, which the segment's number tells.
-//! 2. What the tables say is a hint. A container is believed by the digest of its table, and a chunk by its fingerprint.
+//! 2. What the tables say is a hint. A container is believed by the digest of its table, and a chunk by its
+//!    fingerprint.
 //! 3. Until they are published, places are found in RAM.
 //! 4. All three are bounded and forget the oldest first. What is gone from one is no error in another.
 //!
@@ -18,7 +19,7 @@
 //! |---|---|---|
 //! | find chunks | the tables', about one page for each that is there | 0 |
 //! | load a container | one operation, of its pages; none while it is in RAM | 0 |
-//! | insert a container | a lookup of its name | its bytes, once; 58 for each chunk and 24 for each anchor |
+//! | insert a container | a lookup of its name | its bytes, once; 78 for each chunk and 24 for each anchor |
 //! | publish | 0 | a commit of the value log; the tables' log |
 
 mod config;
@@ -73,8 +74,8 @@ pub struct CacheStats {
 
 /// A cache of content on flash.
 ///
-/// Any number of encoders and decoders may use it at a time, of one process. Dropping it saves it; [`close`](Self::close)
-/// also tells of a failure.
+/// Any number of encoders and decoders may use it at a time, of one process. Dropping it saves it;
+/// [`close`](Self::close) also tells of a failure.
 pub struct Cache {
     volume: Volume,
     content: ValueLog,
