@@ -10,6 +10,11 @@ const WINDOW_LOG_MAX: u32 = 24;
 /// The shortest window that zstd has.
 const WINDOW_LOG_MIN: u32 = 10;
 
+/// Long matches are looked for from this many equal bytes on, at one position in eight. The hash tables of a low level are
+/// too small for a prefix of megabytes; with zstd's own 64 bytes many changed lines are too short.
+const LONG_MATCH_BYTES: u32 = 32;
+const LONG_RATE_LOG: u32 = 3;
+
 /// Compresses `data` behind `prefix`.
 pub(crate) fn pack(prefix: &[u8], data: &[u8], level: i32) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(zstd_safe::compress_bound(data.len()));
@@ -21,6 +26,9 @@ pub(crate) fn pack(prefix: &[u8], data: &[u8], level: i32) -> Result<Vec<u8>> {
         CParameter::CompressionLevel(level),
         CParameter::WindowLog(window_log),
         CParameter::ContentSizeFlag(false),
+        CParameter::EnableLongDistanceMatching(true),
+        CParameter::LdmMinMatch(LONG_MATCH_BYTES),
+        CParameter::LdmHashRateLog(LONG_RATE_LOG),
     ];
     for parameter in parameters {
         context.set_parameter(parameter).map_err(failed)?;
