@@ -6,18 +6,20 @@ use crate::Violation;
 use crate::tree::File;
 
 /// How high a crate stands. It may depend on crates that stand lower, never on its equals.
-const RANKS: [(&str, u8); 19] = [
+const RANKS: [(&str, u8); 21] = [
     ("nandex-html", 0),
     ("nandex-device", 0),
     ("nandex-sim", 1),
     ("nandex-disksim", 2),
     ("nandex-store", 2),
     ("nandex", 3),
+    ("nandex-chunk", 3),
     ("nandex-corpus", 3),
     ("nandex-dedup", 4),
     ("nandex-kvssd", 4),
     ("nandex-neardup", 4),
     ("nandex-tfidf", 4),
+    ("nandex-wan", 4),
     ("nandex-kvapi", 5),
     ("nandex-reproduce", 5),
     ("nandex-cli", 6),

@@ -26,26 +26,9 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// An average chunk size that no chunker takes.
-    #[error(
-        "an average chunk of {found} bytes: it must be a power of two from {min} to {max} bytes",
-        min = crate::chunk::AVERAGE_BYTES_MIN,
-        max = crate::chunk::AVERAGE_BYTES_MAX
-    )]
-    Average {
-        /// Bytes asked for.
-        found: usize,
-    },
-    /// A word that is none of the choices.
-    #[error("{found:?} is no {what}: choose one of {choices}")]
-    Name {
-        /// `chunker` or `hash`.
-        what: &'static str,
-        /// The word.
-        found: String,
-        /// The known words.
-        choices: &'static str,
-    },
+    /// A chunker, an average or a hash that there is not.
+    #[error(transparent)]
+    Chunk(#[from] nandex_chunk::Error),
     /// More trees to compare than a value has space for, or a path that is none.
     #[error(
         "{found} trees to compare: a run compares 2 to {max} trees; leave some out, or compare directories above them",

@@ -23,10 +23,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod chunk;
+mod chunk_value;
 mod compare;
 mod error;
-mod fingerprint;
 mod forgotten;
 mod indexer;
 mod listing;
@@ -44,12 +43,13 @@ mod tops;
 mod units;
 mod walk;
 
-pub use chunk::{Chunker, Chunking};
+pub use chunk_value::{ChunkValue, VALUE_BYTES};
 pub use compare::comparison_value_bytes;
 pub use compare::{COPIES_LISTED_MAX, ComparedTree, Comparison, CopiedFile, TREES_MAX};
 pub use error::{Error, Result};
-pub use fingerprint::{ChunkValue, Fingerprint, Hash, VALUE_BYTES};
 pub use listing::Listed;
+pub use nandex_chunk as chunk;
+pub use nandex_chunk::{Chunker, Chunking, Fingerprint, Hash};
 pub use options::Options;
 pub use progress::{Done, Progress};
 pub use provenance::Provenance;

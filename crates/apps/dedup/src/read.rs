@@ -13,10 +13,10 @@ use std::sync::mpsc::SyncSender;
 
 use rustix::fs::{Advice, Mode, OFlags};
 
-use crate::chunk::{ChunkBuffer, Holes};
 use crate::options::Options;
 use crate::sparse::SparseFile;
 use crate::{FileEntry, Fingerprint, Found, Hash, SkipKind, Skipped};
+use nandex_chunk::{ChunkBuffer, Holes};
 
 /// The most chunks in a piece: a file of any size is passed on in bounded memory.
 const PIECE_CHUNKS_MAX: usize = 1024;

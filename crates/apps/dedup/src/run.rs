@@ -10,7 +10,7 @@
 //!    results; the indexer empties the channels in the order of the walk, whichever worker is ahead.
 //! 2. All channels and queues are bounded: a worker that is ahead waits. Workers take jobs in order, so some
 //!    worker has the job whose channel is being emptied, and there is no deadlock.
-//! 3. RAM: a read buffer per worker (see [`crate::chunk::ChunkBuffer`]) and at most four jobs per worker at a
+//! 3. RAM: a read buffer per worker (see [`nandex_chunk::ChunkBuffer`]) and at most four jobs per worker at a
 //!    time, each with up to three pieces of 48 KiB.
 //! 4. When the indexer stops, the channels close; a worker that sends into a closed one ends, and then the walk.
 

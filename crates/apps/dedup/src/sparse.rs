@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-use crate::chunk::Holes;
+use nandex_chunk::Holes;
 
 /// Bytes of a block as `stat` counts them.
 const BLOCK_BYTES: u64 = 512;

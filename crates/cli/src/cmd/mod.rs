@@ -21,6 +21,7 @@ pub mod probe;
 mod reproduce;
 mod sim;
 mod tfidf;
+mod wan;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -58,6 +59,8 @@ pub enum Command {
     Tfidf(tfidf::Args),
     /// Near-duplicates among documents: is this one new? An index bigger than RAM, with datasketch's answers
     Neardup(neardup::Args),
+    /// Streams in few bytes over a slow link or as references to a cache of earlier content, on flash
+    Wan(wan::Args),
     /// A key-value SSD, emulated: a drive that is addressed by key, on a file or on simulated flash
     Kvssd(Box<kvssd::Args>),
     /// Say what a table would cost, before there is one
@@ -95,6 +98,7 @@ impl Command {
             Self::Count(args) => count::run(&args, console),
             Self::Tfidf(args) => tfidf::run(&args, console),
             Self::Neardup(args) => neardup::run(&args, console),
+            Self::Wan(args) => wan::run(&args, console),
             Self::Kvssd(args) => kvssd::run(&args, console),
             Self::Advise(args) => advise::run(&args, console),
             Self::Probe(args) => probe::run(&args, console),

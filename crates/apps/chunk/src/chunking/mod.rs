@@ -23,8 +23,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-pub use stream::ChunkBuffer;
-pub(crate) use stream::Holes;
+pub use stream::{ChunkBuffer, Holes};
 
 use crate::{Error, Result};
 
@@ -142,11 +141,11 @@ impl Chunking {
     /// The chunks of data that is in memory as a whole.
     ///
     /// ```
-    /// use nandex_dedup::{Chunker, Chunking};
+    /// use nandex_chunk::{Chunker, Chunking};
     /// let fixed = Chunking::new(Chunker::Fixed, 256)?;
     /// let lengths: Vec<usize> = fixed.split(&[7; 600]).map(<[u8]>::len).collect();
     /// assert_eq!(lengths, [256, 256, 88]);
-    /// # Ok::<(), nandex_dedup::Error>(())
+    /// # Ok::<(), nandex_chunk::Error>(())
     /// ```
     pub fn split<'a>(&self, data: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let cutter = Cutter::new(self);

@@ -1,8 +1,7 @@
-//! The names of chunks, and their values in the table.
+//! The names of chunks.
 //!
-//! The key is the whole digest: two chunks with one SHA-1 or BLAKE3 digest count as the same bytes, as in the
-//! BufferHash paper, section 8, and no content is kept to compare with. SHA-1 collisions can be made on
-//! purpose; if an adversary chooses the content, use BLAKE3.
+//! Two chunks with one SHA-1 or BLAKE3 digest count as the same bytes, as in the BufferHash paper, section 8. SHA-1
+//! collisions can be made on purpose; if an adversary chooses the content, use BLAKE3.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,9 +10,6 @@ use serde::Serialize;
 use sha1::Digest;
 
 use crate::{Error, Result};
-
-/// Bytes of a value in the table.
-pub const VALUE_BYTES: usize = 8;
 
 /// Bytes of the longest digest.
 const DIGEST_BYTES_MAX: usize = 32;
@@ -114,39 +110,6 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// The table's value for a fingerprint: the chunk's length, then the number of the file that had it first,
-/// both 32 bits little-endian.
-///
-/// The length guards against a table that was filled by something else. Files are numbered from 0 in
-/// the order of the run that inserted the chunk, which is that of [`crate::Walk`]; from 2^32 - 1 on
-/// they share that last number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ChunkValue {
-    /// Bytes of the chunk.
-    pub length: u32,
-    /// Number of the first file, in the run that saw it.
-    pub file: u32,
-}
-
-impl ChunkValue {
-    /// The value's bytes.
-    #[must_use]
-    pub fn encode(self) -> [u8; VALUE_BYTES] {
-        let mut bytes = [0; VALUE_BYTES];
-        bytes[..4].copy_from_slice(&self.length.to_le_bytes());
-        bytes[4..].copy_from_slice(&self.file.to_le_bytes());
-        bytes
-    }
-
-    /// The value in these bytes, or nothing if they are not eight.
-    #[must_use]
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let (length, rest) = bytes.split_first_chunk::<4>()?;
-        let file = rest.try_into().ok()?;
-        Some(Self { length: u32::from_le_bytes(*length), file: u32::from_le_bytes(file) })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,14 +133,5 @@ mod tests {
             assert_eq!(hash.name().parse::<Hash>().unwrap(), hash);
         }
         assert!("md5".parse::<Hash>().is_err());
-    }
-
-    #[test]
-    fn a_value_reads_back_as_it_was_written() {
-        let value = ChunkValue { length: 0x0102_0304, file: 0x0506_0708 };
-        assert_eq!(value.encode(), [4, 3, 2, 1, 8, 7, 6, 5]);
-        assert_eq!(ChunkValue::decode(&value.encode()), Some(value));
-        assert_eq!(ChunkValue::decode(&[0; 7]), None);
-        assert_eq!(ChunkValue::decode(&[0; 9]), None);
     }
 }

@@ -16,7 +16,7 @@ use super::{Chunking, Cutter};
 const READ_BYTES: usize = 256 << 10;
 
 /// A stream that may know where it has holes: bytes that are zero without being stored.
-pub(crate) trait Holes: Read {
+pub trait Holes: Read {
     /// Zeros that are known to come next, before anything is stored.
     fn zeros_ahead(&mut self) -> u64;
 
@@ -91,7 +91,7 @@ impl ChunkBuffer {
     ///
     /// # Errors
     /// As [`for_each_chunk`](Self::for_each_chunk).
-    pub(crate) fn for_each_run(
+    pub fn for_each_run(
         &mut self,
         source: &mut impl Holes,
         mut take: impl FnMut(&[u8], u64) -> ControlFlow<()>,

@@ -1,0 +1,61 @@
+//! Containers that were read or added lately, in RAM.
+//!
+//! Neighbouring chunks come again together, so the next chunk is mostly in a container that is here.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use nandex::store::values::ValueRef;
+
+use crate::container::Container;
+
+/// Bytes of RAM for containers, at most.
+const BYTES_MAX: usize = 32 << 20;
+
+/// Some containers by their places; the first that came goes first, and later once more if it was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Loaded {
+    containers: HashMap<ValueRef, Held>,
+    order: VecDeque<ValueRef>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Held {
+    container: Arc<Container>,
+    was_asked: bool,
+}
+
+impl Loaded {
+    pub(super) fn get(&mut self, reference: &ValueRef) -> Option<Arc<Container>> {
+        let held = self.containers.get_mut(reference)?;
+        held.was_asked = true;
+        Some(Arc::clone(&held.container))
+    }
+
+    pub(super) fn insert(&mut self, reference: ValueRef, container: &Arc<Container>) {
+        let held = Held { container: Arc::clone(container), was_asked: false };
+        self.bytes += container.ram_bytes();
+        match self.containers.insert(reference, held) {
+            Some(before) => self.bytes -= before.container.ram_bytes(),
+            None => self.order.push_back(reference),
+        }
+        while self.bytes > BYTES_MAX {
+            let Some(first) = self.order.pop_front() else { return };
+            self.drop_or_keep(first);
+        }
+    }
+
+    fn drop_or_keep(&mut self, reference: ValueRef) {
+        let Some(held) = self.containers.get_mut(&reference) else { return };
+        if std::mem::take(&mut held.was_asked) {
+            self.order.push_back(reference);
+        } else if let Some(gone) = self.containers.remove(&reference) {
+            self.bytes -= gone.container.ram_bytes();
+        }
+    }
+
+    pub(super) fn ram_bytes(&self) -> usize {
+        self.bytes
+    }
+}

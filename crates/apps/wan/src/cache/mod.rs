@@ -1,0 +1,349 @@
+//! The cache: content of earlier streams on flash, and where each chunk of it is.
+//!
+//! ```text
+//!   new containers --> recent (RAM) --commit, then publish--> names:   chunk's key -> container, index   (BufferHash)
+//!        |                                                    anchors: anchor      -> container          (BufferHash)
+//!        v
+//!   content: ring of segments with numbers | 7 | 8 | 9 | 4 | 5 |       the oldest is overwritten         (value log)
+//! ```
+//!
+//! Invariants
+//! 1. The tables get a place only when its container is durable. So after a crash a place leads to a whole container,
+//!    or into a segment that was overwritten, which the segment's number tells.
+//! 2. What the tables say is a hint. A container is believed by the digest of its table, and a chunk by its
+//!    fingerprint.
+//! 3. Until they are published, places are found in RAM.
+//! 4. All three are bounded and forget the oldest first. What is gone from one is no error in another.
+//!
+//! | act | flash reads | flash writes |
+//! |---|---|---|
+//! | find chunks | the tables', about one page for each that is there | 0 |
+//! | load a container | one operation, of its pages; none while it is in RAM | 0 |
+//! | insert a container | a lookup of its name | its bytes, once; 78 for each chunk and 24 for each anchor |
+//! | publish | 0 | a commit of the value log; the tables' log |
+
+mod config;
+mod loaded;
+mod place;
+mod recent;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nandex::device::{Allocation, Create, Device, FileDevice, FileOptions};
+use nandex::store::values::{Purpose, ValueLog, ValueRef};
+use nandex::{
+    AnyOptions, AnyTable, OpenOptions, Table, Threads, Volume, VolumeOptions, bufferhash, store,
+};
+use serde::Serialize;
+
+pub use config::{CACHE_BYTES_MIN, CacheConfig};
+pub(crate) use place::Place;
+
+use crate::container::{Container, Key, Name};
+use crate::{Error, Result};
+use config::{ANCHORS, CONTENT, NAMES};
+use loaded::Loaded;
+use place::{key_of_name, place_of_container};
+use recent::Recent;
+
+/// Bytes of content that may wait to be published.
+const RECENT_BYTES_MAX: usize = 8 << 20;
+
+/// What a cache holds and has done since it was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct CacheStats {
+    /// Bytes of containers that it can hold.
+    pub content_bytes_max: u64,
+    /// Containers that were added.
+    pub containers_added: u64,
+    /// Their bytes.
+    pub bytes_added: u64,
+    /// Segments of the ring that were overwritten.
+    pub recycled_segments: u64,
+    /// Keys of chunks and names of containers in the index, recycled ones among them.
+    pub index_entries: u64,
+    /// Anchors in the index, recycled ones among them.
+    pub anchor_entries: u64,
+    /// Bytes of RAM of its tables and buffers.
+    pub ram_bytes: u64,
+    /// Bytes of flash.
+    pub flash_bytes: u64,
+}
+
+/// A cache of content on flash.
+///
+/// Any number of encoders and decoders may use it at a time, of one process. Dropping it saves it;
+/// [`close`](Self::close) also tells of a failure.
+pub struct Cache {
+    volume: Volume,
+    content: ValueLog,
+    names: AnyTable,
+    anchors: AnyTable,
+    recent: Mutex<Recent>,
+    loaded: Mutex<Loaded>,
+}
+
+impl std::fmt::Debug for Cache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cache").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+impl Cache {
+    /// Makes a cache in a new file.
+    ///
+    /// # Errors
+    /// Sizes that cannot work, a file that exists, no space, a failed write.
+    pub fn create_file(path: impl AsRef<Path>, config: CacheConfig) -> Result<Self> {
+        Self::create(file(path.as_ref(), Create::New)?, config)
+    }
+
+    /// Opens the cache of a file.
+    ///
+    /// # Errors
+    /// A file that is no cache or is in use, damage, a failed read.
+    pub fn open_file(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open(file(path.as_ref(), Create::Open)?)
+    }
+
+    /// Makes a cache on an empty device.
+    ///
+    /// # Errors
+    /// As [`create_file`](Self::create_file).
+    pub fn create(device: Arc<dyn Device>, config: CacheConfig) -> Result<Self> {
+        let log_bytes = config.log_bytes()?;
+        let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
+        Self::create_in(&Volume::create(device, options)?, config)
+    }
+
+    /// Opens the cache of a device.
+    ///
+    /// # Errors
+    /// As [`open_file`](Self::open_file).
+    pub fn open(device: Arc<dyn Device>) -> Result<Self> {
+        Self::open_in(&Volume::open(device, OpenOptions::default())?)
+    }
+
+    /// Makes a cache in a volume that has none, whose log has the bytes of [`CacheConfig::log_bytes`].
+    ///
+    /// # Errors
+    /// As [`create_file`](Self::create_file); a volume with such structures.
+    pub fn create_in(volume: &Volume, config: CacheConfig) -> Result<Self> {
+        let tables = config.tables()?;
+        let options = options(volume);
+        let names = AnyTable::create_with(volume, NAMES, &tables.names, &options)?;
+        let anchors = AnyTable::create_with(volume, ANCHORS, &tables.anchors, &options)?;
+        let content = ValueLog::create(volume, CONTENT, tables.content)?;
+        Ok(Self::over(volume, content, (names, anchors)))
+    }
+
+    /// Opens the cache of a volume.
+    ///
+    /// # Errors
+    /// As [`open_file`](Self::open_file).
+    pub fn open_in(volume: &Volume) -> Result<Self> {
+        let options = options(volume);
+        let names = AnyTable::open_with(volume, NAMES, &options)?;
+        let anchors = AnyTable::open_with(volume, ANCHORS, &options)?;
+        let content = ValueLog::open(volume, CONTENT)?;
+        config::check_widths(&names, &anchors)?;
+        Ok(Self::over(volume, content, (names, anchors)))
+    }
+
+    fn over(volume: &Volume, content: ValueLog, (names, anchors): (AnyTable, AnyTable)) -> Self {
+        let (recent, loaded) = (Mutex::default(), Mutex::default());
+        Self { volume: volume.clone(), content, names, anchors, recent, loaded }
+    }
+
+    /// The places of chunks, as far as their content is still there.
+    pub(crate) fn find(&self, keys: &[Key]) -> Result<Vec<Option<Place>>> {
+        let mut places: Vec<Option<Place>> = {
+            let recent = self.recent();
+            keys.iter().map(|key| recent.place(key)).collect()
+        };
+        let asked: Vec<usize> = (0..keys.len()).filter(|at| places[*at].is_none()).collect();
+        let of_asked: Vec<&[u8]> = asked.iter().map(|at| &keys[*at][..]).collect();
+        for (at, value) in asked.iter().zip(self.names.get_many(&of_asked)?) {
+            places[*at] = value.and_then(|value| Place::decode(&value));
+        }
+        let is_there = |place: &Place| self.content.holds(place.reference);
+        Ok(places.into_iter().map(|place| place.filter(is_there)).collect())
+    }
+
+    /// Where containers with these anchors are, as far as they are still there.
+    pub(crate) fn find_anchors(&self, anchors: &[u64]) -> Result<Vec<Option<ValueRef>>> {
+        let mut places: Vec<Option<ValueRef>> = {
+            let recent = self.recent();
+            anchors.iter().map(|anchor| recent.anchor(*anchor)).collect()
+        };
+        let asked: Vec<usize> = (0..anchors.len()).filter(|at| places[*at].is_none()).collect();
+        let keys: Vec<[u8; 8]> = asked.iter().map(|at| anchors[*at].to_le_bytes()).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        for (at, value) in asked.iter().zip(self.anchors.get_many(&keys)?) {
+            places[*at] = value.and_then(|value| ValueRef::decode(&value));
+        }
+        let is_there = |place: &ValueRef| self.content.holds(*place);
+        Ok(places.into_iter().map(|place| place.filter(is_there)).collect())
+    }
+
+    /// The container of a name; `None` if it is not there.
+    pub(crate) fn named(&self, name: &Name) -> Result<Option<Arc<Container>>> {
+        let Some(place) = self.find(&[key_of_name(name)])?.pop().flatten() else { return Ok(None) };
+        Ok(self.load(place.reference)?.filter(|found| found.name() == *name))
+    }
+
+    /// The container in a place; `None` if it was recycled or is damaged.
+    pub(crate) fn load(&self, reference: ValueRef) -> Result<Option<Arc<Container>>> {
+        if let Some(found) = self.loaded().get(&reference) {
+            return Ok(Some(found));
+        }
+        let record = match self.content.read(reference) {
+            Ok(record) => record,
+            // The content comes again, under another place.
+            Err(store::Error::Corrupt { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let found = record.and_then(|record| Container::proven(&record)).map(Arc::new);
+        if let Some(found) = &found {
+            self.loaded().insert(reference, found);
+        }
+        Ok(found)
+    }
+
+    /// Adds a container, unless it is there.
+    pub(crate) fn insert(&self, container: Container, anchors: &[u64]) -> Result<()> {
+        let name = container.name();
+        if self.find(&[key_of_name(&name)])?[0].is_some() {
+            return Ok(());
+        }
+        let reference = self.append(&container)?;
+        let is_full = {
+            let mut recent = self.recent();
+            recent.add(place_of_container(reference, name), &container, anchors);
+            recent.bytes() >= RECENT_BYTES_MAX
+        };
+        self.loaded().insert(reference, &Arc::new(container));
+        if is_full { self.publish() } else { Ok(()) }
+    }
+
+    fn append(&self, container: &Container) -> Result<ValueRef> {
+        let head = container.record_head();
+        let parts = [&head[..], container.content()];
+        let bytes = parts.iter().map(|part| part.len() as u64).sum();
+        loop {
+            if let Some(reference) = self.content.append(Purpose::Put, &parts)? {
+                self.content.note_live(reference);
+                return Ok(reference);
+            }
+            if !self.content.make_space(bytes)? {
+                let reason = format!("a container of {bytes} bytes finds no space in its ring");
+                return Err(Error::Options { field: "cache", reason });
+            }
+        }
+    }
+
+    /// Makes recent containers durable, and then their places known to the tables.
+    fn publish(&self) -> Result<()> {
+        let mut recent = self.recent();
+        if recent.bytes() == 0 {
+            return Ok(());
+        }
+        self.content.commit()?;
+        let (names, anchors) = recent.entries();
+        let pairs: Vec<(&[u8], &[u8])> =
+            names.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+        self.names.insert_many(&pairs)?;
+        let pairs: Vec<(&[u8], &[u8])> =
+            anchors.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+        self.anchors.insert_many(&pairs)?;
+        recent.clear();
+        Ok(())
+    }
+
+    /// Makes all that was added durable.
+    ///
+    /// # Errors
+    /// A failed write or sync, after which the cache must be opened again.
+    pub fn sync(&self) -> Result<()> {
+        self.publish()?;
+        self.names.sync()?;
+        Ok(self.anchors.sync()?)
+    }
+
+    /// Saves the cache.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn close(self) -> Result<()> {
+        self.sync()
+    }
+
+    /// Its figures.
+    #[must_use]
+    pub fn stats(&self) -> CacheStats {
+        let content = self.content.stats();
+        let (names, anchors) = (self.names.stats(), self.anchors.stats());
+        let (added, recent_bytes) = {
+            let recent = self.recent();
+            (recent.added(), recent.ram_bytes())
+        };
+        let loaded_bytes = self.loaded().ram_bytes() as u64;
+        CacheStats {
+            content_bytes_max: content.flash_bytes,
+            containers_added: added,
+            bytes_added: content.appended_bytes,
+            recycled_segments: content.overwritten_segments_life,
+            index_entries: names.entries,
+            anchor_entries: anchors.entries,
+            ram_bytes: content.ram_bytes
+                + names.ram_bytes
+                + anchors.ram_bytes
+                + loaded_bytes
+                + recent_bytes as u64,
+            flash_bytes: content.flash_bytes + names.flash_bytes + anchors.flash_bytes,
+        }
+    }
+
+    /// The volume of the cache.
+    #[must_use]
+    pub fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn loaded(&self) -> MutexGuard<'_, Loaded> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        // Nobody can receive this error; what is lost is a hint, and comes again.
+        let _ = self.publish();
+    }
+}
+
+fn file(path: &Path, create: Create) -> Result<Arc<dyn Device>> {
+    let allocation = Allocation::Sparse;
+    let options = FileOptions { create, allocation, ..FileOptions::default() };
+    Ok(Arc::new(FileDevice::open(path, &options).map_err(store::Error::from)?))
+}
+
+/// Structures of a volume without threads have none.
+fn options(volume: &Volume) -> AnyOptions {
+    match volume.threads() {
+        Threads::Inline => AnyOptions::default().with(bufferhash::RuntimeOptions {
+            flush_threads: 0,
+            ..bufferhash::RuntimeOptions::default()
+        }),
+        _ => AnyOptions::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

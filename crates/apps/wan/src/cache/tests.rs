@@ -1,0 +1,99 @@
+//! The cache by itself: what it finds, forgets and keeps.
+
+use nandex_sim::SimDevice;
+
+use super::*;
+use crate::anchors::anchors;
+use crate::container::{containers_of, key_of};
+use crate::testing::{SMALL, cache, noise};
+
+fn container(seed: u64) -> Container {
+    let bytes = noise(20_000, seed);
+    let chunks: Vec<(Key, &[u8])> = bytes.chunks(1000).map(|it| (key_of(it), it)).collect();
+    containers_of(&chunks).remove(0)
+}
+
+fn add(cache: &Cache, container: &Container) {
+    cache.insert(container.clone(), &anchors(container.content())).unwrap();
+}
+
+#[track_caller]
+fn assert_found(cache: &Cache, container: &Container) {
+    assert_eq!(*cache.named(&container.name()).unwrap().unwrap(), *container);
+    let keys: Vec<Key> = container.chunks().iter().map(|chunk| chunk.key).collect();
+    for (index, place) in (0..).zip(cache.find(&keys).unwrap()) {
+        let place = place.unwrap();
+        assert_eq!((place.index, place.name), (index, container.name()));
+    }
+    let anchors = anchors(container.content());
+    assert!(!anchors.is_empty());
+    assert!(cache.find_anchors(&anchors).unwrap().iter().all(Option::is_some));
+}
+
+#[test]
+fn what_was_added_is_found_before_and_after_it_is_published() {
+    let cache = cache();
+    let container = container(1);
+    assert_eq!(cache.named(&container.name()).unwrap(), None);
+    add(&cache, &container);
+    assert_found(&cache, &container);
+    cache.sync().unwrap();
+    assert_eq!(cache.recent().bytes(), 0);
+    assert_found(&cache, &container);
+}
+
+#[test]
+fn a_container_that_is_there_is_not_added_again() {
+    let cache = cache();
+    add(&cache, &container(1));
+    cache.sync().unwrap();
+    add(&cache, &container(1));
+    assert_eq!(cache.stats().containers_added, 1);
+}
+
+#[test]
+fn the_oldest_is_forgotten_and_the_newest_is_there() {
+    let cache = cache();
+    let all: Vec<Container> = (0..500).map(container).collect();
+    all.iter().for_each(|container| add(&cache, container));
+    cache.sync().unwrap();
+    assert!(cache.stats().recycled_segments > 0);
+    assert_eq!(cache.named(&all[0].name()).unwrap(), None);
+    assert_eq!(cache.find(&[all[0].chunks()[0].key]).unwrap(), [None]);
+    // The content that the cache is for is there.
+    let kept = SMALL.content_bytes as usize / 20_500;
+    all[all.len() - kept..].iter().for_each(|container| assert_found(&cache, container));
+}
+
+#[test]
+fn a_cache_is_there_when_it_is_opened_again() {
+    let device = SimDevice::instant();
+    let cache = Cache::create(Arc::new(device.clone()), SMALL).unwrap();
+    add(&cache, &container(1));
+    drop(cache);
+    let cache = Cache::open(Arc::new(device.clone())).unwrap();
+    assert_found(&cache, &container(1));
+    add(&cache, &container(2));
+    cache.close().unwrap();
+    let cache = Cache::open(Arc::new(device)).unwrap();
+    assert_found(&cache, &container(1));
+    assert_found(&cache, &container(2));
+}
+
+#[test]
+fn another_volume_is_refused() {
+    let device = SimDevice::instant();
+    drop(Volume::create(Arc::new(device.clone()), VolumeOptions::tiny()).unwrap());
+    let error = Cache::open(Arc::new(device)).unwrap_err().to_string();
+    assert!(error.contains("wan-names"), "{error}");
+}
+
+#[test]
+fn ram_is_bounded_by_what_is_loaded_and_recent() {
+    let cache = cache();
+    for seed in 0..2500 {
+        add(&cache, &container(seed));
+    }
+    assert!(cache.loaded().ram_bytes() <= 32 << 20);
+    assert!(cache.recent().bytes() <= RECENT_BYTES_MAX);
+}

@@ -1,0 +1,231 @@
+//! Containers: some neighbouring new chunks of a stream, kept together as one record of the cache.
+//!
+//! A container is what a stream names, by a digest of its table of chunks, and what zstd gets as prefix. So a chunk
+//! that a frame refers to costs no fingerprint, and one read brings the chunks that are likely to come next. Its bytes
+//! are drawn in docs/format.md.
+
+use nandex_chunk::{Fingerprint, Hash};
+
+/// Bytes of chunks in a container, at most.
+pub(crate) const CONTAINER_BYTES_MAX: usize = 64 << 10;
+
+/// Chunks of a container, at most.
+pub(crate) const CONTAINER_CHUNKS_MAX: usize = 1024;
+
+/// The first bytes of a record, with its version.
+const MAGIC: [u8; 4] = *b"NWC1";
+
+/// Bytes before the table, and of each of its entries.
+const HEADER_BYTES: usize = 8;
+const ENTRY_BYTES: usize = KEY_BYTES + 4;
+
+/// Bytes of a chunk's key: the beginning of its fingerprint.
+pub(crate) const KEY_BYTES: usize = 20;
+
+/// Bytes of a container's name.
+pub(crate) const NAME_BYTES: usize = 16;
+
+/// A chunk's key: the first 160 bits of its BLAKE3.
+pub(crate) type Key = [u8; KEY_BYTES];
+
+/// A container's name: the first 128 bits of the BLAKE3 of its table.
+pub(crate) type Name = [u8; NAME_BYTES];
+
+/// The key of a chunk.
+pub(crate) fn key_of(chunk: &[u8]) -> Key {
+    let print: Fingerprint = Hash::Blake3.fingerprint(chunk);
+    beginning(print.as_bytes())
+}
+
+/// The first bytes of a digest, which is longer.
+pub(crate) fn beginning<const N: usize>(digest: &[u8]) -> [u8; N] {
+    let mut out = [0; N];
+    out.copy_from_slice(&digest[..N]);
+    out
+}
+
+/// A chunk of a container.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Chunk {
+    pub(crate) key: Key,
+    /// Bytes of the content before it, and its own.
+    pub(crate) start: usize,
+    pub(crate) bytes: usize,
+}
+
+/// Some chunks, one after the other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Container {
+    name: Name,
+    chunks: Vec<Chunk>,
+    content: Vec<u8>,
+}
+
+impl Container {
+    /// The container of chunks that are given by their keys and bytes.
+    fn new(chunks: &[(Key, &[u8])]) -> Self {
+        let mut content = Vec::with_capacity(chunks.iter().map(|(_, bytes)| bytes.len()).sum());
+        let mut placed = Vec::with_capacity(chunks.len());
+        for (key, bytes) in chunks {
+            placed.push(Chunk { key: *key, start: content.len(), bytes: bytes.len() });
+            content.extend_from_slice(bytes);
+        }
+        let name = name_of(&table_of(&placed));
+        Self { name, chunks: placed, content }
+    }
+
+    pub(crate) fn name(&self) -> Name {
+        self.name
+    }
+
+    pub(crate) fn chunks(&self) -> &[Chunk] {
+        &self.chunks
+    }
+
+    /// All chunks, one after the other.
+    pub(crate) fn content(&self) -> &[u8] {
+        &self.content
+    }
+
+    /// The bytes of a chunk.
+    pub(crate) fn bytes_of(&self, chunk: &Chunk) -> &[u8] {
+        &self.content[chunk.start..chunk.start + chunk.bytes]
+    }
+
+    /// What comes before the content in its record.
+    pub(crate) fn record_head(&self) -> Vec<u8> {
+        let table = table_of(&self.chunks);
+        let mut head = Vec::with_capacity(HEADER_BYTES + table.len());
+        head.extend_from_slice(&MAGIC);
+        head.extend_from_slice(&(self.chunks.len() as u32).to_le_bytes());
+        head.extend_from_slice(&table);
+        head
+    }
+
+    /// Reads a record that may be anything; `None` unless it is a container whose chunks all have the fingerprints of
+    /// its table. Its name follows from the table.
+    pub(crate) fn proven(record: &[u8]) -> Option<Self> {
+        let (head, rest) = record.split_at_checked(HEADER_BYTES)?;
+        let (magic, count) = head.split_first_chunk::<4>()?;
+        let count = u32::from_le_bytes(count.try_into().ok()?) as usize;
+        if *magic != MAGIC || count > CONTAINER_CHUNKS_MAX {
+            return None;
+        }
+        let (table, content) = rest.split_at_checked(count * ENTRY_BYTES)?;
+        let mut chunks = Vec::with_capacity(count);
+        let mut start = 0_usize;
+        for entry in table.chunks_exact(ENTRY_BYTES) {
+            let (key, bytes) = entry.split_first_chunk::<KEY_BYTES>()?;
+            let bytes = u32::from_le_bytes(bytes.try_into().ok()?) as usize;
+            let end = start.checked_add(bytes)?;
+            if key_of(content.get(start..end)?) != *key {
+                return None;
+            }
+            chunks.push(Chunk { key: *key, start, bytes });
+            start = end;
+        }
+        let name = name_of(table);
+        (start == content.len()).then(|| Self { name, chunks, content: content.to_vec() })
+    }
+
+    /// Bytes of RAM that it takes.
+    pub(crate) fn ram_bytes(&self) -> usize {
+        self.content.len() + self.chunks.len() * size_of::<Chunk>() + size_of::<Self>()
+    }
+}
+
+/// The chunks' keys and lengths.
+fn table_of(chunks: &[Chunk]) -> Vec<u8> {
+    let mut table = Vec::with_capacity(chunks.len() * ENTRY_BYTES);
+    for chunk in chunks {
+        table.extend_from_slice(&chunk.key);
+        table.extend_from_slice(&(chunk.bytes as u32).to_le_bytes());
+    }
+    table
+}
+
+fn name_of(table: &[u8]) -> Name {
+    let mut hasher = blake3::Hasher::new_derive_key("nandex wan 1 container");
+    hasher.update(table);
+    beginning(hasher.finalize().as_bytes())
+}
+
+/// Puts new chunks into containers, in order. Both sides do that by the lengths alone, so they make the same ones.
+pub(crate) fn containers_of(chunks: &[(Key, &[u8])]) -> Vec<Container> {
+    let mut made = Vec::new();
+    let mut rest = chunks;
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = |(_, chunk): &&(Key, &[u8])| {
+            bytes += chunk.len();
+            bytes <= CONTAINER_BYTES_MAX
+        };
+        // A chunk that is longer than a container has one of its own.
+        let count = rest.iter().take(CONTAINER_CHUNKS_MAX).take_while(fits).count().max(1);
+        let (now, later) = rest.split_at(count);
+        made.push(Container::new(now));
+        rest = later;
+    }
+    made
+}
+
+/// How many containers chunks of these lengths make.
+pub(crate) fn container_count(lengths: &[usize]) -> usize {
+    let (mut count, mut chunks, mut bytes) = (0, 0, 0);
+    for length in lengths {
+        if count == 0 || chunks == CONTAINER_CHUNKS_MAX || bytes + length > CONTAINER_BYTES_MAX {
+            (count, chunks, bytes) = (count + 1, 0, 0);
+        }
+        (chunks, bytes) = (chunks + 1, bytes + length);
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::noise;
+
+    fn chunks(data: &[u8], bytes: usize) -> Vec<(Key, &[u8])> {
+        data.chunks(bytes).map(|chunk| (key_of(chunk), chunk)).collect()
+    }
+
+    fn record(container: &Container) -> Vec<u8> {
+        [&container.record_head()[..], container.content()].concat()
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_and_no_changed_one_is() {
+        let data = noise(5000, 3);
+        let made = containers_of(&chunks(&data, 1100));
+        let [container] = &made[..] else { panic!("{} containers", made.len()) };
+        let bytes = record(container);
+        assert_eq!(Container::proven(&bytes).as_ref(), Some(container));
+        for at in (0..bytes.len()).step_by(7) {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 0x10;
+            assert_eq!(Container::proven(&flipped), None, "byte {at}");
+        }
+        for end in [0, 3, 8, 50, bytes.len() - 1] {
+            assert_eq!(Container::proven(&bytes[..end]), None, "{end} bytes");
+        }
+    }
+
+    #[test]
+    fn chunks_are_spread_over_containers_within_their_limits() {
+        let data = noise(600_000, 4);
+        for bytes in [100, 5000, 64 << 10, 100_000] {
+            let chunks = chunks(&data, bytes);
+            let made = containers_of(&chunks);
+            let content: Vec<u8> = made.iter().flat_map(|it| it.content().to_vec()).collect();
+            assert_eq!(content, data);
+            for container in &made {
+                let is_alone = container.chunks().len() == 1;
+                assert!(is_alone || container.content().len() <= CONTAINER_BYTES_MAX);
+                assert!(container.chunks().len() <= CONTAINER_CHUNKS_MAX);
+            }
+            let lengths: Vec<usize> = chunks.iter().map(|(_, chunk)| chunk.len()).collect();
+            assert_eq!(container_count(&lengths), made.len());
+        }
+    }
+}

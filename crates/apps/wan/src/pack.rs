@@ -1,0 +1,87 @@
+//! zstd with a prefix: what is left of a segment, compressed as if the prefix came before it.
+
+use zstd_safe::{CCtx, CParameter, DCtx, DParameter, get_error_name};
+
+use crate::{Error, Result};
+
+/// The longest prefix with the longest segment behind it, as a power of two.
+const WINDOW_LOG_MAX: u32 = 24;
+
+/// The shortest window that zstd has.
+const WINDOW_LOG_MIN: u32 = 10;
+
+/// Long matches are looked for from this many equal bytes on, at one position in eight. The hash tables of a low level are
+/// too small for a prefix of megabytes; with zstd's own 64 bytes many changed lines are too short.
+const LONG_MATCH_BYTES: u32 = 32;
+const LONG_RATE_LOG: u32 = 3;
+
+/// Compresses `data` behind `prefix`.
+pub(crate) fn pack(prefix: &[u8], data: &[u8], level: i32) -> Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(zstd_safe::compress_bound(data.len()));
+    let bytes = (prefix.len() + data.len()).max(1);
+    let window_log =
+        (usize::BITS - (bytes - 1).leading_zeros()).clamp(WINDOW_LOG_MIN, WINDOW_LOG_MAX);
+    let mut context = CCtx::create();
+    let parameters = [
+        CParameter::CompressionLevel(level),
+        CParameter::WindowLog(window_log),
+        CParameter::ContentSizeFlag(false),
+        CParameter::EnableLongDistanceMatching(true),
+        CParameter::LdmMinMatch(LONG_MATCH_BYTES),
+        CParameter::LdmHashRateLog(LONG_RATE_LOG),
+    ];
+    for parameter in parameters {
+        context.set_parameter(parameter).map_err(failed)?;
+    }
+    context.ref_prefix(prefix).map_err(failed)?;
+    context.compress2(&mut out, data).map_err(failed)?;
+    Ok(out)
+}
+
+/// The data behind `prefix`; `None` unless it has exactly that many bytes.
+pub(crate) fn unpack(prefix: &[u8], packed: &[u8], bytes: usize) -> Result<Option<Vec<u8>>> {
+    let mut out = Vec::with_capacity(bytes);
+    let mut context = DCtx::create();
+    context.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).map_err(failed)?;
+    context.ref_prefix(prefix).map_err(failed)?;
+    // Whatever the bytes are: it is refused when the space for the result is full.
+    let unpacked = context.decompress(&mut out, packed);
+    Ok((unpacked.is_ok() && out.len() == bytes).then_some(out))
+}
+
+fn failed(code: usize) -> Error {
+    Error::Compression { reason: get_error_name(code).to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::noise;
+
+    #[test]
+    fn a_prefix_takes_away_what_it_has() {
+        let (prefix, tail) = (noise(200_000, 1), noise(100, 2));
+        let data = [&prefix[50_000..150_000], &tail].concat();
+        let packed = pack(&prefix, &data, 3).unwrap();
+        assert!(packed.len() < 400, "{} bytes", packed.len());
+        assert_eq!(unpack(&prefix, &packed, data.len()).unwrap(), Some(data.clone()));
+        let alone = pack(&[], &data, 3).unwrap();
+        assert!(alone.len() > data.len());
+        assert_eq!(unpack(&[], &alone, data.len()).unwrap(), Some(data));
+    }
+
+    #[test]
+    fn nothing_is_packed_and_unpacked() {
+        assert_eq!(unpack(&[], &pack(&[], &[], 3).unwrap(), 0).unwrap(), Some(Vec::new()));
+    }
+
+    #[test]
+    fn more_or_fewer_bytes_than_promised_are_refused() {
+        let bomb = pack(&[], &vec![0; 8 << 20], 19).unwrap();
+        assert!(bomb.len() < 2000);
+        for bytes in [0, 1000, (8 << 20) - 1, (8 << 20) + 1] {
+            assert_eq!(unpack(&[], &bomb, bytes).unwrap(), None, "{bytes}");
+        }
+        assert_eq!(unpack(&[], &bomb[..bomb.len() / 2], 8 << 20).unwrap(), None);
+    }
+}

@@ -1,0 +1,96 @@
+//! The cache of a verb: opened, or made where there is none.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use nandex::device::{Access, Striping};
+use nandex::{Durability, Volume, VolumeOptions};
+use nandex_wan::{Cache, CacheConfig};
+
+use crate::console::Console;
+use crate::devices::VolumeArgs;
+use crate::place::open_volume;
+use crate::size::{self, show_bytes};
+
+/// One device has no stripes.
+const STRIPING: Striping = Striping::Extent { pages: 256 };
+
+/// A cache that is made where there is none.
+#[derive(Debug, clap::Args)]
+pub struct CacheArgs {
+    /// The file of the cache, or its block device; it is made where there is none
+    #[arg(long = "cache", value_name = "FILE")]
+    file: PathBuf,
+    /// Bytes of content that a new cache holds; when it is full, the oldest is overwritten
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "1GiB")]
+    size: u64,
+    /// RAM for the tables of a new cache; without it, what they need
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    ram: Option<u64>,
+}
+
+impl CacheArgs {
+    /// Opens the cache, or makes it.
+    ///
+    /// # Errors
+    /// A file that is no cache or is in use, sizes that cannot work, no space, damage.
+    pub fn open_or_make(&self, console: &Console) -> Result<Cache> {
+        let place = volume(&self.file);
+        if place.is_made() { open(&self.file) } else { self.make(&place, console) }
+    }
+
+    fn make(&self, place: &VolumeArgs, console: &Console) -> Result<Cache> {
+        let config =
+            CacheConfig { content_bytes: self.size, ram_bytes: self.ram, ..CacheConfig::default() };
+        let log_bytes = config.log_bytes().with_context(|| place.cannot("create"))?;
+        let devices = place.create(STRIPING, console)?;
+        let options =
+            VolumeOptions { log_bytes, completion: devices.completion, ..VolumeOptions::default() };
+        let made = || {
+            let volume = Volume::create(Arc::clone(&devices.volume), options)?;
+            let cache = Cache::create_in(&volume, config)?;
+            devices.made.clone().of(&volume).publish()?;
+            anyhow::Ok(cache)
+        };
+        let cache = made().with_context(|| place.cannot("create"));
+        let cache = cache.inspect_err(|_| devices.made.remove())?;
+        let (file, size) = (self.file.display(), show_bytes(self.size));
+        console.note(&format!("{file} is a new cache, of {size} of content"));
+        Ok(cache)
+    }
+}
+
+/// The file or block device as a volume. A file takes space when it is written.
+fn volume(file: &Path) -> VolumeArgs {
+    let mut volume = VolumeArgs::single(file.to_owned());
+    volume.devices.sparse = true;
+    volume
+}
+
+/// Opens a cache that is there.
+///
+/// # Errors
+/// As [`CacheArgs::open_or_make`]; no such file.
+pub fn open(file: &Path) -> Result<Cache> {
+    open_with(file, Access::ReadWrite)
+}
+
+/// Opens a cache that is there, and leaves it as it is.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_to_read(file: &Path) -> Result<Cache> {
+    open_with(file, Access::ReadOnly)
+}
+
+fn open_with(file: &Path, access: Access) -> Result<Cache> {
+    let (volume, _) = open_volume(&volume(file), access, Durability::default())?;
+    let not_one = || {
+        let shown = file.display();
+        format!(
+            "cannot open {shown} as a cache, which `nandex wan store`, `send` and `receive` make"
+        )
+    };
+    Cache::open_in(&volume).with_context(not_one)
+}

@@ -1,0 +1,66 @@
+//! `nandex wan`: streams in few bytes over a slow link, from the shell. One file per verb; the other files are shared.
+
+mod cache;
+mod channel;
+mod encoding;
+mod info;
+mod output;
+mod pipe;
+mod receive;
+mod report;
+mod restore;
+mod send;
+mod store;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::console::Console;
+
+/// Which verb.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What can be done with a cache of content.
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Write a file of references in place of a stream, and put what is new into the cache
+    Store(store::Args),
+    /// Write the stream of a file of references again
+    Restore(restore::Args),
+    /// Send a file to `receive` at the other side of a channel
+    #[command(after_help = CHANNEL)]
+    Send(send::Args),
+    /// Receive a file from `send` at the other side of a channel
+    #[command(after_help = CHANNEL)]
+    Receive(receive::Args),
+    /// Send stdin through a command, or write what a command sends to stdout
+    #[command(after_help = CHANNEL)]
+    Pipe(pipe::Args),
+    /// Show what a cache holds and takes
+    Info(info::Args),
+}
+
+/// What a channel is.
+const CHANNEL: &str = "The channel is the stdin and the stdout of the command of --to or --from, \
+    which the shell runs, such as `ssh host nandex wan receive -o copy.tar --cache there.nandex`. \
+    Without one it is stdin and stdout: that is the side which such a command starts. It goes both \
+    ways: the receiver asks for what its cache lacks. Each side has a cache of its own.";
+
+/// Runs the verb.
+///
+/// # Errors
+/// The error of the verb; the exit code follows from it.
+pub fn run(args: &Args, console: &Console) -> Result<()> {
+    match &args.verb {
+        Verb::Store(args) => store::run(args, console),
+        Verb::Restore(args) => restore::run(args, console),
+        Verb::Send(args) => send::run(args, console),
+        Verb::Receive(args) => receive::run(args, console),
+        Verb::Pipe(args) => pipe::run(args, console),
+        Verb::Info(args) => info::run(args, console),
+    }
+}

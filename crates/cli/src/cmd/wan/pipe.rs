@@ -1,0 +1,42 @@
+//! `nandex wan pipe`: stdin through a command, or what a command sends to stdout.
+
+use std::io;
+
+use anyhow::Result;
+
+use crate::console::Console;
+
+use super::cache::CacheArgs;
+use super::encoding::EncodeArgs;
+use super::receive::receive;
+use super::send::{Input, send};
+
+/// The command and the cache.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("side").required(true)))]
+pub struct Args {
+    /// Send stdin to what this command starts at the other side
+    #[arg(long, value_name = "COMMAND", group = "side")]
+    to: Option<String>,
+    /// Write what this command sends to stdout
+    #[arg(long, value_name = "COMMAND", group = "side")]
+    from: Option<String>,
+    #[command(flatten)]
+    cache: CacheArgs,
+    #[command(flatten)]
+    encoding: EncodeArgs,
+}
+
+/// Sends or receives.
+///
+/// # Errors
+/// As `send` and `receive`.
+pub fn run(args: &Args, console: &Console) -> Result<()> {
+    match &args.to {
+        Some(to) => {
+            let input = Input::Stdin(io::stdin());
+            send((&args.cache, &args.encoding), input, Some(to), console)
+        }
+        None => receive(&args.cache, None, args.from.as_deref(), console),
+    }
+}

@@ -1,0 +1,78 @@
+//! What a stream was, for people and programs.
+
+use anyhow::Result;
+use nandex_wan::{DecodeStats, EncodeStats};
+use serde::Serialize;
+
+use crate::console::Console;
+use crate::size::show_count;
+
+/// Where the figures go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Figures {
+    /// To stdout.
+    Stdout,
+    /// To stderr, since stdout has the stream or the channel.
+    Stderr,
+}
+
+/// Shows what an encoder did.
+///
+/// # Errors
+/// Stdout's refusal.
+pub fn encoded(stats: &EncodeStats, figures: Figures, console: &Console) -> Result<()> {
+    let share = percent(stats.known_bytes, stats.stream_bytes);
+    let mut text = format!(
+        "{} bytes became {}: 1/{:.1}; {share:.1} % of them were known",
+        show_count(stats.stream_bytes),
+        show_count(stats.frame_bytes),
+        times(stats.stream_bytes, stats.frame_bytes),
+    );
+    if stats.again_segments > 0 {
+        let again = show_count(stats.again_segments);
+        text.push_str(&format!(
+            "; {again} segments went again, whose content the other side lacked"
+        ));
+    }
+    show(stats, text, figures, console)
+}
+
+/// Shows what a decoder did.
+///
+/// # Errors
+/// Stdout's refusal.
+pub fn decoded(stats: &DecodeStats, figures: Figures, console: &Console) -> Result<()> {
+    let mut text = format!(
+        "{} bytes from {}: 1/{:.1}",
+        show_count(stats.stream_bytes),
+        show_count(stats.frame_bytes),
+        times(stats.stream_bytes, stats.frame_bytes),
+    );
+    if stats.again_segments > 0 {
+        let again = show_count(stats.again_segments);
+        text.push_str(&format!("; {again} segments were asked for again"));
+    }
+    show(stats, text, figures, console)
+}
+
+fn show<T: Serialize>(stats: &T, text: String, figures: Figures, console: &Console) -> Result<()> {
+    match figures {
+        Figures::Stdout => console.print(stats, |_| format!("{text}\n")),
+        Figures::Stderr if console.json => {
+            console.note(&serde_json::to_string(stats)?);
+            Ok(())
+        }
+        Figures::Stderr => {
+            console.note(&text);
+            Ok(())
+        }
+    }
+}
+
+fn times(stream: u64, frames: u64) -> f64 {
+    stream as f64 / frames.max(1) as f64
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}

@@ -1,0 +1,44 @@
+//! `nandex wan restore`: the stream of a file of references.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use nandex_wan::decode;
+
+use crate::console::Console;
+
+use super::cache;
+use super::output::Output;
+use super::report::{self, Figures};
+use super::send::Input;
+
+/// The file, the cache and where the stream goes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The file of references; - is stdin
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The file to write; without it, stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The cache that it was stored with
+    #[arg(long, value_name = "FILE")]
+    cache: PathBuf,
+}
+
+/// Restores the stream.
+///
+/// # Errors
+/// A file that is damaged or refers to content that was recycled; an output or a cache that fails. No file is left
+/// then.
+pub fn run(args: &Args, console: &Console) -> Result<()> {
+    let mut input = Input::open(&args.file)?;
+    let cache = cache::open(&args.cache)?;
+    let mut output = Output::begin(args.output.as_deref(), console)?;
+    let figures = if output.is_stdout() { Figures::Stderr } else { Figures::Stdout };
+    let decoded = decode(&cache, &mut input, &mut output);
+    let decoded = decoded.with_context(|| format!("cannot restore {}", args.file.display()));
+    let stats = output.end(decoded)?;
+    cache.close()?;
+    report::decoded(&stats, figures, console)
+}
