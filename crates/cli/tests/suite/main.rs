@@ -20,3 +20,4 @@ mod tables;
 mod tfidf;
 mod unfinished;
 mod verbs;
+mod wan;

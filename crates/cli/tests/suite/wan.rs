@@ -1,13 +1,9 @@
 //! Runs each verb of `nandex wan` as a child process, both sides of a channel too.
-#![forbid(unsafe_code)]
-
-#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
-mod common;
 
 use std::fs;
 use std::path::Path;
 
-use common::{Folder, Outcome, json};
+use crate::common::{Folder, Outcome, json};
 
 /// The smallest cache.
 const SIZE: &str = "--size 4MiB";
