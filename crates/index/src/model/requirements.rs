@@ -114,8 +114,13 @@ impl Requirements {
         )
     }
 
-    /// Refuses a front table of a `structure` that has none.
-    pub(crate) fn check_no_front(&self, structure: &str) -> Result<()> {
+    /// Refuses what only some structures have, for a `structure` that has none of it.
+    pub(crate) fn check_no_extras(&self, structure: &str) -> Result<()> {
+        self.check_no_front(structure)?;
+        self.check_no_array(structure)
+    }
+
+    fn check_no_front(&self, structure: &str) -> Result<()> {
         if self.front_runs == 0 {
             return Ok(());
         }
@@ -128,8 +133,7 @@ impl Requirements {
         )
     }
 
-    /// Refuses a design for several devices of a `structure` that has none.
-    pub(crate) fn check_no_array(&self, structure: &str) -> Result<()> {
+    fn check_no_array(&self, structure: &str) -> Result<()> {
         let Some(array) = self.array else { return Ok(()) };
         let reason = format!(
             "{} to be used in a design of their own; a {structure} has none; leave the design out, or choose a slicehash",

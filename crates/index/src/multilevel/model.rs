@@ -57,7 +57,7 @@ impl Config {
     /// A policy other than [`Policy::Grow`], too little RAM.
     pub fn advised(requirements: &Requirements) -> Result<Self> {
         requirements.check()?;
-        requirements.check_no_front("multilevel")?;
+        requirements.check_no_extras("multilevel")?;
         requirements.check_policy("multilevel", "grow", requirements.policy == Policy::Grow)?;
         let plain = Self {
             key_bytes: requirements.key_bytes as usize,

@@ -50,8 +50,7 @@ impl Config {
     /// A policy other than [`Policy::Grow`], too little RAM.
     pub fn advised(requirements: &Requirements) -> Result<Self> {
         requirements.check()?;
-        requirements.check_no_front("rhik")?;
-        requirements.check_no_array("rhik")?;
+        requirements.check_no_extras("rhik")?;
         requirements.check_policy("rhik", "grow", requirements.policy == Policy::Grow)?;
         let plain = Self {
             key_bytes: requirements.key_bytes as usize,

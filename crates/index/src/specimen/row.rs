@@ -46,8 +46,7 @@ fn create(volume: &Volume, name: &str, config: &AnyConfig, _: &AnyOptions) -> Re
 
 fn advise(requirements: &Requirements) -> Result<Prediction> {
     requirements.check()?;
-    requirements.check_no_front("specimen")?;
-    requirements.check_no_array("specimen")?;
+    requirements.check_no_extras("specimen")?;
     let has_policy = matches!(requirements.policy, Policy::Fifo | Policy::Reject);
     requirements.check_policy("specimen", "fifo and reject", has_policy)?;
     let Some(entries) = u32::try_from(requirements.entries).ok().filter(|it| *it <= ENTRIES_MAX)

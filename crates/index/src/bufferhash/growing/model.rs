@@ -29,8 +29,7 @@ impl Config {
     /// A policy other than [`Policy::Grow`], RAM or flash too small for the first generation.
     pub fn advised(requirements: &Requirements) -> Result<Self> {
         requirements.check()?;
-        requirements.check_no_front("growing")?;
-        requirements.check_no_array("growing")?;
+        requirements.check_no_extras("growing")?;
         let grows = requirements.policy == Policy::Grow;
         requirements.check_policy("growing table", "grow", grows)?;
         let parts = (ENTRIES_PER_SUPER_TABLE, INCARNATIONS, FINGERPRINT_BITS);

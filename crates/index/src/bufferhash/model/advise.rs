@@ -125,8 +125,7 @@ pub(super) struct Search<'a> {
 impl<'a> Search<'a> {
     pub(super) fn new(requirements: &'a Requirements, filter: FilterKind) -> Result<Self> {
         requirements.check()?;
-        requirements.check_no_front("bufferhash")?;
-        requirements.check_no_array("bufferhash")?;
+        requirements.check_no_extras("bufferhash")?;
         let policies = "every policy but grow, which a growing table has";
         requirements.check_policy("bufferhash", policies, requirements.policy != Policy::Grow)?;
         let miss_reads_max = requirements.miss_reads_max.unwrap_or(MISS_READS);

@@ -26,8 +26,7 @@ impl Config {
     /// A policy other than [`Policy::Grow`], RAM or flash too small for the first table.
     pub fn advised(requirements: &Requirements) -> Result<Self> {
         requirements.check()?;
-        requirements.check_no_front("growing SliceHash")?;
-        requirements.check_no_array("growing SliceHash")?;
+        requirements.check_no_extras("growing SliceHash")?;
         let grows = requirements.policy == Policy::Grow;
         requirements.check_policy("growing SliceHash", "grow", grows)?;
         let entries_max =
