@@ -24,6 +24,7 @@ mod memory;
 mod overlay;
 mod prefetch;
 pub mod probe;
+mod vectors;
 mod watched;
 
 pub use array::{ArrayDevice, ArrayOptions, Label, LabelFault, LabelledArray, Member, Striping};
@@ -41,4 +42,5 @@ pub use huge::prefer_huge_pages;
 pub use memory::MemoryDevice;
 pub use overlay::Overlay;
 pub use prefetch::prefetch;
+pub use vectors::{VectorLoop, run_in_vectors};
 pub use watched::{Call, Ended, Observer, Watched};

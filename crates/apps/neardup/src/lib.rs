@@ -57,6 +57,9 @@ pub use index::{
     Index, IndexStats, Match, Near, Outcome, PAIRS_MAX, Pair, Removed, Repeats, Updated, Verdict,
 };
 pub use nandex_corpus::{Document, DocumentResult, documents};
-pub use options::{IndexConfig, NearOptions, RAM_BYTES_MIN, SHINGLE_LENGTH_MAX, Shingling, Unit};
+pub use options::{
+    IndexConfig, NearOptions, RAM_BYTES_MIN, SHINGLE_LENGTH_MAX, SKETCH_THREADS_MAX, Shingling,
+    Unit,
+};
 pub use shingles::Shingles;
 pub use summary::{Example, IndexSummary, html};

@@ -12,6 +12,9 @@ pub const SHINGLE_LENGTH_MAX: usize = 64;
 /// The least RAM of an index, in bytes.
 pub const RAM_BYTES_MIN: u64 = 64 << 20;
 
+/// The most threads that compute signatures.
+pub const SKETCH_THREADS_MAX: usize = 64;
+
 /// What shingles are made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -121,11 +124,20 @@ pub struct IndexConfig {
     /// Ids that a bucket keeps, the oldest, of a new index; 64 by default. Where more documents share a bucket, later
     /// ones still find these.
     pub bucket_ids_max: u32,
+    /// Threads that compute signatures of a batch of documents, 1 to [`SKETCH_THREADS_MAX`]; by default one for each
+    /// processor. Answers are the same with any number.
+    pub sketch_threads: usize,
 }
 
 impl Default for IndexConfig {
     fn default() -> Self {
-        Self { ram_bytes: 256 << 20, documents: 1_000_000, bucket_ids_max: 64 }
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            ram_bytes: 256 << 20,
+            documents: 1_000_000,
+            bucket_ids_max: 64,
+            sketch_threads: processors.min(SKETCH_THREADS_MAX),
+        }
     }
 }
 
@@ -144,6 +156,11 @@ impl IndexConfig {
         }
         if self.documents == 0 || self.documents > 1 << 40 {
             return Err(Error::option("documents", format!("{}; give 1 to 2^40", self.documents)));
+        }
+        let threads = self.sketch_threads;
+        if !(1..=SKETCH_THREADS_MAX).contains(&threads) {
+            let reason = format!("{threads}; give 1 to {SKETCH_THREADS_MAX}");
+            return Err(Error::option("sketch_threads", reason));
         }
         Ok(())
     }
@@ -171,6 +188,9 @@ mod tests {
         assert!(config.validate().unwrap_err().to_string().starts_with("ram_bytes: 1 bytes; give"));
         let config = IndexConfig { documents: 0, ..IndexConfig::default() };
         assert!(config.validate().unwrap_err().to_string().starts_with("documents: 0; give"));
+        let config = IndexConfig { sketch_threads: 65, ..IndexConfig::default() };
+        let found = config.validate().unwrap_err().to_string();
+        assert!(found.starts_with("sketch_threads: 65; give 1 to 64"), "{found}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod counters;
 mod filters;
+mod neardup;
 mod neighbors;
 mod scale;
 mod tables;

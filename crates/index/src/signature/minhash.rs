@@ -1,6 +1,7 @@
 //! MinHash: of a set's hashes, permuted in many ways, the smallest of each way. Two sets have the same smallest hash
 //! with the probability of their Jaccard similarity.
 
+use nandex_device::{VectorLoop, run_in_vectors};
 use sha1::{Digest, Sha1};
 use twox_hash::XxHash3_64;
 
@@ -111,17 +112,33 @@ impl Permutations {
 
     /// The smallest value of each permutation; all bits set where there are no hashes.
     pub(super) fn smallest(&self, hashes: &[u64]) -> Vec<u32> {
-        match self {
-            Self::Affine { factors, terms, is_mixed: false } => {
+        run_in_vectors(Smallest { permutations: self, hashes })
+    }
+}
+
+/// The smallest value of each permutation of these hashes.
+struct Smallest<'p> {
+    permutations: &'p Permutations,
+    hashes: &'p [u64],
+}
+
+impl VectorLoop for Smallest<'_> {
+    type Output = Vec<u32>;
+
+    #[inline(always)]
+    fn run(self) -> Vec<u32> {
+        let hashes = self.hashes;
+        match self.permutations {
+            Permutations::Affine { factors, terms, is_mixed: false } => {
                 smallest((factors, terms), hashes, |hash| hash as u32, affine)
             }
-            Self::Affine { factors, terms, is_mixed: true } => {
+            Permutations::Affine { factors, terms, is_mixed: true } => {
                 smallest((factors, terms), hashes, |hash| mixed(hash as u32), affine)
             }
-            Self::Legacy { factors, terms } => {
+            Permutations::Legacy { factors, terms } => {
                 smallest((factors, terms), hashes, |hash| u64::from(hash as u32), legacy)
             }
-            Self::Upper { factors, terms } => {
+            Permutations::Upper { factors, terms } => {
                 smallest((factors, terms), hashes, |hash| hash, upper)
             }
         }

@@ -353,11 +353,23 @@ pub struct RuntimeOptions {
     pub io_chunk_pages: u32,
     /// The family that the index must have been made for; `None` for whichever it has.
     pub family: Option<Vec<u8>>,
+    /// RAM for a filter of the buckets that are on flash, in bytes at most, in addition to
+    /// [`Config::ram_bytes`](Config::ram_bytes): lookups of other buckets read nothing. It takes up to 12 bits for an
+    /// entry of a full index, and is left out below 4. Each opening makes it again, and reads all slicetables. Default
+    /// 0, which is none.
+    pub filter_bytes_max: u64,
 }
 
 impl Default for RuntimeOptions {
     fn default() -> Self {
-        Self { flush_threads: 1, read_depth: 32, channels: None, io_chunk_pages: 128, family: None }
+        Self {
+            flush_threads: 1,
+            read_depth: 32,
+            channels: None,
+            io_chunk_pages: 128,
+            family: None,
+            filter_bytes_max: 0,
+        }
     }
 }
 

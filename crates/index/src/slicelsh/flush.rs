@@ -11,6 +11,7 @@ use nandex_store::shadow::{DurableDraft, Rewriter};
 
 use super::buffer::BucketBuffer;
 use super::config::merge_bytes;
+use super::filter::BucketFilter;
 use super::keys::Pair;
 use super::merge::{IncomingPair, MergeOutcome, PairMerge, Rules};
 use super::{GroupLevel, Inner, Policy, SlicetableGroups, State};
@@ -114,7 +115,8 @@ impl Layout for SlicetableGroups {
     }
 
     fn usage(core: &Inner) -> Usage {
-        let ram_bytes = core.layout.shadow.ram_bytes() as u64;
+        let filter = core.layout.filter.as_ref().map_or(0, BucketFilter::ram_bytes);
+        let ram_bytes = core.layout.shadow.ram_bytes() as u64 + filter;
         Usage { ram_bytes, flash_bytes: core.flash_bytes() }
     }
 }
@@ -157,12 +159,16 @@ impl Inner {
         Ok(MergedGroup { draft, outcome, refused, snapshot })
     }
 
-    /// Sorts the entries of a buffer by their pages; those of a page by age.
+    /// Sorts the entries of a buffer by their pages; those of a page by age. The filter has their buckets afterwards.
     fn order(&self, buffer: &BucketBuffer, order: &mut Vec<(u32, u32)>) {
         let layout = &self.layout;
         order.clear();
         order.extend((0..).zip(buffer.pairs()).map(|(place, (pair, _))| {
-            let slice = layout.placing.slice_of(layout.placing.hash(pair.key));
+            let hash = layout.placing.hash(pair.key);
+            if let Some(filter) = &layout.filter {
+                filter.insert(pair.table, hash);
+            }
+            let slice = layout.placing.slice_of(hash);
             let page = layout.placement.page(pair.table, slice);
             (u32::try_from(page).expect("a configuration says at most 2^32 pages"), place)
         }));

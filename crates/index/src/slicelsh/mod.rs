@@ -52,12 +52,14 @@
 //! |---|---|---|---|
 //! | insert, remove | its share of L merges: about 22 k L bytes | the same, and 9 + 8 L bytes of log | 25 L / k bytes |
 //! | lookup | a page of each table whose partition was ever merged, all at once | 0 | |
+//! | lookup with a [filter](RuntimeOptions::filter_bytes_max) | a page of each table that has the bucket, and few others | 0 | 1/2 to 3/2 bytes an entry |
 //! | merge of a buffer | one group of slicetables | one group of slicetables | four I/O chunks |
 //! | open | snapshots, and the log's tail | 0 | |
 
 mod buffer;
 mod check;
 pub mod config;
+mod filter;
 mod flush;
 pub mod format;
 mod keys;
@@ -87,6 +89,7 @@ use crate::{Error, Result};
 
 use check::check;
 pub use config::{Config, FAMILY_BYTES_MAX, Policy, RuntimeOptions, TABLES_MAX};
+use filter::BucketFilter;
 use keys::BucketPlacing;
 use placement::Placement;
 pub(crate) use row::ROW;
@@ -126,6 +129,8 @@ pub(crate) struct SlicetableGroups {
     placement: Placement,
     slices: SliceLayout,
     shadow: Shadow,
+    /// The buckets that slicetables have, if RAM is given for it.
+    filter: Option<BucketFilter>,
     /// What the last capture said of the map.
     captured: AtomicU64,
     counters: stats::DocumentCounters,

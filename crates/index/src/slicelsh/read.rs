@@ -128,7 +128,10 @@ impl BucketLookup<'_> {
             Ok(BucketPlace { key: *key, hash, partition, block, buffers_left })
         };
         let places = row.iter().map(place).collect::<Result<Vec<_>>>()?;
-        let read = (0u8..).zip(&places).filter(|(_, place)| place.block.is_some());
+        let is_read = |(table, place): &(u8, &BucketPlace)| {
+            place.block.is_some() && self.0.may_be_on_flash(*table, place.hash)
+        };
+        let read = (0u8..).zip(&places).filter(is_read);
         let tables: Vec<_> = read.map(|(table, _)| table).collect();
         let flash = Flash { places, ..Flash::default() };
         if tables.is_empty() {

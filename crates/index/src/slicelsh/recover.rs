@@ -14,6 +14,7 @@ use nandex_store::space::Extent;
 use nandex_store::{Lsn, Structure, StructureId, Volume};
 
 use super::buffer::BucketBuffer;
+use super::filter::BucketFilter;
 use super::format::DocumentCodec;
 use super::keys::BucketPlacing;
 use super::snapshot::{BucketSnapshots, places};
@@ -67,6 +68,7 @@ pub(super) fn open(
         Ok(())
     };
     let handle = write::open(volume, structure, &mut reader, opening, recovery, count)?;
+    handle.core.fill_filter();
     Ok(SliceLsh { handle })
 }
 
@@ -177,6 +179,7 @@ impl Recovery<SlicetableGroups> for RecoveringGroups {
             slices: Config::slice_layout(),
             captured: AtomicU64::new(0),
             counters: DocumentCounters::default(),
+            filter: BucketFilter::new(&config, options.filter_bytes_max),
             config,
             options,
             shadow,

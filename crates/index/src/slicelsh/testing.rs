@@ -39,8 +39,12 @@ fn config(variant: u64, threads: usize) -> TestNeighbors {
         ..Config::tiny()
     };
     // Not a divisor of a block's pages.
-    let own =
-        RuntimeOptions { flush_threads: threads, io_chunk_pages: 5, ..RuntimeOptions::default() };
+    let own = RuntimeOptions {
+        flush_threads: threads,
+        io_chunk_pages: 5,
+        filter_bytes_max: [0, 1 << 20, 0][(variant % 3) as usize],
+        ..RuntimeOptions::default()
+    };
     TestNeighbors {
         label: format!("SliceLSH {policy:?}, {tables} tables on {channels}, {bucket_ids_max} ids"),
         config: config.into(),

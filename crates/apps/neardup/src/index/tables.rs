@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | `neardup-records` | a document's number | its [record](super::record); and the state of the index | 1/8 |
 //! | `neardup-keys` | hash of an id, or of a text | the number of a document that has it | 1/4 |
-//! | `neardup-alike` | bucket keys of a signature | numbers of documents | 1/2 |
+//! | `neardup-alike` | bucket keys of a signature | numbers of documents | 1/2: half of it for its filter |
 //!
 //! A batch of documents takes some MiB while documents come in, and clusters take 1/4.
 //!
@@ -66,8 +66,9 @@ pub(super) fn open_volume(path: &Path) -> Result<Volume> {
 
 impl Tables {
     pub(super) fn create(volume: &Volume, family: &Family, config: &IndexConfig) -> Result<Self> {
-        let alike = neighbors(family, config)?;
-        let alike = AnyNeighbors::create_with(volume, ALIKE, &alike.into(), &options(volume))?;
+        let alike = neighbors(family, config)?.into();
+        let options = neighbors_options(volume, config);
+        let alike = AnyNeighbors::create_with(volume, ALIKE, &alike, &options)?;
         Self::create_over(volume, config, alike)
     }
 
@@ -92,7 +93,7 @@ impl Tables {
     }
 
     pub(super) fn open(volume: &Volume, config: &IndexConfig) -> Result<Self> {
-        let alike = AnyNeighbors::open(volume, ALIKE, &options(volume))?;
+        let alike = AnyNeighbors::open(volume, ALIKE, &neighbors_options(volume, config))?;
         Self::open_over(volume, config, alike)
     }
 
@@ -120,13 +121,23 @@ impl Tables {
 /// new.
 pub(super) fn neighbors(family: &Family, config: &IndexConfig) -> Result<slicelsh::Config> {
     let asked = NeighborsRequirements {
-        ram_bytes: Some(config.ram_bytes / 2),
         bucket_ids_max: config.bucket_ids_max,
         policy: Policy::Reject,
         family: family.encode(),
         ..NeighborsRequirements::new(config.documents, family.tables())
     };
-    Ok(slicelsh::Config::advised(&asked)?)
+    let advised = |ram_bytes| {
+        let asked = NeighborsRequirements { ram_bytes: Some(ram_bytes), ..asked.clone() };
+        slicelsh::Config::advised(&asked)
+    };
+    // Where a quarter is too little for the buffers, it is too little for a filter, too.
+    let half = config.ram_bytes / 2;
+    Ok(advised(half - filter_bytes(config)).or_else(|_| advised(half))?)
+}
+
+/// RAM for the filter of the index of neighbours: most documents are new, and their buckets need not be read.
+const fn filter_bytes(config: &IndexConfig) -> u64 {
+    config.ram_bytes / 4
 }
 
 /// The length of the log, in bytes: what the buffers of the index of neighbours need, and the tables' few updates.
@@ -144,6 +155,14 @@ fn growing(
     let asked = Requirements::new(entries, key_bytes, value_bytes).ram(ram_bytes);
     let asked = Requirements { policy: Policy::Grow, ..asked };
     Ok(bufferhash::growing::Config::advised(&asked).map(AnyConfig::from)?)
+}
+
+/// The options of the index of neighbours.
+fn neighbors_options(volume: &Volume, config: &IndexConfig) -> AnyOptions {
+    let options = options(volume);
+    let usual = options.of::<slicelsh::RuntimeOptions>().cloned().unwrap_or_default();
+    let filter_bytes_max = filter_bytes(config);
+    options.with(slicelsh::RuntimeOptions { filter_bytes_max, ..usual })
 }
 
 /// Structures of a volume without threads have none.

@@ -11,8 +11,12 @@ use super::brute::Brute;
 use super::*;
 use crate::{Cluster, Document, Shingles, Unit};
 
-pub(super) const CONFIG: IndexConfig =
-    IndexConfig { ram_bytes: crate::RAM_BYTES_MIN, documents: 20_000, bucket_ids_max: 64 };
+pub(super) const CONFIG: IndexConfig = IndexConfig {
+    ram_bytes: crate::RAM_BYTES_MIN,
+    documents: 20_000,
+    bucket_ids_max: 64,
+    sketch_threads: 1,
+};
 
 pub(super) fn options() -> NearOptions {
     let bands = Some(Bands { count: 8, rows: 4 });

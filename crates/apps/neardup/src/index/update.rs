@@ -208,7 +208,6 @@ impl Index {
         repeats: Repeats,
     ) -> Result<Vec<Plan>> {
         let (mut ids, mut texts) = (HashMap::new(), HashMap::new());
-        let mut sketches = self.sketches();
         let mut plans = Vec::with_capacity(documents.len());
         for (place, (document, known)) in documents.iter().zip(known).enumerate() {
             let is_same = match (&known.same_id, ids.get(&known.id)) {
@@ -235,10 +234,15 @@ impl Index {
                 (None, Some(&earlier)) => Plan::EqualTo(earlier),
                 (None, None) => {
                     texts.insert(known.text, place);
-                    Plan::New(sketches.of(&document.text)?)
+                    Plan::New(None)
                 }
             });
         }
+        let new = documents.iter().zip(&mut plans).filter_map(|(document, plan)| match plan {
+            Plan::New(sketch) => Some((document.text.as_str(), sketch)),
+            _ => None,
+        });
+        self.sketch_all(&mut new.collect::<Vec<_>>())?;
         Ok(plans)
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread::ScopedJoinHandle;
 
 use nandex::signature::{Family, Scheme, Signature};
 
@@ -11,6 +12,9 @@ use crate::{Result, Shingles};
 
 /// Records that are read at a time, about half a KiB each.
 const RECORDS_MAX: usize = 4096;
+
+/// Texts that are worth a thread: some hundred us of work.
+const SKETCHES_MIN: usize = 64;
 
 /// A document as buckets and records see it.
 #[derive(Clone, Debug)]
@@ -36,6 +40,30 @@ impl Index {
     /// Computes sketches of texts.
     pub(super) fn sketches(&self) -> Sketches<'_> {
         Sketches { index: self, shingles: Shingles::new(self.state.shingling), hashes: Vec::new() }
+    }
+
+    /// Computes the sketch of each text into its place, on several threads if there are many.
+    pub(super) fn sketch_all(&self, texts: &mut [(&str, &mut Option<Sketch>)]) -> Result<()> {
+        let sketch = |part: &mut [(&str, &mut Option<Sketch>)]| -> Result<()> {
+            let mut sketches = self.sketches();
+            part.iter_mut().try_for_each(|(text, place)| {
+                **place = sketches.of(text)?;
+                Ok(())
+            })
+        };
+        let sketch = &sketch;
+        let part = texts.len().div_ceil(self.config.sketch_threads).max(SKETCHES_MIN);
+        std::thread::scope(|scope| {
+            let mut parts = texts.chunks_mut(part);
+            let own = parts.next();
+            let others: Vec<_> = parts.map(|part| scope.spawn(move || sketch(part))).collect();
+            let own = own.map_or(Ok(()), sketch);
+            // A panic goes on: it is a mistake of ours, as one on this thread would be.
+            let join = |other: ScopedJoinHandle<'_, Result<()>>| {
+                other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            others.into_iter().map(join).fold(own, Result::and)
+        })
     }
 
     /// The fewest same values of two signatures that are near.

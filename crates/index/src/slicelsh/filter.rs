@@ -1,0 +1,273 @@
+//! A filter in RAM of the buckets that slicetables have: a lookup of another bucket reads no page.
+//!
+//! It is a Bloom filter of blocks, each one line of the processor's cache, so that a question costs one miss. A bucket
+//! that a merge has put on flash is in it before the new slicetables are, and none ever leaves: what was removed or
+//! evicted costs a read. It is not on flash, and an opening makes it again from the slicetables, read in their order.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use nandex_device::{PAGE_BYTES, PageBuf};
+use nandex_store::bytes::get_u64;
+use nandex_store::hash::KeyHash;
+use nandex_store::page::{PageKind, RawPage};
+use nandex_store::shadow::Block;
+
+use super::{Config, Inner};
+
+/// Bits of a block.
+const BLOCK_BITS: u64 = 512;
+
+/// Bits of the filter for an entry of a full index, at least and at most. With fewer it says yes too often to be worth
+/// its RAM, and with more hardly less often.
+const ENTRY_BITS_MIN: u64 = 4;
+const ENTRY_BITS_MAX: u64 = 12;
+
+/// Bits that are set for a bucket.
+const HASHES: u32 = 4;
+
+/// Pages that are read at a time while it is made.
+const CHUNK_PAGES: u64 = 512;
+
+/// One line of the cache.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Line([AtomicU64; 8]);
+
+/// The buckets that slicetables have, and some others.
+#[derive(Debug)]
+pub(super) struct BucketFilter {
+    lines: Vec<Line>,
+    /// Does it have all of them? Not if a page could not be read while it was made.
+    is_whole: AtomicBool,
+}
+
+/// The line of a bucket, and its bits in words of that.
+struct Bits {
+    line: usize,
+    bits: [(usize, u64); HASHES as usize],
+}
+
+impl BucketFilter {
+    /// An empty filter for an index of this configuration of at most that many bytes; none if that is too little.
+    pub(super) fn new(config: &Config, bytes_max: u64) -> Option<Self> {
+        let entries = u64::from(config.partitions) * u64::from(config.entries_max);
+        let bits = (bytes_max.saturating_mul(8) / entries.max(1)).min(ENTRY_BITS_MAX);
+        if bits < ENTRY_BITS_MIN {
+            return None;
+        }
+        let partitions = u64::from(config.partitions);
+        let lines = (entries * bits / BLOCK_BITS / partitions).max(1) * partitions;
+        let lines = (0..lines).map(|_| Line::default()).collect();
+        Some(Self { lines, is_whole: AtomicBool::new(true) })
+    }
+
+    pub(super) fn ram_bytes(&self) -> u64 {
+        (self.lines.len() * size_of::<Line>()) as u64
+    }
+
+    /// Adds a bucket. The caller holds the maintenance lock of its partition, whose lines nobody else changes.
+    pub(super) fn insert(&self, table: u8, hash: KeyHash) {
+        let Bits { line, bits } = self.bits(table, hash);
+        for (word, bit) in bits {
+            let word = &self.lines[line].0[word];
+            word.store(word.load(Relaxed) | bit, Relaxed);
+        }
+    }
+
+    /// May slicetables have this bucket?
+    pub(super) fn may_have(&self, table: u8, hash: KeyHash) -> bool {
+        let Bits { line, bits } = self.bits(table, hash);
+        let line = &self.lines[line].0;
+        bits.iter().all(|(word, bit)| line[*word].load(Relaxed) & bit != 0)
+            || !self.is_whole.load(Acquire)
+    }
+
+    /// The lines of a partition are side by side, so that a merge, and the making of a filter, find them in the cache. A
+    /// bucket key has the same hash in all tables, and its buckets have other bits of one line.
+    fn bits(&self, table: u8, hash: KeyHash) -> Bits {
+        const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+        let product = u128::from(hash.place) * self.lines.len() as u128;
+        let mixed = hash.filter ^ MULTIPLIER.wrapping_mul(u64::from(table) + 1);
+        let mixed = mixed.wrapping_mul(MULTIPLIER);
+        let mixed = mixed ^ (mixed >> 32);
+        let bits = std::array::from_fn(|nth| {
+            let bit = mixed >> (9 * nth) & (BLOCK_BITS - 1);
+            ((bit / 64) as usize, 1 << (bit % 64))
+        });
+        Bits { line: (product >> 64) as usize, bits }
+    }
+}
+
+impl Inner {
+    /// Must a page be read for this bucket?
+    pub(super) fn may_be_on_flash(&self, table: u8, hash: KeyHash) -> bool {
+        self.layout.filter.as_ref().is_none_or(|filter| filter.may_have(table, hash))
+    }
+
+    /// Reads all slicetables into the filter, if there is one. A page that is damaged ends that, and all lookups read
+    /// from then on: those that need the page say what is wrong with it.
+    pub(super) fn fill_filter(&self) {
+        let Some(filter) = &self.layout.filter else { return };
+        for (logical, partition) in (0..).zip(&self.partitions) {
+            let _lock = partition.maintain();
+            let Some(block) = self.layout.shadow.block(logical) else { continue };
+            if !self.add_block(filter, block) {
+                filter.is_whole.store(false, Release);
+                return;
+            }
+        }
+    }
+
+    /// Adds the buckets of a partition's slicetables; false if a page cannot be read.
+    fn add_block(&self, filter: &BucketFilter, block: Block) -> bool {
+        let layout = &self.layout;
+        let pages = u64::from(layout.config.block_pages());
+        let mut buf = PageBuf::zeroed(CHUNK_PAGES.min(pages) as usize);
+        for first in (0..pages).step_by(CHUNK_PAGES as usize) {
+            let count = CHUNK_PAGES.min(pages - first);
+            if count as usize * PAGE_BYTES != buf.len() {
+                buf = PageBuf::zeroed(count as usize);
+            }
+            buf = match self.volume.device().read(layout.shadow.page(block, first), buf) {
+                Ok(read) => read,
+                Err(_) => return false,
+            };
+            let pages = (first..).zip(buf.chunks_exact(PAGE_BYTES));
+            for (index, bytes) in pages {
+                if !self.add_page(filter, (block, index), bytes) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn add_page(&self, filter: &BucketFilter, (block, index): (Block, u64), bytes: &[u8]) -> bool {
+        let layout = &self.layout;
+        let Some((table, _)) = layout.placement.slice_of(index) else { return true };
+        let label = layout.shadow.label(block, index, PageKind::Slice);
+        let Ok(page) = RawPage::new(bytes).check(label) else { return false };
+        let body = page.body();
+        let Some(count) = layout.slices.count(body) else { return false };
+        for at in 0..count {
+            filter.insert(table, layout.placing.hash(get_u64(layout.slices.key(body, at), 0)));
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use nandex_device::{Device, MemoryDevice};
+    use nandex_store::hash::{HashKind, KeyHasher};
+    use nandex_store::{OpenOptions, Volume, VolumeOptions};
+
+    use super::*;
+    use crate::slicelsh::RuntimeOptions;
+    use crate::{Neighbors, SliceLsh};
+
+    const FILTERED: u64 = 1 << 20;
+
+    fn config() -> Config {
+        // Space for all documents of the tests.
+        Config { partitions: 4, slices: 40, entries_max: 3 * 40 * 190, ..Config::tiny() }
+    }
+
+    fn options(filter_bytes_max: u64) -> RuntimeOptions {
+        RuntimeOptions { flush_threads: 0, filter_bytes_max, ..RuntimeOptions::default() }
+    }
+
+    fn row(document: u64) -> [u64; 3] {
+        [document, document + 1_000_000, document % 500 + 2_000_000]
+    }
+
+    /// Inserts documents, and returns the volume that has them on flash.
+    fn filled(device: &Arc<dyn Device>, options: RuntimeOptions) -> (Volume, SliceLsh) {
+        let volume = Volume::create(Arc::clone(device), VolumeOptions::tiny()).unwrap();
+        let index = SliceLsh::create_with(&volume, "alike", config(), options).unwrap();
+        for document in 0..2000 {
+            index.insert(document, &row(document)).unwrap();
+        }
+        (volume, index)
+    }
+
+    #[test]
+    fn buckets_that_were_added_are_there_and_few_others() {
+        let config = Config { partitions: 1, entries_max: 50_000, slices: 100, ..Config::tiny() };
+        let hasher = KeyHasher::new(HashKind::Xxh3, 1);
+        let hash = |key: u64| hasher.hash(&key.to_le_bytes());
+        for (bits, most) in [(4_u64, 0.22), (8, 0.04), (12, 0.015)] {
+            let filter = BucketFilter::new(&config, 50_000 * bits / 8 + 64).unwrap();
+            assert!(filter.ram_bytes() <= 50_000 * bits / 8 + 64);
+            (0..50_000).for_each(|key| filter.insert((key % 3) as u8, hash(key)));
+            assert!((0..50_000).all(|key| filter.may_have((key % 3) as u8, hash(key))));
+            let others = (0..50_000).filter(|key| filter.may_have((key % 3 + 1) as u8, hash(*key)));
+            let share = others.count() as f64 / 50_000.0;
+            assert!(share < most, "{share} with {bits} bits");
+        }
+        assert!(BucketFilter::new(&config, 50_000 / 2 - 100).is_none());
+    }
+
+    #[test]
+    fn lookups_of_absent_buckets_read_nothing_and_of_others_what_they_need() {
+        for reopened in [false, true] {
+            let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+            let (volume, mut index) = filled(&device, options(FILTERED));
+            if reopened {
+                index.close().unwrap();
+                index = SliceLsh::open_with(&volume, "alike", options(FILTERED)).unwrap();
+            }
+            let before = index.stats();
+            let rows: Vec<u64> =
+                (5000..7000).flat_map(|it| [it, it + 1_000_000, it + 3_000_000]).collect();
+            assert!(index.candidates_many(&rows).unwrap().iter().all(Vec::is_empty));
+            let reads = index.stats().lookup_reads - before.lookup_reads;
+            // Of 6,000 buckets one in a hundred may look as if it were there.
+            assert!(reads < 120, "{reads}");
+            for document in [0, 777, 1999] {
+                assert!(index.candidates(&row(document)).unwrap().contains(&document));
+            }
+            assert!(index.stats().lookup_reads > before.lookup_reads + reads);
+            let filter_bytes = index.handle.core.layout.filter.as_ref().unwrap().ram_bytes();
+            assert!(index.stats().ram_bytes > filter_bytes && filter_bytes > 100_000);
+        }
+    }
+
+    #[test]
+    fn answers_are_those_without_a_filter() {
+        let devices: [Arc<dyn Device>; 2] =
+            [Arc::new(MemoryDevice::new()), Arc::new(MemoryDevice::new())];
+        let found = [0, FILTERED].into_iter().zip(&devices).map(|(bytes, device)| {
+            let (_volume, index) = filled(device, options(bytes));
+            for document in (0..2000).step_by(3) {
+                index.remove(document, &row(document)).unwrap();
+            }
+            let rows: Vec<u64> = (0..2500).flat_map(row).collect();
+            index.candidates_many(&rows).unwrap()
+        });
+        let found: Vec<_> = found.collect();
+        assert_eq!(found[0], found[1]);
+        assert!(found[0].iter().flatten().count() > 1000);
+    }
+
+    /// A page that is damaged when the filter is made must not make lookups pass it over.
+    #[test]
+    fn with_a_damaged_page_lookups_read_and_say_so() {
+        let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+        let (volume, index) = filled(&device, options(0));
+        let block = index.handle.core.layout.shadow.block(1).unwrap();
+        let place = index.handle.core.layout.shadow.page(block, 0);
+        index.close().unwrap();
+        drop(volume);
+        let mut page = device.read(place, PageBuf::zeroed(1)).unwrap();
+        page[100] ^= 1;
+        device.write(place, page).unwrap();
+        let volume = Volume::open(Arc::clone(&device), OpenOptions::default()).unwrap();
+        let index = SliceLsh::open_with(&volume, "alike", options(FILTERED)).unwrap();
+        let failures = (0..2000).filter(|it| index.candidates(&row(*it)).is_err()).count();
+        assert!(failures > 0);
+    }
+}
