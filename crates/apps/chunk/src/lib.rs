@@ -1,6 +1,6 @@
 //! Cuts streams into chunks by their content, and names chunks: what applications that find equal content share.
 //!
-//! [`Chunking`] decides where a stream is cut and [`ChunkBuffer`] cuts it in bounded memory; a [`Hash`] names each
+//! [`Chunking`] decides where a stream is cut and [`ChunkBuffer`] cuts it in bounded memory; a hash names each
 //! chunk by a [`Fingerprint`]. Equal content is cut and named alike wherever it is.
 //!
 //! ```
