@@ -6,7 +6,7 @@
 //! ```
 //! use nandex_chunk::{Chunking, Hash};
 //!
-//! let data = vec![7; 100_000];
+//! let data = vec![7; 200_000];
 //! let names: Vec<_> = Chunking::default().split(&data).map(|it| Hash::Blake3.fingerprint(it)).collect();
 //! assert_eq!(names[0], names[1]);
 //! # Ok::<(), nandex_chunk::Error>(())
