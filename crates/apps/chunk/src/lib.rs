@@ -1,12 +1,12 @@
 //! Cuts streams into chunks by their content, and names chunks: what applications that find equal content share.
 //!
-//! [`Chunking`] decides where a stream is cut and [`ChunkBuffer`] cuts it in bounded memory; a [`Hash`] names each
+//! [`Chunking`] decides where a stream is cut and [`ChunkBuffer`] cuts it in bounded memory; a hash names each
 //! chunk by a [`Fingerprint`]. Equal content is cut and named alike wherever it is.
 //!
 //! ```
 //! use nandex_chunk::{Chunking, Hash};
 //!
-//! let data = vec![7; 100_000];
+//! let data = vec![7; 200_000];
 //! let names: Vec<_> = Chunking::default().split(&data).map(|it| Hash::Blake3.fingerprint(it)).collect();
 //! assert_eq!(names[0], names[1]);
 //! # Ok::<(), nandex_chunk::Error>(())

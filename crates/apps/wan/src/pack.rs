@@ -10,8 +10,8 @@ const WINDOW_LOG_MAX: u32 = 24;
 /// The shortest window that zstd has.
 const WINDOW_LOG_MIN: u32 = 10;
 
-/// Long matches are looked for from this many equal bytes on, at one position in eight. The hash tables of a low level are
-/// too small for a prefix of megabytes; with zstd's own 64 bytes many changed lines are too short.
+/// Long matches are looked for from this many equal bytes on, at one position in eight. The hash tables of a low level
+/// are too small for a prefix of megabytes, and zstd's own 64 bytes are too many for changed lines.
 const LONG_MATCH_BYTES: u32 = 32;
 const LONG_RATE_LOG: u32 = 3;
 
