@@ -307,7 +307,9 @@ mod tests {
         [0..keys, 1 << 40..(1 << 40) + keys].map(|numbers| {
             let count = numbers.end - numbers.start;
             // Once to fill the DRAM.
-            let look_up = || numbers.clone().for_each(|it| drop(table.get(&key(it)).unwrap()));
+            let is_there = numbers.start == 0;
+            let look = |it| assert_eq!(table.get(&key(it)).unwrap().is_some(), is_there);
+            let look_up = || numbers.clone().for_each(look);
             look_up();
             let before = table.stats();
             look_up();

@@ -146,10 +146,10 @@ impl LevelMap {
     /// Entries of each level.
     #[cfg(test)]
     pub fn entries_by_level(&self) -> Vec<u64> {
-        let entries = |groups: &Box<[Option<Arc<Group>>]>| {
+        let entries = |groups: &[Option<Arc<Group>>]| -> u64 {
             groups.iter().flatten().map(|group| group.entries).sum()
         };
-        self.levels.iter().map(entries).collect()
+        self.levels.iter().map(|it| entries(it)).collect()
     }
 
     /// The groups of this map that another one does not have in their places.
