@@ -355,8 +355,8 @@ pub struct RuntimeOptions {
     pub family: Option<Vec<u8>>,
     /// RAM for a filter of the buckets that are on flash, in bytes at most, in addition to
     /// [`Config::ram_bytes`](Config::ram_bytes): lookups of other buckets read nothing. It takes up to 12 bits for an
-    /// entry of a full index, and is left out below 4. Each opening makes it again, and reads all slicetables. Default
-    /// 0, which is none.
+    /// entry of a full index, and is left out below 4. After an opening it is made again from all slicetables, once
+    /// lookups have read an eighth as many pages as these have. Default 0, which is none.
     pub filter_bytes_max: u64,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! It is a Bloom filter of blocks, each one line of the processor's cache, so that a question costs one miss. A bucket
 //! that a merge has put on flash is in it before the new slicetables are, and none ever leaves: what was removed or
-//! evicted costs a read. It is not on flash, and an opening makes it again from the slicetables, read in their order.
+//! evicted costs a read. It is not on flash. After an opening it is made again from the slicetables, read in their order,
+//! once lookups have read so many of their pages one by one that reading all of them costs no more.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -13,7 +14,9 @@ use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
 use nandex_store::shadow::Block;
 
+use super::flush::Job;
 use super::{Config, Inner};
+use crate::write::pool;
 
 /// Bits of a block.
 const BLOCK_BITS: u64 = 512;
@@ -29,6 +32,9 @@ const HASHES: u32 = 4;
 /// Pages that are read at a time while it is made.
 const CHUNK_PAGES: u64 = 512;
 
+/// Pages that are read in order in the time of one that a lookup reads.
+const PAGES_PER_LOOKUP: u64 = 8;
+
 /// One line of the cache.
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -38,8 +44,10 @@ struct Line([AtomicU64; 8]);
 #[derive(Debug)]
 pub(super) struct BucketFilter {
     lines: Vec<Line>,
-    /// Does it have all of them? Not if a page could not be read while it was made.
-    is_whole: AtomicBool,
+    /// Does it have all buckets of a partition?
+    is_whole: Box<[AtomicBool]>,
+    /// Lookups of partitions of which it does not.
+    unanswered: AtomicU64,
 }
 
 /// The line of a bucket, and its bits in words of that.
@@ -49,8 +57,13 @@ struct Bits {
 }
 
 impl BucketFilter {
-    /// An empty filter for an index of this configuration of at most that many bytes; none if that is too little.
-    pub(super) fn new(config: &Config, bytes_max: u64) -> Option<Self> {
+    /// An empty filter for an index of this configuration of at most that many bytes, which has all buckets of the
+    /// partitions that `is_empty` names; none if that is too little.
+    pub(super) fn new(
+        config: &Config,
+        bytes_max: u64,
+        is_empty: impl Fn(u32) -> bool,
+    ) -> Option<Self> {
         let entries = u64::from(config.partitions) * u64::from(config.entries_max);
         let bits = (bytes_max.saturating_mul(8) / entries.max(1)).min(ENTRY_BITS_MAX);
         if bits < ENTRY_BITS_MIN {
@@ -59,7 +72,8 @@ impl BucketFilter {
         let partitions = u64::from(config.partitions);
         let lines = (entries * bits / BLOCK_BITS / partitions).max(1) * partitions;
         let lines = (0..lines).map(|_| Line::default()).collect();
-        Some(Self { lines, is_whole: AtomicBool::new(true) })
+        let is_whole = (0..config.partitions).map(|it| AtomicBool::new(is_empty(it))).collect();
+        Some(Self { lines, is_whole, unanswered: AtomicU64::new(0) })
     }
 
     pub(super) fn ram_bytes(&self) -> u64 {
@@ -75,12 +89,16 @@ impl BucketFilter {
         }
     }
 
-    /// May slicetables have this bucket?
-    pub(super) fn may_have(&self, table: u8, hash: KeyHash) -> bool {
+    /// Does it have all buckets of this partition?
+    fn is_whole(&self, partition: usize) -> bool {
+        self.is_whole[partition].load(Acquire)
+    }
+
+    /// May slicetables have this bucket, of a partition that is whole?
+    fn may_have(&self, table: u8, hash: KeyHash) -> bool {
         let Bits { line, bits } = self.bits(table, hash);
         let line = &self.lines[line].0;
         bits.iter().all(|(word, bit)| line[*word].load(Relaxed) & bit != 0)
-            || !self.is_whole.load(Acquire)
     }
 
     /// The lines of a partition are side by side, so that a merge, and the making of a filter, find them in the cache. A
@@ -100,22 +118,39 @@ impl BucketFilter {
 }
 
 impl Inner {
-    /// Must a page be read for this bucket?
-    pub(super) fn may_be_on_flash(&self, table: u8, hash: KeyHash) -> bool {
-        self.layout.filter.as_ref().is_none_or(|filter| filter.may_have(table, hash))
+    /// Must a page be read for this bucket of a partition?
+    pub(super) fn may_be_on_flash(&self, partition: usize, (table, hash): (u8, KeyHash)) -> bool {
+        let Some(filter) = &self.layout.filter else { return true };
+        if filter.is_whole(partition) {
+            return filter.may_have(table, hash);
+        }
+        let pages = self.layout.config.block_pages() as u64 * self.partitions.len() as u64;
+        let unanswered = filter.unanswered.fetch_add(1, Relaxed) + 1;
+        if unanswered == (pages / PAGES_PER_LOOKUP).max(1) {
+            self.begin_to_fill(filter);
+        }
+        true
     }
 
-    /// Reads all slicetables into the filter, if there is one. A page that is damaged ends that, and all lookups read
-    /// from then on: those that need the page say what is wrong with it.
-    pub(super) fn fill_filter(&self) {
-        let Some(filter) = &self.layout.filter else { return };
-        for (logical, partition) in (0..).zip(&self.partitions) {
-            let _lock = partition.maintain();
-            let Some(block) = self.layout.shadow.block(logical) else { continue };
-            if !self.add_block(filter, block) {
-                filter.is_whole.store(false, Release);
-                return;
+    /// Lets the background read the slicetables into the filter, a partition at a time; or does so if there is none.
+    fn begin_to_fill(&self, filter: &BucketFilter) {
+        for partition in (0..self.partitions.len()).filter(|it| !filter.is_whole(*it)) {
+            if self.options.flush_threads > 0 {
+                self.work.push(pool::Job::Own(Job::FillFilter(partition)));
+            } else {
+                self.fill_filter(partition);
             }
+        }
+    }
+
+    /// Reads the slicetables of a partition into the filter. If a page is damaged, lookups of the partition go on to
+    /// read: those that need the page say what is wrong with it.
+    pub(super) fn fill_filter(&self, partition: usize) {
+        let Some(filter) = &self.layout.filter else { return };
+        let _lock = self.partitions[partition].maintain();
+        let block = self.layout.shadow.block(partition as u32);
+        if block.is_none_or(|block| self.add_block(filter, block)) {
+            filter.is_whole[partition].store(true, Release);
         }
     }
 
@@ -200,7 +235,7 @@ mod tests {
         let hasher = KeyHasher::new(HashKind::Xxh3, 1);
         let hash = |key: u64| hasher.hash(&key.to_le_bytes());
         for (bits, most) in [(4_u64, 0.22), (8, 0.04), (12, 0.015)] {
-            let filter = BucketFilter::new(&config, 50_000 * bits / 8 + 64).unwrap();
+            let filter = BucketFilter::new(&config, 50_000 * bits / 8 + 64, |_| true).unwrap();
             assert!(filter.ram_bytes() <= 50_000 * bits / 8 + 64);
             (0..50_000).for_each(|key| filter.insert((key % 3) as u8, hash(key)));
             assert!((0..50_000).all(|key| filter.may_have((key % 3) as u8, hash(key))));
@@ -208,7 +243,7 @@ mod tests {
             let share = others.count() as f64 / 50_000.0;
             assert!(share < most, "{share} with {bits} bits");
         }
-        assert!(BucketFilter::new(&config, 50_000 / 2 - 100).is_none());
+        assert!(BucketFilter::new(&config, 50_000 / 2 - 100, |_| true).is_none());
     }
 
     #[test]
@@ -220,6 +255,14 @@ mod tests {
                 index.close().unwrap();
                 index = SliceLsh::open_with(&volume, "alike", options(FILTERED)).unwrap();
             }
+            let filter = index.handle.core.layout.filter.as_ref().unwrap();
+            let is_whole = || (0..4).all(|partition| filter.is_whole(partition));
+            assert_eq!(is_whole(), !reopened);
+            let pages = u64::from(config().block_pages()) * 4;
+            for document in 0..pages / PAGES_PER_LOOKUP {
+                assert!(index.candidates(&row(document)).unwrap().contains(&document));
+            }
+            assert!(is_whole(), "lookups have read an eighth of the pages three times");
             let before = index.stats();
             let rows: Vec<u64> =
                 (5000..7000).flat_map(|it| [it, it + 1_000_000, it + 3_000_000]).collect();
@@ -231,8 +274,7 @@ mod tests {
                 assert!(index.candidates(&row(document)).unwrap().contains(&document));
             }
             assert!(index.stats().lookup_reads > before.lookup_reads + reads);
-            let filter_bytes = index.handle.core.layout.filter.as_ref().unwrap().ram_bytes();
-            assert!(index.stats().ram_bytes > filter_bytes && filter_bytes > 100_000);
+            assert!(index.stats().ram_bytes > filter.ram_bytes() && filter.ram_bytes() > 100_000);
         }
     }
 

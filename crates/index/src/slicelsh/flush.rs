@@ -22,6 +22,13 @@ use crate::{Error, Result};
 /// I/O chunks in memory: one is read, one merged, and two are written.
 const CHUNKS: usize = 4;
 
+/// Background work of the index's own.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Read the slicetables of a partition into the filter.
+    FillFilter(usize),
+}
+
 /// Memory that flushes reuse.
 pub(crate) struct MergeScratch {
     rewriter: Rewriter,
@@ -46,7 +53,7 @@ impl Layout for SlicetableGroups {
     type Level = GroupLevel;
     type Unlocked = ();
     type Reserved = ();
-    type Job = std::convert::Infallible;
+    type Job = Job;
     type Scratch = MergeScratch;
 
     fn policy(&self) -> WritePolicy {
@@ -110,8 +117,11 @@ impl Layout for SlicetableGroups {
         Ok(MergeScratch { rewriter, order })
     }
 
-    fn run(_core: &Inner, job: Self::Job, _scratch: &mut Option<MergeScratch>) -> Result<()> {
-        match job {}
+    fn run(core: &Inner, job: Job, _scratch: &mut Option<MergeScratch>) -> Result<()> {
+        match job {
+            Job::FillFilter(partition) => core.fill_filter(partition),
+        }
+        Ok(())
     }
 
     fn usage(core: &Inner) -> Usage {

@@ -129,7 +129,7 @@ impl BucketLookup<'_> {
         };
         let places = row.iter().map(place).collect::<Result<Vec<_>>>()?;
         let is_read = |(table, place): &(u8, &BucketPlace)| {
-            place.block.is_some() && self.0.may_be_on_flash(*table, place.hash)
+            place.block.is_some() && core.may_be_on_flash(place.partition, (*table, place.hash))
         };
         let read = (0u8..).zip(&places).filter(is_read);
         let tables: Vec<_> = read.map(|(table, _)| table).collect();

@@ -68,7 +68,6 @@ pub(super) fn open(
         Ok(())
     };
     let handle = write::open(volume, structure, &mut reader, opening, recovery, count)?;
-    handle.core.fill_filter();
     Ok(SliceLsh { handle })
 }
 
@@ -179,7 +178,9 @@ impl Recovery<SlicetableGroups> for RecoveringGroups {
             slices: Config::slice_layout(),
             captured: AtomicU64::new(0),
             counters: DocumentCounters::default(),
-            filter: BucketFilter::new(&config, options.filter_bytes_max),
+            filter: BucketFilter::new(&config, options.filter_bytes_max, |partition| {
+                shadow.block(partition).is_none()
+            }),
             config,
             options,
             shadow,
