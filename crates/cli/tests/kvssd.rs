@@ -78,6 +78,8 @@ fn what_the_drive_refuses_is_said_with_the_remedy() {
 1 | kvssd create e.nandex --key-min 0 | key_bytes_min: 0 is not between 1 and 255
 1 | kvssd create e.nandex --value-max 3MiB | value_bytes_max: 3145728 is not between
 2 | kvssd create e.nandex --index cascade | possible values
+1 | kvssd bench d.nandex --index multilevel | this drive, which was made with \"rhik\"
+1 | kvssd replay d.nandex --index slicehash --trace t.ibm --format ibm | not the index of this drive
 1 | kvssd bench --preset none | none
 1 | kvssd bench --count 0 --capacity 1MiB --value-max 4KiB | pairs: 0; give one or more
 1 | kvssd bench --capacity 1MiB --value-max 32KiB --count 5 --value-bytes 20000 --iops-model | up to 18607 bytes
@@ -109,6 +111,26 @@ fn a_bench_repeats_on_a_simulated_drive_and_counts_index_reads() {
     let on_file = folder.run("kvssd bench d.nandex --count 100 --value-bytes 100");
     assert_eq!(on_file.code, 0, "{on_file:?}");
     assert!(on_file.stdout.contains("read absent"), "{on_file:?}");
+}
+
+#[test]
+fn a_drive_has_the_index_that_it_was_made_with() {
+    let folder = Folder::new();
+    let limits = "--capacity 1MiB --pairs 1000 --value-max 4KiB --index multilevel";
+    let made = folder.run(&format!("kvssd create d.nandex {limits}"));
+    assert!(made.code == 0 && made.stdout.contains("multilevel"), "{made:?}");
+    assert_eq!(folder.run("kvssd put d.nandex one first").code, 0);
+    let measured = "kvssd bench d.nandex --index multilevel --count 500 --value-bytes 100 --json";
+    let sizes = json(&folder.run(measured));
+    assert_eq!(sizes[0]["index"], "multilevel");
+    assert_eq!(folder.run_bytes("kvssd get d.nandex one"), b"first");
+    let info = json(&folder.run("kvssd info d.nandex --json"));
+    assert_eq!(
+        (&info["stats"]["pairs"], &info["info"]["index"]),
+        (&501.into(), &"multilevel".into())
+    );
+    folder.assert_refused("1 | kvssd bench d.nandex --index rhik | made with \"multilevel\"");
+    assert_eq!(folder.run("check d.nandex").code, 0);
 }
 
 #[test]

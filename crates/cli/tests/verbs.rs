@@ -218,7 +218,9 @@ fn json_has_the_promised_keys() {
 
 #[test]
 fn create_says_what_ram_the_table_takes_when_it_has_its_entries() {
-    for structure in ["bufferhash", "slicehash", "growing", "growing-slicehash", "rhik"] {
+    for structure in
+        ["bufferhash", "slicehash", "growing", "growing-slicehash", "rhik", "multilevel"]
+    {
         let folder = Folder::new();
         let widths = "--key-bytes 8 --value-bytes 8 --entries 2e5 --json";
         let made = json(&folder.run(&format!("create t.nandex {widths} --structure {structure}")));

@@ -1,6 +1,7 @@
 //! The advice: which structure suits given requirements, and why.
 //!
-//! Every row of the [`registry`](mod@crate::registry) that makes tables gives a prediction. Of the structures
+//! Every row of the [`registry`](mod@crate::registry) that makes tables gives a prediction, but for those that are only
+//! there to be compared with. Of the structures
 //! that keep every limit, the one that keeps the device less busy under the stated load is chosen; among
 //! those within 5 % of it, the one with less RAM.
 
@@ -55,7 +56,8 @@ impl Requirements {
             answer: (table.advise)(self),
         };
         let grows = self.policy == Policy::Grow;
-        let able = registry::tables().filter(|(_, table)| table.grows == grows);
+        let able =
+            registry::tables().filter(|(_, table)| table.grows == grows && !table.is_baseline);
         let candidates: Vec<_> = able.map(ask).collect();
         match self.choose(&candidates) {
             Some(chosen) => Ok(Advice { requirements: self.clone(), candidates, chosen }),

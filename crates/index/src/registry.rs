@@ -16,7 +16,9 @@ use crate::check::OnProgress;
 use crate::model::{FilterRequirements, NeighborsRequirements, Prediction, Requirements};
 #[cfg(feature = "testing")]
 use crate::testing;
-use crate::{Result, bufferhash, cascade, counting, large, rhik, slicebloom, slicehash, slicelsh};
+use crate::{
+    Result, bufferhash, cascade, counting, large, multilevel, rhik, slicebloom, slicehash, slicelsh,
+};
 
 /// Every kind of structure that this nandex can read, in order of preference among equals.
 pub const ROWS: &[&Row] = &[
@@ -30,6 +32,7 @@ pub const ROWS: &[&Row] = &[
     &slicehash::growing::ROW,
     &slicehash::growing::TABLE_ROW,
     &rhik::ROW,
+    &multilevel::ROW,
     &slicebloom::ROW,
     &slicelsh::ROW,
     #[cfg(feature = "testing")]
@@ -77,6 +80,8 @@ pub enum Family {
 pub struct TableRow {
     /// Is it for requirements of a table that grows, and for no others?
     pub grows: bool,
+    /// Is it here to be compared with, so that advice never names it?
+    pub is_baseline: bool,
     /// Creates one from a configuration of its kind.
     pub create: fn(&Volume, &str, &AnyConfig, &AnyOptions) -> Result<AnyTable>,
     /// Opens one.

@@ -42,7 +42,7 @@ pub enum PageKind {
     Run = 8,
     /// Part of a counting table's segment: keys and their counts.
     Counts = 9,
-    /// Part of a RHIK's group: a record table.
+    /// Part of a group of a RHIK or a multi-level index: a record table.
     Records = 10,
 }
 

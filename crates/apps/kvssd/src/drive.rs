@@ -210,6 +210,22 @@ impl Drive {
         &self.inner.config
     }
 
+    /// Refuses another kind of index than the one that the drive was made with, which the volume's catalog keeps.
+    ///
+    /// # Errors
+    /// [`Error::Config`] with both kinds; a drive that was closed.
+    pub fn check_index(&self, kind: &str) -> Result<()> {
+        let pairs = self.inner.pairs()?;
+        let own = pairs.table().kind();
+        if own == kind {
+            return Ok(());
+        }
+        let reason = format!(
+            "{kind:?} is not the index of this drive, which was made with {own:?}; leave it out, or make another drive"
+        );
+        Err(Error::Config { field: "index", reason })
+    }
+
     /// The volume that it is in.
     #[must_use]
     pub fn volume(&self) -> &Volume {

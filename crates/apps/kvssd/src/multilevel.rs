@@ -207,6 +207,11 @@ impl Level {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use nandex::device::MemoryDevice;
+    use nandex::{Durability, Table, Volume, VolumeOptions};
+
     use super::*;
 
     fn hash(number: u64) -> u64 {
@@ -280,5 +285,55 @@ mod tests {
         let touched = without.access(hash(1), Access::Insert);
         assert_eq!(touched.reads, touched.writes, "without DRAM a page is changed on flash");
         assert_eq!(touched.reads.len(), 1);
+    }
+
+    /// Mean reads of a lookup of each key of a structure with as little DRAM, and of absent keys.
+    fn structure(keys: u64, dram_bytes: u64) -> [f64; 2] {
+        let config = nandex::multilevel::Config {
+            key_bytes: 16,
+            value_bytes: 16,
+            partitions: 1,
+            first_pages: 16,
+            page_cache_bytes: dram_bytes,
+            ..nandex::multilevel::Config::tiny()
+        };
+        let device = Arc::new(MemoryDevice::new());
+        let options = VolumeOptions { durability: Durability::Never, ..VolumeOptions::tiny() };
+        let volume = Volume::create(device, options).unwrap();
+        let table = nandex::Multilevel::create(&volume, "t", config).unwrap();
+        let key = |number: u64| [number.to_le_bytes(), [7; 8]].concat();
+        (0..keys).for_each(|number| table.insert(&key(number), &[8; 16]).unwrap());
+        table.flush().unwrap();
+        [0..keys, 1 << 40..(1 << 40) + keys].map(|numbers| {
+            let count = numbers.end - numbers.start;
+            // Once to fill the DRAM.
+            let is_there = numbers.start == 0;
+            let look = |it| assert_eq!(table.get(&key(it)).unwrap().is_some(), is_there);
+            let look_up = || numbers.clone().for_each(look);
+            look_up();
+            let before = table.stats();
+            look_up();
+            let after = table.stats();
+            let reads = |stats: &nandex::TableStats| stats.hit_reads + stats.miss_reads;
+            (reads(&after) - reads(&before)) as f64 / count as f64
+        })
+    }
+
+    /// The model says what the structure `multilevel` reads: its levels are the same, in a table that survives a crash.
+    #[test]
+    fn the_structure_reads_what_the_model_says() {
+        for (keys, dram_pages) in [(6_000, 0), (30_000, 0), (30_000, 100)] {
+            let dram_bytes = dram_pages * PAGE_BYTES;
+            let mut model = Multilevel::with_first_level(dram_bytes, 16);
+            (0..keys).for_each(|number| model.fill(hash(number)));
+            lookups(&mut model, 0..keys);
+            let (found, _) = lookups(&mut model, 0..keys);
+            lookups(&mut model, 1 << 40..(1 << 40) + keys);
+            let (absent, _) = lookups(&mut model, 1 << 40..(1 << 40) + keys);
+            for (ours, its) in structure(keys, dram_bytes).into_iter().zip([found, absent]) {
+                let ratio = ours / its;
+                assert!((0.85..1.2).contains(&ratio), "{keys}, {dram_pages}: {ours} of {its}");
+            }
+        }
     }
 }

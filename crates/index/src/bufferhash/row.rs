@@ -19,6 +19,7 @@ pub(crate) const ROW: Row = Row {
     good_for: "Each entry written once, a few bytes of RAM per entry, few reads for keys that are not there.",
     family: Family::Table(TableRow {
         grows: false,
+        is_baseline: false,
         create,
         open,
         advise: model::advise,

@@ -12,7 +12,7 @@ use nandex_store::{OpenOptions, Volume, VolumeOptions};
 
 use crate::{
     AnyConfig, AnyOptions, AnyTable, Policy, Requirements, Result, Table, Value, bufferhash,
-    registry, rhik, slicehash,
+    multilevel, registry, rhik, slicehash,
 };
 
 pub(crate) fn volume() -> (Arc<MemoryDevice>, Volume) {
@@ -105,7 +105,8 @@ fn with_threads(flush_threads: usize) -> AnyOptions {
     let of_slicehash =
         slicehash::RuntimeOptions { flush_threads, ..slicehash::RuntimeOptions::default() };
     let of_rhik = rhik::RuntimeOptions { flush_threads, ..rhik::RuntimeOptions::default() };
-    AnyOptions::default().with(of_bufferhash).with(of_slicehash).with(of_rhik)
+    let of_levels = multilevel::RuntimeOptions { flush_threads, ..Default::default() };
+    AnyOptions::default().with(of_bufferhash).with(of_slicehash).with(of_rhik).with(of_levels)
 }
 
 /// How many parts a table has had.
@@ -114,10 +115,13 @@ fn parts(volume: &Volume) -> usize {
     volume.structures().iter().filter_map(|it| number(&it.name)).max().unwrap_or(0)
 }
 
-/// Has the table had that many parts? A RHIK grows in itself: it has that many times four tables in each partition.
+/// Has the table had that many parts? A RHIK and a multi-level index grow in themselves: they have that many times four
+/// pages in each partition.
 fn has_grown(volume: &Volume, table: &AnyTable, least: usize) -> bool {
-    match table.of::<rhik::Rhik>() {
-        Some(table) => parts(volume) == 0 && table.rhik_stats().tables >= 16 * least as u64,
+    let of_rhik = table.of::<rhik::Rhik>().map(|it| it.rhik_stats().tables);
+    let of_levels = || table.of::<multilevel::Multilevel>().map(|it| it.multilevel_stats().pages);
+    match of_rhik.or_else(of_levels) {
+        Some(pages) => parts(volume) == 0 && pages >= 16 * least as u64,
         None => parts(volume) >= least,
     }
 }

@@ -21,6 +21,7 @@ pub(crate) const ROW: Row = Row {
     good_for: "Entries whose number nobody knows, at most one page read for any key: a directory in RAM, and tables that split.",
     family: Family::Table(TableRow {
         grows: true,
+        is_baseline: false,
         create,
         open,
         advise,

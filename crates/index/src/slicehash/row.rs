@@ -20,6 +20,7 @@ pub(crate) const ROW: Row = Row {
     good_for: "One page read for any key, a fraction of the RAM, many more bytes written.",
     family: Family::Table(TableRow {
         grows: false,
+        is_baseline: false,
         create,
         open,
         advise: model::advise,

@@ -26,6 +26,7 @@ pub(crate) const ROW: Row = Row {
     good_for: "Tests of what walks over the registry.",
     family: Family::Table(TableRow {
         grows: false,
+        is_baseline: false,
         create,
         open: |volume, name, _| Specimen::open(volume, name).map(Into::into),
         advise,

@@ -11,8 +11,8 @@ use nandex::device::{
 use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
 use nandex::store::superblock::Superblock;
 use nandex::{
-    AnyConfig, AnyTable, Error, Finding, OpenOptions, Report, Table, Volume, VolumeOptions, rhik,
-    slicehash,
+    AnyConfig, AnyTable, Error, Finding, OpenOptions, Report, Table, Volume, VolumeOptions,
+    multilevel, rhik, slicehash,
 };
 
 const KEYS: u64 = 4000;
@@ -81,7 +81,7 @@ fn a_whole_volume_has_no_findings_after_a_crash_and_after_a_close() {
     let bloom = FilterShape::bloom(470, 12.0, 1).unwrap();
     let rings = [Config::tiny(), Config { filter: bloom, ..Config::tiny() }];
     let slices = slice_configs().map(AnyConfig::from);
-    let records = [rhik::Config::tiny().into()];
+    let records = [rhik::Config::tiny().into(), multilevel::Config::tiny().into()];
     for config in rings.map(AnyConfig::from).into_iter().chain(slices).chain(records) {
         let crashed = image(config);
         let report = check(&crashed);
@@ -138,6 +138,8 @@ fn a_damaged_page_of_each_kind_is_found_and_named_and_the_others_are_not_needed(
     assert_eq!(damage_each_page(&image(slice_configs()[1])), slices);
     let records = ["checkpoint", "log", "record table", "snapshot page", "superblock"];
     assert_eq!(damage_each_page(&image(rhik::Config::tiny())), records);
+    let levels = ["checkpoint", "level page", "log", "snapshot page", "superblock"];
+    assert_eq!(damage_each_page(&image(multilevel::Config::tiny())), levels);
 }
 
 /// The pages of this kind.

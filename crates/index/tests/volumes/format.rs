@@ -20,8 +20,9 @@ use nandex::bufferhash::{self, Config, Policy};
 use nandex::device::MemoryDevice;
 use nandex::store::hash::HashKind;
 use nandex::{
-    AnyConfig, AnyOptions, AnyTable, Cascade, Counter, Counting, Durability, Filter, OpenOptions,
-    Rhik, SliceHash, Table, Threads, Volume, VolumeOptions, cascade, counting, rhik, slicehash,
+    AnyConfig, AnyOptions, AnyTable, Cascade, Counter, Counting, Durability, Filter, Multilevel,
+    OpenOptions, Rhik, SliceHash, Table, Threads, Volume, VolumeOptions, cascade, counting,
+    multilevel, rhik, slicehash,
 };
 
 /// A fixture, unpacked. Where `NANDEX_FIXTURES` is `write` it is written again first, which only a new version of the
@@ -38,6 +39,7 @@ fn fixture(name: &str) -> Vec<u8> {
             _ if name.starts_with("v1-cascade") => write_filters(is_closed),
             _ if name.starts_with("v1-counting") => write_counts(is_closed),
             _ if name.starts_with("v1-rhik") => write_rhiks(is_closed),
+            _ if name.starts_with("v1-multilevel") => write_multilevels(is_closed),
             _ if name.starts_with("v1-slicelsh") => neighbors::write(is_closed),
             _ => write_bufferhashes(name),
         };
@@ -187,6 +189,33 @@ fn rhiks_that_version_1_wrote_open_and_hold_everything() {
             assert_filled(&volume, name, config, 2500);
             let stats = Rhik::open(&volume, name).unwrap().rhik_stats();
             assert!(stats.tables > 4 && stats.directory_entries > 4, "{fixture}: {stats:?}");
+        }
+    }
+}
+
+/// A multi-level index of several partitions, and one of groups of a page and a first level of two.
+fn multilevel_configs() -> [(&'static str, multilevel::Config); 2] {
+    let tiny = multilevel::Config::tiny();
+    let small = multilevel::Config { partitions: 2, buffer_pages: 1, ..tiny };
+    let single = multilevel::Config {
+        partitions: 1,
+        first_pages: 2,
+        group_pages: 1,
+        page_cache_bytes: 0,
+        ..small
+    };
+    [("usual", small), ("single", single)]
+}
+
+/// Closed, and left in a crash with updates that only the log holds, and groups that no checkpoint names.
+#[test]
+fn multilevel_indexes_that_version_1_wrote_open_and_hold_everything() {
+    for fixture in ["v1-multilevel-closed", "v1-multilevel-crash"] {
+        let volume = open(fixture);
+        for (name, config) in multilevel_configs() {
+            assert_filled(&volume, name, config, 2500);
+            let stats = Multilevel::open(&volume, name).unwrap().multilevel_stats();
+            assert!(stats.levels >= 3 && stats.pages > 8, "{fixture}: {stats:?}");
         }
     }
 }
@@ -440,6 +469,18 @@ fn write_counts(is_closed: bool) -> MemoryDevice {
     tables.iter().for_each(|table| table.flush().unwrap());
     tables.iter().for_each(|table| count_all(table, 500..1200));
     left_by((device, volume), tables, is_closed.then_some(Counting::close))
+}
+
+fn write_multilevels(is_closed: bool) -> MemoryDevice {
+    let (device, volume) = inline(HashKind::default());
+    let runtime = multilevel::RuntimeOptions { flush_threads: 0, ..Default::default() };
+    let create = |(name, config)| Multilevel::create_with(&volume, name, config, runtime).unwrap();
+    let tables: Vec<AnyTable> =
+        multilevel_configs().into_iter().map(|it| create(it).into()).collect();
+    tables.iter().for_each(|table| fill(table, 0..1500));
+    tables.iter().for_each(|table| table.flush().unwrap());
+    tables.iter().for_each(|table| fill(table, 1500..2500));
+    left_by((device, volume), tables, is_closed.then_some(AnyTable::close))
 }
 
 fn write_rhiks(is_closed: bool) -> MemoryDevice {

@@ -4,17 +4,22 @@ use std::sync::Arc;
 
 use nandex::device::{Device, MemoryDevice};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
-use nandex::{AnyConfig, Durability, OpenOptions, Threads, Volume, VolumeOptions, rhik, slicehash};
+use nandex::{
+    AnyConfig, Durability, OpenOptions, Threads, Volume, VolumeOptions, multilevel, rhik, slicehash,
+};
 use nandex_kvssd::{Config, Drive, IndexChoice, KeyOrder, KeySpace, Result, without_threads};
 
 /// Every index that drives are tried with.
-pub const INDEXES: [&str; 2] = ["rhik", "growing-slicehash"];
+pub const INDEXES: [&str; 3] = ["rhik", "multilevel", "growing-slicehash"];
 
 /// An index of that kind whose buffers are so small that drives of tests fill them again and again.
 pub fn index(kind: &str) -> AnyConfig {
     let (key_bytes, value_bytes) = (TABLE_KEY_BYTES, TABLE_VALUE_BYTES);
     match kind {
         "rhik" => rhik::Config { key_bytes, value_bytes, ..rhik::Config::tiny() }.into(),
+        "multilevel" => {
+            multilevel::Config { key_bytes, value_bytes, ..multilevel::Config::tiny() }.into()
+        }
         "growing-slicehash" => {
             let tiny = slicehash::growing::Config::tiny();
             let entries_max = 12 * 100;

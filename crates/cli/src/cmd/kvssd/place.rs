@@ -23,6 +23,9 @@ use crate::unfinished::Unfinished;
 /// The key space that is made with a drive.
 pub const SPACE: &str = "main";
 
+/// The index of a drive, unless another one is wanted.
+const INDEX: &str = "rhik";
+
 /// Without a budget of RAM, an index has a thousandth of the capacity, as the 10 MB of a drive of 10 GB in the paper.
 const CAPACITY_PER_RAM: u64 = 1000;
 
@@ -48,9 +51,9 @@ pub struct LimitArgs {
     /// Pairs that the index is made for; without it, one for each KiB of the capacity
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     pairs: Option<u64>,
-    /// The index: any kind of table
-    #[arg(long, value_name = "KIND", default_value = "rhik", value_parser = kinds())]
-    index: String,
+    /// The index: any kind of table, such as rhik, the default, or multilevel, that of older drives
+    #[arg(long, value_name = "KIND", value_parser = kinds())]
+    index: Option<String>,
     /// RAM of the index, the drive's DRAM budget; without it, a thousandth of the capacity, 2 MiB at least
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     ram: Option<u64>,
@@ -84,7 +87,8 @@ impl LimitArgs {
             ..of_capacity
         };
         config.validate()?;
-        let index = |ram_bytes| IndexChoice { kind: &self.index, ram_bytes };
+        let kind = self.index.as_deref().unwrap_or(INDEX);
+        let index = |ram_bytes| IndexChoice { kind, ram_bytes };
         let prediction = match self.ram {
             Some(ram) => index(Some(ram)).predict(config.pairs_max)?,
             None => {
@@ -211,11 +215,14 @@ impl MeasuredArgs {
     /// Opens or makes the drive. A simulated one does all work on this thread, so that runs repeat.
     ///
     /// # Errors
-    /// An unknown preset, limits that cannot work, a file without a drive.
+    /// An unknown preset, limits that cannot work, a file without a drive, or whose drive has another index.
     pub fn open(&self) -> Result<Measured> {
         let (opened, device) = match &self.file {
             Some(file) => {
                 let opened = open(&VolumeArgs::single(file.clone()), Access::ReadWrite)?;
+                if let Some(kind) = &self.limits.index {
+                    opened.drive.check_index(kind)?;
+                }
                 (opened, file.display().to_string())
             }
             None => (self.simulated()?, self.preset.clone()),

@@ -23,6 +23,7 @@ pub(crate) const ROW: Row = Row {
     good_for: "Entries whose number nobody knows: a BufferHash that doubles and evicts nothing.",
     family: Family::Table(TableRow {
         grows: true,
+        is_baseline: false,
         create,
         open,
         advise,

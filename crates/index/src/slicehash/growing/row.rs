@@ -23,6 +23,7 @@ pub(crate) const ROW: Row = Row {
     good_for: "Entries whose number nobody knows, one page read for any key: a SliceHash that doubles and evicts nothing.",
     family: Family::Table(TableRow {
         grows: true,
+        is_baseline: false,
         create,
         open,
         advise,

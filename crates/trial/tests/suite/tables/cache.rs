@@ -113,6 +113,7 @@ fn a_table_with_a_cache_answers_as_one_without() {
         ("bufferhash", 40),
         ("growing", 4),
         ("growing-slicehash", 4),
+        ("multilevel", 4),
         ("rhik", 4),
         ("slicehash", 24),
     ];

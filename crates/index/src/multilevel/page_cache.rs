@@ -1,0 +1,183 @@
+//! The pages of levels that RAM keeps: those that lookups have used lately, by a clock.
+//!
+//! A page is named by its place and its group's generation, so a page of a replaced group is no answer for the one that
+//! is written in its place. A lookup uses each level's page on its way, so pages of upper levels are used most and
+//! stay.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard};
+
+use nandex_device::{PAGE_BYTES, PageId};
+use nandex_store::hash::mix;
+use nandex_store::page::{PAGE_HEADER_BYTES, PageLabel};
+
+/// RAM of a page, in bytes: its body, what the clock knows of it, and its place in a map that is half empty.
+const SLOT_BYTES: u64 = PAGE_BYTES as u64 + 96;
+
+/// Parts with a lock each, where there are enough pages.
+const SHARDS: u64 = 16;
+
+/// Pages of a cache that has more than one shard, at least.
+const SHARDED_PAGES_MIN: u64 = 1024;
+
+/// A cache of proven pages.
+#[derive(Debug)]
+pub(crate) struct PageCache {
+    shards: Box<[Mutex<Shard>]>,
+    pages_max: u64,
+    hits: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    pages_max: usize,
+    slots_of: HashMap<PageId, usize>,
+    slots: Vec<Slot>,
+    hand: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    page: PageId,
+    generation: u64,
+    is_used: bool,
+    body: Box<[u8]>,
+}
+
+impl PageCache {
+    /// An empty cache within that much RAM; without space for a page it keeps none.
+    pub(super) fn new(bytes: u64) -> Self {
+        let pages_max = bytes / SLOT_BYTES;
+        let count = if pages_max < SHARDED_PAGES_MIN { 1 } else { SHARDS };
+        let pages = usize::try_from(pages_max / count).unwrap_or(usize::MAX);
+        let shard = |_| Mutex::new(Shard { pages_max: pages, ..Shard::default() });
+        let shards: Box<[_]> = (0..count).map(shard).collect();
+        Self { shards, pages_max: pages_max / count * count, hits: AtomicU64::new(0) }
+    }
+
+    /// The most pages that it keeps.
+    pub(super) fn pages_max(&self) -> u64 {
+        self.pages_max
+    }
+
+    /// RAM of a full one, in bytes.
+    pub(super) fn ram_bytes(&self) -> u64 {
+        self.pages_max * SLOT_BYTES
+    }
+
+    /// How many pages it had that were asked for.
+    pub(super) fn hits(&self) -> u64 {
+        self.hits.load(Relaxed)
+    }
+
+    fn shard(&self, page: PageId) -> MutexGuard<'_, Shard> {
+        let at = mix(page.0) % self.shards.len() as u64;
+        self.shards[at as usize].lock().expect("no holder of a cache's lock panics")
+    }
+
+    /// What `look` finds in the body of a page, if the page is here.
+    pub(super) fn with<T>(&self, label: PageLabel, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        if self.pages_max == 0 {
+            return None;
+        }
+        let mut shard = self.shard(label.page);
+        let at = *shard.slots_of.get(&label.page)?;
+        let slot = &mut shard.slots[at];
+        if slot.generation != label.generation {
+            return None;
+        }
+        slot.is_used = true;
+        self.hits.fetch_add(1, Relaxed);
+        Some(look(&slot.body))
+    }
+
+    /// Takes a page that was proven to have this label.
+    pub(super) fn put(&self, label: PageLabel, page: &[u8]) {
+        if self.pages_max > 0 {
+            self.shard(label.page).put(label, &page[PAGE_HEADER_BYTES..]);
+        }
+    }
+}
+
+impl Shard {
+    fn put(&mut self, label: PageLabel, body: &[u8]) {
+        let PageLabel { page, generation, .. } = label;
+        let at = match self.slots_of.get(&page) {
+            Some(at) => *at,
+            None if self.slots.len() < self.pages_max => {
+                self.slots_of.insert(page, self.slots.len());
+                let body = body.into();
+                return self.slots.push(Slot { page, generation, is_used: true, body });
+            }
+            None => self.replace(page),
+        };
+        let slot = &mut self.slots[at];
+        (slot.generation, slot.is_used) = (generation, true);
+        slot.body.copy_from_slice(body);
+    }
+
+    /// Gives the page the slot of one that was not used since the hand came by.
+    fn replace(&mut self, page: PageId) -> usize {
+        while std::mem::replace(&mut self.slots[self.hand].is_used, false) {
+            self.hand = (self.hand + 1) % self.slots.len();
+        }
+        let at = self.hand;
+        self.hand = (at + 1) % self.slots.len();
+        let old = std::mem::replace(&mut self.slots[at].page, page);
+        self.slots_of.remove(&old);
+        self.slots_of.insert(page, at);
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandex_store::StructureId;
+    use nandex_store::page::PageKind;
+
+    use super::*;
+
+    fn label(page: u64, generation: u64) -> PageLabel {
+        let (kind, structure) = (PageKind::Records, StructureId(1));
+        PageLabel { kind, structure, generation, page: PageId(page) }
+    }
+
+    fn put(cache: &PageCache, page: u64, generation: u64) {
+        cache.put(label(page, generation), &[page as u8; PAGE_BYTES]);
+    }
+
+    fn first(cache: &PageCache, page: u64, generation: u64) -> Option<u8> {
+        cache.with(label(page, generation), |body| body[0])
+    }
+
+    #[test]
+    fn pages_that_are_used_stay_and_another_generation_is_another_page() {
+        let cache = PageCache::new(2 * SLOT_BYTES + 1);
+        assert_eq!((cache.pages_max(), cache.ram_bytes()), (2, 2 * SLOT_BYTES));
+        put(&cache, 7, 1);
+        put(&cache, 8, 1);
+        put(&cache, 9, 1);
+        // The hand has cleared both, and taken the first.
+        assert_eq!((first(&cache, 7, 1), first(&cache, 9, 1)), (None, Some(9)));
+        put(&cache, 10, 1);
+        assert_eq!([8, 9, 10].map(|it| first(&cache, it, 1)), [None, Some(9), Some(10)]);
+        assert_eq!(first(&cache, 9, 2), None);
+        put(&cache, 9, 2);
+        assert_eq!((first(&cache, 9, 1), first(&cache, 9, 2)), (None, Some(9)));
+        assert_eq!(cache.hits(), 4);
+    }
+
+    #[test]
+    fn without_ram_there_is_none_and_a_large_one_has_parts() {
+        let none = PageCache::new(SLOT_BYTES - 1);
+        put(&none, 7, 1);
+        assert_eq!((first(&none, 7, 1), none.ram_bytes()), (None, 0));
+        let large = PageCache::new(2000 * SLOT_BYTES);
+        assert_eq!((large.shards.len(), large.pages_max()), (16, 2000));
+        (0..2000).for_each(|page| put(&large, page, 3));
+        let kept = (0..2000).filter(|page| first(&large, *page, 3).is_some()).count();
+        assert!((1700..=2000).contains(&kept), "{kept}");
+    }
+}
