@@ -75,7 +75,6 @@ fn what_the_drive_refuses_is_said_with_the_remedy() {
 1 | kvssd create e.nandex --value-max 3MiB | value_bytes_max: 3145728 is not between
 2 | kvssd create e.nandex --index cascade | possible values
 1 | kvssd bench d.nandex --index multilevel | this drive, which was made with \"rhik\"
-1 | kvssd replay d.nandex --index slicehash --trace t.ibm --format ibm | not the index of this drive
 1 | kvssd bench --preset none | none
 1 | kvssd bench --count 0 --capacity 1MiB --value-max 4KiB | pairs: 0; give one or more
 1 | kvssd bench --capacity 1MiB --value-max 32KiB --count 5 --value-bytes 20000 --iops-model | up to 18607 bytes
@@ -125,7 +124,13 @@ fn a_drive_has_the_index_that_it_was_made_with() {
         (&info["stats"]["pairs"], &info["info"]["index"]),
         (&501.into(), &"multilevel".into())
     );
-    folder.assert_refused("1 | kvssd bench d.nandex --index rhik | made with \"multilevel\"");
+    fs::write(folder.path("t.ibm"), "1 REST.PUT.OBJECT a1 100\n").unwrap();
+    folder.assert_refused(
+        "
+1 | kvssd bench d.nandex --index rhik | made with \"multilevel\"
+1 | kvssd replay d.nandex --index slicehash --trace t.ibm --format ibm | not the index of this drive
+",
+    );
     assert_eq!(folder.run("check d.nandex").code, 0);
 }
 

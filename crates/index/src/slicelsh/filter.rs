@@ -2,8 +2,8 @@
 //!
 //! It is a Bloom filter of blocks, each one line of the processor's cache, so that a question costs one miss. A bucket
 //! that a merge has put on flash is in it before the new slicetables are, and none ever leaves: what was removed or
-//! evicted costs a read. It is not on flash. After an opening it is made again from the slicetables, read in their order,
-//! once lookups have read so many of their pages one by one that reading all of them costs no more.
+//! evicted costs a read. It is not on flash. After an opening it is made again from the slicetables, read in their
+//! order, once lookups have read an eighth as many pages one by one: reading all of them then costs no more.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -14,9 +14,9 @@ use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
 use nandex_store::shadow::Block;
 
-use super::flush::Job;
+use super::flush::FillFilter;
 use super::{Config, Inner};
-use crate::write::pool;
+use crate::write::pool::Job;
 
 /// Bits of a block.
 const BLOCK_BITS: u64 = 512;
@@ -101,8 +101,8 @@ impl BucketFilter {
         bits.iter().all(|(word, bit)| line[*word].load(Relaxed) & bit != 0)
     }
 
-    /// The lines of a partition are side by side, so that a merge, and the making of a filter, find them in the cache. A
-    /// bucket key has the same hash in all tables, and its buckets have other bits of one line.
+    /// The lines of a partition are side by side, so that a merge, and the making of a filter, find them in the cache.
+    /// A bucket key has the same hash in all tables, and its buckets have other bits of one line.
     fn bits(&self, table: u8, hash: KeyHash) -> Bits {
         const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
         let product = u128::from(hash.place) * self.lines.len() as u128;
@@ -136,7 +136,7 @@ impl Inner {
     fn begin_to_fill(&self, filter: &BucketFilter) {
         for partition in (0..self.partitions.len()).filter(|it| !filter.is_whole(*it)) {
             if self.options.flush_threads > 0 {
-                self.work.push(pool::Job::Own(Job::FillFilter(partition)));
+                self.work.push(Job::Own(FillFilter(partition)));
             } else {
                 self.fill_filter(partition);
             }

@@ -22,12 +22,9 @@ use crate::{Error, Result};
 /// I/O chunks in memory: one is read, one merged, and two are written.
 const CHUNKS: usize = 4;
 
-/// Background work of the index's own.
+/// Background work: read the slicetables of this partition into the filter.
 #[derive(Debug)]
-pub(crate) enum Job {
-    /// Read the slicetables of a partition into the filter.
-    FillFilter(usize),
-}
+pub(crate) struct FillFilter(pub usize);
 
 /// Memory that flushes reuse.
 pub(crate) struct MergeScratch {
@@ -53,7 +50,7 @@ impl Layout for SlicetableGroups {
     type Level = GroupLevel;
     type Unlocked = ();
     type Reserved = ();
-    type Job = Job;
+    type Job = FillFilter;
     type Scratch = MergeScratch;
 
     fn policy(&self) -> WritePolicy {
@@ -117,10 +114,12 @@ impl Layout for SlicetableGroups {
         Ok(MergeScratch { rewriter, order })
     }
 
-    fn run(core: &Inner, job: Job, _scratch: &mut Option<MergeScratch>) -> Result<()> {
-        match job {
-            Job::FillFilter(partition) => core.fill_filter(partition),
-        }
+    fn run(
+        core: &Inner,
+        FillFilter(partition): FillFilter,
+        _scratch: &mut Option<MergeScratch>,
+    ) -> Result<()> {
+        core.fill_filter(partition);
         Ok(())
     }
 

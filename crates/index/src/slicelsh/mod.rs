@@ -52,7 +52,7 @@
 //! |---|---|---|---|
 //! | insert, remove | its share of L merges: about 22 k L bytes | the same, and 9 + 8 L bytes of log | 25 L / k bytes |
 //! | lookup | a page of each table whose partition was ever merged, all at once | 0 | |
-//! | lookup with a [filter](RuntimeOptions::filter_bytes_max) | a page of each table that has the bucket, and few others | 0 | 1/2 to 3/2 bytes an entry |
+//! | lookup with a filter | a page of each table that has the bucket, and few others | 0 | 1/2 to 3/2 bytes an entry |
 //! | merge of a buffer | one group of slicetables | one group of slicetables | four I/O chunks |
 //! | open | snapshots, and the log's tail | 0 | |
 

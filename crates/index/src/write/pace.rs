@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn updates_ahead_of_a_flush_wait_once_for_so_many_of_them_however_they_are_divided() {
+    fn updates_ahead_of_a_flush_wait_once_for_64_of_them_however_they_are_divided() {
         let pace = Pace::new(Some(1000), 1);
         let waits = |updates: usize, calls: usize| {
             (0..calls).filter(|_| pace.must_wait(updates)).count() as u64

@@ -18,7 +18,7 @@
 //!
 //! | operation | flash reads | flash writes |
 //! |---|---|---|
-//! | add a new document | a page of each table that has its bucket, two for each candidate | its record, two keys, its buckets |
+//! | add a new document | one in each table that has its bucket, two a candidate | its record, two keys, its buckets |
 //! | add an equal text | four: the other's key and record | its record without a signature; a key |
 //! | ask for a document | as adding it | 0 |
 //! | remove a document | its record and its keys | a removal in each table |

@@ -376,7 +376,8 @@ fn text(report: &Report) -> String {
     } = report;
     let mut text = format!(
         "near-duplicates: {documents} documents of {}, {ram_budget_bytes} bytes of RAM\n\
-         {permutations} permutations, {} bands of {}, threshold {threshold}, {threads} threads for signatures\n\
+         {permutations} permutations, {} bands of {}, threshold {threshold}, \
+         {threads} threads for signatures\n\
          {} runs\n",
         report.corpus,
         bands[0],
