@@ -89,8 +89,7 @@ const OF_FILTERS: [&str; 30] = [
     // Lookups per second over `device_reads_per_s`.
     "lookups_to_device",
     // Pages that a lookup reads at most, where that is a parameter, such as the hash functions of a SliceBloom; and
-    // lookups
-    // per second over those that the device's reads allow: `device_reads_per_s` over these pages.
+    // lookups per second over those that the device's reads allow: `device_reads_per_s` over these pages.
     "lookup_reads_max",
     "lookups_to_limit",
     // Pages that lookups read per second, as the engine counts them, over `device_reads_per_s`.
@@ -156,8 +155,7 @@ const OF_NEIGHBORS: [&str; 19] = [
     "flash_bytes",
     "flash_over_own_ram",
     // Bytes that it counts as written per change, to its data and to its log, settling included; and those that the
-    // kernel
-    // wrote to disks.
+    // kernel wrote to disks.
     "data_bytes_per_change",
     "log_bytes_per_change",
     "disk_bytes_written_per_change",
