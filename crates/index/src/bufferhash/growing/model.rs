@@ -126,6 +126,7 @@ pub(super) fn parameters(config: &Config) -> Vec<crate::model::Parameter> {
         ("super_tables", ParameterValue::Count(config.first.super_tables.into())),
         ("incarnations", ParameterValue::Count(config.first.incarnations_max.into())),
         ("pages_per_buffer", ParameterValue::Count(config.first.buffer_pages.into())),
+        ("pages_per_segment", ParameterValue::Count(config.first.segment_pages().into())),
     ]
 }
 
