@@ -16,6 +16,7 @@ use nandex_store::shadow::Block;
 
 use super::flush::FillFilter;
 use super::{Config, Inner};
+use crate::Result;
 use crate::write::pool::Job;
 
 /// Bits of a block.
@@ -119,43 +120,49 @@ impl BucketFilter {
 
 impl Inner {
     /// Must a page be read for this bucket of a partition?
-    pub(super) fn may_be_on_flash(&self, partition: usize, (table, hash): (u8, KeyHash)) -> bool {
-        let Some(filter) = &self.layout.filter else { return true };
+    pub(super) fn may_be_on_flash(
+        &self,
+        partition: usize,
+        (table, hash): (u8, KeyHash),
+    ) -> Result<bool> {
+        let Some(filter) = &self.layout.filter else { return Ok(true) };
         if filter.is_whole(partition) {
-            return filter.may_have(table, hash);
+            return Ok(filter.may_have(table, hash));
         }
         let pages = self.layout.config.block_pages() as u64 * self.partitions.len() as u64;
         let unanswered = filter.unanswered.fetch_add(1, Relaxed) + 1;
         if unanswered == (pages / PAGES_PER_LOOKUP).max(1) {
-            self.begin_to_fill(filter);
+            self.begin_to_fill(filter)?;
         }
-        true
+        Ok(true)
     }
 
     /// Lets the background read the slicetables into the filter, a partition at a time; or does so if there is none.
-    fn begin_to_fill(&self, filter: &BucketFilter) {
+    fn begin_to_fill(&self, filter: &BucketFilter) -> Result<()> {
         for partition in (0..self.partitions.len()).filter(|it| !filter.is_whole(*it)) {
             if self.options.flush_threads > 0 {
                 self.work.push(Job::Own(FillFilter(partition)));
             } else {
-                self.fill_filter(partition);
+                self.fill_filter(partition)?;
             }
         }
+        Ok(())
     }
 
     /// Reads the slicetables of a partition into the filter. If a page is damaged, lookups of the partition go on to
     /// read: those that need the page say what is wrong with it.
-    pub(super) fn fill_filter(&self, partition: usize) {
-        let Some(filter) = &self.layout.filter else { return };
+    pub(super) fn fill_filter(&self, partition: usize) -> Result<()> {
+        let Some(filter) = &self.layout.filter else { return Ok(()) };
         let _lock = self.partitions[partition].maintain();
         let block = self.layout.shadow.block(partition as u32);
-        if block.is_none_or(|block| self.add_block(filter, block)) {
+        if block.map_or(Ok(true), |block| self.add_block(filter, block))? {
             filter.is_whole[partition].store(true, Release);
         }
+        Ok(())
     }
 
-    /// Adds the buckets of a partition's slicetables; false if a page cannot be read.
-    fn add_block(&self, filter: &BucketFilter, block: Block) -> bool {
+    /// Adds the buckets of a partition's slicetables; false if a page is damaged.
+    fn add_block(&self, filter: &BucketFilter, block: Block) -> Result<bool> {
         let layout = &self.layout;
         let pages = u64::from(layout.config.block_pages());
         let mut buf = PageBuf::zeroed(CHUNK_PAGES.min(pages) as usize);
@@ -164,18 +171,15 @@ impl Inner {
             if count as usize * PAGE_BYTES != buf.len() {
                 buf = PageBuf::zeroed(count as usize);
             }
-            buf = match self.volume.device().read(layout.shadow.page(block, first), buf) {
-                Ok(read) => read,
-                Err(_) => return false,
-            };
+            buf = self.volume.device().read(layout.shadow.page(block, first), buf)?;
             let pages = (first..).zip(buf.chunks_exact(PAGE_BYTES));
             for (index, bytes) in pages {
                 if !self.add_page(filter, (block, index), bytes) {
-                    return false;
+                    return Ok(false);
                 }
             }
         }
-        true
+        Ok(true)
     }
 
     fn add_page(&self, filter: &BucketFilter, (block, index): (Block, u64), bytes: &[u8]) -> bool {

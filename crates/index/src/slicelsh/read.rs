@@ -128,11 +128,12 @@ impl BucketLookup<'_> {
             Ok(BucketPlace { key: *key, hash, partition, block, buffers_left })
         };
         let places = row.iter().map(place).collect::<Result<Vec<_>>>()?;
-        let is_read = |(table, place): &(u8, &BucketPlace)| {
-            place.block.is_some() && core.may_be_on_flash(place.partition, (*table, place.hash))
-        };
-        let read = (0u8..).zip(&places).filter(is_read);
-        let tables: Vec<_> = read.map(|(table, _)| table).collect();
+        let mut tables = Vec::with_capacity(places.len());
+        for (table, place) in (0u8..).zip(&places) {
+            let is_read = place.block.is_some()
+                && core.may_be_on_flash(place.partition, (table, place.hash))?;
+            tables.extend(is_read.then_some(table));
+        }
         let flash = Flash { places, ..Flash::default() };
         if tables.is_empty() {
             return Ok(LookupStep::Answer(flash));
