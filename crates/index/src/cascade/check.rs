@@ -68,14 +68,7 @@ fn decode(entry: &CatalogEntry, place: PageId) -> Result<Described> {
     if reader.left() > 0 {
         return Err(reader.refuse("the end of the configuration", reader.left()).into());
     }
-    let structure = Structure {
-        id: entry.id,
-        name: entry.name.clone(),
-        config: entry.config.clone(),
-        state: entry.state.clone(),
-        extents: entry.extents.clone(),
-        tail: entry.tail,
-    };
+    let structure = Structure::from(entry);
     let mut reader = Reader::new(&entry.state, "cascade state", place);
     let (_, levels) = recover::restore(&structure, &config, &mut reader)?;
     let parts = levels.len();

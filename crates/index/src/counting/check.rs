@@ -72,14 +72,7 @@ fn decode(entry: &CatalogEntry, place: PageId) -> Result<Described> {
     if reader.left() > 0 {
         return Err(reader.refuse("the end of the configuration", reader.left()).into());
     }
-    let structure = Structure {
-        id: entry.id,
-        name: entry.name.clone(),
-        config: entry.config.clone(),
-        state: entry.state.clone(),
-        extents: entry.extents.clone(),
-        tail: entry.tail,
-    };
+    let structure = Structure::from(entry);
     let mut reader = Reader::new(&entry.state, "counting state", place);
     let levels = recover::restore(&structure, &config, &mut reader)?;
     let mut segments: Vec<_> = levels.iter().flat_map(|it| it.newest_first().cloned()).collect();

@@ -32,14 +32,7 @@ fn decode(entry: &CatalogEntry, contents: &Contents) -> Result<(ValuesState, Ext
     let place = contents.superblock.checkpoint.start;
     let mut reader = Reader::new(&entry.config, "configuration of a value log", place);
     let config = ValuesConfig::decode(&mut reader)?;
-    let structure = Structure {
-        id: entry.id,
-        name: entry.name.clone(),
-        config: entry.config.clone(),
-        state: entry.state.clone(),
-        extents: entry.extents.clone(),
-        tail: entry.tail,
-    };
+    let structure = Structure::from(entry);
     restore(&structure, &config)
 }
 

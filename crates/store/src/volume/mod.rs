@@ -29,7 +29,7 @@ use std::thread::JoinHandle;
 
 use nandex_device::{Access, Device, Geometry, PageId};
 
-use crate::checkpoint::Catalog;
+use crate::checkpoint::{Catalog, CatalogEntry};
 use crate::hash::KeyHasher;
 use crate::log::LogEnd;
 use crate::mutants::{Barrier, is_on};
@@ -159,6 +159,19 @@ pub struct Structure {
     pub extents: Vec<Extent>,
     /// Where its part of the log begins.
     pub tail: Lsn,
+}
+
+impl From<&CatalogEntry> for Structure {
+    fn from(entry: &CatalogEntry) -> Self {
+        Self {
+            id: entry.id,
+            name: entry.name.clone(),
+            config: entry.config.clone(),
+            state: entry.state.clone(),
+            extents: entry.extents.clone(),
+            tail: entry.tail,
+        }
+    }
 }
 
 impl Structure {
@@ -428,7 +441,7 @@ impl Root {
         let structure =
             Structure { id, name: name.into(), config, state: Vec::new(), extents, tail };
         self.catalog.next_id = next_id;
-        self.catalog.entries.push(crate::checkpoint::CatalogEntry {
+        self.catalog.entries.push(CatalogEntry {
             id,
             name: name.into(),
             kind: kind.into(),
@@ -472,14 +485,7 @@ impl Root {
             return Err(Error::Kind { name: name.into(), expected: kind.into(), found });
         }
         let entry = self.catalog.find(name).expect("kind_of found it");
-        Ok(Structure {
-            id: entry.id,
-            name: entry.name.clone(),
-            config: entry.config.clone(),
-            state: entry.state.clone(),
-            extents: entry.extents.clone(),
-            tail: entry.tail,
-        })
+        Ok(Structure::from(entry))
     }
 }
 
