@@ -1,12 +1,12 @@
 //! Proves a multi-level index offline: its maps, every page of its levels, that each entry is where a lookup looks for
 //! it, its snapshots, and its entries in the log.
 
+use nandex_store::Structure;
 use nandex_store::bytes::Reader;
 use nandex_store::check::{Checker, Contents, Subject};
 use nandex_store::checkpoint::CatalogEntry;
-use nandex_store::page::Page;
+use nandex_store::hash::KeyHash;
 use nandex_store::records::RecordLayout;
-use nandex_store::{Structure, generation};
 
 use super::Config;
 use super::levels::{LevelMap, LevelPage, LevelPlan};
@@ -14,9 +14,9 @@ use super::recover::{RestoredLevels, restore};
 use crate::Result;
 use crate::check::{CheckProgress, OnProgress};
 use crate::write::SnapshotPlaces;
-use crate::write::check::{Buffers, note, note_flaws};
+use crate::write::check::{Buffers, note};
 use crate::write::format::WriteState;
-use crate::write::groups::Group;
+use crate::write::groups::{Group, GroupCheck, GroupRules};
 
 /// Checks one table and notes in the checker what is wrong with it. Reads each page of its levels once.
 pub(crate) fn check(
@@ -47,12 +47,27 @@ struct Described<'a> {
     buffers: Buffers<'a>,
 }
 
-/// What a page's keys must have in common.
-#[derive(Clone, Copy)]
-struct Owner {
-    partition: usize,
+/// The pages of a group of a level.
+struct Pages<'g> {
+    plan: LevelPlan,
     level: usize,
-    page: LevelPage,
+    number: usize,
+    group: &'g Group,
+}
+
+impl GroupRules for Pages<'_> {
+    const NOUN: &'static str = "level page";
+
+    fn misplaced(&self, index: usize, hash: KeyHash) -> Option<&'static str> {
+        let own = LevelPage { group: self.number, index };
+        (self.plan.page(self.level, hash) != own).then_some("its key belongs to another page")
+    }
+
+    fn contradiction(&self, index: usize, entries: u64) -> Option<String> {
+        let note = self.group.notes[index];
+        let flaw = || format!("the map's note is {note}, and it has {entries} entries");
+        ((entries > 0) != (note != 0)).then(flaw)
+    }
 }
 
 impl<'a> Described<'a> {
@@ -63,14 +78,7 @@ impl<'a> Described<'a> {
         if reader.left() > 0 {
             return Err(reader.refuse("the end of the configuration", reader.left()).into());
         }
-        let structure = Structure {
-            id: entry.id,
-            name: entry.name.clone(),
-            config: entry.config.clone(),
-            state: entry.state.clone(),
-            extents: entry.extents.clone(),
-            tail: entry.tail,
-        };
+        let structure = Structure::from(entry);
         let mut reader = Reader::new(&entry.state, "multilevel state", place);
         let RestoredLevels { snapshots, maps } = restore(&structure, &config, &mut reader)?;
         let shape = config.shape()?;
@@ -97,79 +105,14 @@ impl<'a> Described<'a> {
             for level in 0..map.len() {
                 for number in 0..self.plan.groups(level) {
                     if let Some(group) = map.group(level, number) {
-                        let page = LevelPage { group: number, index: 0 };
-                        self.group(checker, Owner { partition, level, page }, group);
+                        let rules = Pages { plan: self.plan, level, number, group };
+                        let (buffers, records) = (&self.buffers, self.records);
+                        GroupCheck { buffers, records, partition, rules }.run(checker, group);
                     }
                 }
             }
             pages_done += map.pages();
         }
         progress(CheckProgress { structure, pages_done, pages });
-    }
-
-    /// Checks a group, whose first page this is.
-    fn group(&self, checker: &mut Checker, first: Owner, group: &Group) {
-        let what = format!("level page of partition {}", first.partition);
-        let subject = Subject { structure: Some(self.buffers.name), what: &what };
-        let start = group.place.extent.start;
-        let (number, next) =
-            (generation::sequence(group.place.generation), self.buffers.state.next_generation);
-        if number >= next {
-            checker.note(subject, start, format!("group {number}, where {next} comes next"));
-        }
-        let mut entries = 0;
-        let label = |index| group.place.label(index);
-        let run = (start, group.place.extent.pages);
-        let damaged = checker.pages(subject, run, &label, &mut |checker, index, page| {
-            let index_in_group = index as usize;
-            let page_number = LevelPage { index: index_in_group, ..first.page };
-            let owner = Owner { page: page_number, ..first };
-            let (found, mut flaws) = self.table(owner, page);
-            if (found > 0) != (group.notes[index_in_group] != 0) {
-                flaws.push(format!(
-                    "the map's note is {}, and it has {found} entries",
-                    group.notes[index_in_group]
-                ));
-            }
-            entries += found;
-            note_flaws(checker, subject, label(index).page, &flaws);
-        });
-        if damaged == 0 && entries != group.entries {
-            checker.note(
-                subject,
-                start,
-                format!("expected {} entries, found {entries}", group.entries),
-            );
-        }
-        checker.count_entries(self.buffers.name, entries);
-    }
-
-    /// The entries of a sealed page: how many there are, and what is wrong.
-    fn table(&self, owner: Owner, page: Page<'_>) -> (u64, Vec<String>) {
-        let body = page.body();
-        let mut flaws = Vec::new();
-        let mut entries = 0;
-        for slot in self.records.used(body) {
-            entries += 1;
-            flaws.extend(self.flaw(owner, body, slot).map(|flaw| format!("slot {slot}: {flaw}")));
-        }
-        let count = self.records.count(body);
-        if count as u64 != entries {
-            flaws.push(format!("its head says {count} entries, and it has {entries}"));
-        }
-        (entries, flaws)
-    }
-
-    /// Why a lookup would not find the entry of a slot.
-    fn flaw(&self, owner: Owner, body: &[u8], slot: usize) -> Option<String> {
-        let hash = self.buffers.hasher.hash(self.records.key(body, slot));
-        let own = self.buffers.shape.partition_of(hash);
-        if own != owner.partition {
-            return Some(format!("its key belongs to partition {own}"));
-        }
-        if self.plan.page(owner.level, hash) != owner.page {
-            return Some("its key belongs to another page".into());
-        }
-        self.records.flaw(body, hash, slot)
     }
 }

@@ -2,7 +2,7 @@
 //! for, and so on; then change the map.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::{PAGE_BYTES, PageBuf};
 use nandex_store::buffer::Buffer;
@@ -173,16 +173,8 @@ impl Inner {
     /// Replaces a partition's map in the moment in which the flushed buffer leaves RAM.
     fn swap(&self, index: usize, after: Arc<LevelMap>, replaced: Vec<Arc<Group>>) {
         let _maps = self.layout.hold_maps();
-        let mut state = self.partitions[index].write();
-        // It goes back to the pool once its last reference is gone, the caller's.
-        drop(state.take_flushed());
-        let entries = after.entries;
-        let before = std::mem::replace(&mut state.level, after);
-        drop(state);
-        self.counters.flushed_entries.fetch_add(entries, Relaxed);
-        self.counters.flushed_entries.fetch_sub(before.entries, Relaxed);
+        self.replace_flushed(index, after);
         self.layout.retired.retire(replaced.into_iter());
-        self.moved.store(true, SeqCst);
     }
 }
 

@@ -1,12 +1,12 @@
 //! Proves a RHIK offline: its directories, every page of its tables, that each entry is once where a lookup looks for
 //! it, its snapshots, and its entries in the log.
 
+use nandex_store::Structure;
 use nandex_store::bytes::Reader;
 use nandex_store::check::{Checker, Contents, Subject};
 use nandex_store::checkpoint::CatalogEntry;
-use nandex_store::page::Page;
+use nandex_store::hash::KeyHash;
 use nandex_store::records::RecordLayout;
-use nandex_store::{Structure, generation};
 
 use super::Config;
 use super::directory::{Directory, HashRange};
@@ -14,9 +14,9 @@ use super::recover::{Restored, restore};
 use crate::Result;
 use crate::check::{CheckProgress, OnProgress};
 use crate::write::SnapshotPlaces;
-use crate::write::check::{Buffers, note, note_flaws};
+use crate::write::check::{Buffers, note};
 use crate::write::format::WriteState;
-use crate::write::groups::Group;
+use crate::write::groups::{GroupCheck, GroupRules};
 
 /// Checks one table and notes in the checker what is wrong with it. Reads each page of its tables once.
 pub(crate) fn check(
@@ -46,11 +46,15 @@ struct Described<'a> {
     buffers: Buffers<'a>,
 }
 
-/// What a page's keys must have in common.
-#[derive(Clone, Copy)]
-struct Owner {
-    partition: usize,
-    range: HashRange,
+/// The range of each table of a group.
+struct Ranges(Vec<HashRange>);
+
+impl GroupRules for Ranges {
+    const NOUN: &'static str = "record table";
+
+    fn misplaced(&self, table: usize, hash: KeyHash) -> Option<&'static str> {
+        (!self.0[table].has(hash)).then_some("its key belongs to another table")
+    }
 }
 
 impl<'a> Described<'a> {
@@ -61,14 +65,7 @@ impl<'a> Described<'a> {
         if reader.left() > 0 {
             return Err(reader.refuse("the end of the configuration", reader.left()).into());
         }
-        let structure = Structure {
-            id: entry.id,
-            name: entry.name.clone(),
-            config: entry.config.clone(),
-            state: entry.state.clone(),
-            extents: entry.extents.clone(),
-            tail: entry.tail,
-        };
+        let structure = Structure::from(entry);
         let mut reader = Reader::new(&entry.state, "rhik state", place);
         let Restored { snapshots, directories } = restore(&structure, &config, &mut reader)?;
         let shape = config.shape()?;
@@ -94,78 +91,13 @@ impl<'a> Described<'a> {
             progress(CheckProgress { structure, pages_done, pages });
             let mut range = None;
             for group in directory.groups() {
-                self.group(checker, (partition, &mut range), group);
+                let after = |depth: &u8| *range.insert(HashRange::behind(range, *depth));
+                let rules = Ranges(group.notes.iter().map(after).collect());
+                let (buffers, records) = (&self.buffers, self.records);
+                GroupCheck { buffers, records, partition, rules }.run(checker, group);
             }
             pages_done += directory.pages();
         }
         progress(CheckProgress { structure, pages_done, pages });
-    }
-
-    /// Checks a group, whose tables follow the range of the one before.
-    fn group(
-        &self,
-        checker: &mut Checker,
-        (partition, range): (usize, &mut Option<HashRange>),
-        group: &Group,
-    ) {
-        let what = format!("record table of partition {partition}");
-        let subject = Subject { structure: Some(self.buffers.name), what: &what };
-        let start = group.place.extent.start;
-        let (number, next) =
-            (generation::sequence(group.place.generation), self.buffers.state.next_generation);
-        if number >= next {
-            checker.note(subject, start, format!("group {number}, where {next} comes next"));
-        }
-        let ranges: Vec<_> = group
-            .notes
-            .iter()
-            .map(|depth| *range.insert(HashRange::behind(*range, *depth)))
-            .collect();
-        let mut entries = 0;
-        let label = |index| group.place.label(index);
-        let run = (start, group.place.extent.pages);
-        let damaged = checker.pages(subject, run, &label, &mut |checker, index, page| {
-            let owner = Owner { partition, range: ranges[index as usize] };
-            let (found, flaws) = self.table(owner, page);
-            entries += found;
-            note_flaws(checker, subject, label(index).page, &flaws);
-        });
-        if damaged == 0 && entries != group.entries {
-            checker.note(
-                subject,
-                start,
-                format!("expected {} entries, found {entries}", group.entries),
-            );
-        }
-        checker.count_entries(self.buffers.name, entries);
-    }
-
-    /// The entries of a sealed page: how many there are, and what is wrong.
-    fn table(&self, owner: Owner, page: Page<'_>) -> (u64, Vec<String>) {
-        let body = page.body();
-        let mut flaws = Vec::new();
-        let mut entries = 0;
-        for slot in self.records.used(body) {
-            entries += 1;
-            flaws.extend(self.flaw(owner, body, slot).map(|flaw| format!("slot {slot}: {flaw}")));
-        }
-        let count = self.records.count(body);
-        if count as u64 != entries {
-            flaws.push(format!("its head says {count} entries, and it has {entries}"));
-        }
-        (entries, flaws)
-    }
-
-    /// Why a lookup would not find the entry of a slot.
-    fn flaw(&self, owner: Owner, body: &[u8], slot: usize) -> Option<String> {
-        let hash = self.buffers.hasher.hash(self.records.key(body, slot));
-        let own = self.buffers.shape.partition_of(hash);
-        if own != owner.partition {
-            return Some(format!("its key belongs to partition {own}"));
-        }
-        if !owner.range.has(hash) {
-            return Some("its key belongs to another table".into());
-        }
-        self.records.flaw(body, hash, slot)
     }
 }

@@ -1,7 +1,7 @@
 //! From a full buffer to its partition's tables: rewrite them with the buffer's updates, then change the directory.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::PAGE_BYTES;
 use nandex_store::buffer::Buffer;
@@ -220,15 +220,7 @@ impl Inner {
     /// Replaces a partition's directory in the moment in which the flushed buffer leaves RAM.
     fn swap(&self, index: usize, after: Arc<Directory>) {
         let _maps = self.layout.hold_maps();
-        let mut state = self.partitions[index].write();
-        // It goes back to the pool once its last reference is gone, the caller's.
-        drop(state.take_flushed());
-        let entries = after.entries;
-        let before = std::mem::replace(&mut state.level, after);
-        drop(state);
-        self.counters.flushed_entries.fetch_add(entries, Relaxed);
-        self.counters.flushed_entries.fetch_sub(before.entries, Relaxed);
+        let before = self.replace_flushed(index, after);
         self.layout.retired.retire(before.groups().iter().cloned());
-        self.moved.store(true, SeqCst);
     }
 }

@@ -5,11 +5,13 @@
 //! A flush reads groups in order ([`GroupReader`]), puts its updates in, and writes new ones ([`GroupWriter`]); one
 //! checkpoint replaces the old by the new. Which table has a key, and when tables split or spill, is the structure's.
 
+mod check;
 mod iter;
 mod reader;
 mod writer;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use nandex_device::{Error as DeviceError, PageId};
 use nandex_store::buffer::Buffer;
@@ -26,6 +28,7 @@ use nandex_store::{Error as StoreError, StructureId};
 use super::{Core, Layout, OnFlash, TableLayout};
 use crate::{Error, Result};
 
+pub(crate) use check::{GroupCheck, GroupRules};
 pub(crate) use iter::{GroupItems, GroupIter};
 pub(crate) use reader::GroupReader;
 pub(crate) use writer::{GroupWriter, WriteQueue};
@@ -171,6 +174,24 @@ pub(crate) fn is_no_space(error: &Error) -> bool {
 /// The extent of this place, if it is one of the structure's own, which are in order.
 pub(crate) fn is_own(ordered: &[Extent], extent: Extent) -> bool {
     ordered.binary_search_by_key(&extent.start, |it| it.start).is_ok_and(|at| ordered[at] == extent)
+}
+
+impl<L: RecordGroups> Core<L> {
+    /// Replaces what a partition has on flash in the moment in which the flushed buffer leaves RAM, and returns what it
+    /// had. The caller holds the lock of the maps.
+    pub(crate) fn replace_flushed(&self, index: usize, after: L::Level) -> L::Level {
+        let mut state = self.partitions[index].write();
+        // It goes back to the pool once its last reference is gone, the caller's.
+        drop(state.take_flushed());
+        let entries_before = L::entries_below(&state);
+        let before = std::mem::replace(&mut state.level, after);
+        let entries = L::entries_below(&state);
+        drop(state);
+        self.counters.flushed_entries.fetch_add(entries, Relaxed);
+        self.counters.flushed_entries.fetch_sub(entries_before, Relaxed);
+        self.moved.store(true, SeqCst);
+        before
+    }
 }
 
 impl<L: Layout<Buffer = Buffer>> Core<L> {
