@@ -10,13 +10,13 @@ use nandex_store::records::RecordLayout;
 
 use super::Config;
 use super::levels::{LevelMap, LevelPage, LevelPlan};
-use super::recover::{RestoredLevels, restore};
+use super::recover::restore;
 use crate::Result;
 use crate::check::{CheckProgress, OnProgress};
 use crate::write::SnapshotPlaces;
 use crate::write::check::{Buffers, note};
 use crate::write::format::WriteState;
-use crate::write::groups::{Group, GroupCheck, GroupRules};
+use crate::write::groups::{Group, GroupCheck, GroupRules, RestoredMaps};
 
 /// Checks one table and notes in the checker what is wrong with it. Reads each page of its levels once.
 pub(crate) fn check(
@@ -80,7 +80,7 @@ impl<'a> Described<'a> {
         }
         let structure = Structure::from(entry);
         let mut reader = Reader::new(&entry.state, "multilevel state", place);
-        let RestoredLevels { snapshots, maps } = restore(&structure, &config, &mut reader)?;
+        let RestoredMaps { snapshots, maps } = restore(&structure, &config, &mut reader)?;
         let shape = config.shape()?;
         let state = if entry.state.is_empty() {
             WriteState::new(shape.partitions as usize, entry.tail)

@@ -18,7 +18,7 @@ use nandex_store::bytes::Reader;
 use nandex_store::{StructureId, hash::KeyHash};
 
 use crate::Result;
-use crate::write::groups::Group;
+use crate::write::groups::{Group, GroupMap};
 
 /// The most bits of a hash that name a page of a level.
 pub(super) const BITS_MAX: u32 = 24;
@@ -250,6 +250,22 @@ impl LevelMap {
         self.add_level(plan);
         groups.into_iter().for_each(|(number, group)| self.set(level, number, Some(group)));
         Ok(())
+    }
+}
+
+impl GroupMap for LevelMap {
+    const NOUN: &'static str = "pages";
+
+    fn encoded_bytes(&self) -> usize {
+        self.encoded_bytes()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.encode(out);
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
+        self.groups()
     }
 }
 

@@ -8,7 +8,6 @@ use nandex_store::bytes::Reader;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::reads::ReadPool;
 use nandex_store::schedule::Channels;
-use nandex_store::space::Extent;
 use nandex_store::{Lsn, Structure, Volume};
 
 use super::levels::LevelMap;
@@ -17,20 +16,10 @@ use super::stats::LevelCounters;
 use super::{Config, Inner, Leveled, Multilevel, RuntimeOptions};
 use crate::Result;
 use crate::lookup::TableCache;
-use crate::write::groups::is_own;
+use crate::write::groups::{RestoredMaps, capture_maps};
 use crate::write::{
-    self, CapturedMaps, Checkpoints, Levels, OnFlash, Recovery, Retired, TableOpening,
-    snapshot_pages,
+    self, CapturedMaps, Checkpoints, Levels, Recovery, Retired, TableOpening, snapshot_pages,
 };
-
-/// The version of the state's bytes.
-const STATE_VERSION: u8 = 1;
-
-/// Bytes of the state before the maps.
-const HEAD_BYTES: usize = 9;
-
-/// Bytes that the write path adds for each partition, or more.
-const PARTITION_RECORD_BYTES: usize = 32;
 
 /// Opens a table: a list of steps.
 pub(super) fn open(
@@ -41,7 +30,7 @@ pub(super) fn open(
     let mut reader = Reader::new(&structure.config, "multilevel configuration", PageId(0));
     let config = limited(Config::decode(&mut reader)?, &options)?;
     let mut reader = Reader::new(&structure.state, "multilevel state", PageId(0));
-    let RestoredLevels { snapshots, maps } = restore(structure, &config, &mut reader)?;
+    let RestoredMaps { snapshots, maps } = restore(structure, &config, &mut reader)?;
     let channels = options.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));
     let opening = TableOpening {
         shape: config.shape()?,
@@ -91,15 +80,7 @@ fn limited(config: Config, options: &RuntimeOptions) -> Result<Config> {
     Ok(limited)
 }
 
-/// What a checkpoint keeps of a table.
-pub(super) struct RestoredLevels {
-    /// The places for snapshots of buffers.
-    pub snapshots: Extent,
-    /// Each partition's.
-    pub maps: Vec<LevelMap>,
-}
-
-/// The map of each partition, from the checkpoint.
+/// The map of each partition, and the places for snapshots, from the checkpoint.
 ///
 /// # Errors
 /// Bytes that contradict the configuration, or pages that are not the table's.
@@ -107,34 +88,11 @@ pub(super) fn restore(
     structure: &Structure,
     config: &Config,
     reader: &mut Reader<'_>,
-) -> Result<RestoredLevels> {
-    let pages = snapshot_pages(&config.shape()?);
-    if structure.state.is_empty() {
-        let snapshots = Extent { start: structure.extent()?.start, pages };
-        let maps = (0..config.partitions).map(|_| LevelMap::default()).collect();
-        return Ok(RestoredLevels { snapshots, maps });
-    }
-    let version = reader.u8()?;
-    if version != STATE_VERSION {
-        return Err(reader.refuse(format!("a state of version {STATE_VERSION}"), version).into());
-    }
-    let snapshots = Extent { start: PageId(reader.u64()?), pages };
-    let mut own = structure.extents.clone();
-    own.sort_by_key(|extent| extent.start);
-    let mut maps = Vec::new();
-    for _ in 0..config.partitions {
-        let map = LevelMap::decode(structure.id, config.plan(), reader)?;
-        maps.push(map);
-    }
-    let groups = maps.iter().flat_map(LevelMap::groups).map(|group| group.extent());
-    let lost = groups.chain([snapshots]).find(|extent| !is_own(&own, *extent));
-    match lost {
-        None => Ok(RestoredLevels { snapshots, maps }),
-        Some(lost) => {
-            let expected = "pages on extents of the structure's own";
-            Err(reader.refuse(expected, format!("{lost:?}")).into())
-        }
-    }
+) -> Result<RestoredMaps<LevelMap>> {
+    let partitions = (config.partitions, snapshot_pages(&config.shape()?));
+    RestoredMaps::read(structure, partitions, reader, |reader| {
+        LevelMap::decode(structure.id, config.plan(), reader)
+    })
 }
 
 /// A table during recovery, between the checkpoint's maps and its final state.
@@ -157,22 +115,9 @@ impl Checkpoints for Leveled {
 
     fn capture(core: &Inner, _log_now: Lsn) -> CapturedMaps {
         let layout = &core.layout;
-        let maps: Vec<_> =
-            core.partitions.iter().map(|partition| Arc::clone(&partition.read().level)).collect();
-        let length = maps.iter().map(|it| it.encoded_bytes()).sum::<usize>();
-        let partitions = maps.len() * PARTITION_RECORD_BYTES;
-        let mut bytes = Vec::with_capacity(HEAD_BYTES + length + partitions);
-        bytes.push(STATE_VERSION);
-        bytes.extend_from_slice(&layout.snapshots.start.0.to_le_bytes());
-        maps.iter().for_each(|map| map.encode(&mut bytes));
-        let groups = || maps.iter().flat_map(|it| it.groups());
-        let mut extents = Vec::with_capacity(groups().count() + 1);
-        extents.push(layout.snapshots);
-        extents.extend(groups().map(|group| group.extent()));
-        drop(maps);
-        let extents = layout.retired.extents(&core.volume, extents);
+        let captured = capture_maps(core, layout.snapshots, &layout.retired);
         layout.counters.replaced_pages.store(0, Relaxed);
-        CapturedMaps { bytes, extents: Some(extents) }
+        captured
     }
 
     fn committed(_core: &Inner) {}

@@ -10,13 +10,13 @@ use nandex_store::records::RecordLayout;
 
 use super::Config;
 use super::directory::{Directory, HashRange};
-use super::recover::{Restored, restore};
+use super::recover::restore;
 use crate::Result;
 use crate::check::{CheckProgress, OnProgress};
 use crate::write::SnapshotPlaces;
 use crate::write::check::{Buffers, note};
 use crate::write::format::WriteState;
-use crate::write::groups::{GroupCheck, GroupRules};
+use crate::write::groups::{GroupCheck, GroupRules, RestoredMaps};
 
 /// Checks one table and notes in the checker what is wrong with it. Reads each page of its tables once.
 pub(crate) fn check(
@@ -67,7 +67,8 @@ impl<'a> Described<'a> {
         }
         let structure = Structure::from(entry);
         let mut reader = Reader::new(&entry.state, "rhik state", place);
-        let Restored { snapshots, directories } = restore(&structure, &config, &mut reader)?;
+        let RestoredMaps { snapshots, maps: directories } =
+            restore(&structure, &config, &mut reader)?;
         let shape = config.shape()?;
         let state = if entry.state.is_empty() {
             WriteState::new(shape.partitions as usize, entry.tail)

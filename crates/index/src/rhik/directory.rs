@@ -18,7 +18,7 @@ use nandex_store::bytes::Reader;
 use nandex_store::{StructureId, hash::KeyHash};
 
 use crate::Result;
-use crate::write::groups::{GROUP_BYTES, GROUP_PAGES_MAX, Group};
+use crate::write::groups::{GROUP_BYTES, GROUP_PAGES_MAX, Group, GroupMap};
 
 /// The most bits of a hash that name a table of a partition.
 pub(super) const DEPTH_MAX: u8 = 24;
@@ -195,6 +195,22 @@ impl Directory {
             return Err(reader.refuse("tables that have all hashes in their order", found).into());
         }
         Ok(Self::new(groups))
+    }
+}
+
+impl GroupMap for Directory {
+    const NOUN: &'static str = "tables";
+
+    fn encoded_bytes(&self) -> usize {
+        self.encoded_bytes()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.encode(out);
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
+        self.groups.iter()
     }
 }
 

@@ -10,7 +10,6 @@ use nandex_store::bytes::Reader;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::reads::ReadPool;
 use nandex_store::schedule::Channels;
-use nandex_store::space::Extent;
 use nandex_store::{Lsn, Structure, Volume};
 
 use super::directory::Directory;
@@ -18,20 +17,11 @@ use super::stats::Counters;
 use super::{Config, Inner, Records, Rhik, RuntimeOptions};
 use crate::Result;
 use crate::lookup::TableCache;
-use crate::write::groups::is_own;
+use crate::write::groups::{RestoredMaps, capture_maps};
 use crate::write::{
-    self, CapturedMaps, Checkpoints, Layout, Levels, OnFlash, Recovery, Retired, TableOpening,
-    copy_entries, snapshot_pages,
+    self, CapturedMaps, Checkpoints, Layout, Levels, Recovery, Retired, TableOpening, copy_entries,
+    snapshot_pages,
 };
-
-/// The version of the state's bytes.
-const STATE_VERSION: u8 = 1;
-
-/// Bytes of the state before the directories.
-const HEAD_BYTES: usize = 9;
-
-/// Bytes that the write path adds for each partition, or more.
-const PARTITION_RECORD_BYTES: usize = 32;
 
 /// Opens a table: a list of steps.
 pub(super) fn open(
@@ -42,7 +32,7 @@ pub(super) fn open(
     let mut reader = Reader::new(&structure.config, "rhik configuration", PageId(0));
     let config = limited(Config::decode(&mut reader)?, &options)?;
     let mut reader = Reader::new(&structure.state, "rhik state", PageId(0));
-    let Restored { snapshots, directories } = restore(structure, &config, &mut reader)?;
+    let RestoredMaps { snapshots, maps: directories } = restore(structure, &config, &mut reader)?;
     let channels = options.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));
     let opening = TableOpening {
         shape: config.shape()?,
@@ -92,15 +82,7 @@ fn limited(config: Config, options: &RuntimeOptions) -> Result<Config> {
     Ok(limited)
 }
 
-/// What a checkpoint keeps of a table.
-pub(super) struct Restored {
-    /// The places for snapshots of buffers.
-    pub snapshots: Extent,
-    /// Each partition's.
-    pub directories: Vec<Directory>,
-}
-
-/// The directory of each partition, from the checkpoint.
+/// The directory of each partition, and the places for snapshots, from the checkpoint.
 ///
 /// # Errors
 /// Bytes that contradict the configuration, or pages that are not the table's.
@@ -108,34 +90,11 @@ pub(super) fn restore(
     structure: &Structure,
     config: &Config,
     reader: &mut Reader<'_>,
-) -> Result<Restored> {
-    let pages = snapshot_pages(&config.shape()?);
-    if structure.state.is_empty() {
-        let snapshots = Extent { start: structure.extent()?.start, pages };
-        let directories = (0..config.partitions).map(|_| Directory::default()).collect();
-        return Ok(Restored { snapshots, directories });
-    }
-    let version = reader.u8()?;
-    if version != STATE_VERSION {
-        return Err(reader.refuse(format!("a state of version {STATE_VERSION}"), version).into());
-    }
-    let snapshots = Extent { start: PageId(reader.u64()?), pages };
-    let mut own = structure.extents.clone();
-    own.sort_by_key(|extent| extent.start);
-    let mut directories = Vec::new();
-    for _ in 0..config.partitions {
-        let directory = Directory::decode(structure.id, reader)?;
-        directories.push(directory);
-    }
-    let groups = directories.iter().flat_map(Directory::groups).map(|group| group.extent());
-    let lost = groups.chain([snapshots]).find(|extent| !is_own(&own, *extent));
-    match lost {
-        None => Ok(Restored { snapshots, directories }),
-        Some(lost) => {
-            let expected = "tables on extents of the structure's own";
-            Err(reader.refuse(expected, format!("{lost:?}")).into())
-        }
-    }
+) -> Result<RestoredMaps<Directory>> {
+    let partitions = (config.partitions, snapshot_pages(&config.shape()?));
+    RestoredMaps::read(structure, partitions, reader, |reader| {
+        Directory::decode(structure.id, reader)
+    })
 }
 
 /// A table during recovery, between the checkpoint's directories and its final state.
@@ -158,22 +117,9 @@ impl Checkpoints for Records {
 
     fn capture(core: &Inner, _log_now: Lsn) -> CapturedMaps {
         let layout = &core.layout;
-        let directories: Vec<_> =
-            core.partitions.iter().map(|partition| Arc::clone(&partition.read().level)).collect();
-        let length = directories.iter().map(|it| it.encoded_bytes()).sum::<usize>();
-        let partitions = directories.len() * PARTITION_RECORD_BYTES;
-        let mut bytes = Vec::with_capacity(HEAD_BYTES + length + partitions);
-        bytes.push(STATE_VERSION);
-        bytes.extend_from_slice(&layout.snapshots.start.0.to_le_bytes());
-        directories.iter().for_each(|directory| directory.encode(&mut bytes));
-        let groups = || directories.iter().flat_map(|it| it.groups());
-        let mut extents = Vec::with_capacity(groups().count() + 1);
-        extents.push(layout.snapshots);
-        extents.extend(groups().map(|group| group.extent()));
-        drop(directories);
-        let extents = layout.retired.extents(&core.volume, extents);
+        let captured = capture_maps(core, layout.snapshots, &layout.retired);
         layout.counters.replaced_pages.store(0, Relaxed);
-        CapturedMaps { bytes, extents: Some(extents) }
+        captured
     }
 
     fn committed(_core: &Inner) {}

@@ -6,6 +6,7 @@
 //! checkpoint replaces the old by the new. Which table has a key, and when tables split or spill, is the structure's.
 
 mod check;
+mod checkpoint;
 mod iter;
 mod reader;
 mod writer;
@@ -29,6 +30,7 @@ use super::{Core, Layout, OnFlash, TableLayout};
 use crate::{Error, Result};
 
 pub(crate) use check::{GroupCheck, GroupRules};
+pub(crate) use checkpoint::{GroupMap, RestoredMaps, capture_maps};
 pub(crate) use iter::{GroupItems, GroupIter};
 pub(crate) use reader::GroupReader;
 pub(crate) use writer::{GroupWriter, WriteQueue};
@@ -172,7 +174,7 @@ pub(crate) fn is_no_space(error: &Error) -> bool {
 }
 
 /// The extent of this place, if it is one of the structure's own, which are in order.
-pub(crate) fn is_own(ordered: &[Extent], extent: Extent) -> bool {
+fn is_own(ordered: &[Extent], extent: Extent) -> bool {
     ordered.binary_search_by_key(&extent.start, |it| it.start).is_ok_and(|at| ordered[at] == extent)
 }
 
