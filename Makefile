@@ -38,7 +38,7 @@ lint: tools compiler ## Clippy, warnings refused
 
 .PHONY: unit
 unit: compiler ## Unit and integration tests, the tidy test and the commands of the docs among them
-	$(CARGO) test $(FLAGS) --workspace --all-targets
+	$(CARGO) test $(FLAGS) --workspace --tests
 
 .PHONY: doctest
 doctest: compiler ## The examples in docstrings and in README.md
