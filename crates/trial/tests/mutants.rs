@@ -147,21 +147,23 @@ enum Verdict {
 }
 
 /// The test programs, by what cargo calls them. The drive's are named as those of the trials are, so its package is
-/// added.
+/// added. It is built together with the trials, so that both take the same library.
 fn programs() -> Vec<(String, PathBuf)> {
-    let all = ["-p", "nandex-store", "-p", "nandex", "-p", "nandex-trial"];
-    let mut programs = programs_of(&all, "nandex-trial/mutants");
-    let drive = programs_of(&["-p", "nandex-kvssd", "--test", "suite"], "nandex/mutants");
-    programs.extend(drive.into_iter().map(|(name, path)| (format!("{name} (nandex-kvssd)"), path)));
+    let mut programs = programs_of(&["-p", "nandex-store", "-p", "nandex", "-p", "nandex-trial"]);
+    let suites = programs_of(&["-p", "nandex-trial", "-p", "nandex-kvssd"]);
+    let drive = suites.into_iter().filter(|suite| !programs.contains(suite));
+    let drive: Vec<_> =
+        drive.map(|(name, path)| (format!("{name} (nandex-kvssd)"), path)).collect();
+    programs.extend(drive);
     programs
 }
 
 /// The test programs of these packages, built as this one is, with a feature that switches barriers off.
-fn programs_of(packages: &[&str], feature: &str) -> Vec<(String, PathBuf)> {
+fn programs_of(packages: &[&str]) -> Vec<(String, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["test", "--locked", "--no-run", "--tests"]).current_dir(&root);
-    cargo.args(packages).args(["--features", feature]);
+    cargo.args(packages).args(["--features", "nandex-trial/mutants"]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
