@@ -159,10 +159,10 @@ impl Inner {
 
     /// Builds the filter of a buffer's pages. Returns the entries it could not take.
     fn build_filter(&self, buffer: &Buffer, scratch: &mut Scratch) -> Vec<Place> {
-        scratch.hashes.clear();
-        let hash = |entry: Entry<'_>| self.hasher.hash(entry.key).filter;
-        scratch.hashes.extend(buffer.page_entries().map(|(_, _, entry)| hash(entry)));
         let Scratch { build, hashes, bits, bumped, .. } = scratch;
+        hashes.clear();
+        let hash = |entry: Entry<'_>| self.hasher.hash(entry.key).filter;
+        buffer.page_entries().for_each(|(_, _, entry)| hashes.push(hash(entry)));
         self.layout.filter.build_into(build, hashes, bits, bumped);
         if bumped.is_empty() {
             return Vec::new();

@@ -180,6 +180,12 @@ impl EntryCache {
         }
     }
 
+    /// Has no lookup wanted any of it? Then it has neither entries nor tickets, and what leaves need not be told:
+    /// a lookup that begins now still finds it where it leaves from, or finds where it has gone.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.chunks.iter().all(|chunk| chunk.get().is_none())
+    }
+
     /// Begins to tell it what leaves RAM, or flash.
     pub(crate) fn leaving(&self) -> Leaving<'_> {
         Leaving { cache: self, chunk: None }

@@ -256,6 +256,9 @@ impl Inner {
     /// Drops keys from the cache, if there is one.
     fn uncache<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
         let Some(cache) = self.lookups.cache.get() else { return };
+        if cache.entries.is_unused() {
+            return;
+        }
         let mut leaving = cache.entries.leaving();
         keys.for_each(|key| leaving.leave(self.hasher.hash(key), key, None));
     }

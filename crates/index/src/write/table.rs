@@ -18,6 +18,9 @@ use crate::api::Value;
 use crate::lookup::TableCache;
 use crate::{Error, Result};
 
+/// Updates of one buffer whose places are prefetched together: as many misses as a core has in flight at once.
+const PREFETCHED: usize = 16;
+
 /// What a table's buffers are, taken from its configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TableShape {
@@ -122,8 +125,16 @@ impl WriteBuffer for Buffer {
 
     #[inline]
     fn apply(&mut self, updates: &[EntryUpdate<'_>]) -> Result<usize> {
-        let full = updates.iter().position(|it| self.put(it.hash, it.entry).is_err());
-        Ok(full.unwrap_or(updates.len()))
+        for (number, group) in updates.chunks(PREFETCHED).enumerate() {
+            if group.len() > 1 {
+                group.iter().for_each(|it| self.prefetch(it.hash));
+            }
+            let full = group.iter().position(|it| self.put(it.hash, it.entry).is_err());
+            if let Some(at) = full {
+                return Ok(number * PREFETCHED + at);
+            }
+        }
+        Ok(updates.len())
     }
 
     fn force(&mut self, update: EntryUpdate<'_>) -> bool {
@@ -150,13 +161,16 @@ impl WriteBuffer for Buffer {
     /// A cache of one table says from now on what this buffer says: a newer buffer with the key is asked first. Another
     /// table that shares the cache may have written a newer version.
     fn leave(&self, cache: &TableCache, hasher: KeyHasher) {
-        let of_pages = self.page_entries().map(|(_, _, entry)| entry);
+        if cache.entries.is_unused() {
+            return;
+        }
         let mut leaving = cache.entries.leaving();
-        for entry in of_pages.chain(self.stash_entries()) {
+        let of_pages = self.page_entries().map(|(_, _, entry)| entry);
+        of_pages.chain(self.stash_entries()).for_each(|entry| {
             let now = (entry.state == SlotState::Live).then_some(entry.value);
             let now = (!cache.is_shared).then_some(now);
             leaving.leave(hasher.hash(entry.key), entry.key, now);
-        }
+        });
     }
 
     fn ram_bytes(&self) -> u64 {
