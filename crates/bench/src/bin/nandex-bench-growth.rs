@@ -22,9 +22,6 @@ use nandex::{
 use nandex_bench::keys::{KEY_BYTES, KeySpace, Rng, VALUE_BYTES};
 use nandex_bench::process::finish;
 
-/// Entries in a call.
-const BATCH: u64 = 1024;
-
 /// Measures a table while it grows.
 #[derive(Parser, Debug)]
 #[command(name = "nandex-bench-growth", version)]
@@ -35,6 +32,9 @@ struct Arguments {
     /// Lookups of keys that are there, and of others, at each power of two.
     #[arg(long, default_value_t = 20_000)]
     lookups: u64,
+    /// Entries inserted in a call; the longest call is what is told.
+    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
+    batch: u64,
     /// What grows: bufferhash, slicehash or rhik.
     #[arg(long, value_enum, default_value_t = Grown::Bufferhash)]
     structure: Grown,
@@ -163,7 +163,7 @@ fn course(arguments: &Arguments, policy: Policy, entries: u64) -> Result<Course>
     let (mut seconds, mut held) = (0.0, 0);
     for power in 0.. {
         let until = (1000 << power).min(arguments.entries);
-        let (took, longest_ms) = insert(&table, held..until)?;
+        let (took, longest_ms) = insert(&table, held..until, usize::try_from(arguments.batch)?)?;
         seconds += took;
         course.batch_longest_ms = course.batch_longest_ms.max(longest_ms);
         course.steps.push(look(
@@ -184,13 +184,13 @@ fn course(arguments: &Arguments, policy: Policy, entries: u64) -> Result<Course>
 }
 
 /// Inserts the entries of these numbers; gives the seconds it took, and the milliseconds of the longest batch.
-fn insert(table: &AnyTable, numbers: Range<u64>) -> Result<(f64, f64)> {
+fn insert(table: &AnyTable, numbers: Range<u64>, batch_len: usize) -> Result<(f64, f64)> {
     let space = KeySpace::new(1);
     let (start, mut longest) = (Instant::now(), 0.0_f64);
-    let mut bytes = Vec::with_capacity(usize::try_from(BATCH)?);
-    for first in numbers.clone().step_by(usize::try_from(BATCH)?) {
+    let mut bytes = Vec::with_capacity(batch_len);
+    for first in numbers.clone().step_by(batch_len) {
         bytes.clear();
-        let batch = (first..(first + BATCH).min(numbers.end)).map(|it| space.key(it));
+        let batch = (first..(first + batch_len as u64).min(numbers.end)).map(|it| space.key(it));
         bytes.extend(batch.map(|key| (key.to_le_bytes(), space.value(key, 0).to_le_bytes())));
         let pairs: Vec<(&[u8], &[u8])> =
             bytes.iter().map(|(key, it)| (&key[..], &it[..])).collect();
