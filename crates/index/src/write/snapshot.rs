@@ -10,7 +10,10 @@
 
 use std::fmt::Debug;
 use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard};
+use std::thread::{self, ScopedJoinHandle};
 
 use nandex_device::PageId;
 use nandex_store::Lsn;
@@ -21,6 +24,9 @@ use nandex_store::mutants::{Barrier, is_on};
 
 use super::{Boundary, Checkpoints, Core, Layout, PartitionState, WriteBuffer};
 use crate::{Damage, Error, Result, damage};
+
+/// Threads that load snapshots when a table is opened; each has one read in flight.
+const LOADERS: usize = 4;
 
 /// Keeps snapshots of buffers on flash.
 pub(crate) trait SnapshotStore<B>: Debug + Send + Sync {
@@ -334,26 +340,46 @@ impl<L: Layout> Core<L> {
 }
 
 impl<L: Checkpoints> Core<L> {
-    /// Loads the snapshots that the checkpoint refers to into empty buffers.
+    /// Loads the snapshots that the checkpoint refers to into empty buffers, several at a time.
     pub(super) fn load_snapshots(
         &self,
         snapshots: Vec<Option<SnapshotRef<L::Buffer>>>,
     ) -> Result<()> {
-        for (index, snapshot) in snapshots.iter().enumerate() {
-            if let Some(place) = snapshot {
-                let mut state = self.partitions[index].write();
-                let (store, is_read_only) = (&self.snapshots.store, self.volume.is_read_only());
-                if is_read_only {
-                    state.lost = store.load_past(index, place, &mut state.active)?;
-                } else {
-                    store.load(index, place, &mut state.active)?;
+        let loaders =
+            if self.options.flush_threads == 0 { 1 } else { LOADERS.min(snapshots.len()) };
+        let next = AtomicUsize::new(0);
+        let load = || {
+            loop {
+                let index = next.fetch_add(1, Relaxed);
+                match snapshots.get(index) {
+                    None => return Ok(()),
+                    Some(None) => {}
+                    Some(Some(place)) => self.load_snapshot(index, place)?,
                 }
-                let boundary = state.flushed;
-                state.snapshot = Some(Snapshot { place: place.clone(), boundary });
             }
-        }
+        };
+        thread::scope(|scope| {
+            let others: Vec<_> = (1..loaders).map(|_| scope.spawn(load)).collect();
+            let join = |other: ScopedJoinHandle<'_, Result<()>>| {
+                other.join().expect("a loader returns its errors and does not panic")
+            };
+            others.into_iter().map(join).fold(load(), Result::and)
+        })?;
         self.snapshots.capture(snapshots);
         self.snapshots.committed();
+        Ok(())
+    }
+
+    fn load_snapshot(&self, index: usize, place: &SnapshotRef<L::Buffer>) -> Result<()> {
+        let mut state = self.partitions[index].write();
+        let store = &self.snapshots.store;
+        if self.volume.is_read_only() {
+            state.lost = store.load_past(index, place, &mut state.active)?;
+        } else {
+            store.load(index, place, &mut state.active)?;
+        }
+        let boundary = state.flushed;
+        state.snapshot = Some(Snapshot { place: place.clone(), boundary });
         Ok(())
     }
 }
