@@ -38,8 +38,8 @@ impl Drive {
     pub const INTEL: Self = Self::named("Intel SSD", "intel-x18m-paper");
     /// The Transcend TS32GSSD25 of NSDI 2010, with the times that the paper printed.
     pub const TRANSCEND: Self = Self::named("Transcend SSD", "transcend-ts32-paper");
-    /// The disk of NSDI 2010, by its class.
-    pub const DISK: Self = Self::named("Disk", "disk-7200");
+    /// The Hitachi Deskstar 7K80 of NSDI 2010, by its specification.
+    pub const DISK: Self = Self::named("Disk", "deskstar-7k80");
     /// The flash chip of NSDI 2010, Table 2.
     pub const CHIP: Self = Self::named("Flash chip", "flash-chip-paper");
     /// The Transcend TS32GSSD25 from its parts and assumed rates.

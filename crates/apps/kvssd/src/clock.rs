@@ -1,8 +1,8 @@
-//! Pages of an index in DRAM, replaced by a clock: which are there, and which must be written before they go.
+//! Pages of an index in DRAM, replaced by a clock: which are there.
 
 use std::collections::HashMap;
 
-/// Names of pages in DRAM. It has no bytes: it says what a drive would read and write.
+/// Names of pages in DRAM. It has no bytes: it says what a drive would read.
 ///
 /// A page that was used since the clock's hand last passed it stays for another round.
 #[derive(Debug)]
@@ -17,7 +17,6 @@ pub struct PageCache {
 struct Slot {
     page: u64,
     is_used: bool,
-    is_dirty: bool,
 }
 
 impl PageCache {
@@ -40,16 +39,15 @@ impl PageCache {
         true
     }
 
-    /// Takes a page in that is not there, in place of another; that one, if it must be written.
-    pub fn add(&mut self, page: u64) -> Option<u64> {
-        let slot = Slot { page, is_used: true, is_dirty: false };
+    /// Takes a page in that is not there, in place of another.
+    pub fn add(&mut self, page: u64) {
+        let slot = Slot { page, is_used: true };
         if self.slots.len() < self.pages_max {
             self.slots_of.insert(page, self.slots.len());
-            self.slots.push(slot);
-            return None;
+            return self.slots.push(slot);
         }
         if self.pages_max == 0 {
-            return None;
+            return;
         }
         while std::mem::replace(&mut self.slots[self.hand].is_used, false) {
             self.hand = (self.hand + 1) % self.slots.len();
@@ -58,13 +56,6 @@ impl PageCache {
         self.slots_of.remove(&old.page);
         self.slots_of.insert(page, self.hand);
         self.hand = (self.hand + 1) % self.slots.len();
-        old.is_dirty.then_some(old.page)
-    }
-
-    /// Notes that a page was changed, so that it must be written before it goes. False if it is not there.
-    pub fn mark_dirty(&mut self, page: u64) -> bool {
-        let slot = self.slots_of.get(&page).copied();
-        slot.map(|slot| self.slots[slot].is_dirty = true).is_some()
     }
 }
 
@@ -73,24 +64,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_that_are_used_stay_and_changed_ones_are_written_when_they_go() {
+    fn pages_that_are_used_stay() {
         let mut cache = PageCache::new(2);
         assert!(!cache.hit(7));
-        assert_eq!((cache.add(7), cache.add(8)), (None, None));
-        assert!(cache.mark_dirty(7) && !cache.mark_dirty(9));
-        // Both were used, so the hand goes round once and takes the first.
-        assert_eq!(cache.add(9), Some(7));
+        [7, 8, 9].into_iter().for_each(|page| cache.add(page));
+        // All were used, so the hand goes round once and takes the first.
         assert!(cache.hit(9) && !cache.hit(7));
         // 9 was used since the hand passed it, and 8 was not.
-        assert_eq!(cache.add(10), None);
+        cache.add(10);
         assert!(cache.hit(9) && cache.hit(10) && !cache.hit(8));
     }
 
     #[test]
     fn a_cache_of_no_pages_has_none() {
         let mut cache = PageCache::new(0);
-        assert_eq!(cache.add(7), None);
-        assert!(!cache.hit(7) && !cache.mark_dirty(7));
+        cache.add(7);
+        assert!(!cache.hit(7));
         assert_eq!(cache.pages_max(), 0);
     }
 }

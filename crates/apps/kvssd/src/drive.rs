@@ -373,7 +373,7 @@ impl DriveInner {
     /// Counts an access of the index in the model of another.
     pub(crate) fn note_access(&self, stored_key: &[u8], access: Access) {
         if let Some(model) = &mut *lock(&self.multilevel) {
-            let _ = model.access(self.volume.hasher().hash(stored_key).place, access);
+            model.access(self.volume.hasher().hash(stored_key).place, access);
         }
     }
 

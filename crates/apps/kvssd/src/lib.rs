@@ -56,10 +56,7 @@ pub use info::{DriveInfo, DriveStats, SpaceInfo};
 pub use iops::{IopsModel, IopsParameters, MODEL_VALUE_BYTES_MAX, ModelledOperation, OperationMix};
 pub use iterate::{GroupFilter, Iterated, IteratedPair, IteratorKind, IteratorNumber};
 pub use measure::{LatencyReport, RunReport};
-pub use multilevel::{
-    Access, MULTILEVEL_FIRST_PAGES, MULTILEVEL_PAGE_ENTRIES, Multilevel, MultilevelStats,
-    TouchedPages,
-};
+pub use multilevel::{Access, MultilevelStats};
 pub use options::{
     Afterwards, Association, DeleteMissing, KeyOrder, RetrieveOptions, Retrieved, StoreKind,
     StoreOptions,

@@ -84,7 +84,7 @@ fn what_the_paper_does_not_have_is_refused_before_anything_runs() {
     let outcome = folder.run("reproduce bufferhash --only figure-99 --report r.html");
     assert_eq!(outcome.code, 1);
     assert!(
-        outcome.stderr.contains("there is no experiment figure-99; there are figure-5, table-2")
+        outcome.stderr.contains("no experiment figure-99; there are merge, figure-3, figure-4")
     );
     assert!(!folder.path("r.html").exists());
     let outcome = folder.run("reproduce bufferhash --scale 1000");

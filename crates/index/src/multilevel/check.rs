@@ -1,11 +1,18 @@
 //! Proves a multi-level index offline: its maps, every page of its levels, that each entry is where a lookup looks for
-//! it, its snapshots, and its entries in the log.
+//! it, that a key is on one level only, its snapshots, and its entries in the log.
+//!
+//! Levels are read one after another, so the keys of a partition are remembered by a hash until all of its levels were
+//! read: 32 bytes of RAM for each entry of the largest partition. The hash is not the volume's, which may be of the
+//! first 16 bytes of a key only: other keys that begin alike are no twins.
 
+use std::cell::RefCell;
+
+use nandex_device::PageId;
 use nandex_store::Structure;
 use nandex_store::bytes::Reader;
 use nandex_store::check::{Checker, Contents, Subject};
 use nandex_store::checkpoint::CatalogEntry;
-use nandex_store::hash::KeyHash;
+use nandex_store::hash::{HashKind, KeyHash, KeyHasher};
 use nandex_store::records::RecordLayout;
 
 use super::Config;
@@ -14,7 +21,7 @@ use super::recover::restore;
 use crate::Result;
 use crate::check::{CheckProgress, OnProgress};
 use crate::write::SnapshotPlaces;
-use crate::write::check::{Buffers, note};
+use crate::write::check::{Buffers, note, note_flaws};
 use crate::write::format::WriteState;
 use crate::write::groups::{Group, GroupCheck, GroupRules, RestoredMaps};
 
@@ -53,6 +60,20 @@ struct Pages<'g> {
     level: usize,
     number: usize,
     group: &'g Group,
+    /// The keys of its partition so far.
+    keys: &'g RefCell<Vec<FoundKey>>,
+}
+
+/// By which keys are remembered: 128 bits of the whole key, which nobody makes equal for two.
+const FINGERPRINTS: KeyHasher =
+    KeyHasher::new(HashKind::Sip13, 0x7477_696e_735f_6f66_5f61_5f6b_6579_7300);
+
+/// Where a key of a partition is. Keys are in the order of their hashes, and a key's places in that of levels.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct FoundKey {
+    hash: (u64, u64),
+    level: usize,
+    page: PageId,
 }
 
 impl GroupRules for Pages<'_> {
@@ -61,6 +82,13 @@ impl GroupRules for Pages<'_> {
     fn misplaced(&self, index: usize, hash: KeyHash) -> Option<&'static str> {
         let own = LevelPage { group: self.number, index };
         (self.plan.page(self.level, hash) != own).then_some("its key belongs to another page")
+    }
+
+    fn note_key(&self, index: usize, key: &[u8]) {
+        let page = self.group.place.extent.start.plus(index as u64);
+        let KeyHash { place, filter } = FINGERPRINTS.hash(key);
+        let hash = (place, filter);
+        self.keys.borrow_mut().push(FoundKey { hash, level: self.level, page });
     }
 
     fn contradiction(&self, index: usize, entries: u64) -> Option<String> {
@@ -102,17 +130,44 @@ impl<'a> Described<'a> {
         let mut pages_done = 0;
         for (partition, map) in self.maps.iter().enumerate() {
             progress(CheckProgress { structure, pages_done, pages });
+            let keys = RefCell::default();
             for level in 0..map.len() {
                 for number in 0..self.plan.groups(level) {
                     if let Some(group) = map.group(level, number) {
-                        let rules = Pages { plan: self.plan, level, number, group };
+                        let rules = Pages { plan: self.plan, level, number, group, keys: &keys };
                         let (buffers, records) = (&self.buffers, self.records);
                         GroupCheck { buffers, records, partition, rules }.run(checker, group);
                     }
                 }
             }
+            self.note_twins(checker, partition, keys.into_inner());
             pages_done += map.pages();
         }
         progress(CheckProgress { structure, pages_done, pages });
+    }
+
+    /// Notes keys that are on several levels, at the page of the later level: a lookup does not come to it, and an
+    /// update of the key may leave it there.
+    fn note_twins(&self, checker: &mut Checker, partition: usize, mut keys: Vec<FoundKey>) {
+        keys.sort_unstable();
+        let twins = keys.windows(2).filter(|pair| pair[0].hash == pair[1].hash);
+        // Two in one page are a flaw of the page, which was noted.
+        let twins = twins.filter(|pair| pair[0].page != pair[1].page);
+        let mut flaws: Vec<(PageId, String)> =
+            twins.map(|pair| (pair[1].page, pair[1].twin_of(&pair[0]))).collect();
+        flaws.sort();
+        let what = format!("{} of partition {partition}", Pages::NOUN);
+        let subject = Subject { structure: Some(self.buffers.name), what: &what };
+        for of_page in flaws.chunk_by(|one, other| one.0 == other.0) {
+            let texts: Vec<String> = of_page.iter().map(|(_, text)| text.clone()).collect();
+            note_flaws(checker, subject, of_page[0].0, &texts);
+        }
+    }
+}
+
+impl FoundKey {
+    fn twin_of(&self, first: &Self) -> String {
+        let (level, page) = (first.level, first.page.0);
+        format!("a key is on level {} and, on page {page}, on level {level} too", self.level)
     }
 }

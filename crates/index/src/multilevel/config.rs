@@ -148,11 +148,12 @@ impl Config {
         buffers * (u64::from(self.buffer_pages) * (PAGE_BYTES + 8) + STASH_LEN_MAX as u64 * stashed)
     }
 
-    /// RAM that each thread takes to flush buffers, in bytes: groups, and a buffer's entries in the order of hashes.
+    /// RAM that each thread takes to flush buffers, in bytes: groups, and a buffer's entries in the order of hashes,
+    /// with as many that move up.
     pub(super) fn flush_ram_bytes(&self) -> u64 {
-        let entries = self.shape().map_or(0, |shape| shape.buffer_limit());
+        let entries = self.shape().map_or(0, |shape| 2 * shape.buffer_limit());
         let sorted = (entries * size_of::<Incoming<'_>>()) as u64;
-        GROUPS_IN_RAM * u64::from(self.group_pages) * PAGE_BYTES + sorted
+        (GROUPS_IN_RAM + 1) * u64::from(self.group_pages) * PAGE_BYTES + sorted
     }
 
     /// RAM of the copy of a buffer that a checkpoint saves, in bytes.

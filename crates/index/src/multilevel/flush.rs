@@ -1,5 +1,5 @@
 //! From a full buffer to its partition's levels: put the updates into the first level, pass on what that has no space
-//! for, and so on; then change the map.
+//! for, and so on; then change the map. Keys that move up take the same way.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,6 +10,7 @@ use nandex_store::entries::SlotState;
 use nandex_store::page::PAGE_HEADER_BYTES;
 
 use super::levels::{BITS_MAX, LevelMap};
+use super::lift::{LiftedGroup, add_lifted};
 use super::spill::apply;
 use super::{Inner, Leveled, State};
 use crate::write::groups::{
@@ -133,14 +134,35 @@ impl Inner {
     ) -> Result<()> {
         let _lock = self.partitions[index].maintain();
         let before = Arc::clone(&self.partitions[index].read().level);
-        let updates = self.sorted_updates(buffer, self.layout.shape.buffer_limit());
-        let flushed = self.write_levels(&before, updates, scratch)?;
+        let flushed = self.write_updates(&before, buffer, scratch)?;
         self.count_written(flushed.pages_written * PAGE_BYTES as u64);
         self.layout.counters.note(&before, &flushed.map, flushed.levels_added);
         let replaced_pages: u64 = flushed.replaced.iter().map(|it| it.place.extent.pages).sum();
         self.layout.counters.replaced_pages.fetch_add(replaced_pages, Relaxed);
         self.swap(index, Arc::new(flushed.map), flushed.replaced);
         Ok(())
+    }
+
+    /// Writes a buffer's updates, and what moves up of the last level.
+    fn write_updates(
+        &self,
+        before: &LevelMap,
+        buffer: &Buffer,
+        scratch: &mut FlushScratch,
+    ) -> Result<Flushed> {
+        let Leveled { plan, records, hasher, shape, .. } = &self.layout;
+        let limit = shape.buffer_limit();
+        let mut updates = self.sorted_updates(buffer, 2 * limit);
+        let Some(lifted) = LiftedGroup::of(before, *plan, (records.slots() as u64, limit as u64))
+        else {
+            return self.write_levels(before, updates, scratch);
+        };
+        let pages = lifted.read(&mut scratch.reader)?;
+        add_lifted(&mut updates, &pages, (*records, hasher));
+        let mut flushed = self.write_levels(&lifted.removed_from(before), updates, scratch)?;
+        flushed.replaced.push(lifted.group);
+        scratch.reader.give(pages);
+        Ok(flushed)
     }
 
     fn write_levels(

@@ -48,7 +48,8 @@
 //! | insert, remove | g groups over a buffer's entries | groups that change, and the log | its slot |
 //! | lookup, found | its level's number, less pages in RAM: up to L | 0 | 1 to 2 bytes of map for each page |
 //! | lookup, not found | L, less the pages that RAM keeps | 0 | the same |
-//! | flush | each group that a put or an entry concerns, once | those that change | five groups, a buffer's entries |
+//! | flush | each group that a put or an entry concerns, once | those that change | six groups, two buffers' entries |
+//! | the same of a shrunk table | one of the last level, in addition | where its entries go | the same |
 //! | new level | none | the groups that are spilled to | 8 bytes for each of its groups |
 
 mod check;
@@ -56,6 +57,7 @@ pub mod config;
 mod flush;
 mod iter;
 mod levels;
+mod lift;
 mod model;
 mod page_cache;
 mod read;

@@ -26,6 +26,9 @@ const BUFFERS_MIN: u64 = 1024;
 const LARGE_RAM_BYTES: u64 = 16 << 20;
 /// Pages of a group where there is less.
 const GROUP_PAGES_SMALL: u32 = 16;
+/// Partitions at least, where RAM is stated. A flush takes RAM for a buffer's entries and for its copy, and there are
+/// spare buffers: with few large ones a small budget would have little for pages.
+const PARTITIONS_MIN: u64 = 16;
 /// The share of a buffer's slots in use when it is full.
 const BUFFER_FILL: f64 = 0.93;
 /// The share of a page's slots in use when it spills.
@@ -93,6 +96,7 @@ impl Config {
     fn within(self, ram_bytes: u64, entries: u64, partitions_min: u64) -> Self {
         let group_pages = if ram_bytes < LARGE_RAM_BYTES { GROUP_PAGES_SMALL } else { GROUP_PAGES };
         let plain = Self { group_pages, ..self };
+        let partitions_min = partitions_min.max(PARTITIONS_MIN);
         let taken = |config: &Self| {
             config.ram_bytes_empty(FLUSH_THREADS) + config.map_bytes(entries).max(ram_bytes / 16)
         };
@@ -430,7 +434,7 @@ mod tests {
             let prediction = advise(&asked).unwrap();
             let config: &Config = prediction.config.of().unwrap();
             assert!(prediction.ram_bytes() <= ram_bytes, "{entries} in {ram_bytes}");
-            let least = if ram_bytes < 64 << 20 { ram_bytes / 32 } else { ram_bytes / 2 };
+            let least = if ram_bytes < 64 << 20 { ram_bytes / 4 } else { ram_bytes / 2 };
             assert!(config.page_cache_bytes >= least, "{config:?} in {ram_bytes}");
             assert!(config.entries_max(FLUSH_THREADS) >= entries, "{config:?}");
         }

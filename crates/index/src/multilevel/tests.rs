@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nandex_device::{Counted, Device, MemoryDevice, PAGE_BYTES, PageBuf};
+use nandex_device::{Counted, Device, MemoryDevice, PAGE_BYTES, PageBuf, PageId};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
+use nandex_store::hash::HashKind;
+use nandex_store::page::{PAGE_HEADER_BYTES, seal};
 use nandex_store::{OpenOptions, VolumeOptions};
 
+use super::levels::LevelPage;
 use super::*;
 use crate::grow::tests::{agrees, key, update, volume};
 use crate::write::capture_holds;
@@ -179,6 +182,46 @@ fn levels_go_with_their_last_keys_and_come_back() {
     (0..30_000).for_each(|number| assert_eq!(table.get_u64(number).unwrap(), Some(number)));
 }
 
+/// Its keys are not put again: they move up while others are removed, and with flushes that follow.
+#[test]
+fn a_table_that_has_shrunk_loses_its_last_levels_and_no_key() {
+    for group_pages in [4, 1] {
+        let device = Arc::new(MemoryDevice::new());
+        let volume = volume_on(Arc::clone(&device) as _);
+        let config = Config { group_pages, ..ONE };
+        let table = Multilevel::create_with(&volume, "t", config, options_of(0)).unwrap();
+        let mut oracle = HashMap::new();
+        let all = 20_000;
+        (0..all).for_each(|number| update(&table, &mut oracle, number, Some(number)));
+        let full = table.multilevel_stats();
+        for number in (0..all).filter(|number| number % 16 != 5) {
+            update(&table, &mut oracle, number, None);
+            if number % 2_500 == 2_499 {
+                table.sync().unwrap();
+                let copy = Arc::new(MemoryDevice::from_image(device.image()));
+                let volume = Volume::open(copy, OpenOptions::default()).unwrap();
+                let cut = Multilevel::open_with(&volume, "t", options_of(0)).unwrap();
+                agrees(&cut, cut.iter(), &oracle, all);
+            }
+        }
+        // Other keys come and go, so that buffers fill: more often than there are groups.
+        let others = all..all + 1_000;
+        for step in 0..40 {
+            others.clone().for_each(|it| update(&table, &mut oracle, it, Some(step)));
+            others.clone().for_each(|it| update(&table, &mut oracle, it, None));
+        }
+        let few = table.multilevel_stats();
+        assert!(full.levels >= 7 && few.levels <= 5, "{few:?} of {full:?}");
+        assert!(few.pages * 3 < full.pages, "{few:?} of {full:?}");
+        agrees(&table, table.iter(), &oracle, others.end);
+        table.close().unwrap();
+        drop(volume);
+        let report = crate::check(device, None, &mut |_| {}).unwrap();
+        assert!(report.ok(), "{:#?}", report.findings);
+        assert!(report.structures[0].entries >= oracle.len() as u64, "{report:?}");
+    }
+}
+
 #[test]
 fn lookups_while_levels_are_added_find_every_key() {
     let (_, volume) = volume();
@@ -325,6 +368,78 @@ fn a_damaged_page_is_told_and_not_carried_over() {
     }
     let found = (0..8_000).filter(|number| table.get_u64(*number).is_ok()).count();
     assert!((5_000..8_000).contains(&found), "{found}");
+}
+
+/// A key of the third level, put on its page of the second in place of another one, so that all counts are right.
+fn plant_twin(device: &MemoryDevice, table: &Multilevel) -> (PageId, PageId) {
+    let core = &table.handle.core;
+    let (plan, records, hasher) = (core.layout.plan, core.layout.records, core.layout.hasher);
+    let map = Arc::clone(&core.partitions[0].read().level);
+    let lower = map.group(2, 0).unwrap();
+    let entries = device.read(lower.place.extent.start, PageBuf::zeroed(1)).unwrap();
+    let entries = &entries[PAGE_HEADER_BYTES..];
+    let slot = records.used(entries).next().unwrap();
+    let (key, value) = (records.key(entries, slot), records.value(entries, slot));
+    let LevelPage { group, index } = plan.page(1, hasher.hash(key));
+    let label = map.group(1, group).unwrap().place.label(index as u64);
+    let mut upper = device.read(label.page, PageBuf::zeroed(1)).unwrap();
+    // The page is full, so it must be an entry whose slot can be the key's.
+    let in_place_of = |slot: usize| {
+        let mut body = upper[PAGE_HEADER_BYTES..].to_vec();
+        let other = records.key(&body, slot).to_vec();
+        records.remove(&mut body, hasher.hash(&other), &other);
+        records.insert(&mut body, &hasher, (hasher.hash(key), key, value)).ok().map(|()| body)
+    };
+    let body = records.used(&upper[PAGE_HEADER_BYTES..]).find_map(in_place_of).unwrap();
+    upper[PAGE_HEADER_BYTES..].copy_from_slice(&body);
+    seal(&mut upper, label);
+    device.write(label.page, upper).unwrap();
+    (lower.place.extent.start, label.page)
+}
+
+#[test]
+fn a_key_that_is_on_two_levels_is_found_by_a_check() {
+    let device = Arc::new(MemoryDevice::new());
+    let volume = volume_on(Arc::clone(&device) as _);
+    let table = Multilevel::create_with(&volume, "t", ONE, options_of(0)).unwrap();
+    insert(&table, 0..8_000);
+    table.flush().unwrap();
+    let (lower, upper) = plant_twin(&device, &table);
+    table.close().unwrap();
+    drop(volume);
+    let report = crate::check(device, None, &mut |_| {}).unwrap();
+    assert_eq!(report.findings.len(), 1, "{:#?}", report.findings);
+    let finding = &report.findings[0];
+    assert_eq!((finding.page, &finding.what[..]), (lower, "level page of partition 0"));
+    let text = format!("a key is on level 2 and, on page {}, on level 1 too", upper.0);
+    assert_eq!(finding.message, text);
+}
+
+/// The volume's hash is of 16 bytes, which all keys share, so they crowd each other out to further levels.
+#[test]
+fn keys_of_the_same_hash_on_several_levels_are_no_twins() {
+    let device = Arc::new(MemoryDevice::new());
+    let options = VolumeOptions {
+        durability: Durability::Never,
+        threads: Threads::Inline,
+        hash: HashKind::Identity,
+        ..VolumeOptions::tiny()
+    };
+    let volume = Volume::create(Arc::clone(&device) as _, options).unwrap();
+    let config = Config { key_bytes: 24, ..ONE };
+    let table = Multilevel::create_with(&volume, "t", config, options_of(0)).unwrap();
+    let keys = (0..40_u64).map(|number| [[7; 16].as_slice(), &number.to_le_bytes()].concat());
+    keys.clone().for_each(|key| table.insert(&key, &[1; 8]).unwrap());
+    // Others fill the buffer, and do not share a hash.
+    let others = (0..1_000_u64).map(|number| [number.to_le_bytes(); 3].concat());
+    others.for_each(|key| table.insert(&key, &[1; 8]).unwrap());
+    assert!(table.multilevel_stats().levels > 1, "{:?}", table.multilevel_stats());
+    keys.for_each(|key| assert!(table.get(&key).unwrap().is_some()));
+    table.close().unwrap();
+    drop(volume);
+    let report = crate::check(device, None, &mut |_| {}).unwrap();
+    assert!(report.ok(), "{:#?}", report.findings);
+    assert!(report.structures[0].entries >= 40, "{report:?}");
 }
 
 /// Each write of a flush in turn, the last one among them, which nothing follows in its queue.

@@ -71,6 +71,9 @@ pub enum Lookups {
     BeforeInserts,
 }
 
+/// The bytes of [`Drive::DISK`](crate::Drive::DISK).
+pub const DISK_BYTES: f64 = 82.3e9;
+
 /// The share of a drive of `bytes` that the paper's 32 GiB take.
 pub fn share_of(drive_bytes: f64) -> f64 {
     (32.0 * 1_073_741_824.0 / drive_bytes).min(0.95)

@@ -1,4 +1,5 @@
-//! The experiments of NSDI 2010, section 7: what BufferHash costs on two SSDs, a disk and a chip.
+//! The experiments of NSDI 2010, sections 3 and 6 to 8: what BufferHash costs on two SSDs, a disk and a chip, by
+//! formula and by run, and what a WAN optimizer and a merge of two indexes gain by it.
 //!
 //! The table is configured as the paper's (7.1.1): buffers and incarnations of 128 KiB with 4096 entries of
 //! 16 bytes, 16 incarnations for each super table, Bloom filters of 16 bits for each entry. Berkeley DB is
@@ -7,14 +8,18 @@
 mod buffering;
 mod direct;
 mod eviction;
+mod filter_sizes;
+mod flush_sizes;
 mod fractions;
 pub(crate) mod lab;
 mod latencies;
 mod lookup_reads;
+mod merge;
 mod no_filters;
 mod peers;
 mod slicing;
 mod spurious;
+mod wan;
 mod workload;
 
 use crate::Experiment;
@@ -28,6 +33,9 @@ pub const CPU_NS: u64 = 5_500;
 #[must_use]
 pub fn experiments() -> Vec<Box<dyn Experiment>> {
     vec![
+        Box::new(merge::Merge),
+        Box::new(filter_sizes::FilterSizes),
+        Box::new(flush_sizes::FlushSizes),
         Box::new(spurious::Figure5),
         Box::new(lookup_reads::Table2),
         Box::new(latencies::Figure6),
@@ -37,6 +45,8 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(no_filters::NoFilters),
         Box::new(slicing::NoBitSlicing),
         Box::new(eviction::Figure8),
+        Box::new(wan::Figure9),
+        Box::new(wan::Figure10),
     ]
 }
 

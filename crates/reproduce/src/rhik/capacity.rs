@@ -2,7 +2,7 @@
 
 use nandex_kvssd::Access;
 
-use super::lab::{CAPACITY_PER_DRAM, KvIndex, PAGE_BYTES, key};
+use super::lab::{CAPACITY_PER_DRAM, IndexSize, KvIndex, PAGE_BYTES, key};
 use super::pairs::PAIR_BYTES;
 use super::records::RhikIndex;
 use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table};
@@ -82,8 +82,9 @@ fn setup() -> Vec<String> {
 impl PerKey {
     fn measure(scale: Scale) -> Result<Self> {
         let keys = scale.of(KEYS).max(KEYS_MIN);
+        let (times, seed) = (scale.times().into(), scale.seed());
         let dram_bytes = keys * DRAM_BYTES;
-        let mut rhik = RhikIndex::new(dram_bytes, keys, scale.seed())?;
+        let mut rhik = RhikIndex::new(IndexSize { dram_bytes, keys, times, seed })?;
         let mut number = 0;
         let mut per_key = Self::default();
         for step in 1..=STEPS {

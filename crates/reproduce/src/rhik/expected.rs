@@ -5,15 +5,15 @@
 //! cache that keeps what was used last, a page is there if it was used within a time `t` that is the same for all
 //! (Che et al., "Hierarchical Web Caching Systems", 2002), and `t` is such that those that are there fill the cache.
 
-use nandex_kvssd::{MULTILEVEL_FIRST_PAGES, MULTILEVEL_PAGE_ENTRIES};
+use super::multilevel::LevelShape;
 
 /// Steps that halve the range of `t`.
 const STEPS: usize = 200;
 
-/// Flash reads of the access that adds a key to an index of that many keys with that much DRAM, in pages.
+/// Flash reads of the access that adds a key to an index of that many keys.
 #[must_use]
-pub fn reads_of_insert(keys: f64, dram_pages: f64) -> f64 {
-    let levels = levels(keys);
+pub fn reads_of_insert(keys: f64, shape: LevelShape) -> f64 {
+    let (levels, dram_pages) = (levels(keys, shape), shape.cached_pages);
     let held = |t: f64| levels.iter().map(|pages| pages * is_there(t, *pages)).sum::<f64>();
     if levels.iter().sum::<f64>() <= dram_pages {
         return 0.0;
@@ -32,12 +32,13 @@ fn is_there(t: f64, pages: f64) -> f64 {
 }
 
 /// Pages of the levels that keys are in.
-fn levels(mut keys: f64) -> Vec<f64> {
-    let mut levels = vec![MULTILEVEL_FIRST_PAGES as f64];
-    let last = |levels: &[f64]| levels.last().copied().unwrap_or(1.0);
-    while keys > last(&levels) * f64::from(MULTILEVEL_PAGE_ENTRIES) {
-        keys -= last(&levels) * f64::from(MULTILEVEL_PAGE_ENTRIES);
-        levels.push(2.0 * last(&levels));
+fn levels(mut keys: f64, shape: LevelShape) -> Vec<f64> {
+    let mut last = shape.first_pages;
+    let mut levels = vec![last];
+    while keys > last * shape.page_entries {
+        keys -= last * shape.page_entries;
+        last *= 2.0;
+        levels.push(last);
     }
     levels
 }
@@ -46,10 +47,15 @@ fn levels(mut keys: f64) -> Vec<f64> {
 mod tests {
     use super::*;
 
+    fn shape(cached_pages: f64) -> LevelShape {
+        LevelShape { first_pages: 64.0, page_entries: 120.0, cached_pages }
+    }
+
     #[test]
     fn an_index_within_its_dram_reads_nothing_and_one_without_dram_all_levels() {
-        assert_eq!(reads_of_insert(126.0 * 64.0, 64.0), 0.0);
-        let levels_of = |pages: f64| reads_of_insert(126.0 * 64.0 * pages, 0.0);
+        let page_keys = 120.0 * 64.0;
+        assert_eq!(reads_of_insert(page_keys, shape(64.0)), 0.0);
+        let levels_of = |pages: f64| reads_of_insert(page_keys * pages, shape(0.0));
         assert!((levels_of(1.0) - 1.0).abs() < 1e-6);
         assert!((levels_of(3.0) - 2.0).abs() < 1e-6);
         assert!((levels_of(6.9) - 3.0).abs() < 1e-6);
@@ -57,7 +63,7 @@ mod tests {
 
     #[test]
     fn more_keys_read_more_and_more_dram_less() {
-        let reads = |keys, dram| reads_of_insert(keys, dram);
+        let reads = |keys, dram| reads_of_insert(keys, shape(dram));
         assert!(reads(1e9, 1e5) > reads(1e8, 1e5));
         assert!(reads(1e9, 1e6) < reads(1e9, 1e5));
     }

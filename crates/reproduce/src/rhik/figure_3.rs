@@ -1,6 +1,6 @@
 //! Figure 3: asynchronous stores and retrievals, by the length of values.
 
-use super::lab::{CAPACITY_PER_DRAM, KvIndex, key};
+use super::lab::{CAPACITY_PER_DRAM, IndexSize, KvIndex, key};
 use super::multilevel::MultilevelIndex;
 use super::pairs::{PAIR_BYTES, Pairs};
 use super::player::{drive, play};
@@ -72,7 +72,8 @@ fn setup() -> Vec<String> {
          then some are retrieved at random, 64 commands in flight. The paper retrieves in \
          order, and finds other orders not much different. Keys, capacity and DRAM are divided \
          by the scale; DRAM is 64 MB, by the paper's 10 MB for 10 GB. A key is 16 bytes, and 38 \
-         are kept with a pair."
+         are kept with a pair. Both indexes are the tables of nandex, and what their write \
+         buffers rewrite is played with the stores."
             .into(),
         "The drive is the PM983 behind Samsung's key-value SSD, from its data sheet, with \
          blocks for this and a write buffer of 1 MiB. The paper's emulator has no flash times \
@@ -93,12 +94,12 @@ impl Measured {
     fn new(value_bytes: u64, scale: Scale) -> Result<Self> {
         let keys = keys_of(value_bytes, scale);
         let dram_bytes = scale.of(CAPACITY_BYTES / CAPACITY_PER_DRAM);
-        let mut rhik = RhikIndex::new(dram_bytes, keys, scale.seed())?;
-        let mut multilevel = MultilevelIndex::new(dram_bytes, scale.times().into());
+        let (times, seed) = (scale.times().into(), scale.seed());
+        let size = IndexSize { dram_bytes, keys, times, seed };
         Ok(Self {
             value_bytes,
-            rhik: Rates::of(&mut rhik, value_bytes, keys)?,
-            multilevel: Rates::of(&mut multilevel, value_bytes, keys)?,
+            rhik: Rates::of(&mut RhikIndex::new(size)?, value_bytes, keys)?,
+            multilevel: Rates::of(&mut MultilevelIndex::new(size)?, value_bytes, keys)?,
         })
     }
 }

@@ -3,7 +3,7 @@
 use nandex_kvssd::{Access, Cluster, ClusterRequest, TraceOperation};
 use nandex_sim::RequestKind;
 
-use super::lab::{KvIndex, PAGE_BYTES, Requests, key, pages};
+use super::lab::{IndexSize, KvIndex, PAGE_BYTES, Requests, key, pages};
 use super::multilevel::MultilevelIndex;
 use super::records::RhikIndex;
 use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table, fits};
@@ -74,11 +74,12 @@ fn setup(times: u64) -> Vec<String> {
              objects are divided by {times}."
         ),
         "Every request is an access: a GET or HEAD looks its object up, a PUT looks it up and \
-         adds it, a DELETE looks it up and removes it. The second half of them counts. RHIK is \
-         the table itself, its reads are counted on its device; the other index is a model that \
-         keeps where each key is. Both have the DRAM. RHIK has it for its directory, write \
-         buffers and record pages: a quarter for buffers where its tables fit, else all but an \
-         eighth. The other has it for pages. A clock replaces pages in both."
+         adds it, a DELETE looks it up and removes it. The second half of them counts. Both \
+         indexes are the tables of nandex, and their reads are counted on their devices. Both \
+         have the DRAM. RHIK has it for its directory, write buffers and record pages: a quarter \
+         for buffers where its tables fit, else all but an eighth. The other has an eighth of it \
+         for write buffers, a little for the map of its pages, and the rest for pages. A clock \
+         replaces pages in both."
             .into(),
         "The paper prints of the other index that it spills over levels and reads 3 to 7 pages. \
          That a level is twice as long as the one before, the first one 64 pages, is chosen \
@@ -120,8 +121,8 @@ impl Counted {
 impl Ran {
     fn new(cluster: Cluster, times: u64, seed: u64) -> Result<Self> {
         let dram_bytes = DRAM_BYTES / times;
-        let mut rhik = RhikIndex::new(dram_bytes, cluster.objects / times, seed)?;
-        let mut multilevel = MultilevelIndex::new(dram_bytes, times);
+        let size = IndexSize { dram_bytes, keys: cluster.objects / times, times, seed };
+        let (mut rhik, mut multilevel) = (RhikIndex::new(size)?, MultilevelIndex::new(size)?);
         let [mut ours, mut other] = [Counted::default(), Counted::default()];
         let workload = cluster.workload(times, seed);
         let half = workload.requests() / 2;
@@ -216,6 +217,7 @@ fn updates(all: &[Ran]) -> Table {
     let mut rows = Vec::new();
     for ran in all {
         let (read, written) = ran.rhik.rewritten;
+        let (other_read, other_written) = ran.multilevel.rewritten;
         let mib = |pages: u64| (pages * PAGE_BYTES) as f64 / f64::from(1 << 20);
         rows.extend([
             Row::predicted(ran.named("RHIK's tables"), "MiB", mib(ran.pages.0)),
@@ -226,11 +228,16 @@ fn updates(all: &[Ran]) -> Table {
                  write buffer: it changes a record page in DRAM and writes it later.",
             ),
             Row::predicted(
+                ran.named("the other's flushes read"),
+                "pages",
+                ran.multilevel.each(other_read),
+            ),
+            Row::predicted(
                 ran.named("the other writes"),
                 "pages",
-                ran.multilevel.each(ran.multilevel.rewritten.1),
+                ran.multilevel.each(other_written),
             )
-            .why("Changed pages that leave the DRAM, each alone."),
+            .why("Groups of pages that a full write buffer changes, and checkpoints."),
         ]);
     }
     Table { title: "Size of the index, and what an access's updates cost".into(), rows }

@@ -9,15 +9,31 @@ use crate::tape::Step;
 /// Bytes of a page of the index.
 pub const PAGE_BYTES: u64 = 4096;
 
+/// DRAM of a page that is kept there, in bytes: its own, and what is known of it, as the multi-level index counts it.
+pub const CACHED_PAGE_BYTES: u64 = PAGE_BYTES + 96;
+
 /// The paper's DRAM for the index: 10 MB of a drive of 10 GB, a thousandth.
 pub const CAPACITY_PER_DRAM: u64 = 1000;
+
+/// The size of an index, and how it was scaled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IndexSize {
+    /// DRAM that it has, in bytes.
+    pub dram_bytes: u64,
+    /// Keys for which it is made.
+    pub keys: u64,
+    /// How many times smaller both are than the paper's: a power of two.
+    pub times: u64,
+    /// The seed of its hashes.
+    pub seed: u64,
+}
 
 /// The requests of an access.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Requests {
     /// Reads of the access itself.
     pub reads: Vec<Step>,
-    /// What the update behind it asks for: rewrites, changed pages that leave the DRAM.
+    /// What the update behind it asks for: rewrites by full buffers, and checkpoints.
     pub update: Vec<Step>,
 }
 

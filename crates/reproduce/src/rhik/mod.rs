@@ -1,17 +1,16 @@
 //! The experiments of "RHIK" (Saha et al., HPDC 2023): the index of a key-value SSD, next to a multi-level hash index.
 //!
-//! RHIK runs here as it is, on a taped device. The multi-level index is the model that the drive has for comparison: it
-//! says which pages an access reads and which changed pages leave the DRAM. Both have the same DRAM, and a clock
-//! decides which of their pages are in it. The requests of both, with those for the values, are played against one
-//! model of a drive.
+//! Both are the tables of nandex, each on a taped device. Both have the same DRAM, and a clock decides which of their
+//! pages are in it: the multi-level index has such a cache itself, RHIK's is added here. The requests of both, with
+//! those for the values, are played against one model of a drive.
 //!
 //! ```text
-//!   keys -> RHIK -> taped device -> page cache --+-> tape + values -> model of a drive -> rates
-//!       `-> multi-level index, with its cache ---+-> reads of each access
+//!   keys -> RHIK -> taped device -> page cache ----------------+-> tape + values -> model of a drive -> rates
+//!       `-> multi-level index, with its cache, taped device ---+-> reads of each access
 //! ```
 //!
 //! 1. A store is an access of the index and then an update of it; a retrieval is an access.
-//! 2. Reads of an access are counted before the update, so that a rewrite of RHIK's tables is no access's read.
+//! 2. Reads of an access are counted before the update, so that a rewrite of tables or levels is no access's read.
 //! 3. Both indexes have entries of the same bytes: those of the key-value drive.
 
 mod capacity;
@@ -24,6 +23,7 @@ mod multilevel;
 mod pairs;
 mod player;
 mod records;
+mod taped_table;
 
 use crate::Experiment;
 

@@ -1,34 +1,99 @@
-//! The multi-level hash index, whose model tells its requests.
+//! The multi-level hash index on a taped device: the table itself, with its own cache of pages.
 
-use nandex_kvssd::{Access, MULTILEVEL_FIRST_PAGES, Multilevel, MultilevelStats};
-use nandex_sim::RequestKind;
+use nandex::Multilevel;
+use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
+use nandex::multilevel::{Config, MultilevelStats, RuntimeOptions};
+use nandex_kvssd::Access;
 
-use super::lab::{KvIndex, Requests};
+use super::lab::{CACHED_PAGE_BYTES, IndexSize, KvIndex, PAGE_BYTES, Requests};
+use super::taped_table::TapedTable;
 use crate::Result;
-use crate::tape::Step;
 
-/// The model, and its place on a drive.
-pub struct MultilevelIndex(Multilevel);
+/// Pages of the first level of all partitions, at the paper's size. A number of ours: it is not published.
+const FIRST_PAGES: u64 = 64;
+/// The part of the DRAM that write buffers have, as the table's own advice has it.
+const BUFFERS_PART: u64 = 8;
+/// Pages of a buffer, about.
+const BUFFER_PAGES: u64 = 8;
+/// Pages of a group, and those of a small index.
+const GROUP_PAGES: (u32, u32) = (64, 16);
+/// Pages of all buffers from which on an index is large.
+const LARGE_PAGES: u64 = 64;
+/// RAM of the map of pages for each key, in bytes, for which DRAM is set aside.
+const MAP_BYTES: f64 = 0.1;
+
+/// The index.
+pub struct MultilevelIndex(TapedTable<Multilevel>);
+
+/// What decides how many pages a lookup reads.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LevelShape {
+    /// Pages of the first level, over all partitions.
+    pub first_pages: f64,
+    /// Entries of a page.
+    pub page_entries: f64,
+    /// Pages that DRAM has.
+    pub cached_pages: f64,
+}
 
 impl MultilevelIndex {
-    /// An empty one with that much DRAM, whose first level is as many times smaller as all else.
-    pub fn new(dram_bytes: u64, times: u64) -> Self {
-        Self(Multilevel::with_first_level(dram_bytes, MULTILEVEL_FIRST_PAGES / times.max(1)))
+    /// An empty one of that size: an eighth of the DRAM is for write buffers, and pages have the rest.
+    ///
+    /// The DRAM does not count the log's blocks and the groups that a flush holds, which do not shrink with the scale.
+    ///
+    /// # Errors
+    /// As [`Multilevel::create`].
+    pub fn new(size: IndexSize) -> Result<Self> {
+        let config = config(size);
+        let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+        let index = TapedTable::new(size.seed, config.log_bytes_best(), |volume| {
+            Multilevel::create_with(volume, "index", config, options)
+        })?;
+        Ok(Self(index))
     }
 
     /// Its levels and pages.
     pub fn stats(&self) -> MultilevelStats {
-        self.0.stats()
+        self.0.table.multilevel_stats()
+    }
+}
+
+impl LevelShape {
+    /// That of an index of that size.
+    pub fn of(size: IndexSize) -> Self {
+        let config = config(size);
+        Self {
+            first_pages: f64::from(config.partitions) * f64::from(config.first_pages),
+            page_entries: config.record_layout().slots() as f64,
+            cached_pages: (config.page_cache_bytes / CACHED_PAGE_BYTES) as f64,
+        }
     }
 }
 
 impl KvIndex for MultilevelIndex {
     fn access(&mut self, key: u64, access: Access) -> Result<Requests> {
-        let touched = self.0.access(key, access);
-        // A level is read when the one before did not have the key, so each is a wave of its own.
-        let step = |kind| move |(wave, page)| Step { kind, page, pages: 1, wave };
-        let reads = (0..).zip(touched.reads).map(step(RequestKind::Read)).collect();
-        let write = |page| Step { kind: RequestKind::Write, page, pages: 1, wave: 0 };
-        Ok(Requests { reads, update: touched.writes.into_iter().map(write).collect() })
+        let (is_there, reads) = self.0.look_up(key)?;
+        Ok(Requests { reads, update: self.0.update(key, access, is_there)? })
+    }
+}
+
+fn config(size: IndexSize) -> Config {
+    let buffers = (size.dram_bytes / PAGE_BYTES / BUFFERS_PART).max(2);
+    let partitions = (1_u64 << (buffers / BUFFER_PAGES).max(1).ilog2()).min(1 << 16);
+    let buffer_pages = (buffers / (partitions + 1)).max(1);
+    let taken =
+        (partitions + 1) * buffer_pages * PAGE_BYTES + (size.keys as f64 * MAP_BYTES) as u64;
+    let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    Config {
+        key_bytes: TABLE_KEY_BYTES,
+        value_bytes: TABLE_VALUE_BYTES,
+        partitions: count(partitions),
+        buffer_pages: count(buffer_pages),
+        spare_buffers: 1,
+        first_pages: count((FIRST_PAGES / size.times / partitions).max(1)),
+        group_pages: if buffers < LARGE_PAGES { GROUP_PAGES.1 } else { GROUP_PAGES.0 },
+        stagger: partitions > 1,
+        page_cache_bytes: size.dram_bytes.saturating_sub(taken),
+        ..Config::tiny()
     }
 }

@@ -1,16 +1,17 @@
 //! RHIK on a taped device, with a cache of record pages.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 
+use nandex::Rhik;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
 use nandex::rhik::{Config, RhikStats, RuntimeOptions};
-use nandex::{Rhik, Table};
 use nandex_kvssd::{Access, PageCache};
+use nandex_sim::RequestKind;
 
-use super::lab::{KvIndex, PAGE_BYTES, Requests};
+use super::lab::{CACHED_PAGE_BYTES, IndexSize, KvIndex, PAGE_BYTES, Requests};
+use super::taped_table::TapedTable;
 use crate::Result;
-use crate::tape::{Act, Step, Tape, TapedDevice};
-use crate::volume::{LOG_BYTES_MIN, volume};
+use crate::tape::Step;
 
 /// Bytes of record tables for each key, about.
 const TABLE_BYTES: u64 = 54;
@@ -22,18 +23,19 @@ const GROUP_PAGES: (u32, u32) = (64, 16);
 const LARGE_PAGES: u64 = 64;
 /// RAM of the directory for each key, in bytes, for which DRAM is set aside.
 const DIRECTORY_BYTES: f64 = 0.16;
+/// Pages that a drive has, at most: numbers above tell the versions of a page apart.
+const PAGES_MAX: u64 = 1 << 40;
 
 /// The index, and what it reads.
 pub struct RhikIndex {
-    table: Rhik,
-    device: TapedDevice,
-    cache: PageCache,
+    index: TapedTable<Rhik>,
+    cache: CachedPages,
     /// The most pages that an access has read, of those that the cache has as well.
     reads_max: usize,
 }
 
 impl RhikIndex {
-    /// An empty one with that much DRAM, for that many keys.
+    /// An empty one of that size.
     ///
     /// Where the record tables fit into DRAM, write buffers have a quarter of it. Where they do not, pages of them
     /// there would save few reads, and buffers have what the directory leaves but an eighth, as RHIK's own advice has
@@ -41,38 +43,32 @@ impl RhikIndex {
     ///
     /// The DRAM does not count the log's blocks and the groups that a rewrite holds, which do not shrink with the
     /// scale.
-    pub fn new(dram_bytes: u64, keys: u64, seed: u64) -> Result<Self> {
-        let dram = dram_bytes / PAGE_BYTES;
-        let directory = (keys as f64 * DIRECTORY_BYTES) as u64 / PAGE_BYTES;
-        let fits = keys * TABLE_BYTES <= dram_bytes;
-        let config = config(if fits { dram / 4 } else { dram.saturating_sub(directory) / 8 * 7 });
-        let device = TapedDevice::new();
-        let log_bytes = config.log_bytes_best().max(LOG_BYTES_MIN);
-        let volume = volume(Arc::new(device.clone()), seed, log_bytes)?;
+    ///
+    /// # Errors
+    /// As [`Rhik::create`].
+    pub fn new(size: IndexSize) -> Result<Self> {
+        let dram = size.dram_bytes / PAGE_BYTES;
+        let directory_bytes = (size.keys as f64 * DIRECTORY_BYTES) as u64;
+        let fits = size.keys * TABLE_BYTES <= size.dram_bytes;
+        let large = dram.saturating_sub(directory_bytes / PAGE_BYTES) / 8 * 7;
+        let config = config(if fits { dram / 4 } else { large });
         let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
         let buffers = u64::from((config.partitions + config.spare_buffers) * config.buffer_pages);
-        let table = Rhik::create_with(&volume, "index", config, options)?;
-        let cached = dram.saturating_sub(buffers + directory);
-        let cache = PageCache::new(usize::try_from(cached).unwrap_or(usize::MAX));
-        device.forget();
-        Ok(Self { table, device, cache, reads_max: 0 })
+        let left = size.dram_bytes.saturating_sub(buffers * PAGE_BYTES + directory_bytes);
+        let index = TapedTable::new(size.seed, config.log_bytes_best(), |volume| {
+            Rhik::create_with(volume, "index", config, options)
+        })?;
+        Ok(Self { index, cache: CachedPages::new(left / CACHED_PAGE_BYTES), reads_max: 0 })
     }
 
     /// Its directory and tables.
     pub fn stats(&self) -> RhikStats {
-        self.table.rhik_stats()
+        self.index.table.rhik_stats()
     }
 
     /// The most pages that an access has read so far, found or not, the cache left aside.
     pub fn reads_max(&self) -> usize {
         self.reads_max
-    }
-
-    /// The requests since the last call.
-    fn steps(&self) -> Vec<Step> {
-        let mut tape = Tape::default();
-        self.device.take(Act::Lookup, &mut tape);
-        tape.operation(0).1.to_vec()
     }
 }
 
@@ -92,31 +88,59 @@ fn config(buffers: u64) -> Config {
     }
 }
 
-fn key_bytes(key: u64) -> [u8; TABLE_KEY_BYTES] {
-    let mut bytes = [0; TABLE_KEY_BYTES];
-    bytes[..8].copy_from_slice(&key.to_le_bytes());
-    bytes
-}
-
 impl KvIndex for RhikIndex {
     fn access(&mut self, key: u64, access: Access) -> Result<Requests> {
-        let key = key_bytes(key);
-        let is_there = self.table.get(&key)?.is_some();
-        let mut reads = self.steps();
+        let (is_there, mut reads) = self.index.look_up(key)?;
         self.reads_max = self.reads_max.max(reads.len());
-        reads.retain(|step| {
-            let is_hit = self.cache.hit(step.page);
-            if !is_hit {
-                let _ = self.cache.add(step.page);
-            }
-            !is_hit
-        });
-        match access {
-            Access::Lookup => return Ok(Requests { reads, update: Vec::new() }),
-            Access::Insert => self.table.insert(&key, &[7; TABLE_VALUE_BYTES])?,
-            Access::Remove if is_there => self.table.remove(&key)?,
-            Access::Remove => {}
+        reads.retain(|step| !self.cache.has(step.page));
+        let update = self.index.update(key, access, is_there)?;
+        self.cache.note_writes(&update);
+        Ok(Requests { reads, update })
+    }
+}
+
+/// Record pages in DRAM. A page that was written again is another one.
+struct CachedPages {
+    clock: PageCache,
+    /// How often a page was written.
+    rewrites: HashMap<u64, u64>,
+}
+
+impl CachedPages {
+    fn new(pages: u64) -> Self {
+        let clock = PageCache::new(usize::try_from(pages).unwrap_or(usize::MAX));
+        Self { clock, rewrites: HashMap::new() }
+    }
+
+    /// Is the page there? If not, it comes in.
+    fn has(&mut self, page: u64) -> bool {
+        let name = page + PAGES_MAX * self.rewrites.get(&page).copied().unwrap_or(0);
+        let is_hit = self.clock.hit(name);
+        if !is_hit {
+            self.clock.add(name);
         }
-        Ok(Requests { reads, update: self.steps() })
+        is_hit
+    }
+
+    fn note_writes(&mut self, steps: &[Step]) {
+        for step in steps.iter().filter(|step| step.kind == RequestKind::Write) {
+            for page in step.page..step.page + u64::from(step.pages) {
+                *self.rewrites.entry(page).or_insert(0) += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_was_written_again_is_read_again() {
+        let mut cache = CachedPages::new(4);
+        assert_eq!((cache.has(7), cache.has(7), cache.has(9)), (false, true, false));
+        cache.note_writes(&[Step { kind: RequestKind::Write, page: 6, pages: 2, wave: 0 }]);
+        cache.note_writes(&[Step { kind: RequestKind::Read, page: 9, pages: 1, wave: 0 }]);
+        assert_eq!((cache.has(7), cache.has(7), cache.has(9)), (false, true, true));
     }
 }

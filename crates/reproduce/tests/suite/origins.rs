@@ -40,6 +40,9 @@ fn times_of_the_papers_drives_are_fitted_and_what_follows_from_them_is_predicted
     );
     nsdi("no-buffering", &[("with buffers: mean", "0.006 ms")]);
     nsdi("figure-7", &[]);
+    nsdi("figure-3", &[]);
+    nsdi("figure-4", &[("an insert with 128 KiB, at worst", "2.72 ms")]);
+    nsdi("figure-9", &[("Berkeley DB of 1.25 ms, 10 Mb/s", "2 x")]);
     let reads = fitted(Paper::BufferHash, "table-2");
     let [chip, intel] = ["0.24 ms", "0.15 ms"]
         .map(|number| reads.iter().filter(|(_, fitted_to)| fitted_to.contains(number)).count());

@@ -27,4 +27,5 @@ presets![
     "pm983",
     "nvme-970pro",
     "disk-7200",
+    "deskstar-7k80",
 ];

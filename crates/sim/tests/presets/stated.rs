@@ -138,6 +138,8 @@ pub const STATED: &[(Row, Measure)] = &[
     (row("disk-7200", READ_ALONE, (12.7, 1, "ms"), SHEET), read_alone_ms),
     (row("disk-7200", "a read in 32 GB alone", (6.8, 1, "ms"), SHEET), near_read_ms),
     (row("disk-7200", "the slowest of them", (12.0, 0, "ms"), SHEET), slowest_near_read_ms),
+    (row("deskstar-7k80", READ_MB, (61.5, 1, "MB/s"), SHEET), read_mb),
+    (row("deskstar-7k80", READ_ALONE, (13.0, 1, "ms"), SHEET), read_alone_ms),
 ];
 
 fn full(preset: &Preset) -> Box<dyn nandex_sim::Model> {

@@ -17,6 +17,9 @@ pub(crate) trait GroupRules {
     /// Why a table has no keys of this hash.
     fn misplaced(&self, table: usize, hash: KeyHash) -> Option<&'static str>;
 
+    /// Takes note of a key in its own table.
+    fn note_key(&self, _table: usize, _key: &[u8]) {}
+
     /// What contradicts that a table has that many entries.
     fn contradiction(&self, _table: usize, _entries: u64) -> Option<String> {
         None
@@ -76,7 +79,8 @@ impl<R: GroupRules> GroupCheck<'_, '_, R> {
 
     /// Why a lookup would not find the entry of a slot.
     fn flaw(&self, table: usize, body: &[u8], slot: usize) -> Option<String> {
-        let hash = self.buffers.hasher.hash(self.records.key(body, slot));
+        let key = self.records.key(body, slot);
+        let hash = self.buffers.hasher.hash(key);
         let own = self.buffers.shape.partition_of(hash);
         if own != self.partition {
             return Some(format!("its key belongs to partition {own}"));
@@ -84,6 +88,7 @@ impl<R: GroupRules> GroupCheck<'_, '_, R> {
         if let Some(flaw) = self.rules.misplaced(table, hash) {
             return Some(flaw.into());
         }
+        self.rules.note_key(table, key);
         self.records.flaw(body, hash, slot)
     }
 }
