@@ -8,9 +8,13 @@ use anyhow::{Context, Result};
 use nandex::device::{Create, Device, FileDevice, FileOptions};
 use nandex::{OpenOptions, Volume, VolumeOptions};
 
+use crate::keys::mix;
 use crate::order::Order;
 use crate::reads::RandomReads;
 use crate::subject::{Bulk, Client, Durability, Spec, Status, Subject};
+
+/// Tells the hash keys of seeds from the keys of workloads.
+const HASH_KEY_SALT: u64 = 0x6861_7368_206b_6579;
 
 /// A subject, and the file that it is in.
 pub(crate) struct OnFlash<S> {
@@ -53,7 +57,9 @@ impl<S: Subject> Subject for OnFlash<S> {
     }
 }
 
-/// An empty volume in `file`; an earlier one is removed.
+/// An empty volume in `file`; an earlier one is removed. Its hash key is of the seed, so that the same seed puts the
+/// same keys into the same places: how full the fullest bucket is, and so what an engine evicts, is the same in each
+/// run.
 pub(crate) fn create_volume(file: &Path, log_bytes: u64, spec: &Spec) -> Result<Volume> {
     if file.exists() {
         fs::remove_file(file).with_context(|| format!("removing {}", file.display()))?;
@@ -61,7 +67,9 @@ pub(crate) fn create_volume(file: &Path, log_bytes: u64, spec: &Spec) -> Result<
     let options = FileOptions { create: Create::New, ..FileOptions::default() };
     let device: Arc<dyn Device> = Arc::new(FileDevice::open(file, &options)?);
     let durability = durability(spec.durability);
-    Ok(Volume::create(device, VolumeOptions { log_bytes, durability, ..Default::default() })?)
+    let hash_key = Some(mix(spec.seed ^ HASH_KEY_SALT).into());
+    let options = VolumeOptions { hash_key, log_bytes, durability, ..VolumeOptions::default() };
+    Ok(Volume::create(device, options)?)
 }
 
 /// The volume that [`create_volume`] made.

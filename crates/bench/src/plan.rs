@@ -90,7 +90,7 @@ pub struct Plan {
     /// Pick keys by a Zipf law with this exponent, such as 0.99, instead of uniformly.
     #[arg(long, value_name = "EXPONENT")]
     pub zipf: Option<f64>,
-    /// Seed of keys and streams.
+    /// Seed of keys, streams and the hash of an index on flash.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Whether each call is timed.

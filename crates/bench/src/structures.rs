@@ -452,6 +452,18 @@ mod tests {
         assert_eq!(advised.of::<counting::Config>().unwrap().keys, Stored::Fingerprints(5));
     }
 
+    #[test]
+    fn the_same_seed_puts_keys_into_the_same_places() {
+        let folder = tempfile::tempdir().unwrap();
+        let hash_key = |name: &str, seed: u64| {
+            let spec = Spec { seed, ..spec() };
+            create_volume(&folder.path().join(name), 2 << 20, &spec).unwrap().hasher().key()
+        };
+        let first = hash_key("a", 1);
+        assert_eq!(hash_key("b", 1), first);
+        assert!(hash_key("c", 2) != first);
+    }
+
     fn spec() -> Spec {
         Spec {
             dir: PathBuf::new(),

@@ -61,6 +61,8 @@ fn a_slicelsh_reads_a_page_of_each_table_and_its_limit_is_that_of_its_own_pages(
     for figure in ["data_bytes_per_change", "log_bytes_per_change", "ram_bytes_per_document"] {
         assert!(median(&insert, figure) > 0.0, "{insert}");
     }
+    // Slices have 188 entries on average, and space for 253. With a random hash key one of 3,200 was too full in about
+    // one run of twenty; this seed's key leaves space in each.
     assert_eq!((median(&insert, "dropped"), median(&insert, "evicted")), (0.0, 0.0));
     let output =
         bench(dir.path(), &format!("--index slicelsh {FLAGS} --entries 20k --workload insert"));
