@@ -17,6 +17,7 @@ pub mod keys;
 mod kind;
 pub mod limit;
 pub mod loaded;
+pub mod merging;
 pub mod neighbors;
 mod on_flash;
 pub mod order;

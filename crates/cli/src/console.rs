@@ -123,6 +123,11 @@ impl Meter {
         }
     }
 
+    /// Notes that this share of all bytes is done so far, from 0 to 1.
+    pub fn at_share(&self, share: f64) {
+        self.at((share * self.bar.length().unwrap_or(0) as f64) as u64);
+    }
+
     /// Removes the bar.
     pub fn finish(self) {
         self.bar.finish_and_clear();

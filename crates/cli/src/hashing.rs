@@ -29,9 +29,21 @@ enum HashArg {
 
 /// A hash key, from its word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum HashKeyArg {
+pub enum HashKeyArg {
+    /// One that nobody else has.
     Random,
+    /// This one.
     Given(u128),
+}
+
+impl HashKeyArg {
+    /// The key itself; `None` for one that is drawn when the volume is made.
+    pub fn given(self) -> Option<u128> {
+        match self {
+            Self::Given(key) => Some(key),
+            Self::Random => None,
+        }
+    }
 }
 
 impl FromStr for HashKeyArg {

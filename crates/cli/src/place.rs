@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use nandex::device::{Access, Device, Geometry, Overlay, Striping};
 use nandex::large::{ValuesConfig, table_name};
+use nandex::store::hash::{HashKind, KeyHasher};
 use nandex::{AnyTable, Durability, LargeTable, OpenOptions, Prediction, StaleSuperblock};
 use nandex::{Volume, VolumeOptions};
 
@@ -112,6 +113,8 @@ pub struct Plan<'a> {
     pub values: Option<ValuesConfig>,
     /// The channels of the device, for the volume to keep.
     pub geometry: Option<Geometry>,
+    /// How keys are hashed; if `None`, by the usual hash under a random key.
+    pub hasher: Option<KeyHasher>,
 }
 
 /// Creates a volume with one empty table. Created files are removed if it fails, and get their names when the volume
@@ -132,6 +135,8 @@ pub fn create(
         log_device: devices.log.clone(),
         durability,
         geometry: plan.geometry,
+        hash: plan.hasher.map_or_else(HashKind::default, |hasher| hasher.kind()),
+        hash_key: plan.hasher.map(|hasher| hasher.key()),
         completion: devices.completion,
         ..VolumeOptions::default()
     };
@@ -214,7 +219,11 @@ pub fn open_within(
     Ok(Opened { volume, name, table, made: Unfinished::default() })
 }
 
-fn only_table(volume: &Volume) -> Result<String> {
+/// The name of the only table of a volume.
+///
+/// # Errors
+/// None, or several.
+pub fn only_table(volume: &Volume) -> Result<String> {
     let mut names = table::names(volume);
     match (names.pop(), names.is_empty()) {
         (Some(name), true) => Ok(name),

@@ -91,6 +91,9 @@ pub use rhik::Rhik;
 pub use slicebloom::SliceBloom;
 pub use slicehash::SliceHash;
 pub use slicelsh::SliceLsh;
+pub use write::absorb::{
+    AbsorbOptions, Absorbed, Prefer, Versions, Watch, count_shared, expected_passes,
+};
 
 /// Runs the example of the README.
 #[cfg(doctest)]

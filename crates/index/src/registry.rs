@@ -82,6 +82,9 @@ pub struct TableRow {
     pub grows: bool,
     /// Is it here to be compared with, so that advice never names it?
     pub is_baseline: bool,
+    /// The kind of table that a merge of tables of this kind makes; `None` if they cannot be merged in the order of the
+    /// hash.
+    pub merges_into: Option<&'static str>,
     /// Creates one from a configuration of its kind.
     pub create: fn(&Volume, &str, &AnyConfig, &AnyOptions) -> Result<AnyTable>,
     /// Opens one.

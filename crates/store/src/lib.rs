@@ -18,6 +18,7 @@ pub mod page;
 pub mod pages;
 mod poison;
 pub mod proven;
+mod read_ahead;
 pub mod reads;
 pub mod records;
 pub mod ring;
@@ -35,6 +36,7 @@ pub use io_chunks::IoChunks;
 pub use log::{Durability, Log, Lsn};
 pub use page::StructureId;
 pub use poison::{PanicGuard, Poison};
+pub use read_ahead::{PageRun, ReadAhead};
 pub use volume::{
     Captured, Checkpointed, Completion, Holds, OpenOptions, Shutdown, StaleSuperblock, Structure,
     StructureInfo, Threads, UNFINISHED_KIND, Volume, VolumeDevices, VolumeOptions, VolumeStats,

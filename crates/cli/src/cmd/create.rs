@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use nandex::device::{Geometry, Striping};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
+use nandex::store::hash::{HashKind, KeyHasher};
 use nandex::store::schedule::Channels;
 use nandex::{Policy, Prediction, Requirements, registry, slicehash};
 use serde::Serialize;
@@ -13,6 +14,7 @@ use crate::console::{Console, aligned};
 use crate::devices::{FileBytes, StripeArg, VolumeArgs};
 use crate::geometry::{self, GeometryArg, ShownGeometry};
 use crate::growth::Growth;
+use crate::hashing::HashKeyArg;
 use crate::interrupt::Interrupt;
 use crate::place::{DurabilityArg, Plan, create};
 use crate::size::{self, show_bytes, show_count};
@@ -67,6 +69,10 @@ pub struct Args {
     /// says otherwise, and then it rejects
     #[arg(long, value_parser = sizing::policy)]
     policy: Option<Policy>,
+    /// The key of the hash: `random`; `shared`, so that tables merge in one pass; or up to 32 digits in hex. Keep to
+    /// random where strangers choose keys
+    #[arg(long, value_name = "KEY", default_value = "random")]
+    hash_key: HashKeyArg,
     /// When an acknowledged update is durable; a word for this run, chosen again at each opening
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
@@ -242,7 +248,9 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let (values, Choice { reasons, prediction }) = args.choose(args.channels(device)?)?;
     let striping = args.striping(&prediction)?;
     let geometry = geometry::of_volume(device, &args.volume, striping)?;
-    let plan = Plan { name: &args.table, prediction: &prediction, values, geometry };
+    let given = args.hash_key.given();
+    let hasher = given.map(|key| KeyHasher::new(HashKind::default(), key));
+    let plan = Plan { name: &args.table, prediction: &prediction, values, geometry, hasher };
     let made = create(&args.volume, striping, plan, args.durability.0, console)?;
     let (held, widths) = (made.table.held(), made.table.widths());
     let growth = made

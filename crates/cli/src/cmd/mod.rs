@@ -16,6 +16,7 @@ mod info;
 mod kvssd;
 mod load;
 mod man;
+mod merge;
 mod neardup;
 pub mod probe;
 mod reproduce;
@@ -34,7 +35,7 @@ pub enum Command {
     /// Find the duplicate chunks of files and directories
     Dedup(dedup::Args),
     /// Make a volume with one empty table
-    Create(create::Args),
+    Create(Box<create::Args>),
     /// Show what a volume holds, and what it takes in RAM and on flash
     Info(info::Args),
     /// Read every page of a volume and check it; exits with 3 where one is damaged
@@ -51,6 +52,8 @@ pub enum Command {
     Delete(delete::Args),
     /// Write all records of a table to stdout
     Dump(dump::Args),
+    /// Make one table of two, in long reads and writes, or count what they share
+    Merge(Box<merge::Args>),
     /// Sets of keys in 11 bits each, bigger than RAM: make, ask, merge them
     Filter(filter::Args),
     /// Counts of keys, bigger than RAM: words, lines, numbers
@@ -94,6 +97,7 @@ impl Command {
             Self::Get(args) => get::run(&args, console),
             Self::Delete(args) => delete::run(&args, console),
             Self::Dump(args) => dump::run(&args, console),
+            Self::Merge(args) => merge::run(&args, console),
             Self::Filter(args) => filter::run(&args, console),
             Self::Count(args) => count::run(&args, console),
             Self::Tfidf(args) => tfidf::run(&args, console),

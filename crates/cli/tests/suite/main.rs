@@ -13,6 +13,7 @@ mod docs;
 mod file_bytes;
 mod filter;
 mod kvssd;
+mod merge;
 mod neardup;
 mod reproduce;
 mod sim;

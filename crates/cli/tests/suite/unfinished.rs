@@ -48,6 +48,12 @@ const MERGE: Verb = Verb {
     files: &["m.nandex"],
     fills: false,
 };
+/// It begins where nothing is left, and goes on where something is.
+const MERGE_TABLES: Verb = Verb {
+    words: "merge ta.nandex tb.nandex -o mt.nandex --resume",
+    files: &["mt.nandex"],
+    fills: false,
+};
 const DEDUP: Verb = Verb {
     words: "dedup in.csv --ram 8MiB --avg 256 --index i.nandex --progress none",
     files: &["i.nandex"],
@@ -82,6 +88,14 @@ fn add_inputs(verb: &Verb, folder: &Folder) {
     if verb.words.contains("one.nandex") {
         for name in ["one", "two"] {
             ok(&folder.run(&format!("filter build {name}.nandex in.csv --keys 1e6")));
+        }
+    }
+    if verb.words.contains("ta.nandex") {
+        for name in ["ta", "tb"] {
+            ok(&folder
+                .run(&format!("create {name}.nandex --key-bytes 8 --entries 1e5 --ram 4MiB")));
+            let load = format!("load {name}.nandex in.csv --format csv --key-format u64");
+            ok(&folder.run(&load));
         }
     }
     if verb.words.contains("l.nandex") {
@@ -288,6 +302,7 @@ survives! {
     load: LOAD
     build: BUILD
     merge: MERGE
+    merge_tables: MERGE_TABLES
     dedup: DEDUP
     tfidf: TFIDF
 }
@@ -313,6 +328,7 @@ survives_no_space! {
     load_of_a_sparse_file: LOAD_SPARSE
     build: BUILD
     merge: MERGE
+    merge_tables: MERGE_TABLES
     dedup: DEDUP
     tfidf: TFIDF
     backup: BACKUP
@@ -336,6 +352,7 @@ fn every_verb_tells_that_a_volume_is_unfinished() {
         "filter add t.nandex in",
         "filter delete t.nandex in",
         "filter merge -o m.nandex t.nandex in",
+        "merge in t.nandex -o m.nandex",
         "tfidf query t.nandex 7",
         "tfidf report t.nandex",
         "tfidf update t.nandex in",

@@ -172,6 +172,9 @@ pub struct AnyOptions {
     pub cache_bytes: u64,
     /// RAM that a table which grows may take from this opening on, in bytes; if `None`, what it was created with.
     pub ram_bytes_max: Option<u64>,
+    /// Threads that write full buffers and load filters, for a table of any kind; its own default if `None`. Options
+    /// of the table's own type take precedence. With 0 a table that is only read in its order loads no filters.
+    pub flush_threads: Option<usize>,
     own: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -195,7 +198,7 @@ impl fmt::Debug for AnyOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("AnyOptions");
         out.field("read_depth", &self.read_depth).field("cache_bytes", &self.cache_bytes);
-        out.field("ram_bytes_max", &self.ram_bytes_max);
+        out.field("ram_bytes_max", &self.ram_bytes_max).field("flush_threads", &self.flush_threads);
         out.field("own", &self.own.len()).finish()
     }
 }

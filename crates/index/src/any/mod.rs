@@ -18,6 +18,7 @@ pub use neighbors::{AnyNeighbors, OpenNeighbors};
 
 use crate::api::{LookupStream, Table, TableStats, Value};
 use crate::registry::{self, Family, TableRow};
+use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch};
 use crate::{Damage, Error, Result};
 
 /// An entry of any table: key and value.
@@ -47,6 +48,24 @@ pub trait OpenTable: Table + Any + fmt::Debug {
     /// A failed read, damage.
     fn warm_up(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// Its versions of keys, for another table to absorb; `None` if its kind cannot give them in the order of the hash.
+    fn versions(&self) -> Option<Versions<'_>> {
+        None
+    }
+
+    /// Adds all entries of other tables; see [`AnyTable::absorb`].
+    ///
+    /// # Errors
+    /// A kind that absorbs none; those of [`AnyTable::absorb`].
+    fn absorb(
+        &mut self,
+        _others: &[Versions<'_>],
+        _options: &AbsorbOptions,
+        _watch: &Watch<'_>,
+    ) -> Result<Absorbed> {
+        Err(cannot_merge(self.config().kind()))
     }
 
     /// Saves what is buffered and ends the background threads.
@@ -142,6 +161,32 @@ impl AnyTable {
         self.0.iter_past_damage()
     }
 
+    /// Its versions of keys in the order of the hash, for another table to [`absorb`](Self::absorb) or for
+    /// [`count_shared`](crate::count_shared).
+    ///
+    /// # Errors
+    /// A kind that cannot give them: [`TableRow::merges_into`] says which can.
+    pub fn versions(&self) -> Result<Versions<'_>> {
+        self.0.versions().ok_or_else(|| cannot_merge(self.kind()))
+    }
+
+    /// Adds all entries of other tables, of whichever kinds, in long reads and writes; of entries with one key the
+    /// options say which stays. Tells `watch` from time to time the share that is done, which may end it. What was
+    /// added is durable when this returns. See [`BufferHash::absorb`](crate::BufferHash::absorb).
+    ///
+    /// # Errors
+    /// A kind that absorbs none: those that absorb are [`TableRow::merges_into`] of others; tables of other widths;
+    /// too little RAM for their entries; a full table that may not evict, a failed read or write, damage;
+    /// [`Error::Stopped`]. What was added before stays.
+    pub fn absorb(
+        &mut self,
+        others: &[Versions<'_>],
+        options: &AbsorbOptions,
+        watch: &Watch<'_>,
+    ) -> Result<Absorbed> {
+        self.0.absorb(others, options, watch)
+    }
+
     /// Loads what lookups need and opening left on flash, such as filters, so that no lookup has to.
     ///
     /// # Errors
@@ -183,6 +228,14 @@ impl AnyTable {
         let number = |value: Value| nandex_store::bytes::get_u64(&value, 0);
         Ok(self.get(&key.to_le_bytes())?.map(number))
     }
+}
+
+fn cannot_merge(kind: &str) -> Error {
+    let reason = format!(
+        "a table of the kind {kind:?} cannot be merged in the order of the hash; add what it dumps to another table, with \
+         `nandex dump` and `nandex load`"
+    );
+    Error::Config { field: "table", reason }
 }
 
 fn table_row(name: &str, kind: &str) -> Result<&'static TableRow> {

@@ -57,6 +57,7 @@ mod space;
 mod table;
 #[cfg(feature = "testing")]
 mod testing;
+mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -67,6 +68,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use nandex_store::hash::KeyHasher;
 use nandex_store::{Structure, Volume};
 
+use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch, absorb, unwatched};
 use crate::write::{self, Core, Handle, TableShape};
 use crate::{Damage, Result};
 
@@ -224,6 +226,61 @@ impl BufferHash {
     /// incarnation of a super table in memory.
     pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
         past_damage::past_damage(vec![&*self.handle.core])
+    }
+
+    /// Adds all entries of other tables, in the order of the hash: all are read in long runs, and what is new fills
+    /// one buffer after another, so that each incarnation is written once. Of entries with one key the options say
+    /// which stays. What was added is durable when this returns.
+    ///
+    /// Nobody can update this table meanwhile, which is why it is borrowed exclusively. Others may be in use: of
+    /// updates that come to them meanwhile some are added and some are not. They may be in the same volume or in
+    /// others. Tables whose volumes hash keys as this one's does are read once, others as often as
+    /// [`Absorbed::passes`] says.
+    ///
+    /// # Errors
+    /// Tables of other widths; too little RAM for their entries; a full table that may not evict, a failed read or
+    /// write, damage. What was added before stays.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use nandex::bufferhash::Config;
+    /// use nandex::{AbsorbOptions, BufferHash, Volume, VolumeOptions, device::MemoryDevice};
+    ///
+    /// let table = |name| {
+    ///     let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
+    ///     BufferHash::create(&volume, name, Config::tiny())
+    /// };
+    /// let (mut ours, theirs) = (table("ours")?, table("theirs")?);
+    /// ours.insert_u64(1, 10)?;
+    /// theirs.insert_u64(1, 11)?;
+    /// theirs.insert_u64(2, 20)?;
+    /// let absorbed = ours.absorb(&[theirs.versions()], &AbsorbOptions::default())?;
+    /// assert_eq!((absorbed.shared, absorbed.put), (1, 1));
+    /// assert_eq!((ours.get_u64(1)?, ours.get_u64(2)?), (Some(10), Some(20)));
+    /// # Ok::<(), nandex::Error>(())
+    /// ```
+    pub fn absorb(&mut self, others: &[Versions<'_>], options: &AbsorbOptions) -> Result<Absorbed> {
+        self.absorb_watched(others, options, &unwatched)
+    }
+
+    /// As [`absorb`](Self::absorb); tells `watch` from time to time the share that is done, which may end it.
+    ///
+    /// # Errors
+    /// As [`absorb`](Self::absorb), and [`Error::Stopped`](crate::Error::Stopped).
+    pub fn absorb_watched(
+        &mut self,
+        others: &[Versions<'_>],
+        options: &AbsorbOptions,
+        watch: &Watch<'_>,
+    ) -> Result<Absorbed> {
+        absorb(&self.handle.core, others, options, watch)
+    }
+
+    /// Its versions of keys, for another table to [`absorb`](Self::absorb) or for
+    /// [`count_shared`](crate::count_shared).
+    #[must_use]
+    pub fn versions(&self) -> Versions<'_> {
+        Versions(&*self.handle.core)
     }
 
     /// Changes the threshold of [`Policy::Threshold`], from the next eviction on, until reopened.

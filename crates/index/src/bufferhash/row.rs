@@ -11,6 +11,7 @@ use crate::any::{
 use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES, ParameterValue};
 use crate::registry::{Family, Row, TableRow};
+use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch};
 
 /// BufferHash's row.
 pub(crate) const ROW: Row = Row {
@@ -20,6 +21,7 @@ pub(crate) const ROW: Row = Row {
     family: Family::Table(TableRow {
         grows: false,
         is_baseline: false,
+        merges_into: Some(KIND),
         create,
         open,
         advise: model::advise,
@@ -53,7 +55,9 @@ fn open(volume: &Volume, name: &str, options: &AnyOptions) -> Result<AnyTable> {
 pub(super) fn own(options: &AnyOptions) -> RuntimeOptions {
     let default = RuntimeOptions::default();
     let read_depth = options.read_depth.unwrap_or(default.read_depth);
-    let mut own = options.of().cloned().unwrap_or(RuntimeOptions { read_depth, ..default });
+    let flush_threads = options.flush_threads.unwrap_or(default.flush_threads);
+    let usual = RuntimeOptions { read_depth, flush_threads, ..default };
+    let mut own = options.of().cloned().unwrap_or(usual);
     if own.cache_bytes == 0 {
         own.cache_bytes = options.cache_bytes;
     }
@@ -115,6 +119,19 @@ impl OpenTable for BufferHash {
 
     fn warm_up(&self) -> Result<()> {
         self.load_filters()
+    }
+
+    fn versions(&self) -> Option<Versions<'_>> {
+        Some(Self::versions(self))
+    }
+
+    fn absorb(
+        &mut self,
+        others: &[Versions<'_>],
+        options: &AbsorbOptions,
+        watch: &Watch<'_>,
+    ) -> Result<Absorbed> {
+        self.absorb_watched(others, options, watch)
     }
 
     fn close(self: Box<Self>) -> Result<()> {

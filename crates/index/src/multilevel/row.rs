@@ -22,6 +22,7 @@ pub(crate) const ROW: Row = Row {
     family: Family::Table(TableRow {
         grows: true,
         is_baseline: true,
+        merges_into: None,
         create,
         open,
         advise,
@@ -54,7 +55,9 @@ fn open(volume: &Volume, name: &str, options: &AnyOptions) -> Result<AnyTable> {
 fn own(options: &AnyOptions) -> RuntimeOptions {
     let default = RuntimeOptions::default();
     let read_depth = options.read_depth.unwrap_or(default.read_depth);
-    let mut own = options.of().copied().unwrap_or(RuntimeOptions { read_depth, ..default });
+    let flush_threads = options.flush_threads.unwrap_or(default.flush_threads);
+    let usual = RuntimeOptions { read_depth, flush_threads, ..default };
+    let mut own = options.of().copied().unwrap_or(usual);
     if own.cache_bytes == 0 {
         own.cache_bytes = options.cache_bytes;
     }

@@ -16,6 +16,7 @@ use super::merge::{Incoming, Merge, Outcome};
 use super::older::Base;
 use super::overflow::Overflow;
 use super::{Inner, Level, Policy, SlicetableJob, Slicetables, State};
+use crate::write::absorb::Chosen;
 use crate::write::format::PageSnapshotRef;
 use crate::write::{Frozen, Layout, Usage, WritePolicy, pool, snapshot_pages};
 use crate::{Error, Result};
@@ -30,11 +31,20 @@ pub(crate) struct Scratch {
     order: Vec<(u32, u32)>,
 }
 
-/// What is merged: pages of runs, the oldest first, then those of a buffer.
-struct Sources<'e> {
-    runs: &'e [PageBuf],
-    buffer: Option<&'e [u8]>,
-    layout: EntryLayout,
+impl Scratch {
+    /// Frees what only a merge of more than a buffer takes.
+    pub(super) fn end_bulk(&mut self, buffer_entries: usize) {
+        self.order.clear();
+        self.order.shrink_to(buffer_entries);
+    }
+}
+
+/// What is merged: pages of runs, the oldest first, then those of a buffer, then what comes from other tables.
+pub(super) struct Sources<'e> {
+    pub(super) runs: &'e [PageBuf],
+    pub(super) buffer: Option<&'e [u8]>,
+    pub(super) chosen: Option<Chosen<'e>>,
+    pub(super) layout: EntryLayout,
 }
 
 impl<'e> Sources<'e> {
@@ -47,15 +57,37 @@ impl<'e> Sources<'e> {
     /// All entries with their places, which rise with age.
     fn entries(&self) -> impl Iterator<Item = (u32, Entry<'e>)> + use<'e> {
         let (layout, numbers) = (self.layout, self.layout.slot_numbers().end);
-        self.pages().enumerate().flat_map(move |(page, bytes)| {
-            let place = move |slot| u32::try_from(page * numbers + slot).expect("fewer than 2^32");
+        let place = |number: usize| u32::try_from(number).expect("fewer than 2^32");
+        let in_pages = self.pages().enumerate().flat_map(move |(page, bytes)| {
+            let place = move |slot| place(page * numbers + slot);
             layout.entries(bytes).map(move |(slot, entry)| (place(slot), entry))
-        })
+        });
+        let first = self.first_chosen();
+        let chosen = self.chosen.into_iter().flat_map(|chosen| chosen.entries());
+        in_pages.chain(chosen.enumerate().map(move |(at, entry)| (place(first + at), entry)))
+    }
+
+    /// Does each key come once? Other tables' entries are chosen so.
+    fn is_unique(&self) -> bool {
+        self.runs.is_empty() && self.buffer.is_none()
+    }
+
+    /// The place of the first entry that comes from other tables.
+    fn first_chosen(&self) -> usize {
+        let of_runs: usize = self.runs.iter().map(PageBuf::pages).sum();
+        let of_buffer = self.buffer.map_or(0, |buffer| buffer.len() / PAGE_BYTES);
+        (of_runs + of_buffer) * self.layout.slot_numbers().end
     }
 
     /// The entry of a place.
     fn entry(&self, place: u32) -> Entry<'e> {
         let numbers = self.layout.slot_numbers().end;
+        if let Some(chosen) = self.chosen {
+            let at = (place as usize).checked_sub(self.first_chosen());
+            if let Some(at) = at {
+                return chosen.entry(at);
+            }
+        }
         let (page, slot) = (place as usize / numbers, place as usize % numbers);
         let of_runs = self.runs.len() * self.runs.first().map_or(0, PageBuf::pages);
         let bytes = match page.checked_sub(of_runs) {
@@ -70,11 +102,11 @@ impl<'e> Sources<'e> {
 }
 
 /// A merge that was written and not published.
-struct Merged<'e> {
+pub(super) struct Merged<'e> {
     draft: DurableDraft,
     outcome: Outcome,
     /// Entries for which there was no space.
-    refused: Vec<Entry<'e>>,
+    pub(super) refused: Vec<Entry<'e>>,
     /// Entries that an older table had in RAM and that are nowhere on flash.
     overflow: Vec<Entry<'e>>,
     /// Keys that full slices have dropped, if there is a cache that may have them.
@@ -241,7 +273,7 @@ impl Inner {
         self.uncache(inherited.iter().flat_map(|it| it.chunks_exact(PAGE_BYTES).flat_map(of_page)));
         let base = self.base(older.as_deref(), index);
         let buffer = frozen.as_ref().map(|frozen| frozen.buffer.bytes());
-        let sources = Sources { runs: &pages, buffer, layout: self.entry_layout() };
+        let sources = Sources { runs: &pages, buffer, chosen: None, layout: self.entry_layout() };
         let merged = self.write_merged(index, base, &sources, scratch)?;
         let merged = self.split_refused(frozen.as_ref(), inherited, merged);
         self.settle(index, &runs, frozen.as_ref(), merged)?;
@@ -254,7 +286,7 @@ impl Inner {
     }
 
     /// Drops keys from the cache, if there is one.
-    fn uncache<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
+    pub(super) fn uncache<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
         let Some(cache) = self.lookups.cache.get() else { return };
         if cache.entries.is_unused() {
             return;
@@ -264,7 +296,7 @@ impl Inner {
     }
 
     /// Writes the new version of a slicetable and makes it durable.
-    fn write_merged<'e>(
+    pub(super) fn write_merged<'e>(
         &self,
         index: usize,
         base: Base<'_>,
@@ -284,6 +316,9 @@ impl Inner {
         let mut merge = Merge::new(layout.slices, layout.slicing, evicts, incoming);
         if self.lookups.cache.get().is_some() {
             merge = merge.naming_evicted();
+        }
+        if sources.is_unique() {
+            merge = merge.of_unique_keys();
         }
         let mut filter = self.wanted_filter(index);
         let mut change = |page: u64, body: &mut [u8]| {
@@ -308,7 +343,7 @@ impl Inner {
     /// Publishes a durable slicetable as the partition's, at the moment in which the merged entries leave
     /// buffers and runs. The carry-over is logged before the move: whoever finds the move after a crash finds
     /// that too.
-    fn settle(
+    pub(super) fn settle(
         &self,
         index: usize,
         runs: &[SegmentId],
@@ -360,6 +395,7 @@ impl Inner {
             let sources = Sources {
                 runs: inherited.map(std::slice::from_ref).unwrap_or_default(),
                 buffer: None,
+                chosen: None,
                 layout: self.entry_layout(),
             };
             let newest =

@@ -40,6 +40,8 @@ pub(super) struct Merge<'e, I: Iterator<Item = Incoming<'e>>> {
     slicing: Slicing,
     /// May full slices drop entries?
     evicts: bool,
+    /// Does each new key come once?
+    is_unique: bool,
     /// The entries for slices that are not merged yet, by slice; of two with the same key the later one is
     /// newer.
     incoming: Peekable<I>,
@@ -68,6 +70,7 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
             layout,
             slicing,
             evicts,
+            is_unique: false,
             incoming: incoming.peekable(),
             group: Vec::new(),
             outcome: Outcome::default(),
@@ -75,6 +78,11 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
             evicted: None,
             gaps: Vec::new(),
         }
+    }
+
+    /// The same where each new key comes once: no newer version of it is looked for, which takes time for many.
+    pub(super) fn of_unique_keys(self) -> Self {
+        Self { is_unique: true, ..self }
     }
 
     /// The same, and [`evicted`](Self::evicted) names the keys that full slices drop.
@@ -147,7 +155,8 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
             incoming.push(next.entry);
         }
         for (nth, entry) in incoming.iter().enumerate() {
-            let is_newest = !incoming[nth + 1..].iter().any(|later| later.key == entry.key);
+            let mut later = incoming[nth + 1..].iter();
+            let is_newest = self.is_unique || !later.any(|later| later.key == entry.key);
             if is_newest && entry.state == SlotState::Live {
                 new.push(*entry);
             }

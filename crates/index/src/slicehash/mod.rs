@@ -45,6 +45,7 @@
 //! | the same, with a filter | found 1, not found about 0.01 | 0 | 10 bits per entry more |
 //! | merge of a buffer | one slicetable | one slicetable | four I/O chunks |
 
+mod bulk;
 mod check;
 pub mod config;
 mod filter;
@@ -63,6 +64,7 @@ mod recover;
 mod row;
 #[cfg(feature = "testing")]
 mod testing;
+mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -76,6 +78,7 @@ pub use nandex_store::slice;
 use nandex_store::{Structure, Volume};
 
 use crate::model::Budget;
+use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch, absorb, unwatched};
 use crate::write::{self, Core, Handle, PartitionState, TableShape};
 use crate::{Damage, Result};
 
@@ -244,6 +247,61 @@ impl SliceHash {
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter::new(&self.handle.core)
+    }
+
+    /// Adds all entries of other tables, in the order of the hash: all are read in long runs, and each slicetable is
+    /// rewritten once for all that comes. Of entries with one key the options say which stays. What was added is
+    /// durable when this returns.
+    ///
+    /// Nobody can update this table meanwhile, which is why it is borrowed exclusively. Others may be in use: of
+    /// updates that come to them meanwhile some are added and some are not. They may be in the same volume or in
+    /// others. Tables whose volumes hash keys as this one's does are read once, others as often as
+    /// [`Absorbed::passes`] says.
+    ///
+    /// # Errors
+    /// Tables of other widths; too little RAM for their entries; a full table that may not evict, a failed read or
+    /// write, damage. What was added before stays.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use nandex::slicehash::Config;
+    /// use nandex::{AbsorbOptions, SliceHash, Volume, VolumeOptions, device::MemoryDevice};
+    ///
+    /// let table = |name| {
+    ///     let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
+    ///     SliceHash::create(&volume, name, Config::tiny())
+    /// };
+    /// let (mut ours, theirs) = (table("ours")?, table("theirs")?);
+    /// ours.insert_u64(1, 10)?;
+    /// theirs.insert_u64(1, 11)?;
+    /// theirs.insert_u64(2, 20)?;
+    /// let absorbed = ours.absorb(&[theirs.versions()], &AbsorbOptions::default())?;
+    /// assert_eq!((absorbed.shared, absorbed.put), (1, 1));
+    /// assert_eq!((ours.get_u64(1)?, ours.get_u64(2)?), (Some(10), Some(20)));
+    /// # Ok::<(), nandex::Error>(())
+    /// ```
+    pub fn absorb(&mut self, others: &[Versions<'_>], options: &AbsorbOptions) -> Result<Absorbed> {
+        self.absorb_watched(others, options, &unwatched)
+    }
+
+    /// As [`absorb`](Self::absorb); tells `watch` from time to time the share that is done, which may end it.
+    ///
+    /// # Errors
+    /// As [`absorb`](Self::absorb), and [`Error::Stopped`](crate::Error::Stopped).
+    pub fn absorb_watched(
+        &mut self,
+        others: &[Versions<'_>],
+        options: &AbsorbOptions,
+        watch: &Watch<'_>,
+    ) -> Result<Absorbed> {
+        absorb(&self.handle.core, others, options, watch)
+    }
+
+    /// Its versions of keys, for another table to [`absorb`](Self::absorb) or for
+    /// [`count_shared`](crate::count_shared).
+    #[must_use]
+    pub fn versions(&self) -> Versions<'_> {
+        Versions(&*self.handle.core)
     }
 
     /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other

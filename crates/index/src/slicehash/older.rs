@@ -139,6 +139,12 @@ impl Inner {
         if self.layout.shadow.block(index as u32).is_some() {
             return None;
         }
+        self.older()
+    }
+
+    /// The older table, until all partitions have what is theirs and it is forgotten.
+    #[inline]
+    pub(super) fn older(&self) -> Option<Arc<Inner>> {
         self.layout.older.as_ref()?.get()
     }
 

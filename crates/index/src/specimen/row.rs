@@ -27,6 +27,7 @@ pub(crate) const ROW: Row = Row {
     family: Family::Table(TableRow {
         grows: false,
         is_baseline: false,
+        merges_into: None,
         create,
         open: |volume, name, _| Specimen::open(volume, name).map(Into::into),
         advise,

@@ -38,6 +38,7 @@
 //! | open | snapshots, and the log's tail | 0 |
 
 mod absent;
+pub(crate) mod absorb;
 mod add_absent;
 mod background;
 mod boundary;

@@ -49,8 +49,14 @@ impl TableShape {
     /// The partition of a key: the first bits of its hash.
     #[inline]
     pub(crate) fn partition_of(&self, hash: KeyHash) -> usize {
+        self.partition_of_place(hash.place)
+    }
+
+    /// The partition of a key whose hash has this place.
+    #[inline]
+    pub(crate) fn partition_of_place(&self, place: u64) -> usize {
         // The shift is split so that a single partition (0 bits) works too.
-        (hash.place >> 1 >> (63 - self.partitions.trailing_zeros())) as usize
+        (place >> 1 >> (63 - self.partitions.trailing_zeros())) as usize
     }
 
     /// An empty buffer for so few entries, however many pages others have.

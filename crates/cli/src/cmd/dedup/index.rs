@@ -178,7 +178,8 @@ pub fn open_or_make(
     let durability = if args.file.is_some() { Durability::default() } else { Durability::Never };
     let prediction = plan(args, settings, (survey, value_bytes), console)?;
     let name = settings.table_name();
-    let plan = Plan { name: &name, prediction: &prediction, values: None, geometry: None };
+    let plan =
+        Plan { name: &name, prediction: &prediction, values: None, geometry: None, hasher: None };
     let made = |volume: &VolumeArgs| create(volume, STRIPING, plan, durability, console);
     let opened = match &volume {
         Some(volume) => {

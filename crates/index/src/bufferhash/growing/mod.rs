@@ -45,6 +45,7 @@ mod row;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
@@ -55,6 +56,7 @@ use crate::bufferhash::Pair;
 use crate::bufferhash::past_damage::past_damage;
 use crate::grow::{self, GrowingOpening, Owner};
 use crate::lookup::TableCache;
+use crate::write::absorb::Versions;
 use crate::{Damage, Result};
 
 pub use config::Config;
@@ -194,6 +196,13 @@ impl Growing {
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter::new(&self.owner)
+    }
+
+    /// Its versions of keys, for another table to [`absorb`](crate::BufferHash::absorb) or for
+    /// [`count_shared`](crate::count_shared).
+    #[must_use]
+    pub fn versions(&self) -> Versions<'_> {
+        Versions(&self.owner)
     }
 
     /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other

@@ -15,6 +15,7 @@ use crate::bufferhash::row::own;
 use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES};
 use crate::registry::{Family, Row, TableRow};
+use crate::write::absorb::Versions;
 
 /// The growing table's row.
 pub(crate) const ROW: Row = Row {
@@ -24,6 +25,7 @@ pub(crate) const ROW: Row = Row {
     family: Family::Table(TableRow {
         grows: true,
         is_baseline: false,
+        merges_into: Some(bufferhash::KIND),
         create,
         open,
         advise,
@@ -134,6 +136,10 @@ impl OpenTable for Growing {
 
     fn warm_up(&self) -> Result<()> {
         self.load_filters()
+    }
+
+    fn versions(&self) -> Option<Versions<'_>> {
+        Some(Self::versions(self))
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -45,6 +45,7 @@ mod tables;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
@@ -54,6 +55,7 @@ use super::{Inner as Core, RuntimeOptions};
 use crate::grow::{self, GrowingOpening, Owner};
 use crate::lookup::TableCache;
 use crate::slicehash::Pair;
+use crate::write::absorb::Versions;
 use crate::{Damage, Result};
 
 pub use config::Config;
@@ -191,6 +193,13 @@ impl Growing {
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter::new(&self.owner.parts)
+    }
+
+    /// Its versions of keys, for another table to [`absorb`](crate::BufferHash::absorb) or for
+    /// [`count_shared`](crate::count_shared).
+    #[must_use]
+    pub fn versions(&self) -> Versions<'_> {
+        Versions(&self.owner)
     }
 
     /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other

@@ -15,6 +15,7 @@ use crate::model::{OperationCosts, PAGE_BYTES};
 use crate::registry::{Family, Row, TableRow};
 use crate::slicehash;
 use crate::slicehash::row::own;
+use crate::write::absorb::Versions;
 
 /// The growing SliceHash's row.
 pub(crate) const ROW: Row = Row {
@@ -24,6 +25,7 @@ pub(crate) const ROW: Row = Row {
     family: Family::Table(TableRow {
         grows: true,
         is_baseline: false,
+        merges_into: Some(slicehash::KIND),
         create,
         open,
         advise,
@@ -122,6 +124,10 @@ impl OpenTable for Growing {
 
     fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_> {
         Box::new(Self::iter_past_damage(self))
+    }
+
+    fn versions(&self) -> Option<Versions<'_>> {
+        Some(Self::versions(self))
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -1,0 +1,115 @@
+//! A table that is merged: opened to be read, from its first partition to its last.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use nandex::device::Access;
+use nandex::registry::{self, Family};
+use nandex::store::hash::KeyHasher;
+use nandex::{AnyOptions, AnyTable, Durability, Table, Versions, Volume};
+
+use crate::devices::VolumeArgs;
+use crate::place::{TableArgs, only_table, open_volume};
+
+/// An open table and its volume.
+pub(super) struct Input {
+    path: PathBuf,
+    volume: Volume,
+    name: String,
+    table: AnyTable,
+}
+
+impl Input {
+    /// Opens the table of that name, or the only one. The volume stays as it is.
+    ///
+    /// # Errors
+    /// A file that does not exist, is no volume, is in use or damaged; no such table; one that cannot be merged.
+    pub(super) fn open(path: &Path, args: &TableArgs) -> Result<Self> {
+        let volume = VolumeArgs::single(path.to_owned());
+        let cannot = || volume.cannot("merge");
+        let (opened, _) = open_volume(&volume, Access::ReadOnly, Durability::default())?;
+        let name = match &args.table {
+            Some(name) => name.clone(),
+            None => only_table(&opened).with_context(cannot)?,
+        };
+        let kind = registry::kind_in(&opened, &name).with_context(cannot)?;
+        if let Some(Family::Part) = registry::find(&kind).map(|row| &row.family) {
+            bail!(
+                "{}: table {name} has keys and values of any size, which do not merge; load one with the dump of the other: \
+                 nandex dump, nandex load",
+                cannot()
+            );
+        }
+        let mut options = AnyOptions::default();
+        // Nothing is looked up, so no filter is needed.
+        options.flush_threads = Some(0);
+        let table = AnyTable::open_with(&opened, &name, &options).with_context(cannot)?;
+        table.versions().with_context(cannot)?;
+        Ok(Self { path: path.to_owned(), volume: opened, name, table })
+    }
+
+    /// Refuses another table of other widths.
+    ///
+    /// # Errors
+    /// Such a table.
+    pub(super) fn refuse_other_widths(&self, other: &Self) -> Result<()> {
+        if self.widths() == other.widths() {
+            return Ok(());
+        }
+        let shown = |input: &Self| {
+            let (key, value) = input.widths();
+            format!("{} has keys of {key} bytes and values of {value}", input.path.display())
+        };
+        bail!("{}, {}; only tables of the same widths merge", shown(other), shown(self))
+    }
+
+    /// Bytes of keys and of values.
+    pub(super) fn widths(&self) -> (usize, usize) {
+        (self.table.key_bytes(), self.table.value_bytes())
+    }
+
+    pub(super) fn versions(&self) -> Result<Versions<'_>> {
+        Ok(self.table.versions()?)
+    }
+
+    /// The kind of table that it merges into.
+    pub(super) fn merges_into(&self) -> Option<&'static str> {
+        let kind = self.table.kind();
+        registry::tables()
+            .find(|(row, _)| row.kind == kind)
+            .and_then(|(_, table)| table.merges_into)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn hasher(&self) -> KeyHasher {
+        self.volume.hasher()
+    }
+
+    /// Are keys in the same order by the other's hash?
+    pub(super) fn hashes_as(&self, other: &Self) -> bool {
+        let of = |input: &Self| (input.hasher().kind(), input.hasher().key());
+        of(self) == of(other)
+    }
+
+    /// Versions of entries that it holds: its keys, at most.
+    pub(super) fn entries_max(&self) -> u64 {
+        self.table.stats().entries
+    }
+
+    /// Bytes of these.
+    pub(super) fn bytes(&self) -> u64 {
+        let (key, value) = self.widths();
+        self.entries_max() * (key + value) as u64
+    }
+
+    pub(super) fn ram_bytes(&self) -> u64 {
+        self.table.stats().ram_bytes
+    }
+}

@@ -1,0 +1,250 @@
+//! The table that a merge makes: how large, of which structure, and how it hashes.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use nandex::device::Access;
+use nandex::registry;
+use nandex::{AbsorbOptions, Absorbed, AnyTable, Durability, Policy, Prediction, Requirements};
+use nandex::{Versions, Volume, Watch};
+
+use crate::console::Console;
+use crate::devices::VolumeArgs;
+use crate::held::STRIPING;
+use crate::place::{self, Opened, Plan, open_volume};
+use crate::size::show_count;
+use crate::sizing::{StructureArg, choose};
+use crate::table::Keyed;
+use crate::unfinished::Unfinished;
+
+use super::Args;
+use super::input::Input;
+
+/// The words of the structures that a merge can make.
+pub(super) fn kinds() -> impl TypedValueParser<Value = String> {
+    let made = registry::tables().filter(|(row, table)| table.merges_into == Some(row.kind));
+    PossibleValuesParser::new(made.map(|(row, _)| row.kind).collect::<Vec<_>>())
+}
+
+/// A table to make.
+pub(super) struct Output {
+    prediction: Prediction,
+    policy: Policy,
+}
+
+/// The new table, until it has its name.
+pub(super) struct Making {
+    opened: Opened,
+    /// Has an earlier run begun it?
+    is_resumed: bool,
+    /// May it drop entries?
+    evicts: bool,
+}
+
+impl Output {
+    /// Sizes the table for what was asked for, or for all entries of both.
+    ///
+    /// # Errors
+    /// A policy or requirements that no such table meets.
+    pub(super) fn plan(args: &Args, both: &[Input; 2]) -> Result<Self> {
+        if args.policy == Policy::Grow {
+            bail!(
+                "--policy grow: a merge makes a table of a fixed size; state its size with --entries"
+            );
+        }
+        if args.resume && args.policy != Policy::Reject {
+            bail!(
+                "--resume: a table that evicts may have dropped what is missing; omit it, which begins again"
+            );
+        }
+        let kind = match &args.structure {
+            Some(word) => registry::find(word).map(|row| row.kind),
+            None => both[0].merges_into(),
+        };
+        let (key_bytes, value_bytes) = both[0].widths();
+        let entries = args.entries.unwrap_or_else(|| entries_max(both)).max(1);
+        let asked = args.requirements.of(entries, key_bytes as u64, value_bytes as u64)?;
+        let asked = Requirements { policy: args.policy, ..asked };
+        let prediction = choose(StructureArg(kind), &asked)?.prediction;
+        Ok(Self { prediction, policy: args.policy })
+    }
+
+    /// Is it unknown whether it holds all keys of both, where none may be dropped?
+    pub(super) fn may_be_too_small(&self, both: &[Input; 2]) -> bool {
+        self.policy == Policy::Reject && self.prediction.entries_capacity < entries_max(both)
+    }
+
+    /// Refuses to make a table that is too small for these keys.
+    ///
+    /// # Errors
+    /// Such a table.
+    pub(super) fn refuse_too_small(&self, args: &Args, keys: u64) -> Result<()> {
+        let capacity = self.prediction.entries_capacity;
+        if keys <= capacity {
+            return Ok(());
+        }
+        let [keys, capacity] = [keys, capacity].map(show_count);
+        bail!(
+            "{} and {} have {keys} different keys, and the new table surely holds {capacity}; state more --entries, or \
+             --policy fifo to drop the oldest; nothing was made",
+            args.first.display(),
+            args.second.display()
+        )
+    }
+
+    /// Makes the volume with the empty table. It hashes keys as the larger of both does, which is then read once.
+    ///
+    /// # Errors
+    /// A file of that name, no space.
+    pub(super) fn create(
+        &self,
+        (path, force): (&Path, bool),
+        both: &[Input; 2],
+        console: &Console,
+    ) -> Result<Making> {
+        let [first, second] = both;
+        let larger = if second.entries_max() > first.entries_max() { second } else { first };
+        let plan = Plan {
+            name: first.name(),
+            prediction: &self.prediction,
+            values: None,
+            geometry: None,
+            hasher: Some(larger.hasher()),
+        };
+        let mut volume = VolumeArgs::single(path.to_owned());
+        volume.devices.force = force;
+        let opened = place::create(&volume, STRIPING, plan, Durability::Never, console)?;
+        let evicts = self.policy != Policy::Reject;
+        Ok(Making { opened, is_resumed: false, evicts })
+    }
+
+    /// Opens what a run that was stopped has left of the file; nothing if it has left none, or nothing to go on with.
+    ///
+    /// # Errors
+    /// A table that was begun for other volumes or with other options.
+    pub(super) fn resume(
+        &self,
+        path: &Path,
+        table: &str,
+        console: &Console,
+    ) -> Result<Option<Making>> {
+        let mut made = Unfinished::default();
+        let Some(place) = made.resume(path) else { return Ok(None) };
+        let shown = place.display();
+        let opened = match left(&place, table) {
+            Ok((volume, table_left)) => {
+                Opened { volume, name: table.to_owned(), table: table_left, made }
+            }
+            Err(error) => {
+                console.note(&format!("{shown} has nothing to go on with: {error:#}"));
+                return Ok(None);
+            }
+        };
+        if opened.table.index().config() != self.prediction.config {
+            bail!(
+                "--resume: {shown} was begun for other volumes or with other options; omit it, which begins again"
+            );
+        }
+        let entries = show_count(opened.table.held().entries);
+        console.note(&format!("{shown} is resumed: it has {entries} entries"));
+        Ok(Some(Making { opened, is_resumed: true, evicts: false }))
+    }
+}
+
+/// Opens the volume that a stopped run has left, and its table.
+fn left(place: &Path, table: &str) -> Result<(Volume, Keyed)> {
+    let volume = VolumeArgs::single(place.to_owned());
+    let (volume, _) = open_volume(&volume, Access::ReadWrite, Durability::Never)?;
+    let table = Keyed::open(&volume, table)?;
+    table.fixed()?;
+    Ok((volume, table))
+}
+
+fn entries_max(both: &[Input; 2]) -> u64 {
+    both.iter().map(Input::entries_max).sum()
+}
+
+impl Making {
+    /// The file that is made.
+    pub(super) fn made(&self) -> Unfinished {
+        self.opened.made.clone()
+    }
+
+    /// Has an earlier run begun it?
+    pub(super) fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// Adds what these tables hold.
+    ///
+    /// # Errors
+    /// A failed read or write, damage, a full table, that `watch` has stopped it.
+    pub(super) fn absorb(
+        &mut self,
+        others: &[Versions<'_>],
+        options: &AbsorbOptions,
+        watch: &Watch<'_>,
+    ) -> nandex::Result<Absorbed> {
+        match &mut self.opened.table {
+            Keyed::Fixed(table) => table.absorb(others, options, watch),
+            Keyed::AnySize(_) => unreachable!("a merge makes tables of fixed widths"),
+        }
+    }
+
+    /// Refuses the rest of a run that had other volumes: it has keys of theirs.
+    ///
+    /// # Errors
+    /// Such keys.
+    pub(super) fn refuse_others(&self, path: &Path, absorbed: &Absorbed) -> Result<()> {
+        if !self.is_resumed || absorbed.only_own == 0 {
+            return Ok(());
+        }
+        let (place, count) = (self.made().path_of(path), show_count(absorbed.only_own));
+        bail!(
+            "--resume: {} has {count} keys that neither volume has, so it was begun for others; omit it, which begins \
+             again",
+            place.display()
+        )
+    }
+
+    /// Ends a merge that was stopped, and says what is left of it.
+    ///
+    /// # Errors
+    /// A failed write or sync.
+    pub(super) fn stop(self, path: &Path) -> Result<String> {
+        let made = self.made();
+        let place = made.path_of(path);
+        if place == path {
+            return Ok(format!("{} stays unfinished; --force makes it again", path.display()));
+        }
+        if self.evicts {
+            made.remove();
+            return Ok("no file was made".into());
+        }
+        self.opened.table.close()?;
+        self.opened.volume.checkpoint()?;
+        let place = place.display();
+        Ok(format!("{place} has what was merged: the same command with --resume adds the rest"))
+    }
+
+    fn table(&self) -> &AnyTable {
+        self.opened.table.index()
+    }
+
+    pub(super) fn kind(&self) -> &'static str {
+        self.table().kind()
+    }
+
+    pub(super) fn ram_bytes(&self) -> u64 {
+        self.opened.table.held().ram_bytes
+    }
+
+    /// Closes the volume and gives it its name.
+    ///
+    /// # Errors
+    /// A failed write or sync.
+    pub(super) fn close(self) -> Result<()> {
+        self.opened.close()
+    }
+}

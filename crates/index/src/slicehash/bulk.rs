@@ -1,0 +1,74 @@
+//! Entries of other tables: many of a partition at once, merged into its slicetable in one pass.
+//!
+//! Through buffers, each would rewrite the slicetable for its few entries. Here it is rewritten once, for all that
+//! come.
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use nandex_store::ring::SegmentId;
+
+use super::flush::{Scratch, Sources};
+use super::{Inner, Slicetables};
+use crate::Result;
+use crate::write::Layout;
+use crate::write::absorb::{BulkLayout, Chosen, Placed};
+
+impl BulkLayout for Slicetables {
+    /// Its place by slices, and on which side of the buffers it goes.
+    const PUT_BYTES: u64 = (size_of::<(u32, u32)>() + size_of::<Placed>()) as u64;
+
+    /// Rewrites the slicetable, if that is worth it: half of a buffer would soon be rewritten anyway.
+    fn put_chosen(
+        core: &Inner,
+        index: usize,
+        chosen: &Chosen<'_>,
+        scratch: &mut Option<Scratch>,
+    ) -> Result<()> {
+        assert!(core.layout.older.is_none(), "a growing table absorbs nothing");
+        let is_worth_it = chosen.len() >= core.layout.shape.entries_max as usize / 2;
+        if !is_worth_it {
+            return core.put_each(index, chosen.entries());
+        }
+        let scratch = match scratch {
+            Some(scratch) => scratch,
+            None => scratch.insert(Self::new_scratch(core)?),
+        };
+        core.volume.poison().check()?;
+        core.rewrite_with(index, chosen, scratch)
+    }
+}
+
+impl Inner {
+    /// Merges chosen entries into the slicetable of their partition, with the runs that are older. Entries whose keys
+    /// are in buffers, and those that find no space, go to buffers.
+    fn rewrite_with(&self, index: usize, chosen: &Chosen<'_>, scratch: &mut Scratch) -> Result<()> {
+        let lock = self.partitions[index].maintain();
+        let (hidden, direct) = self.split_buffered(index, chosen);
+        let direct = chosen.with(&direct);
+        let runs: Vec<SegmentId> =
+            self.partitions[index].read().level.runs.iter().map(|run| run.id).collect();
+        let pages = runs.iter().map(|id| self.read_run(*id)).collect::<Result<Vec<_>>>()?;
+        let layout = self.entry_layout();
+        let sources = Sources { runs: &pages, buffer: None, chosen: Some(direct), layout };
+        let rewritten = self.write_merged(index, self.base(None, index), &sources, scratch);
+        let refused = rewritten.and_then(|mut merged| {
+            let refused = std::mem::take(&mut merged.refused);
+            self.settle(index, &runs, None, merged).map(|()| refused)
+        });
+        let refused = refused.inspect_err(|error| self.volume.poison().set(error))?;
+        self.uncache(direct.entries().map(|entry| entry.key));
+        self.moved.store(true, SeqCst);
+        scratch.end_bulk(self.layout.shape.entries_max as usize);
+        drop(lock);
+        self.put_each(index, chosen.with(&hidden).entries().chain(refused))
+    }
+
+    /// The entries whose keys buffers have, which would hide them, and the others.
+    fn split_buffered(&self, index: usize, chosen: &Chosen<'_>) -> (Vec<Placed>, Vec<Placed>) {
+        let state = self.partitions[index].read();
+        let has_some = state.entries_buffered() > 0;
+        chosen.split(|entry| {
+            has_some && state.buffered(self.hasher.hash(entry.key), entry.key).is_some()
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! What is read of a table that is merged: all versions of its keys, in the order of the hash.
+
+use std::fmt::Debug;
+
+use nandex_store::entries::{Entry, EntryLayout};
+use nandex_store::hash::KeyHasher;
+
+use super::Share;
+use crate::Result;
+use crate::write::{Core, PartitionState, TableLayout};
+
+/// Takes one version after another.
+pub(crate) type Visit<'v> = dyn FnMut(Entry<'_>) -> Result<()> + 'v;
+
+/// A table whose versions can be read share by share.
+pub(crate) trait VersionSource: Debug + Send + Sync {
+    /// How it hashes keys.
+    fn hasher(&self) -> KeyHasher;
+
+    /// The widths of its entries.
+    fn layout(&self) -> EntryLayout;
+
+    /// Its partitions, a power of two; where several parts have different numbers, the least.
+    fn partitions(&self) -> usize;
+
+    /// How many versions it has, at most.
+    fn versions_max(&self) -> u64;
+
+    /// Passes all versions of the partitions that have keys of a share, removals among them, and of each key the newest
+    /// first. Reads them in long runs. Keys of other shares may be among them.
+    ///
+    /// # Errors
+    /// A failed read, damage; those of `visit`.
+    fn each_version(&self, share: Share, visit: &mut Visit<'_>) -> Result<()>;
+}
+
+/// A table that others can absorb: its versions of keys, in the order of the hash. Tables of all kinds that can give
+/// one do so by `versions`.
+#[derive(Clone, Copy, Debug)]
+pub struct Versions<'t>(pub(crate) &'t dyn VersionSource);
+
+impl<L: TableLayout> PartitionState<L> {
+    /// Passes what its buffers hold, the newest version of a key first.
+    ///
+    /// # Errors
+    /// A page of the buffers that is lost; those of `visit`.
+    pub(crate) fn each_buffered(&self, visit: &mut Visit<'_>) -> Result<()> {
+        self.refuse_lost()?;
+        self.buffers().try_for_each(|buffer| {
+            let in_pages = buffer.page_entries().map(|(_, _, entry)| entry);
+            in_pages.chain(buffer.stash_entries()).try_for_each(&mut *visit)
+        })
+    }
+}
+
+impl<L: TableLayout> Core<L> {
+    /// Versions of keys in all partitions, in buffers and below.
+    pub(crate) fn versions_held(&self) -> u64 {
+        let held = self.partitions.iter().map(|partition| {
+            let state = partition.read();
+            state.entries_buffered() + L::entries_below(&state)
+        });
+        held.sum()
+    }
+}

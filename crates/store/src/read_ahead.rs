@@ -1,0 +1,173 @@
+//! Reads long runs of pages in their order, several ahead of the one that is looked at.
+//!
+//! For whoever goes through much of a structure from front to back: a merge, not a lookup. Each run is one read, so the
+//! device sees long sequential reads, and always has the next ones waiting.
+
+use std::collections::VecDeque;
+
+use nandex_device::{Completion, Device, Op, OpKind, PageBuf, PageId, Queue};
+
+/// Pages that are one behind the other, and are read at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageRun {
+    /// The first of them.
+    pub first: PageId,
+    /// How many there are.
+    pub pages: u64,
+}
+
+/// How much is read ahead.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadAhead {
+    /// The most pages that are read at once; longer runs become several.
+    pub run_pages: u64,
+    /// Reads in flight.
+    pub depth: usize,
+}
+
+impl Default for ReadAhead {
+    /// Four reads of 1 MiB.
+    fn default() -> Self {
+        Self { run_pages: 256, depth: 4 }
+    }
+}
+
+impl ReadAhead {
+    /// Reads these runs and passes them to `visit` in their order, each with its place. Holds `depth` reads in RAM.
+    ///
+    /// # Errors
+    /// A failed read; those of `visit`, which end it.
+    pub fn read<E: From<nandex_device::Error>>(
+        self,
+        device: &dyn Device,
+        runs: impl IntoIterator<Item = PageRun>,
+        mut visit: impl FnMut(PageRun, &PageBuf) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut runs = runs.into_iter().flat_map(|run| self.split(run));
+        let mut reads = Reads::new(device.queue(self.depth)?);
+        loop {
+            while reads.waiting.len() < self.depth
+                && let Some(run) = runs.next()
+            {
+                reads.start(run)?;
+            }
+            let Some((run, buf)) = reads.take()? else { return Ok(()) };
+            visit(run, &buf)?;
+            reads.spare.push(buf);
+        }
+    }
+
+    fn split(self, run: PageRun) -> impl Iterator<Item = PageRun> {
+        let pieces = 0..run.pages.div_ceil(self.run_pages);
+        pieces.map(move |piece| {
+            let skipped = piece * self.run_pages;
+            let pages = self.run_pages.min(run.pages - skipped);
+            PageRun { first: run.first.plus(skipped), pages }
+        })
+    }
+}
+
+/// Reads that were started and not taken, in their order.
+struct Reads {
+    queue: Box<dyn Queue>,
+    waiting: VecDeque<(PageRun, Option<PageBuf>)>,
+    /// How many were taken: the number of the first that waits.
+    taken: u64,
+    done: Vec<Completion>,
+    /// Buffers to be used again.
+    spare: Vec<PageBuf>,
+}
+
+impl Reads {
+    fn new(queue: Box<dyn Queue>) -> Self {
+        Self { queue, waiting: VecDeque::new(), taken: 0, done: Vec::new(), spare: Vec::new() }
+    }
+
+    fn start(&mut self, run: PageRun) -> nandex_device::Result<()> {
+        let pages = usize::try_from(run.pages).expect("a run fits in memory");
+        let spare = self.spare.pop().filter(|buf| buf.capacity_pages() >= pages);
+        let mut buf = spare.unwrap_or_else(|| PageBuf::zeroed(pages));
+        buf.set_pages(pages);
+        let token = self.taken + self.waiting.len() as u64;
+        self.queue.push(Op { token, kind: OpKind::Read, page: run.first, buf })?;
+        self.waiting.push_back((run, None));
+        Ok(())
+    }
+
+    /// Waits for the first that waits; `None` if none does.
+    fn take(&mut self) -> nandex_device::Result<Option<(PageRun, PageBuf)>> {
+        while let Some((_, None)) = self.waiting.front() {
+            self.queue.wait(1, &mut self.done)?;
+            for completion in self.done.drain(..) {
+                completion.result?;
+                let at = usize::try_from(completion.token - self.taken).expect("it waits");
+                self.waiting[at].1 = Some(completion.buf);
+            }
+        }
+        let first = self.waiting.pop_front();
+        self.taken += u64::from(first.is_some());
+        Ok(first.and_then(|(run, buf)| Some((run, buf?))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use nandex_device::{MemoryDevice, PAGE_BYTES};
+
+    use super::*;
+
+    /// A device whose pages begin with their own numbers.
+    fn numbered(pages: u64) -> Arc<dyn Device> {
+        let device = MemoryDevice::new();
+        device.grow(pages).unwrap();
+        for page in 0..pages {
+            let mut buf = PageBuf::zeroed(1);
+            buf[..8].copy_from_slice(&page.to_le_bytes());
+            device.write(PageId(page), buf).unwrap();
+        }
+        Arc::new(device)
+    }
+
+    #[test]
+    fn runs_come_in_their_order_and_long_ones_in_pieces() {
+        let device = numbered(64);
+        for depth in 1..5 {
+            let ahead = ReadAhead { run_pages: 7, depth };
+            let runs = [(40, 16), (3, 1), (9, 7)];
+            let runs = runs.map(|(first, pages)| PageRun { first: PageId(first), pages });
+            let (mut seen, mut longest) = (Vec::new(), 0);
+            let read: crate::Result<()> = ahead.read(&*device, runs, |run, buf| {
+                assert_eq!(buf.len() as u64, run.pages * PAGE_BYTES as u64);
+                longest = longest.max(run.pages);
+                for (page, at) in (run.first.0..).zip(0..buf.pages()) {
+                    let found = u64::from_le_bytes(buf.page(at)[..8].try_into().unwrap());
+                    assert_eq!(found, page);
+                    seen.push(page);
+                }
+                Ok(())
+            });
+            read.unwrap();
+            assert_eq!(seen, (40..56).chain(3..4).chain(9..16).collect::<Vec<_>>());
+            assert_eq!(longest, 7);
+        }
+    }
+
+    #[test]
+    fn a_failed_read_and_a_refusal_end_it() {
+        let device = numbered(4);
+        let beyond = [PageRun { first: PageId(2), pages: 9 }];
+        let read: crate::Result<()> = ReadAhead::default().read(&*device, beyond, |_, _| Ok(()));
+        assert!(read.is_err());
+        let all = [PageRun { first: PageId(0), pages: 4 }];
+        let ahead = ReadAhead { run_pages: 1, depth: 2 };
+        let mut visits = 0;
+        let read: crate::Result<()> = ahead.read(&*device, all, |run, _| {
+            visits += 1;
+            Err(crate::Error::config("run", format!("{run:?}")))
+        });
+        assert!(read.is_err());
+        assert_eq!(visits, 1);
+    }
+}
