@@ -12,7 +12,7 @@ use nandex::oracle::{BucketMap, MapTable, Multiset};
 use nandex::registry::{self, Family, TableRow};
 use nandex::{
     AnyConfig, AnyFilter, AnyOptions, FilterRequirements, NeighborsRequirements, Policy,
-    Prediction, Requirements, Table, cascade, counting, slicebloom, slicehash,
+    Prediction, Requirements, Table, cascade, counting, slicehash,
 };
 
 use crate::documents::Documents;
@@ -110,8 +110,14 @@ impl Maker for Structure {
     }
 
     fn supports(&self, workload: Workload) -> bool {
-        let cannot_delete = matches!(self, Self::Registered(slicebloom::KIND));
-        !(workload == Workload::Delete && cannot_delete)
+        let deletes = match self {
+            Self::Registered(kind) => match registry::find(kind).map(|row| &row.family) {
+                Some(Family::Filter(filter)) => filter.deletes,
+                _ => true,
+            },
+            Self::Oracle | Self::Multiset | Self::Quotient | Self::Buckets => true,
+        };
+        deletes || workload != Workload::Delete
     }
 
     fn describe(&self, spec: &Spec) -> Result<Option<String>> {

@@ -19,6 +19,7 @@ mod held;
 mod interrupt;
 mod key_feed;
 mod keys;
+mod left;
 mod merging;
 mod neighbors;
 mod place;

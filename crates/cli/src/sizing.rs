@@ -23,9 +23,20 @@ impl StructureArg {
         let auto = auto.help("The one that suits the requirements, as `nandex advise` says");
         let kinds = registry::tables()
             .map(|(row, _)| PossibleValue::new(row.kind).help(row.good_for.trim_end_matches('.')));
-        let words = PossibleValuesParser::new([auto].into_iter().chain(kinds));
-        words.map(|word| Self(registry::find(&word).map(|row| row.kind)))
+        let hidden = others().map(|(kind, _)| PossibleValue::new(kind).hide(true));
+        let words = PossibleValuesParser::new([auto].into_iter().chain(kinds).chain(hidden));
+        words.try_map(|word| match others().find(|(kind, _)| *kind == word) {
+            Some((kind, verbs)) => Err(format!("a {kind} is no table; {verbs} makes one")),
+            None => Ok(Self(registry::find(&word).map(|row| row.kind))),
+        })
     }
+}
+
+/// Kinds that are no tables, and which verbs make them.
+fn others() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let filters = registry::filters();
+    let filters = filters.map(|(row, _)| (row.kind, "`nandex filter build` or `nandex count`"));
+    filters.chain(registry::neighbors().map(|(row, _)| (row.kind, "`nandex neardup index`")))
 }
 
 /// A design for several devices, by its word.

@@ -100,6 +100,8 @@ pub struct TableRow {
 
 /// The functions of a filter.
 pub struct FilterRow {
+    /// Does it delete keys? One that does not, such as a window of recent keys, refuses to.
+    pub deletes: bool,
     /// Creates one from a configuration of its kind.
     pub create: fn(&Volume, &str, &AnyConfig, &AnyOptions) -> Result<AnyFilter>,
     /// Opens one.
@@ -258,6 +260,7 @@ mod tests {
             let opened = AnyFilter::open(&volume, "f", &AnyOptions::default()).unwrap();
             assert_eq!((opened.config().kind(), opened.config()), (row.kind, config));
             assert!(opened.contains(b"a key").unwrap());
+            assert_eq!(opened.delete(b"a key").is_ok(), filter.deletes, "{}", row.kind);
             assert!(AnyTable::open(&volume, "f").is_err());
         }
         for (row, neighbors) in neighbors() {

@@ -132,8 +132,6 @@ pub struct TestFilter {
     pub counts: bool,
     /// The width of its keys, at least 8 bytes; `None` if it takes keys of any width.
     pub key_bytes: Option<usize>,
-    /// Does it delete keys?
-    pub deletes: bool,
     /// How many of the most recent inserts it must still have; `None` for all.
     pub window: Option<u64>,
 }

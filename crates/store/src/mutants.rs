@@ -175,6 +175,10 @@ barriers! {
     RefusedKeepsInherited,
     /// In the index: a snapshot that was written during a merge is durable before the move names it.
     MoveSyncsItsSnapshot,
+    /// In the index: what a merge of documents could not take is put back into a buffer.
+    DocumentsCarryOver,
+    /// In the index: a snapshot of documents that was written during a merge is durable before the move names it.
+    DocumentsSyncTheirSnapshot,
     /// In the index: runs that a move has merged are gone.
     MoveTakesItsRuns,
     /// In the index: no directory changes between the captures of buffers and of directories.

@@ -54,7 +54,7 @@ const CHECKS: [Check; 18] = [
 
 /// Tests that are known to fail without some barriers, and are asked first. They only save the way through the
 /// checks: what `make mutants` prints may be written here.
-const KNOWN: [(&str, &str, &[Barrier]); 24] = [
+const KNOWN: [(&str, &str, &[Barrier]); 25] = [
     (
         "tests/stale.rs",
         "put_back",
@@ -132,6 +132,11 @@ const KNOWN: [(&str, &str, &[Barrier]); 24] = [
     (INDEX, "cascade::tests::while_a_checkpoint", &[Barrier::RunsCaptureHoldsMaps]),
     (INDEX, "counting::tests::while_a_checkpoint", &[Barrier::CountsCaptureHoldsMaps]),
     (INDEX, "slicebloom::tests::while_a_checkpoint", &[Barrier::SlicesCaptureHoldsMaps]),
+    (
+        INDEX,
+        "slicelsh::tests::moves::",
+        &[Barrier::DocumentsCarryOver, Barrier::DocumentsSyncTheirSnapshot],
+    ),
     (SUITE, "crash::what_a_cascade", &[Barrier::SnapshotOwnsItsPages]),
     (SUITE, "faults::a_failed_sync", &[Barrier::FailedCheckpointPoisons]),
     (DRIVE, "crash::", &[Barrier::DriveMarksItsCounts]),

@@ -19,7 +19,9 @@ pub enum Error {
     #[error("the index's file: {0}")]
     Device(#[from] nandex::device::Error),
     /// No space is left. The index stays as it was before the batch of documents.
-    #[error("no space for more documents: {0}; make an index for more documents")]
+    #[error(
+        "no space for more documents: {0}; an index does not grow: make an index for more documents"
+    )]
     NoSpace(#[source] nandex::Error),
     /// A document that cannot be read, or a file that cannot be read or written.
     #[error(transparent)]
@@ -48,8 +50,8 @@ pub enum Error {
     },
     /// An index of other hashes or other shingles.
     #[error(
-        "the index has other signatures: expected {expected}, found {found}; give the options that it was made with, or \
-         make another one"
+        "the index has other signatures: it has {found}, and {expected} was asked for; give the options that it was made \
+         with, or make another one"
     )]
     OtherOptions {
         /// What was asked for.

@@ -1,9 +1,9 @@
 //! Near-duplicates among documents, with an index that is bigger than RAM: is this document new?
 //!
 //! This is the application of SliceLSH (ANCS'14, section 6). A document becomes a set of shingles, the set a MinHash
-//! signature, and the signature a bucket key in each of some tables on flash. Documents that share a bucket are
-//! candidates, and their stored signatures decide. For the same permutations, bands and seed the candidates are those
-//! of datasketch's `MinHashLSH`, which holds everything in RAM.
+//! signature or a SimHash, or a vector its places on lines, and the signature a bucket key in each of some tables on
+//! flash. Documents that share a bucket are candidates, and their stored signatures decide. For the same permutations,
+//! bands and seed the candidates are those of datasketch's `MinHashLSH`, which holds everything in RAM.
 //!
 //! 1. [`documents`] reads texts from folders, lines, JSON lines and Parquet, one at a time.
 //! 2. An [`Index`] is on flash and grows with each run. [`Index::update`] adds documents and says of each, in one pass,
@@ -12,9 +12,10 @@
 //! 4. [`Index::summary`] has an index's figures, and [`html`] shows them to people.
 //!
 //! Rules
+//! - Near is a matter of the [`Hashing`]: a high Jaccard similarity, few bits that differ, or a short Euclidean
+//!   distance of vectors, whose text is their numbers in brackets.
 //! - A document whose text is equal to an earlier one's, byte for byte, is a duplicate of it, and takes no space in the
-//!   buckets. Otherwise it is a duplicate of the kept document with the highest estimate from the threshold on, and of
-//!   these the earliest.
+//!   buckets. Otherwise it is a duplicate of the nearest kept document that is near, and of these the earliest.
 //! - Duplicates of other texts are in the buckets too, so that pairs and clusters know them; but a document is removed
 //!   for a kept one only.
 //! - A document without words is kept, unless another has the same text. It is like no other.
@@ -22,12 +23,13 @@
 //!   of the pairs among later ones are not seen.
 //!
 //! ```
-//! use nandex_neardup::{Document, Index, IndexConfig, NearOptions, Repeats, Verdict};
+//! use nandex_neardup::{Document, Hashing, Index, IndexConfig, MinHashing, NearOptions, Repeats, Verdict};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("texts.nandex");
 //! let config = IndexConfig { documents: 10_000, ..IndexConfig::default() };
-//! let options = NearOptions { threshold: 0.5, ..NearOptions::default() };
+//! let minhash = MinHashing { threshold: 0.5, ..MinHashing::default() };
+//! let options = NearOptions { hashing: Hashing::MinHash(minhash), ..NearOptions::default() };
 //! let mut index = Index::create(&path, &options, config)?;
 //! let texts = ["the red fish saw a blue fish and a cat", "dogs bark", "The red fish saw a blue fish, and a dog"];
 //! let documents = texts.iter().zip(1..).map(|(text, id)| Ok(Document::new(id.to_string(), *text)));
@@ -47,19 +49,23 @@ mod clusters;
 mod error;
 mod heap;
 mod index;
+mod measure;
 mod options;
 mod shingles;
 mod summary;
 
 pub use clusters::{Cluster, ClusterSizes, Clustered};
 pub use error::{Error, Result};
+#[cfg(feature = "testing")]
+pub use index::testing;
 pub use index::{
     Index, IndexStats, Match, Near, Outcome, PAIRS_MAX, Pair, Removed, Repeats, Updated, Verdict,
 };
+pub use measure::Measure;
 pub use nandex_corpus::{Document, DocumentResult, documents};
 pub use options::{
-    IndexConfig, NearOptions, RAM_BYTES_MIN, SHINGLE_LENGTH_MAX, SKETCH_THREADS_MAX, Shingling,
-    Unit,
+    Hashing, IndexConfig, MinHashing, NearOptions, PROBES_MAX, RAM_BYTES_MIN, SHINGLE_LENGTH_MAX,
+    SKETCH_THREADS_MAX, Shingling, SimHashing, Unit, VectorHashing,
 };
 pub use shingles::Shingles;
 pub use summary::{Example, IndexSummary, html};

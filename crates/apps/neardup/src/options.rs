@@ -1,7 +1,7 @@
-//! What near-duplicates are: how text becomes shingles, how these are hashed, and from which similarity on two
-//! documents are the same.
+//! What near-duplicates are: how text becomes shingles, what documents are hashed by, and from where on two of them
+//! are the same.
 
-use nandex::signature::{Bands, ErrorWeights, Family, Scheme};
+use nandex::signature::{Bands, ErrorWeights, Family, Scheme, SimHashBits};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
@@ -59,11 +59,38 @@ impl Shingling {
     }
 }
 
+/// The most cells beside its own that a lookup of a vector tries in each table.
+pub const PROBES_MAX: u32 = 64;
+
 /// Which documents are near-duplicates. An index is good for one choice, and keeps it.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct NearOptions {
-    /// How text becomes shingles.
+    /// How text becomes shingles. A vector has none.
     pub shingling: Shingling,
+    /// What documents are hashed by, and how near is near.
+    pub hashing: Hashing,
+}
+
+/// What documents are hashed by, and from where on they are near: the three families of [`nandex::signature`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Hashing {
+    /// Sets of shingles by their Jaccard similarity; the default.
+    MinHash(MinHashing),
+    /// Shingles with the number of times that each comes, by the bits in which signatures differ.
+    SimHash(SimHashing),
+    /// Vectors by their Euclidean distance.
+    PStable(VectorHashing),
+}
+
+impl Default for Hashing {
+    fn default() -> Self {
+        Self::MinHash(MinHashing::default())
+    }
+}
+
+/// Sets of shingles by their Jaccard similarity.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct MinHashing {
     /// Documents of this estimate of Jaccard similarity or more are near-duplicates; 0.8 by default.
     pub threshold: f64,
     /// Permutations of a MinHash: 4 bytes of flash each for a document, and the more, the better the estimate; 128 by
@@ -77,16 +104,55 @@ pub struct NearOptions {
     pub seed: u64,
 }
 
-impl Default for NearOptions {
+impl Default for MinHashing {
     fn default() -> Self {
-        Self {
-            shingling: Shingling::default(),
-            threshold: 0.8,
-            permutations: 128,
-            bands: None,
-            scheme: Scheme::Fast,
-            seed: 1,
-        }
+        Self { threshold: 0.8, permutations: 128, bands: None, scheme: Scheme::Fast, seed: 1 }
+    }
+}
+
+/// Shingles by the bits in which signatures differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SimHashing {
+    /// Bits of a signature; 64 by default.
+    pub bits: SimHashBits,
+    /// Documents whose signatures differ in at most that many bits are near-duplicates, and all of them are found; 3 by
+    /// default. There is a table more than that, so at most 63.
+    pub distance: u32,
+}
+
+impl Default for SimHashing {
+    fn default() -> Self {
+        Self { bits: SimHashBits::Bits64, distance: 3 }
+    }
+}
+
+/// Vectors by their Euclidean distance.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct VectorHashing {
+    /// Numbers of a vector.
+    pub dimensions: u32,
+    /// Vectors of this estimate of their distance or less are near-duplicates. The estimate is by the lines of all
+    /// tables; with the usual 80 its relative standard error is 8 %.
+    pub distance: f64,
+    /// Tables; 10 is usual, and at most 64.
+    pub tables: u32,
+    /// Lines of each table, 8 is usual: 4 bytes of flash each for a document. More make fewer candidates.
+    pub projections: u32,
+    /// The width of a cell; `None` takes four times the distance.
+    pub width: Option<f32>,
+    /// Cells beside its own that a lookup tries in each table, the nearest first: each costs a lookup more, and finds
+    /// more. 8 is usual, and at most [`PROBES_MAX`]; 0 tries none.
+    pub probes: u32,
+    /// Which lines.
+    pub seed: u64,
+}
+
+impl VectorHashing {
+    /// What is usual for vectors of that many numbers that are near at this distance.
+    #[must_use]
+    pub const fn new(dimensions: u32, distance: f64) -> Self {
+        let (tables, projections, probes) = (10, 8, 8);
+        Self { dimensions, distance, tables, projections, width: None, probes, seed: 1 }
     }
 }
 
@@ -97,17 +163,85 @@ impl NearOptions {
     /// [`Error::Options`], [`Error::Index`]: what cannot work.
     pub fn family(&self) -> Result<Family> {
         self.shingling.validate()?;
-        check_threshold(self.threshold)?;
-        let permutations = self.permutations;
-        let chosen = || Bands::optimal(self.threshold, permutations, ErrorWeights::default());
-        let bands = self.bands.map_or_else(chosen, Ok)?;
-        let family = Family::MinHash { permutations, bands, scheme: self.scheme, seed: self.seed };
+        let family = self.hashing.family()?;
         family.validate()?;
+        if family.tables() > nandex::slicelsh::TABLES_MAX {
+            let (field, most) = match family {
+                Family::MinHash { .. } => ("bands", nandex::slicelsh::TABLES_MAX),
+                Family::SimHash { .. } => ("distance", nandex::slicelsh::TABLES_MAX - 1),
+                Family::PStable { .. } => ("tables", nandex::slicelsh::TABLES_MAX),
+            };
+            let reason =
+                format!("it takes {} tables of an index; give at most {most}", family.tables());
+            return Err(Error::option(field, reason));
+        }
         Ok(family)
     }
 }
 
-pub(crate) fn check_threshold(threshold: f64) -> Result<()> {
+impl Hashing {
+    fn family(&self) -> Result<Family> {
+        Ok(match *self {
+            Self::MinHash(MinHashing { threshold, permutations, bands, scheme, seed }) => {
+                check_threshold(threshold)?;
+                let chosen = || Bands::optimal(threshold, permutations, ErrorWeights::default());
+                let bands = bands.map_or_else(chosen, Ok)?;
+                Family::MinHash { permutations, bands, scheme, seed }
+            }
+            Self::SimHash(SimHashing { bits, distance }) => Family::SimHash { bits, distance },
+            Self::PStable(hashing) => {
+                check_distance(hashing.distance)?;
+                check_probes(hashing.probes)?;
+                let VectorHashing { dimensions, distance, tables, projections, seed, .. } = hashing;
+                let width = hashing.width.unwrap_or(4.0 * distance as f32);
+                Family::PStable { dimensions, tables, projections, width, seed }
+            }
+        })
+    }
+
+    /// From where on documents are near: a similarity or a distance.
+    #[must_use]
+    pub fn threshold(&self) -> f64 {
+        match *self {
+            Self::MinHash(MinHashing { threshold, .. }) => threshold,
+            Self::SimHash(SimHashing { distance, .. }) => distance.into(),
+            Self::PStable(VectorHashing { distance, .. }) => distance,
+        }
+    }
+
+    /// Cells beside its own that a lookup tries.
+    pub(crate) fn probes(&self) -> u32 {
+        match self {
+            Self::PStable(hashing) => hashing.probes,
+            _ => 0,
+        }
+    }
+}
+
+fn check_distance(distance: f64) -> Result<()> {
+    let reason = format!("{distance}; give a number above 0");
+    let fits = distance > 0.0 && distance.is_finite();
+    if fits { Ok(()) } else { Err(Error::option("distance", reason)) }
+}
+
+pub(crate) fn check_probes(probes: u32) -> Result<()> {
+    let reason = format!("{probes}; give 0 to {PROBES_MAX}");
+    if probes <= PROBES_MAX { Ok(()) } else { Err(Error::option("probes", reason)) }
+}
+
+/// Refuses a threshold that a family cannot have.
+pub(crate) fn check_near(family: &Family, threshold: f64) -> Result<()> {
+    match family {
+        Family::MinHash { .. } => check_threshold(threshold),
+        Family::SimHash { distance, .. } if threshold == f64::from(*distance) => Ok(()),
+        Family::SimHash { distance, .. } => {
+            Err(Error::option("distance", format!("{threshold}; this family has {distance}")))
+        }
+        Family::PStable { .. } => check_distance(threshold),
+    }
+}
+
+fn check_threshold(threshold: f64) -> Result<()> {
     let reason = format!("{threshold}; give a similarity above 0 and up to 1");
     let fits = threshold > 0.0 && threshold <= 1.0;
     if fits { Ok(()) } else { Err(Error::option("threshold", reason)) }
@@ -178,12 +312,18 @@ mod tests {
         assert!(
             refusal(NearOptions { shingling, ..usual }).starts_with("shingle: 0; give 1 to 64")
         );
+        let minhash = |hashing| NearOptions { hashing: Hashing::MinHash(hashing), ..usual };
         for threshold in [0.0, -1.0, 1.01, f64::NAN] {
-            let found = refusal(NearOptions { threshold, ..usual });
+            let found = refusal(minhash(MinHashing { threshold, ..MinHashing::default() }));
             assert!(found.starts_with("threshold: "), "{found}");
         }
         let bands = Some(Bands { count: 65, rows: 2 });
-        assert!(refusal(NearOptions { bands, ..usual }).contains("bands: 65 of 2 values each"));
+        let found = refusal(minhash(MinHashing { bands, ..MinHashing::default() }));
+        assert!(found.contains("bands: 65 of 2 values each"), "{found}");
+        let (permutations, bands) = (1024, Some(Bands { count: 65, rows: 2 }));
+        let many = MinHashing { permutations, bands, ..MinHashing::default() };
+        let found = refusal(minhash(many));
+        assert!(found.starts_with("bands: it takes 65 tables of an index; give at most 64"));
         let config = IndexConfig { ram_bytes: 1, ..IndexConfig::default() };
         assert!(config.validate().unwrap_err().to_string().starts_with("ram_bytes: 1 bytes; give"));
         let config = IndexConfig { documents: 0, ..IndexConfig::default() };
@@ -191,6 +331,36 @@ mod tests {
         let config = IndexConfig { sketch_threads: 65, ..IndexConfig::default() };
         let found = config.validate().unwrap_err().to_string();
         assert!(found.starts_with("sketch_threads: 65; give 1 to 64"), "{found}");
+    }
+
+    #[test]
+    fn distances_and_what_vectors_are_hashed_by_are_refused_by_name() {
+        let refusal = |hashing: Hashing| {
+            let options = NearOptions { hashing, ..NearOptions::default() };
+            options.family().unwrap_err().to_string()
+        };
+        let simhash = |bits, distance| Hashing::SimHash(SimHashing { bits, distance });
+        let found = refusal(simhash(SimHashBits::Bits64, 64));
+        assert!(found.contains("distance: 64; give fewer than the 64 bits"), "{found}");
+        let found = refusal(simhash(SimHashBits::Bits128, 64));
+        assert!(found.starts_with("distance: it takes 65 tables of an index; give at most 63"));
+        let usual = VectorHashing::new(8, 0.5);
+        for distance in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let found = refusal(Hashing::PStable(VectorHashing { distance, ..usual }));
+            assert!(found.starts_with("distance: "), "{found}");
+        }
+        for (hashing, field) in [
+            (VectorHashing { probes: 65, ..usual }, "probes: 65; give 0 to 64"),
+            (VectorHashing { tables: 65, ..usual }, "tables: it takes 65"),
+            (VectorHashing { dimensions: 0, ..usual }, "dimensions: 0"),
+            (VectorHashing { width: Some(0.0), ..usual }, "width: 0"),
+        ] {
+            let found = refusal(Hashing::PStable(hashing));
+            assert!(found.contains(field), "{found}");
+        }
+        let options = NearOptions { hashing: Hashing::PStable(usual), ..NearOptions::default() };
+        let Family::PStable { width, .. } = options.family().unwrap() else { panic!("vectors") };
+        assert!(width == 2.0, "four times the distance");
     }
 
     #[test]

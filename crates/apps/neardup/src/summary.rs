@@ -3,9 +3,11 @@
 mod difference;
 mod page;
 
+use nandex::signature::Family;
 use serde::Serialize;
 
-use crate::{ClusterSizes, Index, IndexStats, Result, Shingling};
+use crate::measure::described;
+use crate::{ClusterSizes, Index, IndexStats, Measure, Result, Shingling};
 
 pub use page::html;
 
@@ -25,14 +27,21 @@ pub struct IndexSummary {
     pub near: u64,
     /// How text becomes shingles.
     pub shingling: Shingling,
-    /// From which estimate on documents are near-duplicates.
+    /// What says how near two documents are.
+    pub measure: Measure,
+    /// From where on documents are near-duplicates, in this measure.
     pub threshold: f64,
     /// The family of hashes, in words.
     pub family: String,
-    /// Bands, and values of each.
-    pub bands: (u32, u32),
-    /// The probability that two documents are candidates, by their similarity.
+    /// Tables: buckets of a document.
+    pub tables: u32,
+    /// Cells beside its own that a lookup of a vector tries in each table.
+    pub probes: u32,
+    /// The probability that two documents are candidates, by the measure. It is predicted by the family's parameters;
+    /// probes find more.
     pub curve: Vec<(f64, f64)>,
+    /// About how many documents with different texts the index can take.
+    pub documents_capacity: u64,
     /// Clusters.
     pub clusters: u64,
     /// Documents in clusters.
@@ -47,6 +56,8 @@ pub struct IndexSummary {
     pub neighbors_ram_bytes: u64,
     /// Bytes of flash of all tables.
     pub flash_bytes: u64,
+    /// Channels of the device over which its tables are spread; 1 if none are known.
+    pub channels: u32,
     /// Lookups of candidates since the index was opened.
     pub lookups: u64,
     /// Pages that these read.
@@ -64,15 +75,15 @@ pub struct Example {
     pub id: String,
     /// The earlier one.
     pub earlier: String,
-    /// The estimate of Jaccard similarity.
+    /// How near they are, in the index's measure.
     pub estimate: f64,
     /// Their texts, where these are known: the later one's first.
     pub texts: Option<(String, String)>,
 }
 
 impl Index {
-    /// Its figures, with at most that many examples: the pairs with the lowest estimates, which are the ones to look
-    /// at. Their texts are not in the index. Costs a reading of all records, as [`clusters`](Self::clusters) and
+    /// Its figures, with at most that many examples: the pairs that are least near, which are the ones to look at.
+    /// Their texts are not in the index. Costs a reading of all records, as [`clusters`](Self::clusters) and
     /// [`pairs`](Self::pairs).
     ///
     /// # Errors
@@ -84,11 +95,6 @@ impl Index {
     ) -> Result<IndexSummary> {
         let clustered = self.clusters(folder, |_| Ok(()))?;
         let examples = self.examples(examples_max)?;
-        let bands = self.bands();
-        let point = |number: u32| {
-            let similarity = f64::from(number) / f64::from(CURVE_POINTS);
-            (similarity, bands.probability(similarity))
-        };
         let IndexStats { ram_bytes, flash_bytes, records_read, neighbors, .. } = self.stats();
         Ok(IndexSummary {
             documents: self.documents(),
@@ -96,10 +102,13 @@ impl Index {
             exact: self.exact(),
             near: self.near(),
             shingling: self.shingling(),
+            measure: self.measure(),
             threshold: self.threshold(),
-            family: format!("{:?}", self.family()),
-            bands: (bands.count, bands.rows),
-            curve: (0..=CURVE_POINTS).map(point).collect(),
+            family: described(self.family()),
+            tables: self.family().tables(),
+            probes: self.probes(),
+            curve: self.curve(),
+            documents_capacity: self.documents_capacity(),
             clusters: clustered.clusters,
             clustered: clustered.documents,
             cluster_sizes: clustered.sizes,
@@ -107,6 +116,7 @@ impl Index {
             ram_bytes,
             neighbors_ram_bytes: neighbors.ram_bytes,
             flash_bytes,
+            channels: neighbors.channels,
             lookups: neighbors.hits + neighbors.misses,
             lookup_reads: neighbors.lookup_reads,
             records_read,
@@ -114,13 +124,34 @@ impl Index {
         })
     }
 
+    /// The probability that two documents are candidates: of all similarities, or of the distances up to some times the
+    /// one that is near.
+    fn curve(&self) -> Vec<(f64, f64)> {
+        let family = self.family();
+        let points: Vec<f64> = match family {
+            Family::SimHash { bits, distance } => {
+                (0..=bits.count().min(8 * (distance + 1))).map(f64::from).collect()
+            }
+            _ => {
+                let end = match self.measure() {
+                    Measure::Jaccard => 1.0,
+                    Measure::Hamming | Measure::Euclidean => 4.0 * self.threshold(),
+                };
+                (0..=CURVE_POINTS).map(|it| end * f64::from(it) / f64::from(CURVE_POINTS)).collect()
+            }
+        };
+        points.into_iter().map(|at| (at, family.candidate_probability(at))).collect()
+    }
+
     fn examples(&self, examples_max: usize) -> Result<Vec<Example>> {
         let mut examples: Vec<Example> = Vec::new();
+        let measure = self.measure();
+        let near = |estimate: f64| measure.rising(estimate);
         self.pairs(|pair| {
             if pair.is_exact || examples_max == 0 {
                 return Ok(());
             }
-            let place = examples.partition_point(|it| it.estimate <= pair.estimate);
+            let place = examples.partition_point(|it| near(it.estimate) <= near(pair.estimate));
             if place < examples_max {
                 let (id, earlier) = (pair.id.clone(), pair.earlier.clone());
                 let example = Example { id, earlier, estimate: pair.estimate, texts: None };

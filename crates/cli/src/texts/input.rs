@@ -7,13 +7,18 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use nandex_corpus::documents::{Decoding, Documents, Fields, JsonLines, Lines, Reading, Source};
+use nandex_corpus::documents::{
+    Content, Decoding, Documents, Fields, JsonLines, Lines, Reading, Source,
+};
 use nandex_corpus::{Document, DocumentResult, Error};
 use serde_json::{Value, json};
 
 use crate::size;
 
 use super::broken::LeftOut;
+
+/// The field with a document's vector, if none is named.
+const VECTOR: &str = "vector";
 
 /// The name of stdin.
 const STDIN: &str = "-";
@@ -37,7 +42,7 @@ struct ReadingArgs {
     /// The field or column with a document's id; without it ids are numbers
     #[arg(long, value_name = "FIELD")]
     id: Option<String>,
-    /// The field or column with a document's text; `text` if not given
+    /// The field or column with a document's text or vector; `text` or `vector` if not given
     #[arg(long, value_name = "FIELD")]
     text: Option<String>,
     /// What ids begin with in place of the input's name, such as for stdin
@@ -90,6 +95,8 @@ impl From<DecodingArg> for Decoding {
 pub struct Inputs {
     all: Vec<Input>,
     reading: Reading,
+    /// Was the field of the texts named?
+    is_field_named: bool,
     /// Bytes of the inputs, where the texts are about as long.
     pub bytes: Option<u64>,
     /// Where broken documents are noted that are left out; without it they are errors.
@@ -141,6 +148,7 @@ impl ReadingArgs {
         let reading = Reading {
             decoding: self.decoding.into(),
             document_bytes_max: usize::try_from(self.document_bytes)?,
+            content: Content::Text,
         };
         let mut seen = HashSet::new();
         let mut all = Vec::new();
@@ -151,7 +159,8 @@ impl ReadingArgs {
             all.push(self.input(path)?);
         }
         let bytes = all.iter().map(Input::bytes).sum();
-        Ok(Inputs { all, reading, bytes, left_out: None })
+        let is_field_named = self.text.is_some();
+        Ok(Inputs { all, reading, is_field_named, bytes, left_out: None })
     }
 
     fn input(&self, path: &Path) -> Result<Input> {
@@ -231,6 +240,16 @@ impl Inputs {
     #[must_use]
     pub fn leaving_out(self, left_out: &LeftOut) -> Self {
         Self { left_out: Some(left_out.clone()), ..self }
+    }
+
+    /// The same documents as texts or as vectors; these are in the field `vector` unless another was named.
+    #[must_use]
+    pub fn holding(mut self, content: Content) -> Self {
+        self.reading.content = content;
+        if let (Content::Vector { .. }, false) = (content, self.is_field_named) {
+            self.all.iter_mut().for_each(|input| input.fields.text = VECTOR.into());
+        }
+        self
     }
 
     /// Were none named?

@@ -157,3 +157,38 @@ fn a_tfidf_index_on_a_block_device_is_marked_until_it_is_whole() {
     }
     ok(&folder.run(&format!("check {other}")));
 }
+
+#[test]
+fn an_index_of_near_duplicates_on_a_block_device_is_marked_until_it_is_whole() {
+    let folder = Folder::new();
+    let Some(disks) = loops(&folder, 2) else { return };
+    let (disk, other) = (&disks[0].0, &disks[1].0);
+    let texts: String =
+        (0..20_000).map(|n| format!("all own{n} word{} more{n}\n", n % 100)).collect();
+    fs::write(folder.path("in"), texts).expect("the folder is writable");
+    let index = |disk: &str| format!("neardup index {disk} in --ram 64MiB --documents 50k");
+    assert_survives_kills(&index(disk), disk, &folder);
+    fs::write(folder.path("more"), "all own7 word7 more7\n").expect("the folder is writable");
+    let found = folder.run(&format!("neardup query {disk} more --ram 64MiB"));
+    assert!(found.stdout.ends_with("equal\tin:8\n"), "{found:?}");
+    ok(&folder.run(&format!("neardup dedup {disk} more --kept kept.jsonl --ram 64MiB")));
+    // One that a failure has left is told by every verb, and is gone on with or made again.
+    fs::write(folder.path("bad"), b"fine\nab\xffcd\n").expect("the folder is writable");
+    let failed = folder.run(&format!("neardup index {other} bad --ram 64MiB --documents 50k"));
+    assert!(failed.code == 1 && failed.stderr.contains("expected UTF-8"), "{failed:?}");
+    for verb in ["query OTHER in", "pairs OTHER", "clusters OTHER", "stats OTHER", "remove OTHER a"]
+    {
+        let words = format!("neardup {} --ram 64MiB", verb.replace("OTHER", other));
+        assert_unfinished(&folder.run(&words));
+    }
+    assert_unfinished(&folder.run(&index(other)));
+    let rest = folder.run(&format!("{} --resume", index(other)));
+    ok(&rest);
+    assert!(rest.stderr.contains("is resumed: it has 1 documents"), "{rest:?}");
+    // What is whole is neither resumed nor made again: documents are added to it.
+    for option in ["--resume", "--force"] {
+        let again = folder.run(&format!("{} {option}", index(other)));
+        assert!(again.code == 1 && again.stderr.contains("is in the index already"), "{again:?}");
+    }
+    ok(&folder.run(&format!("check {other}")));
+}

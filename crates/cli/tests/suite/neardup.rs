@@ -166,11 +166,141 @@ fn other_options_and_files_that_are_no_index_are_refused_with_the_remedy() {
         1 | neardup index n.nandex t.txt --bands 100x2 | bands: 100
         1 | neardup index n.nandex t.txt --scheme datasketch --seed 4294967296 | numpy takes 0 to
         2 | neardup index n.nandex t.txt --shingle 3 | give 3w for words
-        2 | neardup dedup n.nandex t.txt | --kept",
+        2 | neardup dedup n.nandex t.txt | --kept
+        2 | create n.nandex --structure slicelsh | a slicelsh is no table; `nandex neardup index` makes one",
     );
     assert!(!folder.path("n.nandex").exists() && !folder.path("n.nandex.unfinished").exists());
     // The same options are taken, and so are none.
     let again = "neardup index t.nandex t.txt --ram 64MiB --skip-repeats";
     ok(folder.run(again));
     ok(folder.run(&format!("{again} --shingle 5c --bands 16x8")));
+}
+
+#[test]
+fn texts_by_simhash_are_near_by_the_bits_that_differ() {
+    let folder = with_texts();
+    let dedup = "neardup dedup s.nandex t.txt --kept k.jsonl --audit a.jsonl --family simhash";
+    let done = json(&ok(folder.run(&format!("{dedup} --bits 128 --distance 20 {SMALL} --json"))));
+    assert_eq!(
+        (&done["exact"], &done["near"], &done["kept"]),
+        (&value!(1), &value!(2), &value!(3))
+    );
+    let audit = written(&folder, "a.jsonl");
+    assert_eq!((&audit[0]["distance"], &audit[0]["exact"]), (&value!(0.0), &value!(true)));
+    assert_eq!((&audit[1]["distance"], &audit[1]["exact"]), (&value!(0.0), &value!(false)));
+    let distance = audit[2]["distance"].as_f64().expect("a number");
+    assert!((1.0..=20.0).contains(&distance), "{distance}");
+    let pairs = ok(folder.run(&format!("neardup pairs s.nandex {RAM}"))).stdout;
+    assert!(pairs.contains("0\tnear\tt.txt:4\tt.txt:1\n"), "{pairs}");
+    let stats = format!("neardup stats s.nandex --html s.html {RAM}");
+    let shown = ok(folder.run(&stats)).stdout;
+    assert!(
+        shown.contains("SimHash of 128 bits in 21 parts") && shown.contains("20 bits that differ")
+    );
+    let page = fs::read_to_string(folder.path("s.html")).expect("the page is there");
+    assert!(
+        page.contains("signatures that differ in 20 bits or fewer"),
+        "the page says what is near"
+    );
+    folder.assert_refused(
+        "\
+        1 | neardup index s.nandex t.txt --ram 64MiB --family minhash | an index of the family simhash, and --family asks for minhash
+        1 | neardup index s.nandex t.txt --ram 64MiB --threshold 0.5 | --threshold is for --family minhash, and this is simhash
+        1 | neardup index s.nandex t.txt --ram 64MiB --bits 128 --distance 3 | SimHash of 128 bits in 21 parts
+        1 | neardup index n.nandex t.txt --bits 64 | --bits is for --family simhash, and this is minhash
+        1 | neardup index n.nandex t.txt --family simhash --bits 32 | a SimHash has 64 or 128
+        1 | neardup index n.nandex t.txt --family simhash --distance 1.5 | a whole number of bits, fewer than 64
+        1 | neardup index n.nandex t.txt --family simhash --bits 128 --distance 64 | give at most 63
+        1 | neardup index n.nandex t.txt --family p-stable | needs --dimensions",
+    );
+    assert!(!folder.path("n.nandex").exists() && !folder.path("n.nandex.unfinished").exists());
+    // What is left out is what the index has.
+    ok(folder.run("neardup index s.nandex t.txt --ram 64MiB --skip-repeats --family simhash --bits 128 --distance 20"));
+}
+
+#[test]
+fn vectors_of_json_lines_are_near_by_their_distance() {
+    let folder = Folder::new();
+    let lines = [
+        "{\"id\":\"a\",\"vector\":[1,0,0.5]}",
+        "{\"id\":\"b\",\"vector\":[-3,2,9]}",
+        "{\"id\":\"c\",\"vector\":[1.0,0.0,0.5]}",
+        "{\"id\":\"d\",\"vector\":[1.01,0,0.5]}",
+        "{\"id\":\"e\",\"vector\":[1,2]}",
+        "{\"id\":\"f\",\"text\":\"no vector\"}",
+    ];
+    write(&folder, "v.jsonl", &(lines.join("\n") + "\n"));
+    let family = "--family p-stable --dimensions 3 --distance 0.1";
+    let dedup =
+        format!("neardup dedup v.nandex v.jsonl --id id --kept k.jsonl --audit a.jsonl {family}");
+    let stopped = folder.run(&format!("{dedup} {SMALL}"));
+    assert!(
+        stopped.stderr.contains("v.jsonl:5: expected a vector of 3 numbers, found 2"),
+        "{stopped:?}"
+    );
+    let rest = folder.run(&format!("{dedup} {SMALL} --resume --broken skip --json"));
+    assert_eq!((rest.code, &json(&rest)["broken"]), (4, &value!(2)), "{rest:?}");
+    // The run before has added those in front of the broken line; the files have all decisions.
+    assert_eq!((&json(&rest)["documents"], &json(&rest)["repeated"]), (&value!(4), &value!(4)));
+    let kept = written(&folder, "k.jsonl");
+    assert_eq!(kept[0], value!({"id": "a", "vector": [1.0, 0.0, 0.5]}));
+    assert_eq!(kept.len(), 2);
+    let audit = written(&folder, "a.jsonl");
+    assert_eq!(audit[0], value!({"removed": "c", "kept": "a", "distance": 0.0, "exact": true}));
+    assert_eq!((&audit[1]["removed"], &audit[1]["kept"]), (&value!("d"), &value!("a")));
+    let distance = audit[1]["distance"].as_f64().expect("a number");
+    assert!((0.005..0.02).contains(&distance), "{distance}");
+    // Lines of numbers in brackets are vectors too, and so is a field of another name.
+    write(&folder, "q.txt", "[1,0,0.5]\n[50,50,50]\n");
+    let found = ok(folder.run(&format!("neardup query v.nandex q.txt {RAM} --json")));
+    let found = objects(&found.stdout);
+    let matches = found[0]["matches"].as_array().expect("a list");
+    let ids: Vec<&str> = matches.iter().filter_map(|it| it["id"].as_str()).collect();
+    assert_eq!((ids, &found[1]["new"]), (vec!["a", "d"], &value!(true)));
+    write(&folder, "w.jsonl", "{\"e\":[-3,2,9.001]}\n");
+    let found = ok(folder.run(&format!("neardup query v.nandex w.jsonl --text e {RAM}"))).stdout;
+    assert!(found.starts_with("w.jsonl:1\t0.00") && found.ends_with("near\tb\n"), "{found}");
+    let stats = format!("neardup stats v.nandex v.jsonl --id id --html v.html {RAM}");
+    let stopped = folder.run(&stats);
+    assert_eq!(
+        stopped.code, 1,
+        "a broken vector is told, also where only texts of examples are looked for"
+    );
+    let shown = ok(folder.run(&format!("neardup stats v.nandex --html v.html {RAM}"))).stdout;
+    assert!(
+        shown.contains("p-stable hashes of 3 numbers") && shown.contains("with 8 probes"),
+        "{shown}"
+    );
+    let clusters = ok(folder.run(&format!("neardup clusters v.nandex {RAM}"))).stdout;
+    assert_eq!(clusters, "0\ta\n0\tc\n0\td\n");
+    let removed = folder.run(&format!("neardup remove v.nandex a {RAM} --json"));
+    assert_eq!((removed.code, &json(&removed)["documents"]), (0, &value!(3)));
+    folder.assert_refused(
+        "\
+        1 | neardup index v.nandex q.txt --ram 64MiB --family simhash | an index of the family p-stable
+        1 | neardup index v.nandex q.txt --ram 64MiB --distance 0.2 | near with a distance of 0.2
+        1 | neardup index n.nandex q.txt --family p-stable --dimensions 3 --distance 0 | distance: 0; give a number above 0
+        1 | neardup index n.nandex q.txt --family p-stable --dimensions 3 --distance 1 --shingle 3w | --shingle is for --family minhash or simhash",
+    );
+}
+
+#[test]
+fn an_index_on_known_channels_has_each_table_on_its_own() {
+    let folder = with_texts();
+    write(
+        &folder,
+        "probe.json",
+        "{\"chunk_bytes\":{\"value\":8192},\"channels\":{\"value\":4},\"groups\":[],\"mapping\":{\"value\":\"lba\"},\"phase_bytes\":0}",
+    );
+    ok(folder.run(&format!("neardup index t.nandex t.txt {SMALL} --geometry probe.json")));
+    let shown = ok(folder.run("info t.nandex")).stdout;
+    assert!(shown.contains("each on channels of its own, of 4"), "{shown}");
+    let stats = json(&ok(folder.run(&format!("neardup stats t.nandex {RAM} --json"))));
+    assert_eq!(stats["channels"], value!(4));
+    ok(folder.run("check t.nandex"));
+    let again = folder.run("neardup index t.nandex t.txt --ram 64MiB --geometry probe.json");
+    assert!(
+        again.code == 1 && again.stderr.contains("keeps the channels that it was made with"),
+        "{again:?}"
+    );
 }

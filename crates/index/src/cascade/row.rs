@@ -15,6 +15,7 @@ pub(crate) const ROW: Row = Row {
     name: "cascade filter",
     good_for: "Sets and counts of keys in about 11 bits each, larger than RAM, with a known rate of false positives.",
     family: Family::Filter(FilterRow {
+        deletes: true,
         create,
         open,
         advise: |requirements| Config::advised(requirements).map(Into::into),

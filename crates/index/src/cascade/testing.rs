@@ -44,7 +44,6 @@ fn config(variant: u64, threads: usize) -> TestFilter {
         universe: config.universe().expect("these numbers are in range").size(),
         counts,
         key_bytes: None,
-        deletes: true,
         window: None,
     }
 }

@@ -15,6 +15,7 @@ pub(crate) const ROW: Row = Row {
     name: "counting table",
     good_for: "Exact counts of keys, larger than RAM: words, links, users. One page read for each count.",
     family: Family::Filter(FilterRow {
+        deletes: true,
         create,
         open,
         advise: |requirements| Config::advised(requirements).map(Into::into),

@@ -53,7 +53,6 @@ fn config(variant: u64, threads: usize) -> TestFilter {
         universe,
         counts: true,
         key_bytes,
-        deletes: true,
         window: None,
     }
 }

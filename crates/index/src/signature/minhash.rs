@@ -21,15 +21,19 @@ pub enum Scheme {
     DatasketchAffine,
     /// rensa's `RMinHash` up to 0.4: the hash of rustc-hash 2, permuted modulo 2^64, of which the upper half counts.
     Rensa,
+    /// rensa's `RMinHash` from 0.5 on: the same hash, in buckets of three rounds, which cost less than permutations.
+    /// The values of a set that is small for the signature are permuted.
+    RensaBuckets,
 }
 
 impl Scheme {
     /// All schemes, with the numbers that they have on flash. These never change.
-    pub(super) const NUMBERS: [(Self, u8); 4] = [
+    pub(super) const NUMBERS: [(Self, u8); 5] = [
         (Self::Fast, 1),
         (Self::DatasketchLegacy, 2),
         (Self::DatasketchAffine, 3),
         (Self::Rensa, 4),
+        (Self::RensaBuckets, 5),
     ];
 
     /// The hash of a shingle's bytes that its permutations take.
@@ -39,7 +43,7 @@ impl Scheme {
         match self {
             Self::Fast => XxHash3_64::oneshot(shingle),
             Self::DatasketchLegacy | Self::DatasketchAffine => sha1_hash32(shingle).into(),
-            Self::Rensa => rensa::hash(shingle),
+            Self::Rensa | Self::RensaBuckets => rensa::hash(shingle),
         }
     }
 
@@ -64,6 +68,8 @@ pub(super) enum Permutations {
     Legacy { factors: Vec<u64>, terms: Vec<u64> },
     /// `a * h + b` modulo 2^64, of which the upper 32 bits count.
     Upper { factors: Vec<u64>, terms: Vec<u64> },
+    /// Buckets of three rounds, and what `Upper` has of a hash that is mixed before where no round has reached a value.
+    Buckets { factors: Vec<u64>, terms: Vec<u64> },
 }
 
 /// 2^61 - 1, a prime.
@@ -76,12 +82,19 @@ impl Permutations {
             Scheme::DatasketchAffine => Self::affine(count, seed as u32),
             Scheme::DatasketchLegacy => Self::legacy(count, seed as u32),
             Scheme::Rensa => {
-                let mut numbers = Xoshiro::new(seed);
-                let pair = |_| (numbers.next() | 1, numbers.next());
-                let (factors, terms) = (0..count).map(pair).unzip();
+                let (factors, terms) = Self::rensa(count, seed);
                 Self::Upper { factors, terms }
             }
+            Scheme::RensaBuckets => {
+                let (factors, terms) = Self::rensa(count, seed);
+                Self::Buckets { factors, terms }
+            }
         }
+    }
+
+    fn rensa(count: usize, seed: u64) -> (Vec<u64>, Vec<u64>) {
+        let mut numbers = Xoshiro::new(seed);
+        (0..count).map(|_| (numbers.next() | 1, numbers.next())).unzip()
     }
 
     fn fast(count: usize, seed: u64) -> Self {
@@ -141,8 +154,25 @@ impl VectorLoop for Smallest<'_> {
             Permutations::Upper { factors, terms } => {
                 smallest((factors, terms), hashes, |hash| hash, upper)
             }
+            Permutations::Buckets { factors, terms } => bucketed((factors, terms), hashes),
         }
     }
+}
+
+/// The values that buckets give, and those of permutations where no round has reached one.
+#[inline(always)]
+fn bucketed((factors, terms): (&[u64], &[u64]), hashes: &[u64]) -> Vec<u32> {
+    let (Some(factor), Some(term)) = (factors.first(), terms.first()) else { return Vec::new() };
+    let mut values = rensa::bucketed(hashes, factors.len(), *term);
+    if values.iter().all(|value| *value < rensa::UNREACHED) {
+        return values;
+    }
+    let prepared = |hash| rensa::mixed(hash, *factor);
+    let permuted = smallest((factors, terms), hashes, prepared, upper);
+    for (value, permuted) in values.iter_mut().zip(permuted) {
+        *value = (*value).min(rensa::unreached(permuted));
+    }
+    values
 }
 
 /// The loop of all schemes. Four hashes at a time, so that a value is loaded and stored once for four; the inner loop

@@ -16,6 +16,7 @@
 //! A family and its seed give the same signatures on every machine and in every version: they are on flash.
 
 mod bands;
+mod curve;
 mod family;
 mod format;
 mod minhash;

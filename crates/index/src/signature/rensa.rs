@@ -1,6 +1,13 @@
-//! The hash of a shingle as rensa takes it: rustc-hash's `FxHasher` over the bytes, once.
+//! The hash of a shingle as rensa takes it, rustc-hash's `FxHasher` over the bytes, and the buckets of its later
+//! signatures.
 //!
 //! rustc-hash promises no fixed output. So it is written out here: bytes on flash must not change with a crate.
+//!
+//! From rensa 0.5 on a hash is not permuted in all ways. In each of three rounds it goes to one value of the signature,
+//! its bucket, with a rank. A value is the smallest rank of the first round that has one, so the rounds are its highest
+//! bits; a value that no round has reached is the smallest of all hashes by a permutation, as in a MinHash.
+
+use super::numbers::SplitMix;
 
 /// Digits of pi, as rustc-hash takes them.
 const FIRST_SEED: u64 = 0x243f_6a88_85a3_08d3;
@@ -10,6 +17,60 @@ const NOT_ZERO: u64 = 0xa409_3822_299f_31d0;
 /// The multiplier and the rotation that end a hash.
 const MULTIPLIER: u64 = 0xf135_7aea_2e62_a9c5;
 const ROTATION: u32 = 26;
+
+/// Rounds of buckets, and the bits of a value below its round.
+const ROUNDS: u32 = 3;
+const RANK_BITS: u32 = 30;
+
+/// What tells the hashes of buckets, of their rounds and of permutations apart.
+const BUCKETS: u64 = 0x6a09_e667_f3bc_c909;
+const ROUND: u64 = 0x3c6e_f372_fe94_f82b;
+const PERMUTED: u64 = 0xbb67_ae85_84ca_a73b;
+
+/// From this value on no round has reached a value, and the smallest of a permutation counts.
+pub(super) const UNREACHED: u32 = ROUNDS << RANK_BITS;
+
+/// The values that rounds of buckets give; all bits set where no round has reached one. `term` is that of the first
+/// permutation.
+pub(super) fn bucketed(hashes: &[u64], count: usize, term: u64) -> Vec<u32> {
+    let mut values = vec![u32::MAX; count];
+    for round in 0..ROUNDS {
+        let seed = term ^ BUCKETS ^ u64::from(round).wrapping_mul(ROUND);
+        for hash in hashes {
+            let mixed = SplitMix(hash ^ seed).next();
+            let rank = round << RANK_BITS | (mixed >> (64 - RANK_BITS)) as u32;
+            let value = &mut values[bucket(mixed, count)];
+            *value = (*value).min(rank);
+        }
+        if values.iter().all(|value| *value < (round + 1) << RANK_BITS) {
+            // Later rounds are greater.
+            break;
+        }
+    }
+    values
+}
+
+/// The bucket of a word among `count`, each with the same probability.
+fn bucket(mut mixed: u64, count: usize) -> usize {
+    let count = count as u64;
+    loop {
+        let product = u64::from(mixed as u32) * count;
+        if u64::from(product as u32) >= (1 << 32) % count {
+            return (product >> 32) as usize;
+        }
+        mixed = SplitMix(mixed).next();
+    }
+}
+
+/// A hash as the permutations of unreached values take it. `factor` is that of the first permutation.
+pub(super) fn mixed(hash: u64, factor: u64) -> u64 {
+    SplitMix(hash ^ factor ^ PERMUTED).next()
+}
+
+/// The value of an unreached one by the smallest of its permutation.
+pub(super) fn unreached(smallest: u32) -> u32 {
+    UNREACHED | smallest >> (32 - RANK_BITS)
+}
 
 /// The hash of a shingle's bytes.
 pub(super) fn hash(bytes: &[u8]) -> u64 {

@@ -5,8 +5,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::Error;
 
-const EVERY: [Scheme; 4] =
-    [Scheme::Fast, Scheme::DatasketchLegacy, Scheme::DatasketchAffine, Scheme::Rensa];
+const EVERY: [Scheme; 5] = [
+    Scheme::Fast,
+    Scheme::DatasketchLegacy,
+    Scheme::DatasketchAffine,
+    Scheme::Rensa,
+    Scheme::RensaBuckets,
+];
 
 fn minhash(scheme: Scheme, permutations: u32, seed: u64) -> Family {
     let bands = Bands { count: permutations / 4, rows: 4 };
@@ -49,12 +54,12 @@ fn minhashes_are_the_smallest_permuted_hashes_however_many_there_are() {
     }
 }
 
-/// What datasketch 2.0.0 and rensa 0.4.1 make of these shingles, one of them empty; see the application's tests for
-/// more.
+/// What datasketch 2.0.0 and rensa 0.4.1 and 0.5.0 make of these shingles, one of them empty; see the application's
+/// tests for more.
 #[test]
 fn signatures_are_those_of_others() {
     let shingles = ["the red fish", "red fish saw", "fish saw é", "a", ""];
-    let cases: [(Scheme, u64, [u32; 8]); 4] = [
+    let cases: [(Scheme, u64, [u32; 8]); 5] = [
         (
             Scheme::DatasketchLegacy,
             1,
@@ -84,12 +89,37 @@ fn signatures_are_those_of_others() {
                 2155353320,
             ],
         ),
+        (
+            Scheme::RensaBuckets,
+            42,
+            [
+                590195858, 74671487, 2183381507, 978773851, 3294845453, 3312877916, 2051556142,
+                282697475,
+            ],
+        ),
     ];
     for (scheme, seed, expected) in cases {
         let hashes = shingles.map(|shingle| scheme.hash(shingle.as_bytes()));
         assert_eq!(values(&minhash(scheme, 8, seed), &hashes), expected, "{scheme:?} {seed}");
     }
-    // One permutation of the seed 42, of texts of all lengths that the hash tells apart.
+    // Another number of values, and a set that fills them all in the first round.
+    let hashes = |texts: &[String]| -> Vec<u64> {
+        texts.iter().map(|text| Scheme::RensaBuckets.hash(text.as_bytes())).collect()
+    };
+    let few = shingles.map(str::to_owned).to_vec();
+    let bands = Bands { count: 1, rows: 6 };
+    let (scheme, seed) = (Scheme::RensaBuckets, 42);
+    let six = Family::MinHash { permutations: 6, bands, scheme, seed };
+    let expected = [74671487, 173853271, 978773851, 3259169465, 2051556142, 282697475];
+    assert_eq!(values(&six, &hashes(&few)), expected);
+    let many: Vec<String> = few.into_iter().chain((0..100).map(|it| format!("w{it}"))).collect();
+    let expected = [43550065, 74671487, 35523956, 109481536, 7626678, 5459835, 183869183, 23055805];
+    assert_eq!(values(&minhash(scheme, 8, seed), &hashes(&many)), expected);
+}
+
+/// One permutation of the seed 42, of texts of all lengths that rensa's hash tells apart.
+#[test]
+fn texts_of_all_lengths_have_the_values_of_rensa() {
     let lengths = [
         ("a", 1994760501),
         ("abc", 44656847),
@@ -326,7 +356,8 @@ fn parameters_that_cannot_work_are_refused_by_name() {
 
 #[test]
 fn what_is_of_another_family_is_refused() {
-    let [sets, bits, vectors] = [0, 4, 6].map(|at| samples()[at].sketcher().unwrap());
+    let [sets, bits, vectors] =
+        [0, EVERY.len(), EVERY.len() + 2].map(|at| samples()[at].sketcher().unwrap());
     let (set, word) = (sets.of_hashes(&[1]).unwrap(), bits.of_features(&[(1, 1)]).unwrap());
     let refused = |found: crate::Result<Signature>| matches!(found, Err(Error::Config { .. }));
     assert!(refused(sets.of_vector(&[0.0; 16])) && refused(bits.of_hashes(&[1])));

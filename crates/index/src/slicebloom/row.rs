@@ -14,8 +14,10 @@ use crate::{Counter, Result};
 pub(crate) const ROW: Row = Row {
     kind: KIND,
     name: "SliceBloom",
-    good_for: "A sliding window of recent keys on flash, in a tenth of a bit of RAM each. For sets a cascade filter is better.",
+    good_for: "A sliding window of recent keys on flash, in a tenth of a bit of RAM each. It deletes nothing; for sets a \
+               cascade filter is better.",
     family: Family::Filter(FilterRow {
+        deletes: false,
         create,
         open,
         advise: |requirements| Config::advised(requirements).map(Into::into),

@@ -44,7 +44,6 @@ fn config(variant: u64, threads: usize) -> TestFilter {
         universe: u64::MAX,
         counts: false,
         key_bytes: None,
-        deletes: false,
         window: Some(config.partition_window_keys()),
     }
 }

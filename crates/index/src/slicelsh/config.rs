@@ -358,6 +358,10 @@ pub struct RuntimeOptions {
     /// entry of a full index, and is left out below 4. After an opening it is made again from all slicetables, once
     /// lookups have read an eighth as many pages as these have. Default 0, which is none.
     pub filter_bytes_max: u64,
+    /// RAM of the index with its filter, in bytes at most; `None` for no limit. The filter takes no more than this
+    /// leaves beside [`Config::ram_bytes`](Config::ram_bytes), and is left out where that is too little. What the
+    /// configuration takes by itself is not changed by it.
+    pub ram_bytes_max: Option<u64>,
 }
 
 impl Default for RuntimeOptions {
@@ -369,11 +373,18 @@ impl Default for RuntimeOptions {
             io_chunk_pages: 128,
             family: None,
             filter_bytes_max: 0,
+            ram_bytes_max: None,
         }
     }
 }
 
 impl RuntimeOptions {
+    /// RAM for the filter of an index of this configuration, in bytes at most.
+    pub(super) fn filter_bytes(&self, config: &Config) -> u64 {
+        let left = self.ram_bytes_max.map(|most| most.saturating_sub(config.ram_bytes()));
+        left.map_or(self.filter_bytes_max, |left| left.min(self.filter_bytes_max))
+    }
+
     /// Refuses options that cannot work.
     pub(super) fn validate(&self) -> Result<()> {
         let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.into() });

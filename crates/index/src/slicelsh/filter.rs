@@ -283,6 +283,28 @@ mod tests {
     }
 
     #[test]
+    fn the_filter_takes_no_more_than_the_ram_of_the_index_leaves() {
+        let counted = |ram_bytes_max: Option<u64>| {
+            let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+            let (volume, index) =
+                filled(&device, RuntimeOptions { ram_bytes_max, ..options(FILTERED) });
+            let filter = index.handle.core.layout.filter.as_ref().map(BucketFilter::ram_bytes);
+            (filter, index.stats().ram_bytes - volume.log().stats().ram_bytes)
+        };
+        let own = config().ram_bytes();
+        let (whole, _) = counted(None);
+        let whole = whole.unwrap();
+        let (some, ram_bytes) = counted(Some(own + whole / 2));
+        assert!(some.is_some_and(|some| some <= whole / 2), "{some:?} of {whole}");
+        assert!(ram_bytes <= own + whole / 2, "{ram_bytes}, {own}, {whole}");
+        assert_eq!(counted(Some(own)).0, None);
+        // Twelve bits an entry; of these each partition has whole lines.
+        let most = 4 * u64::from(config().entries_max) * 12 / 8;
+        assert!(whole <= most && most - whole < 4 * 64, "{whole} of {most}");
+        assert_eq!(counted(Some(own + most)).0, Some(whole));
+    }
+
+    #[test]
     fn answers_are_those_without_a_filter() {
         let devices: [Arc<dyn Device>; 2] =
             [Arc::new(MemoryDevice::new()), Arc::new(MemoryDevice::new())];

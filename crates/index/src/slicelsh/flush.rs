@@ -190,9 +190,10 @@ impl Inner {
         let MergedGroup { draft, outcome, refused, snapshot } = merged;
         let mut state = self.partitions[index].write();
         if state.needed_snapshot().map(|it| it.place) != snapshot
-            && is_on(Barrier::MoveSyncsItsSnapshot)
+            && is_on(Barrier::DocumentsSyncTheirSnapshot)
         {
-            // The move will name a snapshot that was written after the sync.
+            // The move will name a snapshot that was written after the sync: no snapshot is begun while a buffer is
+            // being merged, but one that was begun before may end meanwhile, and what is refused needs it.
             self.volume.poison().guard(self.volume.device().sync())?;
         }
         // Its snapshot may have been written again since the merge began.
@@ -201,7 +202,7 @@ impl Inner {
         self.counters.flushed_entries.fetch_add(outcome.entries, Relaxed);
         self.counters.flushed_entries.fetch_sub(before, Relaxed);
         state.level.refused = refused.len() as u64;
-        if is_on(Barrier::MergeCarriesOver) {
+        if is_on(Barrier::DocumentsCarryOver) {
             self.leave_behind(&mut state, &frozen, &refused);
         }
         self.publish(index, &state, draft, outcome)?;

@@ -178,7 +178,7 @@ impl Recovery<SlicetableGroups> for RecoveringGroups {
             slices: Config::slice_layout(),
             captured: AtomicU64::new(0),
             counters: DocumentCounters::default(),
-            filter: BucketFilter::new(&config, options.filter_bytes_max, |partition| {
+            filter: BucketFilter::new(&config, options.filter_bytes(&config), |partition| {
                 shadow.block(partition).is_none()
             }),
             config,

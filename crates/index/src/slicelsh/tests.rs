@@ -1,5 +1,7 @@
 //! What is peculiar to SliceLSH; the contract itself is tested by the conformance suite.
 
+mod moves;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -65,6 +65,8 @@ mod spanning;
 pub(crate) mod stats;
 mod table;
 #[cfg(test)]
+pub(crate) mod telling;
+#[cfg(test)]
 mod tests;
 mod update;
 

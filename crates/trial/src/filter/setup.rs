@@ -108,7 +108,7 @@ impl FilterSetup {
     /// Does it delete keys?
     #[must_use]
     pub fn deletes(&self) -> bool {
-        self.row.is_none_or(|(row, variant)| (row.testing.config)(variant, 0).deletes)
+        self.row.is_none_or(|(row, _)| row.deletes)
     }
 
     /// How many of the most recent inserts are surely there; `None` for all.

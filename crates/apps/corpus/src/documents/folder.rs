@@ -54,7 +54,7 @@ impl Folder {
         }
         let id = self.id(path)?;
         let bytes = self.read(path, &id)?;
-        let text = self.reading.decoding.decode(bytes, || id.clone())?;
+        let text = self.reading.text(bytes, || id.clone())?;
         Ok(Some(Document { id, text }))
     }
 

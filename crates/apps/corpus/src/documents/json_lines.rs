@@ -1,4 +1,4 @@
-//! A JSON object in each line, of which one field is the text.
+//! A JSON object in each line, of which one field is the text or the vector.
 
 use std::fmt;
 use std::io::BufRead;
@@ -6,6 +6,7 @@ use std::io::BufRead;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
+use super::vector::Content;
 use super::{Document, Fields, Lines, Reading};
 use crate::{Error, Result};
 
@@ -32,9 +33,20 @@ impl<R: BufRead> JsonLines<R> {
         let (text, id) = parsed
             .and_then(|found| reader.end().map(|()| found))
             .map_err(|error| malformed(format!("{error}; expected one JSON object in a line")))?;
-        let text = match text {
-            Some(Value::String(text)) => text,
-            other => return Err(malformed(unfit(&self.fields.text, other.as_ref(), "a string"))),
+        let content = self.lines.reading().content;
+        let text = match (text, content) {
+            (Some(Value::String(text)), Content::Text) => text,
+            (Some(Value::Array(numbers)), Content::Vector { .. }) => {
+                let numbers = numbers_of(&numbers).map_err(malformed)?;
+                content.text_of(&numbers).map_err(malformed)?
+            }
+            (other, content) => {
+                let expected = match content {
+                    Content::Text => "a string",
+                    Content::Vector { .. } => "an array of numbers",
+                };
+                return Err(malformed(unfit(&self.fields.text, other.as_ref(), expected)));
+            }
         };
         let id = match (&self.fields.id, id) {
             (None, _) => number.to_string(),
@@ -47,6 +59,16 @@ impl<R: BufRead> JsonLines<R> {
         };
         Ok(Document { id, text })
     }
+}
+
+/// The numbers of an array.
+fn numbers_of(values: &[Value]) -> std::result::Result<Vec<f32>, String> {
+    let number = |(place, value): (usize, &Value)| {
+        value.as_f64().map(|number| number as f32).ok_or_else(|| {
+            format!("expected numbers, found {value} at place {}; leave the line out", place + 1)
+        })
+    };
+    values.iter().enumerate().map(number).collect()
 }
 
 /// Why a field cannot be used.

@@ -78,7 +78,7 @@ impl<R: BufRead> Iterator for Lines<R> {
     fn next(&mut self) -> Option<Self::Item> {
         let line = self.next_line()?;
         Some(line.and_then(|(number, bytes)| {
-            let text = self.reading.decoding.decode(bytes, || self.place(number))?;
+            let text = self.reading.text(bytes, || self.place(number))?;
             Ok(Document { id: number.to_string(), text })
         }))
     }

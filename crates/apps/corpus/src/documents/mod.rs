@@ -4,10 +4,13 @@
 //! |---|---|---|
 //! | [`Folder`] | a file, in the order of paths | its path below the folder |
 //! | [`Lines`] | a line | its number, from 1 |
-//! | [`JsonLines`] | a text field of an object | a field, or the line's number |
-//! | [`ParquetRows`] | a text column of a row | a column, or the row's number |
+//! | [`JsonLines`] | a field of an object | a field, or the line's number |
+//! | [`ParquetRows`] | a column of a row | a column, or the row's number |
 //!
 //! All sources are iterators, so a caller may have its own. An empty document is a document: its row has no entries.
+//!
+//! A document may be a [vector](Content::Vector) in place of a text: a list of numbers in a field or a column, or in
+//! brackets in a file or line. Its text is these numbers in brackets.
 
 mod decode;
 mod folder;
@@ -16,6 +19,7 @@ mod lines;
 mod parquet;
 #[cfg(test)]
 mod tests;
+mod vector;
 
 use std::fs::File;
 use std::io::BufReader;
@@ -26,6 +30,7 @@ pub use decode::Decoding;
 pub use folder::Folder;
 pub use json_lines::JsonLines;
 pub use lines::Lines;
+pub use vector::{Content, vector_of};
 
 use crate::{Error, Result};
 
@@ -59,18 +64,24 @@ pub struct Reading {
     /// The longest document in bytes, as it is stored; 64 MiB by default. A longer one is an error before more of it is
     /// read, so that a file without line ends cannot fill the memory.
     pub document_bytes_max: usize,
+    /// What a document is; a text by default.
+    pub content: Content,
 }
 
 impl Default for Reading {
     fn default() -> Self {
-        Self { decoding: Decoding::Strict, document_bytes_max: 64 << 20 }
+        Self {
+            decoding: Decoding::Strict,
+            document_bytes_max: 64 << 20,
+            content: Content::default(),
+        }
     }
 }
 
 /// Which fields of an object, or columns of a row, are read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fields {
-    /// The field with the text, a string; `text` by default.
+    /// The field with the text, a string, or with the vector, a list of numbers; `text` by default.
     pub text: String,
     /// The field with the id, a string or a whole number. `None`, the default, takes the number of the line or row.
     pub id: Option<String>,

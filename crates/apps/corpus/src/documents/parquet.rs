@@ -11,13 +11,13 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::SchemaDescriptor;
 
-use super::{Document, Fields, Reading};
+use super::{Content, Document, Fields, Reading};
 use crate::{Error, Result};
 
 /// Rows that are read at a time.
 const ROWS: usize = 256;
 
-/// The rows of a Parquet file, of which one column is the text and another may be the id.
+/// The rows of a Parquet file, of which one column is the text or the vector, and another may be the id.
 ///
 /// A column may be compressed with Snappy, gzip or LZ4. It holds a page of each of the two columns, whose size the
 /// writer of the file has chosen, often 1 MiB; the limit of a document's length is asked after that.
@@ -43,12 +43,15 @@ struct Leaf {
     index: usize,
     /// The level of a value that is there; lower ones are null.
     level: i16,
+    /// Is a cell a list of values?
+    is_list: bool,
 }
 
 /// A value of a column that can be read.
 enum Cell {
     Bytes(Vec<u8>),
     Number(i64),
+    Vector(Vec<f32>),
 }
 
 impl ParquetRows {
@@ -62,7 +65,10 @@ impl ParquetRows {
         let file = File::open(path).map_err(Error::file("open", path))?;
         let reader = SerializedFileReader::new(file).map_err(|error| malformed(&name, &error))?;
         let schema = reader.metadata().file_metadata().schema_descr();
-        let text = leaf(schema, &fields.text, &[Physical::BYTE_ARRAY]);
+        let text = match reading.content {
+            Content::Text => leaf(schema, &fields.text, &[Physical::BYTE_ARRAY]),
+            Content::Vector { .. } => list_leaf(schema, &fields.text),
+        };
         let kinds = [Physical::BYTE_ARRAY, Physical::INT32, Physical::INT64];
         let id = fields.id.as_ref().map(|id| leaf(schema, id, &kinds)).transpose();
         let refuse = |reason| Error::Malformed { document: name.clone(), reason };
@@ -150,6 +156,11 @@ impl ParquetRows {
         };
         match text {
             Some(Cell::Bytes(bytes)) => Ok(Document { id, text: decode(bytes)? }),
+            Some(Cell::Vector(numbers)) => {
+                let text = self.reading.content.text_of(&numbers);
+                let malformed = |reason| Error::Malformed { document: place(), reason };
+                Ok(Document { id, text: text.map_err(malformed)? })
+            }
             _ => Err(null(&self.columns.0)),
         }
     }
@@ -203,7 +214,30 @@ fn leaf(
             "expected one of {kinds:?} in the column {name:?}, found {list}{kind}; name a column of texts"
         ));
     }
-    Ok(Leaf { name: name.to_owned(), index, level: column.max_def_level() })
+    let level = column.max_def_level();
+    Ok(Leaf { name: name.to_owned(), index, level, is_list: false })
+}
+
+/// The column of a name, if it has a list of numbers in each row. In the file it has further names behind its own.
+fn list_leaf(schema: &SchemaDescriptor, name: &str) -> std::result::Result<Leaf, String> {
+    const KINDS: [Physical; 2] = [Physical::FLOAT, Physical::DOUBLE];
+    let columns = schema.columns();
+    let is_it = |path: &[String]| path.first().is_some_and(|first| first == name);
+    let Some(index) = columns.iter().position(|column| is_it(column.path().parts())) else {
+        let first = |path: &[String]| path.first().cloned().unwrap_or_default();
+        let names: Vec<String> = columns.iter().map(|it| first(it.path().parts())).collect();
+        return Err(format!("expected a column {name:?}, found {names:?}; name one of these"));
+    };
+    let (column, kind) = (&columns[index], columns[index].physical_type());
+    if column.max_rep_level() != 1 || !KINDS.contains(&kind) {
+        let list =
+            ["", "lists of ", "lists of lists of "][column.max_rep_level().clamp(0, 2) as usize];
+        return Err(format!(
+            "expected lists of one of {KINDS:?} in the column {name:?}, found {list}{kind}; name a column of vectors"
+        ));
+    }
+    let level = column.max_def_level();
+    Ok(Leaf { name: name.to_owned(), index, level, is_list: true })
 }
 
 /// The next cells of a column; none at the end of the row group.
@@ -216,6 +250,12 @@ fn cells(reader: &mut ColumnReader, leaf: &Leaf) -> parquet::errors::Result<Vec<
             read(reader, leaf, |number| Cell::Number(number.into()))
         }
         ColumnReader::Int64ColumnReader(reader) => read(reader, leaf, Cell::Number),
+        ColumnReader::FloatColumnReader(reader) if leaf.is_list => {
+            read_lists(reader, leaf, |number| number)
+        }
+        ColumnReader::DoubleColumnReader(reader) if leaf.is_list => {
+            read_lists(reader, leaf, |number| number as f32)
+        }
         _ => Err(ParquetError::General(format!("the column {:?} has other values", leaf.name))),
     }
 }
@@ -233,4 +273,26 @@ fn read<T: DataType>(
     }
     let is_there = |level: &i16| *level == leaf.level;
     Ok(levels.iter().map(|level| if is_there(level) { values.next() } else { None }).collect())
+}
+
+/// The same of a column of lists. One with a null in it, and a list that is null, are no cells.
+fn read_lists<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    leaf: &Leaf,
+    number: impl Fn(T::T) -> f32,
+) -> parquet::errors::Result<Vec<Option<Cell>>> {
+    let (mut levels, mut repeats, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    reader.read_records(ROWS, Some(&mut levels), Some(&mut repeats), &mut values)?;
+    let mut values = values.into_iter().map(number);
+    let mut lists: Vec<Option<Vec<f32>>> = Vec::new();
+    for (level, repeat) in levels.iter().zip(&repeats) {
+        let value = if *level == leaf.level { values.next() } else { None };
+        match (repeat, lists.last_mut(), value) {
+            (0, _, value) => lists.push(value.map(|value| vec![value])),
+            (_, Some(Some(list)), Some(value)) => list.push(value),
+            (_, Some(list), _) => *list = None,
+            (_, None, _) => {}
+        }
+    }
+    Ok(lists.into_iter().map(|list| list.map(Cell::Vector)).collect())
 }

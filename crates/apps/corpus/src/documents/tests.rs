@@ -4,7 +4,8 @@ use std::fs;
 
 use super::*;
 
-const SMALL: Reading = Reading { decoding: Decoding::Strict, document_bytes_max: 8 };
+const SMALL: Reading =
+    Reading { decoding: Decoding::Strict, document_bytes_max: 8, content: Content::Text };
 
 fn pairs(documents: impl Iterator<Item = Result<Document>>) -> Vec<(String, String)> {
     documents.map(|it| it.unwrap()).map(|it| (it.id, it.text)).collect()
@@ -236,4 +237,119 @@ fn what_is_not_parquet_or_lacks_the_column_is_refused() {
     let bytes = [b"PAR1".as_slice(), &[0xff; 40], b"PAR1"].concat();
     fs::write(&path, bytes).unwrap();
     assert!(refusal(&path, "text").contains("expected a Parquet file"));
+}
+
+const VECTORS: Reading = Reading {
+    decoding: Decoding::Strict,
+    document_bytes_max: 1000,
+    content: Content::Vector { dimensions: 2 },
+};
+
+#[test]
+fn vectors_of_lines_and_objects_have_texts_by_which_equal_ones_are_equal() {
+    let text = b"[0.1,2]\n[ 1e-1, 2.0 ]\n[-0,1e30]\n";
+    let expected = [("1", "[0.1,2.0]"), ("2", "[0.1,2.0]"), ("3", "[0.0,1e+30]")];
+    assert_eq!(pairs(Lines::new(&text[..], "t", VECTORS)), owned(&expected));
+    let text = b"{\"vector\":[0.1,2],\"text\":\"x\"}\n{\"vector\":[3,-4.5]}\n";
+    let fields = Fields { text: "vector".into(), id: None };
+    let found = pairs(JsonLines::new(&text[..], "t", fields, VECTORS));
+    assert_eq!(found, owned(&[("1", "[0.1,2.0]"), ("2", "[3.0,-4.5]")]));
+    assert_eq!(vector_of(&found[1].1).unwrap(), [3.0, -4.5]);
+}
+
+#[test]
+fn what_is_no_vector_of_that_many_numbers_is_an_error_with_its_place() {
+    let lines = [
+        ("[1]", "t:1: expected a vector of 2 numbers, found 1"),
+        ("[1,2,3]", "found 3"),
+        ("[1,1e39]", "expected numbers of 32 bits, found inf"),
+        ("[1,\"2\"]", "expected numbers in brackets"),
+        ("word", "expected numbers in brackets"),
+        ("", "expected numbers in brackets"),
+    ];
+    for (line, reason) in lines {
+        let bytes: &'static [u8] = format!("{line}\n").leak().as_bytes();
+        let error = first_error(Lines::new(bytes, "t", VECTORS));
+        assert!(error.contains(reason), "{error}");
+    }
+    let objects = [
+        ("{\"text\":[1,null]}", "expected numbers, found null at place 2"),
+        (
+            "{\"text\":\"[1,2]\"}",
+            "expected an array of numbers in the field \"text\", found a string",
+        ),
+        ("{\"text\":[]}", "expected a vector of 2 numbers, found 0"),
+    ];
+    for (line, reason) in objects {
+        let bytes: &'static [u8] = line.to_owned().leak().as_bytes();
+        let error = first_error(JsonLines::new(bytes, "t", Fields::default(), VECTORS));
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+/// A file with an optional list of optional numbers in each row; `None` is null.
+fn vectors_file(folder: &std::path::Path, rows: &[Option<&[Option<f32>]>]) -> PathBuf {
+    use ::parquet::file::writer::SerializedFileWriter;
+    let schema =
+        "message m { optional group v (LIST) { repeated group list { optional float element; } } }";
+    let schema = ::parquet::schema::parser::parse_message_type(schema).unwrap();
+    let path = folder.join("vectors.parquet");
+    let file = File::create(&path).unwrap();
+    let mut file = SerializedFileWriter::new(file, schema.into(), Default::default()).unwrap();
+    let (mut levels, mut repeats, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for row in rows {
+        match row {
+            None => levels.push(0),
+            Some([]) => levels.push(1),
+            Some(numbers) => {
+                levels.extend(numbers.iter().map(|number| 2 + i16::from(number.is_some())));
+                values.extend(numbers.iter().flatten());
+            }
+        }
+        let more = row.map_or(0, |row| row.len().saturating_sub(1));
+        repeats.extend(std::iter::once(0).chain(std::iter::repeat_n(1, more)));
+    }
+    let mut group = file.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let typed = column.typed::<::parquet::data_type::FloatType>();
+    typed.write_batch(&values, Some(&levels), Some(&repeats)).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    file.close().unwrap();
+    path
+}
+
+fn vectors(path: &std::path::Path, name: &str) -> Result<ParquetRows> {
+    let fields = Fields { text: name.into(), id: None };
+    ParquetRows::open(path, &fields, VECTORS)
+}
+
+#[test]
+fn a_column_of_lists_has_vectors_and_bad_rows_are_named_after_the_good_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let all: Vec<[Option<f32>; 2]> = (0..700).map(|n| [Some(n as f32), Some(0.5)]).collect();
+    let rows: Vec<Option<&[Option<f32>]>> = all.iter().map(|row| Some(&row[..])).collect();
+    let path = vectors_file(folder.path(), &rows);
+    let expected = (0..700).map(|n| ((n + 1).to_string(), format!("[{n}.0,0.5]")));
+    assert_eq!(pairs(vectors(&path, "v").unwrap()), expected.collect::<Vec<_>>());
+    let good = [Some(1.0), Some(2.0)];
+    let bad: [(Option<&[Option<f32>]>, &str); 4] = [
+        (None, ":2: expected a value in the column \"v\", found null"),
+        (Some(&[Some(1.0), None]), ":2: expected a value in the column \"v\", found null"),
+        (Some(&[Some(1.0)]), ":2: expected a vector of 2 numbers, found 1"),
+        (Some(&[]), ":2: expected a value in the column \"v\", found null"),
+    ];
+    for (row, reason) in bad {
+        let path = vectors_file(folder.path(), &[Some(&good), row, Some(&good)]);
+        let mut rows = vectors(&path, "v").unwrap();
+        assert_eq!(rows.next().unwrap().unwrap(), Document::new("1", "[1.0,2.0]"));
+        let error = rows.next().unwrap().unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+        assert!(rows.next().is_none());
+    }
+    let error = vectors(&path, "w").unwrap_err().to_string();
+    assert!(error.contains("expected a column \"w\", found [\"v\"]"), "{error}");
+    let texts = parquet_file(folder.path(), &[(Some(b"x"), Some(1))]);
+    let error = vectors(&texts, "text").unwrap_err().to_string();
+    assert!(error.contains("found BYTE_ARRAY; name a column of vectors"), "{error}");
 }

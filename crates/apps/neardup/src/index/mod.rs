@@ -29,6 +29,8 @@
 
 #[cfg(test)]
 mod brute;
+#[cfg(test)]
+mod families;
 mod pairs;
 mod record;
 mod remove;
@@ -36,6 +38,8 @@ mod state;
 #[cfg(test)]
 mod sweep;
 mod tables;
+#[cfg(feature = "testing")]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -46,13 +50,16 @@ use std::path::Path;
 
 use nandex::signature::{Bands, Family, Sketcher};
 use nandex::{AnyNeighbors, AnyTable, LargeTable, NeighborsStats, Table, Volume};
+use nandex_corpus::documents::Content;
 use twox_hash::XxHash3_128;
 
 pub use pairs::Pair;
 pub use remove::Removed;
 pub use update::{Match, Near, Outcome, PAIRS_MAX, Repeats, Updated, Verdict};
 
-use crate::{Error, IndexConfig, NearOptions, Result, Shingling};
+use crate::measure::described;
+use crate::options::check_near;
+use crate::{Error, IndexConfig, Measure, NearOptions, Result, Shingling};
 use record::{Hash, Record};
 use state::State;
 use tables::{NUMBER_BYTES, Tables};
@@ -138,7 +145,8 @@ impl Index {
         (options, family): (&NearOptions, Family),
         (config, tables): (IndexConfig, Tables),
     ) -> Result<Self> {
-        let state = State::new(options.shingling, options.threshold);
+        let (threshold, probes) = (options.hashing.threshold(), options.hashing.probes());
+        let state = State::new(options.shingling, threshold).probing(probes);
         let mut index = Self::over(volume, (config, tables), (state.clone(), family.sketcher()?));
         index.put_state(state)?;
         Ok(index)
@@ -189,10 +197,7 @@ impl Index {
         };
         let state = State::decode(&bytes)?;
         let family = Family::decode(tables.alike.family())?;
-        if !matches!(family, Family::MinHash { .. }) {
-            let reason = format!("expected MinHash, found {family:?}; give an index of texts");
-            return Err(Error::NoIndex { reason });
-        }
+        check_near(&family, state.threshold)?;
         let mut index = Self::over(volume, (config, tables), (state, family.sketcher()?));
         index.recover()?;
         Ok(index)
@@ -204,18 +209,18 @@ impl Index {
         if self.volume.is_read_only() { Ok(()) } else { self.finish_removal() }
     }
 
-    /// Refuses an index that was made with other options.
+    /// Refuses an index that was made with other options, such as another family.
     ///
     /// # Errors
     /// [`Error::OtherOptions`]; options that cannot work.
     pub fn check_options(&self, options: &NearOptions) -> Result<()> {
-        let shown = |shingling: &Shingling, threshold: f64, family: &Family| {
-            let shingling = serde_json::to_string(shingling).unwrap_or_default();
-            format!("shingles {shingling}, threshold {threshold}, {family:?}")
-        };
-        let expected = shown(&options.shingling, options.threshold, &options.family()?);
-        let found = shown(&self.state.shingling, self.state.threshold, self.sketcher.family());
-        if expected == found { Ok(()) } else { Err(Error::OtherOptions { expected, found }) }
+        let family = options.family()?;
+        let hashing = &options.hashing;
+        let asked = State::new(options.shingling, hashing.threshold()).probing(hashing.probes());
+        let expected = shown(&asked, &family);
+        let found = shown(&self.state, self.family());
+        let is_same = expected == found && family == *self.family();
+        if is_same { Ok(()) } else { Err(Error::OtherOptions { expected, found }) }
     }
 
     /// How text becomes shingles.
@@ -224,31 +229,54 @@ impl Index {
         self.state.shingling
     }
 
-    /// From which estimate on documents are near-duplicates.
+    /// From where on documents are near-duplicates: a similarity or a distance, in its [`measure`](Self::measure).
     #[must_use]
     pub fn threshold(&self) -> f64 {
         self.state.threshold
     }
 
-    /// The family of hashes, which is MinHash.
+    /// The family of hashes.
     #[must_use]
     pub fn family(&self) -> &Family {
         self.sketcher.family()
     }
 
-    /// Permutations and bands of its signatures.
-    fn minhash(&self) -> (u32, Bands) {
-        match *self.sketcher.family() {
-            Family::MinHash { permutations, bands, .. } => (permutations, bands),
-            // No index has another family.
-            _ => (1, Bands { count: 1, rows: 1 }),
+    /// What says how near two documents are.
+    #[must_use]
+    pub fn measure(&self) -> Measure {
+        Measure::of(self.family())
+    }
+
+    /// What its documents are: texts, or vectors.
+    #[must_use]
+    pub fn content(&self) -> Content {
+        match self.family() {
+            Family::PStable { dimensions, .. } => {
+                Content::Vector { dimensions: *dimensions as usize }
+            }
+            _ => Content::Text,
         }
     }
 
-    /// How signatures become bucket keys.
+    /// Cells beside its own that a lookup of a vector tries in each table; 0 for texts.
     #[must_use]
-    pub fn bands(&self) -> Bands {
-        self.minhash().1
+    pub fn probes(&self) -> u32 {
+        self.state.probes
+    }
+
+    /// How signatures become bucket keys, if they are MinHashes.
+    #[must_use]
+    pub fn bands(&self) -> Option<Bands> {
+        match *self.family() {
+            Family::MinHash { bands, .. } => Some(bands),
+            _ => None,
+        }
+    }
+
+    /// About how many documents with different texts it can take before it refuses.
+    #[must_use]
+    pub fn documents_capacity(&self) -> u64 {
+        self.alike.config().describe().entries_capacity / u64::from(self.family().tables())
     }
 
     /// How many documents it has, duplicates among them.
@@ -366,6 +394,24 @@ impl Index {
         let number = |value: &[u8]| value.try_into().ok().map(u64::from_le_bytes);
         Ok(found.into_iter().map(|value| value.and_then(|value| number(&value))).collect())
     }
+}
+
+/// What a state and a family decide, in words.
+fn shown(state: &State, family: &Family) -> String {
+    let near = match Measure::of(family) {
+        Measure::Jaccard => format!("{} or more", state.threshold),
+        Measure::Hamming | Measure::Euclidean => {
+            format!("a distance of {} or less", state.threshold)
+        }
+    };
+    let more = match family {
+        Family::PStable { .. } => format!("{} probes", state.probes),
+        _ => {
+            let shingling = serde_json::to_string(&state.shingling).unwrap_or_default();
+            format!("shingles {shingling}")
+        }
+    };
+    format!("{}, near with {near}, {more}", described(family))
 }
 
 /// The key of a document's record.

@@ -16,18 +16,18 @@ pub struct Pair {
     pub id: String,
     /// The earlier one.
     pub earlier: String,
-    /// The estimate of Jaccard similarity; 1 for equal texts.
+    /// How near they are, in the index's [`Measure`](crate::Measure).
     pub estimate: f64,
     /// Are the texts equal, byte for byte?
     pub is_exact: bool,
 }
 
-/// A pair by the documents' numbers, and same values of their signatures; nothing for equal texts.
+/// A pair by the documents' numbers, and how near they are; nothing for equal texts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Edge {
     pub(crate) number: u64,
     pub(crate) earlier: u64,
-    pub(crate) shared: Option<u32>,
+    pub(crate) nearness: Option<u32>,
 }
 
 impl Index {
@@ -40,15 +40,16 @@ impl Index {
     /// # Errors
     /// Those of `take`; a failed read, damage.
     pub fn pairs(&self, mut take: impl FnMut(&Pair) -> Result<()>) -> Result<()> {
+        let of_equal = self.measure().of_equal();
         self.for_each_step(|records, earlier| {
             for (number, record) in records {
-                for Edge { earlier: other, shared, .. } in edges(*number, record) {
+                for Edge { earlier: other, nearness, .. } in edges(*number, record) {
                     let Some(name) = earlier.get(&other) else { continue };
                     take(&Pair {
                         id: record.name.clone(),
                         earlier: name.clone(),
-                        estimate: shared.map_or(1.0, |shared| self.estimate(shared)),
-                        is_exact: shared.is_none(),
+                        estimate: nearness.map_or(of_equal, |nearness| self.estimate(nearness)),
+                        is_exact: nearness.is_none(),
                     })?;
                 }
             }
@@ -98,10 +99,13 @@ impl Index {
 
 /// The pairs of a document with earlier ones. One with the text of another has that one, or the one that both are near.
 fn edges(number: u64, record: &Record) -> Vec<Edge> {
-    let near =
-        |it: &super::record::Neighbor| Edge { number, earlier: it.number, shared: Some(it.shared) };
+    let near = |it: &super::record::Neighbor| Edge {
+        number,
+        earlier: it.number,
+        nearness: Some(it.nearness),
+    };
     match record.decision {
-        Decision::Exact(earlier) => vec![Edge { number, earlier, shared: None }],
+        Decision::Exact(earlier) => vec![Edge { number, earlier, nearness: None }],
         Decision::Near(neighbor) if record.pairs.is_empty() => vec![near(&neighbor)],
         _ => record.pairs.iter().map(near).collect(),
     }

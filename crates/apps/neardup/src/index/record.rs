@@ -19,11 +19,11 @@ pub(super) enum Decision {
     Near(Neighbor),
 }
 
-/// Another document by its number, and how many values of the signatures are the same.
+/// Another document by its number, and how [near](crate::measure) it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Neighbor {
     pub(super) number: u64,
-    pub(super) shared: u32,
+    pub(super) nearness: u32,
 }
 
 /// A document.
@@ -41,8 +41,8 @@ pub(super) struct Record {
 impl Record {
     pub(super) fn encode(&self) -> Vec<u8> {
         let (kind, neighbor) = match self.decision {
-            Decision::Kept => (0, Neighbor { number: 0, shared: 0 }),
-            Decision::Exact(number) => (1, Neighbor { number, shared: 0 }),
+            Decision::Kept => (0, Neighbor { number: 0, nearness: 0 }),
+            Decision::Exact(number) => (1, Neighbor { number, nearness: 0 }),
             Decision::Near(neighbor) => (2, neighbor),
         };
         let mut bytes = vec![VERSION, kind];
@@ -65,7 +65,7 @@ impl Record {
 
 fn put_neighbor(bytes: &mut Vec<u8>, neighbor: Neighbor) {
     bytes.extend_from_slice(&neighbor.number.to_le_bytes());
-    bytes.extend_from_slice(&neighbor.shared.to_le_bytes());
+    bytes.extend_from_slice(&neighbor.nearness.to_le_bytes());
 }
 
 fn parsed(bytes: &[u8]) -> Option<Record> {
@@ -93,8 +93,8 @@ fn parsed(bytes: &[u8]) -> Option<Record> {
 
 fn take_neighbor(bytes: &[u8]) -> Option<(Neighbor, &[u8])> {
     let (number, bytes) = bytes.split_first_chunk()?;
-    let (shared, bytes) = take_u32(bytes)?;
-    Some((Neighbor { number: u64::from_le_bytes(*number), shared }, bytes))
+    let (nearness, bytes) = take_u32(bytes)?;
+    Some((Neighbor { number: u64::from_le_bytes(*number), nearness }, bytes))
 }
 
 fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
@@ -109,13 +109,14 @@ mod tests {
     use super::*;
 
     fn record(decision: Decision) -> Record {
-        let pairs = vec![Neighbor { number: 7, shared: 120 }, Neighbor { number: 3, shared: 99 }];
+        let pairs =
+            vec![Neighbor { number: 7, nearness: 120 }, Neighbor { number: 3, nearness: 99 }];
         Record { decision, text: [9; 16], name: "näme".into(), pairs, signature: vec![1, 2, 3, 4] }
     }
 
     #[test]
     fn records_are_read_as_they_were_written_and_what_is_cut_is_an_error() {
-        let near = Decision::Near(Neighbor { number: 7, shared: 120 });
+        let near = Decision::Near(Neighbor { number: 7, nearness: 120 });
         for decision in [Decision::Kept, Decision::Exact(5), near] {
             let (record, bytes) = (record(decision), record(decision).encode());
             assert_eq!(Record::decode(&bytes, 1).unwrap(), record);

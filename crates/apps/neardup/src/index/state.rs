@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::options::check_threshold;
+use crate::options::check_probes;
 use crate::{Error, Result, Shingling};
 
 /// The version of the index's content.
@@ -19,8 +19,11 @@ pub(super) struct State {
     version: u32,
     /// How text becomes shingles.
     pub(super) shingling: Shingling,
-    /// From which estimate on documents are near-duplicates.
+    /// From where on documents are near-duplicates, in the family's measure.
     pub(super) threshold: f64,
+    /// Cells beside its own that a lookup of a vector tries in each table; left out if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) probes: u32,
     /// The number of the next document.
     pub(super) next: u64,
     /// Documents that are there, by their decisions.
@@ -44,10 +47,16 @@ impl State {
             version: VERSION,
             shingling,
             threshold,
+            probes: 0,
             next: 0,
             counts: Counts::default(),
             removing: Vec::new(),
         }
+    }
+
+    /// The same with that many probes.
+    pub(super) fn probing(self, probes: u32) -> Self {
+        Self { probes, ..self }
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -70,9 +79,13 @@ impl State {
         }
         let state: Self = serde_json::from_slice(bytes).map_err(unreadable)?;
         state.shingling.validate()?;
-        check_threshold(state.threshold)?;
+        check_probes(state.probes)?;
         Ok(state)
     }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What every version has.
@@ -97,7 +110,8 @@ mod tests {
         let text = String::from_utf8(state.encode()).unwrap();
         let later = text.replace("\"version\":1", "\"version\":2");
         assert!(refusal(&later).contains("found nandex-neardup of version 2"));
-        let other = text.replace("\"threshold\":0.8", "\"threshold\":8.0");
-        assert!(refusal(&other).starts_with("threshold: 8"));
+        let other = text.replace("\"next\":7", "\"next\":7,\"probes\":65");
+        assert!(refusal(&other).starts_with("probes: 65; give 0 to 64"));
+        assert!(!text.contains("probes"), "none are left out");
     }
 }

@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | `neardup-records` | a document's number | its [record](super::record); and the state of the index | 1/8 |
 //! | `neardup-keys` | hash of an id, or of a text | the number of a document that has it | 1/4 |
-//! | `neardup-alike` | bucket keys of a signature | numbers of documents | 1/2: half of it for its filter |
+//! | `neardup-alike` | bucket keys of a signature | numbers of documents | 1/2, of which half at most for its filter |
 //!
 //! A batch of documents takes some MiB while documents come in, and clusters take 1/4.
 //!
@@ -16,12 +16,13 @@ use std::sync::Arc;
 use nandex::device::{Allocation, Create, Device, FileDevice, FileOptions};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
 use nandex::signature::Family;
+use nandex::store::schedule::Channels;
 use nandex::{
     AnyConfig, AnyNeighbors, AnyOptions, AnyTable, LargeTable, NeighborsRequirements, OpenOptions,
     Policy, Requirements, Threads, Volume, VolumeOptions, bufferhash, slicelsh,
 };
 
-use crate::{IndexConfig, Result};
+use crate::{Error, IndexConfig, Result};
 
 /// Documents for which the tables begin; they grow from there.
 const DOCUMENTS_FIRST: u64 = 10_000;
@@ -66,7 +67,9 @@ pub(super) fn open_volume(path: &Path) -> Result<Volume> {
 
 impl Tables {
     pub(super) fn create(volume: &Volume, family: &Family, config: &IndexConfig) -> Result<Self> {
-        let alike = neighbors(family, config)?.into();
+        let alike = neighbors(family, config)?;
+        // Where the channels of the device are known, each table has channels of its own.
+        let alike = alike.placed_on(&Channels::of(&volume.device().geometry())).into();
         let options = neighbors_options(volume, config);
         let alike = AnyNeighbors::create_with(volume, ALIKE, &alike, &options)?;
         Self::create_over(volume, config, alike)
@@ -94,6 +97,7 @@ impl Tables {
 
     pub(super) fn open(volume: &Volume, config: &IndexConfig) -> Result<Self> {
         let alike = AnyNeighbors::open(volume, ALIKE, &neighbors_options(volume, config))?;
+        check_ram(&alike, config)?;
         Self::open_over(volume, config, alike)
     }
 
@@ -130,14 +134,34 @@ pub(super) fn neighbors(family: &Family, config: &IndexConfig) -> Result<slicels
         let asked = NeighborsRequirements { ram_bytes: Some(ram_bytes), ..asked.clone() };
         slicelsh::Config::advised(&asked)
     };
-    // Where a quarter is too little for the buffers, it is too little for a filter, too.
-    let half = config.ram_bytes / 2;
+    // Where a quarter is too little for the buffers, the filter has what they leave of the half.
+    let half = neighbors_bytes(config);
     Ok(advised(half - filter_bytes(config)).or_else(|_| advised(half))?)
+}
+
+/// RAM of the index of neighbours with its filter, at most.
+const fn neighbors_bytes(config: &IndexConfig) -> u64 {
+    config.ram_bytes / 2
 }
 
 /// RAM for the filter of the index of neighbours: most documents are new, and their buckets need not be read.
 const fn filter_bytes(config: &IndexConfig) -> u64 {
     config.ram_bytes / 4
+}
+
+/// Refuses RAM that is too little for the buffers that the index was made with.
+fn check_ram(alike: &AnyNeighbors, config: &IndexConfig) -> Result<()> {
+    let made = alike.config();
+    let needed = made.of::<slicelsh::Config>()?.ram_bytes();
+    if needed <= neighbors_bytes(config) {
+        return Ok(());
+    }
+    let reason = format!(
+        "{} bytes; the buffers of this index take {needed} of half of it, so give {} or more",
+        config.ram_bytes,
+        2 * needed
+    );
+    Err(Error::option("ram_bytes", reason))
 }
 
 /// The length of the log, in bytes: what the buffers of the index of neighbours need, and the tables' few updates.
@@ -162,7 +186,8 @@ fn neighbors_options(volume: &Volume, config: &IndexConfig) -> AnyOptions {
     let options = options(volume);
     let usual = options.of::<slicelsh::RuntimeOptions>().cloned().unwrap_or_default();
     let filter_bytes_max = filter_bytes(config);
-    options.with(slicelsh::RuntimeOptions { filter_bytes_max, ..usual })
+    let ram_bytes_max = Some(neighbors_bytes(config));
+    options.with(slicelsh::RuntimeOptions { filter_bytes_max, ram_bytes_max, ..usual })
 }
 
 /// Structures of a volume without threads have none.

@@ -9,7 +9,7 @@ use nandex::{AnyNeighbors, OpenOptions, VolumeOptions};
 
 use super::brute::Brute;
 use super::*;
-use crate::{Cluster, Document, Shingles, Unit};
+use crate::{Cluster, Document, Hashing, MinHashing, Shingles, SimHashing, Unit, VectorHashing};
 
 pub(super) const CONFIG: IndexConfig = IndexConfig {
     ram_bytes: crate::RAM_BYTES_MIN,
@@ -21,10 +21,19 @@ pub(super) const CONFIG: IndexConfig = IndexConfig {
 pub(super) fn options() -> NearOptions {
     let bands = Some(Bands { count: 8, rows: 4 });
     let shingling = Shingling { length: 2, ..Shingling::default() };
-    NearOptions { shingling, threshold: 0.6, permutations: 32, bands, ..NearOptions::default() }
+    let usual = MinHashing::default();
+    let hashing = MinHashing { threshold: 0.6, permutations: 32, bands, ..usual };
+    NearOptions { shingling, hashing: Hashing::MinHash(hashing) }
 }
 
-fn volume() -> Volume {
+fn changed(change: impl FnOnce(&mut MinHashing)) -> NearOptions {
+    let mut options = options();
+    let Hashing::MinHash(hashing) = &mut options.hashing else { panic!("{options:?}") };
+    change(hashing);
+    options
+}
+
+pub(super) fn volume() -> Volume {
     let log_bytes = 16 << 20;
     let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
     Volume::create(Arc::new(MemoryDevice::new()), options).unwrap()
@@ -361,9 +370,11 @@ fn other_options_another_family_and_no_index_are_refused() {
     let volume = volume();
     let index = Index::create_in(&volume, &options(), CONFIG).unwrap();
     for other in [
-        NearOptions { seed: 2, ..options() },
-        NearOptions { threshold: 0.7, ..options() },
-        NearOptions { scheme: Scheme::Rensa, ..options() },
+        changed(|it| it.seed = 2),
+        changed(|it| it.threshold = 0.7),
+        changed(|it| it.scheme = Scheme::Rensa),
+        NearOptions { hashing: Hashing::SimHash(SimHashing::default()), ..options() },
+        NearOptions { hashing: Hashing::PStable(VectorHashing::new(3, 0.5)), ..options() },
         NearOptions {
             shingling: Shingling { unit: Unit::Characters, ..options().shingling },
             ..options()
@@ -383,7 +394,7 @@ fn other_options_another_family_and_no_index_are_refused() {
         Index::resume(&volume, (CONFIG, tables)).map(drop)
     };
     let error = open(brute(simhash)).unwrap_err().to_string();
-    assert!(error.contains("expected MinHash, found SimHash"), "{error}");
+    assert!(error.contains("distance: 0.6; this family has 3"), "{error}");
     let error = open(Brute { family: vec![9; 9], ..brute(simhash) }).unwrap_err().to_string();
     assert!(error.contains("expected a family of hashes of version 1"), "{error}");
     let empty = super::tests::volume();

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use nandex::Table;
+use nandex::signature::Family;
 use nandex_corpus::DocumentResult;
 
 use super::record::{Decision, Hash, Neighbor, Record};
-use super::verify::{Sketch, Verified, shared};
+use super::verify::{Sketch, Verified};
 use super::{Index, id_hash, number_key, refused, text_hash};
+use crate::measure::nearness;
 use crate::{Document, Error, Result};
 
 /// Pairs that are kept of a document: the nearest of the earlier ones.
@@ -48,7 +50,7 @@ pub struct Updated {
 pub struct Match {
     /// Its id.
     pub id: String,
-    /// The estimate of Jaccard similarity; 1 for an equal text.
+    /// How near it is, in the index's [`Measure`](crate::Measure).
     pub estimate: f64,
     /// Are the texts equal, byte for byte?
     pub is_exact: bool,
@@ -268,7 +270,13 @@ impl Index {
                 keys.extend_from_slice(&sketch.keys);
             }
         }
-        let candidates = self.alike.candidates_then_insert_many(&ids, &keys).map_err(refused)?;
+        let mut candidates =
+            self.alike.candidates_then_insert_many(&ids, &keys).map_err(refused)?;
+        let sketches = places.iter().filter_map(|place| match &batch.plans[*place] {
+            Plan::New(sketch) => sketch.as_ref(),
+            _ => None,
+        });
+        self.probe(&sketches.collect::<Vec<_>>(), &mut candidates)?;
         let stored: Vec<Vec<u64>> = candidates
             .iter()
             .map(|all| all.iter().copied().filter(|number| *number < first).collect())
@@ -307,10 +315,10 @@ impl Index {
     /// Decides on one by stored documents that are near, and earlier ones of the batch that may be.
     fn decide_one(&self, batch: &mut Batch, place: usize, found: (Vec<Verified>, Vec<usize>)) {
         let (stored, fresh) = found;
-        let shared_min = self.shared_min();
+        let nearness_min = self.nearness_min();
         let mut near: Vec<(Neighbor, bool)> = Vec::new();
-        for Verified { number, shared, is_kept, name } in stored {
-            near.push((Neighbor { number, shared }, is_kept));
+        for Verified { number, nearness, is_kept, name } in stored {
+            near.push((Neighbor { number, nearness }, is_kept));
             if is_kept {
                 batch.names.insert(number, name);
             }
@@ -321,16 +329,16 @@ impl Index {
             else {
                 continue;
             };
-            let shared = shared(&left.values, &right.values);
+            let nearness = nearness(&self.sketcher, &left.signature, &right.signature);
             let Decided { decision, number: Some(number), .. } = batch.decided[other] else {
                 continue;
             };
-            if shared >= shared_min {
+            if nearness >= nearness_min {
                 let is_kept = decision == Some(Decision::Kept);
-                near.push((Neighbor { number, shared }, is_kept));
+                near.push((Neighbor { number, nearness }, is_kept));
             }
         }
-        near.sort_unstable_by_key(|(it, _)| (std::cmp::Reverse(it.shared), it.number));
+        near.sort_unstable_by_key(|(it, _)| (std::cmp::Reverse(it.nearness), it.number));
         let best = near.iter().find(|(_, is_kept)| *is_kept);
         let decision = best.map_or(Decision::Kept, |(neighbor, _)| Decision::Near(*neighbor));
         // However many are nearer, the one that it is removed for is a pair.
@@ -378,7 +386,8 @@ impl Index {
             if matches!(plan, Plan::New(_)) {
                 keys.push((known.text, number));
             }
-            records.push((number_key(number), batch.record(place, decision).encode()));
+            let record = batch.record(place, decision, self.sketcher.family());
+            records.push((number_key(number), record.encode()));
             let (counted, total) = match decision {
                 Decision::Kept => (&mut next.counts.kept, &mut step.kept),
                 Decision::Exact(_) => (&mut next.counts.exact, &mut step.exact),
@@ -411,9 +420,9 @@ impl Index {
     fn outcome(&self, batch: &Batch, place: usize) -> Outcome {
         let verdict = |decision| match decision {
             Decision::Kept => Verdict::Kept,
-            Decision::Exact(number) => batch.verdict(number, 1.0, true),
-            Decision::Near(Neighbor { number, shared }) => {
-                batch.verdict(number, self.estimate(shared), false)
+            Decision::Exact(number) => batch.verdict(number, self.measure().of_equal(), true),
+            Decision::Near(Neighbor { number, nearness }) => {
+                batch.verdict(number, self.estimate(nearness), false)
             }
         };
         match &batch.plans[place] {
@@ -444,7 +453,7 @@ impl Index {
             let equal = equal.filter(|record| record.text == hashes[place]);
             let named = equal.map(|record| {
                 let id = record.name.clone();
-                Match { id, estimate: 1.0, is_exact: true }
+                Match { id, estimate: self.measure().of_equal(), is_exact: true }
             });
             found[place].matches.extend(named);
             if let Some(sketch) = sketches.of(text)? {
@@ -453,17 +462,18 @@ impl Index {
                 rows.push(sketch);
             }
         }
-        let candidates = self.alike.candidates_many(&keys)?;
+        let mut candidates = self.alike.candidates_many(&keys)?;
+        self.probe(&rows.iter().collect::<Vec<_>>(), &mut candidates)?;
         let rows: Vec<_> = rows.iter().zip(candidates.iter().map(|it| &it[..])).collect();
         for ((place, mut near), candidates) in
             places.into_iter().zip(self.verified(&rows)?).zip(&candidates)
         {
-            near.sort_unstable_by_key(|it| (std::cmp::Reverse(it.shared), it.number));
+            near.sort_unstable_by_key(|it| (std::cmp::Reverse(it.nearness), it.number));
             found[place].candidates = candidates.len() as u64;
             let exact = found[place].matches.first().map(|it| it.id.clone());
             let others = near.into_iter().filter(|it| Some(&it.name) != exact.as_ref());
             let others = others.map(|it| {
-                let (id, estimate) = (it.name, self.estimate(it.shared));
+                let (id, estimate) = (it.name, self.estimate(it.nearness));
                 Match { id, estimate, is_exact: false }
             });
             found[place].matches.extend(others);
@@ -483,11 +493,11 @@ impl Batch {
         }
     }
 
-    fn record(&self, place: usize, decision: Decision) -> Record {
-        let signature = match &self.plans[place] {
-            Plan::New(Some(sketch)) => sketch.bytes(),
-            _ => Vec::new(),
-        };
+    fn record(&self, place: usize, decision: Decision, family: &Family) -> Record {
+        let mut signature = Vec::new();
+        if let Plan::New(Some(sketch)) = &self.plans[place] {
+            sketch.signature.encode(family, &mut signature);
+        }
         Record {
             decision,
             text: self.known[place].text,

@@ -5,13 +5,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::ScopedJoinHandle;
 
 use nandex::signature::{Family, Scheme, Signature};
+use nandex_corpus::documents::vector_of;
 
 use super::Index;
 use super::record::Decision;
-use crate::{Result, Shingles};
+use crate::measure::{self, nearness_to_bytes};
+use crate::{Error, Result, Shingles};
 
 /// Records that are read at a time, about half a KiB each.
 const RECORDS_MAX: usize = 4096;
+
+/// Lookups of cells beside a document's own that are made at a time: some MiB of keys and candidates.
+const PROBES_AT_A_TIME: usize = 4096;
 
 /// Texts that are worth a thread: some hundred us of work.
 const SKETCHES_MIN: usize = 64;
@@ -19,7 +24,7 @@ const SKETCHES_MIN: usize = 64;
 /// A document as buckets and records see it.
 #[derive(Clone, Debug)]
 pub(super) struct Sketch {
-    pub(super) values: Vec<u32>,
+    pub(super) signature: Signature,
     pub(super) keys: Vec<u64>,
 }
 
@@ -27,8 +32,7 @@ pub(super) struct Sketch {
 #[derive(Clone, Debug)]
 pub(super) struct Verified {
     pub(super) number: u64,
-    /// Values of the signatures that are the same.
-    pub(super) shared: u32,
+    pub(super) nearness: u32,
     pub(super) is_kept: bool,
     pub(super) name: String,
 }
@@ -66,22 +70,42 @@ impl Index {
         })
     }
 
-    /// The fewest same values of two signatures that are near.
-    pub(super) fn shared_min(&self) -> u32 {
-        let (permutations, _) = self.minhash();
-        let is_near =
-            |shared: &u32| f64::from(*shared) / f64::from(permutations) >= self.state.threshold;
-        (0..=permutations).find(is_near).unwrap_or(permutations)
+    /// The least nearness of two documents that are near.
+    pub(super) fn nearness_min(&self) -> u32 {
+        measure::nearness_min(self.family(), self.state.threshold)
     }
 
-    /// The estimate of Jaccard similarity by that many same values.
-    pub(super) fn estimate(&self, shared: u32) -> f64 {
-        f64::from(shared) / f64::from(self.minhash().0)
+    /// What a nearness is in the family's measure.
+    pub(super) fn estimate(&self, nearness: u32) -> f64 {
+        measure::estimate(self.family(), nearness)
+    }
+
+    /// Adds to the candidates of each document those in the cells beside its own, where the family has cells. Of
+    /// documents that were inserted together, that may be later ones, and each itself.
+    pub(super) fn probe(&self, sketches: &[&Sketch], candidates: &mut [Vec<u64>]) -> Result<()> {
+        let probes = self.state.probes as usize;
+        if probes == 0 {
+            return Ok(());
+        }
+        let step = (PROBES_AT_A_TIME / probes).max(1);
+        for (some, candidates) in sketches.chunks(step).zip(candidates.chunks_mut(step)) {
+            let mut keys = Vec::new();
+            for sketch in some {
+                self.sketcher.probe_keys(&sketch.signature, probes, &mut keys)?;
+            }
+            let found = self.alike.candidates_many(&keys)?;
+            for (candidates, found) in candidates.iter_mut().zip(found.chunks(probes)) {
+                candidates.extend(found.iter().flatten());
+                candidates.sort_unstable();
+                candidates.dedup();
+            }
+        }
+        Ok(())
     }
 
     /// Which candidates of each document count and are near. Reads each record once for a few thousand candidates.
     pub(super) fn verified(&self, all: &[Candidates<'_>]) -> Result<Vec<Vec<Verified>>> {
-        let shared_min = self.shared_min();
+        let nearness_min = self.nearness_min();
         let mut verified = Vec::with_capacity(all.len());
         let mut rest = all;
         while !rest.is_empty() {
@@ -90,10 +114,11 @@ impl Index {
             for (sketch, candidates) in &rest[..group] {
                 let near = candidates.iter().filter_map(|number| {
                     let record = records.get(number)?;
-                    let shared = shared_with_bytes(&sketch.values, &record.signature);
-                    (shared >= shared_min).then(|| Verified {
+                    let nearness =
+                        nearness_to_bytes(&self.sketcher, &sketch.signature, &record.signature);
+                    (nearness >= nearness_min).then(|| Verified {
                         number: *number,
-                        shared,
+                        nearness,
                         is_kept: record.decision == Decision::Kept,
                         name: record.name.clone(),
                     })
@@ -128,47 +153,43 @@ pub(super) struct Sketches<'i> {
 }
 
 impl Sketches<'_> {
-    /// The sketch of a text; nothing if it has no shingles.
+    /// The sketch of a text; nothing if it has no shingles. A vector has always one.
+    ///
+    /// # Errors
+    /// A text that is no vector, where the family takes vectors.
     pub(super) fn of(&mut self, text: &str) -> Result<Option<Sketch>> {
-        let scheme = match self.index.sketcher.family() {
-            Family::MinHash { scheme, .. } => *scheme,
-            _ => Scheme::default(),
+        let sketcher = &self.index.sketcher;
+        let signature = match sketcher.family() {
+            Family::PStable { .. } => sketcher.of_vector(&vector_of(text).map_err(no_vector)?)?,
+            Family::MinHash { scheme, .. } => {
+                if !self.hash(text, *scheme) {
+                    return Ok(None);
+                }
+                sketcher.of_hashes(&self.hashes)?
+            }
+            Family::SimHash { .. } => {
+                if !self.hash(text, Scheme::Fast) {
+                    return Ok(None);
+                }
+                // A shingle that comes twice has twice the weight.
+                let features: Vec<(u64, u32)> = self.hashes.iter().map(|it| (*it, 1)).collect();
+                sketcher.of_features(&features)?
+            }
         };
+        self.index.signatures.fetch_add(1, Relaxed);
+        let mut keys = Vec::new();
+        sketcher.bucket_keys(&signature, &mut keys)?;
+        Ok(Some(Sketch { signature, keys }))
+    }
+
+    /// Hashes the shingles of a text; are there any?
+    fn hash(&mut self, text: &str, scheme: Scheme) -> bool {
         self.shingles.take(text);
         self.shingles.hash(scheme, &mut self.hashes);
-        if self.hashes.is_empty() {
-            return Ok(None);
-        }
-        self.index.signatures.fetch_add(1, Relaxed);
-        let signature = self.index.sketcher.of_hashes(&self.hashes)?;
-        let mut keys = Vec::new();
-        self.index.sketcher.bucket_keys(&signature, &mut keys)?;
-        let values = match signature {
-            Signature::MinHash(values) => values,
-            _ => Vec::new(),
-        };
-        Ok(Some(Sketch { values, keys }))
+        !self.hashes.is_empty()
     }
 }
 
-impl Sketch {
-    /// The bytes of its signature.
-    pub(super) fn bytes(&self) -> Vec<u8> {
-        self.values.iter().flat_map(|value| value.to_le_bytes()).collect()
-    }
-}
-
-/// Same values of two signatures.
-pub(super) fn shared(left: &[u32], right: &[u32]) -> u32 {
-    left.iter().zip(right).map(|(left, right)| u32::from(left == right)).sum()
-}
-
-/// The same of a stored one; none if it is of another length.
-fn shared_with_bytes(left: &[u32], right: &[u8]) -> u32 {
-    let (words, rest) = right.as_chunks::<4>();
-    if words.len() != left.len() || !rest.is_empty() {
-        return 0;
-    }
-    let same = |(left, right): (&u32, &[u8; 4])| u32::from(*left == u32::from_le_bytes(*right));
-    left.iter().zip(words).map(same).sum()
+fn no_vector(reason: String) -> Error {
+    Error::Options { field: "vector", reason }
 }

@@ -7,6 +7,7 @@ use nandex_html::{BASE_STYLE, Escaped, Frame, grouped, shown};
 
 use super::difference::parts;
 use super::{Example, IndexSummary};
+use crate::Measure;
 
 /// How words that only one of two texts has are shown, and texts next to each other.
 const STYLE: &str = ".texts{display:grid;grid-template-columns:1fr 1fr;gap:1rem}.texts p{margin:0;overflow-wrap:anywhere}\
@@ -29,13 +30,12 @@ fn write_page(out: &mut String, summary: &IndexSummary) -> fmt::Result {
     writeln!(
         out,
         "<header>\n<p class=\"eyebrow\">Near-duplicate index</p>\n<h1>{} of {} documents are new</h1>\n<p \
-         class=\"lead\">{} have a text that is equal to another one's, and {} are near another one: an estimated Jaccard \
-         similarity of {} or more.</p>\n</header>",
+         class=\"lead\">{} have a text that is equal to another one's, and {} are near another one: {}.</p>\n</header>",
         grouped(summary.kept),
         grouped(summary.documents),
         grouped(summary.exact),
         grouped(summary.near),
-        summary.threshold,
+        near(summary),
     )?;
     write_cards(out, summary)?;
     write_curve(out, summary)?;
@@ -43,8 +43,26 @@ fn write_page(out: &mut String, summary: &IndexSummary) -> fmt::Result {
     write_examples(out, summary)?;
     frame.close(
         out,
-        "Written by nandex. An estimate is the share of equal values of two MinHash signatures.",
+        match summary.measure {
+            Measure::Jaccard => {
+                "Written by nandex. An estimate is the share of equal values of two MinHash signatures."
+            }
+            Measure::Hamming => "Written by nandex. A distance is the bits in which two SimHash signatures differ.",
+            Measure::Euclidean => {
+                "Written by nandex. A distance is estimated by the places of two vectors on all lines."
+            }
+        },
     )
+}
+
+/// From where on documents are near.
+fn near(summary: &IndexSummary) -> String {
+    let threshold = summary.threshold;
+    match summary.measure {
+        Measure::Jaccard => format!("an estimated Jaccard similarity of {threshold} or more"),
+        Measure::Hamming => format!("signatures that differ in {threshold} bits or fewer"),
+        Measure::Euclidean => format!("an estimated distance of {threshold} or less"),
+    }
 }
 
 fn write_cards(out: &mut String, summary: &IndexSummary) -> fmt::Result {
@@ -81,11 +99,10 @@ fn write_cards(out: &mut String, summary: &IndexSummary) -> fmt::Result {
 }
 
 fn write_curve(out: &mut String, summary: &IndexSummary) -> fmt::Result {
-    let (bands, rows) = summary.bands;
     let threshold = vec![(summary.threshold, 0.0), (summary.threshold, 1.0)];
     let chart = Chart {
-        title: format!("Probability of being compared, with {bands} bands of {rows} values"),
-        x: "Jaccard similarity",
+        title: "Probability of being compared".into(),
+        x: summary.measure.name(),
         y: "probability",
         x_scaling: Scaling::Linear,
         y_scaling: Scaling::Linear,
@@ -94,7 +111,17 @@ fn write_curve(out: &mut String, summary: &IndexSummary) -> fmt::Result {
             Series::ours("threshold", threshold),
         ],
     };
-    out.write_str("<section>\n<h2>Candidates</h2>\n")?;
+    let probes = match summary.probes {
+        0 => String::new(),
+        probes => {
+            format!(" Lookups try {probes} cells more in each table, and find more than this.")
+        }
+    };
+    let family = Escaped(&summary.family);
+    writeln!(
+        out,
+        "<section>\n<h2>Candidates</h2>\n<p>{family}. The curve is predicted by these numbers.{probes}</p>"
+    )?;
     chart::write(out, &chart)?;
     out.write_str("</section>\n")
 }
@@ -139,7 +166,7 @@ fn write_examples(out: &mut String, summary: &IndexSummary) -> fmt::Result {
         return Ok(());
     }
     out.write_str(
-        "<section>\n<h2>Examples</h2>\n<p>The pairs that are least alike of those that are near-duplicates.</p>\n",
+        "<section>\n<h2>Examples</h2>\n<p>The pairs that are least near of those that are near-duplicates.</p>\n",
     )?;
     for example in &summary.examples {
         write_example(out, example)?;
@@ -180,9 +207,12 @@ mod tests {
             exact: 3,
             near: 4,
             shingling: Shingling::default(),
+            measure: Measure::Jaccard,
             threshold: 0.8,
             family: "MinHash".into(),
-            bands: (9, 13),
+            tables: 9,
+            probes: 0,
+            documents_capacity: 1000,
             curve: vec![(0.0, 0.0), (0.5, 0.1), (1.0, 1.0)],
             clusters: 4,
             clustered: 20,
@@ -191,6 +221,7 @@ mod tests {
             ram_bytes: 5,
             neighbors_ram_bytes: 24_690,
             flash_bytes: 6,
+            channels: 1,
             lookups: 4,
             lookup_reads: 2,
             records_read: 1,
@@ -210,6 +241,24 @@ mod tests {
         assert!(page.contains("<td class=\"number\">4 to 7</td><td class=\"number\">3</td>"));
         assert_eq!(page.matches("<path ").count(), 2);
         assert!(!page.contains("NaN") && page.ends_with("</html>\n"));
+    }
+
+    #[test]
+    fn a_page_of_distances_says_what_is_near_and_what_probes_add() {
+        let vectors = IndexSummary {
+            measure: Measure::Euclidean,
+            threshold: 0.5,
+            probes: 8,
+            curve: vec![(0.0, 1.0), (2.0, 0.1)],
+            ..summary(10, vec![])
+        };
+        let page = html(&vectors);
+        assert!(page.contains("near another one: an estimated distance of 0.5 or less."));
+        assert!(page.contains("Euclidean distance") && page.contains("try 8 cells more"));
+        let (measure, threshold) = (Measure::Hamming, 3.0);
+        let page = html(&IndexSummary { measure, threshold, ..summary(10, vec![]) });
+        assert!(page.contains("signatures that differ in 3 bits or fewer"));
+        assert!(page.contains("bits that differ") && !page.contains("cells more"));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The same signatures, bands and candidates as datasketch, and the same signatures as rensa.
 //!
-//! The test writes what it has found, and `compare.py` compares it with what these libraries make of the same
-//! shingles. It needs python3 with its venv module, and the network when it runs first; it fails where they are
-//! missing. The file that `NANDEX_NEARDUP_TEXTS` names, if it is set, gives more texts, one in each line:
+//! The test writes what it has found, and `compare.py` and `compare_rensa.py` compare it with what these libraries make
+//! of the same shingles, rensa in both of its ways: up to 0.4 and from 0.5 on. It needs python3 with its venv module,
+//! and the network when it runs first; it fails where they are missing. The file that `NANDEX_NEARDUP_TEXTS` names, if
+//! it is set, gives more texts, one in each line:
 //!
 //! `NANDEX_NEARDUP_TEXTS=paragraphs.txt cargo test --release -p nandex-neardup --test datasketch -- --nocapture`
 #![forbid(unsafe_code)]
@@ -24,6 +25,19 @@ use serde_json::json;
 
 /// Ids of a bucket, at most: what an index can have.
 const BUCKET_IDS_MAX: u32 = 253;
+
+/// The libraries that are compared with.
+const DATASKETCH: python::Packages =
+    python::Packages { name: "datasketch-venv", wanted: "datasketch>=2,<3", module: "datasketch" };
+
+/// Those of rensa, and what cases of them are called.
+const RENSA: [(python::Packages, &str); 2] = [
+    (python::Packages { name: "rensa-venv", wanted: "rensa>=0.4,<0.5", module: "rensa" }, "rensa"),
+    (
+        python::Packages { name: "rensa-0.5-venv", wanted: "rensa>=0.5,<0.6", module: "rensa" },
+        "rensa-0.5",
+    ),
+];
 
 /// A generator of numbers: the same each time.
 struct Numbers(u64);
@@ -122,13 +136,15 @@ fn write_case(folder: &Path, name: &str, family: &Family, shingles: &[Vec<String
     let Family::MinHash { permutations, bands, scheme, seed } = family else {
         panic!("{family:?}")
     };
-    let mut out = BufWriter::new(File::create(folder.join(format!("{name}.case.jsonl"))).unwrap());
-    let scheme = match scheme {
-        Scheme::DatasketchLegacy => "legacy",
-        Scheme::DatasketchAffine => "affine32",
-        Scheme::Rensa => "rensa",
+    let (scheme, kind) = match scheme {
+        Scheme::DatasketchLegacy => ("legacy", "datasketch"),
+        Scheme::DatasketchAffine => ("affine32", "datasketch"),
+        Scheme::Rensa => ("rensa", "rensa"),
+        Scheme::RensaBuckets => ("rensa", "rensa-0.5"),
         Scheme::Fast => panic!("nobody else has our scheme"),
     };
+    let path = folder.join(format!("{name}.{kind}.jsonl"));
+    let mut out = BufWriter::new(File::create(path).unwrap());
     let texts = name.split('.').next();
     let head = json!({
         "texts": texts, "scheme": scheme, "permutations": permutations, "seed": seed,
@@ -177,7 +193,7 @@ fn write_bands(folder: &Path) {
 
 #[test]
 fn signatures_bands_and_candidates_are_those_of_datasketch() {
-    let python = python::python();
+    let python = python::python(&DATASKETCH);
     let folder = tempfile::tempdir().unwrap();
     let made = shingled(made(1500).into_iter());
     write_shingles(folder.path(), "made", &made);
@@ -192,6 +208,9 @@ fn signatures_bands_and_candidates_are_those_of_datasketch() {
         family(Scheme::DatasketchAffine, 100, (20, 5), 7),
         family(Scheme::Rensa, 128, (16, 8), 42),
         family(Scheme::Rensa, 40, (10, 4), u64::MAX),
+        family(Scheme::RensaBuckets, 128, (16, 8), 42),
+        family(Scheme::RensaBuckets, 41, (10, 4), u64::MAX),
+        family(Scheme::RensaBuckets, 8, (2, 4), 1),
     ];
     for (number, family) in cases.iter().enumerate() {
         write_case(folder.path(), &format!("made.{number}"), family, &made);
@@ -205,8 +224,15 @@ fn signatures_bands_and_candidates_are_those_of_datasketch() {
         }
     }
     write_bands(folder.path());
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/datasketch/compare.py");
-    let mut compare = std::process::Command::new(python);
-    let output = python::run(compare.arg(script).arg(folder.path()), "the lines above differ");
-    print!("{}", String::from_utf8_lossy(&output.stdout));
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/datasketch");
+    let compare = |python: &Path, script: &str, more: &[&str]| {
+        let mut compare = std::process::Command::new(python);
+        compare.arg(scripts.join(script)).arg(folder.path()).args(more);
+        let output = python::run(&mut compare, "the lines above differ");
+        print!("{}", String::from_utf8_lossy(&output.stdout));
+    };
+    compare(&python, "compare.py", &[]);
+    for (rensa, kind) in RENSA {
+        compare(&python::python(&rensa), "compare_rensa.py", &[kind]);
+    }
 }

@@ -1,17 +1,25 @@
-//! A Python of its own with datasketch and rensa, made once in the folder of build products.
+//! Pythons of their own with datasketch and with rensa, made once in the folder of build products.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What is installed, as wheels: nothing is compiled.
-const PACKAGES: [&str; 2] = ["datasketch>=2,<3", "rensa>=0.4,<0.5"];
+/// What an environment has, as wheels: nothing is compiled.
+pub struct Packages {
+    /// Its folder.
+    pub name: &'static str,
+    /// The package, and which versions.
+    pub wanted: &'static str,
+    /// The module that it has.
+    pub module: &'static str,
+}
 
 /// The program of the environment. It is made at the first call, which needs the network.
-pub fn python() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("datasketch-venv");
+pub fn python(packages: &Packages) -> PathBuf {
+    let Packages { name, wanted, module } = packages;
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let program = folder.join("bin/python");
     let is_complete = || {
-        let found = Command::new(&program).args(["-c", "import datasketch, rensa"]).output();
+        let found = Command::new(&program).args(["-c", &format!("import {module}")]).output();
         found.is_ok_and(|output| output.status.success())
     };
     if is_complete() {
@@ -21,11 +29,8 @@ pub fn python() -> PathBuf {
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder), hint);
     let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
     let mut command = Command::new(&program);
-    run(command.args(install).args(["--only-binary", ":all:"]).args(PACKAGES), hint);
-    assert!(
-        is_complete(),
-        "{PACKAGES:?} were installed in {folder:?} and cannot be imported; {hint}"
-    );
+    run(command.args(install).args(["--only-binary", ":all:", wanted]), hint);
+    assert!(is_complete(), "{wanted} was installed in {folder:?} and cannot be imported; {hint}");
     program
 }
 

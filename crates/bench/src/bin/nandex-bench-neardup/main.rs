@@ -22,8 +22,8 @@ use nandex_bench::process::{DiskBytes, cpu_ns, finish, rss_bytes};
 use nandex_bench::quantity::{parse_fraction, parse_quantity};
 use nandex_neardup::documents::{Fields, Reading, Source};
 use nandex_neardup::{
-    Document, DocumentResult, Index, IndexConfig, IndexStats, NearOptions, Repeats, Updated,
-    Verdict,
+    Document, DocumentResult, Hashing, Index, IndexConfig, IndexStats, MinHashing, NearOptions,
+    Repeats, Updated, Verdict,
 };
 use peers::{PeerRun, Python, Task};
 use serde::Serialize;
@@ -141,7 +141,7 @@ fn measure(arguments: &Arguments) -> Result<Report> {
             }
         }
     }
-    let options = options(arguments);
+    let bands = bands(arguments);
     let made = corpus.texts.is_some();
     Ok(Report {
         schema: "nandex-bench-neardup/1",
@@ -151,7 +151,7 @@ fn measure(arguments: &Arguments) -> Result<Report> {
         similarity: made.then_some(arguments.similarity),
         ram_budget_bytes: arguments.ram,
         permutations: arguments.permutations,
-        bands: options.bands.map_or([0, 0], |bands| [bands.count, bands.rows]),
+        bands: [bands.count, bands.rows],
         threshold: arguments.threshold,
         threads: threads(arguments),
         seed: arguments.seed,
@@ -185,10 +185,16 @@ fn corpus(arguments: &Arguments) -> Result<Corpus> {
     Ok(Corpus { first, more, texts: Some(texts) })
 }
 
+fn bands(arguments: &Arguments) -> Bands {
+    let Arguments { permutations, tables, .. } = *arguments;
+    Bands { count: tables, rows: permutations / tables }
+}
+
 fn options(arguments: &Arguments) -> NearOptions {
-    let Arguments { permutations, tables, threshold, .. } = *arguments;
-    let bands = Some(Bands { count: tables, rows: permutations / tables });
-    NearOptions { permutations, bands, threshold, ..NearOptions::default() }
+    let Arguments { permutations, threshold, .. } = *arguments;
+    let bands = Some(bands(arguments));
+    let hashing = MinHashing { permutations, bands, threshold, ..MinHashing::default() };
+    NearOptions { hashing: Hashing::MinHash(hashing), ..NearOptions::default() }
 }
 
 fn task<'c>(arguments: &Arguments, corpus: &'c Corpus) -> Task<'c> {

@@ -14,8 +14,10 @@ use crate::interrupt::Interrupt;
 use crate::size::{show_bytes, show_count};
 use crate::texts::{Broken, BrokenArgs, InputArgs, LeftOut, OnInterrupt, Stream};
 
-use super::create::{NearArgs, Target};
+use super::create::{MakeArgs, Target};
 use super::hints::explained;
+use super::kind::Kind;
+use super::near::NearArgs;
 use super::opened::NearIndexArgs;
 
 /// The index, the documents, and what near-duplicates are.
@@ -27,6 +29,8 @@ pub struct AddArgs {
     inputs: InputArgs,
     #[command(flatten)]
     near: NearArgs,
+    #[command(flatten)]
+    make: MakeArgs,
     #[command(flatten)]
     broken: BrokenArgs,
     /// Leave out documents that the index has with the same text, so that a run that was stopped can be repeated
@@ -64,14 +68,15 @@ pub struct Ended {
     left_out: LeftOut,
 }
 
-/// Adds all documents, calls `take` with each that counts, and closes the index, which then has its name.
+/// Adds all documents, calls `take` with each that counts and the kind of the index, and closes the index, which then
+/// has its name.
 ///
 /// # Errors
 /// An input that cannot be read, a document that is refused, a failed write, the errors of `take`.
 pub fn add(
     args: &AddArgs,
     console: &Console,
-    mut take: impl FnMut(&Document, &Outcome) -> nandex_neardup::Result<()>,
+    mut take: impl FnMut(&Document, &Outcome, Kind) -> nandex_neardup::Result<()>,
 ) -> Result<Ended> {
     let interrupt = Interrupt::listen()?;
     let left_out = LeftOut::default();
@@ -79,13 +84,16 @@ pub fn add(
     if args.broken.broken != Broken::Stop {
         inputs = inputs.leaving_out(&left_out);
     }
-    let target = Target::find(&args.index, &args.near, console)?;
+    let target = Target::find(&args.index, (&args.near, &args.make), console)?;
+    let kind = Kind::of(&target.index);
+    let inputs = inputs.holding(kind.content);
     let skips = args.skip_repeats || target.is_resumed;
     let repeats = if skips { Repeats::Skip } else { Repeats::Refuse };
     let (mut index, mut closed) = target.split();
     let start = Instant::now();
     let mut stream = Stream::start(inputs, ("adding", OnInterrupt::End), (console, &interrupt))?;
-    let updated = index.update(&mut stream, repeats, &mut take);
+    let updated =
+        index.update(&mut stream, repeats, |document, outcome| take(document, outcome, kind));
     stream.finish();
     let (documents, ram_bytes) = (index.documents(), index.stats().ram_bytes);
     let end = index.close();
@@ -98,7 +106,7 @@ pub fn add(
     let interrupted = interrupt.is_set();
     if !interrupted {
         closed.publish()?;
-    } else if closed.is_unnamed() {
+    } else if closed.is_new {
         let shown = closed.place.display();
         console.note(&format!(
             "stopped; {shown} has what was read: the same command with --resume adds the rest"

@@ -12,16 +12,17 @@ use crate::console::Console;
 use crate::unfinished::Unfinished;
 
 use super::add::{AddArgs, add};
+use super::kind::Kind;
 
 /// The index, the documents and the files.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     add: AddArgs,
-    /// Write the documents that are new to this file, as JSON lines of `id` and `text`
+    /// Write the documents that are new to this file, as JSON lines of `id` and `text` or `vector`
     #[arg(long, value_name = "FILE", required_unless_present = "audit")]
     kept: Option<PathBuf>,
-    /// Write a line for each other document to this file: `removed`, `kept`, `estimate`, `exact`
+    /// Write a line for each other document to this file: `removed`, `kept`, `estimate` or `distance`, `exact`
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
 }
@@ -41,8 +42,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
             return Err(error);
         }
     };
-    let ended = add(&args.add, console, |document, outcome| {
-        let written = write(document, outcome, (&mut kept, &mut audit));
+    let ended = add(&args.add, console, |document, outcome, kind| {
+        let written = write((document, outcome, kind), (&mut kept, &mut audit));
         written.map_err(Error::Output)
     });
     let files = kept.into_iter().chain(audit);
@@ -59,20 +60,20 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 }
 
 fn write(
-    document: &Document,
-    outcome: &Outcome,
+    (document, outcome, kind): (&Document, &Outcome, Kind),
     (kept, audit): (&mut Option<Lines>, &mut Option<Lines>),
 ) -> io::Result<()> {
-    let (id, text) = (&document.id, &document.text);
+    let (id, word) = (&document.id, kind.measure.word());
     let audited = match &outcome.verdict {
         Verdict::Kept => {
-            return kept.as_mut().map_or(Ok(()), |it| it.write(&json!({"id": id, "text": text})));
+            let Some(kept) = kept else { return Ok(()) };
+            return kept.write(&kind.document(document)?);
         }
         Verdict::Removed(found) => json!({
-            "removed": id, "kept": found.id, "estimate": found.estimate, "exact": found.is_exact
+            "removed": id, "kept": found.id, word: found.estimate, "exact": found.is_exact
         }),
         Verdict::RemovedForGone => {
-            json!({"removed": id, "kept": null, "estimate": null, "exact": null})
+            json!({"removed": id, "kept": null, word: null, "exact": null})
         }
     };
     audit.as_mut().map_or(Ok(()), |it| it.write(&audited))

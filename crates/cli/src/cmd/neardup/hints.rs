@@ -18,6 +18,12 @@ fn hint(error: &Error) -> Option<&'static str> {
         "permutations" => Some("--permutations"),
         "bands" | "rows" => Some("--bands"),
         "seed" => Some("--seed"),
+        "distance" => Some("--distance"),
+        "dimensions" => Some("--dimensions"),
+        "tables" => Some("--tables"),
+        "projections" => Some("--projections"),
+        "width" => Some("--width"),
+        "probes" => Some("--probes"),
         _ => None,
     };
     match error {

@@ -19,5 +19,5 @@ pub struct Args {
 /// An input that cannot be read, a document that is there already, an index that refuses. Documents before it may
 /// count; the message says how many.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    add(&args.add, console, |_, _| Ok(()))?.print(console)
+    add(&args.add, console, |_, _, _| Ok(()))?.print(console)
 }

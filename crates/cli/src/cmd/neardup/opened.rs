@@ -52,10 +52,12 @@ impl NearIndexArgs {
     }
 }
 
-/// The file or block device as a volume. A file takes space when it is written, since it grows in steps.
-pub fn volume(file: &Path) -> VolumeArgs {
+/// The file or block device as a volume. A file takes space when it is written, since it grows in steps. With `force`,
+/// an unfinished one on a block device may be made again.
+pub fn volume(file: &Path, force: bool) -> VolumeArgs {
     let mut volume = VolumeArgs::single(file.to_owned());
     volume.devices.sparse = true;
+    volume.devices.force = force;
     volume
 }
 
@@ -63,8 +65,8 @@ pub fn volume(file: &Path) -> VolumeArgs {
 ///
 /// # Errors
 /// As [`NearIndexArgs::open`].
-pub fn open(file: &Path, access: Access, config: IndexConfig) -> Result<Index> {
-    let (volume, _) = open_volume(&volume(file), access, Durability::default())?;
+fn open(file: &Path, access: Access, config: IndexConfig) -> Result<Index> {
+    let (volume, _) = open_volume(&volume(file, false), access, Durability::default())?;
     let not_one = || {
         let shown = file.display();
         format!(

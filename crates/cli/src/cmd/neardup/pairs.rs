@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::console::Console;
 
 use super::hints::explained;
+use super::kind::Kind;
 use super::opened::NearIndexArgs;
 
 /// The index.
@@ -18,7 +19,7 @@ pub struct Args {
     index: NearIndexArgs,
 }
 
-/// Prints a line for each pair: the estimate, whether the texts are equal, the later document's id and the earlier
+/// Prints a line for each pair: how near they are, whether the texts are equal, the later document's id and the earlier
 /// one's.
 ///
 /// # Errors
@@ -26,19 +27,21 @@ pub struct Args {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let index = args.index.open_to_read()?;
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let printed = index.pairs(|pair| print((&mut out, console), pair).map_err(Error::Output));
+    let kind = Kind::of(&index);
+    let printed = index.pairs(|pair| print((&mut out, console), pair, kind).map_err(Error::Output));
     printed.map_err(explained)?;
     out.flush()?;
     index.close().map_err(explained)
 }
 
-fn print((out, console): (&mut impl Write, &Console), pair: &Pair) -> io::Result<()> {
+fn print((out, console): (&mut impl Write, &Console), pair: &Pair, kind: Kind) -> io::Result<()> {
     let Pair { id, earlier, estimate, is_exact } = pair;
     if console.json {
-        let line = json!({"id": id, "earlier": earlier, "estimate": estimate, "exact": is_exact});
+        let word = kind.measure.word();
+        let line = json!({"id": id, "earlier": earlier, word: estimate, "exact": is_exact});
         return writeln!(out, "{line}");
     }
-    let kind = if *is_exact { "equal" } else { "near" };
+    let (how, estimate) = (if *is_exact { "equal" } else { "near" }, kind.shown(*estimate));
     let (id, earlier) = (nandex_dedup::printable(id), nandex_dedup::printable(earlier));
-    writeln!(out, "{estimate:.4}\t{kind}\t{id}\t{earlier}")
+    writeln!(out, "{estimate}\t{how}\t{id}\t{earlier}")
 }

@@ -12,6 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::texts::{Broken, BrokenArgs, InputArgs, LeftOut, OnInterrupt, Stream};
 
 use super::hints::explained;
+use super::kind::Kind;
 use super::opened::NearIndexArgs;
 
 /// Documents that are asked for at a time.
@@ -28,8 +29,8 @@ pub struct Args {
     broken: BrokenArgs,
 }
 
-/// Prints a line for each document and each that it is near: its id, the estimate, whether the texts are equal, and the
-/// other's id. One that is near none has a line with `new`. With `--json`, an object for each document.
+/// Prints a line for each document and each that it is near: its id, how near it is, whether the texts are equal, and
+/// the other's id. One that is near none has a line with `new`. With `--json`, an object for each document.
 ///
 /// # Errors
 /// As for opening; an input that cannot be read; quietly, documents of which none is near another.
@@ -41,6 +42,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         inputs = inputs.leaving_out(&left_out);
     }
     let index = args.index.open_to_read()?;
+    let inputs = inputs.holding(index.content());
     let mut stream = Stream::start(inputs, ("asking", OnInterrupt::Fail), (console, &interrupt))?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut near = 0;
@@ -73,18 +75,24 @@ fn ask(
 ) -> Result<usize> {
     let texts: Vec<&str> = batch.iter().map(|document| &document.text[..]).collect();
     let found = index.query(&texts).map_err(explained)?;
+    let kind = Kind::of(index);
     for (document, near) in batch.iter().zip(&found) {
-        print((out, console), &document.id, near)?;
+        print((out, console), (&document.id, near), kind)?;
     }
     Ok(found.iter().filter(|near| !near.matches.is_empty()).count())
 }
 
-fn print((out, console): (&mut impl Write, &Console), id: &str, near: &Near) -> io::Result<()> {
+fn print(
+    (out, console): (&mut impl Write, &Console),
+    (id, near): (&str, &Near),
+    kind: Kind,
+) -> io::Result<()> {
     let Near { matches, candidates } = near;
     if console.json {
+        let word = kind.measure.word();
         let found: Vec<_> = matches
             .iter()
-            .map(|it| json!({"id": it.id, "estimate": it.estimate, "exact": it.is_exact}))
+            .map(|it| json!({"id": it.id, word: it.estimate, "exact": it.is_exact}))
             .collect();
         let is_new = found.is_empty();
         let line = json!({"id": id, "new": is_new, "candidates": candidates, "matches": found});
@@ -95,7 +103,8 @@ fn print((out, console): (&mut impl Write, &Console), id: &str, near: &Near) -> 
         return writeln!(out, "{id}\tnew");
     }
     matches.iter().try_for_each(|it| {
-        let kind = if it.is_exact { "equal" } else { "near" };
-        writeln!(out, "{id}\t{:.4}\t{kind}\t{}", it.estimate, nandex_dedup::printable(&it.id))
+        let how = if it.is_exact { "equal" } else { "near" };
+        let (estimate, other) = (kind.shown(it.estimate), nandex_dedup::printable(&it.id));
+        writeln!(out, "{id}\t{estimate}\t{how}\t{other}")
     })
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use nandex_neardup::{Example, IndexSummary};
+use nandex_neardup::{Example, IndexSummary, Measure};
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
@@ -46,6 +46,7 @@ struct Report {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let inputs = args.inputs.find()?;
     let index = args.index.open_to_read()?;
+    let inputs = inputs.holding(index.content());
     let mut summary = index.summary(Some(&scratch()), EXAMPLES).map_err(explained)?;
     index.close().map_err(explained)?;
     if !inputs.is_empty() && !summary.examples.is_empty() {
@@ -82,7 +83,6 @@ fn find_texts(stream: &mut Stream<'_>, examples: &mut [Example]) -> Result<()> {
 
 fn text(report: &Report) -> String {
     let Report { path, summary } = report;
-    let (bands, rows) = summary.bands;
     let clusters =
         format!("{} documents in {}", show_count(summary.clustered), show_count(summary.clusters));
     let largest = summary.cluster_sizes.keys().last().copied().unwrap_or(0);
@@ -93,8 +93,22 @@ fn text(report: &Report) -> String {
         ("equal", format!("{} with the text of another", show_count(summary.exact))),
         ("near", format!("{} near another", show_count(summary.near))),
         ("clusters", format!("{clusters}, at most {} in one", show_count(largest))),
-        ("threshold", format!("{}, by {bands} bands of {rows} values", summary.threshold)),
+        ("family", summary.family.clone()),
+        ("threshold", threshold(summary)),
+        ("space for", format!("about {} documents", show_count(summary.documents_capacity))),
         ("dropped", format!("{} ids by full buckets", show_count(summary.dropped))),
         ("RAM", show_bytes(summary.ram_bytes)),
     ])
+}
+
+/// From where on documents are near.
+fn threshold(summary: &IndexSummary) -> String {
+    let (threshold, name) = (summary.threshold, summary.measure.name());
+    match summary.measure {
+        Measure::Jaccard => format!("{name} of {threshold} or more"),
+        Measure::Hamming => format!("{threshold} {name}, or fewer"),
+        Measure::Euclidean => {
+            format!("{name} of {threshold} or less, with {} probes", summary.probes)
+        }
+    }
 }

@@ -2,24 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use nandex::device::{Allocation, Device, FileDevice, FileOptions, Striping};
-use nandex::store::{Holds, holds};
-use nandex::{OpenOptions, Volume, VolumeOptions};
+use nandex::device::Striping;
+use nandex::{Volume, VolumeOptions};
 use nandex_tfidf::{Analysis, Corpus, CorpusConfig, Repeats, StopWords};
 
 use crate::console::Console;
 use crate::devices::{FileBytes, VolumeArgs};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
+use crate::left::Left;
 use crate::size::show_count;
 use crate::texts::InputArgs;
-use crate::unfinished::{self, Unfinished};
+use crate::unfinished::Unfinished;
 
 use super::change::{Change, Changed, RepeatArgs, change};
 use super::hints::explained;
@@ -125,7 +124,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let left = if args.resume { Left::find(name)? } else { None };
     let (made, corpus, way) = match left {
         Some(left) => {
-            let (made, corpus) = left.resume(config)?;
+            let (made, corpus) = resume(left, config)?;
             refuse_other((&corpus, &analysis), &made.path_of(name), console)?;
             (made, corpus, Change::Add(Repeats::Skip))
         }
@@ -159,41 +158,11 @@ fn create(
     filled().with_context(|| args.cannot("create")).inspect_err(|_| devices.made.remove())
 }
 
-/// What a build that was stopped has left.
-struct Left {
-    made: Unfinished,
-    volume: Volume,
-}
-
-impl Left {
-    /// Opens it; nothing if there is none.
-    fn find(name: &Path) -> Result<Option<Self>> {
-        let is_device = fs::metadata(name).is_ok_and(|it| it.file_type().is_block_device());
-        let mut made = Unfinished::default();
-        let place = if is_device {
-            name.to_owned()
-        } else {
-            unfinished::refuse_existing(&[name])?;
-            let Some(place) = made.resume(name) else { return Ok(None) };
-            place
-        };
-        let options = FileOptions { allocation: Allocation::Sparse, ..FileOptions::default() };
-        let cannot = || format!("cannot open {}", place.display());
-        let device: Arc<dyn Device> =
-            Arc::new(FileDevice::open(&place, &options).with_context(cannot)?);
-        // A device has a name before it is whole. What is whole is refused by who makes one.
-        if is_device && holds(&device).with_context(cannot)? != Holds::Unfinished {
-            return Ok(None);
-        }
-        let volume = Volume::open(device, OpenOptions::default()).with_context(cannot)?;
-        Ok(Some(Self { made: made.of(&volume), volume }))
-    }
-
-    fn resume(self, config: CorpusConfig) -> Result<(Unfinished, Corpus)> {
-        let corpus = Corpus::open_in(&self.volume, config).map_err(explained);
-        let again = "--resume: the build was stopped before it had any document; omit it";
-        Ok((self.made, corpus.context(again)?))
-    }
+/// Opens the index that a stopped build has left.
+fn resume(left: Left, config: CorpusConfig) -> Result<(Unfinished, Corpus)> {
+    let corpus = Corpus::open_in(&left.volume, config).map_err(explained);
+    let again = "--resume: the build was stopped before it had any document; omit it";
+    Ok((left.made, corpus.context(again)?))
 }
 
 /// Refuses to go on with other terms, and says what is there.

@@ -1,10 +1,9 @@
 //! What a crash finds of moves: each test goes to the one moment in which a step of them matters.
 
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use nandex_device::{Call, Device, Observer, OpKind, PageId, Watched};
+use nandex_device::{Device, PageId};
 use nandex_sim::{Image, SimDevice};
 use nandex_store::bytes::Reader;
 use nandex_store::entries::{Entry, SlotState};
@@ -17,6 +16,7 @@ use super::super::recover::{Maps, Source};
 use super::super::*;
 use super::inline;
 use crate::api::Table;
+use crate::write::telling::{Asked, telling};
 use crate::write::{Layout, capture_holds};
 use crate::{Durability, OpenOptions, Threads, VolumeOptions};
 
@@ -191,57 +191,6 @@ fn a_run_that_was_merged_out_of_turn_does_not_come_back() {
     let (_, found) = open(device.survivors(1));
     assert_holds(&found, &keys[0], 2, "merged");
     assert_holds(&found, &keys[1], 1, "in a run");
-}
-
-/// What is told of writes before they are done, and of syncs after that.
-type Tell = dyn Fn(Asked) + Send + Sync;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Asked {
-    Write(PageId),
-    Sync,
-}
-
-/// Tells of writes and syncs, so that a test may act in the middle of them.
-#[derive(Default)]
-struct Telling(Mutex<Option<Arc<Tell>>>);
-
-impl Telling {
-    /// From now on tells this one, or nobody.
-    fn set(&self, tell: Option<Arc<Tell>>) {
-        *self.0.lock().unwrap() = tell;
-    }
-
-    fn tell(&self, asked: Asked) {
-        // Let go, since who is told may use the device.
-        let tell = self.0.lock().unwrap().clone();
-        tell.inspect(|tell| tell(asked));
-    }
-}
-
-impl fmt::Debug for Telling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Telling")
-    }
-}
-
-impl Observer for Telling {
-    fn before(&self, call: Call<'_>) -> nandex_device::Result<()> {
-        if let Call::Start { kind: OpKind::Write, page, .. } = call {
-            self.tell(Asked::Write(page));
-        }
-        Ok(())
-    }
-
-    fn after(&self, call: Call<'_>, result: std::result::Result<(), &nandex_device::Error>) {
-        if call == Call::Sync && result.is_ok() {
-            self.tell(Asked::Sync);
-        }
-    }
-}
-
-fn telling() -> Watched<SimDevice, Telling> {
-    Watched::with(SimDevice::instant(), Arc::default())
 }
 
 #[test]

@@ -23,6 +23,7 @@ const RATES: [f64; 5] = [1e-1, 1e-2, 1e-3, 1e-6, 1e-9];
 /// Filters of one variant of a row, one after another on the same device.
 struct Registered {
     made: TestFilter,
+    deletes: bool,
     durability: Durability,
     threads: Threads,
     device: MemoryDevice,
@@ -38,6 +39,7 @@ impl Registered {
         println!("{}, {number}", made.label);
         Self {
             made,
+            deletes: row.deletes,
             durability: DURABILITIES[round as usize % 3],
             threads: if threads == 0 { Threads::Inline } else { Threads::Background },
             device: MemoryDevice::new(),
@@ -86,7 +88,8 @@ impl Maker for Registered {
 
     fn law(&self) -> Law {
         let shows_figures = self.made.config.kind() == "cascade";
-        let TestFilter { universe, key_bytes, deletes, window, .. } = self.made;
+        let TestFilter { universe, key_bytes, window, .. } = self.made;
+        let deletes = self.deletes;
         Law { universe: universe as f64, shows_figures, key_bytes, deletes, window }
     }
 }
