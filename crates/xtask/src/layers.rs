@@ -6,7 +6,7 @@ use crate::Violation;
 use crate::tree::File;
 
 /// How high a crate stands. It may depend on crates that stand lower, never on its equals.
-const RANKS: [(&str, u8); 21] = [
+const RANKS: [(&str, u8); 22] = [
     ("nandex-html", 0),
     ("nandex-device", 0),
     ("nandex-sim", 1),
@@ -21,6 +21,7 @@ const RANKS: [(&str, u8); 21] = [
     ("nandex-tfidf", 4),
     ("nandex-wan", 4),
     ("nandex-kvapi", 5),
+    ("nandex-wanproxy", 5),
     ("nandex-reproduce", 5),
     ("nandex-cli", 6),
     ("nandex-trial", 6),

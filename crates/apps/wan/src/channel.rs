@@ -12,20 +12,18 @@
 //! 3. The end is taken when all of the stream was passed on. Only then does the sender succeed.
 //! 4. The receiver answers and reads on; a thread of the sender takes answers. So neither waits for the other to read.
 
-use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::ops::Range;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use crate::cache::Cache;
-use crate::decode::{Decoded, Decoder, Registered};
+use crate::cache::{Cache, View};
+use crate::decode::Decoder;
 use crate::encode::{EncodeOptions, Encoder};
-use crate::fields::{Fields, put_varint};
-use crate::frame::{Broken, Frame, Frames, Kind};
+use crate::exchange::{Sending, Step, Taking};
+use crate::frame::{Broken, Frame, Frames};
+use crate::owner::Owner;
 use crate::segment::Segment;
-use crate::stream::check_end;
 use crate::{DecodeStats, EncodeStats, Error, Result};
 
 /// Segments on their way, at most.
@@ -33,9 +31,6 @@ const WINDOW_SEGMENTS: usize = 16;
 
 /// Answers that wait for the sender, at most.
 const ANSWERS_MAX: usize = 4 * WINDOW_SEGMENTS;
-
-/// Containers that an answer names, at most.
-const MISSING_MAX: u64 = 1 << 17;
 
 /// How long a sender waits for an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
@@ -59,17 +54,16 @@ pub fn send(
     // It ends when the other side closes the channel. Nobody waits for it: the other side may never do that.
     thread::spawn(move || take_answers(Frames::new(answers), &answered));
     let mut sender = Sender {
-        encoder: Encoder::new(cache, &options),
+        sending: Sending::new(Encoder::new(View::new(cache, Owner::default()), &options)),
         out,
         answers: taken,
-        on_the_way: VecDeque::new(),
         frame_bytes: 0,
     };
     sender.put(&Frame::hello())?;
     cuts.for_each_segment(input, |segment| sender.send(segment))?;
     sender.finish()?;
     cache.sync()?;
-    Ok(EncodeStats { frame_bytes: sender.frame_bytes, ..sender.encoder.stats })
+    Ok(EncodeStats { frame_bytes: sender.frame_bytes, ..sender.sending.encoder.stats })
 }
 
 /// The sender's thread that reads answers.
@@ -92,22 +86,10 @@ fn take_answers(
 }
 
 struct Sender<'c, W> {
-    encoder: Encoder<'c>,
+    sending: Sending<&'c Cache>,
     out: W,
     answers: Receiver<std::result::Result<Frame, Broken>>,
-    /// Segments that were not taken yet.
-    on_the_way: VecDeque<OnTheWay>,
     frame_bytes: u64,
-}
-
-/// A segment that was not taken yet; an empty one is the end.
-#[derive(Default)]
-struct OnTheWay {
-    sequence: u64,
-    segment: Segment,
-    /// The numbers of the containers that it makes.
-    made: Range<u64>,
-    was_missing: bool,
 }
 
 impl<W: Write> Sender<'_, W> {
@@ -115,20 +97,17 @@ impl<W: Write> Sender<'_, W> {
         while let Ok(answer) = self.answers.try_recv() {
             self.act_on(answer)?;
         }
-        while self.on_the_way.len() >= WINDOW_SEGMENTS {
+        while self.sending.on_the_way().0 >= WINDOW_SEGMENTS {
             self.wait()?;
         }
-        let (frame, made) = self.encoder.encode(&segment)?;
-        let sequence = frame.sequence;
-        self.on_the_way.push_back(OnTheWay { sequence, segment, made, was_missing: false });
+        let frame = self.sending.segment(segment)?;
         self.put(&frame)
     }
 
     fn finish(&mut self) -> Result<()> {
-        let end = self.encoder.end();
-        self.on_the_way.push_back(OnTheWay { sequence: end.sequence, ..OnTheWay::default() });
+        let end = self.sending.end();
         self.put(&end)?;
-        while !self.on_the_way.is_empty() {
+        while self.sending.on_the_way().0 > 0 {
             self.wait()?;
         }
         Ok(())
@@ -146,35 +125,10 @@ impl<W: Write> Sender<'_, W> {
     }
 
     fn act_on(&mut self, answer: std::result::Result<Frame, Broken>) -> Result<()> {
-        let frame = answer.map_err(of_channel)?;
-        match frame.kind {
-            Kind::Taken => match self.on_the_way.pop_front() {
-                Some(taken) if taken.sequence == frame.sequence => {
-                    if !taken.was_missing {
-                        self.encoder.note_taken();
-                    }
-                    Ok(())
-                }
-                _ => Err(unexpected(&frame)),
-            },
-            Kind::Missing => self.send_again(&frame),
-            _ => Err(unexpected(&frame)),
+        match self.sending.act_on(&answer.map_err(of_channel)?)? {
+            Some(again) => self.put(&again),
+            None => Ok(()),
         }
-    }
-
-    fn send_again(&mut self, frame: &Frame) -> Result<()> {
-        let mut fields = Fields::new(&frame.body, frame.sequence);
-        let count = fields.at_most("missing containers", MISSING_MAX)?;
-        let numbers: Vec<u64> = (0..count).map(|_| fields.varint()).collect::<Result<_>>()?;
-        let first = self.on_the_way.front_mut().filter(|first| {
-            first.sequence == frame.sequence && !first.was_missing && !first.segment.is_empty()
-        });
-        let first = first.ok_or_else(|| unexpected(frame))?;
-        first.was_missing = true;
-        // It could not be put together, so what it would have made is not there either.
-        self.encoder.note_missing(numbers.into_iter().chain(first.made.clone()));
-        let again = self.encoder.encode_again(first.sequence, &first.segment)?;
-        self.put(&again)
     }
 
     fn put(&mut self, frame: &Frame) -> Result<()> {
@@ -197,113 +151,48 @@ pub fn receive(
     output: &mut impl Write,
 ) -> Result<DecodeStats> {
     let mut frames = Frames::new(frames);
-    let mut receiving = Receiving {
-        cache,
-        decoder: Decoder::new(cache),
-        answers,
-        output,
-        waiting: VecDeque::new(),
-        registered: 0,
-        has_asked: false,
-        stats: DecodeStats::default(),
-    };
+    let decoder = Decoder::new(View::new(cache, Owner::default()));
+    let taking = Taking::new(decoder, WINDOW_SEGMENTS);
+    let mut receiving = Receiving { cache, taking, answers, output };
     put(&mut receiving.answers, &Frame::hello())?;
     frames.hello().map_err(|broken| of_stream(broken, 0))?;
     loop {
         let frame = frames.next().map_err(|broken| of_stream(broken, frames.count))?;
-        receiving.take(frame)?;
+        receiving.taking.take(frame)?;
         if receiving.advance()? {
-            return Ok(DecodeStats { frame_bytes: frames.bytes, ..receiving.stats });
+            return Ok(DecodeStats { frame_bytes: frames.bytes, ..receiving.taking.stats });
         }
     }
-}
-
-/// A frame that is not done.
-enum Waiting {
-    Segment(Registered),
-    End(Frame),
 }
 
 struct Receiving<'c, 'o, W, O> {
     cache: &'c Cache,
-    decoder: Decoder<'c>,
+    taking: Taking<&'c Cache>,
     answers: W,
     output: &'o mut O,
-    /// What is not done, in order.
-    waiting: VecDeque<Waiting>,
-    /// Segments that came.
-    registered: u64,
-    /// Was the first one that waits asked for again?
-    has_asked: bool,
-    stats: DecodeStats,
 }
 
 impl<W: Write, O: Write> Receiving<'_, '_, W, O> {
-    /// Takes a frame to those that wait.
-    fn take(&mut self, frame: Frame) -> Result<()> {
-        let is_over = matches!(self.waiting.back(), Some(Waiting::End(_)));
-        let is_next = frame.sequence == self.registered && !is_over;
-        match frame.kind {
-            Kind::Segment if is_next && self.waiting.len() < WINDOW_SEGMENTS => {
-                self.waiting.push_back(Waiting::Segment(self.decoder.register(frame)?));
-                self.registered += 1;
-            }
-            Kind::End if is_next => self.waiting.push_back(Waiting::End(frame)),
-            Kind::Again if self.has_asked && frame.sequence == self.stats.segments => {
-                self.has_asked = false;
-                let again = Waiting::Segment(self.decoder.register(frame)?);
-                if let Some(first) = self.waiting.front_mut() {
-                    *first = again;
-                }
-            }
-            _ => return Err(unexpected(&frame)),
-        }
-        Ok(())
-    }
-
     /// Does what can be done without another frame; returns whether that is all.
     fn advance(&mut self) -> Result<bool> {
-        while !self.has_asked {
-            let Some(first) = self.waiting.front() else { return Ok(false) };
-            let registered = match first {
-                Waiting::Segment(registered) => registered,
-                Waiting::End(frame) => {
-                    check_end(frame, &self.stats)?;
-                    let sequence = frame.sequence;
+        while let Some(step) = self.taking.step()? {
+            match step {
+                Step::Pass { bytes, answer } => {
+                    self.output.write_all(&bytes).map_err(Error::Output)?;
+                    put(&mut self.answers, &answer)?;
+                }
+                Step::Ask(answer) => {
+                    put(&mut self.answers, &answer)?;
+                }
+                Step::End(answer) => {
                     self.output.flush().map_err(Error::Output)?;
                     self.cache.sync()?;
-                    self.answer(Kind::Taken, sequence, Vec::new())?;
+                    put(&mut self.answers, &answer)?;
                     return Ok(true);
                 }
-            };
-            match self.decoder.decode(registered)? {
-                Decoded::Segment(bytes) => self.pass_on(&bytes)?,
-                Decoded::Missing(numbers) => self.ask(&numbers)?,
             }
         }
         Ok(false)
-    }
-
-    fn pass_on(&mut self, bytes: &[u8]) -> Result<()> {
-        self.output.write_all(bytes).map_err(Error::Output)?;
-        self.waiting.pop_front();
-        let sequence = self.stats.segments;
-        self.stats.segments += 1;
-        self.stats.stream_bytes += bytes.len() as u64;
-        self.answer(Kind::Taken, sequence, Vec::new())
-    }
-
-    fn ask(&mut self, numbers: &[u64]) -> Result<()> {
-        let mut body = Vec::new();
-        put_varint(&mut body, numbers.len() as u64);
-        numbers.iter().for_each(|number| put_varint(&mut body, *number));
-        self.has_asked = true;
-        self.stats.again_segments += 1;
-        self.answer(Kind::Missing, self.stats.segments, body)
-    }
-
-    fn answer(&mut self, kind: Kind, sequence: u64, body: Vec<u8>) -> Result<()> {
-        put(&mut self.answers, &Frame { kind, sequence, body }).map(drop)
     }
 }
 
@@ -311,13 +200,6 @@ impl<W: Write, O: Write> Receiving<'_, '_, W, O> {
 fn put(out: &mut impl Write, frame: &Frame) -> Result<u64> {
     let written = frame.write(out).and_then(|bytes| out.flush().map(|()| bytes));
     written.map_err(|error| Error::peer(format!("it takes no more ({error}); see what it says")))
-}
-
-fn unexpected(frame: &Frame) -> Error {
-    let (kind, sequence) = (frame.kind, frame.sequence);
-    Error::peer(format!(
-        "it sent {kind:?} {sequence}, which nothing led to; is it of this version?"
-    ))
 }
 
 fn ended_early() -> Error {

@@ -6,6 +6,8 @@
 
 use nandex_chunk::{Fingerprint, Hash};
 
+use crate::owner::{NO_TAG, Owner, Tag};
+
 /// Bytes of chunks in a container, at most.
 pub(crate) const CONTAINER_BYTES_MAX: usize = 64 << 10;
 
@@ -14,6 +16,9 @@ pub(crate) const CONTAINER_CHUNKS_MAX: usize = 1024;
 
 /// The first bytes of a record, with its version.
 const MAGIC: [u8; 4] = *b"NWC1";
+
+/// The first bytes of a record that has an owner.
+const OWNED_MAGIC: [u8; 4] = *b"NWC2";
 
 /// Bytes before the table, and of each of its entries.
 const HEADER_BYTES: usize = 8;
@@ -57,6 +62,8 @@ pub(crate) struct Chunk {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Container {
     name: Name,
+    /// Whose it is.
+    tag: Tag,
     chunks: Vec<Chunk>,
     content: Vec<u8>,
 }
@@ -71,7 +78,18 @@ impl Container {
             content.extend_from_slice(bytes);
         }
         let name = name_of(&table_of(&placed));
-        Self { name, chunks: placed, content }
+        Self { name, tag: NO_TAG, chunks: placed, content }
+    }
+
+    /// The same as this owner's.
+    pub(crate) fn owned_by(mut self, owner: &Owner) -> Self {
+        self.tag = owner.tag();
+        self
+    }
+
+    /// Whose it is.
+    pub(crate) fn tag(&self) -> Tag {
+        self.tag
     }
 
     pub(crate) fn name(&self) -> Name {
@@ -95,9 +113,13 @@ impl Container {
     /// What comes before the content in its record.
     pub(crate) fn record_head(&self) -> Vec<u8> {
         let table = table_of(&self.chunks);
-        let mut head = Vec::with_capacity(HEADER_BYTES + table.len());
-        head.extend_from_slice(&MAGIC);
+        let mut head = Vec::with_capacity(HEADER_BYTES + size_of::<Tag>() + table.len());
+        let is_owned = self.tag != NO_TAG;
+        head.extend_from_slice(if is_owned { &OWNED_MAGIC } else { &MAGIC });
         head.extend_from_slice(&(self.chunks.len() as u32).to_le_bytes());
+        if is_owned {
+            head.extend_from_slice(&self.tag);
+        }
         head.extend_from_slice(&table);
         head
     }
@@ -108,7 +130,12 @@ impl Container {
         let (head, rest) = record.split_at_checked(HEADER_BYTES)?;
         let (magic, count) = head.split_first_chunk::<4>()?;
         let count = u32::from_le_bytes(count.try_into().ok()?) as usize;
-        if *magic != MAGIC || count > CONTAINER_CHUNKS_MAX {
+        let (tag, rest) = match *magic {
+            MAGIC => (NO_TAG, rest),
+            OWNED_MAGIC => rest.split_first_chunk().map(|(tag, rest)| (*tag, rest))?,
+            _ => return None,
+        };
+        if count > CONTAINER_CHUNKS_MAX {
             return None;
         }
         let (table, content) = rest.split_at_checked(count * ENTRY_BYTES)?;
@@ -125,7 +152,7 @@ impl Container {
             start = end;
         }
         let name = name_of(table);
-        (start == content.len()).then(|| Self { name, chunks, content: content.to_vec() })
+        (start == content.len()).then(|| Self { name, tag, chunks, content: content.to_vec() })
     }
 
     /// Bytes of RAM that it takes.
@@ -181,6 +208,12 @@ pub(crate) fn container_count(lengths: &[usize]) -> usize {
     count
 }
 
+/// How many containers that many chunks of that many bytes make, at most: one that is closed before it has all the
+/// chunks it may have holds more than its limit together with the next.
+pub(crate) fn container_count_max(bytes: usize, chunks: usize) -> usize {
+    2 * bytes / CONTAINER_BYTES_MAX + chunks / CONTAINER_CHUNKS_MAX + 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,15 +232,19 @@ mod tests {
         let data = noise(5000, 3);
         let made = containers_of(&chunks(&data, 1100));
         let [container] = &made[..] else { panic!("{} containers", made.len()) };
-        let bytes = record(container);
-        assert_eq!(Container::proven(&bytes).as_ref(), Some(container));
-        for at in (0..bytes.len()).step_by(7) {
-            let mut flipped = bytes.clone();
-            flipped[at] ^= 0x10;
-            assert_eq!(Container::proven(&flipped), None, "byte {at}");
-        }
-        for end in [0, 3, 8, 50, bytes.len() - 1] {
-            assert_eq!(Container::proven(&bytes[..end]), None, "{end} bytes");
+        for container in [container.clone(), container.clone().owned_by(&Owner::of(b"x"))] {
+            let bytes = record(&container);
+            assert_eq!(Container::proven(&bytes), Some(container.clone()));
+            for at in (0..bytes.len()).step_by(7) {
+                let mut flipped = bytes.clone();
+                flipped[at] ^= 0x10;
+                // Nobody's owner is asked for: a record whose tag has changed is another owner's, and of no use to it.
+                let found = Container::proven(&flipped);
+                assert!(found.is_none_or(|it| it.tag() != container.tag()), "byte {at}");
+            }
+            for end in [0, 3, 8, 50, bytes.len() - 1] {
+                assert_eq!(Container::proven(&bytes[..end]), None, "{end} bytes");
+            }
         }
     }
 
@@ -226,6 +263,24 @@ mod tests {
             }
             let lengths: Vec<usize> = chunks.iter().map(|(_, chunk)| chunk.len()).collect();
             assert_eq!(container_count(&lengths), made.len());
+            assert!(made.len() <= container_count_max(data.len(), lengths.len()));
+        }
+    }
+
+    #[test]
+    fn chunks_make_no_more_containers_than_their_bytes_and_number_allow() {
+        let mut random = crate::testing::Random::new(1);
+        for round in 0..200 {
+            // Mostly lengths that close a container early, or run out of chunks before bytes.
+            let kinds: [usize; 4] = [1, 40, CONTAINER_BYTES_MAX / 2 + 1, CONTAINER_BYTES_MAX];
+            let length = |random: &mut crate::testing::Random| {
+                if round % 2 == 0 { kinds[random.below(2)] } else { kinds[random.below(4)] }
+            };
+            let lengths: Vec<usize> =
+                (0..random.below(5000)).map(|_| length(&mut random)).collect();
+            let most = container_count_max(lengths.iter().sum(), lengths.len());
+            let found = container_count(&lengths);
+            assert!(found <= most, "{found} containers, {most} expected at most");
         }
     }
 }

@@ -5,28 +5,29 @@
 //! 2. It is decoded when all segments before it are. What its containers lack is told, and nothing of it is passed on.
 //! 3. A segment is passed on only if its digest is that of the chunks it was put together from. Each chunk's key is
 //!    computed from its bytes, of copied ones when their container is read from flash.
+//! 4. Containers are looked up all at once, and loaded one after the other: a frame of a few bytes may refer to many.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::anchors::anchors;
-use crate::cache::Cache;
-use crate::container::{Container, Key, NAME_BYTES, container_count, containers_of, key_of};
-use crate::dictionary::Dictionary;
+use crate::cache::{Cache, Place, View};
+use crate::container::{
+    Container, Key, NAME_BYTES, Name, container_count, container_count_max, containers_of, key_of,
+};
+use crate::dictionary::Names;
 use crate::encode::{PREFIX_BYTES_MAX, PREFIX_CONTAINERS_MAX};
 use crate::fields::Fields;
 use crate::frame::{Frame, Kind};
 use crate::pack::unpack;
 use crate::plan::{Digest, Digester};
-use crate::segment::{SEGMENT_BYTES_MAX, SEGMENT_CHUNKS_MAX};
+use crate::segment::SegmentLimits;
 use crate::steps::{self, Step};
 use crate::{Error, Result};
 
 /// Bytes of encoded steps, at most: a copy or a length for each chunk.
 const STEPS_BYTES_MAX: u64 = 2 << 20;
-
-/// Names that a frame introduces, at most.
-const INTRODUCED_MAX: u64 = (SEGMENT_CHUNKS_MAX + PREFIX_CONTAINERS_MAX) as u64;
 
 /// A frame whose numbers are counted.
 #[derive(Debug)]
@@ -61,64 +62,90 @@ pub(crate) enum Decoded {
 
 /// Decodes one stream.
 #[derive(Debug)]
-pub(crate) struct Decoder<'c> {
-    cache: &'c Cache,
-    dictionary: Dictionary,
+pub(crate) struct Decoder<C> {
+    cache: View<C>,
+    names: Names,
+    limits: SegmentLimits,
+    /// Does a stream go on without a cache that fails?
+    outlives_cache: bool,
+    /// Why it goes on without one.
+    pub(crate) failure: Option<Error>,
 }
 
-impl<'c> Decoder<'c> {
-    pub(crate) fn new(cache: &'c Cache) -> Self {
-        Self { cache, dictionary: Dictionary::default() }
+impl<C: Deref<Target = Cache>> Decoder<C> {
+    pub(crate) fn new(cache: View<C>) -> Self {
+        let (names, limits) = (Names::default(), SegmentLimits::default());
+        Self { cache, names, limits, outlives_cache: false, failure: None }
+    }
+
+    /// A decoder of shorter segments, that goes on without its cache when that fails: what was referred to is missing
+    /// then.
+    pub(crate) fn of_live(cache: View<C>, limits: SegmentLimits) -> Self {
+        Self { limits, outlives_cache: true, ..Self::new(cache) }
     }
 
     /// Counts the numbers that a frame gives. Frames are registered in the order in which they were sent.
     pub(crate) fn register(&mut self, frame: Frame) -> Result<Registered> {
-        let (fields, names) = Plain::decode(&frame)?;
-        let first_number = self.dictionary.next();
+        let (fields, names) = Plain::decode(&frame, self.limits)?;
+        let first_number = self.names.next();
         let (names, _) = names.as_chunks::<NAME_BYTES>();
         for name in names {
-            self.dictionary.push(Some(*name));
+            self.names.push(Some(*name));
         }
         for _ in 0..fields.containers {
-            self.dictionary.push(None);
+            self.names.push(None);
         }
         Ok(Registered { frame, fields, first_number })
     }
 
     /// The segment of a frame; adds its containers to the cache.
     pub(crate) fn decode(&mut self, registered: &Registered) -> Result<Decoded> {
+        match self.decoded(registered) {
+            Err(error) if self.may_outlive(&error) => {
+                self.failure.get_or_insert(error);
+                Ok(Decoded::Missing(Vec::new()))
+            }
+            other => other,
+        }
+    }
+
+    fn may_outlive(&self, error: &Error) -> bool {
+        self.outlives_cache && error.is_of_cache()
+    }
+
+    fn decoded(&mut self, registered: &Registered) -> Result<Decoded> {
         let Registered { frame, fields, first_number } = registered;
         let mut needed = Needed::new(self);
         let introduced = *first_number..first_number + fields.introduced as u64;
-        needed.load(fields.prefix.iter().copied().chain(introduced))?;
+        needed.find(fields.prefix.iter().copied().chain(introduced))?;
+        let prefix = needed.prefix(&fields.prefix, frame.sequence)?;
         if let Some(missing) = needed.missing() {
             return Ok(Decoded::Missing(missing));
         }
-        let refuse = |reason: String| Error::frame(frame.sequence, reason);
-        let bytes = fields.steps_bytes + fields.new_bytes;
-        let packed = frame.body.get(fields.packed_at..).unwrap_or_default();
-        let prefix = needed.prefix(&fields.prefix).ok_or_else(|| {
-            refuse(format!("expected a prefix of at most {PREFIX_BYTES_MAX} bytes, found more"))
-        })?;
-        let unpacked = unpack(&prefix, packed, bytes)?.ok_or_else(|| {
-            refuse(format!("its packed part does not give the {bytes} bytes that it promises"))
-        })?;
+        let unpacked = fields.unpack(frame, &prefix)?;
         let (steps, new_bytes) = unpacked.split_at(fields.steps_bytes);
-        let steps = steps::decode(steps, frame.sequence)?;
+        let steps = steps::decode(steps, self.limits, frame.sequence)?;
         let of_copy = |step: &Step<u64>| match step {
             Step::Copy(number, _) => Some(*number),
             Step::New(_) => None,
         };
-        needed.load(steps.iter().filter_map(of_copy))?;
+        needed.find(steps.iter().filter_map(of_copy))?;
+        let assembly = Assembly::new(frame.sequence, self.limits.bytes_max);
+        let assembly = assembly.put(&steps, &mut needed, new_bytes)?;
         if let Some(missing) = needed.missing() {
             return Ok(Decoded::Missing(missing));
         }
-        let assembly = Assembly::new(frame.sequence).put(&steps, &needed.found, new_bytes)?;
         let Assembly { bytes, new, digester, .. } = assembly;
         if digester.finish() != fields.digest {
-            return Err(refuse("its chunks have another digest than it says".into()));
+            let reason = "its chunks have another digest than it says";
+            return Err(Error::frame(frame.sequence, reason));
         }
-        self.add(registered, &new)?;
+        match self.add(registered, &new) {
+            Err(error) if self.may_outlive(&error) => {
+                self.failure.get_or_insert(error);
+            }
+            other => other?,
+        }
         Ok(Decoded::Segment(bytes))
     }
 
@@ -133,7 +160,7 @@ impl<'c> Decoder<'c> {
         }
         let first = first_number + fields.introduced as u64;
         for (number, container) in (first..).zip(containers_of(new)) {
-            self.dictionary.set(number, container.name());
+            self.names.set(number, container.name());
             let anchors = anchors(container.content());
             self.cache.insert(container, &anchors)?;
         }
@@ -143,13 +170,15 @@ impl<'c> Decoder<'c> {
 
 impl Plain {
     /// Reads the fields of a segment, and the names that it introduces.
-    fn decode(frame: &Frame) -> Result<(Self, &[u8])> {
+    fn decode(frame: &Frame, limits: SegmentLimits) -> Result<(Self, &[u8])> {
         let mut fields = Fields::new(&frame.body, frame.sequence);
         let digest = fields.array()?;
         let steps_bytes = fields.at_most("bytes of steps", STEPS_BYTES_MAX)?;
-        let new_bytes = fields.at_most("bytes of new chunks", SEGMENT_BYTES_MAX as u64)?;
-        let containers = fields.at_most("containers", SEGMENT_CHUNKS_MAX as u64)?;
-        let introduced = fields.at_most("names", INTRODUCED_MAX)?;
+        let new_bytes = fields.at_most("bytes of new chunks", limits.bytes_max as u64)?;
+        let containers_max = container_count_max(new_bytes, limits.chunks_max);
+        let containers = fields.at_most("containers", containers_max as u64)?;
+        let introduced_max = limits.chunks_max + PREFIX_CONTAINERS_MAX;
+        let introduced = fields.at_most("names", introduced_max as u64)?;
         let names = fields.take(introduced * NAME_BYTES)?;
         let count = fields.at_most("containers of a prefix", PREFIX_CONTAINERS_MAX as u64)?;
         let mut prefix = Vec::with_capacity(count);
@@ -166,78 +195,120 @@ impl Plain {
             Self { digest, steps_bytes, new_bytes, containers, introduced, prefix, packed_at };
         Ok((plain, names))
     }
+
+    /// The steps and the new chunks of a frame.
+    fn unpack(&self, frame: &Frame, prefix: &[u8]) -> Result<Vec<u8>> {
+        let bytes = self.steps_bytes + self.new_bytes;
+        let packed = frame.body.get(self.packed_at..).unwrap_or_default();
+        unpack(prefix, packed, bytes)?.ok_or_else(|| {
+            let reason =
+                format!("its packed part does not give the {bytes} bytes that it promises");
+            Error::frame(frame.sequence, reason)
+        })
+    }
 }
 
-/// Containers that a frame refers to.
-struct Needed<'d, 'c> {
-    decoder: &'d Decoder<'c>,
-    found: HashMap<u64, Arc<Container>>,
-    missing: Vec<u64>,
+/// Containers that a frame refers to: where they are. One of them is held in RAM at a time.
+struct Needed<'d, C> {
+    decoder: &'d Decoder<C>,
+    places: HashMap<u64, Place>,
+    missing: BTreeSet<u64>,
+    /// The one that was loaded last.
+    last: Option<(u64, Arc<Container>)>,
 }
 
-impl<'d, 'c> Needed<'d, 'c> {
-    fn new(decoder: &'d Decoder<'c>) -> Self {
-        Self { decoder, found: HashMap::new(), missing: Vec::new() }
+impl<'d, C: Deref<Target = Cache>> Needed<'d, C> {
+    fn new(decoder: &'d Decoder<C>) -> Self {
+        Self { decoder, places: HashMap::new(), missing: BTreeSet::new(), last: None }
     }
 
-    fn load(&mut self, numbers: impl Iterator<Item = u64>) -> Result<()> {
-        for number in numbers {
-            if self.found.contains_key(&number) || self.missing.contains(&number) {
-                continue;
-            }
-            let name = self.decoder.dictionary.name(number);
-            let found = match name {
-                Some(name) => self.decoder.cache.named(&name)?,
-                None => None,
-            };
-            match found {
-                Some(found) => drop(self.found.insert(number, found)),
-                None => self.missing.push(number),
+    /// Looks up where these are, without loading any.
+    fn find(&mut self, numbers: impl Iterator<Item = u64>) -> Result<()> {
+        let asked: BTreeSet<u64> =
+            numbers.filter(|number| !self.places.contains_key(number)).collect();
+        let of_names: Vec<_> =
+            asked.iter().map(|number| (*number, self.decoder.names.name(*number))).collect();
+        let names: Vec<Name> = of_names.iter().filter_map(|(_, name)| *name).collect();
+        let mut found = self.decoder.cache.find_named(&names)?.into_iter();
+        for (number, name) in of_names {
+            match name.and_then(|_| found.next().flatten()) {
+                Some(place) => {
+                    self.places.insert(number, place);
+                }
+                None => {
+                    self.missing.insert(number);
+                }
             }
         }
         Ok(())
     }
 
-    fn missing(&self) -> Option<Vec<u64>> {
-        (!self.missing.is_empty()).then(|| self.missing.clone())
+    /// Loads one that was found; notes that it is missing otherwise.
+    fn load(&mut self, number: u64) -> Result<Option<Arc<Container>>> {
+        if let Some((_, last)) = self.last.as_ref().filter(|(last, _)| *last == number) {
+            return Ok(Some(Arc::clone(last)));
+        }
+        let place = self.places.get(&number);
+        let found = place.map(|place| self.decoder.cache.load_named(place)).transpose()?.flatten();
+        match &found {
+            Some(found) => self.last = Some((number, Arc::clone(found))),
+            None => {
+                self.missing.insert(number);
+            }
+        }
+        Ok(found)
     }
 
-    /// The prefix of zstd; `None` if it is longer than an encoder makes it.
-    fn prefix(&self, numbers: &[u64]) -> Option<Vec<u8>> {
-        let containers = numbers.iter().filter_map(|number| self.found.get(number));
-        let bytes: usize = containers.clone().map(|it| it.content().len()).sum();
-        (bytes <= PREFIX_BYTES_MAX)
-            .then(|| containers.flat_map(|it| it.content()).copied().collect())
+    fn missing(&self) -> Option<Vec<u64>> {
+        (!self.missing.is_empty()).then(|| self.missing.iter().copied().collect())
+    }
+
+    /// The prefix of zstd. It is of no use if something is missing, and nothing more is loaded then.
+    fn prefix(&mut self, numbers: &[u64], frame: u64) -> Result<Vec<u8>> {
+        let mut prefix = Vec::new();
+        for number in numbers {
+            let found = if self.missing.is_empty() { self.load(*number)? } else { None };
+            let Some(found) = found else { break };
+            if prefix.len() + found.content().len() > PREFIX_BYTES_MAX {
+                let reason =
+                    format!("expected a prefix of at most {PREFIX_BYTES_MAX} bytes, found more");
+                return Err(Error::frame(frame, reason));
+            }
+            prefix.extend_from_slice(found.content());
+        }
+        Ok(prefix)
     }
 }
 
 /// A segment that is being put together.
 struct Assembly<'n> {
     sequence: u64,
+    bytes_max: usize,
     bytes: Vec<u8>,
     new: Vec<(Key, &'n [u8])>,
     digester: Digester,
 }
 
 impl<'n> Assembly<'n> {
-    fn new(sequence: u64) -> Self {
-        Self { sequence, bytes: Vec::new(), new: Vec::new(), digester: Digester::new() }
+    fn new(sequence: u64, bytes_max: usize) -> Self {
+        let (bytes, new) = (Vec::new(), Vec::new());
+        Self { sequence, bytes_max, bytes, new, digester: Digester::new() }
     }
 
-    /// Does all steps.
-    fn put(
+    /// Does all steps, until something is missing.
+    fn put<C: Deref<Target = Cache>>(
         mut self,
         steps: &[Step<u64>],
-        containers: &HashMap<u64, Arc<Container>>,
+        needed: &mut Needed<'_, C>,
         mut new_bytes: &'n [u8],
     ) -> Result<Self> {
         for step in steps {
             match step {
                 Step::Copy(number, range) => {
-                    let container = containers.get(number);
-                    let found =
-                        container.and_then(|it| Some((it, it.chunks().get(range.clone())?)));
-                    let Some((container, chunks)) = found else {
+                    let is_whole = needed.missing.is_empty();
+                    let found = if is_whole { needed.load(*number)? } else { None };
+                    let Some(container) = found else { return Ok(self) };
+                    let Some(chunks) = container.chunks().get(range.clone()) else {
                         let reason = format!("container {number} has no chunks {range:?}");
                         return Err(self.refuse(reason));
                     };
@@ -263,9 +334,9 @@ impl<'n> Assembly<'n> {
     }
 
     fn push(&mut self, key: &Key, chunk: &[u8]) -> Result<()> {
-        if self.bytes.len() + chunk.len() > SEGMENT_BYTES_MAX {
-            let reason =
-                format!("expected at most {SEGMENT_BYTES_MAX} bytes of chunks, found more");
+        let bytes_max = self.bytes_max;
+        if self.bytes.len() + chunk.len() > bytes_max {
+            let reason = format!("expected at most {bytes_max} bytes of chunks, found more");
             return Err(self.refuse(reason));
         }
         self.digester.add(key, chunk.len());

@@ -13,36 +13,34 @@ const REFERRED_MAX: u64 = 1 << 20;
 /// Numbers that are kept: frames that wait for an answer may refer to earlier ones.
 const KEPT_MAX: usize = 2 << 20;
 
-/// Names by numbers, and numbers by names.
+/// Names by numbers: what a decoder needs. 17 bytes of RAM each, for 2 million at most.
 #[derive(Debug, Default)]
-pub(crate) struct Dictionary {
+pub(crate) struct Names {
     /// The number of the first name that is kept.
     first: u64,
     names: VecDeque<Option<Name>>,
-    numbers: HashMap<Name, u64>,
 }
 
-impl Dictionary {
+impl Names {
     /// The next number.
     pub(crate) fn next(&self) -> u64 {
         self.first + self.names.len() as u64
     }
 
     /// Gives the next number to a container, whose name may not be known yet.
-    pub(crate) fn push(&mut self, name: Option<Name>) -> u64 {
-        let number = self.next();
+    pub(crate) fn push(&mut self, name: Option<Name>) {
         self.names.push_back(name);
-        if let Some(name) = name {
-            self.numbers.insert(name, number);
+        let _ = self.take_oldest();
+    }
+
+    /// The oldest number, with its name, if there are too many.
+    fn take_oldest(&mut self) -> Option<(u64, Option<Name>)> {
+        if self.names.len() <= KEPT_MAX {
+            return None;
         }
-        if self.names.len() > KEPT_MAX {
-            let gone = self.names.pop_front().flatten();
-            if let Some(gone) = gone.filter(|gone| self.numbers.get(gone) == Some(&self.first)) {
-                self.numbers.remove(&gone);
-            }
-            self.first += 1;
-        }
-        number
+        let gone = self.names.pop_front()?;
+        self.first += 1;
+        Some((self.first - 1, gone))
     }
 
     /// Notes the name of a container that has its number already.
@@ -57,6 +55,38 @@ impl Dictionary {
     pub(crate) fn name(&self, number: u64) -> Option<Name> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         *self.names.get(index)?
+    }
+}
+
+/// Names by numbers, and numbers by names: what an encoder needs.
+#[derive(Debug, Default)]
+pub(crate) struct Dictionary {
+    names: Names,
+    numbers: HashMap<Name, u64>,
+}
+
+impl Dictionary {
+    /// The next number.
+    pub(crate) fn next(&self) -> u64 {
+        self.names.next()
+    }
+
+    /// Gives the next number to a container.
+    pub(crate) fn push(&mut self, name: Name) -> u64 {
+        let number = self.next();
+        self.names.names.push_back(Some(name));
+        self.numbers.insert(name, number);
+        if let Some((oldest, Some(gone))) = self.names.take_oldest()
+            && self.numbers.get(&gone) == Some(&oldest)
+        {
+            self.numbers.remove(&gone);
+        }
+        number
+    }
+
+    /// The name of a number; `None` if there is no such number, or it is too old.
+    pub(crate) fn name(&self, number: u64) -> Option<Name> {
+        self.names.name(number)
     }
 
     /// The number of a name, if a frame may refer to it by that.
@@ -82,30 +112,38 @@ mod tests {
     #[test]
     fn numbers_lead_to_names_and_names_to_the_newest_number() {
         let mut both = Dictionary::default();
-        assert_eq!(
-            (both.push(Some(name(7))), both.push(None), both.push(Some(name(7)))),
-            (0, 1, 2)
-        );
-        assert_eq!((both.name(0), both.name(1), both.name(3)), (Some(name(7)), None, None));
+        assert_eq!((both.push(name(7)), both.push(name(8)), both.push(name(7))), (0, 1, 2));
+        assert_eq!((both.name(0), both.name(1)), (Some(name(7)), Some(name(8))));
+        assert_eq!(both.name(3), None);
         assert_eq!(both.number(&name(7)), Some(2));
-        both.set(1, name(8));
-        assert_eq!(both.name(1), Some(name(8)));
         both.forget(&name(7));
         assert_eq!(both.number(&name(7)), None);
     }
 
     #[test]
+    fn a_name_may_come_after_its_number() {
+        let mut names = Names::default();
+        names.push(Some(name(7)));
+        names.push(None);
+        assert_eq!((names.next(), names.name(0), names.name(1)), (2, Some(name(7)), None));
+        names.set(1, name(8));
+        names.set(2, name(9));
+        assert_eq!((names.next(), names.name(1), names.name(2)), (2, Some(name(8)), None));
+    }
+
+    #[test]
     fn an_old_number_is_forgotten_by_whoever_refers_before_whoever_reads() {
-        let mut both = Dictionary::default();
-        for number in 0..REFERRED_MAX {
-            both.push(Some(name(number)));
-        }
+        let (mut both, mut names) = (Dictionary::default(), Names::default());
+        let mut push = |both: &mut Dictionary, number| {
+            names.push(Some(name(number)));
+            assert_eq!(both.push(name(number)) + 1, names.next());
+        };
+        (0..REFERRED_MAX).for_each(|number| push(&mut both, number));
         assert_eq!((both.number(&name(0)), both.number(&name(1))), (None, Some(1)));
         assert_eq!(both.name(0), Some(name(0)));
-        for number in 0..REFERRED_MAX + 1 {
-            both.push(Some(name(REFERRED_MAX + number)));
-        }
+        (0..=REFERRED_MAX).for_each(|number| push(&mut both, REFERRED_MAX + number));
         assert_eq!((both.name(0), both.name(1)), (None, Some(name(1))));
-        assert_eq!(both.numbers.len(), both.names.len());
+        assert_eq!((names.name(0), names.name(1)), (None, Some(name(1))));
+        assert_eq!((both.numbers.len(), names.names.len()), (KEPT_MAX, KEPT_MAX));
     }
 }

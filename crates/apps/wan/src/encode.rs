@@ -4,13 +4,13 @@
 //! chunks' anchors lead to, and those that are copied from next to them, to zstd as prefix.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use nandex::store::values::ValueRef;
 use nandex_chunk::Chunker;
 
-use crate::cache::Cache;
+use crate::cache::{Cache, View};
 use crate::container::{Container, Key, NAME_BYTES, Name};
 use crate::dictionary::Dictionary;
 use crate::fields::{put_difference, put_varint};
@@ -81,8 +81,8 @@ impl EncodeOptions {
 
 /// Encodes one stream.
 #[derive(Debug)]
-pub(crate) struct Encoder<'c> {
-    cache: &'c Cache,
+pub(crate) struct Encoder<C> {
+    cache: View<C>,
     level: i32,
     dictionary: Dictionary,
     /// Containers that the other side does not have.
@@ -96,8 +96,8 @@ pub(crate) struct Encoder<'c> {
     pub(crate) stats: EncodeStats,
 }
 
-impl<'c> Encoder<'c> {
-    pub(crate) fn new(cache: &'c Cache, options: &EncodeOptions) -> Self {
+impl<C: Deref<Target = Cache>> Encoder<C> {
+    pub(crate) fn new(cache: View<C>, options: &EncodeOptions) -> Self {
         Self {
             cache,
             level: options.level,
@@ -152,6 +152,14 @@ impl<'c> Encoder<'c> {
         let mut body = Vec::new();
         put_varint(&mut body, self.stats.stream_bytes);
         Frame { kind: Kind::End, sequence: self.sequence, body }
+    }
+
+    /// Counts a segment that goes over as it is, and returns its number.
+    pub(crate) fn note_plain(&mut self, bytes: usize) -> u64 {
+        self.stats.stream_bytes += bytes as u64;
+        self.stats.segments += 1;
+        self.sequence += 1;
+        self.sequence - 1
     }
 
     /// Notes that the other side does not have the containers of these numbers.
@@ -250,7 +258,7 @@ impl<'c> Encoder<'c> {
         for (container, anchors) in containers {
             let name = container.name();
             self.lacking.remove(&name);
-            self.dictionary.push(Some(name));
+            self.dictionary.push(name);
             self.cache.insert(container, &anchors)?;
         }
         Ok(())
@@ -273,6 +281,6 @@ impl<'d> References<'d> {
             return number;
         }
         self.introduced.push(name);
-        self.dictionary.push(Some(name))
+        self.dictionary.push(name)
     }
 }

@@ -82,6 +82,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// Is it of the cache, and not of the stream or the other side?
+    #[must_use]
+    pub fn is_of_cache(&self) -> bool {
+        matches!(self, Self::Index(_) | Self::Volume(_) | Self::Options { field: "cache", .. })
+    }
+
     pub(crate) fn frame(frame: u64, reason: impl Into<String>) -> Self {
         Self::Frame { frame, reason: reason.into() }
     }

@@ -35,6 +35,8 @@ pub(crate) enum Kind {
     Missing = 5,
     /// An answer: this segment, or the end, was taken.
     Taken = 6,
+    /// A segment as it is, of a live stream; files and pipes have none.
+    Plain = 7,
 }
 
 impl Kind {

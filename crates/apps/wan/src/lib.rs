@@ -16,6 +16,8 @@
 //! 2. [`encode`] and [`decode`] turn a stream into frames and back, for a file of references to a cache.
 //! 3. [`send`] and [`receive`] do that over a channel with two directions: what the other side does not have, it asks
 //!    for.
+//! 4. [`live`] has both ends of a connection that stays open, without input and output: `nandex-wanproxy` moves what
+//!    they say. Several [`Owner`]s may share a cache without seeing each other's content.
 //!
 //! The two caches need not be the same. A reference to content that was recycled, or never came, is found out by its
 //! name; every chunk is proven by its fingerprint, and every segment by a digest, before it leaves the decoder.
@@ -48,8 +50,11 @@ mod decode;
 mod dictionary;
 mod encode;
 mod error;
+mod exchange;
 mod fields;
 mod frame;
+pub mod live;
+mod owner;
 mod pack;
 mod plan;
 mod segment;
@@ -67,6 +72,7 @@ pub use cache::{CACHE_BYTES_MIN, Cache, CacheConfig, CacheStats};
 pub use channel::{receive, send};
 pub use encode::{EncodeOptions, LEVEL_MAX, LEVEL_MIN};
 pub use error::{Error, Result};
+pub use owner::Owner;
 pub use segment::{CHUNK_BYTES_DEFAULT, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, SEGMENT_BYTES_MAX};
 pub use stats::{DecodeStats, EncodeStats};
 pub use stream::{decode, encode};

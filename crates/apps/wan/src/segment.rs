@@ -17,6 +17,19 @@ pub(crate) const SEGMENT_BYTES_DEFAULT: usize = 1 << 20;
 /// Chunks of a segment, at most.
 pub(crate) const SEGMENT_CHUNKS_MAX: usize = 1 << 16;
 
+/// What a segment may have, for whoever decodes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SegmentLimits {
+    pub(crate) bytes_max: usize,
+    pub(crate) chunks_max: usize,
+}
+
+impl Default for SegmentLimits {
+    fn default() -> Self {
+        Self { bytes_max: SEGMENT_BYTES_MAX, chunks_max: SEGMENT_CHUNKS_MAX }
+    }
+}
+
 /// The average chunk when none is chosen, in bytes.
 pub const CHUNK_BYTES_DEFAULT: usize = 4 << 10;
 
@@ -87,6 +100,13 @@ impl Cuts {
             return refuse("segment_bytes", segment_bytes, (1, most));
         }
         Ok(Self { chunking, segment_bytes })
+    }
+
+    /// The segment of these bytes, at most [`SEGMENT_BYTES_MAX`].
+    pub(crate) fn segment_of(&self, bytes: &[u8]) -> Segment {
+        let mut segment = Segment::default();
+        self.chunking.split(bytes).for_each(|chunk| segment.push(chunk));
+        segment
     }
 
     /// Passes every segment of `input` to `take`, in order.

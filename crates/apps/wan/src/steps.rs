@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::Result;
 use crate::fields::{Fields, put_difference, put_varint};
-use crate::segment::{SEGMENT_BYTES_MAX, SEGMENT_CHUNKS_MAX};
+use crate::segment::SegmentLimits;
 
 /// A step.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,11 +54,11 @@ pub(crate) fn encode(steps: &[Step<u64>]) -> Vec<u8> {
 /// Reads steps from bytes that may be anything.
 ///
 /// # Errors
-/// [`Error::Frame`](crate::Error::Frame) for no steps of at most [`SEGMENT_CHUNKS_MAX`] chunks.
-pub(crate) fn decode(bytes: &[u8], frame: u64) -> Result<Vec<Step<u64>>> {
+/// [`Error::Frame`](crate::Error::Frame) for no steps, more chunks than the limits allow, and a chunk without bytes.
+pub(crate) fn decode(bytes: &[u8], limits: SegmentLimits, frame: u64) -> Result<Vec<Step<u64>>> {
     let mut fields = Fields::new(bytes, frame);
     let mut steps = Vec::new();
-    let (mut container, mut chunk, mut left) = (0, 0, SEGMENT_CHUNKS_MAX);
+    let (mut container, mut chunk, mut left) = (0, 0, limits.chunks_max);
     while !fields.is_empty() {
         let head = fields.at_most("chunks of a step", 2 * left as u64 + 1)?;
         let count = head / 2;
@@ -67,8 +67,7 @@ pub(crate) fn decode(bytes: &[u8], frame: u64) -> Result<Vec<Step<u64>>> {
         }
         left = left.checked_sub(count).ok_or_else(|| fields.refuse("too many chunks".into()))?;
         if head % 2 == 1 {
-            let length = |_| fields.at_most("bytes of a chunk", SEGMENT_BYTES_MAX as u64);
-            steps.push(Step::New((0..count).map(length).collect::<Result<_>>()?));
+            steps.push(Step::New(lengths(&mut fields, count, limits)?));
             continue;
         }
         let number = fields.difference(container)?;
@@ -82,11 +81,25 @@ pub(crate) fn decode(bytes: &[u8], frame: u64) -> Result<Vec<Step<u64>>> {
     Ok(steps)
 }
 
+/// The lengths of new chunks. None is empty: copies of empty chunks would cost a container each and give nothing.
+fn lengths(fields: &mut Fields<'_>, count: usize, limits: SegmentLimits) -> Result<Vec<usize>> {
+    let length = |_| match fields.at_most("bytes of a chunk", limits.bytes_max as u64)? {
+        0 => Err(fields.refuse("expected bytes in a chunk, found none".into())),
+        bytes => Ok(bytes),
+    };
+    (0..count).map(length).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::segment::SEGMENT_CHUNKS_MAX;
+
+    fn decode(bytes: &[u8], frame: u64) -> Result<Vec<Step<u64>>> {
+        super::decode(bytes, SegmentLimits::default(), frame)
+    }
 
     fn step() -> impl Strategy<Value = Step<u64>> {
         prop_oneof![
@@ -120,6 +133,10 @@ mod tests {
         assert_eq!(encode(&steps).len(), 9);
         let many: Vec<_> = (0..2).map(|it| Step::Copy(it, 0..40_000)).collect();
         assert!(decode(&encode(&many), 3).unwrap_err().to_string().contains("frame 3"));
-        assert!(decode(&[0], 0).unwrap_err().to_string().contains("found none"));
+        for bytes in [&[0][..], &[3, 0]] {
+            assert!(decode(bytes, 0).unwrap_err().to_string().contains("found none"));
+        }
+        let limits = SegmentLimits { chunks_max: 8, ..SegmentLimits::default() };
+        assert!(super::decode(&encode(&steps[..1]), limits, 0).is_err());
     }
 }

@@ -4,11 +4,12 @@
 
 use std::io::{Read, Write};
 
-use crate::cache::Cache;
+use crate::cache::{Cache, View};
 use crate::decode::{Decoded, Decoder};
 use crate::encode::{EncodeOptions, Encoder};
 use crate::fields::Fields;
 use crate::frame::{Broken, Frame, Frames, Kind};
+use crate::owner::Owner;
 use crate::{DecodeStats, EncodeStats, Error, Result};
 
 /// Encodes a stream against a cache, and adds what is new to the cache, durably.
@@ -25,7 +26,7 @@ pub fn encode(
     options: EncodeOptions,
 ) -> Result<EncodeStats> {
     let cuts = options.cuts()?;
-    let mut encoder = Encoder::new(cache, &options);
+    let mut encoder = Encoder::new(View::new(cache, Owner::default()), &options);
     let mut frame_bytes = write(output, &Frame::hello())?;
     cuts.for_each_segment(input, |segment| {
         frame_bytes += write(output, &encoder.encode(&segment)?.0)?;
@@ -53,7 +54,7 @@ pub fn decode(
 ) -> Result<DecodeStats> {
     let mut frames = Frames::new(input);
     let mut stats = DecodeStats::default();
-    let mut decoder = Decoder::new(cache);
+    let mut decoder = Decoder::new(View::new(cache, Owner::default()));
     frames.hello().map_err(|broken| of_input(broken, 0))?;
     loop {
         let frame = frames.next().map_err(|broken| of_input(broken, frames.count))?;

@@ -102,6 +102,19 @@ fn run(shown: &Shown, folder: &Path) -> Result<(), String> {
     Err(format!("line {}: `{}` gave {}: {said}", shown.line, shown.command, output.status))
 }
 
+/// Ends what a page has left running, if a command before the one that ends it has failed. Such pages keep the number
+/// of a process in a file.
+fn end_processes(folder: &Path) {
+    for entry in fs::read_dir(folder).expect("the folder is there").flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|it| it == "pid") {
+            let number = fs::read_to_string(&path).unwrap_or_default();
+            // It has ended, mostly.
+            let _ = Command::new("kill").arg(number.trim()).output();
+        }
+    }
+}
+
 #[test]
 fn every_command_of_the_pages_succeeds() {
     let mut failures = Vec::new();
@@ -115,6 +128,7 @@ fn every_command_of_the_pages_succeeds() {
             failures.extend(run(&shown, folder.path()).err().map(|why| format!("{place}: {why}")));
         }
     }
+    end_processes(folder.path());
     assert!(count > 10, "only {count} commands found: the search has lost its way");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

@@ -22,3 +22,4 @@ mod tfidf;
 mod unfinished;
 mod verbs;
 mod wan;
+mod wan_proxy;

@@ -129,6 +129,35 @@ fn a_pipe_sends_stdin_and_writes_to_stdout() {
     assert_equal(&folder, "back", "first");
 }
 
+/// `cat` sends back how the receiver greets, and then nothing.
+#[test]
+fn a_channel_that_falls_silent_fails_if_that_was_asked_for() {
+    let folder = Folder::new();
+    let receive = [
+        "wan",
+        "receive",
+        "-o",
+        "out",
+        "--cache",
+        "c",
+        "--size",
+        "4MiB",
+        "--silence",
+        "1",
+        "--from",
+        "cat",
+    ];
+    let outcome = folder.run_words(&words(&receive));
+    assert!(outcome.code == 1 && outcome.stderr.contains("nothing came for 1 s"), "{outcome:?}");
+    assert!(!folder.path("out").exists());
+    folder.assert_refused(
+        "
+2 | wan receive -o out --cache c --silence 0 | 0 is not in 1..
+1 | wan pipe --cache c --silence 1 --to cat | --silence is for --from
+",
+    );
+}
+
 fn refs_of(folder: &Folder) -> Vec<u8> {
     ok(folder.run(&format!("wan store first -o a.refs --cache c {SIZE}")));
     fs::read(folder.path("a.refs")).expect("it is there")
@@ -150,7 +179,7 @@ fn damaged_references_are_refused_and_leave_no_file() {
 1 | wan restore other.refs -o out --cache c | cut off
 1 | wan restore first -o out --cache c | no stream of nandex wan
 1 | wan restore gone.refs -o out --cache c | cannot open gone.refs
-1 | wan restore a.refs -o out --cache gone | gone
+1 | wan restore a.refs -o out --cache gone | there is no cache gone: a file of references is of use only with the cache
 1 | wan restore a.refs -o out --cache first | first
 1 | wan send - --cache c | stdin cannot be the input and the channel
 1 | wan store first -o out --cache c --level 99 | expected 1 to 19

@@ -12,40 +12,45 @@
 //!    or into a segment that was overwritten, which the segment's number tells.
 //! 2. What the tables say is a hint. A container is believed by the digest of its table, and a chunk by its
 //!    fingerprint.
-//! 3. Until they are published, places are found in RAM.
+//! 3. Until they are published, places are found in RAM, also while that is done: no lookup waits for flash writes.
 //! 4. All three are bounded and forget the oldest first. What is gone from one is no error in another.
 //!
 //! | act | flash reads | flash writes |
 //! |---|---|---|
 //! | find chunks | the tables', about one page for each that is there | 0 |
 //! | load a container | one operation, of its pages; none while it is in RAM | 0 |
-//! | insert a container | a lookup of its name | its bytes, once; 78 for each chunk and 24 for each anchor |
+//! | insert a container | a lookup of its name | its bytes, unless it is there; 78 for each chunk, 24 for each anchor |
 //! | publish | 0 | a commit of the value log; the tables' log |
 
 mod config;
 mod loaded;
 mod place;
 mod recent;
+mod view;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nandex::device::{Allocation, Create, Device, FileDevice, FileOptions};
 use nandex::store::values::{Purpose, ValueLog, ValueRef};
 use nandex::{
-    AnyOptions, AnyTable, OpenOptions, Table, Threads, Volume, VolumeOptions, bufferhash, store,
+    AnyOptions, AnyTable, OpenOptions, Table, TableStats, Threads, Volume, VolumeOptions,
+    bufferhash, store,
 };
 use serde::Serialize;
 
 pub use config::{CACHE_BYTES_MIN, CacheConfig};
 pub(crate) use place::Place;
+pub(crate) use view::View;
 
-use crate::container::{Container, Key, Name};
+use crate::container::{Container, Key};
+use crate::owner::Owner;
 use crate::{Error, Result};
 use config::{ANCHORS, CONTENT, NAMES};
 use loaded::Loaded;
 use place::{key_of_name, place_of_container};
-use recent::Recent;
+use recent::{Places, Recent};
 
 /// Bytes of content that may wait to be published.
 const RECENT_BYTES_MAX: usize = 8 << 20;
@@ -70,6 +75,13 @@ pub struct CacheStats {
     pub ram_bytes: u64,
     /// Bytes of flash.
     pub flash_bytes: u64,
+    /// Lookups of chunks, containers and anchors in the index that found something; those that RAM answers are not
+    /// among them.
+    pub index_hits: u64,
+    /// Lookups in the index that found nothing.
+    pub index_misses: u64,
+    /// Reads of flash: pages of the index, and containers.
+    pub flash_reads: u64,
 }
 
 /// A cache of content on flash.
@@ -82,7 +94,11 @@ pub struct Cache {
     names: AnyTable,
     anchors: AnyTable,
     recent: Mutex<Recent>,
+    /// Held while recent places go to the tables, by one thread at a time.
+    publishing: Mutex<()>,
     loaded: Mutex<Loaded>,
+    /// Containers that were read from flash.
+    content_reads: AtomicU64,
 }
 
 impl std::fmt::Debug for Cache {
@@ -153,12 +169,20 @@ impl Cache {
     }
 
     fn over(volume: &Volume, content: ValueLog, (names, anchors): (AnyTable, AnyTable)) -> Self {
-        let (recent, loaded) = (Mutex::default(), Mutex::default());
-        Self { volume: volume.clone(), content, names, anchors, recent, loaded }
+        Self {
+            volume: volume.clone(),
+            content,
+            names,
+            anchors,
+            recent: Mutex::default(),
+            publishing: Mutex::default(),
+            loaded: Mutex::default(),
+            content_reads: AtomicU64::new(0),
+        }
     }
 
     /// The places of chunks, as far as their content is still there.
-    pub(crate) fn find(&self, keys: &[Key]) -> Result<Vec<Option<Place>>> {
+    fn find(&self, keys: &[Key]) -> Result<Vec<Option<Place>>> {
         let mut places: Vec<Option<Place>> = {
             let recent = self.recent();
             keys.iter().map(|key| recent.place(key)).collect()
@@ -173,7 +197,7 @@ impl Cache {
     }
 
     /// Where containers with these anchors are, as far as they are still there.
-    pub(crate) fn find_anchors(&self, anchors: &[u64]) -> Result<Vec<Option<ValueRef>>> {
+    fn find_anchors(&self, anchors: &[u64]) -> Result<Vec<Option<ValueRef>>> {
         let mut places: Vec<Option<ValueRef>> = {
             let recent = self.recent();
             anchors.iter().map(|anchor| recent.anchor(*anchor)).collect()
@@ -188,17 +212,12 @@ impl Cache {
         Ok(places.into_iter().map(|place| place.filter(is_there)).collect())
     }
 
-    /// The container of a name; `None` if it is not there.
-    pub(crate) fn named(&self, name: &Name) -> Result<Option<Arc<Container>>> {
-        let Some(place) = self.find(&[key_of_name(name)])?.pop().flatten() else { return Ok(None) };
-        Ok(self.load(place.reference)?.filter(|found| found.name() == *name))
-    }
-
     /// The container in a place; `None` if it was recycled or is damaged.
-    pub(crate) fn load(&self, reference: ValueRef) -> Result<Option<Arc<Container>>> {
+    fn load(&self, reference: ValueRef) -> Result<Option<Arc<Container>>> {
         if let Some(found) = self.loaded().get(&reference) {
             return Ok(Some(found));
         }
+        self.content_reads.fetch_add(1, Relaxed);
         let record = match self.content.read(reference) {
             Ok(record) => record,
             // The content comes again, under another place.
@@ -212,16 +231,19 @@ impl Cache {
         Ok(found)
     }
 
-    /// Adds a container, unless it is there.
-    pub(crate) fn insert(&self, container: Container, anchors: &[u64]) -> Result<()> {
+    /// Adds a container with the keys of its anchors. Of one that is there, all keys lead to it again: it is what the
+    /// other side has now, and other containers with the same chunks may be those that it lacks.
+    fn insert(&self, owner: &Owner, container: Container, anchors: &[u64]) -> Result<()> {
         let name = container.name();
-        if self.find(&[key_of_name(&name)])?[0].is_some() {
-            return Ok(());
-        }
-        let reference = self.append(&container)?;
+        let found = self.find(&[owner.key(&key_of_name(&name))])?[0];
+        let reference = match found {
+            Some(place) => place.reference,
+            None => self.append(&container)?,
+        };
         let is_full = {
             let mut recent = self.recent();
-            recent.add(place_of_container(reference, name), &container, anchors);
+            recent.note_appended(u64::from(found.is_none()));
+            recent.add(place_of_container(reference, name), (owner, &container), anchors);
             recent.bytes() >= RECENT_BYTES_MAX
         };
         self.loaded().insert(reference, &Arc::new(container));
@@ -245,20 +267,25 @@ impl Cache {
     }
 
     /// Makes recent containers durable, and then their places known to the tables.
+    ///
+    /// Lookups go on meanwhile, and find these places in RAM until the tables have them.
     fn publish(&self) -> Result<()> {
-        let mut recent = self.recent();
-        if recent.bytes() == 0 {
-            return Ok(());
-        }
+        let _one_at_a_time = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(leaving) = self.recent().begin_to_publish() else { return Ok(()) };
+        let published = self.publish_all(&leaving);
+        self.recent().end_publishing(published.is_ok());
+        published
+    }
+
+    fn publish_all(&self, leaving: &Places) -> Result<()> {
         self.content.commit()?;
-        let (names, anchors) = recent.entries();
+        let (names, anchors) = leaving.entries();
         let pairs: Vec<(&[u8], &[u8])> =
             names.iter().map(|(key, value)| (&key[..], &value[..])).collect();
         self.names.insert_many(&pairs)?;
         let pairs: Vec<(&[u8], &[u8])> =
             anchors.iter().map(|(key, value)| (&key[..], &value[..])).collect();
         self.anchors.insert_many(&pairs)?;
-        recent.clear();
         Ok(())
     }
 
@@ -303,6 +330,9 @@ impl Cache {
                 + loaded_bytes
                 + recent_bytes as u64,
             flash_bytes: content.flash_bytes + names.flash_bytes + anchors.flash_bytes,
+            index_hits: names.hits + anchors.hits,
+            index_misses: names.misses + anchors.misses,
+            flash_reads: reads(&names) + reads(&anchors) + self.content_reads.load(Relaxed),
         }
     }
 
@@ -326,6 +356,10 @@ impl Drop for Cache {
         // Nobody can receive this error; what is lost is a hint, and comes again.
         let _ = self.publish();
     }
+}
+
+fn reads(table: &TableStats) -> u64 {
+    table.hit_reads + table.miss_reads
 }
 
 fn file(path: &Path, create: Create) -> Result<Arc<dyn Device>> {

@@ -14,12 +14,19 @@ fn container(seed: u64) -> Container {
 }
 
 fn add(cache: &Cache, container: &Container) {
-    cache.insert(container.clone(), &anchors(container.content())).unwrap();
+    let view = View::new(cache, Owner::default());
+    view.insert(container.clone(), &anchors(container.content())).unwrap();
+}
+
+fn named(cache: &Cache, container: &Container) -> Option<Arc<Container>> {
+    let view = View::new(cache, Owner::default());
+    let place = view.find_named(&[container.name()]).unwrap()[0]?;
+    view.load_named(&place).unwrap()
 }
 
 #[track_caller]
 fn assert_found(cache: &Cache, container: &Container) {
-    assert_eq!(*cache.named(&container.name()).unwrap().unwrap(), *container);
+    assert_eq!(*named(cache, container).unwrap(), *container);
     let keys: Vec<Key> = container.chunks().iter().map(|chunk| chunk.key).collect();
     for (index, place) in (0..).zip(cache.find(&keys).unwrap()) {
         let place = place.unwrap();
@@ -34,7 +41,7 @@ fn assert_found(cache: &Cache, container: &Container) {
 fn what_was_added_is_found_before_and_after_it_is_published() {
     let cache = cache();
     let container = container(1);
-    assert_eq!(cache.named(&container.name()).unwrap(), None);
+    assert_eq!(named(&cache, &container), None);
     add(&cache, &container);
     assert_found(&cache, &container);
     cache.sync().unwrap();
@@ -51,6 +58,26 @@ fn a_container_that_is_there_is_not_added_again() {
     assert_eq!(cache.stats().containers_added, 1);
 }
 
+/// What the other side lacked comes again in a container that may be there already, while its chunks lead to another
+/// one that the other side still lacks.
+#[test]
+fn chunks_lead_to_the_container_that_was_inserted_last_also_if_it_was_there() {
+    let cache = cache();
+    let first = container(1);
+    add(&cache, &first);
+    let chunks: Vec<(Key, &[u8])> =
+        first.chunks()[1..].iter().map(|chunk| (chunk.key, first.bytes_of(chunk))).collect();
+    let second = containers_of(&chunks).remove(0);
+    add(&cache, &second);
+    assert_eq!(cache.find(&[chunks[0].0]).unwrap()[0].unwrap().name, second.name());
+    cache.sync().unwrap();
+    add(&cache, &first);
+    assert_found(&cache, &first);
+    cache.sync().unwrap();
+    assert_found(&cache, &first);
+    assert_eq!(cache.stats().containers_added, 2);
+}
+
 #[test]
 fn the_oldest_is_forgotten_and_the_newest_is_there() {
     let cache = cache();
@@ -58,7 +85,7 @@ fn the_oldest_is_forgotten_and_the_newest_is_there() {
     all.iter().for_each(|container| add(&cache, container));
     cache.sync().unwrap();
     assert!(cache.stats().recycled_segments > 0);
-    assert_eq!(cache.named(&all[0].name()).unwrap(), None);
+    assert_eq!(named(&cache, &all[0]), None);
     assert_eq!(cache.find(&[all[0].chunks()[0].key]).unwrap(), [None]);
     // The content that the cache is for is there.
     let kept = SMALL.content_bytes as usize / 20_500;

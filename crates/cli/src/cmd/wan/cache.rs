@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use nandex::device::{Access, Striping};
 use nandex::{Durability, Volume, VolumeOptions};
 use nandex_wan::{Cache, CacheConfig};
@@ -74,6 +74,21 @@ fn volume(file: &Path) -> VolumeArgs {
 /// As [`CacheArgs::open_or_make`]; no such file.
 pub fn open(file: &Path) -> Result<Cache> {
     open_with(file, Access::ReadWrite)
+}
+
+/// Opens the cache that a file of references was stored with.
+///
+/// # Errors
+/// As [`open`]. That there is no such file says what to give.
+pub fn open_made(file: &Path) -> Result<Cache> {
+    if !volume(file).is_made() {
+        let shown = file.display();
+        bail!(
+            "there is no cache {shown}: a file of references is of use only with the cache that `nandex wan store` made \
+             it with; give that one as --cache"
+        );
+    }
+    open(file)
 }
 
 /// Opens a cache that is there, and leaves it as it is.

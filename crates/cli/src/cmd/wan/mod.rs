@@ -3,9 +3,11 @@
 mod cache;
 mod channel;
 mod encoding;
+mod impatient;
 mod info;
 mod output;
 mod pipe;
+mod proxy;
 mod receive;
 mod report;
 mod restore;
@@ -40,6 +42,8 @@ enum Verb {
     /// Send stdin through a command, or write what a command sends to stdout
     #[command(after_help = CHANNEL)]
     Pipe(pipe::Args),
+    /// Carry TCP connections over a slow link: a half at each end, with a cache each
+    Proxy(proxy::Args),
     /// Show what a cache holds and takes
     Info(info::Args),
 }
@@ -61,6 +65,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         Verb::Send(args) => send::run(args, console),
         Verb::Receive(args) => receive::run(args, console),
         Verb::Pipe(args) => pipe::run(args, console),
+        Verb::Proxy(args) => proxy::run(args, console),
         Verb::Info(args) => info::run(args, console),
     }
 }

@@ -2,13 +2,13 @@
 
 use std::io;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::console::Console;
 
 use super::cache::CacheArgs;
 use super::encoding::EncodeArgs;
-use super::receive::receive;
+use super::receive::{SilenceArgs, receive};
 use super::send::{Input, send};
 
 /// The command and the cache.
@@ -22,6 +22,8 @@ pub struct Args {
     #[arg(long, value_name = "COMMAND", group = "side")]
     from: Option<String>,
     #[command(flatten)]
+    silence: SilenceArgs,
+    #[command(flatten)]
     cache: CacheArgs,
     #[command(flatten)]
     encoding: EncodeArgs,
@@ -33,10 +35,13 @@ pub struct Args {
 /// As `send` and `receive`.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     match &args.to {
+        Some(_) if args.silence.is_given() => {
+            bail!("--silence is for --from: a sender waits for its input")
+        }
         Some(to) => {
             let input = Input::Stdin(io::stdin());
             send((&args.cache, &args.encoding), input, Some(to), console)
         }
-        None => receive(&args.cache, None, args.from.as_deref(), console),
+        None => receive(&args.cache, None, (args.from.as_deref(), args.silence), console),
     }
 }

@@ -1,6 +1,8 @@
 //! `nandex wan receive`: a file from the other side of a channel.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -8,6 +10,7 @@ use crate::console::Console;
 
 use super::cache::CacheArgs;
 use super::channel::Channel;
+use super::impatient::Impatient;
 use super::output::Output;
 use super::report::{self, Figures};
 
@@ -21,16 +24,42 @@ pub struct Args {
     #[arg(long, value_name = "COMMAND")]
     from: Option<String>,
     #[command(flatten)]
+    silence: SilenceArgs,
+    #[command(flatten)]
     cache: CacheArgs,
+}
+
+/// How long the other side may be silent.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct SilenceArgs {
+    /// Fail when nothing comes from the other side for this long; without it, wait for ever
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    silence: Option<u64>,
+}
+
+impl SilenceArgs {
+    /// Was it chosen?
+    pub fn is_given(self) -> bool {
+        self.silence.is_some()
+    }
+
+    /// Reads from the other side that long.
+    fn of(self, from: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
+        match self.silence {
+            None => from,
+            Some(silence_s) => Box::new(Impatient::new(from, Duration::from_secs(silence_s))),
+        }
+    }
 }
 
 /// Receives the file, which gets its name when all of it is there.
 ///
 /// # Errors
-/// A stream that is cut off or damaged; an output, a channel or a cache that fails. No file is left then.
+/// A stream that is cut off or damaged, another side that is silent for too long; an output, a channel or a cache that
+/// fails. No file is left then.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let (output, from) = (Some(&*args.output), args.from.as_deref());
-    receive(&args.cache, output, from, console)
+    receive(&args.cache, output, (from, args.silence), console)
 }
 
 /// Receives from a command or from stdin, into a file or to stdout.
@@ -40,7 +69,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 pub fn receive(
     cache: &CacheArgs,
     output: Option<&Path>,
-    from: Option<&str>,
+    (from, silence): (Option<&str>, SilenceArgs),
     console: &Console,
 ) -> Result<()> {
     let cache = cache.open_or_make(console)?;
@@ -51,7 +80,7 @@ pub fn receive(
         Ok(channel) => channel,
         Err(error) => return output.end(Err(error)),
     };
-    let received = nandex_wan::receive(&cache, (channel.from, channel.to), &mut output);
+    let received = nandex_wan::receive(&cache, (silence.of(channel.from), channel.to), &mut output);
     let received = channel.ends.end(received.map_err(Into::into));
     let stats = output.end(received)?;
     cache.close()?;

@@ -33,7 +33,7 @@ pub struct Args {
 /// then.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let mut input = Input::open(&args.file)?;
-    let cache = cache::open(&args.cache)?;
+    let cache = cache::open_made(&args.cache)?;
     let mut output = Output::begin(args.output.as_deref(), console)?;
     let figures = if output.is_stdout() { Figures::Stderr } else { Figures::Stdout };
     let decoded = decode(&cache, &mut input, &mut output);

@@ -1,0 +1,65 @@
+//! A cache as one owner sees it: its own content, and nobody else's.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use nandex::store::values::ValueRef;
+
+use super::place::key_of_name;
+use super::{Cache, Place};
+use crate::Result;
+use crate::container::{Container, Key, Name};
+use crate::owner::Owner;
+
+/// A cache and the owner who looks into it.
+#[derive(Clone, Debug)]
+pub(crate) struct View<C> {
+    cache: C,
+    owner: Owner,
+}
+
+impl<C: Deref<Target = Cache>> View<C> {
+    pub(crate) fn new(cache: C, owner: Owner) -> Self {
+        Self { cache, owner }
+    }
+
+    /// The places of chunks, as far as their content is still there.
+    pub(crate) fn find(&self, keys: &[Key]) -> Result<Vec<Option<Place>>> {
+        let keys: Vec<Key> = keys.iter().map(|key| self.owner.key(key)).collect();
+        self.cache.find(&keys)
+    }
+
+    /// Where containers with these anchors are, as far as they are still there. A container of another owner is there
+    /// once in 2^64 divided by the anchors of the cache; [`load`](Self::load) leaves it out.
+    pub(crate) fn find_anchors(&self, anchors: &[u64]) -> Result<Vec<Option<ValueRef>>> {
+        self.cache.find_anchors(&self.anchors(anchors))
+    }
+
+    /// The places of containers, as far as they are still there.
+    pub(crate) fn find_named(&self, names: &[Name]) -> Result<Vec<Option<Place>>> {
+        let keys: Vec<Key> = names.iter().map(key_of_name).collect();
+        let found = self.find(&keys)?.into_iter().zip(names);
+        Ok(found.map(|(place, name)| place.filter(|place| place.name == *name)).collect())
+    }
+
+    /// The container of a place, by its name; `None` if it is not there.
+    pub(crate) fn load_named(&self, place: &Place) -> Result<Option<Arc<Container>>> {
+        Ok(self.load(place.reference)?.filter(|found| found.name() == place.name))
+    }
+
+    /// The container in a place; `None` if it was recycled, is damaged or is another owner's.
+    pub(crate) fn load(&self, reference: ValueRef) -> Result<Option<Arc<Container>>> {
+        let found = self.cache.load(reference)?;
+        Ok(found.filter(|container| container.tag() == self.owner.tag()))
+    }
+
+    /// Adds a container, unless it is there.
+    pub(crate) fn insert(&self, container: Container, anchors: &[u64]) -> Result<()> {
+        let anchors = self.anchors(anchors);
+        self.cache.insert(&self.owner, container.owned_by(&self.owner), &anchors)
+    }
+
+    fn anchors(&self, anchors: &[u64]) -> Vec<u64> {
+        anchors.iter().map(|anchor| self.owner.anchor(*anchor)).collect()
+    }
+}

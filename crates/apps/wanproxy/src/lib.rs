@@ -1,0 +1,61 @@
+//! A proxy in two halves, one at each end of a slow link. What goes over the link are references to earlier content.
+//!
+//! ```text
+//!                     +--------- client half --------+   slow link    +--------- server half --------+
+//!   program --TCP-->  | forward, SOCKS5, HTTP CONNECT|  ============  | allowed?  -> target          | --TCP--> server
+//!                     | LiveSender     LiveReceiver  |  Noise or TLS  | LiveReceiver     LiveSender  |
+//!                     |        cache on flash        |                |        cache on flash        |
+//!                     +------------------------------+                +------------------------------+
+//! ```
+//!
+//! 1. Each connection of a program is one connection over the link, which is authenticated and encrypted before a byte
+//!    of the program goes over it: by a shared key ([`SharedKey`], Noise `NNpsk0`) or by certificates of both halves
+//!    ([`TlsFiles`], TLS 1.3).
+//! 2. The engine of [`nandex_wan::live`] is synchronous. It runs on a bounded number of threads; all that waits for a
+//!    socket is on two.
+//! 3. All connections share the half's [`Cache`]. What a peer may refer to is what went over between it and this half:
+//!    the [`Owner`](nandex_wan::Owner) of a connection follows from its key or its certificates.
+//! 4. Whatever a peer sends has a limit before memory is taken for it, and a time ([`Limits`]).
+//! 5. A connection that fails on one side is reset on the other: nobody takes a cut-off stream for a whole one.
+//!
+//! The runtime is tokio's, and is here alone. Sockets go up to the thousands and are mostly idle, which takes a
+//! thread each without one.
+#![forbid(unsafe_code)]
+
+mod accept;
+mod bypass;
+mod client;
+mod config;
+mod dial;
+mod engine;
+mod error;
+mod http_connect;
+mod key;
+mod latency;
+mod limits;
+mod listen;
+mod proxy;
+mod relay;
+mod resolver;
+mod sealed;
+mod server;
+mod shared;
+mod socket;
+mod socks;
+mod stats;
+mod status;
+mod target;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use config::{ClientConfig, Entrance, Peer, Security, ServerConfig};
+pub use error::{Error, Refusal, Result};
+pub use key::SharedKey;
+pub use latency::{LatencyPlan, LatencyReport, RoundTrips, measure_latency};
+pub use limits::Limits;
+pub use nandex_wan::Cache;
+pub use proxy::{Address, Proxy};
+pub use sealed::TlsFiles;
+pub use stats::{ConnectionSnapshot, LatencySnapshot, Snapshot, TrafficSnapshot};
+pub use target::{Allowed, Target};

@@ -1,0 +1,21 @@
+//! Sockets that are listened on.
+
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+
+use crate::{Error, Result};
+
+/// A socket and the address it has: a port 0 is another one then.
+pub(crate) struct Listening {
+    pub(crate) listener: TcpListener,
+    pub(crate) address: SocketAddr,
+}
+
+/// Listens on an address.
+pub(crate) async fn listen(address: SocketAddr) -> Result<Listening> {
+    let refuse = |source| Error::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(refuse)?;
+    let address = listener.local_addr().map_err(refuse)?;
+    Ok(Listening { listener, address })
+}

@@ -1,0 +1,197 @@
+//! Messages over a sealed connection.
+
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use nandex_wan::live::{LIVE_BODY_BYTES_MAX, Message, MessageKind};
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::timeout;
+
+use crate::sealed::{RECORD_BYTES_MAX, SealedReader, SealedWriter};
+use crate::{Error, Result};
+
+/// Bytes of a buffer that an idle connection keeps.
+const KEPT_BYTES: usize = 32 << 10;
+
+/// Reads messages.
+pub(crate) struct WireReader {
+    sealed: SealedReader,
+    buffer: Vec<u8>,
+    /// Bytes of the buffer that were read already.
+    used: usize,
+    /// Bytes of messages that came.
+    pub(crate) bytes: Arc<AtomicU64>,
+    /// All bytes that came: a long message takes its time on a slow link, and the other half is there meanwhile.
+    pub(crate) heard: Arc<AtomicU64>,
+}
+
+impl WireReader {
+    pub(crate) fn new(sealed: SealedReader) -> Self {
+        let (bytes, heard) = (Arc::default(), Arc::default());
+        Self { sealed, buffer: Vec::new(), used: 0, bytes, heard }
+    }
+
+    /// The next message; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Message>> {
+        loop {
+            let found = Message::decode(&self.buffer[self.used..]);
+            let found = found.map_err(|error| Error::peer(error.to_string()))?;
+            if let Some((message, bytes)) = found {
+                self.used += bytes;
+                self.bytes.fetch_add(bytes as u64, Relaxed);
+                return Ok(Some(message));
+            }
+            self.forget_used();
+            // A message that is longer was refused by its head.
+            debug_assert!(self.buffer.len() <= LIVE_BODY_BYTES_MAX + RECORD_BYTES_MAX);
+            let read = self.sealed.read(&mut self.buffer).await.map_err(Error::Link)?;
+            self.heard.fetch_add(read as u64, Relaxed);
+            if read == 0 {
+                let left = self.buffer.len();
+                return match left {
+                    0 => Ok(None),
+                    _ => {
+                        Err(Error::peer(format!("it ended in a message, after {left} bytes of it")))
+                    }
+                };
+            }
+        }
+    }
+
+    fn forget_used(&mut self) {
+        self.buffer.drain(..self.used);
+        self.used = 0;
+        if self.buffer.is_empty() && self.buffer.capacity() > KEPT_BYTES {
+            self.buffer = Vec::new();
+        }
+    }
+}
+
+/// Writes messages, of all loops of a connection.
+pub(crate) struct WireWriter {
+    sealed: Mutex<Sealing>,
+    timeout: Duration,
+    /// Bytes of messages that went out.
+    pub(crate) bytes: Arc<AtomicU64>,
+}
+
+/// A writer, and whether it has stopped within a message.
+struct Sealing {
+    writer: SealedWriter,
+    /// Whatever came next would be taken for the rest of that message.
+    is_torn: bool,
+}
+
+impl WireWriter {
+    /// A writer that waits that long for each record to leave.
+    pub(crate) fn new(writer: SealedWriter, timeout: Duration) -> Self {
+        let sealed = Mutex::new(Sealing { writer, is_torn: false });
+        Self { sealed, timeout, bytes: Arc::default() }
+    }
+
+    /// Writes a message at once.
+    ///
+    /// # Errors
+    /// A link that fails, or takes nothing. After that, or if this was not waited for, no other message goes out.
+    pub(crate) async fn put(&self, message: &Message) -> Result<()> {
+        let sealing = self.sealed.lock().await;
+        self.put_by(sealing, message).await
+    }
+
+    /// Says that this half is there, unless a message is going out that says so.
+    pub(crate) async fn ping(&self) -> Result<()> {
+        match self.sealed.try_lock() {
+            Ok(sealing) => self.put_by(sealing, &Message::of(MessageKind::Ping, &[])).await,
+            Err(_) => Ok(()),
+        }
+    }
+
+    async fn put_by(&self, mut sealing: MutexGuard<'_, Sealing>, message: &Message) -> Result<()> {
+        if sealing.is_torn {
+            let reason = "a message before this one did not go out whole";
+            return Err(Error::Link(io::Error::new(ErrorKind::BrokenPipe, reason)));
+        }
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        sealing.is_torn = true;
+        for record in bytes.chunks(RECORD_BYTES_MAX) {
+            let written = timeout(self.timeout, sealing.writer.write(record)).await;
+            written.map_err(|_| self.late())?.map_err(Error::Link)?;
+        }
+        sealing.is_torn = false;
+        self.bytes.fetch_add(bytes.len() as u64, Relaxed);
+        Ok(())
+    }
+
+    fn late(&self) -> Error {
+        Error::Timeout { what: "the other half took nothing", after: self.timeout }
+    }
+
+    /// Writes a message that is of no segment.
+    pub(crate) async fn say(&self, kind: MessageKind, body: &[u8]) -> Result<()> {
+        self.put(&Message::of(kind, body)).await
+    }
+
+    /// Says that no more comes.
+    pub(crate) async fn shutdown(&self) -> Result<()> {
+        let mut sealing = self.sealed.lock().await;
+        let shut = timeout(self.timeout, sealing.writer.shutdown()).await;
+        shut.map_err(|_| self.late())?.map_err(Error::Link)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::SharedKey;
+    use crate::sealed::{ClientSeal, Sealed, ServerSeal};
+
+    async fn sealed() -> (Sealed, Sealed) {
+        let key = SharedKey::of(&SharedKey::generate().unwrap()).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let here = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (there, _) = listener.accept().await.unwrap();
+        let (client, server) = (ClientSeal::Key(key.clone()), ServerSeal::Keys(vec![key]));
+        let (here, there) = tokio::join!(client.seal(here), server.seal(there));
+        (here.unwrap(), there.unwrap())
+    }
+
+    /// The rest of a message that was given up would be made of what comes next.
+    #[tokio::test]
+    async fn nothing_goes_out_after_a_message_that_did_not_go_out_whole() {
+        let (here, there) = sealed().await;
+        let writer = WireWriter::new(here.writer, Duration::from_secs(60));
+        let message = Message::of(MessageKind::Plain, &vec![7; 1 << 20]);
+        let mut whole = 0;
+        // Nobody reads, so the sockets are full at some time.
+        while timeout(Duration::from_millis(200), writer.put(&message)).await.is_ok() {
+            whole += 1;
+        }
+        let error = writer.say(MessageKind::Reset, b"words").await.unwrap_err().to_string();
+        assert!(error.contains("did not go out whole"), "{error}");
+        assert!(writer.ping().await.is_err());
+        drop(writer);
+        let mut reader = WireReader::new(there.reader);
+        for _ in 0..whole {
+            assert!(reader.next().await.unwrap() == Some(message.clone()));
+        }
+        assert!(reader.next().await.is_err(), "a part of a message is taken for one");
+    }
+
+    #[tokio::test]
+    async fn bytes_of_a_message_are_heard_before_it_is_whole() {
+        let (here, there) = sealed().await;
+        let mut writer = here.writer;
+        let mut bytes = Vec::new();
+        Message::of(MessageKind::Plain, &[7; 1000]).encode(&mut bytes);
+        writer.write(&bytes[..500]).await.unwrap();
+        let mut reader = WireReader::new(there.reader);
+        let waited = timeout(Duration::from_millis(200), reader.next()).await;
+        assert!(waited.is_err());
+        assert_eq!((reader.heard.load(Relaxed), reader.bytes.load(Relaxed)), (500, 0));
+    }
+}

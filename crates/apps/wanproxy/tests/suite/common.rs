@@ -1,0 +1,323 @@
+//! A pair of halves, targets, programs, and a link that can be watched and damaged.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nandex::device::MemoryDevice;
+use nandex_wan::live::LiveOptions;
+use nandex_wan::{CACHE_BYTES_MIN, CacheConfig, EncodeOptions};
+use nandex_wanproxy::{
+    Allowed, Cache, ClientConfig, Entrance, Limits, Peer, Proxy, Security, ServerConfig, SharedKey,
+    Snapshot, Target,
+};
+
+/// How long a test waits for what must come.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Any free port of this machine alone.
+pub const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// The smallest cache.
+pub const SMALL: CacheConfig =
+    CacheConfig { content_bytes: CACHE_BYTES_MIN, chunk_bytes: 1 << 10, ram_bytes: None };
+
+/// Small chunks and segments, so that a short stream has many.
+pub fn fine() -> LiveOptions {
+    let encode =
+        EncodeOptions { chunk_bytes: 1 << 10, segment_bytes: 32 << 10, ..EncodeOptions::default() };
+    LiveOptions { encode, window_bytes: 1 << 20, plain_after_bytes: 0 }
+}
+
+pub fn cache() -> Arc<Cache> {
+    Arc::new(Cache::create(Arc::new(MemoryDevice::new()), SMALL).expect("it fits"))
+}
+
+/// Reproducible noise: xorshift64*.
+pub fn noise(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = || {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 56) as u8
+    };
+    std::iter::repeat_with(next).take(bytes).collect()
+}
+
+/// Reproducible text, which zstd makes about a third as long.
+pub fn text(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut words = noise(bytes, seed).into_iter().map(|byte| format!("word{byte} "));
+    let mut out = Vec::new();
+    while out.len() < bytes {
+        out.extend_from_slice(words.next().expect("there are enough").as_bytes());
+    }
+    out.truncate(bytes);
+    out
+}
+
+/// Keys of a test.
+pub struct Keys(tempfile::TempDir);
+
+impl Keys {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder can be made"))
+    }
+
+    /// A new key.
+    pub fn make(&self, name: &str) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::write(&path, SharedKey::generate().expect("random numbers")).expect("it is writable");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        path
+    }
+}
+
+/// What the halves of a test are started with.
+pub struct Plan {
+    pub keys: Keys,
+    pub client: ClientConfig,
+    pub server: ServerConfig,
+}
+
+impl Plan {
+    /// A forward to this target with a shared key.
+    pub fn new(target: SocketAddr) -> Self {
+        let keys = Keys::new();
+        let key = keys.make("key");
+        let security = Security::Keys(vec![key]);
+        let limits = Limits { engine_threads: 2, ..Limits::default() };
+        let client = ClientConfig {
+            entrances: vec![(ANY, Entrance::Forward(None))],
+            peer: Peer { address: Target::of(target), tls_name: None },
+            security: security.clone(),
+            status: None,
+            is_public: false,
+            bypasses: false,
+            live: fine(),
+            limits,
+        };
+        let server = ServerConfig {
+            listen: ANY,
+            target: Some(Target::of(target)),
+            allowed: Vec::new(),
+            security,
+            status: None,
+            is_public: false,
+            live: fine(),
+            limits,
+        };
+        Self { keys, client, server }
+    }
+
+    /// The program says where, and all of this machine is allowed.
+    pub fn entrance(mut self, entrance: Entrance) -> Self {
+        self.client.entrances = vec![(ANY, entrance)];
+        self.server.allowed = ["127.0.0.1:*", "localhost:*", "[::1]:*"].map(allowed).to_vec();
+        self
+    }
+
+    /// Starts both halves with new caches.
+    pub fn start(self) -> Pair {
+        self.start_with(cache(), cache())
+    }
+
+    /// Starts both halves, the client's cache first.
+    pub fn start_with(self, here: Arc<Cache>, there: Arc<Cache>) -> Pair {
+        self.start_over(here, there, |server| server)
+    }
+
+    /// Starts both halves; the client half reaches the server half at another address.
+    pub fn start_over(
+        self,
+        here: Arc<Cache>,
+        there: Arc<Cache>,
+        link: impl FnOnce(SocketAddr) -> SocketAddr,
+    ) -> Pair {
+        let Self { keys, mut client, server } = self;
+        let server = Proxy::server(there, server).expect("the server half starts");
+        client.peer.address = Target::of(link(server.addresses()[0].address));
+        let client = Proxy::client(here, client).expect("the client half starts");
+        Pair { client, server, _keys: keys }
+    }
+}
+
+pub fn allowed(pattern: &str) -> Allowed {
+    pattern.parse().expect("a pattern")
+}
+
+/// Both halves.
+pub struct Pair {
+    pub client: Proxy,
+    pub server: Proxy,
+    _keys: Keys,
+}
+
+impl Pair {
+    /// A connection of a program.
+    pub fn connect(&self) -> TcpStream {
+        connect(self.client.addresses()[0].address)
+    }
+
+    /// Ends both halves; their figures, the client's first.
+    pub fn stop(self) -> (Snapshot, Snapshot) {
+        let client = self.client.stop().expect("the cache is saved");
+        (client, self.server.stop().expect("the cache is saved"))
+    }
+}
+
+pub fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+    stream
+}
+
+/// A target that serves each connection in a thread of its own.
+pub fn target(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind(ANY).expect("a free port");
+    let address = listener.local_addr().expect("it has one");
+    let serve = Arc::new(serve);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let serve = Arc::clone(&serve);
+            thread::spawn(move || serve(stream));
+        }
+    });
+    address
+}
+
+/// A target that sends back what comes.
+pub fn echo() -> SocketAddr {
+    target(|mut stream| {
+        let mut back = stream.try_clone().expect("a clone");
+        if std::io::copy(&mut stream, &mut back).is_ok() {
+            let _ = back.shutdown(Shutdown::Write);
+        }
+    })
+}
+
+/// An address where nobody listens.
+pub fn nobody() -> SocketAddr {
+    TcpListener::bind(ANY).expect("a free port").local_addr().expect("it has one")
+}
+
+/// Sends all and reads to the end. The system tells of a reset once, to who reads or to who writes.
+#[track_caller]
+pub fn exchange(mut stream: TcpStream, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut writer = stream.try_clone()?;
+    let mut copy = Vec::new();
+    let (written, read) = thread::scope(|scope| {
+        let write = || writer.write_all(bytes).and_then(|()| writer.shutdown(Shutdown::Write));
+        let writing = scope.spawn(write);
+        let read = stream.read_to_end(&mut copy);
+        (writing.join().expect("nobody panics"), read)
+    });
+    written.and(read).map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe | ErrorKind::NotConnected => ErrorKind::ConnectionReset.into(),
+        _ => error,
+    })?;
+    Ok(copy)
+}
+
+/// Waits until something holds.
+#[track_caller]
+pub fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What a link does with the bytes from the client half to the server half, or back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Damage {
+    /// Nothing.
+    None,
+    /// It ends after that many bytes from the client half.
+    CutUp(u64),
+    /// It ends after that many bytes from the server half.
+    CutDown(u64),
+    /// A bit of the byte at that place is flipped, from the client half.
+    FlipUp(u64),
+    /// The same from the server half.
+    FlipDown(u64),
+    /// A KiB from the client half takes that many milliseconds.
+    SlowUp(u64),
+}
+
+/// A link between the halves that keeps what goes up.
+pub struct Link {
+    pub address: SocketAddr,
+    pub up: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Link {
+    pub fn new(to: SocketAddr, damage: Damage) -> Self {
+        let up = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&up);
+        let address = target(move |client| {
+            let server = TcpStream::connect(to).expect("the server half listens");
+            let (cut_up, flip_up, cut_down, flip_down) = match damage {
+                Damage::None | Damage::SlowUp(_) => (None, None, None, None),
+                Damage::CutUp(at) => (Some(at), None, None, None),
+                Damage::FlipUp(at) => (None, Some(at), None, None),
+                Damage::CutDown(at) => (None, None, Some(at), None),
+                Damage::FlipDown(at) => (None, None, None, Some(at)),
+            };
+            let each_kib = match damage {
+                Damage::SlowUp(ms) => Duration::from_millis(ms),
+                _ => Duration::ZERO,
+            };
+            let (client, server, kept) = (&client, &server, &kept);
+            let keep = move |bytes: &[u8]| {
+                kept.lock().expect("nobody panics").extend_from_slice(bytes);
+                thread::sleep(each_kib * bytes.len().div_ceil(1024) as u32);
+            };
+            thread::scope(|scope| {
+                scope.spawn(move || pass((client, server), (cut_up, flip_up), keep));
+                pass((server, client), (cut_down, flip_down), |_| ());
+            });
+        });
+        Self { address, up }
+    }
+}
+
+fn pass(
+    (mut from, mut to): (&TcpStream, &TcpStream),
+    (cut, flip): (Option<u64>, Option<u64>),
+    keep: impl Fn(&[u8]),
+) {
+    let passed = AtomicU64::new(0);
+    let mut buffer = [0; 4096];
+    loop {
+        let left = cut.map_or(u64::MAX, |cut| cut - passed.load(Relaxed));
+        if left == 0 {
+            let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+            return;
+        }
+        let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let Ok(read @ 1..) = from.read(&mut buffer[..most]) else {
+            let _ = to.shutdown(Shutdown::Write);
+            return;
+        };
+        let begin = passed.fetch_add(read as u64, Relaxed);
+        if let Some(at) =
+            flip.and_then(|flip| flip.checked_sub(begin)).filter(|at| *at < read as u64)
+        {
+            buffer[at as usize] ^= 0x20;
+        }
+        keep(&buffer[..read]);
+        if to.write_all(&buffer[..read]).is_err() {
+            let _ = from.shutdown(Shutdown::Both);
+            return;
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `nandex wan proxy`: TCP connections over a slow link, by a half at each end. One file per half; the others are
+//! shared.
+
+mod client;
+mod key;
+mod latency;
+mod options;
+mod run;
+mod server;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::console::Console;
+
+/// Which half.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    half: Half,
+}
+
+/// The halves, what they share, and what they cost.
+#[derive(Debug, Subcommand)]
+enum Half {
+    /// The half next to programs: a TCP forward, SOCKS5, HTTP CONNECT
+    #[command(after_help = HALVES)]
+    Client(Box<client::Args>),
+    /// The half next to targets
+    #[command(after_help = HALVES)]
+    Server(Box<server::Args>),
+    /// Make a key that both halves share
+    Key(key::Args),
+    /// Measure what both halves add to a round trip, on loopback
+    Latency(latency::Args),
+}
+
+/// What both halves are.
+const HALVES: &str = "\
+Both halves know each other by a key, which `nandex wan proxy key` makes and a safe way brings to \
+the other machine, or by certificates of their own. A half runs until it is interrupted or told to \
+terminate; then it shows its figures. Addresses that other machines reach need --public.";
+
+/// Runs the half.
+///
+/// # Errors
+/// The error of the half; the exit code follows from it.
+pub fn run(args: &Args, console: &Console) -> Result<()> {
+    match &args.half {
+        Half::Client(args) => client::run(args, console),
+        Half::Server(args) => server::run(args, console),
+        Half::Key(args) => key::run(args),
+        Half::Latency(args) => latency::run(args, console),
+    }
+}

@@ -1,0 +1,68 @@
+//! A half that runs until it is told to stop.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use nandex_wanproxy::{Address, Proxy, Snapshot};
+
+use crate::console::{Console, aligned};
+use crate::exit::{LEFT_OUT, Quiet};
+use crate::interrupt::Interrupt;
+use crate::size::show_count;
+
+/// How often it is looked whether it is to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Says where the half listens, waits, and shows its figures at its end.
+///
+/// # Errors
+/// Stdout's refusal; a cache that cannot be made durable, or that streams had to go on without.
+pub fn run_until_told(proxy: Proxy, interrupt: &Interrupt, console: &Console) -> Result<()> {
+    console.print(&proxy.addresses(), |addresses| addresses.iter().map(line).collect())?;
+    while !interrupt.is_set() {
+        thread::sleep(LOOK_EVERY);
+    }
+    let before = proxy.snapshot();
+    let stopped = proxy.stop();
+    // The figures are shown also when the cache cannot be saved.
+    let snapshot = stopped.as_ref().unwrap_or(&before);
+    console.print(snapshot, |snapshot| aligned(&rows(snapshot)))?;
+    let snapshot = stopped.context("the cache at the end")?;
+    if snapshot.cache_failure.is_some() {
+        // The figures say why.
+        return Err(Quiet(LEFT_OUT).into());
+    }
+    Ok(())
+}
+
+fn line(address: &Address) -> String {
+    format!("{} on {}\n", address.role, address.address)
+}
+
+fn rows(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
+    let traffic = &snapshot.traffic;
+    let mut rows = vec![
+        ("connections", show_count(snapshot.accepted)),
+        ("went over whole", show_count(snapshot.finished)),
+        ("were reset", show_count(snapshot.reset)),
+        ("handshakes that failed", show_count(snapshot.handshakes_failed)),
+        ("refused", show_count(snapshot.requests_refused + snapshot.full)),
+        ("other half not reached", show_count(snapshot.unreachable)),
+        ("around the other half", show_count(snapshot.bypassed)),
+        ("bytes at this side", show_count(traffic.local_in_bytes + traffic.local_out_bytes)),
+        ("bytes over the link", show_count(traffic.link_in_bytes + traffic.link_out_bytes)),
+        ("one byte for", format!("{:.1}", traffic.ratio())),
+        (
+            "known chunks",
+            format!("{} of {}", show_count(traffic.known_chunks), show_count(traffic.chunks)),
+        ),
+        ("bytes as they are", show_count(traffic.plain_bytes)),
+        ("segments again", show_count(traffic.again_segments + traffic.asked_segments)),
+        ("reads of flash", show_count(snapshot.cache.flash_reads)),
+    ];
+    let failures =
+        [("the cache failed", &snapshot.cache_failure), ("last error", &snapshot.last_error)];
+    rows.extend(failures.into_iter().filter_map(|(name, it)| Some((name, it.clone()?))));
+    rows
+}

@@ -1,0 +1,182 @@
+//! Runs both halves of `nandex wan proxy` as processes on loopback.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::{Child, Command};
+use std::thread;
+
+use crate::common::Folder;
+
+/// A half that runs; it is ended with the test.
+struct Half {
+    child: Child,
+    out: BufReader<std::process::ChildStdout>,
+    addresses: Vec<(String, String)>,
+}
+
+impl Half {
+    fn start(folder: &Folder, words: &str) -> Self {
+        let mut child = folder.start(&format!("wan proxy {words} --size 4MiB --json"));
+        let mut out = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("it says where it listens");
+        let addresses: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let addresses = addresses.as_array().into_iter().flatten();
+        let addresses = addresses.map(|it| (text(&it["role"]), text(&it["address"]))).collect();
+        let half = Self { child, out, addresses };
+        assert!(!half.addresses.is_empty(), "{words}: {line}");
+        half
+    }
+
+    fn address(&self, role: &str) -> &str {
+        let found = self.addresses.iter().find(|(it, _)| it == role);
+        &found.unwrap_or_else(|| panic!("{role} in {:?}", self.addresses)).1
+    }
+
+    /// Tells it to terminate; its figures.
+    fn stop(mut self) -> serde_json::Value {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").arg(&id).status().expect("kill can be started").success());
+        let mut line = String::new();
+        self.out.read_line(&mut line).expect("it shows its figures");
+        assert!(self.child.wait().expect("it ends").success(), "{line}");
+        serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"))
+    }
+}
+
+impl Drop for Half {
+    fn drop(&mut self) {
+        // It has ended if the test has stopped it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A target that sends back what comes, and its address.
+fn echo() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it has one").to_string();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut back = stream.try_clone().expect("a clone");
+                let _ = std::io::copy(&mut stream, &mut back);
+                let _ = back.shutdown(Shutdown::Write);
+            });
+        }
+    });
+    address
+}
+
+fn exchange(address: &str, head: &[u8], bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let mut writer = stream.try_clone().expect("a clone");
+    let mut copy = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let _ = writer.write_all(&[head, bytes].concat());
+            let _ = writer.shutdown(Shutdown::Write);
+        });
+        let _ = stream.read_to_end(&mut copy);
+    });
+    copy
+}
+
+fn lines(count: u32) -> Vec<u8> {
+    let line = |number: u32| format!("{} {}\n", number, number.wrapping_mul(2_654_435_761));
+    (0..count).map(line).collect::<String>().into_bytes()
+}
+
+fn number(figures: &serde_json::Value, name: &str) -> u64 {
+    let value = if figures[name].is_u64() { &figures[name] } else { &figures["traffic"][name] };
+    value.as_u64().unwrap_or_else(|| panic!("{name} in {figures}"))
+}
+
+#[test]
+fn both_halves_carry_connections_and_know_them_after_a_restart() {
+    let folder = Folder::new();
+    let to = echo();
+    assert_eq!(folder.run("wan proxy key key").code, 0);
+    let stream = lines(20_000);
+    let mut link = Vec::new();
+    for _ in 0..2 {
+        let server = format!(
+            "server --listen 127.0.0.1:0 --target {to} --allow localhost:* --key key --cache there"
+        );
+        let server = Half::start(&folder, &server);
+        let peer = server.address("server");
+        let client = format!(
+            "client --listen 127.0.0.1:0 --socks5 127.0.0.1:0 --http 127.0.0.1:0 --status 127.0.0.1:0 \
+             --peer {peer} --key key --cache here"
+        );
+        let client = Half::start(&folder, &client);
+        assert!(exchange(client.address("forward"), b"", &stream) == stream);
+        let head = format!("CONNECT {to} HTTP/1.1\r\n\r\n");
+        let copy = exchange(client.address("http"), head.as_bytes(), &stream);
+        assert!(copy.starts_with(b"HTTP/1.1 200") && copy.ends_with(&stream));
+        let socks = [&[5, 1, 0, 5, 1, 0, 3, 1, b'x'][..], &80_u16.to_be_bytes()].concat();
+        assert_eq!(exchange(client.address("socks5"), &socks, b"")[..4], [5, 0, 5, 2]);
+        let page = exchange(client.address("status"), b"GET / HTTP/1.1\r\n\r\n", b"");
+        assert!(String::from_utf8_lossy(&page).contains("client half"));
+        let figures = client.stop();
+        assert_eq!((number(&figures, "finished"), number(&figures, "requests_refused")), (2, 1));
+        assert_eq!(number(&figures, "local_in_bytes"), 2 * stream.len() as u64);
+        assert_eq!(number(&server.stop(), "finished"), 2);
+        link.push(number(&figures, "link_out_bytes"));
+    }
+    assert!(link[1] * 10 < link[0], "{link:?}");
+}
+
+#[test]
+fn the_time_that_both_halves_add_is_measured_on_loopback() {
+    let folder = Folder::new();
+    for (bytes, is_plain) in [(100_u64, true), (4096, false)] {
+        let words = format!("wan proxy latency --count 50 --bytes {bytes} --json");
+        let report: serde_json::Value =
+            serde_json::from_slice(&folder.run_bytes(&words)).expect("it is JSON");
+        assert_eq!((number(&report, "round_trips"), number(&report, "bytes")), (50, bytes));
+        // With those of the warm-up, requests and answers.
+        let all = 2 * 70 * bytes;
+        assert_eq!(number(&report, "plain_bytes") == all, is_plain, "{report}");
+        for kind in ["direct", "through"] {
+            let time = |name: &str| report[kind][name].as_f64().expect("a time");
+            assert!(time("p50_us") > 0.0 && time("p50_us") <= time("p99_us"), "{report}");
+        }
+    }
+    assert!(folder.run("wan proxy latency --count 3").stdout.contains("added, p99"));
+    folder.assert_refused(
+        "
+1 | wan proxy latency --count 0 | round_trips: 0; expected 1 to
+1 | wan proxy latency --bytes 1GiB | bytes: 1073741824; expected 1 to
+",
+    );
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_a_cache_is_made() {
+    let folder = Folder::new();
+    assert_eq!(folder.run("wan proxy key key").code, 0);
+    fs::write(folder.path("text"), "no key").expect("it is writable");
+    folder.assert_refused(
+        "
+1 | wan proxy key key | cannot make key
+2 | wan proxy client --listen 127.0.0.1:0 --cache c --key key | --peer
+1 | wan proxy client --peer localhost:1 --cache c --key key | where do programs come in
+1 | wan proxy client --listen 127.0.0.1:0 --peer localhost:1 --cache c | how do the halves know each other
+1 | wan proxy client --listen 127.0.0.1:0 --peer localhost:1 --cache c --key gone | gone
+1 | wan proxy client --listen 127.0.0.1:0 --peer localhost:1 --cache c --key key --key key | 2 keys; expected one
+1 | wan proxy client --listen 0.0.0.0:0 --peer localhost:1 --cache c --key key | can be reached from other machines
+1 | wan proxy client --listen 127.0.0.1:0 --peer localhost:1 --cache c --key key --bypass | --bypass needs --target
+1 | wan proxy client --listen 127.0.0.1:0 --peer localhost:1 --cache c --key key --window 9MiB | window_bytes
+2 | wan proxy client --listen 127.0.0.1:0 --peer localhost --cache c --key key | is no target
+2 | wan proxy client --listen 127.0.0.1:0 --peer localhost:1 --cache c --tls-cert x | --tls-key
+2 | wan proxy server --listen 127.0.0.1:0 --cache c --key key | --target
+2 | wan proxy server --listen 127.0.0.1:0 --cache c --key key --allow x | is no pattern
+1 | wan proxy server --listen 127.0.0.1:0 --cache c --key text --target localhost:1 | this secret
+1 | wan proxy server --listen 127.0.0.1:0 --cache c --key key --target localhost:1 --connections 0 | expected 1 to
+",
+    );
+    assert!(!folder.path("c").exists());
+}
