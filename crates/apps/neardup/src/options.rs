@@ -59,7 +59,7 @@ impl Shingling {
     }
 }
 
-/// The most cells beside its own that a lookup of a vector tries in each table.
+/// The most cells next to its own that a lookup of a vector tries in each table.
 pub const PROBES_MAX: u32 = 64;
 
 /// Which documents are near-duplicates. An index is good for one choice, and keeps it.
@@ -140,7 +140,7 @@ pub struct VectorHashing {
     pub projections: u32,
     /// The width of a cell; `None` takes four times the distance.
     pub width: Option<f32>,
-    /// Cells beside its own that a lookup tries in each table, the nearest first: each costs a lookup more, and finds
+    /// Cells next to its own that a lookup tries in each table, the nearest first: each costs a lookup more, and finds
     /// more. 8 is usual, and at most [`PROBES_MAX`]; 0 tries none.
     pub probes: u32,
     /// Which lines.
@@ -209,7 +209,7 @@ impl Hashing {
         }
     }
 
-    /// Cells beside its own that a lookup tries.
+    /// Cells next to its own that a lookup tries.
     pub(crate) fn probes(&self) -> u32 {
         match self {
             Self::PStable(hashing) => hashing.probes,

@@ -35,7 +35,7 @@ pub struct IndexSummary {
     pub family: String,
     /// Tables: buckets of a document.
     pub tables: u32,
-    /// Cells beside its own that a lookup of a vector tries in each table.
+    /// Cells next to its own that a lookup of a vector tries in each table.
     pub probes: u32,
     /// The probability that two documents are candidates, by the measure. It is predicted by the family's parameters;
     /// probes find more.

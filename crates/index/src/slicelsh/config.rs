@@ -358,9 +358,9 @@ pub struct RuntimeOptions {
     /// entry of a full index, and is left out below 4. After an opening it is made again from all slicetables, once
     /// lookups have read an eighth as many pages as these have. Default 0, which is none.
     pub filter_bytes_max: u64,
-    /// RAM of the index with its filter, in bytes at most; `None` for no limit. The filter takes no more than this
-    /// leaves beside [`Config::ram_bytes`](Config::ram_bytes), and is left out where that is too little. What the
-    /// configuration takes by itself is not changed by it.
+    /// RAM of the index with its filter, in bytes at most; `None` for no limit. The filter takes what this
+    /// leaves of it in addition to [`Config::ram_bytes`](Config::ram_bytes), and is left out where that is too little.
+    /// What the configuration takes by itself is not changed by it.
     pub ram_bytes_max: Option<u64>,
 }
 

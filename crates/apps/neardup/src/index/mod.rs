@@ -258,7 +258,7 @@ impl Index {
         }
     }
 
-    /// Cells beside its own that a lookup of a vector tries in each table; 0 for texts.
+    /// Cells next to its own that a lookup of a vector tries in each table; 0 for texts.
     #[must_use]
     pub fn probes(&self) -> u32 {
         self.state.probes

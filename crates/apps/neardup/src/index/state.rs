@@ -21,7 +21,7 @@ pub(super) struct State {
     pub(super) shingling: Shingling,
     /// From where on documents are near-duplicates, in the family's measure.
     pub(super) threshold: f64,
-    /// Cells beside its own that a lookup of a vector tries in each table; left out if there are none.
+    /// Cells next to its own that a lookup of a vector tries in each table; left out if there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) probes: u32,
     /// The number of the next document.

@@ -15,7 +15,7 @@ use crate::{Error, Result, Shingles};
 /// Records that are read at a time, about half a KiB each.
 const RECORDS_MAX: usize = 4096;
 
-/// Lookups of cells beside a document's own that are made at a time: some MiB of keys and candidates.
+/// Lookups of cells next to a document's own that are made at a time: some MiB of keys and candidates.
 const PROBES_AT_A_TIME: usize = 4096;
 
 /// Texts that are worth a thread: some hundred us of work.
@@ -80,7 +80,7 @@ impl Index {
         measure::estimate(self.family(), nearness)
     }
 
-    /// Adds to the candidates of each document those in the cells beside its own, where the family has cells. Of
+    /// Adds to the candidates of each document those in the cells next to its own, where the family has cells. Of
     /// documents that were inserted together, that may be later ones, and each itself.
     pub(super) fn probe(&self, sketches: &[&Sketch], candidates: &mut [Vec<u64>]) -> Result<()> {
         let probes = self.state.probes as usize;

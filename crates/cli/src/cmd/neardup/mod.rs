@@ -51,12 +51,12 @@ enum Verb {
 }
 
 /// What a document is, and what it is called.
-const INPUTS: &str = "A vector is an array of numbers in a field of JSON lines or a column of \
-    Parquet, or the text of a line or file. A document is a file of a folder, a line of a text file or of stdin (-), \
-    an object of JSON lines (.jsonl, .ndjson), or a row of a Parquet file (.parquet). Its id is \
-    the field of --id, or the input as it is named, with the path in the folder or the number of \
-    the line or row behind it: texts/a.txt, posts.jsonl:7. Give inputs the same names each time, \
-    or --name.";
+const INPUTS: &str = "A vector is an array of numbers in a field of JSON lines or a column of Parquet, or \
+    the text of a line or file. A document is a file of a folder, a line of a text file or \
+    of stdin (-), an object of JSON lines (.jsonl, .ndjson), or a row of a Parquet file \
+    (.parquet). Its id is the field of --id, or the input as it is named, with the path in \
+    the folder or the number of the line or row behind it: texts/a.txt, posts.jsonl:7. \
+    Give inputs the same names each time, or --name.";
 
 /// Runs the verb.
 ///

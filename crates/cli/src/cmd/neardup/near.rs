@@ -57,7 +57,7 @@ pub struct NearArgs {
     /// p-stable: the width of a cell of a line; four times the distance if not given
     #[arg(long, value_name = "N")]
     width: Option<f32>,
-    /// p-stable: cells beside a vector's own that a lookup tries in each table, the nearest first; 8 if not given
+    /// p-stable: cells next to a vector's own that a lookup tries in each table, the nearest first; 8 if not given
     #[arg(long, value_name = "N")]
     probes: Option<u32>,
     /// minhash and p-stable: which permutations or lines; 1 if not given
