@@ -134,7 +134,7 @@ fn a_drive_of_either_index_keeps_its_dram_and_a_multi_level_one_reads_several_pa
         let drive = Drive::create_with(&volume, NAME, config.clone(), own).unwrap();
         let space = add_space(&drive, "main");
         let plan = BenchPlan {
-            pairs: 60_000,
+            pairs: 150_000,
             value_bytes: 20,
             commands: Some(4000),
             ..BenchPlan::default()
