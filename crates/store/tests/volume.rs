@@ -142,6 +142,9 @@ fn pinned_log() -> MemoryDevice {
     let device = MemoryDevice::new();
     let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
     let structure = volume.create_structure("kept", "kind", Vec::new(), 1).unwrap();
+    let tail = volume.log().next_lsn();
+    let needs_all = move || Captured { state: vec![1], tail, extents: None };
+    let _kept = Part::new(needs_all).register(&volume, &structure);
     let entry = [7; 1000];
     while volume.log().used_bytes() * 5 < volume.log().capacity_bytes() * 4 {
         volume.log().append(structure.id, &[&entry]).unwrap();
@@ -164,6 +167,49 @@ fn updates_of_a_structure_not_open_yet_are_a_fault_only_when_somebody_waits_for_
         volume.poison().check().unwrap();
         let error = volume.wait_for_space(40_000).unwrap_err().to_string();
         assert!(error.contains("updates of \"kept\" are still in it"), "{error}");
+    }
+}
+
+#[test]
+fn a_structure_that_is_being_made_or_opened_does_not_keep_the_log() {
+    // A thread that made the next part of a growing table was not done while others filled a small log.
+    for threads in [Threads::Background, Threads::Inline] {
+        let options = VolumeOptions { threads, ..options() };
+        let device = MemoryDevice::new();
+        let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
+        let writer = volume.create_structure("writer", "kind", Vec::new(), 1).unwrap();
+        let _writer = Part::new(tail_of(&volume)).register(&volume, &writer);
+        let fill = |volume: &Volume| {
+            for _ in 0..3 * volume.log().capacity_bytes() / 1000 {
+                let _space = volume.reserve(1000).unwrap();
+                volume.log().append(writer.id, &[&[7; 1000]]).unwrap();
+            }
+        };
+        let made = volume.create_structure("made", "kind", Vec::new(), 1).unwrap();
+        fill(&volume);
+        let part = Part::new(tail_of(&volume)).register(&volume, &made);
+        volume.checkpoint().unwrap();
+        volume.deregister(made.id, || nandex_store::Shutdown::Clean);
+        drop(part);
+        let opened = volume.open_structure("made", "kind").unwrap();
+        fill(&volume);
+        volume.replay(&opened, &mut |_, _| panic!("it has no updates")).unwrap();
+        // What its owner saw when it was opened is gone.
+        let tail = opened.tail;
+        let captured = move || Captured { state: vec![1], tail, extents: None };
+        let _opened = Part::new(captured).register(&volume, &opened);
+        volume.checkpoint().unwrap();
+        volume.log().append(opened.id, &[b"update"]).unwrap();
+        volume.log().sync().unwrap();
+        let crashed = Volume::open(
+            Arc::new(MemoryDevice::from_image(device.image())),
+            OpenOptions::default(),
+        )
+        .unwrap();
+        let found = crashed.open_structure("made", "kind").unwrap();
+        let mut updates = 0;
+        crashed.replay(&found, &mut |_, _| Ok(updates += 1)).unwrap();
+        assert_eq!(updates, 1);
     }
 }
 

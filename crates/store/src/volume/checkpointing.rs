@@ -229,7 +229,8 @@ impl Root {
         for (id, captured) in captures {
             if let Some(entry) = self.catalog.entries.iter_mut().find(|entry| entry.id == id) {
                 entry.state = captured.state;
-                entry.tail = captured.tail;
+                // While it was idle its tail may have moved past what it saw when it was opened.
+                entry.tail = entry.tail.max(captured.tail);
                 if let Some(extents) = captured.extents {
                     let before = std::mem::replace(&mut entry.extents, extents);
                     // A structure may have thousands.
@@ -241,7 +242,7 @@ impl Root {
     }
 
     /// Moves the tails of structures that need nothing of the log, so that they do not pin it.
-    fn release_idle(&mut self, synced: Lsn) {
+    pub(super) fn release_idle(&mut self, synced: Lsn) {
         let idle = &self.idle;
         for entry in self.catalog.entries.iter_mut().filter(|entry| idle.contains(&entry.id)) {
             entry.tail = entry.tail.max(synced);

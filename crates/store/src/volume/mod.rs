@@ -89,7 +89,7 @@ struct Root {
     /// which still refers to them.
     removed: Vec<Extent>,
     checkpoints: u64,
-    /// Structures that are not open and need no updates of the log.
+    /// Structures that take no part in checkpoints and need no updates of the log.
     idle: HashSet<StructureId>,
 }
 
@@ -305,13 +305,13 @@ impl Volume {
         // Updates that a failed write left in RAM are in the log, which only opening the volume reads back.
         self.inner.poison.check()?;
         let mut root = self.inner.root();
+        // What an idle one had in the log may be overwritten while it is opened.
+        root.release_idle(self.inner.log.synced());
         let structure = root.find(name, kind)?;
         let open = self.inner.open();
         if open.get(&structure.id).is_some_and(|structure| structure.strong_count() > 0) {
             return Err(Error::Busy { name: name.into() });
         }
-        // From here on its updates may be logged again.
-        root.idle.remove(&structure.id);
         Ok(structure)
     }
 
@@ -364,9 +364,12 @@ impl Volume {
         self.inner.root().space.release(extent);
     }
 
-    /// Makes an open structure part of every checkpoint from now on.
+    /// Makes an open structure part of every checkpoint from now on. Nothing may be logged for it before: until here,
+    /// one that was just created or closed whole needs nothing of the log, and lets others have its space.
     pub fn register(&self, id: StructureId, structure: Weak<dyn Checkpointed>) {
+        let mut root = self.inner.root();
         self.inner.open().insert(id, structure);
+        root.idle.remove(&id);
     }
 
     /// Takes an open structure out of the checkpoints: once this has returned, none of them holds it. Waits
@@ -441,6 +444,7 @@ impl Root {
         let structure =
             Structure { id, name: name.into(), config, state: Vec::new(), extents, tail };
         self.catalog.next_id = next_id;
+        self.idle.insert(id);
         self.catalog.entries.push(CatalogEntry {
             id,
             name: name.into(),
@@ -464,6 +468,7 @@ impl Root {
     }
 
     fn remove(&mut self, id: StructureId) {
+        self.idle.remove(&id);
         let entries = &mut self.catalog.entries;
         if let Some(index) = entries.iter().position(|entry| entry.id == id) {
             let entry = entries.remove(index);
