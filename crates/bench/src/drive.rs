@@ -105,37 +105,50 @@ fn new_pairs(pass: Pass, next: &AtomicU64) -> impl FnMut() -> (u64, u64) {
     move || pass.pair(next.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Looks up `operations` keys that are there.
+/// The keys that lookups ask for.
+#[derive(Clone, Copy, Debug)]
+pub enum Sought<'a> {
+    /// Keys that were inserted, as this picks them.
+    Here(&'a Picker),
+    /// Keys that never were, uniformly. The hits of a filter are false positives.
+    Absent,
+}
+
+impl Sought<'_> {
+    fn key(self, pass: Pass, rng: &mut Rng) -> u64 {
+        match self {
+            Self::Here(picker) => pass.keys.key(picker.pick(rng)),
+            Self::Absent => pass.keys.absent(rng.below(ABSENT_START)),
+        }
+    }
+
+    const fn expect(self) -> Expect {
+        match self {
+            Self::Here(_) => Expect::Here,
+            Self::Absent => Expect::Absent,
+        }
+    }
+}
+
+/// Looks up `operations` such keys, each thread's share in batches if the pass has them.
 ///
 /// # Errors
-/// The engine's, or a wrong answer.
-pub fn lookup_hits(
+/// The engine's, or a wrong answer: of a table, any value at all for an absent key.
+pub fn lookups(
     subject: &dyn Subject,
     pass: Pass,
     operations: u64,
-    picker: &Picker,
+    sought: Sought<'_>,
 ) -> Result<Counters> {
     on_threads(subject, pass, |thread, worker| {
         let mut rng = Rng::new(pass.seed, pass.number, thread);
-        let key = || pass.keys.key(picker.pick(&mut rng));
-        worker.lookups(pass.share(operations, thread), Expect::Here, key)
+        let key = || sought.key(pass, &mut rng);
+        worker.lookups(pass.share(operations, thread), sought.expect(), key)
     })
 }
 
-/// Looks up `operations` keys that are not there; the hits of a filter are false positives.
-///
-/// # Errors
-/// The engine's, or any value at all of a table.
-pub fn lookup_misses(subject: &dyn Subject, pass: Pass, operations: u64) -> Result<Counters> {
-    on_threads(subject, pass, |thread, worker| {
-        let mut rng = Rng::new(pass.seed, pass.number, thread);
-        let key = || pass.keys.absent(rng.below(ABSENT_START));
-        worker.lookups(pass.share(operations, thread), Expect::Absent, key)
-    })
-}
-
-/// Looks up `operations` keys that are there, each thread's share in one stream. Single lookups of a stream
-/// have no time of their own, so there are no latencies.
+/// Looks up `operations` such keys, each thread's share in one stream. Single lookups of a stream have no time of
+/// their own, so there are no latencies.
 ///
 /// # Errors
 /// The engine's, a wrong answer, or another number of answers than of lookups.
@@ -143,16 +156,16 @@ pub fn lookup_stream(
     subject: &dyn Subject,
     pass: Pass,
     operations: u64,
-    picker: &Picker,
+    sought: Sought<'_>,
 ) -> Result<Counters> {
     on_threads(subject, pass, |thread, worker| {
         let mut rng = Rng::new(pass.seed, pass.number, thread);
         let count = pass.share(operations, thread);
-        let mut keys = (0..count).map(|_| pass.keys.key(picker.pick(&mut rng)));
+        let mut keys = (0..count).map(|_| sought.key(pass, &mut rng));
         let Worker { counters, client, .. } = worker;
         let mut answer = |key, found| {
             counters.lookups += 1;
-            counters.hits += check(pass, key, Expect::Here, found)?;
+            counters.hits += check(pass, key, sought.expect(), found)?;
             Ok(())
         };
         match pass.asks {

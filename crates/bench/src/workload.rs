@@ -25,6 +25,9 @@ pub enum Workload {
     /// Looks up keys that are there, each thread's in one stream without an end of a batch to wait for.
     #[value(alias = "candidates-stream")]
     LookupStream,
+    /// Looks up keys that are not, each thread's in one stream.
+    #[value(alias = "candidates-miss-stream")]
+    LookupMissStream,
     /// Looks up keys that are there, by turns alone and while another thread inserts at a given rate.
     #[serde(rename = "lookup-beside-inserts")]
     #[value(name = "lookup-beside-inserts")]
@@ -52,7 +55,11 @@ impl Workload {
     #[must_use]
     pub const fn only_reads(self) -> bool {
         match self {
-            Self::Load | Self::LookupHit | Self::LookupStream | Self::LookupMiss => true,
+            Self::Load
+            | Self::LookupHit
+            | Self::LookupMiss
+            | Self::LookupStream
+            | Self::LookupMissStream => true,
             _ => self.asks_counts(),
         }
     }
@@ -82,7 +89,7 @@ impl Workload {
     /// Are its lookups of absent keys alone?
     #[must_use]
     pub const fn misses(self) -> bool {
-        matches!(self, Self::LookupMiss | Self::CountMiss)
+        matches!(self, Self::LookupMiss | Self::LookupMissStream | Self::CountMiss)
     }
 
     /// Its name in reports and on the command line.
@@ -108,6 +115,7 @@ impl Workload {
             | Self::LookupHit
             | Self::LookupMiss
             | Self::LookupStream
+            | Self::LookupMissStream
             | Self::Mixed => None,
         }
     }

@@ -57,10 +57,14 @@ fn a_load_puts_in_each_entry_once_whatever_threads_and_batch() {
             let subject = loaded(pass, 4096);
             assert_eq!(entries(&*subject), 4096);
             let picker = Picker::new(4096, None);
-            let hits = lookup_hits(&*subject, pass, 500, &picker).unwrap();
+            let hits = lookups(&*subject, pass, 500, Sought::Here(&picker)).unwrap();
             assert_eq!((hits.lookups, hits.hits), (500, 500));
-            let misses = lookup_misses(&*subject, pass, 500).unwrap();
+            let misses = lookups(&*subject, pass, 500, Sought::Absent).unwrap();
             assert_eq!((misses.lookups, misses.hits), (500, 0));
+            for (sought, found) in [(Sought::Here(&picker), 500), (Sought::Absent, 0)] {
+                let streamed = lookup_stream(&*subject, pass, 500, sought).unwrap();
+                assert_eq!((streamed.lookups, streamed.hits), (500, found));
+            }
         }
     }
 }
@@ -120,7 +124,8 @@ fn updates_change_values_and_add_no_keys() {
     let picker = Picker::new(256, None);
     overwrite_picked(&*subject, pass(Kind::Table, 2, 1), 1000, &picker).unwrap();
     assert_eq!(entries(&*subject), 256);
-    let error = lookup_hits(&*subject, pass(Kind::Table, 1, 1), 1000, &picker).unwrap_err();
+    let error =
+        lookups(&*subject, pass(Kind::Table, 1, 1), 1000, Sought::Here(&picker)).unwrap_err();
     assert!(error.to_string().contains("wrong value under key"), "{error}");
 }
 
@@ -129,6 +134,11 @@ fn a_value_for_an_absent_key_ends_the_run_of_a_table_and_a_miss_does_not() {
     let pass = pass(Kind::Table, 1, 1);
     assert!(check(pass, pass.keys.absent(1), Expect::Absent, Some(1)).is_err());
     assert_eq!(check(pass, pass.keys.key(1), Expect::Here, None).unwrap(), 0);
+    // The first key that a stream of misses asks for is there.
+    let (subject, mut rng) = (oracle(Kind::Table), Rng::new(pass.seed, pass.number, 0));
+    subject.client().unwrap().insert(Sought::Absent.key(pass, &mut rng), 1).unwrap();
+    let error = lookup_stream(&*subject, pass, 10, Sought::Absent).unwrap_err().to_string();
+    assert!(error.contains("was never inserted, but the value"), "{error}");
 }
 
 #[test]
@@ -136,7 +146,7 @@ fn a_false_negative_ends_the_run_of_a_filter_and_a_false_positive_does_not() {
     let pass = pass(Kind::Filter, 2, 8);
     let subject = loaded(pass, 256);
     assert_eq!(delete(&*subject, pass, 0, 256).unwrap().changes, 256);
-    let error = lookup_hits(&*subject, pass, 10, &Picker::new(256, None)).unwrap_err();
+    let error = lookups(&*subject, pass, 10, Sought::Here(&Picker::new(256, None))).unwrap_err();
     assert!(error.to_string().contains("false negative"), "{error}");
     assert_eq!(check(pass, pass.keys.absent(1), Expect::Absent, Some(0)).unwrap(), 1);
 }
@@ -148,19 +158,21 @@ fn counts_of_a_load_are_one_each_in_single_calls_in_batches_and_in_a_stream() {
     let picker = Picker::new(256, None);
     for (asks, batch) in [(Asks::Counts, 1), (Asks::ExactCounts, 1), (Asks::ExactCounts, 16)] {
         let pass = Pass { asks, batch, ..pass };
-        let hits = lookup_hits(&*subject, pass, 500, &picker).unwrap();
-        let streamed = lookup_stream(&*subject, pass, 500, &picker).unwrap();
-        let misses = lookup_misses(&*subject, pass, 500).unwrap();
+        let hits = lookups(&*subject, pass, 500, Sought::Here(&picker)).unwrap();
+        let streamed = lookup_stream(&*subject, pass, 500, Sought::Here(&picker)).unwrap();
+        let misses = lookups(&*subject, pass, 500, Sought::Absent).unwrap();
         assert_eq!([hits.hits, streamed.hits, misses.hits], [500, 500, 0]);
     }
     add_picked(&*subject, pass, 1000, &picker).unwrap();
     let exact = Pass { asks: Asks::ExactCounts, ..pass };
-    let error = lookup_hits(&*subject, exact, 500, &picker).unwrap_err().to_string();
+    let error = lookups(&*subject, exact, 500, Sought::Here(&picker)).unwrap_err().to_string();
     assert!(error.contains("was added once, but its count is"), "{error}");
     let error = check(exact, 7, Expect::Absent, Some(1)).unwrap_err().to_string();
     assert!(error.contains("was never added"), "{error}");
     assert_eq!(
-        lookup_hits(&*subject, Pass { asks: Asks::Counts, ..pass }, 9, &picker).unwrap().hits,
+        lookups(&*subject, Pass { asks: Asks::Counts, ..pass }, 9, Sought::Here(&picker))
+            .unwrap()
+            .hits,
         9
     );
 }
@@ -178,7 +190,7 @@ fn all_inserts_are_made_at_their_rate_and_lookups_last_as_long() {
         assert!(counters.lookups > 0 && counters.hits == counters.lookups);
         assert!(counters.seconds > 0.0);
         assert_eq!(counters.change_ns.summary().unwrap().count, 500);
-        let all = lookup_hits(&*subject, pass, 500, &Picker::new(1524, None)).unwrap();
+        let all = lookups(&*subject, pass, 500, Sought::Here(&Picker::new(1524, None))).unwrap();
         assert_eq!(all.hits, 500);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Loading, Measured, Session};
 use crate::counted::{self, Counted};
-use crate::drive;
+use crate::drive::{self, Sought};
 use crate::figures::ratio;
 use crate::keys::Picker;
 use crate::plan::KeyStorage;
@@ -34,6 +34,7 @@ impl Session<'_> {
             Workload::LookupHit
             | Workload::LookupMiss
             | Workload::LookupStream
+            | Workload::LookupMissStream
             | Workload::CountHit
             | Workload::CountMiss
             | Workload::CountStream
@@ -94,16 +95,15 @@ impl Session<'_> {
         let loading = self.load_or_open()?;
         let picker = self.picker(&loading);
         let (workload, operations) = (self.plan.workload, self.plan.operations());
+        let sought = if workload.misses() { Sought::Absent } else { Sought::Here(&picker) };
         self.repeat(workload.name(), |session, pass| {
             let mut run = session.between_limits(&loading, |subject| match workload {
-                Workload::LookupHit | Workload::CountHit => {
-                    drive::lookup_hits(subject, pass, operations, &picker)
-                }
-                Workload::LookupStream | Workload::CountStream => {
-                    drive::lookup_stream(subject, pass, operations, &picker)
-                }
-                Workload::LookupMiss | Workload::CountMiss => {
-                    drive::lookup_misses(subject, pass, operations)
+                Workload::LookupHit
+                | Workload::LookupMiss
+                | Workload::CountHit
+                | Workload::CountMiss => drive::lookups(subject, pass, operations, sought),
+                Workload::LookupStream | Workload::LookupMissStream | Workload::CountStream => {
+                    drive::lookup_stream(subject, pass, operations, sought)
                 }
                 Workload::Update => drive::overwrite_picked(subject, pass, operations, &picker),
                 other => bail!("{} has its own runs", other.name()),
@@ -148,7 +148,7 @@ impl Session<'_> {
         let mut during = Vec::new();
         let quiet = self.repeat("lookup-hit quiet".into(), |session, pass| {
             let quiet = session.between_limits(&loading, |subject| {
-                drive::lookup_hits(subject, pass, operations, &picker)
+                drive::lookups(subject, pass, operations, Sought::Here(&picker))
             })?;
             let pass = session.pass(session.plan.batch());
             during.push(session.between_limits(&loading, |subject| {

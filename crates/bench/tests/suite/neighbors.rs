@@ -30,8 +30,10 @@ fn every_index_of_neighbours_is_loaded_asked_and_added_to() {
             assert_eq!(median(&report, "hits"), found, "{report}");
             assert_eq!(median(&report, "documents"), 20_000.0);
         }
-        let stream = run(dir.path(), index, "--workload candidates-stream --threads 2");
-        assert_eq!((median(&stream, "hits"), &stream["reused"]), (2000.0, &is_on_flash.into()));
+        for (workload, found) in [("candidates-stream", 2000.0), ("candidates-miss-stream", 0.0)] {
+            let stream = run(dir.path(), index, &format!("--workload {workload} --threads 2"));
+            assert_eq!((median(&stream, "hits"), &stream["reused"]), (found, &is_on_flash.into()));
+        }
         let added = run(dir.path(), index, "--workload insert-and-query --batch 64");
         // Of 2,000 new documents 600 are near, and 97 % of these share a bucket: six standard deviations are 123.
         let near = median(&added, "hits");

@@ -41,7 +41,9 @@ const KEYS: [&str; 24] = [
 
 #[test]
 fn every_documented_key_is_in_the_json_of_every_single_workload() {
-    for workload in ["insert", "lookup-hit", "lookup-stream", "lookup-miss", "update"] {
+    for workload in
+        ["insert", "lookup-hit", "lookup-stream", "lookup-miss", "lookup-miss-stream", "update"]
+    {
         let json = json(&format!("--workload {workload} --ops 2k"));
         for key in KEYS {
             assert!(json.get(key).is_some(), "{workload} lacks {key}: {json}");
@@ -112,10 +114,12 @@ fn lookups_during_inserts_are_given_with_quiet_ones_of_the_same_run() {
 }
 
 #[test]
-fn a_stream_finds_every_key_without_times_of_its_own() {
-    let json = json("--workload lookup-stream --threads 2 --depth 4 --ops 1001");
-    assert_eq!((&json["hits"], &json["operations"]), (&1001.0.into(), &1001.0.into()));
-    assert!(json["lookup_ns"].is_null());
+fn a_stream_finds_every_key_or_none_without_times_of_its_own() {
+    for (workload, hits) in [("lookup-stream", 1001.0), ("lookup-miss-stream", 0.0)] {
+        let json = json(&format!("--workload {workload} --threads 2 --depth 4 --ops 1001"));
+        assert_eq!((&json["hits"], &json["operations"]), (&hits.into(), &1001.0.into()));
+        assert!(json["lookup_ns"].is_null() && json["lookups_per_s"].as_f64() > Some(0.0));
+    }
 }
 
 #[test]
@@ -173,6 +177,13 @@ fn a_table_loaded_on_flash_is_found_by_the_next_run_and_forgotten_by_one_that_ch
     assert_eq!((&misses["reused"], &misses["hits"]), (&true.into(), &0.0.into()));
     let stream = run("--workload lookup-stream");
     assert_eq!((&stream["reused"], &stream["hits"]), (&true.into(), &5000.0.into()));
+    let absent = run("--workload lookup-miss-stream");
+    assert_eq!((&absent["reused"], &absent["hits"]), (&true.into(), &0.0.into()));
+    // The limit of both is that of the table's own pages, and a miss reads as many in a stream as in a call.
+    let pages = &absent["device"]["reads_of"];
+    assert!(pages["file"] != "memory" && *pages == stream["device"]["reads_of"], "{pages}");
+    let of_miss = |report: &Value| report["reads_per_miss"].as_f64().unwrap();
+    assert!((of_miss(&absent) - of_miss(&misses)).abs() < 0.1, "{absent} {misses}");
     let mixed = run("--workload mixed --lookups .5 --success 1");
     assert_eq!(mixed["reused"], false, "space for its inserts makes it another table");
     assert_eq!(mixed["operations"], 5000.0);
@@ -187,9 +198,13 @@ fn every_table_of_the_register_is_loaded_found_again_and_filled() {
     for (row, _) in nandex::registry::tables() {
         let dir = tempfile::tempdir().unwrap();
         let fixed = format!("{FLAGS} --index {} --entries 2k --ops 1k --ram 16MiB", row.kind);
-        for (workload, reused) in [("lookup-hit", false), ("lookup-stream", true)] {
+        for (workload, reused, hits) in [
+            ("lookup-hit", false, 1000.0),
+            ("lookup-stream", true, 1000.0),
+            ("lookup-miss-stream", true, 0.0),
+        ] {
             let json = json_in(dir.path(), &format!("{fixed} --workload {workload}"));
-            assert_eq!((&json["reused"], &json["hits"]), (&reused.into(), &1000.0.into()));
+            assert_eq!((&json["reused"], &json["hits"]), (&reused.into(), &hits.into()));
         }
         let insert = json_in(dir.path(), &format!("{fixed} --workload insert --runs 1"));
         assert_eq!((&insert["index"], &insert["loaded"]), (&row.kind.into(), &2000.into()));

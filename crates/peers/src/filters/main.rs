@@ -74,7 +74,8 @@ fn try_main() -> Result<()> {
         [rival] if APART.is_here() => run_here(&plan, rival, || ALLOCATOR.allocated() as u64),
         rivals => {
             let makers: Vec<_> = rivals.iter().map(|rival| rival as &dyn Maker).collect();
-            let lookups = [Workload::LookupHit, Workload::LookupMiss].contains(&plan.workload);
+            let lookups = plan.workload.only_reads() && plan.workload.kind().is_none();
+            let lookups = lookups && plan.workload != Workload::Load;
             APART.run_each(&plan, &makers, |rival| lookups && rival.lasting())
         }
     }
