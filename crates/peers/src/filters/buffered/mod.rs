@@ -285,8 +285,7 @@ impl Subject for Buffered {
             rate: shared.layout.rate(keys),
             lookup_reads: Some(shared.lookup_reads.load(Ordering::Relaxed)),
             levels: Some(1),
-            written: None,
-            table: None,
+            ..Status::default()
         }
     }
 }
