@@ -110,6 +110,12 @@ kvapi: compiler ## Build OpenMPDK's sample programs with libkvapi and run them (
 	@command -v g++ >/dev/null || { apt-get update -qq && apt-get install -y -qq g++; }
 	crates/apps/kvapi/samples.sh $(or $(KVSSD),$(error give KVSSD=FOLDER, a checkout of OpenMPDK/KVSSD))
 
+.PHONY: wan
+RATE ?= 10mbit
+LINK ?= namespaces
+wan: compiler ## Measure the WAN proxy over a slow link, in network namespaces (RATE=10mbit LINK=loopback ARGS="...")
+	@RATE=$(RATE) LINK=$(LINK) crates/apps/wanproxy/wan.sh $(ARGS)
+
 .PHONY: deny
 deny: ## Licences, bans and sources of the dependencies (needs cargo-deny)
 	$(CARGO) deny check bans licenses sources

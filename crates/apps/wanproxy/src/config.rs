@@ -162,7 +162,10 @@ impl ServerConfig {
 }
 
 /// Refuses addresses that other machines reach, unless that was asked for.
-fn check_private(addresses: impl Iterator<Item = SocketAddr>, is_public: bool) -> Result<()> {
+pub(crate) fn check_private(
+    addresses: impl Iterator<Item = SocketAddr>,
+    is_public: bool,
+) -> Result<()> {
     for address in addresses {
         if !is_public && !address.ip().is_loopback() {
             let reason = format!(

@@ -31,9 +31,9 @@ mod engine;
 mod error;
 mod http_connect;
 mod key;
-mod latency;
 mod limits;
 mod listen;
+mod measure;
 mod proxy;
 mod relay;
 mod resolver;
@@ -52,8 +52,12 @@ mod wire;
 pub use config::{ClientConfig, Entrance, Peer, Security, ServerConfig};
 pub use error::{Error, Refusal, Result};
 pub use key::SharedKey;
-pub use latency::{LatencyPlan, LatencyReport, RoundTrips, measure_latency};
 pub use limits::Limits;
+pub use measure::{
+    FarEnd, LatencyPlan, LatencyReport, LinkEnds, LinkKind, LinkPlan, LinkRate, LinkReport,
+    RoundTrips, Spread, StreamReport, TripSpread, TripsReport, measure_latency, measure_link,
+    measure_link_on_loopback,
+};
 pub use nandex_wan::Cache;
 pub use proxy::{Address, Proxy};
 pub use sealed::TlsFiles;

@@ -3,7 +3,8 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Child, Command};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use crate::common::Folder;
@@ -16,8 +17,14 @@ struct Half {
 }
 
 impl Half {
+    /// A half with a small cache.
     fn start(folder: &Folder, words: &str) -> Self {
-        let mut child = folder.start(&format!("wan proxy {words} --size 4MiB --json"));
+        Self::start_as(folder, &format!("{words} --size 4MiB"))
+    }
+
+    /// Any verb that says where it listens.
+    fn start_as(folder: &Folder, words: &str) -> Self {
+        let mut child = folder.start(&format!("wan proxy {words} --json"));
         let mut out = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let mut line = String::new();
         out.read_line(&mut line).expect("it says where it listens");
@@ -152,6 +159,150 @@ fn the_time_that_both_halves_add_is_measured_on_loopback() {
 1 | wan proxy latency --bytes 1GiB | bytes: 1073741824; expected 1 to
 ",
     );
+}
+
+/// What a slow link must show, whatever its rate: directly all of a stream goes over, through the halves hardly any of
+/// one that is known. What ends one stream may be counted with the next.
+#[track_caller]
+fn assert_measured(report: &serde_json::Value, runs: u64, stream_bytes: u64) {
+    assert_eq!((number(report, "runs"), number(report, "stream_bytes")), (runs, stream_bytes));
+    let streams = report["streams"].as_array().expect("streams");
+    let shares: Vec<_> = streams.iter().map(|it| it["redundancy"].as_f64()).collect();
+    assert_eq!(shares, [Some(0.0), Some(0.5), Some(1.0)]);
+    let median =
+        |index: usize, way: &str| streams[index][way]["median"].as_f64().expect("a figure");
+    for (index, through_max) in [(0, 0.7), (1, 0.4), (2, 0.1)] {
+        let whole = stream_bytes as f64;
+        let direct = median(index, "direct_link_bytes") / whole;
+        assert!((0.99..1.2).contains(&direct), "{report}");
+        assert!(median(index, "through_link_bytes") < through_max * whole, "{report}");
+        assert!(median(index, "improvement") > 0.0, "{report}");
+    }
+    let trips = &report["round_trips"];
+    assert_eq!((number(trips, "count"), number(trips, "request_bytes")), (20, 100));
+    for way in ["direct", "through"] {
+        let time = |name: &str| trips[way][name]["median"].as_f64().expect("a time");
+        assert!(time("p50_us") > 0.0 && time("p50_us") <= time("p99_us"), "{report}");
+    }
+    let added = &trips["added"]["p50_us"];
+    assert!(added["min"].as_f64() <= added["median"].as_f64(), "{report}");
+}
+
+/// A short measurement, whose figures are those of [`assert_measured`].
+const SHORT: &str = "--bytes 1MiB --redundancy 0.5,1 --count 20 --seed 7 --json";
+
+#[test]
+fn a_slow_link_on_loopback_is_measured_with_and_without_both_halves() {
+    let folder = Folder::new();
+    let words = format!("wan proxy measure --rate 200mbit --runs 2 {SHORT}");
+    let report = serde_json::from_slice(&folder.run_bytes(&words)).expect("it is JSON");
+    assert_measured(&report, 2, 1 << 20);
+    assert_eq!(
+        (&report["link"], number(&report, "rate_bits_per_s")),
+        (&"token-bucket".into(), 200_000_000)
+    );
+    let text = folder.run("wan proxy measure --rate 1gbit --runs 1 --bytes 64KiB --count 5").stdout;
+    for words in ["a token bucket in this process", "of which 90 % is known", "added"] {
+        assert!(text.contains(words), "{text}");
+    }
+    folder.assert_refused(
+        "
+1 | wan proxy measure --runs 0 | runs: 0; expected 1 to
+1 | wan proxy measure --redundancy 2 | redundancy: 2; expected shares from 0 to 1
+1 | wan proxy measure --rate 8kbit | stream_bytes: a stream takes 8388 s
+2 | wan proxy measure --rate 10 | is no rate; expected one like 10mbit
+2 | wan proxy measure --direct 127.0.0.1:1 | --through
+2 | wan proxy measure --device lo | --direct
+1 | wan proxy target --listen 0.0.0.0:0 | can be reached from other machines
+",
+    );
+}
+
+#[test]
+fn a_link_between_a_target_and_running_halves_is_measured() {
+    let folder = Folder::new();
+    assert_eq!(folder.run("wan proxy key key").code, 0);
+    let target = Half::start_as(&folder, "target --listen 127.0.0.1:0");
+    let to = target.address("target");
+    let server = Half::start(
+        &folder,
+        &format!("server --listen 127.0.0.1:0 --target {to} --key key --cache there"),
+    );
+    let peer = server.address("server");
+    let client = format!("client --listen 127.0.0.1:0 --peer {peer} --key key --cache here");
+    let client = Half::start(&folder, &client);
+    let through = client.address("forward");
+    let words = format!("wan proxy measure --direct {to} --through {through} --runs 1 {SHORT}");
+    let report: serde_json::Value =
+        serde_json::from_slice(&folder.run_bytes(&words)).expect("it is JSON");
+    assert_eq!((&report["link"], &report["rate_bits_per_s"]), (&"network".into(), &().into()));
+    assert!(report["streams"][0]["direct_link_bytes"].is_null(), "{report}");
+    // Three streams, and the round trips with those of the warm-up; each begins with 8 bytes.
+    let figures = client.stop();
+    assert_eq!(number(&figures, "local_in_bytes"), 3 * ((1 << 20) + 8) + 40 * 100 + 8);
+    assert_eq!((number(&figures, "finished"), number(&server.stop(), "finished")), (4, 4));
+    let outcome = folder.run(&format!("{words} --device no-such-device"));
+    assert!(outcome.stderr.contains("there is no network device no-such-device"), "{outcome:?}");
+}
+
+/// The script of `make wan` with this command.
+fn script(words: &str) -> Command {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../apps/wanproxy/wan.sh");
+    let mut command = Command::new("/bin/bash");
+    command
+        .arg(script)
+        .args(words.split_whitespace())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command.env("NANDEX", env!("CARGO_BIN_EXE_nandex")).env("RATE", "200mbit").env_remove("LINK");
+    command
+}
+
+/// Has the script of this process left none of its namespaces, which have its number?
+fn has_left_nothing(process: u32) -> bool {
+    let left = |name| Path::new("/run/netns").join(format!("nandex-wan-{name}-{process}")).exists();
+    !left("near") && !left("far")
+}
+
+#[test]
+fn the_script_measures_between_namespaces_or_says_why_not() {
+    let child = script(&format!("--runs 1 {SHORT}")).spawn().expect("bash can be started");
+    let process = child.id();
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        let report = serde_json::from_slice(&output.stdout).expect("it is JSON");
+        assert_measured(&report, 1, 1 << 20);
+        assert!(said.contains("tc tbf rate 200mbit"), "{said}");
+    } else {
+        assert!(said.contains("LINK=loopback") && output.stdout.is_empty(), "{said}");
+    }
+    assert!(has_left_nothing(process));
+}
+
+#[test]
+fn a_signal_ends_the_script_with_its_namespaces() {
+    // It would take hours.
+    let mut child = script("--runs 1000 --bytes 64MiB").spawn().expect("bash can be started");
+    let mut said = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
+    let begins = said.find_map(|line| line.ok().filter(|line| line.contains("wan.sh: ")));
+    let is_measuring = begins.is_some_and(|line| line.contains("a veth pair"));
+    let id = child.id().to_string();
+    // Without namespaces it has ended.
+    let _ = Command::new("kill").arg(&id).output().expect("kill can be started");
+    let code = child.wait().expect("it ends").code();
+    assert_eq!(code, Some(if is_measuring { 143 } else { 1 }));
+    assert!(has_left_nothing(child.id()));
+}
+
+#[test]
+fn the_script_refuses_where_a_tool_is_missing() {
+    let empty = Folder::new();
+    let path = empty.path("").display().to_string();
+    let output = script("").env("PATH", path).output().expect("bash can be started");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("there is no `ip`: install iproute2") && said.contains("LINK=loopback"));
 }
 
 #[test]

@@ -4,9 +4,11 @@
 mod client;
 mod key;
 mod latency;
+mod measure;
 mod options;
 mod run;
 mod server;
+mod target;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -33,6 +35,10 @@ enum Half {
     Key(key::Args),
     /// Measure what both halves add to a round trip, on loopback
     Latency(latency::Args),
+    /// Measure bandwidth and round trips over a slow link, with and without both halves
+    Measure(measure::Args),
+    /// The far end of a measurement: takes streams, and answers round trips
+    Target(target::Args),
 }
 
 /// What both halves are.
@@ -51,5 +57,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         Half::Server(args) => server::run(args, console),
         Half::Key(args) => key::run(args),
         Half::Latency(args) => latency::run(args, console),
+        Half::Measure(args) => measure::run(args, console),
+        Half::Target(args) => target::run(args, console),
     }
 }

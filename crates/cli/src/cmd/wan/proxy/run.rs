@@ -36,7 +36,8 @@ pub fn run_until_told(proxy: Proxy, interrupt: &Interrupt, console: &Console) ->
     Ok(())
 }
 
-fn line(address: &Address) -> String {
+/// A line that says where it listens.
+pub(super) fn line(address: &Address) -> String {
     format!("{} on {}\n", address.role, address.address)
 }
 
