@@ -1,17 +1,25 @@
 //! The store's own check: superblocks, checkpoint, catalog and log, on one device or two.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "common/part.rs"]
+mod part;
+
 use std::sync::Arc;
 
 use nandex_device::{Device, MemoryDevice, PAGE_BYTES, PageBuf, PageId};
 use nandex_store::check::{FINDINGS_MAX, check};
 use nandex_store::superblock::Superblock;
-use nandex_store::{Error, OpenOptions, Volume, VolumeOptions};
+use nandex_store::{Captured, Error, OpenOptions, Volume, VolumeOptions};
+use part::Part;
 
 /// A volume with one structure of a kind nobody knows, and entries of it in the log.
 fn volume(device: &MemoryDevice, options: VolumeOptions) -> Volume {
     let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
     let structure = volume.create_structure("some", "kind", vec![1, 2, 3], 9).unwrap();
+    let tail = volume.log().next_lsn();
+    let needs_all = move || Captured { state: vec![1], tail, extents: None };
+    // It stays open for as long as the volume.
+    std::mem::forget(Part::new(needs_all).register(&volume, &structure));
     for number in 0..1000u64 {
         volume.log().append(structure.id, &[&number.to_le_bytes()]).unwrap();
     }

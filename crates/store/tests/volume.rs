@@ -207,9 +207,13 @@ fn a_structure_that_is_being_made_or_opened_does_not_keep_the_log() {
         )
         .unwrap();
         let found = crashed.open_structure("made", "kind").unwrap();
-        let mut updates = 0;
-        crashed.replay(&found, &mut |_, _| Ok(updates += 1)).unwrap();
-        assert_eq!(updates, 1);
+        let mut updates = Vec::new();
+        let mut note = |_, bytes: &[u8]| {
+            updates.push(bytes.to_vec());
+            Ok(())
+        };
+        crashed.replay(&found, &mut note).unwrap();
+        assert_eq!(updates, [b"update"]);
     }
 }
 

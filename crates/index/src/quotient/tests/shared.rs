@@ -91,8 +91,9 @@ fn lookups_go_on_while_an_update_doubles_the_slots() {
         is_done.store(true, Relaxed);
         during.unwrap()
     });
-    // To double takes as long as millions of lookups. The threads may stop for some thousand of them.
-    assert!(during > 300_000, "{during} lookups");
+    // To double takes as long as millions of lookups, of which a loaded machine may run few. The threads may stop for
+    // some thousand of them.
+    assert!(during > 30_000, "{during} lookups");
 }
 
 #[test]
