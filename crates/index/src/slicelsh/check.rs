@@ -10,12 +10,15 @@ use nandex_store::checkpoint::CatalogEntry;
 use nandex_store::page::{Page, PageKind};
 use nandex_store::shadow::{Block, Shadow, ShadowRecovery};
 use nandex_store::slice::SliceLayout;
+use nandex_store::space::Extent;
 
 use super::Config;
+use super::filter::{Bits, FilterLine};
 use super::format::{DocumentUpdate, snapshot_entries};
 use super::keys::{BucketPlacing, Pair};
 use super::placement::Placement;
 use super::recover::{MapSource, moved, placing};
+use super::saved_filter::SavedLines;
 use super::snapshot::places;
 use crate::Result;
 use crate::check::{CheckProgress, OnProgress};
@@ -50,6 +53,8 @@ struct Index<'a> {
     placement: Placement,
     placing: BucketPlacing,
     shadow: Shadow,
+    /// Where its filter is saved.
+    filter: Option<Extent>,
     state: WriteState<PageSnapshotRef>,
     places: SnapshotPlaces,
     entry: &'a CatalogEntry,
@@ -60,11 +65,15 @@ impl<'a> Index<'a> {
         let place = contents.superblock.checkpoint.start;
         let config = Config::decode(&mut Reader::new(&entry.config, "configuration", place))?;
         let mut reader = Reader::new(&entry.state, "state", place);
-        let start = match entry.extents[..] {
-            [extent] if extent.pages == config.pages() => extent.start,
+        let (start, filter) = match entry.extents[..] {
+            [extent] if extent.pages == config.pages() => (extent.start, None),
+            // A page of slices has more bits than those of its buckets in a filter.
+            [extent, filter] if extent.pages == config.pages() && filter.pages <= extent.pages => {
+                (extent.start, Some(filter))
+            }
             _ => {
                 let found = format!("{:?}", entry.extents);
-                return Err(reader.refuse("one extent as the configuration says", found).into());
+                return Err(reader.refuse("an extent as the configuration says", found).into());
             }
         };
         let epoch = contents.superblock.epoch;
@@ -95,6 +104,7 @@ impl<'a> Index<'a> {
             shadow: map.finish(),
             places: places(entry.id, &config, start.plus(config.slicetable_pages())),
             config,
+            filter,
             state,
             entry,
         })
@@ -124,9 +134,10 @@ impl<'a> Index<'a> {
         let subject = self.subject(&what);
         let label = |index| self.shadow.label(block, index, PageKind::Slice);
         let run = (self.shadow.page(block, 0), u64::from(self.config.block_pages()));
+        let filter = self.saved_lines(checker, partition, block);
         let mut entries = 0;
         let damaged = checker.pages(subject, run, &label, &mut |checker, index, page| {
-            let (found, flaws) = self.slice_page(partition, page, index);
+            let (found, flaws) = self.slice_page((partition, &filter), page, index);
             entries += found as u64;
             note_flaws(checker, subject, label(index).page, &flaws);
         });
@@ -137,8 +148,25 @@ impl<'a> Index<'a> {
         checker.count_entries(&self.entry.name, entries);
     }
 
+    /// The saved filter of these slicetables, if it proves itself.
+    fn saved_lines(
+        &self,
+        checker: &Checker,
+        partition: u32,
+        block: Block,
+    ) -> Option<Vec<FilterLine>> {
+        let place = (self.entry.id, self.filter?);
+        let partitions = self.config.partitions as usize;
+        SavedLines::read(&*checker.device(), place, partitions, (partition as usize, block))
+    }
+
     /// The entries of a sealed page: how many there are, and what is wrong.
-    fn slice_page(&self, partition: u32, page: Page<'_>, index: u64) -> (usize, Vec<String>) {
+    fn slice_page(
+        &self,
+        (partition, filter): (u32, &Option<Vec<FilterLine>>),
+        page: Page<'_>,
+        index: u64,
+    ) -> (usize, Vec<String>) {
         let body = page.body();
         let Some(count) = self.slices.count(body) else {
             return (0, vec![format!("more than {} entries", self.slices.capacity())]);
@@ -152,14 +180,23 @@ impl<'a> Index<'a> {
             let key = get_u64(self.slices.key(body, at), 0);
             let pair = Pair { table, key, id: get_u64(self.slices.value(body, at), 0) };
             let own = self.placing.slice_of(self.placing.hash(key));
-            let flaw = if own == slice {
-                self.flaw(partition as usize, pair, &mut seen)?
-            } else {
+            let flaw = if own != slice {
                 format!("its bucket belongs to slice {own}, not {slice}")
+            } else if filter.as_ref().is_some_and(|filter| !self.may_have(filter, pair)) {
+                "the saved filter does not have its bucket".into()
+            } else {
+                self.flaw(partition as usize, pair, &mut seen)?
             };
             Some(format!("entry {at}: {flaw}"))
         };
         (count, (0..count).filter_map(flaw).collect())
+    }
+
+    /// Do the lines of its partition have the bucket of a pair?
+    fn may_have(&self, lines: &[FilterLine], pair: Pair) -> bool {
+        let all = lines.len() * self.config.partitions as usize;
+        let bits = Bits::of(all, (pair.table, self.placing.hash(pair.key)));
+        bits.are_in(&lines[bits.line % lines.len()])
     }
 
     /// Why a lookup of this pair's bucket would not find it there, or twice.

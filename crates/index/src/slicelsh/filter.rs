@@ -2,8 +2,9 @@
 //!
 //! It is a Bloom filter of blocks, each one line of the processor's cache, so that a question costs one miss. A bucket
 //! that a merge has put on flash is in it before the new slicetables are, and none ever leaves: what was removed or
-//! evicted costs a read. It is not on flash. After an opening it is made again from the slicetables, read in their
-//! order, once lookups have read an eighth as many pages one by one: reading all of them then costs no more.
+//! evicted costs a read. Closing the index [saves](super::saved_filter) it. Where an opening does not find it whole,
+//! after a crash for instance, it is made again from the slicetables, read in their order, once lookups have read an
+//! eighth as many pages one by one: reading all of them then costs no more.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -15,6 +16,7 @@ use nandex_store::page::{PageKind, RawPage};
 use nandex_store::shadow::Block;
 
 use super::flush::FillFilter;
+use super::saved_filter::pages_of;
 use super::{Config, Inner};
 use crate::Result;
 use crate::write::pool::Job;
@@ -30,30 +32,38 @@ const ENTRY_BITS_MAX: u64 = 12;
 /// Bits that are set for a bucket.
 const HASHES: u32 = 4;
 
+/// No generation: its number is never issued.
+const UNSAVED: u64 = u64::MAX;
+
 /// Pages that are read at a time while it is made.
 const CHUNK_PAGES: u64 = 512;
 
 /// Pages that are read in order in the time of one that a lookup reads.
 const PAGES_PER_LOOKUP: u64 = 8;
 
-/// One line of the cache.
+/// Bytes of a block.
+pub(super) const LINE_BYTES: usize = (BLOCK_BITS / 8) as usize;
+
+/// A block of the filter, and one line of the cache.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Line([AtomicU64; 8]);
+pub(super) struct FilterLine(pub [AtomicU64; LINE_BYTES / 8]);
 
 /// The buckets that slicetables have, and some others.
 #[derive(Debug)]
 pub(super) struct BucketFilter {
-    lines: Vec<Line>,
+    lines: Vec<FilterLine>,
     /// Does it have all buckets of a partition?
-    is_whole: Box<[AtomicBool]>,
+    pub(super) is_whole: Box<[AtomicBool]>,
+    /// The generation of the slicetables whose buckets flash has of a partition; [`UNSAVED`] for none.
+    saved: Box<[AtomicU64]>,
     /// Lookups of partitions of which it does not.
     unanswered: AtomicU64,
 }
 
 /// The line of a bucket, and its bits in words of that.
-struct Bits {
-    line: usize,
+pub(super) struct Bits {
+    pub line: usize,
     bits: [(usize, u64); HASHES as usize],
 }
 
@@ -72,18 +82,40 @@ impl BucketFilter {
         }
         let partitions = u64::from(config.partitions);
         let lines = (entries * bits / BLOCK_BITS / partitions).max(1) * partitions;
-        let lines = (0..lines).map(|_| Line::default()).collect();
+        let lines = (0..lines).map(|_| FilterLine::default()).collect();
         let is_whole = (0..config.partitions).map(|it| AtomicBool::new(is_empty(it))).collect();
-        Some(Self { lines, is_whole, unanswered: AtomicU64::new(0) })
+        let saved = (0..config.partitions).map(|_| AtomicU64::new(UNSAVED)).collect();
+        Some(Self { lines, is_whole, saved, unanswered: AtomicU64::new(0) })
+    }
+
+    /// The lines of one partition, of which each has as many.
+    pub(super) fn lines_of(&self, partition: usize) -> &[FilterLine] {
+        let each = self.lines.len() / self.is_whole.len();
+        &self.lines[partition * each..][..each]
+    }
+
+    /// Pages that it takes on flash.
+    pub(super) fn pages(&self) -> u64 {
+        (self.is_whole.len() * pages_of(self.lines_of(0).len())) as u64
+    }
+
+    /// Does flash have the buckets of a partition's slicetables of this generation?
+    pub(super) fn is_saved(&self, partition: usize, generation: u64) -> bool {
+        self.saved[partition].load(Relaxed) == generation
+    }
+
+    /// Flash has them.
+    pub(super) fn note_saved(&self, partition: usize, generation: u64) {
+        self.saved[partition].store(generation, Relaxed);
     }
 
     pub(super) fn ram_bytes(&self) -> u64 {
-        (self.lines.len() * size_of::<Line>()) as u64
+        (self.lines.len() * size_of::<FilterLine>()) as u64
     }
 
     /// Adds a bucket. The caller holds the maintenance lock of its partition, whose lines nobody else changes.
     pub(super) fn insert(&self, table: u8, hash: KeyHash) {
-        let Bits { line, bits } = self.bits(table, hash);
+        let Bits { line, bits } = Bits::of(self.lines.len(), (table, hash));
         for (word, bit) in bits {
             let word = &self.lines[line].0[word];
             word.store(word.load(Relaxed) | bit, Relaxed);
@@ -97,16 +129,17 @@ impl BucketFilter {
 
     /// May slicetables have this bucket, of a partition that is whole?
     fn may_have(&self, table: u8, hash: KeyHash) -> bool {
-        let Bits { line, bits } = self.bits(table, hash);
-        let line = &self.lines[line].0;
-        bits.iter().all(|(word, bit)| line[*word].load(Relaxed) & bit != 0)
+        let bits = Bits::of(self.lines.len(), (table, hash));
+        bits.are_in(&self.lines[bits.line])
     }
+}
 
-    /// The lines of a partition are side by side, so that a merge, and the making of a filter, find them in the cache.
-    /// A bucket key has the same hash in all tables, and its buckets have other bits of one line.
-    fn bits(&self, table: u8, hash: KeyHash) -> Bits {
+impl Bits {
+    /// The lines of a partition are together, so that a merge, and the making of a filter, find them in the cache. A
+    /// bucket key has the same hash in all tables, and its buckets have other bits of one line.
+    pub(super) fn of(lines: usize, (table, hash): (u8, KeyHash)) -> Self {
         const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-        let product = u128::from(hash.place) * self.lines.len() as u128;
+        let product = u128::from(hash.place) * lines as u128;
         let mixed = hash.filter ^ MULTIPLIER.wrapping_mul(u64::from(table) + 1);
         let mixed = mixed.wrapping_mul(MULTIPLIER);
         let mixed = mixed ^ (mixed >> 32);
@@ -114,7 +147,12 @@ impl BucketFilter {
             let bit = mixed >> (9 * nth) & (BLOCK_BITS - 1);
             ((bit / 64) as usize, 1 << (bit % 64))
         });
-        Bits { line: (product >> 64) as usize, bits }
+        Self { line: (product >> 64) as usize, bits }
+    }
+
+    /// Are all of them set in their line?
+    pub(super) fn are_in(&self, line: &FilterLine) -> bool {
+        self.bits.iter().all(|(word, bit)| line.0[*word].load(Relaxed) & bit != 0)
     }
 }
 
@@ -252,9 +290,10 @@ mod tests {
 
     #[test]
     fn lookups_of_absent_buckets_read_nothing_and_of_others_what_they_need() {
+        // Without a filter for a while, what is saved is of slicetables that are no more.
         for reopened in [false, true] {
             let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
-            let (volume, mut index) = filled(&device, options(FILTERED));
+            let (volume, mut index) = filled(&device, options(if reopened { 0 } else { FILTERED }));
             if reopened {
                 index.close().unwrap();
                 index = SliceLsh::open_with(&volume, "alike", options(FILTERED)).unwrap();

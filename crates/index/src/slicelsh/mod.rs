@@ -69,6 +69,7 @@ pub mod placement;
 mod read;
 mod recover;
 mod row;
+mod saved_filter;
 mod snapshot;
 mod stats;
 #[cfg(feature = "testing")]
@@ -93,6 +94,7 @@ use filter::BucketFilter;
 use keys::BucketPlacing;
 use placement::Placement;
 pub(crate) use row::ROW;
+use saved_filter::SavedFilter;
 
 /// The name of this kind in the catalog.
 pub const KIND: &str = "slicelsh";
@@ -131,6 +133,7 @@ pub(crate) struct SlicetableGroups {
     shadow: Shadow,
     /// The buckets that slicetables have, if RAM is given for it.
     filter: Option<BucketFilter>,
+    saved_filter: SavedFilter,
     /// What the last capture said of the map.
     captured: AtomicU64,
     counters: stats::DocumentCounters,
@@ -176,7 +179,7 @@ impl SliceLsh {
 
     /// Opens an index of a volume, with default [`RuntimeOptions`].
     ///
-    /// Reads snapshots of buffers and the log's tail; no slicetable.
+    /// Reads snapshots of buffers, the log's tail and the saved filter, if RAM is given for one; no slicetable.
     ///
     /// # Errors
     /// No index of that name, another kind of structure, damage, a failed read.
@@ -200,8 +203,8 @@ impl SliceLsh {
         &self.handle.core.layout.config
     }
 
-    /// Saves what is buffered and ends the background threads. Dropping does the same, and
-    /// ignores failures.
+    /// Saves what is buffered, and the filter of partitions that were merged, and ends the background threads. Dropping
+    /// does the same, and ignores failures.
     ///
     /// # Errors
     /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.

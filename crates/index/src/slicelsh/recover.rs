@@ -17,6 +17,7 @@ use super::buffer::BucketBuffer;
 use super::filter::BucketFilter;
 use super::format::DocumentCodec;
 use super::keys::BucketPlacing;
+use super::saved_filter::SavedFilter;
 use super::snapshot::{BucketSnapshots, places};
 use super::stats::DocumentCounters;
 use super::{Config, GroupLevel, Inner, RuntimeOptions, SliceLsh, SlicetableGroups};
@@ -61,10 +62,13 @@ pub(super) fn open(
         MapSource { id: structure.id, place, epoch: volume.epoch(), state: &structure.state };
     let map = from.map(&config, &mut reader)?;
     let opening = opening(volume, structure, &config, &options)?;
-    let recovery = RecoveringGroups { map, config, options, hasher: volume.hasher(), place };
+    let hasher = volume.hasher();
+    let saved_filter = SavedFilter::new(&structure.extents);
+    let recovery = RecoveringGroups { map, config, options, hasher, saved_filter, place };
     let count = |inner: &Inner| {
         let entries = inner.partitions.iter().map(|partition| partition.read().level.entries);
         inner.counters.flushed_entries.store(entries.sum(), Relaxed);
+        inner.load_filter();
         Ok(())
     };
     let handle = write::open(volume, structure, &mut reader, opening, recovery, count)?;
@@ -150,6 +154,7 @@ struct RecoveringGroups {
     config: Config,
     options: RuntimeOptions,
     hasher: KeyHasher,
+    saved_filter: SavedFilter,
     place: PageId,
 }
 
@@ -165,7 +170,7 @@ impl Recovery<SlicetableGroups> for RecoveringGroups {
     }
 
     fn finish(self) -> Result<(SlicetableGroups, Levels<SlicetableGroups>)> {
-        let Self { map, config, options, hasher, .. } = self;
+        let Self { map, config, options, hasher, saved_filter, .. } = self;
         let shadow = map.finish();
         let level = |partition| {
             let entries = shadow.block(partition).map_or(0, |block| block.entries.into());
@@ -181,6 +186,7 @@ impl Recovery<SlicetableGroups> for RecoveringGroups {
             filter: BucketFilter::new(&config, options.filter_bytes(&config), |partition| {
                 shadow.block(partition).is_none()
             }),
+            saved_filter,
             config,
             options,
             shadow,
@@ -193,10 +199,14 @@ impl Checkpoints for SlicetableGroups {
     fn capture(core: &Inner, log_now: Lsn) -> CapturedMaps {
         let capture = core.layout.shadow.capture(log_now);
         core.layout.captured.store(capture.mark, Release);
-        CapturedMaps { bytes: capture.bytes, extents: None }
+        CapturedMaps { bytes: capture.bytes, extents: Some(core.layout.saved_filter.extents()) }
     }
 
     fn committed(core: &Inner) {
         core.layout.shadow.committed(core.layout.captured.load(Acquire));
+    }
+
+    fn closing(core: &Inner) -> Result<()> {
+        core.save_filter()
     }
 }

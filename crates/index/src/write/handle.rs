@@ -29,9 +29,8 @@ impl<L: Checkpoints> Handle<L> {
             // A panic of the thread is a bug, and has printed its own message.
             let _ = thread.join();
         }
-        if saved.is_ok() && self.core.ready.load(Acquire) && !self.core.is_saved() {
-            // A thread has moved something after the last checkpoint.
-            saved = self.core.volume.checkpoint().map_err(Into::into);
+        if saved.is_ok() && self.core.ready.load(Acquire) {
+            saved = self.save_the_rest();
         }
         // A checkpoint that still holds the table keeps the volume, and its file, open.
         let core = &self.core;
@@ -44,6 +43,13 @@ impl<L: Checkpoints> Handle<L> {
         let left = || if is_whole() { Shutdown::Clean } else { Shutdown::NeedsReplay };
         core.volume.deregister(core.id, left);
         saved
+    }
+
+    /// Saves what the threads have moved after the last checkpoint, and what helps the next opening.
+    fn save_the_rest(&self) -> Result<()> {
+        let core = &self.core;
+        L::closing(core)?;
+        if core.is_saved() { Ok(()) } else { Ok(core.volume.checkpoint()?) }
     }
 }
 

@@ -149,6 +149,15 @@ pub(crate) trait Checkpoints: Layout {
 
     /// The replay of the log has ended; lookups and updates may begin.
     fn recovered(_core: &Core<Self>) {}
+
+    /// Buffers are saved and the background threads have ended: saves what helps the next opening, and takes a
+    /// checkpoint if that must be named.
+    ///
+    /// # Errors
+    /// A failed write or sync.
+    fn closing(_core: &Core<Self>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// What a table adds: entries with keys, of which some are removed.

@@ -40,7 +40,8 @@ fn fixture(name: &str) -> Vec<u8> {
             _ if name.starts_with("v1-counting") => write_counts(is_closed),
             _ if name.starts_with("v1-rhik") => write_rhiks(is_closed),
             _ if name.starts_with("v1-multilevel") => write_multilevels(is_closed),
-            _ if name.starts_with("v1-slicelsh") => neighbors::write(is_closed),
+            _ if name.starts_with("v1-slicelsh-filter") => neighbors::write(is_closed, 1 << 20),
+            _ if name.starts_with("v1-slicelsh") => neighbors::write(is_closed, 0),
             _ => write_bufferhashes(name),
         };
         let file = File::create(path(name)).unwrap();

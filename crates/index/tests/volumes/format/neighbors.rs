@@ -59,9 +59,30 @@ fn indexes_of_neighbours_that_version_1_wrote_open_and_hold_everything() {
     }
 }
 
-pub fn write(is_closed: bool) -> MemoryDevice {
+/// Without their filters these lookups read a page of each table.
+#[test]
+fn filters_that_version_1_saved_are_whole() {
+    let volume = open("v1-slicelsh-filter-closed");
+    for (name, _) in configs() {
+        let index = SliceLsh::open_with(&volume, name, options(1 << 20)).unwrap();
+        let absent: Vec<_> = (10_000..10_100).flat_map(keys).collect();
+        assert!(index.candidates_many(&absent).unwrap().iter().all(Vec::is_empty));
+        assert!(index.stats().lookup_reads < 10, "{:?}", index.stats());
+        for document in 0..DOCUMENTS {
+            let found = index.candidates(&keys(document)).unwrap();
+            assert_eq!(found, expected(document), "{name}, {document}");
+        }
+        assert!(index.stats().lookup_reads > DOCUMENTS);
+    }
+}
+
+fn options(filter_bytes_max: u64) -> slicelsh::RuntimeOptions {
+    slicelsh::RuntimeOptions { flush_threads: 0, filter_bytes_max, ..Default::default() }
+}
+
+pub fn write(is_closed: bool, filter_bytes_max: u64) -> MemoryDevice {
     let (device, volume) = inline(HashKind::default());
-    let options = || slicelsh::RuntimeOptions { flush_threads: 0, ..Default::default() };
+    let options = || options(filter_bytes_max);
     let create = |(name, config)| SliceLsh::create_with(&volume, name, config, options()).unwrap();
     let indexes: Vec<_> = configs().into_iter().map(create).collect();
     indexes.iter().for_each(|index| fill(index, 0..100));
