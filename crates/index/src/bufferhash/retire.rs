@@ -91,6 +91,11 @@ mod tests {
             let before = table.stats().ram_bytes;
             let (pages, incarnations) = retire(&table);
             assert_eq!(pages, [1; 4]);
+            let config = table.config();
+            let buffers = u64::from(config.super_tables + config.spare_buffers);
+            let freed = buffers * u64::from(config.buffer_pages) - 4;
+            let page_bytes = nandex_device::PAGE_BYTES as u64;
+            assert_eq!(config.ram_bytes() - config.retired_ram_bytes(), freed * page_bytes);
             assert!(table.stats().ram_bytes < before, "{} of {before}", table.stats().ram_bytes);
             agrees(&table, 7000);
             table.sync().unwrap();

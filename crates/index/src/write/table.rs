@@ -61,8 +61,13 @@ impl TableShape {
 
     /// An empty buffer for so few entries, however many pages others have.
     pub(crate) fn new_small_buffer(&self, hasher: KeyHasher, entries_max: usize) -> Buffer {
+        Buffer::new(self.layout, hasher, self.small_buffer_pages(entries_max))
+    }
+
+    /// The pages of such a buffer.
+    pub(crate) fn small_buffer_pages(&self, entries_max: usize) -> usize {
         let pages = entries_max.div_ceil(self.layout.slots() * 3 / 4).max(1);
-        Buffer::new(self.layout, hasher, pages.min(self.buffer_pages as usize))
+        pages.min(self.buffer_pages as usize)
     }
 
     /// An empty buffer.

@@ -3,6 +3,7 @@
 use nandex_store::bytes::Reader;
 
 use super::KIND;
+use super::generations::GENERATIONS_MAX;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::bufferhash::{self, Placement, Policy, RuntimeOptions};
 use crate::{Error, Result};
@@ -58,18 +59,23 @@ impl Config {
     }
 
     /// The next generation after these: with as many super tables as they have together, or as many as a log of
-    /// `log_bytes` works well with. A first generation for few entries does not count.
+    /// `log_bytes` works well with and `ram_bytes` are enough for; with the fewest that there are otherwise. A first
+    /// generation for few entries does not count.
     pub(super) fn next<'g>(
         &self,
         before: impl Iterator<Item = &'g bufferhash::Config>,
         log_bytes: u64,
+        ram_bytes: u64,
     ) -> bufferhash::Config {
         let whole = before.filter(|it| it.incarnations_max == self.incarnations_max);
         let super_tables: u64 = whole.map(|it| u64::from(it.super_tables)).sum();
         let least = self.first.super_tables;
         let wanted = u32::try_from(super_tables).unwrap_or(u32::MAX).clamp(least, SUPER_TABLES_MAX);
         let mut next = 1 << wanted.ilog2();
-        while next > least && self.of_super_tables(next).log_bytes_good() > log_bytes {
+        let works = |config: &bufferhash::Config| {
+            config.log_bytes_good() <= log_bytes && config.ram_bytes() <= ram_bytes
+        };
+        while next > least && !works(&self.of_super_tables(next)) {
             next /= 2;
         }
         self.of_super_tables(next)
@@ -89,24 +95,33 @@ impl Config {
         while capacity < entries
             && generations.last().is_some_and(|it| it.super_tables < SUPER_TABLES_MAX)
         {
-            let next = self.next(generations.iter(), u64::MAX);
+            let next = self.next(generations.iter(), u64::MAX, u64::MAX);
             capacity = capacity.saturating_add(next.entries_capacity());
             generations.push(next);
         }
         generations
     }
 
-    /// Entries that it surely holds within its RAM.
+    /// Entries that it surely holds within its RAM, with a log that is long enough.
     pub(super) fn entries_capacity(&self) -> u64 {
-        let (mut entries, mut ram_bytes) = (0, FIXED_RAM_BYTES);
-        for generation in self.generations(u64::MAX) {
-            ram_bytes += generation.ram_bytes();
-            if self.ram_bytes_max.is_some_and(|most| ram_bytes > most) {
-                break;
-            }
-            entries += generation.entries_capacity();
+        let all = match self.ram_bytes_max {
+            Some(most) => self.generations_within(most),
+            None => self.generations(u64::MAX),
+        };
+        all.iter().map(bufferhash::Config::entries_capacity).sum()
+    }
+
+    /// Its generations, until the next one does not fit the RAM.
+    fn generations_within(&self, ram_bytes_max: u64) -> Vec<bufferhash::Config> {
+        let mut generations = Vec::new();
+        let mut next = self.first.clone();
+        let mut left = ram_bytes_max.saturating_sub(FIXED_RAM_BYTES);
+        while next.ram_bytes() <= left && generations.len() < GENERATIONS_MAX {
+            generations.push(next);
+            left = ram_bytes_max.saturating_sub(ram_bytes_of(generations.iter()));
+            next = self.next(generations.iter(), u64::MAX, left);
         }
-        entries
+        generations
     }
 
     /// The length of a log that seldom makes generations of 32 super tables flush early, in bytes.
@@ -137,6 +152,15 @@ impl Config {
         config.validate()?;
         Ok(config)
     }
+}
+
+/// RAM that generations take when they are full, in bytes. All but the last have written their buffers.
+pub(super) fn ram_bytes_of<'g>(
+    mut generations: impl DoubleEndedIterator<Item = &'g bufferhash::Config>,
+) -> u64 {
+    let newest = generations.next_back().map_or(0, bufferhash::Config::ram_bytes);
+    let older: u64 = generations.map(bufferhash::Config::retired_ram_bytes).sum();
+    FIXED_RAM_BYTES + older + newest
 }
 
 /// A generation of this many super tables. Each has segments of its own number of incarnations, so that none
@@ -201,12 +225,18 @@ mod tests {
     }
 
     #[test]
-    fn a_short_log_keeps_generations_small() {
+    fn a_short_log_and_little_ram_keep_generations_small() {
         let config = Config::tiny();
         let log_bytes = config.of_super_tables(4).log_bytes_good();
         let before = config.generations(100 * config.first.entries_capacity());
-        let next = |count, log_bytes| config.next(before[..count].iter(), log_bytes).super_tables;
-        assert_eq!([next(6, log_bytes), next(6, 1), next(3, u64::MAX)], [4, 1, 4]);
+        let next = |count, log_bytes, ram_bytes| {
+            config.next(before[..count].iter(), log_bytes, ram_bytes).super_tables
+        };
+        let most = u64::MAX;
+        assert_eq!([next(6, log_bytes, most), next(6, 1, most), next(3, most, most)], [4, 1, 4]);
+        let ram_bytes = config.of_super_tables(4).ram_bytes();
+        assert_eq!([next(6, most, ram_bytes), next(6, most, ram_bytes - 1)], [4, 2]);
+        assert_eq!(next(6, most, 1), 1);
     }
 
     #[test]
@@ -226,6 +256,13 @@ mod tests {
         assert_eq!(with(least - 1).entries_capacity(), 0);
         assert_eq!(with(least).entries_capacity(), Config::tiny().first.entries_capacity());
         assert!(Config::tiny().entries_capacity() > 1000 * with(least).entries_capacity());
+        // Nearly all of it is used, whatever it is.
+        let one = Config::tiny().first;
+        for ram_bytes in (least..80 * one.ram_bytes()).step_by(one.ram_bytes() as usize * 3 / 2) {
+            let generations = with(ram_bytes).generations_within(ram_bytes);
+            let taken = ram_bytes_of(generations.iter());
+            assert!(taken <= ram_bytes && taken + 2 * one.ram_bytes() > ram_bytes, "{ram_bytes}");
+        }
     }
 
     #[test]

@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 
 use nandex_store::{StructureId, Volume, part_name};
 
-use super::config::without_cache;
+use super::config::{ram_bytes_of, without_cache};
 use super::{Config, GENERATION_KIND};
 use crate::api::TableStats;
-use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::bufferhash::{self, BufferHash, Incarnations, Inner as Core, RuntimeOptions};
 use crate::grow::{Newest, Parts, Requests, full_enough};
 use crate::lookup::TableCache;
@@ -42,6 +41,11 @@ struct Tables {
     used: Vec<BufferHash>,
     /// The next one, made before it is needed.
     next: Option<BufferHash>,
+}
+
+/// RAM that the generations in use take when they are full, in bytes.
+fn taken_bytes(tables: &Tables) -> u64 {
+    ram_bytes_of(tables.used.iter().map(BufferHash::config))
 }
 
 /// The name of a generation among the table's parts, from 1 on.
@@ -126,7 +130,11 @@ impl Generations {
         let before = tables.used.iter().map(BufferHash::config);
         let config = match number {
             1 => self.config.first.clone(),
-            _ => self.config.next(before, self.volume.log().capacity_bytes()),
+            _ => {
+                let left = self.config.ram_bytes_max.unwrap_or(u64::MAX);
+                let left = left.saturating_sub(taken_bytes(tables));
+                self.config.next(before, self.volume.log().capacity_bytes(), left)
+            }
         };
         self.check_ram(tables, &config)?;
         if number > GENERATIONS_MAX {
@@ -142,8 +150,7 @@ impl Generations {
 
     fn check_ram(&self, tables: &Tables, next: &bufferhash::Config) -> Result<()> {
         let Some(most) = self.config.ram_bytes_max else { return Ok(()) };
-        let of_all: u64 = tables.used.iter().map(|it| it.config().ram_bytes()).sum();
-        let taken = FIXED_RAM_BYTES + of_all;
+        let taken = taken_bytes(tables);
         if taken + next.ram_bytes() <= most {
             return Ok(());
         }

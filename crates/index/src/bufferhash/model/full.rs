@@ -52,9 +52,20 @@ impl Config {
     /// RAM of its buffers, filters and map when it is full, in bytes; without what is the same for every size.
     pub(crate) fn ram_bytes(&self) -> u64 {
         let buffers = u64::from(self.super_tables) + u64::from(self.spare_buffers);
-        let buffer_bytes = buffers * u64::from(self.buffer_pages) * PAGE_BYTES;
+        self.ram_bytes_with(buffers * u64::from(self.buffer_pages))
+    }
+
+    /// The same once nothing will be inserted any more, and a few pages for each super table are left of its buffers.
+    pub(crate) fn retired_ram_bytes(&self) -> u64 {
+        let small = self.shape().map_or(self.buffer_pages as usize, |shape| {
+            shape.small_buffer_pages(self.carry_over_usual())
+        });
+        self.ram_bytes_with(u64::from(self.super_tables) * small as u64)
+    }
+
+    fn ram_bytes_with(&self, buffer_pages: u64) -> u64 {
         let filter_bytes = u64::from(self.super_tables) * self.filter.ram_bytes() as u64;
-        buffer_bytes + filter_bytes + self.segments * SEGMENT_RAM_BYTES
+        buffer_pages * PAGE_BYTES + filter_bytes + self.segments * SEGMENT_RAM_BYTES
     }
 
     /// New entries that one flush brings to flash, on average.
