@@ -2,9 +2,9 @@
 //!
 //! | structure | key | value | share |
 //! |---|---|---|---|
-//! | `neardup-records` | a document's number | its [record](super::record); and the state of the index | 1/8 |
+//! | `neardup-records` | a document's number | its [record](super::record); and the state of the index | 3/16 |
 //! | `neardup-keys` | hash of an id, or of a text | the number of a document that has it | 1/4 |
-//! | `neardup-alike` | bucket keys of a signature | numbers of documents | 1/2, of which half at most for its filter |
+//! | `neardup-alike` | bucket keys of a signature | numbers of documents | 7/16, of which 4/16 at most for its filter |
 //!
 //! A batch of documents takes some MiB while documents come in, and clusters take 1/4.
 //!
@@ -82,8 +82,9 @@ impl Tables {
         alike: AnyNeighbors,
     ) -> Result<Self> {
         let widths = (TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32);
-        let records = growing(DOCUMENTS_FIRST, widths, config.ram_bytes / 8)?;
-        let keys = growing(2 * DOCUMENTS_FIRST, (16, NUMBER_BYTES as u32), config.ram_bytes / 4)?;
+        let records = growing(DOCUMENTS_FIRST, widths, records_bytes(config))?;
+        let widths = (16, NUMBER_BYTES as u32);
+        let keys = growing(2 * DOCUMENTS_FIRST, widths, keys_bytes(config))?;
         let create =
             |name: &str, it: &AnyConfig| AnyTable::create_with(volume, name, it, &options(volume));
         let references = create(&table_name(RECORDS), &records)?;
@@ -112,10 +113,10 @@ impl Tables {
             options.ram_bytes_max = Some(ram_bytes);
             AnyTable::open_with(volume, name, &options)
         };
-        let references = table(&table_name(RECORDS), config.ram_bytes / 8)?;
+        let references = table(&table_name(RECORDS), records_bytes(config))?;
         Ok(Self {
             records: LargeTable::open(volume, RECORDS, references)?,
-            keys: table(KEYS, config.ram_bytes / 4)?,
+            keys: table(KEYS, keys_bytes(config))?,
             alike,
         })
     }
@@ -134,14 +135,24 @@ pub(super) fn neighbors(family: &Family, config: &IndexConfig) -> Result<slicels
         let asked = NeighborsRequirements { ram_bytes: Some(ram_bytes), ..asked.clone() };
         slicelsh::Config::advised(&asked)
     };
-    // Where a quarter is too little for the buffers, the filter has what they leave of the half.
-    let half = neighbors_bytes(config);
-    Ok(advised(half - filter_bytes(config)).or_else(|_| advised(half))?)
+    // Where that is too little for the buffers, the filter has what they leave.
+    let all = neighbors_bytes(config);
+    Ok(advised(all - filter_bytes(config)).or_else(|_| advised(all))?)
+}
+
+/// RAM of the table of records, at most.
+const fn records_bytes(config: &IndexConfig) -> u64 {
+    config.ram_bytes / 16 * 3
+}
+
+/// RAM of the table of ids and texts, at most.
+const fn keys_bytes(config: &IndexConfig) -> u64 {
+    config.ram_bytes / 4
 }
 
 /// RAM of the index of neighbours with its filter, at most.
 const fn neighbors_bytes(config: &IndexConfig) -> u64 {
-    config.ram_bytes / 2
+    config.ram_bytes / 16 * 7
 }
 
 /// RAM for the filter of the index of neighbours: most documents are new, and their buckets need not be read.
@@ -157,9 +168,9 @@ fn check_ram(alike: &AnyNeighbors, config: &IndexConfig) -> Result<()> {
         return Ok(());
     }
     let reason = format!(
-        "{} bytes; the buffers of this index take {needed} of half of it, so give {} or more",
+        "{} bytes; the buffers of this index take {needed} of seven sixteenths of it, so give {} or more",
         config.ram_bytes,
-        2 * needed
+        needed.div_ceil(7) * 16
     );
     Err(Error::option("ram_bytes", reason))
 }
