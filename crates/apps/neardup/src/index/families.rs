@@ -217,7 +217,7 @@ fn answers_and_records_are_the_same_byte_for_byte_with_one_thread_and_with_seven
 fn all_tables_and_the_filter_stay_within_the_stated_ram() {
     let folder = tempfile::tempdir().unwrap();
     // The usual, and one for which three sixteenths of the RAM are too little for the buffers.
-    for documents in [20_000, 7_000_000] {
+    for documents in [20_000, 6_500_000] {
         let path = folder.path().join(format!("{documents}.nandex"));
         let config = IndexConfig { documents, ..CONFIG };
         let mut index = Index::create(&path, &NearOptions::default(), config).unwrap();
