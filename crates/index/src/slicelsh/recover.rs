@@ -68,8 +68,7 @@ pub(super) fn open(
     let count = |inner: &Inner| {
         let entries = inner.partitions.iter().map(|partition| partition.read().level.entries);
         inner.counters.flushed_entries.store(entries.sum(), Relaxed);
-        inner.load_filter();
-        Ok(())
+        inner.load_filter()
     };
     let handle = write::open(volume, structure, &mut reader, opening, recovery, count)?;
     Ok(SliceLsh { handle })

@@ -18,7 +18,8 @@ use nandex_store::space::Extent;
 
 use super::Inner;
 use super::filter::{BucketFilter, FilterLine, LINE_BYTES};
-use crate::Result;
+use crate::write::groups::is_no_space;
+use crate::{Error, Result};
 
 /// Bytes of a page before its lines: how many the partition has, and zeros.
 const HEAD_BYTES: usize = 32;
@@ -142,14 +143,13 @@ impl Inner {
         Some(SavedLines { structure: self.id, extent, pages, partition, block })
     }
 
-    /// Takes over the lines of partitions that flash has. What cannot be read stays as it is: its lookups go on to
-    /// read.
-    pub(super) fn load_filter(&self) {
-        let Some(filter) = &self.layout.filter else { return };
-        let Some(extent) = *self.layout.saved_filter.lock() else { return };
-        if extent.pages != filter.pages() {
-            return;
-        }
+    /// Takes over the lines of partitions that flash has. Lookups of the others go on to read.
+    pub(super) fn load_filter(&self) -> Result<()> {
+        let Some(filter) = &self.layout.filter else { return Ok(()) };
+        let extent = *self.layout.saved_filter.lock();
+        let Some(extent) = extent.filter(|extent| extent.pages == filter.pages()) else {
+            return Ok(());
+        };
         let partitions = self.partitions.len();
         let each = pages_of(filter.lines_of(0).len());
         let at_a_time = (CHUNK_PAGES / each).max(1);
@@ -157,7 +157,7 @@ impl Inner {
             let chunk = first..partitions.min(first + at_a_time);
             let buf = PageBuf::zeroed(chunk.len() * each);
             let start = extent.start.plus((first * each) as u64);
-            let Ok(buf) = self.volume.device().read(start, buf) else { continue };
+            let buf = self.volume.device().read(start, buf)?;
             for (partition, bytes) in chunk.zip(buf.chunks_exact(each * PAGE_BYTES)) {
                 let saved = self.saved_lines(filter, extent, partition);
                 if let Some(saved) = saved
@@ -168,6 +168,7 @@ impl Inner {
                 }
             }
         }
+        Ok(())
     }
 
     /// Saves the lines of partitions that are whole, where flash does not have them. A device without space for them
@@ -203,7 +204,10 @@ impl Inner {
         if let Some(extent) = own.filter(|extent| extent.pages == filter.pages()) {
             return Ok(Some(extent));
         }
-        let Ok(extent) = self.volume.allocate(filter.pages()) else { return Ok(None) };
+        let extent = match self.volume.allocate(filter.pages()).map_err(Error::from) {
+            Err(error) if is_no_space(&error) => return Ok(None),
+            allocated => allocated?,
+        };
         *self.layout.saved_filter.lock() = Some(extent);
         self.volume.checkpoint()?;
         Ok(Some(extent))

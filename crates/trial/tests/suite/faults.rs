@@ -38,8 +38,8 @@ const SITES: [(FaultOn, &str); 4] = [
     ),
     (
         FaultOn::Write,
-        "checkpoint, counts, group of records, image, I/O chunk of a run, log, records, run, slice, superblock, \
-         values, whole data, whole slice",
+        "checkpoint, counts, filter, group of records, image, I/O chunk of a run, log, records, run, slice, \
+         superblock, values, whole data, whole slice",
     ),
     (
         FaultOn::Sync,

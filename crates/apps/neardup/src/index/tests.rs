@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nandex::device::{Counted, Device, MemoryDevice};
 use nandex::signature::{Bands, Scheme, SimHashBits};
-use nandex::{AnyNeighbors, OpenOptions, VolumeOptions};
+use nandex::{AnyNeighbors, OpenOptions, Threads, VolumeOptions};
 
 use super::brute::Brute;
 use super::*;
@@ -479,7 +479,9 @@ fn a_million_equal_documents_are_one_and_its_duplicates() {
 fn one_percent_more_documents_cost_one_percent_more() {
     let counted = Arc::new(Counted::new(MemoryDevice::new()));
     let device: Arc<dyn Device> = Arc::clone(&counted) as Arc<dyn Device>;
-    let volume_options = VolumeOptions { log_bytes: 16 << 20, ..VolumeOptions::default() };
+    // Without threads, so that what the first part leaves to do is not done in the second.
+    let threads = Threads::Inline;
+    let volume_options = VolumeOptions { log_bytes: 16 << 20, threads, ..VolumeOptions::default() };
     let volume = Volume::create(device, volume_options).unwrap();
     let mut index = Index::create_in(&volume, &options(), CONFIG).unwrap();
     let documents = made(12_120, 5);
