@@ -161,6 +161,8 @@ pub struct TestNeighbors {
     pub documents: u64,
     /// Ids that a bucket holds; of more it keeps the oldest.
     pub bucket_ids_max: u32,
+    /// Does it save a filter when it is closed, if there is space?
+    pub has_filter: bool,
 }
 
 impl fmt::Debug for NeighborsTests {

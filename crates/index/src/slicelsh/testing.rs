@@ -38,11 +38,12 @@ fn config(variant: u64, threads: usize) -> TestNeighbors {
         family: vec![variant as u8; variant as usize % 4],
         ..Config::tiny()
     };
+    let has_filter = variant % 3 == 1;
     // Not a divisor of a block's pages.
     let own = RuntimeOptions {
         flush_threads: threads,
         io_chunk_pages: 5,
-        filter_bytes_max: [0, 1 << 20, 0][(variant % 3) as usize],
+        filter_bytes_max: if has_filter { 1 << 20 } else { 0 },
         ..RuntimeOptions::default()
     };
     TestNeighbors {
@@ -53,6 +54,7 @@ fn config(variant: u64, threads: usize) -> TestNeighbors {
         // Few enough for the slices of one partition, if all are there.
         documents: 240,
         bucket_ids_max,
+        has_filter,
     }
 }
 

@@ -33,6 +33,11 @@ impl Contract for NeighborsSetup {
         AnyNeighbors::open(volume, name, &self.made().options)
     }
 
+    /// It is closed without its filter.
+    fn asks_for_less(&self) -> bool {
+        self.made().has_filter
+    }
+
     fn without_threads(&self) -> Self {
         self.inline()
     }
