@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::fio::{self, FioReads, Region};
 use crate::keys::Rng;
 
-/// Reads between two checks of the clock.
+/// Reads between two looks at the clock, at least.
 const READS_PER_LOOK: u64 = 64;
 
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -165,10 +165,10 @@ impl RandomReads {
         for _ in 0..load.depth {
             self.push_read(&mut *queue, &mut rng, PageBuf::zeroed(1))?;
         }
-        let mut reads = 0;
+        let (mut reads, mut clock) = (0, Clock::new(start, load.time));
         while queue.in_flight() > 0 {
             queue.wait(1, &mut done)?;
-            let more = reads % READS_PER_LOOK != 0 || start.elapsed() < load.time;
+            let more = !clock.is_over(reads);
             for completion in done.drain(..) {
                 completion.result.context("a page cannot be read for the device's limit")?;
                 reads += 1;
@@ -183,6 +183,32 @@ impl RandomReads {
     fn push_read(&self, queue: &mut dyn Queue, rng: &mut Rng, buf: PageBuf) -> Result<()> {
         let page = self.page(rng.below(self.pages()));
         Ok(queue.push(Op { token: 0, kind: OpKind::Read, page, buf })?)
+    }
+}
+
+/// The time that reads may take, looked at once in [`READS_PER_LOOK`] of them.
+struct Clock {
+    start: Instant,
+    time: Duration,
+    /// The number of reads at which to look next: they come in groups of any size, and may jump over any one number.
+    look_at: u64,
+}
+
+impl Clock {
+    const fn new(start: Instant, time: Duration) -> Self {
+        Self { start, time, look_at: 0 }
+    }
+
+    /// Whether it is time to stop, as far as is known after so many reads.
+    fn is_over(&mut self, reads: u64) -> bool {
+        if reads < self.look_at {
+            return false;
+        }
+        let is_over = self.start.elapsed() >= self.time;
+        if !is_over {
+            self.look_at = reads + READS_PER_LOOK;
+        }
+        is_over
     }
 }
 
@@ -251,6 +277,17 @@ mod tests {
             RandomReads::of_runs(device, None, vec![extent(5, 2), extent(10, 3)], extent(10, 3));
         let pages: Vec<_> = (0..reads.pages()).map(|number| reads.page(number).0).collect();
         assert_eq!(pages, [5, 6, 10, 11, 12]);
+    }
+
+    #[test]
+    fn time_is_over_also_for_reads_that_come_in_groups() {
+        for first in 1..READS_PER_LOOK {
+            let mut clock = Clock::new(Instant::now(), Duration::from_secs(3600));
+            assert!(!clock.is_over(0) && !clock.is_over(first));
+            clock.time = Duration::ZERO;
+            let groups = (first..).step_by(4).take(READS_PER_LOOK as usize / 2);
+            assert!(groups.into_iter().any(|reads| clock.is_over(reads)), "from {first} on");
+        }
     }
 
     #[test]
