@@ -248,6 +248,25 @@ mod tests {
         }
     }
 
+    /// Records of a chunk `abc`, whose BLAKE3 begins with 6437: without an owner, and of the owner `x`.
+    #[test]
+    fn records_of_then_have_the_same_bytes_and_are_read() {
+        let container = containers_of(&[(key_of(b"abc"), b"abc")]).remove(0);
+        let table = "6437b3ac38465133ffb63b75273a8db548c5584603000000";
+        let head = "4e574331".to_owned() + "01000000";
+        let owned = "4e574332".to_owned() + "01000000" + "ac26e1c84d56152a454510d6304478da";
+        let of_then = [
+            (container.clone(), head + table + "616263"),
+            (container.owned_by(&Owner::of(b"x")), owned + table + "616263"),
+        ];
+        for (container, hex) in of_then {
+            let bytes = record(&container);
+            let found: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(found, hex);
+            assert_eq!(Container::proven(&bytes), Some(container));
+        }
+    }
+
     #[test]
     fn chunks_are_spread_over_containers_within_their_limits() {
         let data = noise(600_000, 4);
