@@ -204,15 +204,20 @@ impl EntryLayout {
     #[inline]
     fn find_in(&self, page: &[u8], key: &[u8], bucket: usize) -> Option<usize> {
         let first = bucket * BUCKET_SLOTS;
-        if self.key_bytes == 8 {
-            let key = get_u64(key, 0);
-            return (first..first + self.bucket_slots).find(|&slot| {
-                get_u64(page, self.slot_at(slot)) == key && Self::state_bits(page, slot) != 0
+        let mut slots = first..first + self.bucket_slots;
+        let Some((head, rest)) = key.split_first_chunk() else {
+            return slots.find(|&slot| {
+                let at = self.slot_at(slot);
+                &page[at..at + self.key_bytes] == key && Self::state_bits(page, slot) != 0
             });
-        }
-        (first..first + self.bucket_slots).find(|&slot| {
+        };
+        // The first bytes tell nearly all keys apart.
+        let head = u64::from_le_bytes(*head);
+        slots.find(|&slot| {
             let at = self.slot_at(slot);
-            &page[at..at + self.key_bytes] == key && Self::state_bits(page, slot) != 0
+            get_u64(page, at) == head
+                && page[at + 8..at + self.key_bytes] == *rest
+                && Self::state_bits(page, slot) != 0
         })
     }
 

@@ -81,7 +81,13 @@ impl SliceLayout {
         if self.key_bytes == 8 {
             return find_u64(keys, get_u64(key, 0));
         }
-        keys.chunks_exact(self.key_bytes).position(|other| other == key)
+        let mut others = keys.chunks_exact(self.key_bytes);
+        let Some((head, rest)) = key.split_first_chunk() else {
+            return others.position(|other| other == key);
+        };
+        // The first bytes tell nearly all keys apart.
+        let head = u64::from_le_bytes(*head);
+        others.position(|other| get_u64(other, 0) == head && other[8..] == *rest)
     }
 
     /// Collects the indices of all entries with this key among the first `count`, the oldest first.
