@@ -199,7 +199,7 @@ impl Clock {
         Self { start, time, look_at: 0 }
     }
 
-    /// Whether it is time to stop, as far as is known after so many reads.
+    /// Whether it is time to stop, as far as is known after that many reads.
     fn is_over(&mut self, reads: u64) -> bool {
         if reads < self.look_at {
             return false;
