@@ -5,6 +5,7 @@
 //! models need are here, because structures do not use one another; this folder uses no structure.
 
 mod array;
+pub mod chance;
 mod costs;
 mod filter;
 mod load;
@@ -23,7 +24,8 @@ pub(crate) use load::SECONDS_PER_YEAR;
 pub use load::{Budget, Load, OperationCosts};
 pub use neighbors::NeighborsRequirements;
 pub use pages::{
-    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, PAGE_BYTES, PAGE_HEADER_BYTES, log_bytes, page_slots,
+    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, PAGE_BYTES, PAGE_HEADER_BYTES, buffer_entries, log_bytes,
+    page_slots,
 };
 pub use policy::Policy;
 pub(crate) use prediction::Notes;

@@ -6,8 +6,8 @@ use nandex_store::entries::{BUCKET_SLOTS, EntryLayout};
 use nandex_store::schedule::Channels;
 use nandex_store::shadow::ShadowShape;
 
-use super::model;
 use super::slice::SliceLayout;
+use crate::model::buffer_entries;
 use crate::write::TableShape;
 use crate::{Error, Result};
 
@@ -128,7 +128,7 @@ impl Config {
     /// Entries that a full buffer brings to its slicetable, approximately.
     pub(super) fn buffer_entries(&self) -> Result<u32> {
         let slots = self.layout()?.slots() as u64;
-        let full = model::buffer_entries(self.buffer_pages.into(), slots);
+        let full = buffer_entries(self.buffer_pages.into(), slots);
         // The model assumes buckets of four; fewer slots in a bucket leave more of them empty.
         let share = match self.bucket_slots {
             2 => 0.85,

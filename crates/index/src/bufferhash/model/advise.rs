@@ -11,6 +11,7 @@
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
+use super::fill::BufferFill;
 use super::report;
 use crate::bufferhash::filter::{FilterKind, FilterShape, WORDS_MAX, fuse_bumped_share};
 use crate::bufferhash::{Config, Placement, Policy};
@@ -20,10 +21,6 @@ use crate::model::{
 };
 use crate::{Error, Result};
 
-/// The mean share of a buffer's slots in use when it is flushed; filters are made for it.
-pub const FILL_MEAN: f64 = 0.94;
-/// The share that the sizes assume.
-pub const FILL: f64 = 0.93;
 /// Capacity beyond the required entries.
 pub const CAPACITY_SLACK: f64 = 1.01;
 /// Standard deviations by which a super table may have more than its share of the entries.
@@ -47,7 +44,7 @@ const SCRATCH_BYTES: u64 = 48;
 /// RAM per segment: its place and what it holds.
 pub(super) const SEGMENT_RAM_BYTES: u64 = 24;
 /// Combinations this close to the least RAM count as equal; the handiest of them is taken.
-const RAM_TOLERANCE: f64 = 1.025;
+const RAM_TOLERANCE: f64 = 1.02;
 
 /// Numbers of rounds that are tried for a segment, and buffers for each.
 const TARGETS: usize = 4;
@@ -67,7 +64,7 @@ pub fn advise(requirements: &Requirements) -> Result<Prediction> {
 }
 
 /// The parameters and costs of a BufferHash: those that take the least RAM and keep the reads per miss, one
-/// in a hundred if no limit is stated. Of several within 2.5 % of it, the one with the narrowest rows,
+/// in a hundred if no limit is stated. Of several within 2 % of it, the one with the narrowest rows,
 /// buffers near 256 KiB and 16 super tables or more. If there is less RAM, the filters are made smaller until
 /// it fits, and misses read more. Additional RAM is not used.
 ///
@@ -120,6 +117,8 @@ pub(super) struct Search<'a> {
     pub(super) filter: FilterKind,
     /// Pages read by a lookup of an absent key, at most, on average, if RAM allows.
     pub(super) miss_reads_max: f64,
+    /// How full buffers are, by their pages, from the fewest on.
+    fills: Vec<BufferFill>,
 }
 
 impl<'a> Search<'a> {
@@ -133,7 +132,10 @@ impl<'a> Search<'a> {
             let reason = format!("{miss_reads_max}; expected 0.0001 to 10");
             return Err(Error::Config { field: "reads per miss", reason });
         }
-        Ok(Self { requirements, filter, miss_reads_max })
+        let (least, most) = PAGES_MIN_MAX;
+        let slots = page_slots(requirements.entry_bytes());
+        let fills = (least..=most).map(|pages| BufferFill::new(pages, slots)).collect();
+        Ok(Self { requirements, filter, miss_reads_max, fills })
     }
 
     pub(super) fn find(&self) -> Result<BufferHashSizing> {
@@ -200,7 +202,7 @@ impl<'a> Search<'a> {
         let share = self.share(super_tables) / f64::from(incarnations);
         let (least, most) = PAGES_MIN_MAX;
         // No page is fuller, so fewer pages never suffice; bumped keys may take a few more.
-        let estimate = (share / (page_slots(self.entry_bytes()) as f64 * FILL)).ceil();
+        let estimate = (share / self.fills[0].kept_of(page_slots(self.entry_bytes()))).ceil();
         if estimate > f64::from(most) {
             return;
         }
@@ -257,7 +259,7 @@ impl<'a> Search<'a> {
             // The filter grows with the buffer, a page for some ten, so a few steps lead there.
             let mut pages = pages;
             for _ in 0..STEPS {
-                let filter = filter(pages).filter(|_| pages <= PAGES_MIN_MAX.1)?;
+                let filter = (pages <= PAGES_MIN_MAX.1).then(|| filter(pages))??;
                 match segment_pages(pages, &filter).cmp(&whole) {
                     Ordering::Equal => return Some((pages, filter)),
                     Ordering::Less => pages += whole - segment_pages(pages, &filter),
@@ -268,19 +270,25 @@ impl<'a> Search<'a> {
         None
     }
 
+    /// How full buffers of this many pages are.
+    fn fill(&self, pages: u32) -> BufferFill {
+        self.fills[(pages - PAGES_MIN_MAX.0) as usize]
+    }
+
     /// Keys that a filter for buffers of this many pages is made for.
     fn keys(&self, pages: u32) -> u32 {
-        (page_slots(self.entry_bytes()) as f64 * f64::from(pages) * FILL_MEAN) as u32
+        let slots = page_slots(self.entry_bytes()) * u64::from(pages);
+        self.fill(pages).keys_of(slots) as u32
     }
 
     /// New entries that one flush brings to flash: the buffer's, without bumped ones.
     fn entries_kept(&self, pages: u32) -> u64 {
-        let slots = page_slots(self.entry_bytes()) as f64 * f64::from(pages);
+        let (slots, fill) = (page_slots(self.entry_bytes()) * u64::from(pages), self.fill(pages));
         let bumped = match self.filter {
             FilterKind::Bloom => 0.0,
-            FilterKind::Fuse => fuse_bumped_share(self.keys(pages), FILL / FILL_MEAN),
+            FilterKind::Fuse => fuse_bumped_share(self.keys(pages), fill.kept / fill.keys),
         };
-        (slots * FILL * (1.0 - bumped)) as u64
+        (fill.kept_of(slots) * (1.0 - bumped)) as u64
     }
 
     /// Filters of every size for buffers of this many pages.

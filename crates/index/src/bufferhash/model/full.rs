@@ -1,6 +1,7 @@
 //! What a configuration costs once its table is full; configurations need not come from advice.
 
-use super::advise::{FILL, FILL_MEAN, SEGMENT_RAM_BYTES, advise};
+use super::advise::{SEGMENT_RAM_BYTES, advise};
+use super::fill::BufferFill;
 use crate::Result;
 use crate::bufferhash::filter::{FilterKind, fuse_bumped_share};
 use crate::bufferhash::{Config, Policy};
@@ -70,11 +71,13 @@ impl Config {
 
     /// New entries that one flush brings to flash, on average.
     fn entries_per_flush(&self) -> Result<f64> {
-        let slots = self.layout()?.slots() as f64 * f64::from(self.buffer_pages);
+        let page_slots = self.layout()?.slots() as u64;
+        let slots = page_slots * u64::from(self.buffer_pages);
+        let fill = BufferFill::new(self.buffer_pages, page_slots);
         let bumped = match self.filter.kind() {
             FilterKind::Bloom => 0.0,
-            FilterKind::Fuse => fuse_bumped_share(self.filter.entries_max(), FILL / FILL_MEAN),
+            FilterKind::Fuse => fuse_bumped_share(self.filter.entries_max(), fill.kept / fill.keys),
         };
-        Ok((slots * FILL * (1.0 - bumped)).max(1.0))
+        Ok((fill.kept_of(slots) * (1.0 - bumped)).max(1.0))
     }
 }

@@ -5,6 +5,7 @@
 //! has no closed form.
 
 mod advise;
+mod fill;
 mod full;
 pub mod paper;
 mod report;
@@ -13,7 +14,6 @@ mod report;
 mod tests;
 
 pub use crate::model::{BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Budget, PAGE_HEADER_BYTES, page_slots};
-pub use advise::{
-    CAPACITY_SLACK, FILL, FILL_MEAN, INCARNATIONS_MIN, SUPER_TABLES_MAX, advise, advise_with,
-};
+pub use advise::{CAPACITY_SLACK, INCARNATIONS_MIN, SUPER_TABLES_MAX, advise, advise_with};
 pub(in crate::bufferhash) use advise::{FIXED_RAM_BYTES, one_super_table};
+pub use fill::BufferFill;

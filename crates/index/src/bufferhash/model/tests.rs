@@ -1,13 +1,17 @@
 //! Tests of the advice: it meets the requirements with the least RAM.
 
-use nandex_device::Geometry;
+use std::sync::Arc;
+
+use nandex_device::{Geometry, MemoryDevice};
 use nandex_store::schedule::Channels;
+use nandex_store::{Durability, Threads, Volume, VolumeOptions};
 use proptest::prelude::*;
 
 use super::advise::{BufferHashSizing, Search};
 use super::*;
-use crate::bufferhash::Config;
+use crate::Table;
 use crate::bufferhash::filter::{FilterKind, FilterShape, Window};
+use crate::bufferhash::{BufferHash, Config, RuntimeOptions};
 use crate::model::{CostPreset, Load, Policy, Prediction, Requirements, log_bytes};
 
 const MIB: u64 = 1 << 20;
@@ -43,12 +47,13 @@ fn check(requirements: &Requirements, found: &BufferHashSizing, prediction: &Pre
     // Capacity: on flash alone, with one per cent to spare, bumped entries not counted.
     let live = u64::from(super_tables) * u64::from(incarnations);
     let slots = u64::from(pages) * page_slots(requirements.entry_bytes());
-    let filled = slots as f64 * FILL;
+    let fill = BufferFill::new(pages, page_slots(requirements.entry_bytes()));
+    let filled = fill.kept_of(slots);
     let kept = filled * (1.0 - filter.bumped_share(filled as u64));
     assert!(found.entries as f64 <= kept + 1.0);
     assert_eq!(prediction.entries_capacity, live * found.entries);
     assert!((live * found.entries) as f64 >= requirements.entries as f64 * CAPACITY_SLACK);
-    assert!(f64::from(filter.entries_max()) >= slots as f64 * FILL);
+    assert!(f64::from(filter.entries_max()) >= filled);
     // RAM.
     let spare = (super_tables / 16).max(2);
     assert_eq!(prediction.buffer_bytes, u64::from(super_tables + spare) * buffer_bytes);
@@ -353,5 +358,32 @@ proptest! {
         if advise_with(&squeezed, filter).is_ok() {
             advised(&squeezed, filter);
         }
+    }
+}
+
+#[test]
+fn a_table_that_refuses_takes_the_entries_that_it_was_made_for() {
+    for (key_bytes, value_bytes, entries) in [(16, 16, 150_000), (8, 8, 300_000), (8, 0, 60_000)] {
+        let requirements = Requirements::new(entries, key_bytes, value_bytes);
+        let config = super::one_super_table(&requirements, (entries, 8, 8)).unwrap();
+        let options = VolumeOptions {
+            log_bytes: config.log_bytes_best(),
+            durability: Durability::Never,
+            threads: Threads::Inline,
+            ..VolumeOptions::default()
+        };
+        let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+        let inline = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+        let table = BufferHash::create_with(&volume, "t", config.clone(), inline).unwrap();
+        let (mut key, value) = (vec![0; key_bytes as usize], vec![0; value_bytes as usize]);
+        let is_taken = |number: &u64| {
+            key[..8].copy_from_slice(&number.to_le_bytes());
+            table.insert(&key, &value).is_ok()
+        };
+        let taken = (0..2 * entries).take_while(is_taken).count() as u64;
+        let pages = config.buffer_pages;
+        assert!(taken >= entries, "{taken} of {entries} in buffers of {pages} pages");
+        assert!(taken >= config.entries_capacity(), "{taken}, {pages} pages");
+        assert!(taken < entries + entries / 4, "{taken}: more flash than is needed");
     }
 }

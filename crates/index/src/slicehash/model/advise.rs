@@ -5,11 +5,13 @@
 
 use std::f64::consts::LN_2;
 
-use super::chance::PageFill;
+use nandex_store::buffer::STASH_LEN_MAX;
+
 use super::{report, several};
+use crate::model::chance::PageFill;
 use crate::model::{
     BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Load, OperationCosts, PAGE_BYTES, PAGE_HEADER_BYTES,
-    Policy, Prediction, Requirements, log_bytes, page_slots, too_little,
+    Policy, Prediction, Requirements, buffer_entries, log_bytes, page_slots, too_little,
 };
 use crate::slicehash::{self, Config};
 use crate::{Error, Result};
@@ -29,10 +31,6 @@ pub const INCARNATIONS_MAX: f64 = 256.0;
 pub const INCARNATIONS_BEST: f64 = 32.0;
 /// The default for the share of entries that may find their slice full.
 pub const LOSS_MAX: f64 = 1e-4;
-/// The carry-over: entries that stay in RAM when a buffer is flushed.
-pub(super) const STASH_ENTRIES: u64 = 64;
-/// The share of a page's slots in use when a key's two buckets cannot take one more.
-const PAGE_FILL_MAX: f64 = 0.98;
 /// RAM of a stashed entry beyond its key and value.
 const STASH_EXTRA_BYTES: u64 = 32;
 /// RAM of a partition beyond its buffer: locks, counts, the places of its slicetable.
@@ -340,20 +338,9 @@ pub fn slice_mean(entry_bytes: u64, loss_max: f64) -> f64 {
     PageFill::new(slice_entries(entry_bytes)).mean_for_share(loss_max)
 }
 
-/// New entries that a flush of a buffer of this many pages brings to flash, on average.
-///
-/// A page of `page_slots` overflows when all but a fiftieth of its slots are in use; the buffer is full when
-/// the overflow of all its pages fills the stash. The stash is carried over, so it brings nothing.
-#[must_use]
-pub fn buffer_entries(pages: u64, page_slots: u64) -> f64 {
-    let page_fill = PageFill::new((page_slots as f64 * PAGE_FILL_MAX).ceil() as u64);
-    let mean = page_fill.mean_for_overflow(STASH_ENTRIES as f64 / pages as f64);
-    mean * pages as f64 - STASH_ENTRIES as f64
-}
-
 /// RAM in bytes of a buffer of this many pages, with its stash.
 pub(crate) fn buffer_bytes(pages: u64, entry_bytes: u64) -> u64 {
-    pages * PAGE_BYTES + STASH_ENTRIES * (STASH_EXTRA_BYTES + entry_bytes)
+    pages * PAGE_BYTES + STASH_LEN_MAX as u64 * (STASH_EXTRA_BYTES + entry_bytes)
 }
 
 /// RAM in bytes of Bloom filters that pass `miss_reads` of a page read per lookup of an absent key: log2(1 /

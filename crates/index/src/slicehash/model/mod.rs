@@ -3,10 +3,10 @@
 //! [`paper`] holds the paper's formulas, symbol by symbol, with its worked numbers as tests. [`advise`] sizes
 //! our own structure, which is better: a slice is one page with the entries of its range of hashes from all
 //! incarnations, each key once, and it has both cuckoo choices of a key. No incarnation wastes slots that
-//! another one lacks, a lookup reads exactly one page, and pages are filled as far as [`chance`] allows.
+//! another one lacks, a lookup reads exactly one page, and pages are filled as far as
+//! [`chance`](crate::model::chance) allows.
 
 mod advise;
-pub mod chance;
 mod full;
 pub mod paper;
 mod report;
@@ -17,7 +17,6 @@ mod tests;
 
 pub use advise::{
     INCARNATIONS_BEST, INCARNATIONS_MAX, INCARNATIONS_MIN, LOSS_MAX, PARTITIONS_MAX,
-    SLICE_HEADER_BYTES, SLICES_MAX, advise, advise_with, buffer_entries, filter_bytes,
-    slice_entries, slice_mean,
+    SLICE_HEADER_BYTES, SLICES_MAX, advise, advise_with, filter_bytes, slice_entries, slice_mean,
 };
 pub(crate) use advise::{PARTITION_BYTES, buffer_bytes};

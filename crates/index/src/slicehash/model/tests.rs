@@ -8,11 +8,11 @@ use nandex_store::schedule::Channels;
 use proptest::prelude::*;
 
 use super::advise::{Search, SliceHashSizing};
-use super::chance::PageFill;
 use super::*;
+use crate::model::chance::PageFill;
 use crate::model::{
-    ArrayDesign, CostPreset, DeviceArray, Load, Policy, Prediction, Requirements, log_bytes,
-    page_slots,
+    ArrayDesign, CostPreset, DeviceArray, Load, Policy, Prediction, Requirements, buffer_entries,
+    log_bytes, page_slots,
 };
 use crate::slicehash::{Config, RuntimeOptions};
 
