@@ -28,7 +28,7 @@ pub(crate) struct Scratch {
 }
 
 /// The page and slot of an entry whose key its filter could not take.
-type Place = (usize, usize);
+pub(super) type Place = (usize, usize);
 
 impl Layout for Incarnations {
     type Buffer = Buffer;
@@ -101,11 +101,7 @@ impl Layout for Incarnations {
             None => core.reserve_segment(index)?,
         };
         let _lock = core.partitions[index].maintain();
-        let column = core.free_column(index);
-        core.start_segment((index, id), &frozen.buffer, &left_out, scratch)?;
-        // The filter is put into place while the segment is being written.
-        core.write_column(index, column, &scratch.bits);
-        core.finish_segment(scratch)?;
+        core.write_incarnation((index, id), &frozen.buffer, &left_out, scratch)?;
         let kept = frozen.buffer.len() - frozen.buffer.stash_len() - left_out.len();
         // Otherwise the buffer would have one more holder, and could not go back to the pool.
         drop(frozen);
@@ -158,7 +154,7 @@ impl Inner {
     }
 
     /// Builds the filter of a buffer's pages. Returns the entries it could not take.
-    fn build_filter(&self, buffer: &Buffer, scratch: &mut Scratch) -> Vec<Place> {
+    pub(super) fn build_filter(&self, buffer: &Buffer, scratch: &mut Scratch) -> Vec<Place> {
         let Scratch { build, hashes, bits, bumped, .. } = scratch;
         hashes.clear();
         let hash = |entry: Entry<'_>| self.hasher.hash(entry.key).filter;
@@ -255,6 +251,22 @@ impl Inner {
         wider
     }
 
+    /// Writes a buffer's pages to a segment, and its filter, which [`build_filter`](Self::build_filter) has left in the
+    /// scratch memory, to the next column too. The caller holds the maintenance lock.
+    pub(super) fn write_incarnation(
+        &self,
+        (index, id): (usize, SegmentId),
+        buffer: &Buffer,
+        left_out: &[Place],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let column = self.free_column(index);
+        self.start_segment((index, id), buffer, left_out, scratch)?;
+        // The filter is put into place while the segment is being written.
+        self.write_column(index, column, &scratch.bits);
+        self.finish_segment(scratch)
+    }
+
     fn start_segment(
         &self,
         (table, id): (usize, SegmentId),
@@ -295,32 +307,49 @@ impl Inner {
     /// Makes a written segment the newest incarnation, and carries what it does not have over to the active
     /// buffer. The caller holds the maintenance lock.
     fn settle(&self, index: usize, id: SegmentId, kept: usize, left_out: &[Place]) -> Result<()> {
-        let table = &self.partitions[index];
-        let entries = u32::try_from(kept).expect("a buffer has fewer than 2^28 entries");
-        let mut state = table.write();
-        let column = state.level.window.push();
-        state.level.incarnations[column] = Incarnation { id, entries };
+        let mut state = self.partitions[index].write();
         let frozen = state.take_flushed();
-        let bytes = frozen.buffer.bytes();
-        let page = |page: usize| &bytes[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
-        let bumped =
-            left_out.iter().filter_map(|&(at, slot)| self.entry_layout().entry(page(at), slot));
-        let left = bumped.chain(frozen.buffer.stash_entries());
+        let left = self.carried_over(&frozen.buffer, left_out);
         let put_back = self.carry_over(index, &mut state, &frozen, left);
-        self.layout.rings.of(index).complete(id, SegmentTag { owner: index as u32, entries });
+        self.push_incarnation((index, id), &mut state, kept);
         drop(state);
-        self.credit_flush(&frozen, u64::from(entries));
+        let users = frozen.user_updates.min(frozen.buffer.len() as u64) * 1000;
+        self.credit_flush(&frozen.buffer, kept, users / (frozen.buffer.len() as u64).max(1));
         self.recycle(frozen.buffer);
         put_back
     }
 
-    /// Adds to the credit of partial discards, by the share of the user's own entries.
-    fn credit_flush(&self, frozen: &Frozen, entries: u64) {
+    /// The entries of a buffer that its incarnation does not have.
+    pub(super) fn carried_over<'b>(
+        &self,
+        buffer: &'b Buffer,
+        left_out: &[Place],
+    ) -> impl Iterator<Item = Entry<'b>> {
+        let (bytes, layout) = (buffer.bytes(), self.entry_layout());
+        let page = move |page: usize| &bytes[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
+        let bumped = left_out.iter().filter_map(move |&(at, slot)| layout.entry(page(at), slot));
+        bumped.chain(buffer.stash_entries())
+    }
+
+    /// A segment that was written is the newest incarnation from now on.
+    pub(super) fn push_incarnation(
+        &self,
+        (index, id): (usize, SegmentId),
+        state: &mut State,
+        kept: usize,
+    ) {
+        let entries = u32::try_from(kept).expect("a buffer has fewer than 2^28 entries");
+        let column = state.level.window.push();
+        state.level.incarnations[column] = Incarnation { id, entries };
+        self.layout.rings.of(index).complete(id, SegmentTag { owner: index as u32, entries });
+    }
+
+    /// Counts a buffer that was written, and adds to the credit of partial discards, by the share of the user's own
+    /// entries in thousandths.
+    pub(super) fn credit_flush(&self, buffer: &Buffer, kept: usize, share: u64) {
         let counters = &self.counters;
-        self.count_flush(entries, frozen.buffer.slots());
-        counters.flushed_entries.fetch_add(entries, Relaxed);
-        let users = frozen.user_updates.min(frozen.buffer.len() as u64) * 1000;
-        let share = users / (frozen.buffer.len() as u64).max(1);
+        self.count_flush(kept as u64, buffer.slots());
+        counters.flushed_entries.fetch_add(kept as u64, Relaxed);
         let limit = u64::from(self.layout.config.cascade_limit);
         let most = limit * 1000 * u64::from(self.layout.config.super_tables);
         let add = |credit: u64| Some((credit + limit * share).min(most));

@@ -38,6 +38,7 @@
 //! | lookup, not found | the filters' rate, see `advise` | 0 | |
 //! | flush of a buffer | 0 (partial discard: one segment) | one segment | |
 
+mod bulk;
 mod check;
 pub mod config;
 mod evict;

@@ -6,9 +6,9 @@ use nandex_store::page::{PageKind, RawPage};
 use nandex_store::ring::SegmentId;
 use nandex_store::{PageRun, ReadAhead};
 
-use super::{Incarnations, Inner};
+use super::Inner;
 use crate::Result;
-use crate::write::absorb::{BulkLayout, Share, VersionSource, Visit};
+use crate::write::absorb::{Share, VersionSource, Visit};
 
 impl VersionSource for Inner {
     fn hasher(&self) -> KeyHasher {
@@ -32,9 +32,6 @@ impl VersionSource for Inner {
         indexes.try_for_each(|index| self.versions_of(index, visit))
     }
 }
-
-/// A full buffer is an incarnation already, so buffers are the shortest way.
-impl BulkLayout for Incarnations {}
 
 impl Inner {
     /// Passes the versions of a super table. Each incarnation is read in long runs, without its filter.

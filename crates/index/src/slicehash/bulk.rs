@@ -62,13 +62,4 @@ impl Inner {
         drop(lock);
         self.put_each(index, chosen.with(&hidden).entries().chain(refused))
     }
-
-    /// The entries whose keys buffers have, which would hide them, and the others.
-    fn split_buffered(&self, index: usize, chosen: &Chosen<'_>) -> (Vec<Placed>, Vec<Placed>) {
-        let state = self.partitions[index].read();
-        let has_some = state.entries_buffered() > 0;
-        chosen.split(|entry| {
-            has_some && state.buffered(self.hasher.hash(entry.key), entry.key).is_some()
-        })
-    }
 }

@@ -1,6 +1,6 @@
 //! The versions of one share in RAM: sorted by their places, until each key shows what each table has of it.
 
-use nandex_device::prefetch;
+use nandex_device::{prefer_huge_pages, prefetch};
 use nandex_store::entries::{Entry, EntryLayout, SlotState};
 
 use super::{Absorbed, Prefer, Share};
@@ -32,6 +32,8 @@ pub(crate) struct Batch {
     spare: Vec<Placed>,
     /// The number of each table's first version.
     firsts: Vec<u32>,
+    /// What was found of its keys.
+    counts: Absorbed,
 }
 
 /// Entries of a batch that were chosen, in the order of their places.
@@ -63,10 +65,11 @@ impl Batch {
         Self {
             layout,
             versions_max,
-            records: Vec::with_capacity(versions * record_bytes),
-            order: Vec::with_capacity(versions),
-            spare: Vec::with_capacity(versions),
+            records: read_at_random(versions * record_bytes),
+            order: read_at_random(versions),
+            spare: read_at_random(versions),
             firsts: Vec::new(),
+            counts: Absorbed::default(),
         }
     }
 
@@ -156,7 +159,13 @@ impl Batch {
     }
 
     /// Counts the keys of a sorted batch, and chooses by the rule which entries are put.
-    pub(super) fn choose(&mut self, rule: Rule, counts: &mut Absorbed) {
+    pub(super) fn choose(&mut self, rule: Rule) {
+        let mut counts = Absorbed { keys_of: vec![0; self.firsts.len()], ..Absorbed::default() };
+        self.choose_counting(rule, &mut counts);
+        self.counts = counts;
+    }
+
+    fn choose_counting(&mut self, rule: Rule, counts: &mut Absorbed) {
         let mut chosen = std::mem::take(&mut self.spare);
         chosen.clear();
         let mut newest = vec![None; self.firsts.len()];
@@ -242,7 +251,10 @@ impl Batch {
     /// Asks the processor to prefetch what [`entry`](Self::entry) will read.
     #[inline]
     fn prefetch(&self, number: u32) {
-        prefetch(&self.records[number as usize * (1 + self.layout.entry_bytes())]);
+        let record_bytes = 1 + self.layout.entry_bytes();
+        let first = number as usize * record_bytes;
+        prefetch(&self.records[first]);
+        prefetch(&self.records[first + record_bytes - 1]);
     }
 
     #[inline]
@@ -250,10 +262,22 @@ impl Batch {
         self.firsts.partition_point(|first| *first <= number) - 1
     }
 
+    /// What was found of its keys.
+    pub(super) fn counts(&self) -> &Absorbed {
+        &self.counts
+    }
+
     /// What was chosen.
     pub(super) fn chosen(&self) -> Chosen<'_> {
         Chosen { batch: self, placed: &self.spare }
     }
+}
+
+/// An empty vector of memory that is read at random.
+fn read_at_random<T>(capacity: usize) -> Vec<T> {
+    let mut memory = Vec::with_capacity(capacity);
+    prefer_huge_pages(memory.spare_capacity_mut());
+    memory
 }
 
 impl<'b> Chosen<'b> {
@@ -336,12 +360,11 @@ mod tests {
     }
 
     fn chosen(batch: &mut Batch, rule: Rule) -> (Vec<(u64, u8)>, Absorbed) {
-        let mut counts = Absorbed { keys_of: vec![0; batch.firsts.len()], ..Absorbed::default() };
-        batch.choose(rule, &mut counts);
+        batch.choose(rule);
         let pair = |it: Entry<'_>| (u64::from_le_bytes(it.key.try_into().unwrap()), it.value[0]);
         let mut pairs: Vec<_> = batch.chosen().entries().map(pair).collect();
         pairs.sort_unstable();
-        (pairs, counts)
+        (pairs, batch.counts().clone())
     }
 
     const FIRST: Rule = Rule { prefer: Prefer::First, into_first: false, resumes: false };

@@ -6,7 +6,7 @@ use nandex_store::entries::Entry;
 
 use super::batch::Rule;
 use super::union::{RamLimit, Union};
-use super::{AbsorbOptions, Absorbed, Chosen, VersionSource, Versions, Watch};
+use super::{AbsorbOptions, Absorbed, Chosen, Placed, VersionSource, Versions, Watch};
 use crate::write::{Core, EntryUpdate, LOCKED_MAX, TableLayout};
 use crate::{Error, Result};
 
@@ -33,6 +33,19 @@ pub(crate) trait BulkLayout: TableLayout {
 }
 
 impl<L: TableLayout> Core<L> {
+    /// The entries of one partition whose keys buffers have, which would hide them below, and the others.
+    pub(crate) fn split_buffered(
+        &self,
+        index: usize,
+        chosen: &Chosen<'_>,
+    ) -> (Vec<Placed>, Vec<Placed>) {
+        let state = self.partitions[index].read();
+        let has_some = state.entries_buffered() > 0;
+        chosen.split(|entry| {
+            has_some && state.buffered(self.hasher.hash(entry.key), entry.key).is_some()
+        })
+    }
+
     /// Puts entries of one partition into its buffers, in order, and logs them.
     ///
     /// # Errors

@@ -100,6 +100,18 @@ pub struct Absorbed {
     pub ram_bytes: u64,
 }
 
+impl Absorbed {
+    /// Adds what was found of the keys of one share.
+    fn add(&mut self, found: &Self) {
+        self.keys_of.iter_mut().zip(&found.keys_of).for_each(|(all, keys)| *all += keys);
+        self.keys += found.keys;
+        self.shared += found.shared;
+        self.differing += found.differing;
+        self.only_own += found.only_own;
+        self.put += found.put;
+    }
+}
+
 /// Is told the share that is done, from 0 to 1, and may stop the work.
 pub type Watch<'w> = dyn Fn(f64) -> ControlFlow<()> + Sync + 'w;
 

@@ -260,6 +260,25 @@ fn a_bufferhash_that_absorbs_writes_each_entry_once() {
 }
 
 #[test]
+fn a_bufferhash_that_absorbs_logs_only_what_fills_no_buffer() {
+    let (_, source) = counted("slicehash", 0..6000);
+    let mut merged = table("bufferhash", 7);
+    merged.insert_u64(17, 99).unwrap();
+    let before = merged.stats();
+    let found = merged.absorb(&[source.versions().unwrap()], &AbsorbOptions::default(), &unwatched);
+    let (found, stats) = (found.unwrap(), merged.stats());
+    assert_eq!((found.put, found.only_own), (5999, 0));
+    // Of each of four super tables less than a buffer, and what stashes and filters leave of the others.
+    let config = bufferhash::Config::tiny();
+    let buffer_entries = u64::from(config.filter.entries_max());
+    let logged = stats.inserts - before.inserts;
+    assert!(stats.flushes >= 4 && logged < 4 * buffer_entries + stats.flushes * 64, "{stats:?}");
+    assert!(logged < 6000 / 2, "{logged}");
+    assert_eq!(merged.get_u64(17).unwrap(), Some(99), "the first table's stays");
+    assert_eq!(contents(&merged).len(), 6000);
+}
+
+#[test]
 fn a_table_that_hashes_otherwise_is_read_once_for_each_share() {
     let other = table("bufferhash", 99);
     let map = fill(&other, updates(5, 4000, 0..4000));

@@ -121,7 +121,7 @@ impl<'t> Union<'t> {
     }
 
     /// Reads and counts all shares, and passes each with what was chosen to `put`. With a thread of its own the next
-    /// share is read meanwhile.
+    /// share is read, sorted and chosen from meanwhile.
     ///
     /// # Errors
     /// A failed read, damage; those of `put`; [`Error::Stopped`].
@@ -132,7 +132,7 @@ impl<'t> Union<'t> {
         put: &mut dyn FnMut(&Batch) -> Result<()>,
     ) -> Result<()> {
         let mut take = |batch: &mut Batch| {
-            batch.choose(self.rule, counts);
+            counts.add(batch.counts());
             let batches = if reads_ahead { BATCHES } else { 1 };
             let put_bytes = self.ram.put_bytes * batch.chosen().len() as u64;
             let taken = batches * batch.ram_bytes() + put_bytes + read_ahead_bytes();
@@ -192,7 +192,7 @@ impl<'t> Union<'t> {
         Batch::new(self.layout, fits(self.plan.versions), fits(self.plan.versions_max))
     }
 
-    /// Reads a share of all tables, and sorts it.
+    /// Reads a share of all tables, sorts it, and chooses what is put.
     fn read(&self, share: Share, batch: &mut Batch) -> Result<()> {
         batch.clear();
         let shares = (1u64 << self.plan.share_bits) as f64;
@@ -208,6 +208,7 @@ impl<'t> Union<'t> {
             })?;
         }
         batch.sort(share);
+        batch.choose(self.rule);
         Ok(())
     }
 
