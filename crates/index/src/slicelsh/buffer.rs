@@ -4,6 +4,7 @@
 //! once: as put, or as removed, whichever came last. A bucket takes no more ids than it may have: of those on flash and
 //! here the oldest stay, so a later one has no chance, however many of the older ones are on flash.
 
+use nandex_device::prefetch;
 use nandex_store::hash::KeyHash;
 
 use super::format::DocumentCodec;
@@ -91,6 +92,12 @@ impl BucketBuffer {
     fn head_of(&self, table: u8, hash: KeyHash) -> usize {
         let mixed = (hash.filter as u32) ^ u32::from(table).wrapping_mul(0x9E37_79B9);
         ((u64::from(mixed) * self.heads.len() as u64) >> 32) as usize
+    }
+
+    /// Asks the processor to prefetch the head of a bucket's chain.
+    #[inline]
+    pub(super) fn prefetch(&self, table: u8, hash: KeyHash) {
+        prefetch(&self.heads[self.head_of(table, hash)]);
     }
 
     /// The entries of a chain that are of this bucket, the youngest first.

@@ -9,7 +9,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use nandex_device::{PAGE_BYTES, PageBuf};
+use nandex_device::{PAGE_BYTES, PageBuf, prefetch};
 use nandex_store::bytes::get_u64;
 use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
@@ -127,6 +127,11 @@ impl BucketFilter {
         self.is_whole[partition].load(Acquire)
     }
 
+    /// Asks the processor to prefetch what [`may_have`](Self::may_have) will read.
+    fn prefetch(&self, table: u8, hash: KeyHash) {
+        prefetch(&self.lines[Bits::of(self.lines.len(), (table, hash)).line]);
+    }
+
     /// May slicetables have this bucket, of a partition that is whole?
     fn may_have(&self, table: u8, hash: KeyHash) -> bool {
         let bits = Bits::of(self.lines.len(), (table, hash));
@@ -157,6 +162,13 @@ impl Bits {
 }
 
 impl Inner {
+    /// Asks the processor to prefetch what [`may_be_on_flash`](Self::may_be_on_flash) will read for a row.
+    pub(super) fn prefetch_filter(&self, row: &[u64]) {
+        let Some(filter) = &self.layout.filter else { return };
+        let buckets = (0..).zip(row);
+        buckets.for_each(|(table, key)| filter.prefetch(table, self.layout.placing.hash(*key)));
+    }
+
     /// Must a page be read for this bucket of a partition?
     pub(super) fn may_be_on_flash(
         &self,

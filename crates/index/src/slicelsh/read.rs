@@ -158,7 +158,7 @@ impl Inner {
         self.lookups.reads.pipeline(&lookup).batch(
             rows,
             GROUP,
-            |_| (),
+            |row| self.prefetch_filter(row),
             ask,
             |index, flash, reads| found[index] = Flash { reads, ..flash },
         )?;

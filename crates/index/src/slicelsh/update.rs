@@ -159,6 +159,10 @@ impl Inner {
         self.wait_for_pace(document.updates.len());
         let (indices, ranges): (Vec<_>, Vec<_>) = document.partitions().unzip();
         let mut states = self.lock_all(indices.iter().copied());
+        for (state, range) in states.iter().zip(&ranges) {
+            let updates = document.updates[range.clone()].iter();
+            updates.for_each(|(_, it)| state.active.prefetch(it.pair.table, it.hash));
+        }
         let mut each = states.iter().zip(&ranges);
         let full = each.position(|(state, range)| !state.active.has_space(range.len()));
         let Some(full) = full else { return Ok(Some(Spanned { indices, states, ranges })) };
