@@ -20,9 +20,6 @@ use crate::{Error, Result};
 /// Rows that are asked about between two looks at the reads that have ended.
 const GROUP: usize = 16;
 
-/// Rows of a batch whose reads are in flight together.
-const LOOKED_UP_MAX: usize = 256;
-
 /// Where the bucket of a row in one table is.
 #[derive(Clone, Copy, Debug)]
 struct BucketPlace {
@@ -152,17 +149,22 @@ impl Flash {
 impl Inner {
     /// What flash says of each of these rows. The reads overlap.
     pub(super) fn look_up(&self, rows: &[&[u64]]) -> Result<Vec<Flash>> {
-        let lookup = BucketLookup(self);
         let mut found = vec![Flash::default(); rows.len()];
+        self.look_up_each(rows, |index, flash| found[index] = flash)?;
+        Ok(found)
+    }
+
+    /// Passes what flash says of each of these rows, by its number, while others are read.
+    fn look_up_each(&self, rows: &[&[u64]], mut take: impl FnMut(usize, Flash)) -> Result<()> {
+        let lookup = BucketLookup(self);
         let ask = |row: &&[u64], (): &()| lookup.ask(row);
         self.lookups.reads.pipeline(&lookup).batch(
             rows,
             GROUP,
             |row| self.prefetch_filter(row),
             ask,
-            |index, flash, reads| found[index] = Flash { reads, ..flash },
-        )?;
-        Ok(found)
+            |index, flash, reads| take(index, Flash { reads, ..flash }),
+        )
     }
 
     /// The candidates of each row.
@@ -170,21 +172,28 @@ impl Inner {
         let tables = self.layout.config.tables as usize;
         self.check_keys(keys.len().div_ceil(tables), keys)?;
         let rows: Vec<_> = keys.chunks(tables).collect();
-        let mut all = Vec::with_capacity(rows.len());
-        for rows in rows.chunks(LOOKED_UP_MAX) {
-            for (row, flash) in rows.iter().zip(self.look_up(rows)?) {
-                all.push(self.candidates_since(row, flash)?);
-            }
-        }
-        Ok(all)
+        let mut all: Vec<_> = rows.iter().map(|_| Ok(None)).collect();
+        self.look_up_each(&rows, |index, flash| all[index] = self.candidates_now(&flash))?;
+        let rows = rows.iter().zip(all);
+        rows.map(|(row, found)| match found? {
+            Some(candidates) => Ok(candidates),
+            None => self.candidates_since(row, self.look_up(&[row])?.remove(0)),
+        })
+        .collect()
+    }
+
+    /// The candidates of a row, of which flash has said this; `None` if it has to be looked up again.
+    fn candidates_now(&self, flash: &Flash) -> Result<Option<Vec<u64>>> {
+        let state = |partition: usize| self.partitions[partition].read();
+        let candidates = self.merge_candidates(flash, state)?;
+        candidates.iter().for_each(|candidates| self.count_lookup(candidates, flash.reads));
+        Ok(candidates)
     }
 
     /// The candidates of a row, of which flash has said this.
     fn candidates_since(&self, row: &[u64], mut flash: Flash) -> Result<Vec<u64>> {
         loop {
-            let state = |partition: usize| self.partitions[partition].read();
-            if let Some(candidates) = self.merge_candidates(&flash, state)? {
-                self.count_lookup(&candidates, flash.reads);
+            if let Some(candidates) = self.candidates_now(&flash)? {
                 return Ok(candidates);
             }
             flash = self.look_up(&[row])?.remove(0);
