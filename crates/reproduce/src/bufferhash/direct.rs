@@ -1,7 +1,7 @@
 //! A hash table without buffers: each bucket is a page of the drive, changed in place.
 //!
-//! It is what section 6.3 calls a traditional hash table, and the nearest thing to Berkeley DB's that can be
-//! simulated here: no cache, no log, no splits. Only its requests to the drive are made, not its bytes.
+//! It is what section 6.3 calls a traditional hash table: no cache, no log, no splits. Only its requests to the drive
+//! are made, not its bytes.
 
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Model, RequestKind};
@@ -19,12 +19,12 @@ pub struct Direct {
     pub seed: u64,
 }
 
-/// The results of operations on it.
+/// The latencies of a table that changes its pages in place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DirectRun {
-    /// Lookups: a page read each.
+    /// Of lookups.
     pub lookups: Latencies,
-    /// Inserts: a page read and written each.
+    /// Of inserts.
     pub inserts: Latencies,
 }
 

@@ -2,9 +2,10 @@
 //! formula and by run, and what a WAN optimizer and a merge of two indexes gain by it.
 //!
 //! The table is configured as the paper's (7.1.1): buffers and incarnations of 128 KiB with 4096 entries of
-//! 16 bytes, 16 incarnations for each super table, Bloom filters of 16 bits for each entry. Berkeley DB is
-//! not run: its rows are the paper's numbers, and say so.
+//! 16 bytes, 16 incarnations for each super table, Bloom filters of 16 bits for each entry. Of Berkeley DB's
+//! hash table its requests are made, by linear hashing over a page cache: see `linear_hash.rs`.
 
+mod berkeley;
 mod buffering;
 mod direct;
 mod eviction;
@@ -13,9 +14,11 @@ mod flush_sizes;
 mod fractions;
 pub(crate) mod lab;
 mod latencies;
+mod linear_hash;
 mod lookup_reads;
 mod merge;
 mod no_filters;
+mod page_cache;
 mod peers;
 mod slicing;
 mod spurious;

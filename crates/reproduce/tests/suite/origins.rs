@@ -92,7 +92,7 @@ fn the_decks_slow_processor_is_fitted() {
 fn page_and_text_say_what_a_number_was_fitted_to_and_what_is_only_printed() {
     let mut report = Report::new(Paper::BufferHash, scale());
     report.experiments.push(run(Paper::BufferHash, "no-buffering"));
-    report.experiments.push(run(Paper::BufferHash, "figure-7"));
+    report.experiments.push(run(Paper::BufferHash, "table-3"));
     let (page, text) = (html(&report), text(&report));
     assert!(page.contains("<b class=\"fitted\">fitted</b> to 0.006 ms for an insert"), "{page}");
     assert!(text.contains("with buffers: mean: fitted to 0.006 ms for an insert"), "{text}");
