@@ -10,6 +10,7 @@ pub mod cold;
 pub mod counted;
 pub mod documents;
 pub mod drive;
+pub mod engines;
 pub mod figures;
 pub mod filters;
 mod fio;

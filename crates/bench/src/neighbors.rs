@@ -145,6 +145,32 @@ impl<N: Neighbors + ?Sized> Client for NeighborsClient<'_, N> {
         self.answers(&all, found)
     }
 
+    /// The index keeps its own number of reads in flight, whatever the batch.
+    fn stream(
+        &mut self,
+        keys: &mut dyn Iterator<Item = u64>,
+        _batch: usize,
+        answer: &mut dyn FnMut(u64, Option<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let mut stream = self.index.stream()?;
+        let mut found = Vec::with_capacity(1);
+        for key in keys {
+            self.take([key].into_iter());
+            stream.push(&self.rows, key)?;
+            while let Some((key, candidates)) = stream.poll()? {
+                self.take([key].into_iter());
+                self.answers(&[candidates], &mut found)?;
+                answer(key, found.remove(0))?;
+            }
+        }
+        while let Some((key, candidates)) = stream.pull()? {
+            self.take([key].into_iter());
+            self.answers(&[candidates], &mut found)?;
+            answer(key, found.remove(0))?;
+        }
+        Ok(())
+    }
+
     fn get_then_insert_many(
         &mut self,
         pairs: &[(u64, u64)],

@@ -8,7 +8,7 @@ use std::ops::Deref;
 
 use crate::Result;
 
-pub use crate::neighbors::{Neighbors, NeighborsStats};
+pub use crate::neighbors::{CandidateStream, Neighbors, NeighborsStats};
 
 /// The longest value a table holds inline, in bytes.
 pub const VALUE_BYTES_MAX: usize = 64;

@@ -66,8 +66,8 @@ pub use any::{
     AnyTable, Configuration, Description, OpenFilter, OpenNeighbors, OpenTable,
 };
 pub use api::{
-    Counter, Filter, FilterStats, LevelStats, LookupStream, Neighbors, NeighborsStats, Table,
-    TableStats, Value,
+    CandidateStream, Counter, Filter, FilterStats, LevelStats, LookupStream, Neighbors,
+    NeighborsStats, Table, TableStats, Value,
 };
 pub use bufferhash::BufferHash;
 pub use cascade::Cascade;

@@ -44,6 +44,12 @@ pub trait Neighbors: Send + Sync {
     /// As `candidates`; keys that are no whole number of rows.
     fn candidates_many(&self, keys: &[u64]) -> Result<Vec<Vec<u64>>>;
 
+    /// A stream of lookups, which keeps the device's queue full without the ends of batches.
+    ///
+    /// # Errors
+    /// No queue to be had of the device.
+    fn stream(&self) -> Result<Box<dyn CandidateStream + '_>>;
+
     /// For "is this document new?": the candidates of each document before it is inserted, and then inserts it. Atomic
     /// for each document, in their order: a later one sees the earlier ones, and of two threads with documents
     /// that share a bucket, at least one sees the other's. The reads of many documents overlap.
@@ -73,6 +79,52 @@ pub trait Neighbors: Send + Sync {
 
     /// The figures, and what they come from.
     fn stats(&self) -> NeighborsStats;
+}
+
+/// A stream of lookups over one queue of the device; see [`Neighbors::stream`].
+///
+/// ```
+/// # use std::sync::Arc;
+/// use nandex::slicelsh::Config;
+/// use nandex::{Neighbors, SliceLsh, Volume, VolumeOptions, device::MemoryDevice};
+///
+/// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
+/// let alike = SliceLsh::create(&volume, "alike", Config::tiny())?;
+/// alike.insert(17, &[100, 200, 300])?;
+/// let mut stream = alike.stream()?;
+/// stream.push(&[100, 201, 301], 1)?;
+/// stream.push(&[101, 201, 301], 2)?;
+/// while let Some((token, candidates)) = stream.pull()? {
+///     assert_eq!(candidates.contains(&17), token == 1);
+/// }
+/// # Ok::<(), nandex::Error>(())
+/// ```
+pub trait CandidateStream {
+    /// Starts a lookup of a row of keys; `token` comes back with its candidates. Waits for some reads when the index's
+    /// limit of reads is in flight, never for all of them.
+    ///
+    /// Answers wait in RAM, a few words for each read and 8 bytes for each id, until they are taken.
+    ///
+    /// # Errors
+    /// A wrong number of keys; a failed read or a damaged page of any lookup in progress. That lookup then has no
+    /// answer, and the others continue.
+    fn push(&mut self, keys: &[u64], token: u64) -> Result<()>;
+
+    /// The candidates of a row, as [`Neighbors::candidates`] gives them, if there are any answers now.
+    ///
+    /// # Errors
+    /// As `push`.
+    fn poll(&mut self) -> Result<Option<(u64, Vec<u64>)>>;
+
+    /// The candidates of a row. Waits for an answer while any lookup is in progress, and returns nothing when there is
+    /// none.
+    ///
+    /// # Errors
+    /// As `push`.
+    fn pull(&mut self) -> Result<Option<(u64, Vec<u64>)>>;
+
+    /// Lookups whose answers were not taken yet.
+    fn pending(&self) -> usize;
 }
 
 /// The figures every index of neighbours shows, since it was opened unless said otherwise. An entry is an id in a

@@ -7,7 +7,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
 use crate::api::{
-    Counter, Filter, FilterStats, LookupStream, Neighbors, NeighborsStats, Table, TableStats, Value,
+    CandidateStream, Counter, Filter, FilterStats, LookupStream, Neighbors, NeighborsStats, Table,
+    TableStats, Value,
 };
 use crate::{Error, Result};
 
@@ -318,6 +319,10 @@ impl Neighbors for BucketMap {
         keys.chunks(self.tables as usize).map(|keys| self.candidates(keys)).collect()
     }
 
+    fn stream(&self) -> Result<Box<dyn CandidateStream + '_>> {
+        Ok(Box::new(AnsweredAtOnce::of(self)))
+    }
+
     fn candidates_then_insert_many(&self, ids: &[u64], keys: &[u64]) -> Result<Vec<Vec<u64>>> {
         self.check(ids.len(), keys)?;
         let candidates_then_insert = |(id, keys): (&u64, &[u64])| {
@@ -350,5 +355,40 @@ impl Neighbors for BucketMap {
     fn stats(&self) -> NeighborsStats {
         let entries = self.buckets().values().map(|bucket| bucket.len() as u64).sum();
         NeighborsStats { tables: self.tables, entries, ..NeighborsStats::default() }
+    }
+}
+
+/// A stream of lookups in an index whose answers need no wait: each is given when it is pushed.
+#[derive(Debug)]
+pub struct AnsweredAtOnce<'n, N> {
+    index: &'n N,
+    ready: VecDeque<(u64, Vec<u64>)>,
+}
+
+impl<'n, N: Neighbors> AnsweredAtOnce<'n, N> {
+    /// A stream of lookups in `index`.
+    #[must_use]
+    pub const fn of(index: &'n N) -> Self {
+        Self { index, ready: VecDeque::new() }
+    }
+}
+
+impl<N: Neighbors> CandidateStream for AnsweredAtOnce<'_, N> {
+    fn push(&mut self, keys: &[u64], token: u64) -> Result<()> {
+        let candidates = self.index.candidates(keys)?;
+        self.ready.push_back((token, candidates));
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Result<Option<(u64, Vec<u64>)>> {
+        Ok(self.ready.pop_front())
+    }
+
+    fn pull(&mut self) -> Result<Option<(u64, Vec<u64>)>> {
+        self.poll()
+    }
+
+    fn pending(&self) -> usize {
+        self.ready.len()
     }
 }

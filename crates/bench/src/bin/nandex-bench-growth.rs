@@ -1,7 +1,8 @@
 //! `nandex-bench-growth`: a table that grows from a thousand entries, next to one created large.
 //!
 //! At each power of two it prints RAM per entry, page reads of hits and misses, the rate of the inserts since the one
-//! before and the longest of their batches. Both tables take the same keys, one after the other.
+//! before and the longest of their calls. In the end it prints the tails of all calls: of the inserts, and of lookups
+//! one at a time between them. Both tables take the same keys, one after the other.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -20,6 +21,7 @@ use nandex::{
     AnyTable, Policy, Requirements, Rhik, Table, Volume, VolumeOptions, bufferhash, rhik, slicehash,
 };
 use nandex_bench::keys::{KEY_BYTES, KeySpace, Rng, VALUE_BYTES};
+use nandex_bench::percentiles::Recorder;
 use nandex_bench::process::finish;
 
 /// Measures a table while it grows.
@@ -32,9 +34,12 @@ struct Arguments {
     /// Lookups of keys that are there, and of others, at each power of two.
     #[arg(long, default_value_t = 20_000)]
     lookups: u64,
-    /// Entries inserted in a call; the longest call is what is told.
+    /// Entries inserted in a call.
     #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
     batch: u64,
+    /// Calls of inserts between two lookups of a key that is there, which are timed one by one.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    lookup_every: u64,
     /// What grows: bufferhash, slicehash or rhik.
     #[arg(long, value_enum, default_value_t = Grown::Bufferhash)]
     structure: Grown,
@@ -77,9 +82,29 @@ struct Step {
 struct Course {
     structure: &'static str,
     steps: Vec<Step>,
-    /// From the first entry to the last.
+    /// From the first entry to the last, without the lookups between.
     inserts_per_s: f64,
     batch_longest_ms: f64,
+    /// Of 99.9 % of the calls of inserts, the longest, in microseconds.
+    batch_p999_us: f64,
+    /// Of 99.9 % of the lookups between them, the longest, in microseconds.
+    lookup_p999_us: f64,
+}
+
+/// The calls of inserts and the lookups between them.
+#[derive(Default, Debug)]
+struct Calls {
+    inserts: Recorder,
+    lookups: Recorder,
+    /// All inserts together.
+    insert_s: f64,
+    longest_ms: f64,
+}
+
+impl Calls {
+    fn p999_us(calls: &Recorder) -> f64 {
+        calls.summary().map_or(f64::NAN, |summary| summary.p999 as f64 / 1e3)
+    }
 }
 
 #[derive(serde::Serialize, Debug)]
@@ -88,6 +113,10 @@ struct Figures {
     created_large: Course,
     /// Inserts of the growing one over those of the other.
     inserts_ratio: f64,
+    /// The tail of its inserts over that of the other's.
+    batch_p999_ratio: f64,
+    /// The same of the lookups between them.
+    lookup_p999_ratio: f64,
 }
 
 fn main() -> ExitCode {
@@ -102,12 +131,18 @@ fn run(arguments: &Arguments) -> Result<String> {
     };
     let created_large = course(arguments, large, arguments.entries)?;
     let inserts_ratio = growing.inserts_per_s / created_large.inserts_per_s;
-    let figures = Figures { growing, created_large, inserts_ratio };
+    let batch_p999_ratio = growing.batch_p999_us / created_large.batch_p999_us;
+    let lookup_p999_ratio = growing.lookup_p999_us / created_large.lookup_p999_us;
+    let figures =
+        Figures { growing, created_large, inserts_ratio, batch_p999_ratio, lookup_p999_ratio };
     if arguments.json {
         return Ok(serde_json::to_string(&figures)?);
     }
     let courses = [&figures.growing, &figures.created_large].map(text).concat();
-    Ok(format!("{courses}inserts, growing over created large: {inserts_ratio:.2}"))
+    Ok(format!(
+        "{courses}growing over created large: inserts a second {inserts_ratio:.2}, p99.9 of inserts \
+         {batch_p999_ratio:.2}, p99.9 of lookups between them {lookup_p999_ratio:.2}"
+    ))
 }
 
 fn text(course: &Course) -> String {
@@ -126,7 +161,11 @@ fn text(course: &Course) -> String {
     };
     let lines: String = course.steps.iter().map(line).collect();
     let (rate, longest) = (course.inserts_per_s, course.batch_longest_ms);
-    format!("{}\n{head}\n{lines}{rate:>63.0} {longest:>10.1} ms in all\n\n", course.structure)
+    format!(
+        "{}\n{head}\n{lines}{rate:>63.0} {longest:>10.1} ms in all\n99.9 % of calls: inserts within {:.1} us, \
+         lookups between them within {:.0} us\n\n",
+        course.structure, course.batch_p999_us, course.lookup_p999_us
+    )
 }
 
 fn course(arguments: &Arguments, policy: Policy, entries: u64) -> Result<Course> {
@@ -158,37 +197,48 @@ fn course(arguments: &Arguments, policy: Policy, entries: u64) -> Result<Course>
     let options = VolumeOptions { log_bytes: config.log_bytes_best(), ..VolumeOptions::default() };
     let volume = Volume::create(device, options)?;
     let table = AnyTable::create(&volume, "t", &config)?;
-    let mut course =
-        Course { structure, steps: Vec::new(), inserts_per_s: 0.0, batch_longest_ms: 0.0 };
-    let (mut seconds, mut held) = (0.0, 0);
+    let (steps, calls) = grow(arguments, &table)?;
+    table.close()?;
+    fs::remove_file(&file)?;
+    Ok(Course {
+        structure,
+        batch_longest_ms: steps.iter().map(|step| step.batch_longest_ms).fold(0.0, f64::max),
+        steps,
+        inserts_per_s: arguments.entries as f64 / calls.insert_s,
+        batch_p999_us: Calls::p999_us(&calls.inserts),
+        lookup_p999_us: Calls::p999_us(&calls.lookups),
+    })
+}
+
+/// Inserts all entries, and looks at the table at each power of two.
+fn grow(arguments: &Arguments, table: &AnyTable) -> Result<(Vec<Step>, Calls)> {
+    let (mut steps, mut calls, mut held) = (Vec::new(), Calls::default(), 0);
     for power in 0.. {
         let until = (1000 << power).min(arguments.entries);
-        let (took, longest_ms) = insert(&table, held..until, usize::try_from(arguments.batch)?)?;
-        seconds += took;
-        course.batch_longest_ms = course.batch_longest_ms.max(longest_ms);
-        course.steps.push(look(
-            arguments,
-            &table,
-            until,
-            ((until - held) as f64 / took, longest_ms),
-        )?);
+        let before_s = calls.insert_s;
+        calls.longest_ms = 0.0;
+        insert(arguments, table, held..until, &mut calls)?;
+        let per_s = (until - held) as f64 / (calls.insert_s - before_s);
+        steps.push(look(arguments, table, until, (per_s, calls.longest_ms))?);
         held = until;
         if held == arguments.entries {
             break;
         }
     }
-    course.inserts_per_s = held as f64 / seconds;
-    table.close()?;
-    fs::remove_file(&file)?;
-    Ok(course)
+    Ok((steps, calls))
 }
 
-/// Inserts the entries of these numbers; gives the seconds it took, and the milliseconds of the longest batch.
-fn insert(table: &AnyTable, numbers: Range<u64>, batch_len: usize) -> Result<(f64, f64)> {
-    let space = KeySpace::new(1);
-    let (start, mut longest) = (Instant::now(), 0.0_f64);
+/// Inserts the entries of these numbers, with lookups between.
+fn insert(
+    arguments: &Arguments,
+    table: &AnyTable,
+    numbers: Range<u64>,
+    calls: &mut Calls,
+) -> Result<()> {
+    let (space, mut rng) = (KeySpace::new(1), Rng::new(numbers.end, 1, 0));
+    let batch_len = usize::try_from(arguments.batch)?;
     let mut bytes = Vec::with_capacity(batch_len);
-    for first in numbers.clone().step_by(batch_len) {
+    for (call, first) in (0_u64..).zip(numbers.clone().step_by(batch_len)) {
         bytes.clear();
         let batch = (first..(first + batch_len as u64).min(numbers.end)).map(|it| space.key(it));
         bytes.extend(batch.map(|key| (key.to_le_bytes(), space.value(key, 0).to_le_bytes())));
@@ -196,9 +246,18 @@ fn insert(table: &AnyTable, numbers: Range<u64>, batch_len: usize) -> Result<(f6
             bytes.iter().map(|(key, it)| (&key[..], &it[..])).collect();
         let start = Instant::now();
         table.insert_many(&pairs)?;
-        longest = longest.max(start.elapsed().as_secs_f64() * 1e3);
+        let took = start.elapsed();
+        calls.inserts.record(u64::try_from(took.as_nanos())?);
+        calls.insert_s += took.as_secs_f64();
+        calls.longest_ms = calls.longest_ms.max(took.as_secs_f64() * 1e3);
+        if call % arguments.lookup_every == 0 {
+            let key = space.key(rng.below(first + 1)).to_le_bytes();
+            let start = Instant::now();
+            ensure!(table.get(&key)?.is_some(), "an entry that was inserted is not there");
+            calls.lookups.record(u64::try_from(start.elapsed().as_nanos())?);
+        }
     }
-    Ok((start.elapsed().as_secs_f64(), longest))
+    Ok(())
 }
 
 fn parts(table: &AnyTable) -> usize {

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod counters;
+mod engines;
 mod filters;
+mod growth;
 mod neardup;
 mod neighbors;
 mod scale;

@@ -72,6 +72,7 @@ mod row;
 mod saved_filter;
 mod snapshot;
 mod stats;
+mod stream;
 #[cfg(feature = "testing")]
 mod testing;
 #[cfg(test)]
@@ -84,7 +85,7 @@ use nandex_store::shadow::Shadow;
 use nandex_store::slice::SliceLayout;
 use nandex_store::{Structure, Volume};
 
-use crate::api::{Neighbors, NeighborsStats};
+use crate::api::{CandidateStream, Neighbors, NeighborsStats};
 use crate::write::{Core, Handle, PartitionState};
 use crate::{Error, Result};
 
@@ -95,6 +96,7 @@ use keys::BucketPlacing;
 use placement::Placement;
 pub(crate) use row::ROW;
 use saved_filter::SavedFilter;
+use stream::RowStream;
 
 /// The name of this kind in the catalog.
 pub const KIND: &str = "slicelsh";
@@ -233,6 +235,10 @@ impl Neighbors for SliceLsh {
 
     fn candidates_many(&self, keys: &[u64]) -> Result<Vec<Vec<u64>>> {
         self.handle.core.candidates_of(keys)
+    }
+
+    fn stream(&self) -> Result<Box<dyn CandidateStream + '_>> {
+        Ok(Box::new(RowStream::new(&self.handle.core)))
     }
 
     fn candidates_then_insert_many(&self, ids: &[u64], keys: &[u64]) -> Result<Vec<Vec<u64>>> {

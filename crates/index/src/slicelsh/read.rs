@@ -54,7 +54,7 @@ pub(crate) struct BucketProbe {
 }
 
 /// Lookups of rows.
-struct BucketLookup<'i>(&'i Inner);
+pub(super) struct BucketLookup<'i>(pub(super) &'i Inner);
 
 impl PageReads for BucketLookup<'_> {
     type Probe = BucketProbe;
@@ -113,7 +113,7 @@ impl BucketLookup<'_> {
     }
 
     /// What has to be read for a row.
-    fn ask(&self, row: &[u64]) -> Result<LookupStep<BucketProbe, Flash>> {
+    pub(super) fn ask(&self, row: &[u64]) -> Result<LookupStep<BucketProbe, Flash>> {
         let core = self.0;
         let place = |key: &u64| {
             let hash = core.layout.placing.hash(*key);
@@ -140,6 +140,16 @@ impl BucketLookup<'_> {
 }
 
 impl Flash {
+    /// The same, after that many reads.
+    pub(super) fn with_reads(self, reads: usize) -> Self {
+        Self { reads, ..self }
+    }
+
+    /// The row that was looked up.
+    pub(super) fn row(&self) -> Vec<u64> {
+        self.places.iter().map(|place| place.key).collect()
+    }
+
     /// The ids of a table, the oldest first.
     fn ids_of(&self, table: u8) -> impl Iterator<Item = u64> + '_ {
         self.ids.iter().filter(move |(of, _)| *of == table).map(|(_, id)| *id)
@@ -163,7 +173,7 @@ impl Inner {
             GROUP,
             |row| self.prefetch_filter(row),
             ask,
-            |index, flash, reads| take(index, Flash { reads, ..flash }),
+            |index, flash, reads| take(index, flash.with_reads(reads)),
         )
     }
 
@@ -183,7 +193,7 @@ impl Inner {
     }
 
     /// The candidates of a row, of which flash has said this; `None` if it has to be looked up again.
-    fn candidates_now(&self, flash: &Flash) -> Result<Option<Vec<u64>>> {
+    pub(super) fn candidates_now(&self, flash: &Flash) -> Result<Option<Vec<u64>>> {
         let state = |partition: usize| self.partitions[partition].read();
         let candidates = self.merge_candidates(flash, state)?;
         candidates.iter().for_each(|candidates| self.count_lookup(candidates, flash.reads));

@@ -10,6 +10,10 @@ use super::{LookupStep, PageReads, ReadPlace, ReadPool, UserStep};
 /// Reads that may wait for their channel, for each read that may be in flight.
 const WAITING_PER_DEPTH: usize = 8;
 
+/// With one channel, one in this many of the reads in flight may wait: they are started when others have ended, before
+/// the pages of those are looked at. So the device is not idle meanwhile.
+const WAIT_BEHIND_SHARE: usize = 4;
+
 /// One in this many of the reads in flight is awaited together with others. The next reads are started
 /// together too: one system call for all of them.
 const WAIT_SHARE: usize = 8;
@@ -76,8 +80,10 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
             lookups: Vec::new(),
             free_lookups: Vec::new(),
             answered: VecDeque::new(),
-            // With one channel it is useless to know more than the next read.
-            waiting_max: if pool.has_channels() { WAITING_PER_DEPTH * pool.depth() } else { 0 },
+            waiting_max: match pool.has_channels() {
+                true => WAITING_PER_DEPTH * pool.depth(),
+                false => pool.depth() / WAIT_BEHIND_SHARE,
+            },
             wait_count: (pool.depth() / WAIT_SHARE).max(1),
         }
     }
@@ -219,17 +225,20 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
             let (token, buf) = (request.token(), queue.pages.take(place.pages));
             let pushed = queue.queue.push(Op { token, kind: OpKind::Read, page: place.page, buf });
             if let Err(error) = pushed {
+                self.end_read(request);
                 self.take_part(request, Err(error))?;
             }
         }
         Ok(())
     }
 
-    /// Waits until `count_min` of the reads have ended, processes all that have, and starts others.
+    /// Waits until `count_min` of the reads have ended, starts others, and processes all that have ended.
     fn wait_for(&mut self, count_min: usize) -> Result<(), U::Error> {
         let queue = self.queue();
         let mut done = std::mem::take(&mut queue.done);
-        let mut result = queue.queue.wait(count_min, &mut done).map_err(U::Error::from);
+        let waited = queue.queue.wait(count_min, &mut done).map_err(U::Error::from);
+        done.iter().for_each(|completion| self.end_read(Request::of_token(completion.token)));
+        let mut result = waited.and_then(|()| self.push_scheduled());
         for Completion { token, buf, result: read, .. } in done.drain(..) {
             let taken = self.take_part(Request::of_token(token), read.map(|()| &buf));
             self.queue().pages.give(buf);
@@ -239,13 +248,18 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         result.and_then(|()| self.push_scheduled())
     }
 
+    /// A read is no longer in flight, and its channel may have the next one.
+    fn end_read(&mut self, request: Request) {
+        let channel = self.pool.channel(|| self.place(request));
+        self.queue().schedule.done(channel);
+    }
+
     /// Processes a part that was read; after the last one of its probe the lookup continues.
     fn take_part(
         &mut self,
         request: Request,
         read: nandex_device::Result<&PageBuf>,
     ) -> Result<(), U::Error> {
-        let channel = self.pool.channel(|| self.place(request));
         let pending = self.lookups[request.lookup as usize].as_mut();
         let pending = pending.expect("a request has its lookup");
         let looked = match read {
@@ -256,7 +270,6 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         pending.parts_left -= 1;
         pending.failed |= looked.is_err();
         let has_ended = pending.parts_left == 0;
-        self.queue().schedule.done(channel);
         if has_ended { looked.and(self.go_on(request.lookup)) } else { looked }
     }
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nandex::{AnyConfig, Neighbors, NeighborsStats, OpenNeighbors, slicelsh};
+use nandex::oracle::AnsweredAtOnce;
+use nandex::{AnyConfig, CandidateStream, Neighbors, NeighborsStats, OpenNeighbors, slicelsh};
 
 type Buckets = BTreeMap<(usize, u64), BTreeSet<u64>>;
 
@@ -53,6 +54,10 @@ impl Neighbors for Brute {
 
     fn candidates_many(&self, keys: &[u64]) -> nandex::Result<Vec<Vec<u64>>> {
         self.rows(keys).map(|keys| self.candidates(keys)).collect()
+    }
+
+    fn stream(&self) -> nandex::Result<Box<dyn CandidateStream + '_>> {
+        Ok(Box::new(AnsweredAtOnce::of(self)))
     }
 
     fn candidates_then_insert_many(

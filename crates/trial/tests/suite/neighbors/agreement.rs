@@ -60,6 +60,19 @@ impl Pair {
         let tables = self.made.tables as usize;
         let first = self.index().candidates(&rows[..tables]).unwrap();
         assert_eq!(first, found[0], "{}, {story}", self.made.label);
+        let mut stream = self.index().stream().unwrap();
+        let mut streamed = Vec::new();
+        for (number, row) in (0..).zip(rows.chunks(tables)) {
+            stream.push(row, number).unwrap();
+            streamed.extend(stream.poll().unwrap());
+        }
+        while let Some(answer) = stream.pull().unwrap() {
+            streamed.push(answer);
+        }
+        assert_eq!(stream.pending(), 0, "{}, {story}", self.made.label);
+        streamed.sort_unstable();
+        let expected: Vec<_> = (0..).zip(found).collect();
+        assert_eq!(streamed, expected, "{}, {story}", self.made.label);
     }
 
     fn candidates_then_insert(&self, documents: &[u64], rows: &[u64], story: &str) {

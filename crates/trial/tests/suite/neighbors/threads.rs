@@ -34,6 +34,19 @@ fn work(index: &AnyNeighbors, thread: u64, seen: &Mutex<HashSet<(u64, u64)>>) {
     }
 }
 
+/// Each pinned document is its row's only candidate in a stream, too.
+fn stream_pinned(index: &AnyNeighbors, rows: &[u64]) {
+    let (mut stream, mut ended) = (index.stream().unwrap(), 0);
+    for (number, row) in (0..).zip(rows.chunks(index.tables() as usize)) {
+        stream.push(row, number).unwrap();
+    }
+    while let Some((number, candidates)) = stream.pull().unwrap() {
+        assert_eq!(candidates, [1 << 30 | number]);
+        ended += 1;
+    }
+    assert_eq!(ended, PINNED);
+}
+
 #[test]
 fn of_threads_with_documents_of_one_bucket_one_sees_the_other() {
     for (_, row) in registry::neighbors() {
@@ -65,6 +78,7 @@ fn of_threads_with_documents_of_one_bucket_one_sees_the_other() {
                         for (number, candidates) in (0..PINNED).zip(found) {
                             assert_eq!(candidates, [1 << 30 | number]);
                         }
+                        stream_pinned(index, &rows);
                     }
                 });
                 let threads: Vec<_> = (0..THREADS)
