@@ -1,0 +1,203 @@
+//! An open structure behind a Python object: the interpreter's lock is released around each call, and a handle that
+//! is closed, or that a forked process has inherited, says so.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+use crate::error::{Raised, raise};
+
+/// How often this process is a fork of the one that has loaded the module.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// How often a long call looks for signals.
+const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+
+/// Adds what the package's Python files call.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(after_fork, module)?)
+}
+
+/// Tells that this process is a new child: `os.register_at_fork` calls it.
+#[pyfunction]
+#[pyo3(name = "_after_fork")]
+fn after_fork() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// An open structure, until it is closed.
+///
+/// Calls may come from any thread. `close` waits for those that run.
+#[derive(Debug)]
+pub struct Handle<T> {
+    what: String,
+    forks: u32,
+    inner: RwLock<Option<T>>,
+}
+
+/// Why a call on a handle has failed.
+enum Failure {
+    Closed,
+    Index(nandex::Error),
+    Panicked(String),
+}
+
+impl<T: Send + Sync> Handle<T> {
+    /// A handle of `what`, such as `map "pages"`.
+    pub fn new(what: String, inner: T) -> Self {
+        let forks = FORKS.load(Ordering::Relaxed);
+        Self { what, forks, inner: RwLock::new(Some(inner)) }
+    }
+
+    /// What it is, for messages.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// Was it closed?
+    pub fn is_closed(&self) -> bool {
+        self.is_inherited() || self.read().is_none()
+    }
+
+    /// Makes a call, with the interpreter's lock released.
+    ///
+    /// # Errors
+    /// A handle that is closed or inherited, and the call's own failure.
+    pub fn call<R: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&T) -> nandex::Result<R> + Send,
+    ) -> PyResult<R> {
+        self.refuse_inherited()?;
+        py.detach(|| self.try_call(call)).map_err(|failure| self.explain(failure))
+    }
+
+    /// Makes a call that may take long, on a thread of its own. A signal's exception, such as `KeyboardInterrupt`,
+    /// sets the flag that the call gets, and is raised when the call has ended.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call); the exception of a signal.
+    pub fn call_watched<R: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&T, &AtomicBool) -> nandex::Result<R> + Send,
+    ) -> PyResult<R> {
+        self.refuse_inherited()?;
+        let done = watched(py, |stop| self.try_call(|inner| call(inner, stop)))?;
+        done.map_err(|failure| self.explain(failure))
+    }
+
+    /// Takes the structure out and closes it. Does nothing if it is closed.
+    ///
+    /// # Errors
+    /// An inherited handle, and a failure of the closing.
+    pub fn close(
+        &self,
+        py: Python<'_>,
+        close: impl FnOnce(T) -> nandex::Result<()> + Send,
+    ) -> PyResult<()> {
+        self.refuse_inherited()?;
+        let closed = py.detach(|| {
+            let taken = self.write().take();
+            guarded(|| taken.map_or(Ok(()), close))
+        });
+        closed.map_err(|failure| self.explain(failure))
+    }
+
+    fn try_call<R>(&self, call: impl FnOnce(&T) -> nandex::Result<R>) -> Result<R, Failure> {
+        let inner = self.read();
+        let inner = inner.as_ref().ok_or(Failure::Closed)?;
+        guarded(|| call(inner))
+    }
+
+    fn refuse_inherited(&self) -> PyResult<()> {
+        if !self.is_inherited() {
+            return Ok(());
+        }
+        let what = &self.what;
+        Err(Raised::Forked.new(format!(
+            "{what} was opened by the parent of this process; open the file in the child, after the parent has closed \
+             it, or start workers with the method 'spawn' and open one file in each"
+        )))
+    }
+
+    fn explain(&self, failure: Failure) -> PyErr {
+        let what = &self.what;
+        match failure {
+            Failure::Closed => Raised::Closed.new(format!("{what} is closed; open it again")),
+            Failure::Index(error) => raise(error),
+            Failure::Panicked(message) => Raised::Internal.new(format!(
+                "{what}: a defect of nandex: {message}; close the file, open it again, and report this"
+            )),
+        }
+    }
+}
+
+impl<T> Handle<T> {
+    fn is_inherited(&self) -> bool {
+        self.forks != FORKS.load(Ordering::Relaxed)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Option<T>> {
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Option<T>> {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The structure of a parent process has threads that do not exist here and a file that is not ours: it is left alone.
+impl<T> Drop for Handle<T> {
+    fn drop(&mut self) {
+        let inherited = self.is_inherited();
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if inherited {
+            std::mem::forget(inner);
+        }
+    }
+}
+
+/// Does work on a thread of its own and looks for signals meanwhile. Their exception sets the flag that the work gets.
+///
+/// # Errors
+/// The exception of a signal, once the work has ended.
+pub fn watched<R: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> R + Send) -> PyResult<R> {
+    let stop = AtomicBool::new(false);
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let stop = &stop;
+        let worker = move || catch_unwind(AssertUnwindSafe(|| work(stop)));
+        scope.spawn(move || sender.send(worker()));
+        let mut interrupt = Ok(());
+        loop {
+            match py.detach(|| receiver.recv_timeout(SIGNALS_EVERY)) {
+                Ok(done) => {
+                    interrupt?;
+                    return done.map_err(|payload| Raised::Internal.new(message_of(&*payload)));
+                }
+                Err(_) if interrupt.is_ok() => interrupt = py.check_signals(),
+                Err(_) => {}
+            }
+            stop.store(interrupt.is_err(), Ordering::Relaxed);
+        }
+    })
+}
+
+/// Runs a call, and turns a panic into a failure.
+fn guarded<R>(call: impl FnOnce() -> nandex::Result<R>) -> Result<R, Failure> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(done) => done.map_err(Failure::Index),
+        Err(payload) => Err(Failure::Panicked(message_of(&*payload))),
+    }
+}
+
+fn message_of(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a message".to_owned())
+}

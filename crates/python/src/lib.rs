@@ -1,0 +1,18 @@
+//! The Python package `nandex`: the short way of [`nandex::db`] as Python classes.
+//!
+//! A class holds its structure in a [`handle::Handle`], which releases the interpreter's lock around each call, tells
+//! of closed and inherited structures, and turns a failure into an exception of [`error`]. The package's Python
+//! files, in `python/nandex`, add what is easier to say there.
+#![forbid(unsafe_code)]
+
+mod error;
+mod handle;
+
+use pyo3::prelude::*;
+
+/// The extension module; `nandex/__init__.py` shows what users see of it.
+#[pymodule]
+fn _nandex(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    handle::register(module)
+}
