@@ -78,6 +78,11 @@ impl Raised {
         Python::attach(|py| self.instance(py, (message,)))
     }
 
+    /// The exception with an object, as `KeyError` has the key.
+    pub fn with(self, object: &Bound<'_, PyAny>) -> PyErr {
+        self.instance(object.py(), (object,))
+    }
+
     /// The exception with an `errno` and a message, for those that are an `OSError`.
     fn with_errno(self, errno: i32, message: String) -> PyErr {
         Python::attach(|py| self.instance(py, (errno, message)))
@@ -175,6 +180,7 @@ fn raise_open(source: &io::Error, message: String) -> PyErr {
     raise_io(source, raised, message)
 }
 
-fn raise_io(source: &io::Error, raised: Raised, message: String) -> PyErr {
+/// The exception for what the system has refused, with its `errno`.
+pub fn raise_io(source: &io::Error, raised: Raised, message: String) -> PyErr {
     raised.with_errno(source.raw_os_error().unwrap_or(EIO), message)
 }

@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak, mpsc};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -17,9 +17,41 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 /// How often a long call looks for signals.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
+/// All that is open, to be closed before the interpreter ends.
+static OPEN: Mutex<Vec<Weak<dyn Closing>>> = Mutex::new(Vec::new());
+
 /// Adds what the package's Python files call.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(after_fork, module)?)
+    module.add_function(wrap_pyfunction!(after_fork, module)?)?;
+    module.add_function(wrap_pyfunction!(close_all, module)?)
+}
+
+/// What can be closed without knowing what it is.
+pub trait Closing: Send + Sync {
+    /// Closes it, unless it is closed or inherited.
+    ///
+    /// # Errors
+    /// A failure of the closing.
+    fn close_open(&self, py: Python<'_>) -> PyResult<()>;
+}
+
+/// Notes what is open. A structure comes after the database that it is of.
+pub fn note_open(opened: Weak<dyn Closing>) {
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    open.retain(|it| it.strong_count() > 0);
+    open.push(opened);
+}
+
+/// Closes all that is open, the latest first: `atexit` calls it.
+///
+/// # Errors
+/// The first failure; the others are closed nevertheless.
+#[pyfunction]
+#[pyo3(name = "_close_all")]
+fn close_all(py: Python<'_>) -> PyResult<()> {
+    let open = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
+    let open = open.iter().rev().filter_map(Weak::upgrade);
+    open.fold(Ok(()), |done, it| done.and(it.close_open(py)))
 }
 
 /// Tells that this process is a new child: `os.register_at_fork` calls it.
@@ -33,16 +65,20 @@ fn after_fork() {
 ///
 /// Calls may come from any thread. `close` waits for those that run.
 #[derive(Debug)]
-pub struct Handle<T> {
+pub struct Handle<T: Send + Sync> {
     what: String,
     forks: u32,
+    closing: AtomicBool,
     inner: RwLock<Option<T>>,
 }
 
 /// Why a call on a handle has failed.
-enum Failure {
+pub enum Failure {
+    /// It was closed.
     Closed,
+    /// The index's own failure.
     Index(nandex::Error),
+    /// A defect of ours, with the panic's message.
     Panicked(String),
 }
 
@@ -50,12 +86,19 @@ impl<T: Send + Sync> Handle<T> {
     /// A handle of `what`, such as `map "pages"`.
     pub fn new(what: String, inner: T) -> Self {
         let forks = FORKS.load(Ordering::Relaxed);
-        Self { what, forks, inner: RwLock::new(Some(inner)) }
+        let closing = AtomicBool::new(false);
+        Self { what, forks, closing, inner: RwLock::new(Some(inner)) }
     }
 
     /// What it is, for messages.
     pub fn what(&self) -> &str {
         &self.what
+    }
+
+    /// How it shows itself.
+    pub fn shown(&self) -> String {
+        let state = if self.is_closed() { "closed " } else { "" };
+        format!("<{state}nandex {}>", self.what)
     }
 
     /// Was it closed?
@@ -101,6 +144,7 @@ impl<T: Send + Sync> Handle<T> {
         close: impl FnOnce(T) -> nandex::Result<()> + Send,
     ) -> PyResult<()> {
         self.refuse_inherited()?;
+        self.closing.store(true, Ordering::Relaxed);
         let closed = py.detach(|| {
             let taken = self.write().take();
             guarded(|| taken.map_or(Ok(()), close))
@@ -108,13 +152,18 @@ impl<T: Send + Sync> Handle<T> {
         closed.map_err(|failure| self.explain(failure))
     }
 
-    fn try_call<R>(&self, call: impl FnOnce(&T) -> nandex::Result<R>) -> Result<R, Failure> {
+    /// Makes a call from a thread that the interpreter does not know.
+    pub fn try_call<R>(&self, call: impl FnOnce(&T) -> nandex::Result<R>) -> Result<R, Failure> {
         let inner = self.read();
         let inner = inner.as_ref().ok_or(Failure::Closed)?;
         guarded(|| call(inner))
     }
 
-    fn refuse_inherited(&self) -> PyResult<()> {
+    /// Refuses a handle that a fork has copied.
+    ///
+    /// # Errors
+    /// `ForkedError`.
+    pub fn refuse_inherited(&self) -> PyResult<()> {
         if !self.is_inherited() {
             return Ok(());
         }
@@ -125,7 +174,8 @@ impl<T: Send + Sync> Handle<T> {
         )))
     }
 
-    fn explain(&self, failure: Failure) -> PyErr {
+    /// The exception of a failure.
+    pub fn explain(&self, failure: Failure) -> PyErr {
         let what = &self.what;
         match failure {
             Failure::Closed => Raised::Closed.new(format!("{what} is closed; open it again")),
@@ -137,8 +187,14 @@ impl<T: Send + Sync> Handle<T> {
     }
 }
 
-impl<T> Handle<T> {
-    fn is_inherited(&self) -> bool {
+impl<T: Send + Sync> Handle<T> {
+    /// Does `close` wait for the calls that run?
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    /// Was it opened by the parent of this process?
+    pub fn is_inherited(&self) -> bool {
         self.forks != FORKS.load(Ordering::Relaxed)
     }
 
@@ -151,31 +207,36 @@ impl<T> Handle<T> {
     }
 }
 
-/// The structure of a parent process has threads that do not exist here and a file that is not ours: it is left alone.
-impl<T> Drop for Handle<T> {
+/// Saves and closes the structure, while other threads go on. That of a parent process is left alone: its threads do not
+/// exist here, and its file is not ours.
+impl<T: Send + Sync> Drop for Handle<T> {
     fn drop(&mut self) {
-        let inherited = self.is_inherited();
         let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if inherited {
+        if self.is_inherited() {
             std::mem::forget(inner);
+        } else if inner.is_some() {
+            // All that holds a handle is a Python object, so the thread is attached, but for the interpreter's end.
+            Python::try_attach(move |py| py.detach(move || drop(inner)));
         }
     }
 }
 
-/// Does work on a thread of its own and looks for signals meanwhile. Their exception sets the flag that the work gets.
+/// Does work on a thread of its own and looks for signals meanwhile. Their exception sets the flag that the work
+/// gets.
 ///
 /// # Errors
 /// The exception of a signal, once the work has ended.
 pub fn watched<R: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> R + Send) -> PyResult<R> {
     let stop = AtomicBool::new(false);
-    let (sender, receiver) = mpsc::channel();
+    let (sender, mut receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         let stop = &stop;
         let worker = move || catch_unwind(AssertUnwindSafe(|| work(stop)));
         scope.spawn(move || sender.send(worker()));
         let mut interrupt = Ok(());
         loop {
-            match py.detach(|| receiver.recv_timeout(SIGNALS_EVERY)) {
+            let receiver = &mut receiver;
+            match py.detach(move || receiver.recv_timeout(SIGNALS_EVERY)) {
                 Ok(done) => {
                     interrupt?;
                     return done.map_err(|payload| Raised::Internal.new(message_of(&*payload)));
