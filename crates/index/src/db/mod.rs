@@ -49,7 +49,7 @@ mod tests;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use nandex_device::{Access, Create, FileDevice, FileOptions, PAGE_BYTES};
+use nandex_device::{Access, Create, Device, FileDevice, FileOptions, Overlay, PAGE_BYTES};
 use nandex_store::{Durability, OpenOptions, Volume, VolumeOptions};
 
 pub use counting::CountingBuilder;
@@ -165,8 +165,14 @@ impl DatabaseOptions {
         create.validate()?;
         let (access, durability) = (self.access, self.durability);
         let options = FileOptions { access, create: self.create, ..FileOptions::default() };
-        let device = Arc::new(FileDevice::open(path, &options)?);
-        let volume = if access == Access::ReadWrite && device.is_empty_file()? {
+        let device = FileDevice::open(path, &options)?;
+        let is_new = access == Access::ReadWrite && device.is_empty_file()?;
+        let device: Arc<dyn Device> = match access {
+            Access::ReadWrite => Arc::new(device),
+            // What an opening writes stays in RAM.
+            _ => Arc::new(Overlay::new(Arc::new(device))),
+        };
+        let volume = if is_new {
             Volume::create(device, create)?
         } else {
             Volume::open(device, OpenOptions { access, durability, ..OpenOptions::default() })?

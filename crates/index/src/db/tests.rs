@@ -252,6 +252,18 @@ fn a_table_takes_as_many_entries_as_were_stated() {
 }
 
 #[test]
+fn what_more_ram_does_not_mend_is_not_said_to_lack_ram() {
+    let (_folder, path) = file();
+    let db = open(&path).unwrap();
+    let found = text(db.filter("f").rate(2.0).create_or_open());
+    assert!(found.starts_with("rate: \"f\": ") && !found.contains("MiB"), "{found}");
+    let found = text(db.table("t").widths(200, 8).create_or_open());
+    assert!(found.starts_with("key_bytes: \"t\": 200 is not"), "{found}");
+    let found = text(db.counting("c").ram("1KiB").create_or_open());
+    assert!(found.starts_with("ram: \"c\" may take 1.00 KiB"), "{found}");
+}
+
+#[test]
 fn a_file_is_made_or_opened_only_as_was_stated() {
     let (_folder, path) = file();
     let must_exist = || options().create(Create::Open).open(&path);
