@@ -8,9 +8,10 @@ environment=$1
 shift
 wheels=$environment/wheels
 
+export MYPY_CACHE_DIR=$environment/mypy PYTHONDONTWRITEBYTECODE=1
 rm -rf "$wheels"
 "$environment/bin/maturin" build "$@" --profile dev --out "$wheels"
 "$environment/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheels"/*.whl
-"$environment/bin/mypy" --strict --cache-dir "$environment/mypy" python/nandex tests
+"$environment/bin/mypy" --strict python/nandex tests ../../examples/python
 "$environment/bin/python" -m mypy.stubtest nandex._nandex --mypy-config-file pyproject.toml
 "$environment/bin/pytest" -q -o cache_dir="$environment/pytest" tests
