@@ -18,9 +18,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// The answer is a dict: `structure`, `reasons`, the figures of that structure, those of all in `candidates`, and in
 /// `refused` why the others do not fit. It shows itself as text.
 ///
-/// >>> advice = nandex.advise(1_000_000_000, ram="2GiB", flash="32GiB")
-/// >>> advice["structure"], round(advice["ram_bytes_per_entry"], 1)
-/// ('slicehash', 0.6)
+/// >>> advice = nandex.advise(1_000_000_000, ram="1GiB")
+/// >>> advice["structure"], round(advice["ram_bytes_per_entry"])
+/// ('slicehash', 1)
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 #[pyo3(signature = (

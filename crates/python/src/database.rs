@@ -155,7 +155,9 @@ impl Database {
     /// `ram`.
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(
-        signature = (name, *, entries=None, key=Kind::U64, value=Kind::U64, ram=None, cache=None, policy=None),
+        signature = (
+            name, *, entries=None, key=Kind::U64, value=Kind::U64, ram=None, cache=None, policy=None
+        ),
         text_signature = "($self, name, *, entries=None, key='u64', value='u64', ram=None, cache=None, policy=None)"
     )]
     fn table(
@@ -259,7 +261,9 @@ impl Database {
     /// >>> found = db.dedup([folder / "a", folder / "b"])
     /// >>> found["files"], found["duplicate_bytes"] >= 100_000
     /// (2, True)
-    #[pyo3(signature = (paths, *, average=None, chunker=None, hash=None, compare=false, workers=None))]
+    #[pyo3(signature = (
+        paths, *, average=None, chunker=None, hash=None, compare=false, workers=None
+    ))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn dedup<'py>(
         &self,

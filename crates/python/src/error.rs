@@ -11,6 +11,7 @@ use pyo3::types::PyModule;
 const EIO: i32 = 5;
 const EAGAIN: i32 = 11;
 const EBUSY: i32 = 16;
+const EACCES: i32 = 13;
 const EEXIST: i32 = 17;
 const ENOENT: i32 = 2;
 const ENOSPC: i32 = 28;
@@ -100,7 +101,7 @@ impl Raised {
 
 /// The exception for a failure of the index.
 pub fn raise(error: Error) -> PyErr {
-    let message = error.to_string();
+    let message = in_python(&error.to_string());
     match error {
         Error::Store(error) => raise_store(&error, message),
         Error::Device(error) => raise_device(&error, message),
@@ -116,7 +117,7 @@ pub fn raise(error: Error) -> PyErr {
         Error::Config { field: "ram" | "cache", reason } if !is_no_size(&reason) => {
             Raised::Ram.new(in_python(&format!("ram: {reason}")))
         }
-        Error::Config { .. } => Raised::Config.new(in_python(&message)),
+        Error::Config { .. } => Raised::Config.new(message),
         _ => Raised::Internal.new(message),
     }
 }
@@ -129,6 +130,7 @@ fn is_no_size(reason: &str) -> bool {
 /// A message that says what to do, in Python's terms.
 fn in_python(message: &str) -> String {
     let pairs = [
+        ("create it first (in a program: `Create::OpenOrCreate`)", "mode=\"c\" creates it"),
         ("nandex::options().ram(...)", "nandex.open(path, ram=...)"),
         ("nandex::options().log(...)", "nandex.open(path, log=...)"),
         ("drop a structure first", "close a structure first"),
@@ -182,5 +184,11 @@ fn raise_open(source: &io::Error, message: String) -> PyErr {
 
 /// The exception for what the system has refused, with its `errno`.
 pub fn raise_io(source: &io::Error, raised: Raised, message: String) -> PyErr {
-    raised.with_errno(source.raw_os_error().unwrap_or(EIO), message)
+    let of_kind = match source.kind() {
+        io::ErrorKind::NotFound => ENOENT,
+        io::ErrorKind::AlreadyExists => EEXIST,
+        io::ErrorKind::PermissionDenied => EACCES,
+        _ => EIO,
+    };
+    raised.with_errno(source.raw_os_error().unwrap_or(of_kind), message)
 }

@@ -207,8 +207,8 @@ impl<T: Send + Sync> Handle<T> {
     }
 }
 
-/// Saves and closes the structure, while other threads go on. That of a parent process is left alone: its threads do not
-/// exist here, and its file is not ours.
+/// Saves and closes the structure, while other threads go on. That of a parent process is left alone: its threads do
+/// not exist here, and its file is not ours.
 impl<T: Send + Sync> Drop for Handle<T> {
     fn drop(&mut self) {
         let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take();

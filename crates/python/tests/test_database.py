@@ -48,6 +48,8 @@ def test_options_that_cannot_be_are_refused(path: Path) -> None:
             nandex.open(path, durability=durability)  # type: ignore[arg-type]
     assert not path.exists()
     path.write_bytes(b"mine")
+    with pytest.raises(nandex.DeviceError, match="cannot open"):
+        nandex.open(path.parent)
     with pytest.raises(nandex.FormatError, match="not a nandex volume"):
         nandex.open(path)
     assert path.read_bytes() == b"mine"
@@ -80,7 +82,6 @@ def test_closing_closes_all_and_says_so(path: Path) -> None:
     db = nandex.open(path, ram="32MiB")
     table, pages = db.table("t", entries=1000), db.map("m")
     seen, words = db.filter("f", keys=1000), db.counter("c", keys=1000)
-    entries = iter(table)
     db.close()
     db.close()
     pages.close()
@@ -90,9 +91,6 @@ def test_closing_closes_all_and_says_so(path: Path) -> None:
         with pytest.raises(ValueError, match="is closed; open it again") as closed:
             call()
         assert isinstance(closed.value, nandex.ClosedError)
-    with pytest.raises(nandex.ClosedError):
-        next(entries)
-        list(entries)
     with pytest.raises(nandex.ClosedError):
         db.map("n")
 
@@ -153,9 +151,9 @@ def test_a_close_waits_for_calls_of_other_threads(db: nandex.Database) -> None:
 
 
 def test_advice_is_a_dict_that_shows_its_reasons() -> None:
-    advice = nandex.advise("1e9", ram="2GiB", flash="32GiB")
+    advice = nandex.advise("1e9", ram="1GiB")
     assert advice["structure"] in advice["candidates"] and advice["reasons"]
-    assert advice["ram_bytes"] <= 2 << 30 and "slicehash" in repr(advice).lower()
+    assert advice["ram_bytes"] <= 1 << 30 and "slicehash" in repr(advice).lower()
     with pytest.raises(nandex.ConfigError, match="flash"):
         nandex.advise(1_000_000_000, flash="1MiB")
     with pytest.raises(nandex.ConfigError, match="policy"):

@@ -123,11 +123,11 @@ def test_an_iterator_survives_changes_and_ends_with_the_map(db: nandex.Database)
     first = next(entries)
     pages["new"] = "v"
     assert first[1] == b"v" and len(list(entries)) >= 4999
-    entries, unread = iter(pages), iter(pages)
-    next(entries)
+    keys, unread = iter(pages), iter(pages)
+    next(keys)
     pages.close()
     with pytest.raises(nandex.ClosedError, match='map "pages" is closed'):
-        list(entries)
+        list(keys)
     del unread
     again = db.map("pages")
     assert len(again) == 5001

@@ -114,7 +114,9 @@ def test_bad_batches_are_refused_with_what_to_do(
 
 def test_bad_single_keys_and_widths_are_refused(db: nandex.Database) -> None:
     table = db.table("t", entries=1000)
-    for key, error in [(-1, nandex.InputError), (2**64, nandex.InputError), (b"k", nandex.InputTypeError)]:
+    refused: list[tuple[int | bytes, type[nandex.Error]]]
+    refused = [(-1, nandex.InputError), (2**64, nandex.InputError), (b"k", nandex.InputTypeError)]
+    for key, error in refused:
         with pytest.raises(error, match="numbers from 0 to"):
             table[key]
     wide = db.table("wide", entries=1000, key=16, value=4)

@@ -1,7 +1,7 @@
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, MutableMapping, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, MutableMapping, Sequence, ValuesView
 from os import PathLike
 from types import TracebackType
-from typing import Any, Literal, TypeAlias, TypeVar, overload
+from typing import Any, Literal, TypeAlias, TypeVar, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ def advise(
     miss_share: float = 0.5,
 ) -> Advice: ...
 
+@final
 class Database:
     def table(
         self,
@@ -79,7 +80,7 @@ class Database:
     ) -> Counter: ...
     def dedup(
         self,
-        paths: _Path | list[str] | list[PathLike[str]] | tuple[_Path, ...],
+        paths: _Path | Sequence[_Path],
         *,
         average: _Amount | None = None,
         chunker: Literal["fastcdc", "rabin", "fixed"] | None = None,
@@ -105,6 +106,7 @@ class Database:
         /,
     ) -> None: ...
 
+@final
 class Table:
     def insert(self, key: _Text | int, value: _Text | int) -> None: ...
     def get(self, key: _Text | int, default: Any = None) -> Any: ...
@@ -146,7 +148,8 @@ class Table:
         /,
     ) -> None: ...
 
-class Map(MutableMapping[bytes, bytes]):
+@final
+class Map(MutableMapping[bytes | str, bytes]):
     @overload
     def get(self, key: _Text, default: None = None) -> bytes | None: ...
     @overload
@@ -164,8 +167,8 @@ class Map(MutableMapping[bytes, bytes]):
     def contains_many(self, keys: _Batch) -> NDArray[np.bool_]: ...
     def put_many(self, keys: _Batch, values: _Batch | None = None) -> None: ...
     def get_or_insert_many(self, keys: _Batch, values: _Batch | None = None, default: Any = None) -> Any: ...
-    def update(self, other: _Batch | None = None, /, **named: _Text) -> None: ...  # type: ignore[override]
-    def setdefault(self, key: _Text, default: _Text) -> bytes: ...  # type: ignore[override]
+    def update(self, other: _Batch | None = None, /, **named: _Text) -> None: ...
+    def setdefault(self, key: _Text, default: _Text) -> bytes: ...
     @overload
     def pop(self, key: _Text) -> bytes: ...
     @overload
@@ -199,6 +202,7 @@ class Map(MutableMapping[bytes, bytes]):
         /,
     ) -> None: ...
 
+@final
 class Filter:
     def add(self, key: _Text) -> None: ...
     def add_new(self, key: _Text) -> bool: ...
@@ -227,6 +231,7 @@ class Filter:
         /,
     ) -> None: ...
 
+@final
 class Counter:
     def add(self, key: _Text, amount: int = 1) -> None: ...
     def update(self, keys: Mapping[Any, int] | Iterable[Any] | _Batch | None = None, /, **named: int) -> None: ...
