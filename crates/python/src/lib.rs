@@ -15,9 +15,11 @@ mod entries;
 mod error;
 mod filter;
 mod handle;
+mod lsh;
 mod map;
 mod stats;
 mod table;
+mod tfidf;
 
 use pyo3::prelude::*;
 
@@ -27,5 +29,7 @@ fn _nandex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     handle::register(module)?;
     database::register(module)?;
-    advise::register(module)
+    advise::register(module)?;
+    lsh::register(module)?;
+    tfidf::register(module)
 }
