@@ -9,23 +9,6 @@ from typing_extensions import Self
 
 from nandex._stats import Advice, Stats
 
-__all__ = [
-    "Counter",
-    "Database",
-    "Filter",
-    "Map",
-    "Table",
-    "_Lsh",
-    "_Tfidf",
-    "__version__",
-    "_after_fork",
-    "_close_all",
-    "_lsh_bands",
-    "_lsh_hashes",
-    "advise",
-    "open",
-]
-
 __version__: str
 
 _D = TypeVar("_D")
