@@ -32,7 +32,7 @@ struct Fitted {
 }
 
 impl Fitted {
-    /// Adds documents; columns have to be chosen anew then.
+    /// Adds documents; columns have to be chosen again then.
     fn update(&mut self, documents: &mut Texts) -> Result<u64, Error> {
         self.model = None;
         let Some(corpus) = Arc::get_mut(&mut self.corpus) else {

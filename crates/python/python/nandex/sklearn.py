@@ -77,7 +77,7 @@ class _OnFlash:
             return self._rows(_unspooled(spool), is_prepared=True)
 
     def partial_fit(self: Any, raw_documents: Iterable[Any], y: None = None) -> Any:
-        """Adds documents to those that were learned, also in an earlier process. Columns are chosen anew afterwards.
+        """Adds documents to those that were learned, also in an earlier process. Columns are chosen again afterwards.
 
         What an error leaves is a part of the documents; all of them, or those of whole batches.
         """

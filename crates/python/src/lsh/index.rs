@@ -247,7 +247,7 @@ impl LshIndex {
         Ok(())
     }
 
-    /// Sees to it that so many more numbers are durably taken.
+    /// Sees to it that at least `count` more numbers are durably taken.
     fn take_numbers(&self, state: &mut State, count: u64) -> Result<()> {
         if state.next + count <= state.taken && state.is_open {
             return Ok(());
