@@ -15,7 +15,7 @@ use crate::counter::{Counter, KeyForm};
 use crate::dedup::{self, How};
 use crate::error::{Raised, raise};
 use crate::filter::Filter;
-use crate::handle::{Closing, Handle, note_open};
+use crate::handle::{Closing, Handle, close_each, note_open};
 use crate::map::Map;
 use crate::stats;
 use crate::table::{Kind, Table};
@@ -60,8 +60,7 @@ impl OpenFile {
         let structures = &self.structures;
         let opened =
             std::mem::take(&mut *structures.lock().unwrap_or_else(PoisonError::into_inner));
-        let opened = opened.iter().rev().filter_map(Weak::upgrade);
-        let closed = opened.fold(Ok(()), |done, it| done.and(it.close_open(py)));
+        let closed = close_each(py, &opened);
         let file = self.handle.close(py, |db| {
             drop(db);
             Ok(())
@@ -198,14 +197,14 @@ impl Database {
         policy: Option<&str>,
     ) -> PyResult<Map> {
         let policy = self::policy(policy)?;
-        let map = self.inner.handle.call(py, |db| {
+        let (map, read_only) = self.inner.handle.call(py, |db| {
             let builder = with(db.map(name), entries, |it, entries| it.entries(entries));
             let builder = with(builder, bytes, |it, bytes| it.bytes(bytes));
             let builder = with(builder, ram, |it, ram| it.ram(ram));
             let builder = policy.map_or(builder.clone(), |policy| builder.policy(policy));
-            builder.create_or_open()
+            Ok((builder.create_or_open()?, db.volume().is_read_only()))
         })?;
-        Ok(Map::new(self.inner.adopt(format!("map {name:?}"), map)))
+        Ok(Map::new(self.inner.adopt(format!("map {name:?}"), map), read_only))
     }
 
     /// Opens or makes a filter for that many different keys, a million unless stated, at that rate of false

@@ -74,6 +74,11 @@ impl Raised {
     }
 
     /// The exception with a message.
+    #[expect(
+        clippy::new_ret_no_self,
+        clippy::wrong_self_convention,
+        reason = "a value names a class, and makes its instances"
+    )]
     pub fn new(self, message: impl Into<String>) -> PyErr {
         let message = message.into();
         Python::attach(|py| self.instance(py, (message,)))

@@ -50,8 +50,19 @@ pub fn note_open(opened: Weak<dyn Closing>) {
 #[pyo3(name = "_close_all")]
 fn close_all(py: Python<'_>) -> PyResult<()> {
     let open = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
-    let open = open.iter().rev().filter_map(Weak::upgrade);
-    open.fold(Ok(()), |done, it| done.and(it.close_open(py)))
+    close_each(py, &open)
+}
+
+/// Closes what is still there, the latest first.
+///
+/// # Errors
+/// The first failure; the others are closed nevertheless.
+pub fn close_each(py: Python<'_>, open: &[Weak<dyn Closing>]) -> PyResult<()> {
+    let mut closed = Ok(());
+    for it in open.iter().rev().filter_map(Weak::upgrade) {
+        closed = closed.and(it.close_open(py));
+    }
+    closed
 }
 
 /// Tells that this process is a new child: `os.register_at_fork` calls it.
@@ -147,7 +158,7 @@ impl<T: Send + Sync> Handle<T> {
         self.closing.store(true, Ordering::Relaxed);
         let closed = py.detach(|| {
             let taken = self.write().take();
-            guarded(|| taken.map_or(Ok(()), close))
+            guarded(|| read_only_is_closed(taken.map_or(Ok(()), close)))
         });
         closed.map_err(|failure| self.explain(failure))
     }
@@ -247,6 +258,20 @@ pub fn watched<R: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> R + Se
             stop.store(interrupt.is_err(), Ordering::Relaxed);
         }
     })
+}
+
+/// What is open to be read only has nothing to save: it has refused all updates.
+fn read_only_is_closed(closed: nandex::Result<()>) -> nandex::Result<()> {
+    use nandex::{device, store};
+    match closed {
+        Err(
+            nandex::Error::Store(
+                store::Error::ReadOnly | store::Error::Device(device::Error::ReadOnly { .. }),
+            )
+            | nandex::Error::Device(device::Error::ReadOnly { .. }),
+        ) => Ok(()),
+        closed => closed,
+    }
 }
 
 /// Runs a call, and turns a panic into a failure.

@@ -18,6 +18,9 @@ def test_modes_of_opening(path: Path) -> None:
     assert isinstance(missing.value, FileNotFoundError) and missing.value.errno == errno.ENOENT
     with nandex.open(path, ram="16MiB", mode="x") as db:
         db.map("m")["a"] = "1"
+        db.filter("f", keys=1000).add("a")
+        db.counter("c", keys=1000).add("a")
+        db.table("t", entries=1000)[1] = 1
         assert not db.read_only and Path(db.path) == path
     with pytest.raises(nandex.ExistsError) as exists:
         nandex.open(path, mode="x")
@@ -25,9 +28,20 @@ def test_modes_of_opening(path: Path) -> None:
     with nandex.open(path, mode="r") as one, nandex.open(path, mode="r") as two:
         pages = one.map("m")
         assert one.read_only and pages["a"] == two.map("m")["a"] == b"1"
-        with pytest.raises(nandex.ReadOnlyError) as refused:
-            pages["a"] = "2"
-        assert isinstance(refused.value, OSError) and refused.value.errno == errno.EROFS
+        seen, words, table = one.filter("f"), one.counter("c"), one.table("t")
+        assert "a" in seen and words["a"] == 1 and table[1] == 1
+        for call in (
+            lambda: pages.update(a="2"),
+            lambda: pages.pop("a"),
+            lambda: pages.setdefault("b", "2"),
+            lambda: pages.get_or_insert_many(["b"], ["2"]),
+            lambda: seen.add("b"),
+            lambda: words.add("b"),
+            lambda: table.insert(2, 2),
+        ):
+            with pytest.raises(nandex.ReadOnlyError) as refused:
+                call()
+            assert isinstance(refused.value, OSError) and refused.value.errno == errno.EROFS
         with pytest.raises(nandex.ReadOnlyError):
             one.map("other")
         with pytest.raises(nandex.InUseError) as in_use:
