@@ -7,7 +7,10 @@ SHELL := bash
 CARGO ?= cargo
 PATHS ?= /usr/share /usr/lib
 RAM ?= 32MiB
-REPORT ?= $(or $(CARGO_TARGET_DIR),target)/dedup-report.html
+BUILT := $(or $(CARGO_TARGET_DIR),target)
+REPORT ?= $(BUILT)/dedup-report.html
+PYTHON ?= python3
+PYENV := $(abspath $(BUILT))/python
 TARGET ?= page
 SECONDS ?= 60
 ARGS ?=
@@ -26,7 +29,7 @@ run: compiler ## Find the duplicate chunks of PATHS with an index held to RAM
 	$(CARGO) run $(FLAGS) --release -p nandex-cli -- dedup $(PATHS) --ram $(RAM) --report $(abspath $(REPORT)) || test $$? -eq 4
 
 .PHONY: test
-test: fmt lint unit doctest docs mutants canary ## Everything that must pass before a change is merged
+test: fmt lint unit doctest docs mutants canary python ## Everything that must pass before a change is merged
 
 .PHONY: fmt
 fmt: tools ## Check the formatting
@@ -116,6 +119,15 @@ LINK ?= namespaces
 wan: compiler ## Measure the WAN proxy over a slow link, in network namespaces (RATE=10mbit LINK=loopback ARGS="...")
 	@RATE=$(RATE) LINK=$(LINK) crates/apps/wanproxy/wan.sh $(ARGS)
 
+.PHONY: python
+python: environment ## The Python package: its wheel of the profile of tests, pytest, its types and its examples
+	crates/python/check.sh $(PYENV) $(FLAGS)
+
+.PHONY: wheel
+WHEELS ?= $(BUILT)/wheels
+wheel: environment ## The Python package's wheel, optimised, in WHEELS
+	$(PYENV)/bin/maturin build $(FLAGS) --release --manifest-path crates/python/Cargo.toml --out $(WHEELS)
+
 .PHONY: deny
 deny: ## Licences, bans and sources of the dependencies (needs cargo-deny)
 	$(CARGO) deny check bans licenses sources
@@ -139,3 +151,11 @@ tools:
 .PHONY: compiler
 compiler:
 	@command -v cc >/dev/null || { apt-get update -qq && apt-get install -y -qq gcc libc6-dev; }
+
+# A private environment for what builds and tests the Python package.
+.PHONY: environment
+environment: compiler
+	@command -v $(CARGO) >/dev/null || { echo "cargo is missing: install Rust 1.95 or newer from https://rustup.rs" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3 python3-venv; }
+	@test -x $(PYENV)/bin/pip || $(PYTHON) -m venv $(PYENV)
+	@$(PYENV)/bin/pip install --quiet --disable-pip-version-check --requirement crates/python/tests/requirements.txt

@@ -6,7 +6,7 @@ use crate::Violation;
 use crate::tree::File;
 
 /// How high a crate stands. It may depend on crates that stand lower, never on its equals.
-const RANKS: [(&str, u8); 22] = [
+const RANKS: [(&str, u8); 23] = [
     ("nandex-html", 0),
     ("nandex-device", 0),
     ("nandex-sim", 1),
@@ -24,6 +24,7 @@ const RANKS: [(&str, u8); 22] = [
     ("nandex-wanproxy", 5),
     ("nandex-reproduce", 5),
     ("nandex-cli", 6),
+    ("nandex-python", 6),
     ("nandex-trial", 6),
     ("nandex-bench", 7),
     ("nandex-xtask", 8),

@@ -6,8 +6,8 @@ use crate::Violation;
 use crate::tree::File;
 
 /// Languages a fence may name. The commands of `console` and `sh` are run by a test of the command
-/// line, `rust` of README.md by the doctests; `text` is for what is neither.
-const FENCES: [&str; 8] = ["console", "sh", "rust", "c", "toml", "json", "text", "csv"];
+/// line, `rust` of README.md by the doctests, `python` by the Python package's tests; `text` is for what is neither.
+const FENCES: [&str; 9] = ["console", "sh", "rust", "python", "c", "toml", "json", "text", "csv"];
 
 /// What is out of order in a Markdown page, given the paths of all files.
 #[must_use]

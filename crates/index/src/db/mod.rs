@@ -38,6 +38,7 @@
 //!
 //! **Durability** is by default every 100 ms, and at each `sync`; dropping a structure saves it.
 
+mod counting;
 mod filter;
 mod map;
 mod ram;
@@ -48,9 +49,10 @@ mod tests;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use nandex_device::{Create, FileDevice, FileOptions, PAGE_BYTES};
+use nandex_device::{Access, Create, Device, FileDevice, FileOptions, Overlay, PAGE_BYTES};
 use nandex_store::{Durability, OpenOptions, Volume, VolumeOptions};
 
+pub use counting::CountingBuilder;
 pub use filter::{AnyCounter, CounterBuilder, FilterBuilder};
 pub use map::MapBuilder;
 pub use table::TableBuilder;
@@ -80,7 +82,14 @@ pub fn open(path: impl AsRef<Path>) -> Result<Database> {
 /// Options for opening a database.
 #[must_use]
 pub fn options() -> DatabaseOptions {
-    DatabaseOptions { ram: RAM_BYTES.into(), log: None, durability: Durability::default() }
+    DatabaseOptions {
+        ram: RAM_BYTES.into(),
+        log: None,
+        durability: Durability::default(),
+        access: Access::ReadWrite,
+        create: Create::OpenOrCreate,
+        hash_key: None,
+    }
 }
 
 /// Options for opening a database; see [`options`].
@@ -89,6 +98,9 @@ pub struct DatabaseOptions {
     ram: Quantity,
     log: Option<Quantity>,
     durability: Durability,
+    access: Access,
+    create: Create,
+    hash_key: Option<u128>,
 }
 
 impl DatabaseOptions {
@@ -113,26 +125,57 @@ impl DatabaseOptions {
         self
     }
 
+    /// Opens a file that exists to be read only: any number of processes may, as long as none writes to it.
+    /// Structures that it does not have cannot be made, and updates are refused.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        (self.access, self.create) = (Access::ReadOnly, Create::Open);
+        self
+    }
+
+    /// Must the file exist, or be new? By default it may be either.
+    #[must_use]
+    pub fn create(mut self, create: Create) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// The key of the hash function of a new file, random by default; ignored for an existing file. Filters and
+    /// counting tables of two files can be merged if the files have one key. Whoever knows it can choose keys that
+    /// share a place, so do not let it be known where strangers choose keys.
+    #[must_use]
+    pub fn hash_key(mut self, key: u128) -> Self {
+        self.hash_key = Some(key);
+        self
+    }
+
     /// Opens the database at `path`, and makes it if the file does not exist or is empty.
     ///
     /// # Errors
-    /// As [`open`]; text that is not a size.
+    /// As [`open`]; text that is not a size; a file that exists and must be new, or does not and must.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
         let ram_bytes = self.ram.bytes("ram")?;
         let create = VolumeOptions {
             log_bytes: self.log_bytes(ram_bytes)?,
             durability: self.durability,
+            hash_key: self.hash_key,
             ..VolumeOptions::default()
         };
         // Before the file is made.
         create.validate()?;
-        let options = FileOptions { create: Create::OpenOrCreate, ..FileOptions::default() };
-        let device = Arc::new(FileDevice::open(path, &options)?);
-        let volume = if device.is_empty_file()? {
+        let (access, durability) = (self.access, self.durability);
+        let options = FileOptions { access, create: self.create, ..FileOptions::default() };
+        let device = FileDevice::open(path, &options)?;
+        let is_new = access == Access::ReadWrite && device.is_empty_file()?;
+        let device: Arc<dyn Device> = match access {
+            Access::ReadWrite => Arc::new(device),
+            // What an opening writes stays in RAM.
+            _ => Arc::new(Overlay::new(Arc::new(device))),
+        };
+        let volume = if is_new {
             Volume::create(device, create)?
         } else {
-            let durability = self.durability;
-            Volume::open(device, OpenOptions { durability, ..OpenOptions::default() })?
+            Volume::open(device, OpenOptions { access, durability, ..OpenOptions::default() })?
         };
         Ok(Database { volume, shares: Mutex::new(Shares::new(ram_bytes)) })
     }
@@ -171,6 +214,11 @@ impl Database {
     /// A set of keys of any size that may contain an absent key, at a known rate; also a counter.
     pub fn filter(&self, name: impl Into<String>) -> FilterBuilder<'_> {
         FilterBuilder::new(self, name.into())
+    }
+
+    /// A table of exact counts of keys, which it can list.
+    pub fn counting(&self, name: impl Into<String>) -> CountingBuilder<'_> {
+        CountingBuilder::new(self, name.into())
     }
 
     /// The open structures and the RAM of each, in bytes.

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{AnyTable, LargeTable, Policy, Table};
+use crate::counting::Keys;
+use crate::{AnyTable, Counter, Filter, LargeTable, Policy, Table};
 
 fn file() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -248,4 +249,57 @@ fn a_table_takes_as_many_entries_as_were_stated() {
             table.close().unwrap();
         }
     }
+}
+
+#[test]
+fn what_more_ram_does_not_mend_is_not_said_to_lack_ram() {
+    let (_folder, path) = file();
+    let db = open(&path).unwrap();
+    let found = text(db.filter("f").rate(2.0).create_or_open());
+    assert!(found.starts_with("rate: \"f\": ") && !found.contains("MiB"), "{found}");
+    let found = text(db.table("t").widths(200, 8).create_or_open());
+    assert!(found.starts_with("key_bytes: \"t\": 200 is not"), "{found}");
+    let found = text(db.counting("c").ram("1KiB").create_or_open());
+    assert!(found.starts_with("ram: \"c\" may take 1.00 KiB"), "{found}");
+}
+
+#[test]
+fn a_file_is_made_or_opened_only_as_was_stated() {
+    let (_folder, path) = file();
+    let must_exist = || options().create(Create::Open).open(&path);
+    assert!(text(must_exist()).contains("cannot open"));
+    assert!(!path.exists());
+    drop(options().create(Create::New).open(&path).unwrap());
+    assert!(text(options().create(Create::New).open(&path)).contains("cannot open"));
+    must_exist().unwrap().table("t").create_or_open().unwrap().insert_u64(7, 42).unwrap();
+    let readers = [(); 2].map(|()| options().read_only().open(&path).unwrap());
+    for reader in &readers {
+        let table = reader.table("t").create_or_open().unwrap();
+        assert_eq!(table.get_u64(7).unwrap(), Some(42));
+        assert!(text(table.insert_u64(8, 1)).contains("read only"));
+        assert!(text(reader.table("new").create_or_open()).contains("read only"));
+    }
+    assert!(text(must_exist()).contains("is in use"));
+}
+
+#[test]
+fn counting_tables_are_made_for_keys_and_reopened() {
+    let (_folder, path) = file();
+    let db = options().hash_key(7).open(&path).unwrap();
+    let words = db.counting("words").keys(1e5).stored(Keys::Whole(4)).create_or_open().unwrap();
+    words.add_many(&[(&b"that"[..], 2), (b"this", 1)]).unwrap();
+    words.close().unwrap();
+    let found = text(db.counting("words").stored(Keys::Whole(5)).create_or_open());
+    assert!(found.contains("stored as Whole(4)"), "{found}");
+    let words = db.counting("words").create_or_open().unwrap();
+    assert_eq!(words.count(b"that").unwrap(), 2);
+    drop(db.filter("seen").keys(1000).create_or_open().unwrap());
+    let found = text(db.counting("seen").create_or_open());
+    assert!(found.contains("open it with db.filter"), "{found}");
+    let (_other_folder, other_path) = file();
+    let other = options().hash_key(7).open(&other_path).unwrap();
+    let others = other.counting("w").stored(Keys::Whole(4)).create_or_open().unwrap();
+    others.insert(b"this").unwrap();
+    words.absorb(&others).unwrap();
+    assert_eq!(words.count(b"this").unwrap(), 2);
 }

@@ -21,7 +21,9 @@ mod tests;
 mod vocabulary;
 mod weigh;
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nandex_corpus::DocumentResult;
 
@@ -77,10 +79,44 @@ pub struct Row<'a> {
 /// ```
 #[derive(Debug)]
 pub struct Model<'c> {
-    corpus: &'c Corpus,
+    corpus: Held<'c>,
     weigher: Weigher,
     columns: Columns,
     vocabulary: Vocabulary,
+}
+
+/// An index that a model keeps as it is.
+#[derive(Clone, Debug)]
+enum Held<'c> {
+    Borrowed(&'c Corpus),
+    Shared(Arc<Corpus>),
+}
+
+impl Deref for Held<'_> {
+    type Target = Corpus;
+
+    fn deref(&self) -> &Corpus {
+        match self {
+            Self::Borrowed(corpus) => corpus,
+            Self::Shared(corpus) => corpus,
+        }
+    }
+}
+
+impl Model<'static> {
+    /// As [`fit`](Model::fit), and the model shares the index: for an owner that keeps both. The index can change again
+    /// when the model is gone.
+    ///
+    /// # Errors
+    /// As `fit`.
+    pub fn fit_shared(
+        corpus: &Arc<Corpus>,
+        selection: &Selection,
+        weighting: Weighting,
+        scratch: Option<&Path>,
+    ) -> Result<Self> {
+        Self::fit_held(Held::Shared(Arc::clone(corpus)), selection, weighting, scratch)
+    }
 }
 
 impl<'c> Model<'c> {
@@ -98,8 +134,17 @@ impl<'c> Model<'c> {
         weighting: Weighting,
         scratch: Option<&Path>,
     ) -> Result<Self> {
+        Self::fit_held(Held::Borrowed(corpus), selection, weighting, scratch)
+    }
+
+    fn fit_held(
+        corpus: Held<'c>,
+        selection: &Selection,
+        weighting: Weighting,
+        scratch: Option<&Path>,
+    ) -> Result<Self> {
         let folder = scratch.map_or_else(std::env::temp_dir, PathBuf::from);
-        let kept = select::select(corpus, selection, weighting.binary, &folder)?;
+        let kept = select::select(&corpus, selection, weighting.binary, &folder)?;
         let weigher = Weigher { weighting, documents: corpus.documents() };
         let ram_bytes = corpus.config().batch_bytes() as u64;
         let mut columns = ColumnsBuilder::new(&folder, kept.count, ram_bytes);

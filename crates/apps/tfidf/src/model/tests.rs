@@ -38,6 +38,21 @@ fn columns_are_terms_in_the_order_of_code_points() {
 }
 
 #[test]
+fn an_owner_keeps_an_index_and_its_model_and_changes_it_again_without_the_model() {
+    let (corpus, documents) = corpus(&TEXTS);
+    let mut corpus = Arc::new(corpus);
+    let (selection, weighting) = (Selection::default(), Weighting::default());
+    let model = Model::fit_shared(&corpus, &selection, weighting, None).unwrap();
+    assert!(Arc::get_mut(&mut corpus).is_none());
+    assert_eq!(texts(&model), texts(&fit(&corpus, &selection)));
+    drop(model);
+    let alone = Arc::get_mut(&mut corpus).unwrap();
+    alone.remove(documents[..1].iter().cloned().map(Ok)).unwrap();
+    let model = Model::fit_shared(&corpus, &selection, weighting, None).unwrap();
+    assert_eq!(texts(&model), ["blue", "fish", "green"]);
+}
+
+#[test]
 fn limits_keep_terms_by_their_documents_and_the_most_frequent() {
     let (corpus, _) = corpus(&TEXTS);
     let of = |selection: Selection| texts(&fit(&corpus, &selection));

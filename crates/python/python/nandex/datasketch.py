@@ -1,0 +1,535 @@
+"""`MinHashLSH` as in datasketch, with an index that is bigger than RAM.
+
+It takes datasketch's own `MinHash` and `WeightedMinHash`, and everything else that has `hashvalues`. Without a
+`storage_config` the index is in RAM and ends with the object. With one it is a file:
+
+>>> lsh = MinHashLSH(num_perm=4, params=(2, 2), storage_config={"type": "nandex", "path": path, "ram": "64MiB"})
+>>> lsh.insert_many(["a", "b"], np.array([[1, 2, 3, 4], [1, 2, 5, 6]]))
+>>> lsh.query_many(np.array([[1, 2, 9, 9], [7, 7, 5, 6]]))
+[['a', 'b'], ['b']]
+>>> lsh.close()
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+import os
+from collections import Counter as _Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+
+from nandex._errors import ConfigError, InputError, InputTypeError
+from nandex._nandex import _Lsh, _lsh_bands, _lsh_hashes
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from numpy.typing import NDArray
+
+    _Numbers = NDArray[np.uint64]
+    _Amount = int | float | str
+
+__all__ = ["MinHashLSH", "MinHashLSHDeletionSession", "MinHashLSHInsertionSession"]
+
+_Self = TypeVar("_Self")
+
+#: RAM and documents of an index, unless stated. It grows past the documents, by larger and larger parts.
+_RAM = "256MiB"
+_DOCUMENTS_IN_FILE = 100_000
+_DOCUMENTS_IN_RAM = 1_000
+
+#: Documents that a session keeps before it inserts or removes them, at most.
+_SESSION_MAX = 8192
+
+
+class _Sketch(Protocol):
+    """A signature, such as a datasketch `MinHash`."""
+
+    hashvalues: Any
+
+    def __len__(self) -> int: ...
+
+
+def _storage(config: dict[str, Any] | None) -> tuple[str | None, _Amount, _Amount]:
+    """Path, RAM and documents of a `storage_config`."""
+    config = dict(config or {"type": "dict"})
+    kind = config.pop("type", "nandex")
+    if kind not in ("nandex", "dict"):
+        raise ConfigError(
+            f"storage_config: the type {kind!r}; give 'nandex' with a path, or 'dict' for an index in RAM"
+        )
+    path = config.pop("path", None)
+    if kind == "dict" and path is not None:
+        raise ConfigError("storage_config: a path with the type 'dict'; give the type 'nandex'")
+    documents = config.pop("documents", _DOCUMENTS_IN_RAM if path is None else _DOCUMENTS_IN_FILE)
+    ram = config.pop("ram", _RAM)
+    if config:
+        raise ConfigError(
+            f"storage_config: {', '.join(map(repr, config))}; it has type, path, ram and documents, and a file has one "
+            "index"
+        )
+    return None if path is None else os.fspath(path), ram, documents
+
+
+def _check_parameters(threshold: float, num_perm: int, weights: tuple[float, float]) -> None:
+    if not 0.0 <= threshold <= 1.0:
+        raise ConfigError(f"threshold must be in [0.0, 1.0], and is {threshold}")
+    if num_perm < 2:
+        raise ConfigError(f"Too few permutation functions: {num_perm}; give 2 or more")
+    if any(weight < 0.0 or weight > 1.0 for weight in weights):
+        raise ConfigError(f"Weights must be in [0.0, 1.0], and are {weights}")
+    if sum(weights) != 1.0:
+        raise ConfigError(f"Weights must sum to 1.0, and are {weights}")
+
+
+class MinHashLSH:
+    """An index of MinHash signatures by their bands: which documents have a Jaccard similarity above a threshold?
+
+    The parameters are those of `datasketch.MinHashLSH`, and the bands and the candidates are the same, but for two
+    things: a bucket keeps its 253 oldest keys, and bucket keys are hashes of 8 bytes.
+
+    threshold: The Jaccard similarity from where on documents are to be candidates, 0 to 1.
+    num_perm: Values of a signature.
+    weights: How bad false positives and false negatives are; 1 together.
+    params: Bands, and values in each, in place of those that are best for the threshold.
+    storage_config: None for an index in RAM. `{"type": "nandex", "path": ...}` for one in a file, which is opened if
+        it is there; with `"ram"`, what it may take, 256 MiB unless stated, and `"documents"`, with how many its first
+        part is filled, 100,000 unless stated.
+    prepickle: Keys are `str`, `bytes` and `int` as they are, and others as pickles. False refuses others: reading a
+        pickle runs code, so do that where you do not trust who has written the file. True pickles as None does.
+    hashfunc: A function from the bytes of a band to bytes, to be used before they are hashed.
+
+    An insert costs some microseconds of this class and no read; a query a page read for each band that has been
+    flushed and may have the bucket, and one for each candidate. Batches cost far less: `insert_many`, `query_many`.
+    All calls may come from any thread.
+    """
+
+    def __init__(
+        self,
+        threshold: float = 0.9,
+        num_perm: int = 128,
+        weights: tuple[float, float] = (0.5, 0.5),
+        params: tuple[int, int] | None = None,
+        storage_config: dict[str, Any] | None = None,
+        prepickle: bool | None = None,
+        hashfunc: Callable[[bytes], bytes] | None = None,
+    ) -> None:
+        _check_parameters(threshold, num_perm, weights)
+        self.threshold = threshold
+        self.weights = weights
+        self.h = self.num_perm = num_perm
+        if params is None:
+            self.b, self.r = _lsh_bands(threshold, num_perm, weights)
+        else:
+            self.b, self.r = params
+        if self.b * self.r > num_perm:
+            raise ConfigError(
+                f"params: {self.b} bands of {self.r} values are more than num_perm, {num_perm}; give fewer, or num_perm"
+            )
+        if self.b < 2 or self.r < 1:
+            raise ConfigError(f"params: {self.b} bands of {self.r} values; give 2 bands or more, of 1 value or more")
+        self.params = (self.b, self.r)
+        self.prepickle = prepickle
+        self.hashfunc = hashfunc
+        self.storage_config = storage_config
+        self.buffer_size = 50000
+        self.hashranges = [(band * self.r, (band + 1) * self.r) for band in range(self.b)]
+        self._minhash_scheme: str | None = None
+        self._queries: list[Any] = []
+        self._path, self._ram, self._documents = _storage(storage_config)
+        self._index = self._open()
+        self.keys = _Keys(self)
+        self.hashtables = [_HashTable(self, band) for band in range(self.b)]
+
+    def _open(self) -> _Lsh:
+        about = {"num_perm": self.h, "bands": self.b, "rows": self.r, "hashfunc": self.hashfunc is not None}
+        return _Lsh(
+            self._path,
+            ram=self._ram,
+            documents=self._documents,
+            tables=self.b,
+            about=json.dumps(about, sort_keys=True),
+            pickles=self.prepickle is not False,
+        )
+
+    def insert(self, key: Hashable, minhash: _Sketch, check_duplication: bool = True) -> None:
+        """Adds a key with its signature.
+
+        A key that is there is a `ValueError`. Without `check_duplication` it is in the buckets of both signatures.
+        """
+        self._insert([key], self._rows_of([minhash], is_insert=True), check_duplication)
+
+    def insert_many(self, keys: Iterable[Hashable], minhashes: Any, check_duplication: bool = True) -> None:
+        """Adds keys with their signatures: an array of `hashvalues` with a row for each, or a list of MinHashes.
+
+        A key that is there is a `ValueError`; those before it are in. Takes the interpreter's lock for the keys only.
+        """
+        keys = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
+        rows = self._rows_of(minhashes, is_insert=True)
+        if len(rows) != len(keys):
+            raise InputError(f"{len(keys)} keys and {len(rows)} signatures: give as many of ones as of the others")
+        self._insert(keys, rows, check_duplication)
+
+    def _insert(self, keys: list[Hashable], rows: NDArray[Any], check: bool) -> None:
+        self._refuse(self._index.insert_many(keys, self._hashed(rows), check), keys)
+
+    @staticmethod
+    def _refuse(stopped: int | None, keys: list[Hashable]) -> None:
+        if stopped is not None:
+            raise InputError(
+                f"The given key already exists: {keys[stopped]!r}; remove it first, or insert without check_duplication"
+            )
+
+    def query(self, minhash: _Sketch) -> list[Any]:
+        """The keys whose sets are likely above the threshold, in the order in which they came."""
+        return self._query(self._rows_of([minhash]))[0]
+
+    def query_many(self, minhashes: Any) -> list[list[Any]]:
+        """The keys for each signature: of an array of `hashvalues` with a row for each, or a list of MinHashes.
+
+        The reads of all overlap.
+        """
+        return self._query(self._rows_of(minhashes))
+
+    def _query(self, rows: NDArray[Any]) -> list[list[Any]]:
+        return self._index.query_many(self._hashed(rows))
+
+    def add_to_query_buffer(self, minhash: _Sketch) -> None:
+        """Keeps a query for `collect_query_buffer`."""
+        self._queries.append(self._rows_of([minhash])[0])
+
+    def collect_query_buffer(self) -> list[Any]:
+        """The keys that every query of the buffer finds. The buffer is empty then."""
+        queries, self._queries = self._queries, []
+        if not queries:
+            return []
+        first, *others = self._query(np.stack(queries))
+        common = set(first).intersection(*others)
+        return [key for key in first if key in common]
+
+    def __contains__(self, key: Hashable) -> bool:
+        """Whether the key is there. Costs a read if it is."""
+        return bool(self._index.contains_many([key])[0])
+
+    def contains_many(self, keys: Iterable[Hashable]) -> NDArray[np.bool_]:
+        """Whether each key is there; the reads overlap."""
+        return self._index.contains_many(keys.tolist() if isinstance(keys, np.ndarray) else list(keys))
+
+    def remove(self, key: Hashable) -> None:
+        """Takes out a key. One that is not there is a `ValueError`."""
+        if not self._index.remove(key):
+            raise InputError(f"The given key does not exist: {key!r}")
+
+    def insertion_session(self, buffer_size: int = 50000) -> MinHashLSHInsertionSession:
+        """A context manager that inserts in batches. A key that is there is an error when its batch is inserted."""
+        return MinHashLSHInsertionSession(self, buffer_size)
+
+    def deletion_session(self, buffer_size: int = 50000) -> MinHashLSHDeletionSession:
+        """A context manager with a `remove`, as datasketch has it. Keys are taken out at once."""
+        return MinHashLSHDeletionSession(self, buffer_size)
+
+    def merge(self, other: MinHashLSH, check_overlap: bool = False) -> None:
+        """Adds all that another index has, of the same `num_perm` and bands."""
+        if type(self) is not type(other):
+            raise InputTypeError(f"Cannot merge type {type(self).__name__} and type {type(other).__name__}.")
+        if (self.h, self.params, self.hashfunc) != (other.h, other.params, other.hashfunc):
+            raise ConfigError(
+                f"Cannot merge MinHashLSH with different initialization parameters: num_perm {self.h} and params "
+                f"{self.params}, and num_perm {other.h} and params {other.params}"
+            )
+        scheme = self._known_scheme(other._minhash_scheme)
+        if check_overlap:
+            for keys, _ in other._scan():
+                if self.contains_many(keys).any():
+                    raise InputError("The keys are overlapping, duplicate key exists.")
+        for keys, hashes in other._scan():
+            self._index.insert_many(keys, hashes, False)
+        self._minhash_scheme = scheme
+
+    def is_empty(self) -> bool:
+        """Whether no key is there."""
+        return len(self._index) == 0
+
+    def __len__(self) -> int:
+        """How many keys are there."""
+        return len(self._index)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def get_counts(self) -> list[dict[bytes, int]]:
+        """For each band, how many keys each bucket has. Reads all documents once; the buckets are all in RAM."""
+        return self._counts(self._scan())
+
+    def get_subset_counts(self, *keys: Hashable) -> list[dict[bytes, int]]:
+        """The same for these keys alone."""
+        found = [hashes for hashes in self._index.hashes_many(list(set(keys))) if hashes is not None]
+        return [dict(_Counter(hashes[band] for hashes in found)) for band in range(self.b)]
+
+    def _counts(self, scanned: Iterable[tuple[list[Any], _Numbers]]) -> list[dict[bytes, int]]:
+        counts: list[_Counter[bytes]] = [_Counter() for _ in range(self.b)]
+        for _, hashes in scanned:
+            for band, count in enumerate(counts):
+                count.update(_column(hashes, band, self.b))
+        return [dict(count) for count in counts]
+
+    def _scan(self) -> Iterator[tuple[list[Any], _Numbers]]:
+        """All keys in the order in which they came, in parts, with their bucket keys."""
+        start, keys, hashes = self._index.scan(0)
+        while keys:
+            yield keys, hashes
+            start, keys, hashes = self._index.scan(start)
+
+    def stats(self) -> dict[str, int]:
+        """Documents, what they take in bytes, and how many keys full buckets have left out since the opening."""
+        return self._index.stats()
+
+    def sync(self) -> None:
+        """Makes everything durable; otherwise that is so after 100 ms."""
+        self._index.sync()
+
+    def close(self) -> None:
+        """Makes everything durable and closes the file. An index in RAM is gone then."""
+        self._index.close()
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        where = "in RAM" if self._path is None else repr(self._path)
+        state = "closed" if self._index.closed else f"{len(self)} keys"
+        return f"<MinHashLSH {where}: {state}, num_perm={self.h}, params={self.params}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A file's path, or all that an index in RAM has."""
+        state = {name: value for name, value in self.__dict__.items() if name not in ("_index", "keys", "hashtables")}
+        state["_content"] = [] if self._path is not None else list(self._scan())
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        content = state.pop("_content")
+        self.__dict__.update(state)
+        self._index = self._open()
+        self.keys = _Keys(self)
+        self.hashtables = [_HashTable(self, band) for band in range(self.b)]
+        for keys, hashes in content:
+            self._index.insert_many(keys, hashes, False)
+
+    def _rows_of(self, minhashes: Any, is_insert: bool = False) -> NDArray[Any]:
+        """The values of signatures as an array: documents, `num_perm`, numbers of a value."""
+        if not isinstance(minhashes, np.ndarray):
+            minhashes = list(minhashes)
+            scheme = self._scheme_of(minhashes)
+            minhashes = self._stacked(minhashes)
+            if is_insert:
+                self._minhash_scheme = scheme
+        if minhashes.ndim < 2 or minhashes.shape[1] != self.h:
+            raise InputError(f"Expecting minhash with length {self.h}, got an array of the shape {minhashes.shape}")
+        if minhashes.dtype.kind not in "ui":
+            raise InputTypeError(
+                f"an array of {minhashes.dtype} as signatures: give integers, such as MinHash.hashvalues"
+            )
+        width = 1 if minhashes.ndim == 2 else minhashes.shape[2]
+        return np.ascontiguousarray(minhashes).reshape(len(minhashes), self.h, width)
+
+    def _stacked(self, minhashes: list[_Sketch]) -> NDArray[Any]:
+        if not minhashes:
+            return np.empty((0, self.h), np.uint64)
+        for minhash in minhashes:
+            if len(minhash) != self.h:
+                raise InputError(f"Expecting minhash with length {self.h}, got {len(minhash)}")
+        return np.stack([np.asarray(minhash.hashvalues) for minhash in minhashes])
+
+    def _scheme_of(self, minhashes: list[_Sketch]) -> str | None:
+        """The scheme of the index's signatures after these. Hash values do not tell it, so MinHashes are asked."""
+        scheme = self._minhash_scheme
+        for minhash in minhashes:
+            scheme = _same_scheme(scheme, getattr(minhash, "scheme", None))
+        return scheme
+
+    def _known_scheme(self, other: str | None) -> str | None:
+        return _same_scheme(self._minhash_scheme, other)
+
+    def _hashed(self, rows: NDArray[Any]) -> _Numbers:
+        """A bucket key for each band."""
+        if self.hashfunc is None:
+            width = rows.shape[2]
+            rows = rows.view(np.uint64) if rows.dtype.itemsize == 8 else rows.astype(np.uint64)
+            return _lsh_hashes(rows.reshape(-1), (self.h * width, self.r * width, self.b))
+        used = rows[:, : self.b * self.r].reshape(len(rows) * self.b, -1)
+        bands = (np.ascontiguousarray(band).byteswap().tobytes() for band in used)
+        digests = (hashlib.blake2b(self.hashfunc(band), digest_size=8).digest() for band in bands)
+        return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
+
+
+def _same_scheme(known: str | None, scheme: str | None) -> str | None:
+    if scheme is None or known is None:
+        return known or scheme
+    if scheme != known:
+        raise InputError(
+            f"MinHash scheme {scheme!r} does not match scheme {known!r} of the MinHash previously given to this index"
+        )
+    return known
+
+
+def _column(hashes: _Numbers, band: int, bands: int) -> list[bytes]:
+    """The bucket keys of a band as bytes."""
+    packed = hashes[band::bands].astype(">u8").tobytes()
+    return [packed[start : start + 8] for start in range(0, len(packed), 8)]
+
+
+class _Keys:
+    """What `MinHashLSH.keys` is in datasketch: the keys, and the bucket keys of each."""
+
+    def __init__(self, lsh: MinHashLSH) -> None:
+        self._lsh = lsh
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._lsh
+
+    def __getitem__(self, key: Hashable) -> list[bytes]:
+        return self.get(key)
+
+    def get(self, key: Hashable) -> list[bytes]:
+        """The bucket keys of a key, one of each band; none if it is not there."""
+        return self.getmany(key)[0]
+
+    def getmany(self, *keys: Hashable) -> list[list[bytes]]:
+        """The bucket keys of each key."""
+        return [hashes or [] for hashes in self._lsh._index.hashes_many(list(keys))]
+
+    def __iter__(self) -> Iterator[Any]:
+        for keys, _ in self._lsh._scan():
+            yield from keys
+
+    def keys(self) -> Iterator[Any]:
+        """All keys."""
+        return iter(self)
+
+    def __len__(self) -> int:
+        return len(self._lsh)
+
+    def size(self) -> int:
+        """How many keys there are."""
+        return len(self)
+
+    def has_key(self, key: Hashable) -> bool:
+        """Whether the key is there."""
+        return key in self
+
+    def itemcounts(self) -> dict[Any, int]:
+        """The number of bands, for each key."""
+        return dict.fromkeys(self, self._lsh.b)
+
+
+class _HashTable:
+    """What an element of `MinHashLSH.hashtables` is in datasketch: the buckets of a band.
+
+    Going through them reads all documents once.
+    """
+
+    def __init__(self, lsh: MinHashLSH, band: int) -> None:
+        self._lsh = lsh
+        self._band = band
+
+    def __getitem__(self, bucket: bytes) -> set[Any]:
+        return self.get(bucket)
+
+    def get(self, bucket: bytes) -> set[Any]:
+        """The keys of a bucket."""
+        return set(self._lsh._index.bucket(self._band, bucket)) if len(bucket) == 8 else set()
+
+    def getmany(self, *buckets: bytes) -> list[set[Any]]:
+        """The keys of each bucket."""
+        return [self.get(bucket) for bucket in buckets]
+
+    def __contains__(self, bucket: bytes) -> bool:
+        return bool(self.get(bucket))
+
+    def has_key(self, bucket: bytes) -> bool:
+        """Whether the bucket has a key."""
+        return bucket in self
+
+    def itemcounts(self) -> dict[bytes, int]:
+        """How many keys each bucket has."""
+        counts: _Counter[bytes] = _Counter()
+        for _, hashes in self._lsh._scan():
+            counts.update(_column(hashes, self._band, self._lsh.b))
+        return dict(counts)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.itemcounts())
+
+    def keys(self) -> Iterator[bytes]:
+        """All buckets."""
+        return iter(self)
+
+    def __len__(self) -> int:
+        return len(self.itemcounts())
+
+    def size(self) -> int:
+        """How many buckets there are."""
+        return len(self)
+
+
+class MinHashLSHInsertionSession:
+    """Inserts in batches; the last one at the end of the context."""
+
+    def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
+        self.lsh = lsh
+        self.lsh.buffer_size = buffer_size
+        self._waiting: list[tuple[Hashable, NDArray[Any], bool]] = []
+
+    def insert(self, key: Hashable, minhash: _Sketch, check_duplication: bool = True) -> None:
+        """As `MinHashLSH.insert`, but a key that is there may be an error later."""
+        self._waiting.append((key, self.lsh._rows_of([minhash], is_insert=True)[0], check_duplication))
+        if len(self._waiting) >= min(self.lsh.buffer_size, _SESSION_MAX):
+            self.close()
+
+    def close(self) -> None:
+        """Inserts what waits."""
+        waiting, self._waiting = self._waiting, []
+        for check in (True, False):
+            batch = [(key, row) for key, row, is_checked in waiting if is_checked is check]
+            if batch:
+                self.lsh._insert([key for key, _ in batch], np.stack([row for _, row in batch]), check)
+
+    def __enter__(self) -> MinHashLSHInsertionSession:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class MinHashLSHDeletionSession:
+    """Removes keys, as datasketch's session does; there is nothing to buffer."""
+
+    def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
+        self.lsh = lsh
+        self.lsh.buffer_size = buffer_size
+
+    def remove(self, key: Hashable) -> None:
+        """As `MinHashLSH.remove`."""
+        self.lsh.remove(key)
+
+    def close(self) -> None:
+        """Does nothing."""
+
+    def __enter__(self) -> MinHashLSHDeletionSession:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,164 @@
+"""A duplicate filter for Scrapy that is on flash: crawls of billions of requests in a fixed amount of RAM.
+
+Settings of a project:
+
+    DUPEFILTER_CLASS = "nandex.scrapy.DupeFilter"
+    NANDEX_DUPEFILTER_RAM = "256MiB"
+
+With `JOBDIR` the requests that were seen are in the file `requests.seen.nandex` of the job's directory, and a crawl
+that is resumed knows them. Without, they are in a temporary file, which goes at the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrapy.dupefilters import BaseDupeFilter
+from scrapy.utils.job import job_dir
+from scrapy.utils.request import RequestFingerprinter, referer_str
+
+import nandex
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http.request import Request
+    from scrapy.settings import BaseSettings
+    from scrapy.spiders import Spider
+    from scrapy.statscollectors import StatsCollector
+
+__all__ = ["DupeFilter"]
+
+#: Bytes of Scrapy's own fingerprints, and of others' once they are hashed.
+_FINGERPRINT_BYTES = 20
+
+_FILE = "requests.seen.nandex"
+
+
+class DupeFilter(BaseDupeFilter):
+    """Filters out requests whose fingerprint was seen, as Scrapy's `RFPDupeFilter` does, in a fixed amount of RAM.
+
+    Settings, all optional:
+
+    NANDEX_DUPEFILTER_RAM: RAM that it may take, 64 MiB unless stated. About a byte and a half a request.
+    NANDEX_DUPEFILTER_KEYS: Requests for which it is made; it grows past them. A million unless stated.
+    NANDEX_DUPEFILTER_RATE: The share of new requests that may be filtered out in error, such as 1e-6. A filter of that
+        rate then takes 1 or 2 bytes of flash a request, and hardly any RAM. Unless stated it is exact, and takes some
+        40 bytes of flash.
+    NANDEX_DUPEFILTER_PATH: The file, in place of the one of `JOBDIR`.
+    DUPEFILTER_DEBUG: Every filtered request is logged, as with Scrapy's own.
+
+    A request costs a lookup in RAM, and a page read of about 100 microseconds if it was seen before and its page is not
+    in memory; Scrapy waits for it. What was seen is durable after 100 ms. Scrapy's statistics get
+    `dupefilter/filtered`, and at the end `dupefilter/nandex/requests`, `ram_bytes` and `flash_bytes`.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        ram: int | str = "64MiB",
+        keys: float | str = 1_000_000,
+        rate: float | None = None,
+        debug: bool = False,
+        fingerprinter: Any = None,
+        stats: StatsCollector | None = None,
+    ) -> None:
+        self.path = None if path is None else Path(path)
+        self.debug = debug
+        self.fingerprinter = fingerprinter or RequestFingerprinter()
+        self._options = (ram, keys, rate)
+        self._stats = stats
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._db: nandex.Database | None = None
+        self._requests: nandex.Table | nandex.Filter | None = None
+        self._has_logged = False
+        self._logger = logging.getLogger(__name__)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> DupeFilter:
+        """The filter that a crawler's settings ask for."""
+        return cls.from_settings(crawler.settings, fingerprinter=crawler.request_fingerprinter, stats=crawler.stats)
+
+    @classmethod
+    def from_settings(
+        cls, settings: BaseSettings, *, fingerprinter: Any = None, stats: StatsCollector | None = None
+    ) -> DupeFilter:
+        """The filter that settings ask for."""
+        job = job_dir(settings)
+        path = settings.get("NANDEX_DUPEFILTER_PATH") or (Path(job, _FILE) if job else None)
+        rate = settings.get("NANDEX_DUPEFILTER_RATE")
+        return cls(
+            path,
+            ram=settings.get("NANDEX_DUPEFILTER_RAM", "64MiB"),
+            keys=settings.get("NANDEX_DUPEFILTER_KEYS", 1_000_000),
+            rate=None if rate is None else float(rate),
+            debug=settings.getbool("DUPEFILTER_DEBUG"),
+            fingerprinter=fingerprinter,
+            stats=stats,
+        )
+
+    def open(self) -> None:
+        """Opens the file, and makes it if it is not there. One that another crawl has open is a `nandex.InUseError`."""
+        self._opened()
+
+    def _opened(self) -> nandex.Table | nandex.Filter:
+        if self._requests is not None:
+            return self._requests
+        path = self.path
+        if path is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="nandex-scrapy-")
+            path = Path(self._folder.name, _FILE)
+        ram, keys, rate = self._options
+        self._db = nandex.open(path, ram=ram)
+        if rate is None:
+            self._requests = self._db.table("requests", entries=keys, key=_FINGERPRINT_BYTES, value=0, policy="grow")
+        else:
+            self._requests = self._db.filter("requests", keys=keys, rate=rate)
+        return self._requests
+
+    def request_seen(self, request: Request) -> bool:
+        """Whether a request of this fingerprint was seen, and notes it."""
+        requests, fingerprint = self._opened(), self._fingerprint(request)
+        if isinstance(requests, nandex.Table):
+            return requests.get_or_insert(fingerprint, b"") is not None
+        if fingerprint in requests:
+            return True
+        requests.add(fingerprint)
+        return False
+
+    def _fingerprint(self, request: Request) -> bytes:
+        fingerprint: bytes = self.fingerprinter.fingerprint(request)
+        if len(fingerprint) == _FINGERPRINT_BYTES:
+            return fingerprint
+        return hashlib.blake2b(fingerprint, digest_size=_FINGERPRINT_BYTES).digest()
+
+    def close(self, reason: str) -> None:
+        """Makes everything durable, and removes the file if it is temporary."""
+        requests, db = self._requests, self._db
+        self._requests = self._db = None
+        if requests is not None and self._stats is not None:
+            figures = requests.stats()
+            for name, figure in [("requests", "entries"), ("ram_bytes", "ram_bytes"), ("flash_bytes", "flash_bytes")]:
+                self._stats.set_value(f"dupefilter/nandex/{name}", figures[figure])
+        if db is not None:
+            db.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def log(self, request: Request, spider: Spider) -> None:
+        """Logs a filtered request: the first, or all with DUPEFILTER_DEBUG. Counts it."""
+        if self.debug or not self._has_logged:
+            message = "Filtered duplicate request: %(request)s (referer: %(referer)s)"
+            if not self.debug:
+                message += " - no more duplicates will be shown (see DUPEFILTER_DEBUG to show all duplicates)"
+            arguments = {"request": request, "referer": referer_str(request)}
+            self._logger.debug(message, arguments, extra={"spider": spider})
+            self._has_logged = True
+        stats = self._stats or spider.crawler.stats
+        if stats is not None:
+            stats.inc_value("dupefilter/filtered")

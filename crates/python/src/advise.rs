@@ -1,0 +1,93 @@
+//! Which structure fits some requirements: `nandex.advise`.
+
+use nandex::model::Load;
+use nandex::{Advice, Policy, Prediction, Requirements, size};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::amount::whole;
+use crate::error::{Raised, raise};
+
+/// Adds `advise`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(advise, module)?)
+}
+
+/// Says which structure fits a table of that many entries, why, and what it would cost, before it is made.
+///
+/// The answer is a dict: `structure`, `reasons`, the figures of that structure, those of all in `candidates`, and in
+/// `refused` why the others do not fit. It shows itself as text.
+///
+/// >>> advice = nandex.advise(1_000_000_000, ram="1GiB")
+/// >>> advice["structure"], round(advice["ram_bytes_per_entry"])
+/// ('slicehash', 1)
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+#[pyo3(signature = (
+    entries, *, key_bytes=8, value_bytes=8, ram=None, flash=None, policy="fifo", inserts_per_s=0.0, lookups_per_s=0.0,
+    miss_share=0.5
+))]
+fn advise<'py>(
+    py: Python<'py>,
+    entries: &Bound<'py, PyAny>,
+    key_bytes: u32,
+    value_bytes: u32,
+    ram: Option<&Bound<'py, PyAny>>,
+    flash: Option<&Bound<'py, PyAny>>,
+    policy: &str,
+    inserts_per_s: f64,
+    lookups_per_s: f64,
+    miss_share: f64,
+) -> PyResult<Bound<'py, PyAny>> {
+    let bytes = |given: Option<&Bound<'py, PyAny>>, field| {
+        given.map(|given| whole(given, field, size::parse)).transpose()
+    };
+    let policy: Policy =
+        policy.parse().map_err(|reason| Raised::Config.new(format!("policy: {reason}")))?;
+    let entries = whole(entries, "entries", size::parse_count)?;
+    let requirements = Requirements {
+        ram_bytes: bytes(ram, "ram")?,
+        flash_bytes: bytes(flash, "flash")?,
+        load: Load { inserts_per_s, lookups_per_s, miss_share },
+        policy,
+        ..Requirements::new(entries, key_bytes, value_bytes)
+    };
+    let advice = py.detach(|| requirements.advise()).map_err(raise)?;
+    let dict = dict_of(py, &advice)?;
+    py.import("nandex._stats")?.getattr("Advice")?.call1((advice.to_string(), dict))
+}
+
+fn dict_of<'py>(py: Python<'py>, advice: &Advice) -> PyResult<Bound<'py, PyDict>> {
+    let dict = figures(py, advice.chosen())?;
+    dict.set_item("structure", advice.row().kind)?;
+    dict.set_item("reasons", advice.reasons())?;
+    let candidates = PyDict::new(py);
+    let refused = PyDict::new(py);
+    for candidate in &advice.candidates {
+        match &candidate.answer {
+            Ok(prediction) => candidates.set_item(candidate.row.kind, figures(py, prediction)?)?,
+            Err(error) => refused.set_item(candidate.row.kind, error.to_string())?,
+        }
+    }
+    dict.set_item("candidates", candidates)?;
+    dict.set_item("refused", refused)?;
+    Ok(dict)
+}
+
+fn figures<'py>(py: Python<'py>, it: &Prediction) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("entries", it.requirements.entries)?;
+    dict.set_item("entries_capacity", it.entries_capacity)?;
+    dict.set_item("ram_bytes", it.ram_bytes())?;
+    dict.set_item("ram_bytes_per_entry", it.ram_bytes_per_entry())?;
+    dict.set_item("flash_bytes", it.flash_bytes)?;
+    dict.set_item("reads_per_hit", it.costs.reads_per_hit)?;
+    dict.set_item("reads_per_miss", it.costs.reads_per_miss)?;
+    dict.set_item("hit_ns", it.hit_ns())?;
+    dict.set_item("miss_ns", it.miss_ns())?;
+    dict.set_item("insert_amortised_ns", it.insert_amortised_ns)?;
+    dict.set_item("insert_worst_ns", it.insert_worst_ns)?;
+    dict.set_item("write_amplification", it.write_amplification())?;
+    dict.set_item("write_amplification_with_log", it.write_amplification_with_log())?;
+    Ok(dict)
+}

@@ -1,0 +1,348 @@
+//! Keys and values as Python gives them, as slices of bytes: single ones, and batches of lists, of arrays of numpy and
+//! of Arrow. Bytes stay where they are; a batch is taken in slices, so that signals are seen between them.
+
+use std::borrow::Cow;
+
+use numpy::PyReadonlyArray1;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyByteArray, PyBytes, PyIterator, PyList, PyModule, PyString, PyTuple};
+
+use crate::amount::type_name;
+use crate::error::Raised;
+
+/// Keys that one call of the index takes. The index reads them all at once, and a slice of the slowest drive takes
+/// well below a second.
+pub const SLICE: usize = 8192;
+
+/// A single key or value.
+///
+/// # Errors
+/// Another type; a `str` that has no UTF-8.
+pub fn bytes_of<'a>(given: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, [u8]>> {
+    if let Ok(bytes) = given.cast::<PyBytes>() {
+        return Ok(Cow::Borrowed(bytes.as_bytes()));
+    }
+    if let Ok(text) = given.cast::<PyString>() {
+        let text = text.to_str().map_err(|error| no_utf8(given.py(), what, error))?;
+        return Ok(Cow::Borrowed(text.as_bytes()));
+    }
+    if let Ok(bytes) = given.cast::<PyByteArray>() {
+        return Ok(Cow::Owned(bytes.to_vec()));
+    }
+    Err(wrong_type(given, what))
+}
+
+fn wrong_type(given: &Bound<'_, PyAny>, what: &str) -> PyErr {
+    Raised::InputType.new(format!(
+        "a {what} of the type {}: give bytes or str, such as str({what}) or {what}.to_bytes(8, \"little\")",
+        type_name(given)
+    ))
+}
+
+fn no_utf8(py: Python<'_>, what: &str, cause: PyErr) -> PyErr {
+    let message = format!(
+        "a {what} is a str without UTF-8: {}; encode it, such as with {what}.encode(\"utf-8\", \"surrogateescape\")",
+        cause.value(py)
+    );
+    let error = Raised::Input.new(message);
+    error.set_cause(py, Some(cause));
+    error
+}
+
+/// An object that keeps its bytes in place while the interpreter's lock is released.
+#[derive(Debug)]
+enum Kept {
+    Bytes(PyBackedBytes),
+    Text(PyBackedStr),
+}
+
+impl Kept {
+    fn new(given: Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
+        let py = given.py();
+        let given = match given.cast_into::<PyString>() {
+            Ok(text) => {
+                let kept = PyBackedStr::try_from(text);
+                return kept.map(Self::Text).map_err(|error| no_utf8(py, what, error));
+            }
+            Err(error) => error.into_inner(),
+        };
+        given.extract().map(Self::Bytes).map_err(|_| wrong_type(&given, what))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Text(text) => text.as_bytes(),
+        }
+    }
+}
+
+/// In which form a batch came, and its answers go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// A list, or another iterable.
+    List,
+    /// An array of numpy.
+    Numpy,
+    /// An array of Arrow.
+    Arrow,
+}
+
+impl Form {
+    /// How `nandex/_batches.py` names it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Numpy => "numpy",
+            Self::Arrow => "arrow",
+        }
+    }
+}
+
+/// A batch of keys or of values.
+pub struct Batch<'py> {
+    what: &'static str,
+    form: Form,
+    /// How many, if that is known before the end.
+    len: Option<usize>,
+    source: Source<'py>,
+    done: usize,
+}
+
+enum Source<'py> {
+    Objects(Bound<'py, PyIterator>),
+    Packed(Packed<'py>),
+    Spans { data: PyReadonlyArray1<'py, u8>, offsets: PyReadonlyArray1<'py, i64> },
+}
+
+/// Elements of one width, one after another.
+struct Packed<'py> {
+    data: PyReadonlyArray1<'py, u8>,
+    width: usize,
+    /// Do zeros at the end of an element belong to no one, as in numpy's `S`?
+    strips: bool,
+}
+
+/// Some elements of a batch, which may be read while the interpreter's lock is released.
+pub struct Slice<'a> {
+    elements: Elements<'a>,
+    len: usize,
+}
+
+enum Elements<'a> {
+    Kept(Vec<Kept>),
+    Packed { data: &'a [u8], width: usize, strips: bool },
+    Spans { data: &'a [u8], offsets: &'a [i64] },
+}
+
+/// What the elements of a batch are for, which decides what arrays may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fits {
+    /// Elements of any size: `bytes` and `str`.
+    Any,
+    /// Numbers from 0 to 2^64 - 1.
+    U64,
+    /// Elements of one width.
+    Width(usize),
+}
+
+impl<'py> Batch<'py> {
+    /// Takes a batch of `what`, such as `key`.
+    ///
+    /// # Errors
+    /// An object that is no batch; an array of another type or layout.
+    pub fn new(given: &Bound<'py, PyAny>, what: &'static str, fits: Fits) -> PyResult<Self> {
+        let is_plain = given.cast::<PyList>().is_ok() || given.cast::<PyTuple>().is_ok();
+        if is_plain && fits != Fits::U64 {
+            return Self::objects(given, what);
+        }
+        let fits = match fits {
+            Fits::Any => None,
+            Fits::U64 => Some(0),
+            Fits::Width(bytes) => Some(bytes),
+        };
+        let taken = helpers(given.py())?.call_method1("take", (given, what, fits))?;
+        if taken.is_none() {
+            return Self::objects(given, what);
+        }
+        Self::array(what, &taken)
+    }
+
+    fn objects(given: &Bound<'py, PyAny>, what: &'static str) -> PyResult<Self> {
+        let iterator = given.try_iter().map_err(|_| {
+            Raised::InputType.new(format!(
+                "a batch of {what}s of the type {}: give a list, a numpy array or an Arrow array",
+                type_name(given)
+            ))
+        })?;
+        let len = given.len().ok();
+        Ok(Self { what, form: Form::List, len, source: Source::Objects(iterator), done: 0 })
+    }
+
+    /// What `take` of `nandex/_batches.py` has made of an array.
+    fn array(what: &'static str, taken: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let (form, len, data, width, strips, offsets): Taken<'py> = taken.extract()?;
+        let form = match form.as_str() {
+            "arrow" => Form::Arrow,
+            "numpy" => Form::Numpy,
+            _ => Form::List,
+        };
+        let source = match offsets {
+            Some(offsets) => Source::Spans { data, offsets },
+            None => Source::Packed(Packed { data, width, strips }),
+        };
+        Ok(Self { what, form, len: Some(len), source, done: 0 })
+    }
+
+    /// In which form it came.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// How many elements it has, if that is known.
+    pub fn len(&self) -> Option<usize> {
+        self.len
+    }
+
+    /// The next elements; none at the end.
+    ///
+    /// # Errors
+    /// An element of another type, with its place.
+    pub fn next_slice(&mut self) -> PyResult<Option<Slice<'_>>> {
+        let (start, what) = (self.done, self.what);
+        let slice = match &mut self.source {
+            Source::Objects(iterator) => {
+                let rest = self.len.map_or(SLICE, |len| len.saturating_sub(start));
+                Slice::of_objects(iterator, what, (start, rest))?
+            }
+            Source::Packed(packed) => packed.slice(self.len.unwrap_or(0), start)?,
+            Source::Spans { data, offsets } => {
+                let offsets = contiguous(offsets)?;
+                let end = (start + SLICE).min(offsets.len() - 1);
+                let elements =
+                    Elements::Spans { data: contiguous(data)?, offsets: &offsets[start..=end] };
+                Slice { elements, len: end - start }
+            }
+        };
+        self.done += slice.len;
+        Ok(Some(slice).filter(|slice| slice.len > 0))
+    }
+}
+
+/// Form, length, bytes, width, whether zeros are stripped, and offsets.
+type Taken<'py> =
+    (String, usize, PyReadonlyArray1<'py, u8>, usize, bool, Option<PyReadonlyArray1<'py, i64>>);
+
+impl Packed<'_> {
+    fn slice(&self, len: usize, start: usize) -> PyResult<Slice<'_>> {
+        let (end, width) = ((start + SLICE).min(len), self.width);
+        let data = contiguous(&self.data)?.get(start * width..end * width).unwrap_or_default();
+        let elements = Elements::Packed { data, width, strips: self.strips };
+        Ok(Slice { elements, len: end - start })
+    }
+}
+
+fn contiguous<'a, T: numpy::Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
+    array.as_slice().map_err(|error| Raised::Input.new(error.to_string()))
+}
+
+impl Slice<'_> {
+    fn of_objects(
+        iterator: &Bound<'_, PyIterator>,
+        what: &str,
+        (start, rest): (usize, usize),
+    ) -> PyResult<Self> {
+        let mut kept = Vec::with_capacity(SLICE.min(rest));
+        for (index, given) in iterator.clone().take(SLICE).enumerate() {
+            let element = Kept::new(given?, what);
+            kept.push(element.map_err(|error| at(iterator.py(), &error, start + index))?);
+        }
+        let len = kept.len();
+        Ok(Slice { elements: Elements::Kept(kept), len })
+    }
+
+    /// How many elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All elements, in order.
+    pub fn all(&self) -> Vec<&[u8]> {
+        match &self.elements {
+            Elements::Kept(kept) => kept.iter().map(Kept::bytes).collect(),
+            Elements::Packed { width: 0, .. } => vec![&[]; self.len],
+            Elements::Packed { data, width, strips: false } => data.chunks_exact(*width).collect(),
+            Elements::Packed { data, width, strips: true } => {
+                data.chunks_exact(*width).map(stripped).collect()
+            }
+            Elements::Spans { data, offsets } => {
+                let span = |pair: &[i64]| data.get(place(pair[0])..place(pair[1]));
+                offsets.windows(2).map(|pair| span(pair).unwrap_or_default()).collect()
+            }
+        }
+    }
+}
+
+/// Offsets are checked before they are taken; one below 0 would be past the end.
+fn place(offset: i64) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
+}
+
+/// The element without zeros at its end.
+fn stripped(element: &[u8]) -> &[u8] {
+    let len = element.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    &element[..len]
+}
+
+/// The same exception with an element's place.
+fn at(py: Python<'_>, error: &PyErr, index: usize) -> PyErr {
+    let message =
+        format!("element {index} of the batch: {}; those before it may be in", error.value(py));
+    error.get_type(py).call1((message,)).map_or_else(|error| error, PyErr::from_value)
+}
+
+/// The package's Python file that knows the layouts of arrays.
+pub fn helpers(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let import = || py.import("nandex._batches").map(Bound::unbind);
+    Ok(MODULE.get_or_try_init(py, import)?.bind(py))
+}
+
+/// Two batches in step, such as keys and their values.
+pub struct Pairs<'py> {
+    keys: Batch<'py>,
+    values: Batch<'py>,
+}
+
+impl<'py> Pairs<'py> {
+    /// Pairs keys with values.
+    ///
+    /// # Errors
+    /// Two lengths.
+    pub fn new(keys: Batch<'py>, values: Batch<'py>) -> PyResult<Self> {
+        match (keys.len(), values.len()) {
+            (Some(left), Some(right)) if left != right => Err(unequal(left, right)),
+            _ => Ok(Self { keys, values }),
+        }
+    }
+
+    /// The next pairs; none at the end.
+    ///
+    /// # Errors
+    /// As [`Batch::next_slice`]; more of ones than of the others.
+    pub fn next_slices(&mut self) -> PyResult<Option<(Slice<'_>, Slice<'_>)>> {
+        let (keys, values) = (self.keys.next_slice()?, self.values.next_slice()?);
+        let len = |slice: &Option<Slice<'_>>| slice.as_ref().map_or(0, Slice::len);
+        if len(&keys) != len(&values) {
+            return Err(unequal(len(&keys), len(&values)));
+        }
+        Ok(keys.zip(values))
+    }
+}
+
+fn unequal(keys: usize, values: usize) -> PyErr {
+    Raised::Input
+        .new(format!("{keys} keys and {values} values: give as many of ones as of the others"))
+}

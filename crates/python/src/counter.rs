@@ -1,0 +1,412 @@
+//! Exact counts of keys: `nandex.Counter`.
+//!
+//! The table stores keys of one width. A key of up to [`LONGEST_MAX`] bytes is followed by zeros and by its length, as
+//! the command `nandex count` does it.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nandex::counting::Keys;
+use nandex::{Counter as _, Counting, Error, Filter as _};
+use numpy::IntoPyArray;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use crate::batch::{Batch, Fits, SLICE, Slice, bytes_of};
+use crate::entries::{Datum, Entries, Part};
+use crate::error::Raised;
+use crate::handle::{Closing, Handle, watched};
+use crate::stats;
+
+/// The longest keys that a counter can be made for, in bytes.
+pub const LONGEST_MAX: u8 = nandex::counting::KEY_BYTES_MAX as u8 - 1;
+
+impl Closing for Handle<Counting> {
+    fn close_open(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_inherited() { Ok(()) } else { self.close(py, Counting::close) }
+    }
+}
+
+/// Exact counts of keys of up to `longest` bytes, 31 at most: a `collections.Counter` that is larger than RAM.
+///
+/// A key that was never added has the count 0. All calls may come from any thread.
+///
+/// >>> with db.counter("words", keys=100_000) as words:
+/// ...     words.update("the cat and the hat".split())
+/// ...     words["the"], words["dog"], words.most_common(1)
+/// (2, 0, [(b'the', 2)])
+#[pyclass(module = "nandex", frozen, weakref)]
+pub struct Counter {
+    handle: Arc<Handle<Counting>>,
+    form: KeyForm,
+}
+
+/// How keys are stored: with their length after zeros.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeyForm {
+    longest: u8,
+}
+
+impl KeyForm {
+    /// The form for keys of up to this many bytes.
+    ///
+    /// # Errors
+    /// A length that the counting table does not take.
+    pub fn new(longest: u8) -> PyResult<Self> {
+        if (1..=LONGEST_MAX).contains(&longest) {
+            return Ok(Self { longest });
+        }
+        Err(Raised::Config.new(format!(
+            "longest: {longest} bytes; keys of 1 to {LONGEST_MAX} bytes are counted, so count a digest of longer ones"
+        )))
+    }
+
+    /// What the table stores.
+    pub fn keys(self) -> Keys {
+        Keys::Whole(self.longest + 1)
+    }
+
+    fn width(self) -> usize {
+        usize::from(self.longest) + 1
+    }
+
+    /// Appends a key as it is stored.
+    fn store(self, key: &[u8], stored: &mut Vec<u8>) -> nandex::Result<()> {
+        let Some(zeros) = usize::from(self.longest).checked_sub(key.len()) else {
+            return Err(Error::TooLong {
+                what: "key",
+                limit: self.longest.into(),
+                found: key.len() as u64,
+                remedy: "make the counter with a larger `longest`, or count a digest of the key",
+            });
+        };
+        stored.extend_from_slice(key);
+        stored.resize(stored.len() + zeros, 0);
+        stored.push(key.len() as u8);
+        Ok(())
+    }
+
+    fn stored(self, key: &[u8]) -> nandex::Result<Vec<u8>> {
+        let mut stored = Vec::with_capacity(self.width());
+        self.store(key, &mut stored).map(|()| stored)
+    }
+
+    fn store_all(self, keys: &Slice<'_>) -> nandex::Result<Vec<u8>> {
+        let mut stored = Vec::with_capacity(keys.len() * self.width());
+        keys.all().into_iter().try_for_each(|key| self.store(key, &mut stored))?;
+        Ok(stored)
+    }
+
+    /// The same, with a key that the table cannot have in place of each that is too long.
+    fn store_all_or_none(self, keys: &Slice<'_>) -> Vec<u8> {
+        let mut stored = Vec::with_capacity(keys.len() * self.width());
+        for key in keys.all() {
+            if self.store(key, &mut stored).is_err() {
+                stored.resize(stored.len() + self.width(), u8::MAX);
+            }
+        }
+        stored
+    }
+
+    /// The key of what is stored.
+    fn key_of(self, stored: &[u8]) -> &[u8] {
+        let len = stored.last().map_or(0, |len| usize::from(*len));
+        stored.get(..len).unwrap_or(stored)
+    }
+}
+
+impl Counter {
+    /// The counter of a handle.
+    pub fn new(handle: Arc<Handle<Counting>>, form: KeyForm) -> Self {
+        Self { handle, form }
+    }
+
+    fn add_each(&self, keys: &Bound<'_, PyAny>, amount: i64) -> PyResult<()> {
+        let (py, form) = (keys.py(), self.form);
+        let mut keys = Batch::new(keys, "key", Fits::Any)?;
+        while let Some(keys) = keys.next_slice()? {
+            self.handle.call(py, |counting| {
+                let stored = form.store_all(&keys)?;
+                let amounts: Vec<_> =
+                    stored.chunks_exact(form.width()).map(|key| (key, amount)).collect();
+                counting.add_many(&amounts)
+            })?;
+            py.check_signals()?;
+        }
+        Ok(())
+    }
+
+    /// Adds the amounts of a mapping, times `sign`.
+    fn add_amounts(&self, amounts: &Bound<'_, PyAny>, sign: i64) -> PyResult<()> {
+        let py = amounts.py();
+        let mut items = amounts.call_method0("items")?.try_iter()?;
+        loop {
+            let mut stored = Vec::new();
+            let mut changes = Vec::new();
+            for item in items.by_ref().take(SLICE) {
+                let (key, amount): (Bound<'_, PyAny>, i64) = item?.extract()?;
+                let key = bytes_of(&key, "key")?;
+                self.form.store(&key, &mut stored).map_err(crate::error::raise)?;
+                changes.push(sign.saturating_mul(amount));
+            }
+            if changes.is_empty() {
+                return Ok(());
+            }
+            self.handle.call(py, |counting| {
+                let keys = stored.chunks_exact(self.form.width());
+                counting.add_many(&keys.zip(changes).collect::<Vec<_>>())
+            })?;
+            py.check_signals()?;
+        }
+    }
+
+    fn change(
+        &self,
+        given: Option<&Bound<'_, PyAny>>,
+        named: Option<&Bound<'_, PyDict>>,
+        sign: i64,
+    ) -> PyResult<()> {
+        if let Some(given) = given {
+            match given.hasattr("items")? {
+                true => self.add_amounts(given, sign)?,
+                false => self.add_each(given, sign)?,
+            }
+        }
+        named.map_or(Ok(()), |named| self.add_amounts(named, sign))
+    }
+
+    fn count(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let key = bytes_of(key, "key")?;
+        self.handle.call(py, |counting| match self.form.stored(&key) {
+            Ok(stored) => counting.count(&stored),
+            // It was never added.
+            Err(_) => Ok(0),
+        })
+    }
+
+    fn entries(&self, part: Part) -> PyResult<Entries> {
+        let form = self.form;
+        Entries::new(&self.handle, part, move |counting, sink| {
+            for counted in counting.iter() {
+                let (stored, sum) = counted?;
+                let Ok(count) = u64::try_from(sum) else { continue };
+                let key = form.key_of(&stored).to_vec();
+                if !sink((Datum::Bytes(key), Datum::Number(count))) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+#[pymethods]
+impl Counter {
+    /// Adds an amount to the count of a key.
+    #[pyo3(signature = (key, amount=1))]
+    fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>, amount: i64) -> PyResult<()> {
+        let key = bytes_of(key, "key")?;
+        self.handle.call(py, |counting| counting.add(&self.form.stored(&key)?, amount))
+    }
+
+    /// Adds 1 for each key of a batch, or the amounts of a mapping, as `collections.Counter` does.
+    ///
+    /// >>> words = db.counter("words", keys=100_000)
+    /// >>> words.update({"the": 3}, cat=1)
+    /// >>> words["the"], words["cat"]
+    /// (3, 1)
+    #[pyo3(signature = (keys=None, /, **named))]
+    fn update(
+        &self,
+        keys: Option<&Bound<'_, PyAny>>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        self.change(keys, named, 1)
+    }
+
+    /// Takes 1 away for each key of a batch, or the amounts of a mapping.
+    #[pyo3(signature = (keys=None, /, **named))]
+    fn subtract(
+        &self,
+        keys: Option<&Bound<'_, PyAny>>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        self.change(keys, named, -1)
+    }
+
+    /// The counts of all keys: an array of uint64, in their order. The reads overlap.
+    ///
+    /// >>> words = db.counter("words", keys=100_000)
+    /// >>> words.update(["the", "the", "cat"])
+    /// >>> words.get_many(["cat", "the", "dog"]).tolist()
+    /// [1, 2, 0]
+    fn get_many(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let form = self.form;
+        let mut keys = Batch::new(keys, "key", Fits::Any)?;
+        let mut counts = Vec::with_capacity(keys.len().unwrap_or(0));
+        while let Some(keys) = keys.next_slice()? {
+            self.handle.call(py, |counting| {
+                let stored = form.store_all_or_none(&keys);
+                let keys: Vec<_> = stored.chunks_exact(form.width()).collect();
+                counts.extend(counting.count_many(&keys)?);
+                Ok(())
+            })?;
+            py.check_signals()?;
+        }
+        counts.into_pyarray(py).into_py_any(py)
+    }
+
+    /// The keys with the greatest counts, the greatest first, of equal counts the smaller key first. Reads the whole
+    /// table once, and holds `n` keys in RAM; without `n` all of them.
+    #[pyo3(signature = (n=None))]
+    fn most_common<'py>(
+        &self,
+        py: Python<'py>,
+        n: Option<usize>,
+    ) -> PyResult<Vec<(Bound<'py, PyBytes>, u64)>> {
+        let (form, n) = (self.form, n.unwrap_or(usize::MAX));
+        let top = self.handle.call_watched(py, |counting, stop| top(counting, n, stop))?;
+        let shown =
+            |(stored, count): (Vec<u8>, u64)| (PyBytes::new(py, form.key_of(&stored)), count);
+        Ok(top.into_iter().map(shown).collect())
+    }
+
+    /// Adds the counts of other counters, in one pass over each; they do not change. All must have one `longest`, and
+    /// two files must be made with one `hash_key`. What was added until a KeyboardInterrupt stays.
+    #[pyo3(signature = (*others))]
+    fn merge(&self, py: Python<'_>, others: &Bound<'_, PyTuple>) -> PyResult<()> {
+        for other in others {
+            let other = other.cast_into::<Self>().map_err(|error| {
+                Raised::InputType.new(format!("a merge takes counters: {error}"))
+            })?;
+            merge(py, &self.handle, &other.get().handle)?;
+        }
+        Ok(())
+    }
+
+    /// An iterator over the keys that have a count above 0, in no order. It reads the whole table.
+    fn keys(&self) -> PyResult<Entries> {
+        self.entries(Part::Keys)
+    }
+
+    /// An iterator over the counts, in no order. It reads the whole table.
+    fn values(&self) -> PyResult<Entries> {
+        self.entries(Part::Values)
+    }
+
+    /// An iterator over the keys and counts, in no order. It reads the whole table.
+    fn items(&self) -> PyResult<Entries> {
+        self.entries(Part::Items)
+    }
+
+    /// Makes everything acknowledged so far durable, whatever the durability of the database.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.call(py, |counting| counting.sync())
+    }
+
+    /// Puts everything buffered on flash and makes it durable.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.call(py, |counting| counting.flush())
+    }
+
+    /// What the counter holds, and what it has done since it was opened: a dict that shows itself as a table.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (figures, counting) =
+            self.handle.call(py, |counting| Ok((counting.stats(), counting.counting_stats())))?;
+        stats::shown(stats::of_counter(py, &figures, &counting)?, self.handle.what())
+    }
+
+    /// Saves what is buffered and closes the counter. Waits for calls of other threads. A closed counter may be
+    /// closed again.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.close(py, Counting::close)
+    }
+
+    /// Is it closed?
+    #[getter]
+    fn closed(&self) -> bool {
+        self.handle.is_closed()
+    }
+
+    /// The longest key that it takes, in bytes.
+    #[getter]
+    fn longest(&self) -> u8 {
+        self.form.longest
+    }
+
+    fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+        self.count(py, key)
+    }
+
+    fn __delitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let key = bytes_of(key, "key")?;
+        self.handle.call(py, |counting| match self.form.stored(&key) {
+            Ok(stored) => counting.remove(&stored),
+            Err(_) => Ok(()),
+        })
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.count(py, key)? > 0)
+    }
+
+    fn __iter__(&self) -> PyResult<Entries> {
+        self.keys()
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (_kind=None, _error=None, _traceback=None, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: Option<&Bound<'_, PyAny>>,
+        _error: Option<&Bound<'_, PyAny>>,
+        _traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        self.handle.shown()
+    }
+}
+
+/// The keys with the greatest counts.
+fn top(
+    counting: &Counting,
+    count: usize,
+    stop: &AtomicBool,
+) -> nandex::Result<Vec<(Vec<u8>, u64)>> {
+    let mut top = nandex::counting::TopKeys::new(count);
+    for counted in counting.iter() {
+        let (stored, sum) = counted?;
+        top.offer(&stored, sum);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(top.into_sorted())
+}
+
+/// Adds all counts of another counter. What was added stays if a signal stops it.
+fn merge(py: Python<'_>, into: &Handle<Counting>, other: &Handle<Counting>) -> PyResult<()> {
+    into.refuse_inherited()?;
+    other.refuse_inherited()?;
+    if std::ptr::eq(into, other) {
+        return Err(Raised::Input.new(format!("{} cannot be merged into itself", into.what())));
+    }
+    let merged = watched(py, |stop| {
+        let watch = |_: f64| match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        into.try_call(|into| Ok(other.try_call(|other| into.absorb_watched(other, &watch))))
+    })?;
+    let absorbed = merged.map_err(|failure| into.explain(failure))?;
+    absorbed.map_err(|failure| other.explain(failure))
+}

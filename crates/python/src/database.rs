@@ -1,0 +1,343 @@
+//! Files of named structures: `nandex.open` and `nandex.Database`.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use nandex::device::Create;
+use nandex::size::Quantity;
+use nandex::{Database as Db, Policy};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::amount::{Amount, durability};
+use crate::counter::{Counter, KeyForm};
+use crate::dedup::{self, How};
+use crate::error::{Raised, raise};
+use crate::filter::Filter;
+use crate::handle::{Closing, Handle, close_each, note_open};
+use crate::map::Map;
+use crate::stats;
+use crate::table::{Kind, Table};
+
+/// Adds what opens a file.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Database>()?;
+    module.add_class::<Table>()?;
+    module.add_class::<Map>()?;
+    module.add_class::<Filter>()?;
+    module.add_class::<Counter>()?;
+    module.add_function(wrap_pyfunction!(open, module)?)
+}
+
+/// A file of named structures: tables, maps, filters, counters. `nandex.open` opens one.
+///
+/// Each method opens the structure of a name, or makes it. All that are open at one time share the RAM of the
+/// database; one without `ram` of its own takes what it works well with, and at most half of what is free. Closing
+/// the database closes its structures. A structure that Python no longer refers to is closed too.
+#[pyclass(module = "nandex", frozen, weakref)]
+pub struct Database {
+    path: PathBuf,
+    inner: Arc<OpenFile>,
+}
+
+/// An open file and the structures that were opened from it.
+struct OpenFile {
+    handle: Handle<Db>,
+    structures: Mutex<Vec<Weak<dyn Closing>>>,
+}
+
+impl Closing for OpenFile {
+    fn close_open(&self, py: Python<'_>) -> PyResult<()> {
+        if self.handle.is_inherited() { Ok(()) } else { self.close(py) }
+    }
+}
+
+impl OpenFile {
+    /// Closes the structures, the latest first, and then the file.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.refuse_inherited()?;
+        let structures = &self.structures;
+        let opened =
+            std::mem::take(&mut *structures.lock().unwrap_or_else(PoisonError::into_inner));
+        let closed = close_each(py, &opened);
+        let file = self.handle.close(py, |db| {
+            drop(db);
+            Ok(())
+        });
+        closed.and(file)
+    }
+
+    /// Keeps a structure to close it with the file.
+    fn adopt<T: Send + Sync + 'static>(&self, what: String, opened: T) -> Arc<Handle<T>>
+    where
+        Handle<T>: Closing,
+    {
+        let handle = Arc::new(Handle::new(what, opened));
+        let weak: Weak<dyn Closing> = Arc::downgrade(&handle) as Weak<dyn Closing>;
+        let mut structures = self.structures.lock().unwrap_or_else(PoisonError::into_inner);
+        structures.retain(|it| it.strong_count() > 0);
+        structures.push(weak.clone());
+        note_open(weak);
+        handle
+    }
+}
+
+/// Opens a file, and makes it if it does not exist.
+///
+/// `ram` is what all structures may take together, such as "256MiB"; 64 MiB unless stated. `mode` is "c" to make the
+/// file if it does not exist, "x" if it must be new, "w" if it must exist, and "r" to read only, as any number of
+/// processes may at one time. `log` is the length of a new file's write-ahead log: twice the RAM, and 32 MiB at
+/// least, unless stated. `durability` says when an update is durable: within so much time, in seconds, 0.1 unless
+/// stated; "always", before a call returns; or "never", only at `sync` and `close`. `hash_key` is a number for new
+/// files whose filters and counters are to be merged with those of other files.
+///
+/// >>> with nandex.open(path, ram="32MiB") as db:
+/// ...     db.map("m")["key"] = "value"
+/// >>> with nandex.open(path, mode="r") as db:
+/// ...     db.map("m")["key"]
+/// b'value'
+#[pyfunction]
+#[pyo3(signature = (path, ram=None, *, mode="c", log=None, durability=None, hash_key=None))]
+fn open(
+    py: Python<'_>,
+    path: PathBuf,
+    ram: Option<Amount>,
+    mode: &str,
+    log: Option<Amount>,
+    durability: Option<&Bound<'_, PyAny>>,
+    hash_key: Option<u128>,
+) -> PyResult<Database> {
+    let options = nandex::options().durability(self::durability(durability)?);
+    let options = with(options, ram, |options, ram| options.ram(ram));
+    let options = with(options, log, |options, log| options.log(log));
+    let options = hash_key.map_or(options.clone(), |key| options.hash_key(key));
+    let options = match mode {
+        "c" => options,
+        "r" => options.read_only(),
+        "w" => options.create(Create::Open),
+        "x" => options.create(Create::New),
+        _ => {
+            return Err(Raised::Config.new(format!(
+                "mode: {mode:?} is none; give \"c\" to make the file if it does not exist, \"x\" if it must be new, \
+                 \"w\" if it must exist, or \"r\" to read only"
+            )));
+        }
+    };
+    let db = py.detach(|| options.open(&path)).map_err(raise)?;
+    let handle = Handle::new(format!("database {:?}", path.display().to_string()), db);
+    let inner = Arc::new(OpenFile { handle, structures: Mutex::default() });
+    note_open(Arc::downgrade(&inner) as Weak<dyn Closing>);
+    Ok(Database { path, inner })
+}
+
+/// The same builder with an option, if that is given.
+fn with<B>(builder: B, given: Option<Amount>, set: impl FnOnce(B, Quantity) -> B) -> B {
+    match given {
+        Some(Amount(quantity)) => set(builder, quantity),
+        None => builder,
+    }
+}
+
+fn policy(word: Option<&str>) -> PyResult<Option<Policy>> {
+    let parsed = word.map(str::parse).transpose();
+    parsed.map_err(|reason: String| Raised::Config.new(format!("policy: {reason}")))
+}
+
+#[pymethods]
+impl Database {
+    /// Opens or makes a table of fixed widths.
+    ///
+    /// `entries` is how many it must hold, a million unless stated. `key` and `value` are "u64" for numbers, or
+    /// bytes: 8 to 32 for a key, 0 to 64 for a value. `policy` says what a full table does: "reject", unless stated;
+    /// "grow"; or evict, by "fifo", "lru" and others. `cache` is RAM for entries that are looked up often, as part of
+    /// `ram`.
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    #[pyo3(
+        signature = (
+            name, *, entries=None, key=Kind::U64, value=Kind::U64, ram=None, cache=None, policy=None
+        ),
+        text_signature = "($self, name, *, entries=None, key='u64', value='u64', ram=None, cache=None, policy=None)"
+    )]
+    fn table(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        entries: Option<Amount>,
+        key: Kind,
+        value: Kind,
+        ram: Option<Amount>,
+        cache: Option<Amount>,
+        policy: Option<&str>,
+    ) -> PyResult<Table> {
+        let policy = self::policy(policy)?;
+        let table = self.inner.handle.call(py, |db| {
+            let builder = db.table(name).widths(key.width(), value.width());
+            let builder = with(builder, entries, |it, entries| it.entries(entries));
+            let builder = with(builder, ram, |it, ram| it.ram(ram));
+            let builder = with(builder, cache, |it, cache| it.cache(cache));
+            let builder = policy.map_or(builder.clone(), |policy| builder.policy(policy));
+            builder.create_or_open()
+        })?;
+        Ok(Table::new(self.inner.adopt(format!("table {name:?}"), table), key, value))
+    }
+
+    /// Opens or makes a map of keys and values of any size.
+    ///
+    /// It grows, unless `entries` or `bytes`, those of all keys and values, say what it must hold; then it refuses
+    /// more. `policy` is "grow", "reject", or "fifo" for a cache that evicts the oldest.
+    #[pyo3(signature = (name, *, entries=None, bytes=None, ram=None, policy=None))]
+    fn map(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        entries: Option<Amount>,
+        bytes: Option<Amount>,
+        ram: Option<Amount>,
+        policy: Option<&str>,
+    ) -> PyResult<Map> {
+        let policy = self::policy(policy)?;
+        let (map, read_only) = self.inner.handle.call(py, |db| {
+            let builder = with(db.map(name), entries, |it, entries| it.entries(entries));
+            let builder = with(builder, bytes, |it, bytes| it.bytes(bytes));
+            let builder = with(builder, ram, |it, ram| it.ram(ram));
+            let builder = policy.map_or(builder.clone(), |policy| builder.policy(policy));
+            Ok((builder.create_or_open()?, db.volume().is_read_only()))
+        })?;
+        Ok(Map::new(self.inner.adopt(format!("map {name:?}"), map), read_only))
+    }
+
+    /// Opens or makes a filter for that many different keys, a million unless stated, at that rate of false
+    /// positives, 0.01 unless stated. With more keys it errs more often, or refuses them if it is not to `grow`.
+    #[pyo3(signature = (name, *, keys=None, rate=None, ram=None, grow=true))]
+    fn filter(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        keys: Option<Amount>,
+        rate: Option<f64>,
+        ram: Option<Amount>,
+        grow: bool,
+    ) -> PyResult<Filter> {
+        let filter = self.inner.handle.call(py, |db| {
+            let builder = with(db.filter(name), keys, |it, keys| it.keys(keys));
+            let builder = with(builder, ram, |it, ram| it.ram(ram));
+            let builder = rate.map_or(builder.clone(), |rate| builder.rate(rate));
+            let builder = if grow { builder } else { builder.refuse_when_full() };
+            builder.create_or_open()
+        })?;
+        Ok(Filter::new(self.inner.adopt(format!("filter {name:?}"), filter)))
+    }
+
+    /// Opens or makes a counter for about that many different keys, a million unless stated, of up to `longest`
+    /// bytes.
+    #[pyo3(signature = (name, *, keys=None, longest=31, ram=None))]
+    fn counter(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        keys: Option<Amount>,
+        longest: u8,
+        ram: Option<Amount>,
+    ) -> PyResult<Counter> {
+        let form = KeyForm::new(longest)?;
+        let counting = self.inner.handle.call(py, |db| {
+            let builder = with(db.counting(name), keys, |it, keys| it.keys(keys));
+            let builder = with(builder, ram, |it, ram| it.ram(ram));
+            builder.stored(form.keys()).create_or_open()
+        })?;
+        Ok(Counter::new(self.inner.adopt(format!("counter {name:?}"), counting), form))
+    }
+
+    /// Finds the duplicate chunks of files and folders, and returns the figures: `total_bytes`, `duplicate_bytes`,
+    /// `largest_duplicate_files` and others, as `nandex dedup --json` has them.
+    ///
+    /// The fingerprints stay in a table of the database, so that a later call finds what an earlier one has read.
+    /// `average` is the average chunk, "8KiB" unless stated. With `compare` the result says what the paths share with
+    /// one another. A KeyboardInterrupt ends the call; what was read until then is in the table.
+    ///
+    /// >>> _ = (folder / "a").write_bytes(bytes(100_000)), (folder / "b").write_bytes(bytes(100_000))
+    /// >>> found = db.dedup([folder / "a", folder / "b"])
+    /// >>> found["files"], found["duplicate_bytes"] >= 100_000
+    /// (2, True)
+    #[pyo3(signature = (
+        paths, *, average=None, chunker=None, hash=None, compare=false, workers=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    fn dedup<'py>(
+        &self,
+        py: Python<'py>,
+        paths: &Bound<'py, PyAny>,
+        average: Option<&Bound<'py, PyAny>>,
+        chunker: Option<&str>,
+        hash: Option<&str>,
+        compare: bool,
+        workers: Option<usize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let how = How::new(paths, (average, chunker, hash), compare, workers)?;
+        dedup::run(py, &self.inner.handle, how.leaving_out(self.path.clone()))
+    }
+
+    /// The names and kinds of all structures in the file. A map is two of them.
+    fn structures(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        self.inner.handle.call(py, |db| {
+            let structures = db.volume().structures().into_iter();
+            Ok(structures.map(|it| (it.name, it.kind)).collect())
+        })
+    }
+
+    /// The RAM that open structures take, in all and each.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let taken = self.inner.handle.call(py, |db| Ok(db.ram_taken()))?;
+        let dict = PyDict::new(py);
+        dict.set_item("path", &self.path)?;
+        dict.set_item("ram_bytes_taken", taken.iter().map(|(_, bytes)| bytes).sum::<u64>())?;
+        for (name, bytes) in taken {
+            dict.set_item(format!("ram_bytes_taken_{name}"), bytes)?;
+        }
+        stats::shown(dict, self.inner.handle.what())
+    }
+
+    /// Closes all structures that are open, and the file. Waits for calls of other threads. A closed database may be
+    /// closed again.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.inner.close(py)
+    }
+
+    /// Is it closed?
+    #[getter]
+    fn closed(&self) -> bool {
+        self.inner.handle.is_closed()
+    }
+
+    /// The file.
+    #[getter]
+    fn path(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.path.as_path().into_py_any(py)
+    }
+
+    /// Is it open to be read only?
+    #[getter]
+    fn read_only(&self, py: Python<'_>) -> PyResult<bool> {
+        self.inner.handle.call(py, |db| Ok(db.volume().is_read_only()))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (_kind=None, _error=None, _traceback=None, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: Option<&Bound<'_, PyAny>>,
+        _error: Option<&Bound<'_, PyAny>>,
+        _traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        self.inner.handle.shown()
+    }
+}

@@ -1,0 +1,239 @@
+//! Sets of keys that may contain an absent one, at a known rate: `nandex.Filter`.
+
+use std::sync::Arc;
+
+use nandex::{AnyFilter, Cascade, Counting, Error};
+use numpy::IntoPyArray;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::batch::{Batch, Fits, bytes_of};
+use crate::error::Raised;
+use crate::handle::{Closing, Failure, Handle, watched};
+use crate::stats;
+
+impl Closing for Handle<AnyFilter> {
+    fn close_open(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_inherited() { Ok(()) } else { self.close(py, AnyFilter::close) }
+    }
+}
+
+/// A set of keys that may say of an absent key that it is there, at the rate that it was made for, and never of a
+/// present one that it is not. It takes 11 to 13 bits of flash a key at a rate of 1 %, and hardly any RAM.
+///
+/// It counts: a key that was added twice is there until it was discarded twice. All calls may come from any thread.
+///
+/// >>> with db.filter("seen", keys=100_000, rate=0.01) as seen:
+/// ...     seen.update(["a", "b"])
+/// ...     seen.discard("a")
+/// ...     "a" in seen, "b" in seen
+/// (False, True)
+#[pyclass(module = "nandex", frozen, weakref)]
+pub struct Filter {
+    handle: Arc<Handle<AnyFilter>>,
+}
+
+impl Filter {
+    /// The filter of a handle.
+    pub fn new(handle: Arc<Handle<AnyFilter>>) -> Self {
+        Self { handle }
+    }
+
+    /// Calls the index with each slice of the keys.
+    fn each<R: Send>(
+        &self,
+        keys: &Bound<'_, PyAny>,
+        call: impl Fn(&AnyFilter, &[&[u8]]) -> nandex::Result<Vec<R>> + Sync,
+    ) -> PyResult<Vec<R>> {
+        let py = keys.py();
+        let mut keys = Batch::new(keys, "key", Fits::Any)?;
+        let mut answers = Vec::new();
+        while let Some(keys) = keys.next_slice()? {
+            answers.extend(self.handle.call(py, |filter| call(filter, &keys.all()))?);
+            py.check_signals()?;
+        }
+        Ok(answers)
+    }
+}
+
+#[pymethods]
+impl Filter {
+    /// Adds a key once.
+    fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let key = bytes_of(key, "key")?;
+        self.handle.call(py, |filter| filter.insert(&key))
+    }
+
+    /// Adds a key unless it is there, and returns whether it did. Of several threads that do this with a new key at
+    /// one time, exactly one gets True.
+    ///
+    /// >>> seen = db.filter("seen", keys=100_000)
+    /// >>> seen.add_new("a"), seen.add_new("a")
+    /// (True, False)
+    fn add_new(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let key = bytes_of(key, "key")?;
+        self.handle.call(py, |filter| filter.insert_if_absent(&key))
+    }
+
+    /// As `add_new` of each key, in order: an array of bool. The reads overlap.
+    ///
+    /// >>> seen = db.filter("seen", keys=100_000)
+    /// >>> seen.add_new_many(["a", "b", "a"]).tolist()
+    /// [True, True, False]
+    fn add_new_many(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let new = self.each(keys, |filter, keys| filter.insert_if_absent_many(keys))?;
+        new.into_pyarray(py).into_py_any(py)
+    }
+
+    /// Adds each key of each batch once.
+    #[pyo3(signature = (*batches))]
+    fn update(&self, batches: &Bound<'_, PyTuple>) -> PyResult<()> {
+        for keys in batches {
+            self.each(&keys, |filter, keys| filter.insert_many(keys).map(|()| Vec::<()>::new()))?;
+        }
+        Ok(())
+    }
+
+    /// Takes a key away once, if it is there. Do not discard what was not added: at the filter's rate that takes away
+    /// another key.
+    fn discard(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let key = bytes_of(key, "key")?;
+        self.handle.call(py, |filter| match filter.contains(&key)? {
+            true => filter.delete(&key),
+            false => Ok(()),
+        })
+    }
+
+    /// As `discard`, but a key that is not there is a `KeyNotFoundError`.
+    fn remove(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let bytes = bytes_of(key, "key")?;
+        let is_there = self.handle.call(py, |filter| {
+            let is_there = filter.contains(&bytes)?;
+            if is_there { filter.delete(&bytes).map(|()| true) } else { Ok(false) }
+        })?;
+        if is_there { Ok(()) } else { Err(Raised::KeyNotFound.with(key)) }
+    }
+
+    /// Which keys are there: an array of bool, in their order. The reads overlap.
+    ///
+    /// >>> seen = db.filter("seen", keys=100_000)
+    /// >>> seen.update(["a", "b"])
+    /// >>> seen.contains_many(["b", "c"]).tolist()
+    /// [True, False]
+    fn contains_many(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let found = self.each(keys, |filter, keys| filter.contains_many(keys))?;
+        found.into_pyarray(py).into_py_any(py)
+    }
+
+    /// Adds everything that other filters hold, in one pass over each; they do not change. All must be made for the
+    /// same keys and rate, and two files must be made with one `hash_key`. It cannot be stopped half way: a
+    /// KeyboardInterrupt is raised when the filter is whole. `|=` does the same with one.
+    #[pyo3(signature = (*others))]
+    fn merge(&self, py: Python<'_>, others: &Bound<'_, PyTuple>) -> PyResult<()> {
+        for other in others {
+            let other = other.cast_into::<Self>().map_err(|error| {
+                Raised::InputType.new(format!("a merge takes filters: {error}"))
+            })?;
+            merge(py, &self.handle, &other.get().handle)?;
+        }
+        Ok(())
+    }
+
+    fn __ior__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        merge(py, &self.handle, &other.get().handle)
+    }
+
+    /// About how many keys are in it, each as often as it was added.
+    #[getter]
+    fn approx_items(&self, py: Python<'_>) -> PyResult<u64> {
+        self.handle.call(py, |filter| Ok(filter.stats().entries))
+    }
+
+    /// Makes everything acknowledged so far durable, whatever the durability of the database.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.call(py, |filter| filter.sync())
+    }
+
+    /// Puts everything buffered on flash and makes it durable.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.call(py, |filter| filter.flush())
+    }
+
+    /// What the filter holds, and what it has done since it was opened: a dict that shows itself as a table.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (figures, structure) =
+            self.handle.call(py, |filter| Ok((filter.stats(), filter.config().kind())))?;
+        let dict = stats::of_filter(py, &figures)?;
+        dict.set_item("structure", structure)?;
+        stats::shown(dict, self.handle.what())
+    }
+
+    /// Saves what is buffered and closes the filter. Waits for calls of other threads. A closed filter may be closed
+    /// again.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.close(py, AnyFilter::close)
+    }
+
+    /// Is it closed?
+    #[getter]
+    fn closed(&self) -> bool {
+        self.handle.is_closed()
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let key = bytes_of(key, "key")?;
+        self.handle.call(py, |filter| filter.contains(&key))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (_kind=None, _error=None, _traceback=None, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: Option<&Bound<'_, PyAny>>,
+        _error: Option<&Bound<'_, PyAny>>,
+        _traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        self.handle.shown()
+    }
+}
+
+/// Adds all keys of another filter. A signal is seen when the merge has ended: it cannot stop half way.
+fn merge(py: Python<'_>, into: &Handle<AnyFilter>, other: &Handle<AnyFilter>) -> PyResult<()> {
+    into.refuse_inherited()?;
+    other.refuse_inherited()?;
+    if std::ptr::eq(into, other) {
+        return Err(Raised::Input.new(format!("{} cannot be merged into itself", into.what())));
+    }
+    let merged = watched(py, |_| {
+        into.try_call(|into| match other.try_call(|other| absorb(into, other)) {
+            Err(Failure::Index(error)) => Err(error),
+            done => Ok(done),
+        })
+    })?;
+    let absorbed = merged.map_err(|failure| into.explain(failure))?;
+    absorbed.map_err(|failure| other.explain(failure))
+}
+
+fn absorb(into: &AnyFilter, other: &AnyFilter) -> nandex::Result<()> {
+    if let (Some(into), Some(other)) = (into.of::<Cascade>(), other.of::<Cascade>()) {
+        return into.absorb(other);
+    }
+    if let (Some(into), Some(other)) = (into.of::<Counting>(), other.of::<Counting>()) {
+        return into.absorb(other);
+    }
+    let kinds = (into.config().kind(), other.config().kind());
+    let reason = format!(
+        "a filter of the kind {:?} takes none of the kind {:?}; add the keys themselves with update()",
+        kinds.0, kinds.1
+    );
+    Err(Error::Config { field: "merge", reason })
+}

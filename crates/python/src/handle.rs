@@ -1,0 +1,289 @@
+//! An open structure behind a Python object: the interpreter's lock is released around each call, and a handle that
+//! is closed, or that a forked process has inherited, says so.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak, mpsc};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+use crate::error::{Raised, raise};
+
+/// How often this process is a fork of the one that has loaded the module.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// How often a long call looks for signals.
+const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+
+/// All that is open, to be closed before the interpreter ends.
+static OPEN: Mutex<Vec<Weak<dyn Closing>>> = Mutex::new(Vec::new());
+
+/// Adds what the package's Python files call.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(after_fork, module)?)?;
+    module.add_function(wrap_pyfunction!(close_all, module)?)
+}
+
+/// What can be closed without knowing what it is.
+pub trait Closing: Send + Sync {
+    /// Closes it, unless it is closed or inherited.
+    ///
+    /// # Errors
+    /// A failure of the closing.
+    fn close_open(&self, py: Python<'_>) -> PyResult<()>;
+}
+
+/// Notes what is open. A structure comes after the database that it is of.
+pub fn note_open(opened: Weak<dyn Closing>) {
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    open.retain(|it| it.strong_count() > 0);
+    open.push(opened);
+}
+
+/// Closes all that is open, the latest first: `atexit` calls it.
+///
+/// # Errors
+/// The first failure; the others are closed nevertheless.
+#[pyfunction]
+#[pyo3(name = "_close_all")]
+fn close_all(py: Python<'_>) -> PyResult<()> {
+    let open = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
+    close_each(py, &open)
+}
+
+/// Closes what is still there, the latest first.
+///
+/// # Errors
+/// The first failure; the others are closed nevertheless.
+pub fn close_each(py: Python<'_>, open: &[Weak<dyn Closing>]) -> PyResult<()> {
+    let mut closed = Ok(());
+    for it in open.iter().rev().filter_map(Weak::upgrade) {
+        closed = closed.and(it.close_open(py));
+    }
+    closed
+}
+
+/// Tells that this process is a new child: `os.register_at_fork` calls it.
+#[pyfunction]
+#[pyo3(name = "_after_fork")]
+fn after_fork() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// An open structure, until it is closed.
+///
+/// Calls may come from any thread. `close` waits for those that run.
+#[derive(Debug)]
+pub struct Handle<T: Send + Sync> {
+    what: String,
+    forks: u32,
+    closing: AtomicBool,
+    inner: RwLock<Option<T>>,
+}
+
+/// Why a call on a handle has failed.
+pub enum Failure {
+    /// It was closed.
+    Closed,
+    /// The index's own failure.
+    Index(nandex::Error),
+    /// A defect of ours, with the panic's message.
+    Panicked(String),
+}
+
+impl<T: Send + Sync> Handle<T> {
+    /// A handle of `what`, such as `map "pages"`.
+    pub fn new(what: String, inner: T) -> Self {
+        let forks = FORKS.load(Ordering::Relaxed);
+        let closing = AtomicBool::new(false);
+        Self { what, forks, closing, inner: RwLock::new(Some(inner)) }
+    }
+
+    /// What it is, for messages.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// How it shows itself.
+    pub fn shown(&self) -> String {
+        let state = if self.is_closed() { "closed " } else { "" };
+        format!("<{state}nandex {}>", self.what)
+    }
+
+    /// Was it closed?
+    pub fn is_closed(&self) -> bool {
+        self.is_inherited() || self.read().is_none()
+    }
+
+    /// Makes a call, with the interpreter's lock released.
+    ///
+    /// # Errors
+    /// A handle that is closed or inherited, and the call's own failure.
+    pub fn call<R: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&T) -> nandex::Result<R> + Send,
+    ) -> PyResult<R> {
+        self.refuse_inherited()?;
+        py.detach(|| self.try_call(call)).map_err(|failure| self.explain(failure))
+    }
+
+    /// Makes a call that may take long, on a thread of its own. A signal's exception, such as `KeyboardInterrupt`,
+    /// sets the flag that the call gets, and is raised when the call has ended.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call); the exception of a signal.
+    pub fn call_watched<R: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&T, &AtomicBool) -> nandex::Result<R> + Send,
+    ) -> PyResult<R> {
+        self.refuse_inherited()?;
+        let done = watched(py, |stop| self.try_call(|inner| call(inner, stop)))?;
+        done.map_err(|failure| self.explain(failure))
+    }
+
+    /// Takes the structure out and closes it. Does nothing if it is closed.
+    ///
+    /// # Errors
+    /// An inherited handle, and a failure of the closing.
+    pub fn close(
+        &self,
+        py: Python<'_>,
+        close: impl FnOnce(T) -> nandex::Result<()> + Send,
+    ) -> PyResult<()> {
+        self.refuse_inherited()?;
+        self.closing.store(true, Ordering::Relaxed);
+        let closed = py.detach(|| {
+            let taken = self.write().take();
+            guarded(|| read_only_is_closed(taken.map_or(Ok(()), close)))
+        });
+        closed.map_err(|failure| self.explain(failure))
+    }
+
+    /// Makes a call from a thread that the interpreter does not know.
+    pub fn try_call<R>(&self, call: impl FnOnce(&T) -> nandex::Result<R>) -> Result<R, Failure> {
+        let inner = self.read();
+        let inner = inner.as_ref().ok_or(Failure::Closed)?;
+        guarded(|| call(inner))
+    }
+
+    /// Refuses a handle that a fork has copied.
+    ///
+    /// # Errors
+    /// `ForkedError`.
+    pub fn refuse_inherited(&self) -> PyResult<()> {
+        if !self.is_inherited() {
+            return Ok(());
+        }
+        let what = &self.what;
+        Err(Raised::Forked.new(format!(
+            "{what} was opened by the parent of this process; open the file in the child, after the parent has closed \
+             it, or start workers with the method 'spawn' and open one file in each"
+        )))
+    }
+
+    /// The exception of a failure.
+    pub fn explain(&self, failure: Failure) -> PyErr {
+        let what = &self.what;
+        match failure {
+            Failure::Closed => Raised::Closed.new(format!("{what} is closed; open it again")),
+            Failure::Index(error) => raise(error),
+            Failure::Panicked(message) => Raised::Internal.new(format!(
+                "{what}: a defect of nandex: {message}; close the file, open it again, and report this"
+            )),
+        }
+    }
+}
+
+impl<T: Send + Sync> Handle<T> {
+    /// Does `close` wait for the calls that run?
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    /// Was it opened by the parent of this process?
+    pub fn is_inherited(&self) -> bool {
+        self.forks != FORKS.load(Ordering::Relaxed)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Option<T>> {
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Option<T>> {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Saves and closes the structure, while other threads go on. That of a parent process is left alone: its threads do
+/// not exist here, and its file is not ours.
+impl<T: Send + Sync> Drop for Handle<T> {
+    fn drop(&mut self) {
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if self.is_inherited() {
+            std::mem::forget(inner);
+        } else if inner.is_some() {
+            // All that holds a handle is a Python object, so the thread is attached, but for the interpreter's end.
+            Python::try_attach(move |py| py.detach(move || drop(inner)));
+        }
+    }
+}
+
+/// Does work on a thread of its own and looks for signals meanwhile. Their exception sets the flag that the work
+/// gets.
+///
+/// # Errors
+/// The exception of a signal, once the work has ended.
+pub fn watched<R: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> R + Send) -> PyResult<R> {
+    let stop = AtomicBool::new(false);
+    let (sender, mut receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let stop = &stop;
+        let worker = move || catch_unwind(AssertUnwindSafe(|| work(stop)));
+        scope.spawn(move || sender.send(worker()));
+        let mut interrupt = Ok(());
+        loop {
+            let receiver = &mut receiver;
+            match py.detach(move || receiver.recv_timeout(SIGNALS_EVERY)) {
+                Ok(done) => {
+                    interrupt?;
+                    return done.map_err(|payload| Raised::Internal.new(message_of(&*payload)));
+                }
+                Err(_) if interrupt.is_ok() => interrupt = py.check_signals(),
+                Err(_) => {}
+            }
+            stop.store(interrupt.is_err(), Ordering::Relaxed);
+        }
+    })
+}
+
+/// What is open to be read only has nothing to save: it has refused all updates.
+fn read_only_is_closed(closed: nandex::Result<()>) -> nandex::Result<()> {
+    use nandex::{device, store};
+    match closed {
+        Err(
+            nandex::Error::Store(
+                store::Error::ReadOnly | store::Error::Device(device::Error::ReadOnly { .. }),
+            )
+            | nandex::Error::Device(device::Error::ReadOnly { .. }),
+        ) => Ok(()),
+        closed => closed,
+    }
+}
+
+/// Runs a call, and turns a panic into a failure.
+fn guarded<R>(call: impl FnOnce() -> nandex::Result<R>) -> Result<R, Failure> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(done) => done.map_err(Failure::Index),
+        Err(payload) => Err(Failure::Panicked(message_of(&*payload))),
+    }
+}
+
+fn message_of(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a message".to_owned())
+}

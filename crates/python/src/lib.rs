@@ -1,0 +1,35 @@
+//! The Python package `nandex`: the short way of [`nandex::db`] as Python classes.
+//!
+//! A class holds its structure in a [`handle::Handle`], which releases the interpreter's lock around each call, tells
+//! of closed and inherited structures, and turns a failure into an exception of [`error`]. The package's Python
+//! files, in `python/nandex`, add what is easier to say there; `_nandex.pyi` documents all that users see.
+#![forbid(unsafe_code)]
+
+mod advise;
+mod amount;
+mod batch;
+mod counter;
+mod database;
+mod dedup;
+mod entries;
+mod error;
+mod filter;
+mod handle;
+mod lsh;
+mod map;
+mod stats;
+mod table;
+mod tfidf;
+
+use pyo3::prelude::*;
+
+/// The extension module; `nandex/__init__.py` shows what users see of it.
+#[pymodule]
+fn _nandex(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    handle::register(module)?;
+    database::register(module)?;
+    advise::register(module)?;
+    lsh::register(module)?;
+    tfidf::register(module)
+}

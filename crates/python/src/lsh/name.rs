@@ -1,0 +1,86 @@
+//! Keys of documents as bytes: a letter that says the type, and the content.
+//!
+//! `str`, `bytes` and `int` have forms of their own, so that equal ones have equal bytes and reading them runs no code.
+//! Everything else is pickled, if the index's owner allows that.
+
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+use crate::amount::type_name;
+use crate::error::Raised;
+
+const TEXT: u8 = b's';
+const BYTES: u8 = b'b';
+const NUMBER: u8 = b'i';
+const PICKLED: u8 = b'p';
+
+/// What pickles keys of other types, and reads them again.
+pub struct Pickling {
+    dumps: Py<PyAny>,
+    loads: Py<PyAny>,
+}
+
+impl Pickling {
+    /// Those of the module `pickle`.
+    ///
+    /// # Errors
+    /// Those of the import.
+    pub fn new(py: Python<'_>) -> PyResult<Self> {
+        let pickle = py.import("pickle")?;
+        let get = |name| pickle.getattr(name).map(Bound::unbind);
+        Ok(Self { dumps: get("dumps")?, loads: get("loads")? })
+    }
+}
+
+/// The bytes of a key.
+///
+/// # Errors
+/// A type that has to be pickled where that is not allowed, or cannot be.
+pub fn encode(key: &Bound<'_, PyAny>, pickling: Option<&Pickling>) -> PyResult<Vec<u8>> {
+    let tagged = |tag: u8, content: &[u8]| [&[tag], content].concat();
+    if let Ok(text) = key.cast::<PyString>()
+        && let Ok(text) = text.to_str()
+    {
+        return Ok(tagged(TEXT, text.as_bytes()));
+    }
+    if let Ok(bytes) = key.cast::<PyBytes>() {
+        return Ok(tagged(BYTES, bytes.as_bytes()));
+    }
+    if let Ok(number) = key.extract::<i64>() {
+        return Ok(tagged(NUMBER, &number.to_le_bytes()));
+    }
+    let Some(pickling) = pickling else {
+        return Err(Raised::InputType.new(format!(
+            "a key of the type {}: give bytes, str or int, or make the index with prepickle=True",
+            type_name(key)
+        )));
+    };
+    let pickled = pickling.dumps.bind(key.py()).call1((key,))?;
+    Ok(tagged(PICKLED, pickled.cast::<PyBytes>()?.as_bytes()))
+}
+
+/// The key of these bytes.
+///
+/// # Errors
+/// Bytes that are none; a pickled key where that is not allowed, or that cannot be read.
+pub fn decode(py: Python<'_>, bytes: &[u8], pickling: Option<&Pickling>) -> PyResult<Py<PyAny>> {
+    let broken =
+        || Raised::Internal.new(format!("a key of the bytes {bytes:?}: make the index again"));
+    let (tag, content) = bytes.split_first().ok_or_else(broken)?;
+    match (*tag, pickling) {
+        (TEXT, _) => std::str::from_utf8(content).map_err(|_| broken())?.into_py_any(py),
+        (BYTES, _) => PyBytes::new(py, content).into_py_any(py),
+        (NUMBER, _) => {
+            let number = <[u8; 8]>::try_from(content).map_err(|_| broken())?;
+            i64::from_le_bytes(number).into_py_any(py)
+        }
+        (PICKLED, Some(pickling)) => {
+            pickling.loads.call1(py, (PyBytes::new(py, content),))
+        }
+        (PICKLED, None) => Err(Raised::InputType.new(
+            "the index has pickled keys: open it with prepickle=True, if you trust who has written the file",
+        )),
+        _ => Err(broken()),
+    }
+}

@@ -1,0 +1,486 @@
+//! Maps of keys and values of any size: `nandex.Map`, a `MutableMapping`.
+
+use std::sync::Arc;
+
+use nandex::{AnyTable, LargeTable};
+use numpy::IntoPyArray;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+
+use crate::batch::{Batch, Fits, Form, Pairs, SLICE, Slice, bytes_of, helpers};
+use crate::entries::{Datum, Entries, Part};
+use crate::error::{Raised, raise};
+use crate::handle::{Closing, Handle};
+use crate::stats;
+
+/// A table of keys and values of any size.
+pub type Large = LargeTable<AnyTable>;
+
+/// Values of a slice's keys.
+type Values = Vec<Option<Vec<u8>>>;
+
+impl Closing for Handle<Large> {
+    fn close_open(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_inherited() { Ok(()) } else { self.close(py, Large::close) }
+    }
+}
+
+/// A mapping from keys of up to 64 KiB to values of up to 16 MiB: a `MutableMapping` of bytes.
+///
+/// Keys and values are `bytes`, or `str` as UTF-8; what comes back is `bytes`. A map grows until its RAM or the
+/// device is spent, unless it was made with `entries` or `bytes`. Iteration is in no order. All calls may come from
+/// any thread.
+///
+/// >>> with db.map("pages") as pages:
+/// ...     pages["https://example.org/"] = b"<html>..."
+/// ...     pages["https://example.org/"], pages.get("https://example.com/", b"")
+/// (b'<html>...', b'')
+#[pyclass(module = "nandex", frozen, weakref, mapping)]
+pub struct Map {
+    handle: Arc<Handle<Large>>,
+    read_only: bool,
+}
+
+impl Map {
+    /// The map of a handle, of a database that may be open to be read only.
+    pub fn new(handle: Arc<Handle<Large>>, read_only: bool) -> Self {
+        Self { handle, read_only }
+    }
+
+    /// Makes an update. The index refuses it only when it writes the record, which may be at the closing.
+    fn change<R: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&Large) -> nandex::Result<R> + Send,
+    ) -> PyResult<R> {
+        if self.read_only {
+            return Err(raise(nandex::store::Error::ReadOnly.into()));
+        }
+        self.handle.call(py, call)
+    }
+
+    fn one<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let key = bytes_of(key, "key")?;
+        let value = self.handle.call(py, |map| map.get(&key))?;
+        Ok(value.map(|value| PyBytes::new(py, &value)))
+    }
+
+    fn walk(&self, part: Part) -> PyResult<Entries> {
+        Entries::new(&self.handle, part, |map, sink| {
+            for entry in map.iter()? {
+                let (key, value) = entry?;
+                if !sink((Datum::Bytes(key), Datum::Bytes(value))) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn put_pairs(&self, py: Python<'_>, mut pairs: Pairs<'_>) -> PyResult<()> {
+        while let Some((keys, values)) = pairs.next_slices()? {
+            self.change(py, |map| {
+                let pairs: Vec<_> = keys.all().into_iter().zip(values.all()).collect();
+                map.put_many(&pairs)
+            })?;
+            py.check_signals()?;
+        }
+        Ok(())
+    }
+
+    fn pop_key(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+        let Some(value) = self.one(py, key)? else { return Ok(None) };
+        let key = bytes_of(key, "key")?;
+        self.change(py, |map| map.remove(&key))?;
+        Ok(Some(value.into_any().unbind()))
+    }
+}
+
+/// Keys and values as two batches; those of one object where no values are given.
+fn pairs_of<'py>(
+    keys: &Bound<'py, PyAny>,
+    values: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(Form, Pairs<'py>)> {
+    let (keys, values) = match values {
+        Some(values) => (keys.clone(), values.clone()),
+        None => helpers(keys.py())?.call_method1("pairs", (keys,))?.extract()?,
+    };
+    let (keys, values) =
+        (Batch::new(&keys, "key", Fits::Any)?, Batch::new(&values, "value", Fits::Any)?);
+    Ok((keys.form(), Pairs::new(keys, values)?))
+}
+
+/// The values that are there, and puts of the others. The lookups overlap; of two equal keys, the second finds the
+/// first's value.
+fn get_or_put(map: &Large, keys: &Slice<'_>, values: &Slice<'_>) -> nandex::Result<Values> {
+    let (keys, values) = (keys.all(), values.all());
+    let mut found = map.get_many(&keys)?;
+    for ((key, value), found) in keys.iter().zip(values).zip(&mut found) {
+        if found.is_none() && !map.put_if_absent(key, value)? {
+            *found = map.get(key)?;
+        }
+    }
+    Ok(found)
+}
+
+#[pymethods]
+impl Map {
+    /// The value under a key, or the default. Reads about two pages where the key is not in RAM: its place, and its
+    /// record.
+    #[pyo3(signature = (key, default=None))]
+    fn get(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        default: Option<Py<PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        match self.one(py, key)? {
+            Some(value) => Ok(value.into_any().unbind()),
+            None => Ok(default.unwrap_or_else(|| py.None())),
+        }
+    }
+
+    /// The values under all keys, in their order, with the default for keys that are not there; the reads overlap. A
+    /// list, or an Arrow array with nulls if the keys are one.
+    ///
+    /// >>> pages = db.map("pages")
+    /// >>> pages.put_many(["a", "b"], [b"1", b"2"])
+    /// >>> pages.get_many(["a", "x", "b"])
+    /// [b'1', None, b'2']
+    #[pyo3(signature = (keys, default=None))]
+    fn get_many(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        default: Option<Py<PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let mut keys = Batch::new(keys, "key", Fits::Any)?;
+        let mut answers = LargeAnswers::new(py, keys.form(), default);
+        while let Some(keys) = keys.next_slice()? {
+            let values = self.handle.call(py, |map| map.get_many(&keys.all()))?;
+            answers.extend(py, values)?;
+            py.check_signals()?;
+        }
+        answers.into_object(py)
+    }
+
+    /// Which keys are there: an array of bool, in their order. The reads overlap.
+    fn contains_many(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let mut keys = Batch::new(keys, "key", Fits::Any)?;
+        let mut found = Vec::with_capacity(keys.len().unwrap_or(0));
+        while let Some(keys) = keys.next_slice()? {
+            self.handle.call(py, |map| {
+                found.extend(map.get_many(&keys.all())?.iter().map(Option::is_some));
+                Ok(())
+            })?;
+            py.check_signals()?;
+        }
+        found.into_pyarray(py).into_py_any(py)
+    }
+
+    /// Puts each pair, in order: keys and values as two batches; or a mapping, an iterable of pairs, or an Arrow
+    /// RecordBatch of two columns. Where each update is durable at once, they share it.
+    #[pyo3(signature = (keys, values=None))]
+    fn put_many(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        values: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (_, pairs) = pairs_of(keys, values)?;
+        self.put_pairs(py, pairs)
+    }
+
+    /// The values under all keys; puts the given value under each key that has none, and says None there. Of several
+    /// threads that do this with a new key at one time, exactly one puts. The lookups overlap.
+    ///
+    /// >>> pages = db.map("pages")
+    /// >>> pages.get_or_insert_many(["a", "a", "b"], ["1", "2", "3"])
+    /// [None, b'1', None]
+    #[pyo3(signature = (keys, values=None, default=None))]
+    fn get_or_insert_many(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        values: Option<&Bound<'_, PyAny>>,
+        default: Option<Py<PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let (form, mut pairs) = pairs_of(keys, values)?;
+        let mut answers = LargeAnswers::new(py, form, default);
+        while let Some((keys, values)) = pairs.next_slices()? {
+            let found = self.change(py, |map| get_or_put(map, &keys, &values))?;
+            answers.extend(py, found)?;
+            py.check_signals()?;
+        }
+        answers.into_object(py)
+    }
+
+    /// As `dict.update`, with the batches of `put_many`.
+    ///
+    /// >>> pages = db.map("pages")
+    /// >>> pages.update({"a": "1"}, b="2")
+    /// >>> sorted(pages.items())
+    /// [(b'a', b'1'), (b'b', b'2')]
+    #[pyo3(signature = (other=None, /, **named))]
+    fn update(
+        &self,
+        py: Python<'_>,
+        other: Option<&Bound<'_, PyAny>>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        if let Some(other) = other {
+            self.put_pairs(py, pairs_of(other, None)?.1)?;
+        }
+        match named {
+            Some(named) => self.put_pairs(py, pairs_of(named, None)?.1),
+            None => Ok(()),
+        }
+    }
+
+    /// The value under a key; puts the default and returns it if there is none. Atomic.
+    fn setdefault(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        default: &Bound<'_, PyAny>,
+    ) -> PyResult<Py<PyAny>> {
+        let (bytes, value) = (bytes_of(key, "key")?, bytes_of(default, "value")?);
+        loop {
+            if self.change(py, |map| map.put_if_absent(&bytes, &value))? {
+                return PyBytes::new(py, &value).into_py_any(py);
+            }
+            // Another thread may remove the key in between.
+            if let Some(found) = self.one(py, key)? {
+                return found.into_py_any(py);
+            }
+        }
+    }
+
+    /// Removes a key and returns its value, or the default. Two threads may both get it.
+    #[pyo3(signature = (key, *default))]
+    fn pop(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        default: &Bound<'_, PyTuple>,
+    ) -> PyResult<Py<PyAny>> {
+        match (self.pop_key(py, key)?, default.len()) {
+            (Some(value), 0 | 1) => Ok(value),
+            (None, 0) => Err(Raised::KeyNotFound.with(key)),
+            (None, 1) => Ok(default.get_item(0)?.unbind()),
+            (_, more) => Err(Raised::InputType.new(format!(
+                "pop takes a key and one default at most; it was given {more} defaults"
+            ))),
+        }
+    }
+
+    /// Removes some key and returns it with its value.
+    fn popitem(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+        loop {
+            let Some((Datum::Bytes(key), _)) = self.walk(Part::Items)?.next_entry(py)? else {
+                return Err(Raised::KeyNotFound.new("the map is empty"));
+            };
+            let key = PyBytes::new(py, &key).into_any();
+            if let Some(value) = self.pop_key(py, &key)? {
+                return Ok((key.unbind(), value));
+            }
+        }
+    }
+
+    /// Removes all keys, one by one.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        let keys = self.walk(Part::Keys)?;
+        let mut removed = 0_usize;
+        while let Some((Datum::Bytes(key), _)) = keys.next_entry(py)? {
+            self.change(py, |map| map.remove(&key))?;
+            removed += 1;
+            if removed.is_multiple_of(SLICE) {
+                py.check_signals()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A view of the keys. Iterating over it reads the whole map; its length does so too.
+    fn keys(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        view(slf, "MapKeys")
+    }
+
+    /// A view of the values. Iterating over it reads the whole map once.
+    fn values(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        view(slf, "MapValues")
+    }
+
+    /// A view of the keys and values. Iterating over it reads the whole map once.
+    fn items(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        view(slf, "MapItems")
+    }
+
+    fn _walk_values(&self) -> PyResult<Entries> {
+        self.walk(Part::Values)
+    }
+
+    fn _walk_items(&self) -> PyResult<Entries> {
+        self.walk(Part::Items)
+    }
+
+    /// Makes everything acknowledged so far durable, whatever the durability of the database.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.call(py, Large::sync)
+    }
+
+    /// Puts everything buffered on flash and makes it durable.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.call(py, Large::flush)
+    }
+
+    /// What the map holds, and what it has done since it was opened: a dict that shows itself as a table. `entries`
+    /// counts a key once for each version that is still stored, and costs nothing; `len` is exact, and reads the
+    /// whole map.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let figures = self.handle.call(py, |map| Ok(map.stats()))?;
+        stats::shown(stats::of_map(py, &figures)?, self.handle.what())
+    }
+
+    /// Makes everything durable and closes the map. Waits for calls of other threads. A closed map may be closed
+    /// again.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.close(py, Large::close)
+    }
+
+    /// Is it closed?
+    #[getter]
+    fn closed(&self) -> bool {
+        self.handle.is_closed()
+    }
+
+    fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        match self.one(py, key)? {
+            Some(value) => Ok(value.into_any().unbind()),
+            None => Err(Raised::KeyNotFound.with(key)),
+        }
+    }
+
+    fn __setitem__(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (key, value) = (bytes_of(key, "key")?, bytes_of(value, "value")?);
+        self.change(py, |map| map.put(&key, &value))
+    }
+
+    fn __delitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        match self.pop_key(py, key)? {
+            Some(_) => Ok(()),
+            None => Err(Raised::KeyNotFound.with(key)),
+        }
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let key = bytes_of(key, "key")?;
+        self.handle.call(py, |map| Ok(map.get(&key)?.is_some()))
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.handle.call_watched(py, |map, stop| {
+            let mut count = 0;
+            for entry in map.iter()? {
+                entry?;
+                count += 1;
+                if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+            }
+            Ok(count)
+        })
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.walk(Part::Keys)?.next_entry(py)?.is_some())
+    }
+
+    fn __iter__(&self) -> PyResult<Entries> {
+        self.walk(Part::Keys)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (_kind=None, _error=None, _traceback=None, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: Option<&Bound<'_, PyAny>>,
+        _error: Option<&Bound<'_, PyAny>>,
+        _traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        self.handle.shown()
+    }
+}
+
+/// A view of `nandex/_views.py`.
+fn view(map: &Bound<'_, Map>, class: &str) -> PyResult<Py<PyAny>> {
+    let views = map.py().import("nandex._views")?;
+    Ok(views.getattr(class)?.call1((map,))?.unbind())
+}
+
+/// Values of many keys, in the form of the keys: a list, or bytes and offsets for Arrow.
+enum LargeAnswers {
+    List { list: Py<PyList>, default: Option<Py<PyAny>> },
+    Arrow { data: Vec<u8>, offsets: Vec<i64>, found: Vec<bool> },
+}
+
+impl LargeAnswers {
+    fn new(py: Python<'_>, form: Form, default: Option<Py<PyAny>>) -> Self {
+        match form {
+            Form::Arrow => Self::Arrow { data: vec![], offsets: vec![0], found: vec![] },
+            Form::List | Form::Numpy => Self::List { list: PyList::empty(py).unbind(), default },
+        }
+    }
+
+    fn extend(&mut self, py: Python<'_>, values: Values) -> PyResult<()> {
+        match self {
+            Self::List { list, default } => {
+                let list = list.bind(py);
+                for value in values {
+                    match (value, &*default) {
+                        (Some(value), _) => list.append(PyBytes::new(py, &value))?,
+                        (None, Some(default)) => list.append(default)?,
+                        (None, None) => list.append(py.None())?,
+                    }
+                }
+            }
+            Self::Arrow { data, offsets, found } => {
+                for value in values {
+                    found.push(value.is_some());
+                    data.extend(value.unwrap_or_default());
+                    offsets.push(data.len() as i64);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn into_object(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self {
+            Self::List { list, .. } => Ok(list.into_any()),
+            Self::Arrow { data, offsets, found } => {
+                let parts =
+                    (data.into_pyarray(py), offsets.into_pyarray(py), found.into_pyarray(py));
+                Ok(helpers(py)?.call_method1("spans_answer", parts)?.unbind())
+            }
+        }
+    }
+}

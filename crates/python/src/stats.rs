@@ -1,0 +1,95 @@
+//! Figures of structures as dicts of Python: the names are those of the index's own.
+
+use nandex::counting::CountingStats;
+use nandex::large::LargeStats;
+use nandex::{FilterStats, TableStats};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// The figures as `nandex.Stats`, which is a dict that shows itself as a table.
+///
+/// # Errors
+/// No memory.
+pub fn shown<'py>(figures: Bound<'py, PyDict>, what: &str) -> PyResult<Bound<'py, PyAny>> {
+    figures.py().import("nandex._stats")?.getattr("Stats")?.call1((what, figures))
+}
+
+/// Sets items of a dict: each field under its own name.
+macro_rules! fields {
+    ($dict:expr, $of:expr, $($field:ident),+ $(,)?) => {
+        $($dict.set_item(stringify!($field), $of.$field)?;)+
+    };
+}
+
+/// The figures of a table.
+///
+/// # Errors
+/// No memory.
+pub fn of_table<'py>(py: Python<'py>, stats: &TableStats) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    fields!(dict, stats, entries, ram_bytes, flash_bytes, inserts, hits, misses, hit_reads);
+    fields!(dict, stats, miss_reads, reads_histogram, flushes, flush_fill, data_bytes_written);
+    fields!(dict, stats, log_bytes_written, evicted, retained, forced_evictions, evicted_life);
+    fields!(dict, stats, forced_evictions_life, cache_bytes, cache_entries_max, cache_hits);
+    dict.set_item("ram_bytes_per_entry", stats.ram_bytes_per_entry())?;
+    dict.set_item("reads_per_hit", stats.reads_per_hit())?;
+    dict.set_item("reads_per_miss", stats.reads_per_miss())?;
+    dict.set_item("reads_per_lookup", stats.reads_per_lookup())?;
+    dict.set_item("cache_hit_rate", stats.cache_hit_rate())?;
+    Ok(dict)
+}
+
+/// The figures of a map: its own, those of its values with `values_`, and those of its table with `table_`.
+///
+/// # Errors
+/// No memory.
+pub fn of_map<'py>(py: Python<'py>, stats: &LargeStats) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("entries", stats.table.entries)?;
+    fields!(dict, stats, ram_bytes, hits, misses, overwritten);
+    dict.set_item("flash_bytes", stats.table.flash_bytes + stats.values.flash_bytes)?;
+    dict.set_item("written_per_byte", stats.written_per_byte())?;
+    let values = PyDict::new(py);
+    fields!(values, stats.values, live_bytes, live_records, garbage_bytes, free_segments);
+    fields!(values, stats.values, flash_bytes, growths, appended_bytes, copied_bytes);
+    fields!(values, stats.values, written_bytes, syncs, reads, pages_read, cleaned_segments);
+    fields!(values, stats.values, overwritten_segments, overwritten_records, ram_bytes);
+    for (name, value) in values {
+        dict.set_item(format!("values_{name}"), value)?;
+    }
+    for (name, value) in of_table(py, &stats.table)? {
+        dict.set_item(format!("table_{name}"), value)?;
+    }
+    Ok(dict)
+}
+
+/// The figures of a filter.
+///
+/// # Errors
+/// No memory.
+pub fn of_filter<'py>(py: Python<'py>, stats: &FilterStats) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    fields!(dict, stats, entries, buffered, tombstones, rate, rate_made_for, keys_made_for);
+    fields!(dict, stats, window_keys, ram_bytes, inserts, deletes, positives, negatives);
+    fields!(dict, stats, flash_bytes, reads_histogram, lookup_reads, merges, merge_bytes_read);
+    fields!(dict, stats, data_bytes_written, log_bytes_written, unmatched_deletes);
+    dict.set_item("levels", stats.levels.len())?;
+    dict.set_item("ram_bytes_per_entry", stats.ram_bytes_per_entry())?;
+    dict.set_item("bits_per_entry_on_flash", stats.bits_per_entry_on_flash())?;
+    dict.set_item("reads_per_lookup", stats.reads_per_lookup())?;
+    Ok(dict)
+}
+
+/// The figures of a counting table.
+///
+/// # Errors
+/// No memory.
+pub fn of_counter<'py>(
+    py: Python<'py>,
+    stats: &FilterStats,
+    counting: &CountingStats,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = of_filter(py, stats)?;
+    fields!(dict, counting, stages, staged_pages, data_pages);
+    Ok(dict)
+}

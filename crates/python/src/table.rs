@@ -1,0 +1,491 @@
+//! Tables of fixed widths: `nandex.Table`.
+
+use std::sync::Arc;
+
+use nandex::{AnyTable, Table as _, Value};
+use numpy::IntoPyArray;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+use crate::amount::type_name;
+use crate::batch::{Batch, Fits, Form, Pairs, bytes_of, helpers};
+use crate::entries::{Datum, Entries, Part};
+use crate::error::Raised;
+use crate::handle::{Closing, Handle};
+use crate::stats;
+
+/// What a table's keys or values are in Python.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// An `int` from 0 to 2^64 - 1; 8 bytes, little-endian.
+    U64,
+    /// `bytes` of this length.
+    Bytes(u32),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Kind {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(word) = given.cast::<PyString>()
+            && word.to_str()? == "u64"
+        {
+            return Ok(Self::U64);
+        }
+        given.extract().map(Self::Bytes).map_err(|_| {
+            let found = given.repr().map_or_else(|_| String::new(), |text| text.to_string());
+            Raised::Config.new(format!(
+                "keys or values of the kind {found}: give \"u64\" for numbers, or their bytes, such as 20"
+            ))
+        })
+    }
+}
+
+impl Kind {
+    /// Bytes of each.
+    pub fn width(self) -> u32 {
+        match self {
+            Self::U64 => 8,
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    fn fits(self) -> Fits {
+        match self {
+            Self::U64 => Fits::U64,
+            Self::Bytes(bytes) => Fits::Width(bytes as usize),
+        }
+    }
+
+    fn datum(self, bytes: &[u8]) -> Datum {
+        match (self, bytes.try_into()) {
+            (Self::U64, Ok(number)) => Datum::Number(u64::from_le_bytes(number)),
+            _ => Datum::Bytes(bytes.to_vec()),
+        }
+    }
+
+    fn to_object(self, py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
+        match (self, bytes.try_into()) {
+            (Self::U64, Ok(number)) => u64::from_le_bytes(number).into_py_any(py),
+            _ => PyBytes::new(py, bytes).into_py_any(py),
+        }
+    }
+
+    /// The bytes of one key or value.
+    fn bytes<'a>(self, given: &'a Bound<'_, PyAny>, what: &str) -> PyResult<One<'a>> {
+        if self != Self::U64 {
+            return bytes_of(given, what).map(One::Bytes);
+        }
+        if let Ok(number) = given.extract::<u64>() {
+            return Ok(One::Number(number.to_le_bytes()));
+        }
+        let is_number = given.hasattr("__index__")?;
+        let (raised, found) = match is_number {
+            true => (Raised::Input, given.to_string()),
+            false => (Raised::InputType, format!("of the type {}", type_name(given))),
+        };
+        Err(raised.new(format!("a {what} {found}: the table has numbers from 0 to 2**64 - 1")))
+    }
+}
+
+/// The bytes of one key or value.
+enum One<'a> {
+    Number([u8; 8]),
+    Bytes(std::borrow::Cow<'a, [u8]>),
+}
+
+impl One<'_> {
+    fn get(&self) -> &[u8] {
+        match self {
+            Self::Number(bytes) => bytes,
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+/// A hash table whose keys have one width, 8 to 32 bytes, and whose values have one, 0 to 64.
+///
+/// Keys and values of 8 bytes are numbers, `int` from 0 to 2**64 - 1, unless the table was opened with their bytes:
+/// `db.table("digests", key=20, value=12)`. All calls may come from any thread.
+///
+/// >>> with db.table("seen", entries=100_000) as seen:
+/// ...     seen[7] = 42
+/// ...     seen.insert_many(np.arange(3, dtype=np.uint64), np.array([5, 6, 7], np.uint64))
+/// ...     seen[7], seen.get(1), seen.get(99), 2 in seen
+/// (42, 6, None, True)
+#[pyclass(module = "nandex", frozen, weakref)]
+pub struct Table {
+    handle: Arc<Handle<AnyTable>>,
+    key: Kind,
+    value: Kind,
+}
+
+impl Closing for Handle<AnyTable> {
+    fn close_open(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_inherited() { Ok(()) } else { self.close(py, AnyTable::close) }
+    }
+}
+
+impl Table {
+    /// A table whose keys and values are of these kinds in Python.
+    pub fn new(handle: Arc<Handle<AnyTable>>, key: Kind, value: Kind) -> Self {
+        Self { handle, key, value }
+    }
+
+    fn one(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+        let key = self.key.bytes(key, "key")?;
+        self.handle.call(py, |table| table.get(key.get()))
+    }
+
+    fn pairs<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        values: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Form, Pairs<'py>)> {
+        let (keys, values) = match values {
+            Some(values) => (keys.clone(), values.clone()),
+            None => helpers(keys.py())?.call_method1("pairs", (keys,))?.extract()?,
+        };
+        let keys = Batch::new(&keys, "key", self.key.fits())?;
+        let values = Batch::new(&values, "value", self.value.fits())?;
+        Ok((keys.form(), Pairs::new(keys, values)?))
+    }
+
+    fn entries(&self, part: Part) -> PyResult<Entries> {
+        let (key, value) = (self.key, self.value);
+        Entries::new(&self.handle, part, move |table, sink| {
+            for entry in table.iter() {
+                let (found, bytes) = entry?;
+                if !sink((key.datum(&found), value.datum(&bytes))) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// Puts a value under a key, in place of what was there.
+    fn insert(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (key, value) = (self.key.bytes(key, "key")?, self.value.bytes(value, "value")?);
+        self.handle.call(py, |table| table.insert(key.get(), value.get()))
+    }
+
+    /// The value under a key, or the default. Reads about one page where the key is not in RAM.
+    #[pyo3(signature = (key, default=None))]
+    fn get(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        default: Option<Py<PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        match self.one(py, key)? {
+            Some(value) => self.value.to_object(py, &value),
+            None => Ok(default.unwrap_or_else(|| py.None())),
+        }
+    }
+
+    /// Removes a key; nothing happens when it is not there.
+    fn remove(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let key = self.key.bytes(key, "key")?;
+        self.handle.call(py, |table| table.remove(key.get()))
+    }
+
+    /// The value under a key; if it has none, puts this one and returns None. Of several threads that do this with a
+    /// new key at one time, exactly one gets None.
+    ///
+    /// >>> seen = db.table("seen", entries=100_000)
+    /// >>> seen.get_or_insert(7, 42) is None, seen.get_or_insert(7, 43)
+    /// (True, 42)
+    fn get_or_insert(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        let (key, value) = (self.key.bytes(key, "key")?, self.value.bytes(value, "value")?);
+        let found = self.handle.call(py, |table| table.get_or_insert(key.get(), value.get()))?;
+        found.map(|found| self.value.to_object(py, &found)).transpose()
+    }
+
+    /// Puts each pair, in order: keys and values as two batches; or a mapping, an iterable of pairs, or an Arrow
+    /// RecordBatch of two columns. Contiguous arrays of uint64, of `S` or `V`, of uint8 in rows, and of Arrow are not
+    /// copied.
+    ///
+    /// >>> seen = db.table("seen", entries=100_000)
+    /// >>> seen.insert_many([1, 2], [10, 20])
+    /// >>> seen.insert_many({3: 30})
+    /// >>> seen.get_many([1, 2, 3])
+    /// [10, 20, 30]
+    #[pyo3(signature = (keys, values=None))]
+    fn insert_many(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        values: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (_, mut pairs) = self.pairs(keys, values)?;
+        while let Some((keys, values)) = pairs.next_slices()? {
+            self.handle.call(py, |table| {
+                let pairs: Vec<_> = keys.all().into_iter().zip(values.all()).collect();
+                table.insert_many(&pairs)
+            })?;
+            py.check_signals()?;
+        }
+        Ok(())
+    }
+
+    /// The values under all keys, in their order; the reads overlap. Of a list a list, with the default for a key
+    /// that is not there. Of a numpy array the values, and an array that says which keys are there. Of an Arrow array
+    /// an Arrow array with nulls.
+    ///
+    /// >>> seen = db.table("seen", entries=100_000)
+    /// >>> seen[1] = 10
+    /// >>> seen.get_many([1, 2], default=0)
+    /// [10, 0]
+    /// >>> values, found = seen.get_many(np.array([1, 2], np.uint64))
+    /// >>> values[found].tolist(), found.tolist()
+    /// ([10], [True, False])
+    #[pyo3(signature = (keys, default=None))]
+    fn get_many(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        default: Option<Py<PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let mut keys = Batch::new(keys, "key", self.key.fits())?;
+        let mut answers = Answers::new(self.value, keys.len().unwrap_or(0));
+        while let Some(keys) = keys.next_slice()? {
+            self.handle.call(py, |table| {
+                answers.extend(&table.get_many(&keys.all())?);
+                Ok(())
+            })?;
+            py.check_signals()?;
+        }
+        answers.into_object(py, keys.form(), default)
+    }
+
+    /// Which keys are there: an array of bool, in their order. The reads overlap.
+    fn contains_many(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let mut keys = Batch::new(keys, "key", self.key.fits())?;
+        let mut found = Vec::with_capacity(keys.len().unwrap_or(0));
+        while let Some(keys) = keys.next_slice()? {
+            self.handle.call(py, |table| {
+                found.extend(table.get_many(&keys.all())?.iter().map(Option::is_some));
+                Ok(())
+            })?;
+            py.check_signals()?;
+        }
+        found.into_pyarray(py).into_py_any(py)
+    }
+
+    /// As `get_or_insert` of each pair, in order; the reads overlap. The answer is as that of `get_many`: keys that
+    /// were new have no value in it.
+    ///
+    /// >>> seen = db.table("seen", entries=100_000)
+    /// >>> seen.get_or_insert_many([1, 1, 2], [10, 11, 20])
+    /// [None, 10, None]
+    #[pyo3(signature = (keys, values=None, default=None))]
+    fn get_or_insert_many(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        values: Option<&Bound<'_, PyAny>>,
+        default: Option<Py<PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let (form, mut pairs) = self.pairs(keys, values)?;
+        let mut answers = Answers::new(self.value, 0);
+        while let Some((keys, values)) = pairs.next_slices()? {
+            self.handle.call(py, |table| {
+                let pairs: Vec<_> = keys.all().into_iter().zip(values.all()).collect();
+                answers.extend(&table.get_or_insert_many(&pairs)?);
+                Ok(())
+            })?;
+            py.check_signals()?;
+        }
+        answers.into_object(py, form, default)
+    }
+
+    /// An iterator over the keys, in no order. It reads the whole table.
+    fn keys(&self) -> PyResult<Entries> {
+        self.entries(Part::Keys)
+    }
+
+    /// An iterator over the values, in no order. It reads the whole table.
+    fn values(&self) -> PyResult<Entries> {
+        self.entries(Part::Values)
+    }
+
+    /// An iterator over the keys and values, in no order. What is put meanwhile may or may not be seen.
+    ///
+    /// >>> seen = db.table("seen", entries=100_000)
+    /// >>> seen.insert_many([1, 2], [10, 20])
+    /// >>> sorted(seen.items())
+    /// [(1, 10), (2, 20)]
+    fn items(&self) -> PyResult<Entries> {
+        self.entries(Part::Items)
+    }
+
+    /// Makes everything acknowledged so far durable, whatever the durability of the database.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.call(py, |table| table.sync())
+    }
+
+    /// Puts everything buffered on flash and makes it durable.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.call(py, |table| table.flush())
+    }
+
+    /// What the table holds, and what it has done since it was opened: a dict that shows itself as a table.
+    ///
+    /// >>> seen = db.table("seen", entries=100_000)
+    /// >>> seen[7] = 42
+    /// >>> seen.stats()["entries"], seen.stats()["structure"]
+    /// (1, 'bufferhash')
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (figures, structure) =
+            self.handle.call(py, |table| Ok((table.stats(), table.kind())))?;
+        let dict = stats::of_table(py, &figures)?;
+        dict.set_item("structure", structure)?;
+        stats::shown(dict, self.handle.what())
+    }
+
+    /// Saves what is buffered and closes the table. Waits for calls of other threads. A closed table may be closed
+    /// again.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.close(py, AnyTable::close)
+    }
+
+    /// Is it closed?
+    #[getter]
+    fn closed(&self) -> bool {
+        self.handle.is_closed()
+    }
+
+    /// Bytes of each key.
+    #[getter]
+    fn key_bytes(&self) -> u32 {
+        self.key.width()
+    }
+
+    /// Bytes of each value.
+    #[getter]
+    fn value_bytes(&self) -> u32 {
+        self.value.width()
+    }
+
+    fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        match self.one(py, key)? {
+            Some(value) => self.value.to_object(py, &value),
+            None => Err(Raised::KeyNotFound.with(key)),
+        }
+    }
+
+    fn __setitem__(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.insert(py, key, value)
+    }
+
+    fn __delitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        if self.one(py, key)?.is_none() {
+            return Err(Raised::KeyNotFound.with(key));
+        }
+        self.remove(py, key)
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let key = self.key.bytes(key, "key")?;
+        self.handle.call(py, |table| table.contains(key.get()))
+    }
+
+    fn __iter__(&self) -> PyResult<Entries> {
+        self.keys()
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (_kind=None, _error=None, _traceback=None, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: Option<&Bound<'_, PyAny>>,
+        _error: Option<&Bound<'_, PyAny>>,
+        _traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        self.handle.shown()
+    }
+}
+
+/// Values of many keys, in the layout in which numpy and Arrow have them.
+struct Answers {
+    kind: Kind,
+    numbers: Vec<u64>,
+    bytes: Vec<u8>,
+    found: Vec<bool>,
+}
+
+impl Answers {
+    fn new(kind: Kind, count: usize) -> Self {
+        let mut answers = Self { kind, numbers: vec![], bytes: vec![], found: vec![] };
+        answers.found.reserve(count);
+        match kind {
+            Kind::U64 => answers.numbers.reserve(count),
+            Kind::Bytes(width) => answers.bytes.reserve(count.saturating_mul(width as usize)),
+        }
+        answers
+    }
+
+    fn extend(&mut self, values: &[Option<Value>]) {
+        self.found.extend(values.iter().map(Option::is_some));
+        match self.kind {
+            Kind::U64 => self.numbers.extend(values.iter().map(number_of)),
+            Kind::Bytes(width) => {
+                for value in values {
+                    let end = self.bytes.len() + width as usize;
+                    self.bytes.extend(value.iter().flat_map(|value| value.iter()));
+                    self.bytes.resize(end, 0);
+                }
+            }
+        }
+    }
+
+    fn into_object(
+        self,
+        py: Python<'_>,
+        form: Form,
+        default: Option<Py<PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let (values, width) = match self.kind {
+            Kind::U64 => (self.numbers.into_pyarray(py).into_any(), None),
+            Kind::Bytes(width) => (self.bytes.into_pyarray(py).into_any(), Some(width)),
+        };
+        let found = self.found.into_pyarray(py);
+        let answer = helpers(py)?
+            .call_method1("fixed_answers", (form.word(), values, found, width, default))?;
+        Ok(answer.unbind())
+    }
+}
+
+/// A value of 8 bytes as the number that it is; 0 where there is none.
+fn number_of(value: &Option<Value>) -> u64 {
+    let bytes = value.as_ref().and_then(|value| value.first_chunk().copied());
+    u64::from_le_bytes(bytes.unwrap_or_default())
+}

@@ -1,0 +1,72 @@
+"""Counters: what collections.Counter says of the same keys."""
+
+import collections
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nandex
+
+
+def test_counts_are_those_of_collections(db: nandex.Database) -> None:
+    words = random.Random(7).choices([f"word {number}" for number in range(500)], k=20_000)
+    expected = collections.Counter(word.encode() for word in words)
+    counter = db.counter("words", keys=10_000)
+    counter.update(words)
+    assert dict(counter.items()) == expected
+    assert counter.most_common(10) == sorted(expected.items(), key=lambda item: (-item[1], item[0]))[:10]
+    assert len(counter.most_common()) == len(expected) and set(counter) == set(expected)
+    keys = ["word 1", "absent", "far too long a key to be in this counter"]
+    assert counter.get_many(keys).tolist() == [expected[b"word 1"], 0, 0]
+    assert counter.get_many(keys).dtype == np.uint64
+    counter.subtract(words)
+    assert list(counter) == [] and sum(counter.values()) == 0
+
+
+def test_amounts_are_added_and_taken_away(db: nandex.Database) -> None:
+    words = db.counter("words", keys=1000)
+    words.add("the", 5)
+    words.update({"the": 2}, cat=1)
+    words.update()
+    words.subtract({"the": 3})
+    assert words["the"] == 4 and words["cat"] == 1 and words["dog"] == 0
+    assert "the" in words and "dog" not in words and ("x" * 100) not in words
+    del words["the"]
+    del words["x" * 100]
+    assert words["the"] == 0
+    words.add("", 3)
+    words.add("a\0", 1)
+    assert dict(words.items()) == {b"": 3, b"a\0": 1, b"cat": 1}
+    assert words.stats()["entries"] > 0
+
+
+def test_keys_that_are_too_long_are_refused(db: nandex.Database) -> None:
+    words = db.counter("words", keys=1000, longest=10)
+    assert words.longest == 10
+    with pytest.raises(nandex.InputError, match="at most 10 bytes"):
+        words.update(["short", "much too long"])
+    with pytest.raises(nandex.InputError, match="at most 10 bytes"):
+        words.update({"much too long": 1})
+    with pytest.raises(nandex.ConfigError, match="1 to 31 bytes"):
+        db.counter("other", longest=32)
+    words.close()
+    with pytest.raises(nandex.ConfigError, match="exists with keys"):
+        db.counter("words", longest=11)
+
+
+def test_counters_are_merged(path: Path, tmp_path: Path) -> None:
+    with (
+        nandex.open(path, ram="32MiB", hash_key=7) as db,
+        nandex.open(tmp_path / "other", ram="32MiB", hash_key=7) as other,
+    ):
+        words, more = db.counter("words", keys=1000), other.counter("words", keys=1000)
+        words.update(["a", "b"])
+        more.update(["b", "c"])
+        words.merge(more)
+        assert dict(words.items()) == {b"a": 1, b"b": 2, b"c": 1}
+        with pytest.raises(nandex.InputError, match="into itself"):
+            words.merge(words)
+        with pytest.raises(nandex.InputTypeError, match="a merge takes counters"):
+            words.merge({"a": 1})  # type: ignore[arg-type]
