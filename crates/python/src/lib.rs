@@ -1,7 +1,7 @@
 //! The Python package `nandex`: the short way of [`nandex::db`] as Python classes.
 //!
-//! A class holds its structure in a [`handle::Handle`], which releases the interpreter's lock around each call, tells
-//! of closed and inherited structures, and turns a failure into an exception of [`error`]. The package's Python
+//! A class holds its structure in a `handle::Handle`, which releases the interpreter's lock around each call, tells
+//! of closed and inherited structures, and turns a failure into an exception of `error`. The package's Python
 //! files, in `python/nandex`, add what is easier to say there; `_nandex.pyi` documents all that users see.
 #![forbid(unsafe_code)]
 
