@@ -9,6 +9,9 @@ from pathlib import Path
 
 import nandex
 
+# A shell starts what is in the background with interrupts ignored, and its children inherit that.
+HEARS_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+
 
 def run(code: str, path: Path, *, status: int = 0) -> str:
     """What a program prints, with `path` in its arguments."""
@@ -104,7 +107,8 @@ def test_a_file_that_another_process_has_is_in_use(path: Path) -> None:
 
 
 def test_an_interrupt_stops_a_long_call_and_leaves_a_whole_volume(path: Path) -> None:
-    code = """
+    code = f"""
+        {HEARS_INTERRUPTS}
         import sys, nandex, numpy as np
         db = nandex.open(sys.argv[1], ram="64MiB")
         table = db.table("t", entries=100_000, policy="grow", ram="48MiB")
@@ -130,8 +134,9 @@ def test_an_interrupt_stops_a_long_call_and_leaves_a_whole_volume(path: Path) ->
 def test_an_interrupt_stops_iterations_and_watched_calls(path: Path, tmp_path: Path) -> None:
     for number in range(40):
         (tmp_path / f"{number}.bin").write_bytes(os.urandom(4 << 20))
-    code = """
-        import os, signal, sys, threading, nandex
+    code = f"""
+        {HEARS_INTERRUPTS}
+        import os, sys, threading, nandex
         db = nandex.open(sys.argv[1], ram="64MiB")
         threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
