@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use crate::batch::{Batch, Fits, SLICE, Slice, bytes_of};
 use crate::entries::{Datum, Entries, Part};
 use crate::error::Raised;
-use crate::handle::{Closing, Handle, watched};
+use crate::handle::{Closing, Handle};
 use crate::stats;
 
 /// The longest keys that a counter can be made for, in bytes.
@@ -281,7 +281,7 @@ impl Counter {
             let other = other.cast_into::<Self>().map_err(|error| {
                 Raised::InputType.new(format!("a merge takes counters: {error}"))
             })?;
-            merge(py, &self.handle, &other.get().handle)?;
+            self.handle.merge(py, &other.get().handle, absorb)?;
         }
         Ok(())
     }
@@ -393,20 +393,11 @@ fn top(
     Ok(top.into_sorted())
 }
 
-/// Adds all counts of another counter. What was added stays if a signal stops it.
-fn merge(py: Python<'_>, into: &Handle<Counting>, other: &Handle<Counting>) -> PyResult<()> {
-    into.refuse_inherited()?;
-    other.refuse_inherited()?;
-    if std::ptr::eq(into, other) {
-        return Err(Raised::Input.new(format!("{} cannot be merged into itself", into.what())));
-    }
-    let merged = watched(py, |stop| {
-        let watch = |_: f64| match stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        };
-        into.try_call(|into| Ok(other.try_call(|other| into.absorb_watched(other, &watch))))
-    })?;
-    let absorbed = merged.map_err(|failure| into.explain(failure))?;
-    absorbed.map_err(|failure| other.explain(failure))
+/// Adds all counts of another counter, until a signal stops it. What was added stays.
+fn absorb(into: &Counting, other: &Counting, stop: &AtomicBool) -> nandex::Result<()> {
+    let watch = |_: f64| match stop.load(Ordering::Relaxed) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    into.absorb_watched(other, &watch)
 }

@@ -1,6 +1,7 @@
 //! Sets of keys that may contain an absent one, at a known rate: `nandex.Filter`.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use nandex::{AnyFilter, Cascade, Counting, Error};
 use numpy::IntoPyArray;
@@ -10,7 +11,7 @@ use pyo3::types::PyTuple;
 
 use crate::batch::{Batch, Fits, bytes_of};
 use crate::error::Raised;
-use crate::handle::{Closing, Failure, Handle, watched};
+use crate::handle::{Closing, Handle};
 use crate::stats;
 
 impl Closing for Handle<AnyFilter> {
@@ -135,13 +136,13 @@ impl Filter {
             let other = other.cast_into::<Self>().map_err(|error| {
                 Raised::InputType.new(format!("a merge takes filters: {error}"))
             })?;
-            merge(py, &self.handle, &other.get().handle)?;
+            self.handle.merge(py, &other.get().handle, absorb)?;
         }
         Ok(())
     }
 
     fn __ior__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
-        merge(py, &self.handle, &other.get().handle)
+        self.handle.merge(py, &other.get().handle, absorb)
     }
 
     /// About how many keys are in it, each as often as it was added.
@@ -207,23 +208,7 @@ impl Filter {
 }
 
 /// Adds all keys of another filter. A signal is seen when the merge has ended: it cannot stop half way.
-fn merge(py: Python<'_>, into: &Handle<AnyFilter>, other: &Handle<AnyFilter>) -> PyResult<()> {
-    into.refuse_inherited()?;
-    other.refuse_inherited()?;
-    if std::ptr::eq(into, other) {
-        return Err(Raised::Input.new(format!("{} cannot be merged into itself", into.what())));
-    }
-    let merged = watched(py, |_| {
-        into.try_call(|into| match other.try_call(|other| absorb(into, other)) {
-            Err(Failure::Index(error)) => Err(error),
-            done => Ok(done),
-        })
-    })?;
-    let absorbed = merged.map_err(|failure| into.explain(failure))?;
-    absorbed.map_err(|failure| other.explain(failure))
-}
-
-fn absorb(into: &AnyFilter, other: &AnyFilter) -> nandex::Result<()> {
+fn absorb(into: &AnyFilter, other: &AnyFilter, _stop: &AtomicBool) -> nandex::Result<()> {
     if let (Some(into), Some(other)) = (into.of::<Cascade>(), other.of::<Cascade>()) {
         return into.absorb(other);
     }

@@ -170,6 +170,29 @@ impl<T: Send + Sync> Handle<T> {
         guarded(|| call(inner))
     }
 
+    /// Lets this structure take all that another one of its kind has, on a thread that a signal tells to stop.
+    ///
+    /// # Errors
+    /// A handle that is closed or inherited, the structure itself as the other one, `absorb`'s own failure, and the
+    /// exception of a signal.
+    pub fn merge(
+        &self,
+        py: Python<'_>,
+        other: &Self,
+        absorb: impl FnOnce(&T, &T, &AtomicBool) -> nandex::Result<()> + Send,
+    ) -> PyResult<()> {
+        self.refuse_inherited()?;
+        other.refuse_inherited()?;
+        if std::ptr::eq(self, other) {
+            return Err(Raised::Input.new(format!("{} cannot be merged into itself", self.what)));
+        }
+        let merged = watched(py, |stop| {
+            self.try_call(|into| Ok(other.try_call(|other| absorb(into, other, stop))))
+        })?;
+        let absorbed = merged.map_err(|failure| self.explain(failure))?;
+        absorbed.map_err(|failure| other.explain(failure))
+    }
+
     /// Refuses a handle that a fork has copied.
     ///
     /// # Errors
