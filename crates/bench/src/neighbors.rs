@@ -113,6 +113,14 @@ impl<N: Neighbors + ?Sized> NeighborsClient<'_, N> {
         }
         Ok(())
     }
+
+    /// The answer of a lookup in a stream, whose other documents were taken meanwhile.
+    fn answer_for(&mut self, key: u64, candidates: Vec<u64>) -> Result<Option<u64>> {
+        self.take([key].into_iter());
+        let mut found = Vec::with_capacity(1);
+        self.answers(&[candidates], &mut found)?;
+        Ok(found[0])
+    }
 }
 
 /// Has the index dropped ids by its stated policies?
@@ -153,20 +161,15 @@ impl<N: Neighbors + ?Sized> Client for NeighborsClient<'_, N> {
         answer: &mut dyn FnMut(u64, Option<u64>) -> Result<()>,
     ) -> Result<()> {
         let mut stream = self.index.stream()?;
-        let mut found = Vec::with_capacity(1);
         for key in keys {
             self.take([key].into_iter());
             stream.push(&self.rows, key)?;
             while let Some((key, candidates)) = stream.poll()? {
-                self.take([key].into_iter());
-                self.answers(&[candidates], &mut found)?;
-                answer(key, found.remove(0))?;
+                answer(key, self.answer_for(key, candidates)?)?;
             }
         }
         while let Some((key, candidates)) = stream.pull()? {
-            self.take([key].into_iter());
-            self.answers(&[candidates], &mut found)?;
-            answer(key, found.remove(0))?;
+            answer(key, self.answer_for(key, candidates)?)?;
         }
         Ok(())
     }
