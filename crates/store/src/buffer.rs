@@ -185,6 +185,19 @@ impl Buffer {
         Ok(())
     }
 
+    /// Puts an entry whose key the buffer does not know, into its page alone: neither searches for it nor uses the stash.
+    ///
+    /// # Errors
+    /// [`BufferFull`] where its page has no space; the buffer is unchanged.
+    #[inline]
+    pub fn put_absent(&mut self, hash: KeyHash, entry: Entry<'_>) -> Result<(), BufferFull> {
+        let page = self.pages.page_mut(page_of(hash, self.page_count()));
+        let slot = self.layout.make_space(page, self.layout.buckets_of(hash), &self.hasher);
+        self.layout.put(page, slot.ok_or(BufferFull)?, entry);
+        self.entries += 1;
+        Ok(())
+    }
+
     /// Puts an entry that was carried over from an earlier buffer, unless the key is known already. It always
     /// succeeds: the stash grows past its limit if it must.
     pub fn put_carried_over(&mut self, hash: KeyHash, entry: Entry<'_>) -> bool {
@@ -314,6 +327,27 @@ mod tests {
         assert_eq!(buffer.page_entries().count() + buffer.stash_entries().count(), oracle.len());
         let fill = (buffer.len() - buffer.stash_len()) as f64 / buffer.slots() as f64;
         assert!(fill > 0.9, "{fill}");
+    }
+
+    #[test]
+    fn absent_keys_go_into_their_pages_alone_until_one_is_full() {
+        let layout = EntryLayout::new(8, 8).unwrap();
+        let hasher = KeyHasher::new(HashKind::Xxh3, 1);
+        let mut buffer = Buffer::new(layout, hasher, 4);
+        let keys: Vec<_> = (0u64..4 * 300).map(u64::to_le_bytes).collect();
+        let put = |key: &&[u8; 8]| {
+            let entry = Entry { state: SlotState::Live, key: &key[..], value: &[1; 8] };
+            buffer.put_absent(hasher.hash(&key[..]), entry).is_ok()
+        };
+        let (taken, refused): (Vec<_>, Vec<_>) = keys.iter().partition(put);
+        assert!(!refused.is_empty(), "pages of 248 slots take no 300");
+        assert_eq!((buffer.len(), buffer.stash_len()), (taken.len(), 0));
+        assert!(taken.len() > buffer.slots() * 97 / 100, "{} in pages", taken.len());
+        let value = [1; 8];
+        for key in taken {
+            assert_eq!(buffer.get(hasher.hash(key), key), Some(Found::Live(&value)));
+        }
+        assert!(refused.iter().all(|key| buffer.get(hasher.hash(&key[..]), &key[..]).is_none()));
     }
 
     #[test]

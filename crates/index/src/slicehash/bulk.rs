@@ -5,36 +5,39 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
+use nandex_store::hash::KeyHash;
 use nandex_store::ring::SegmentId;
 
 use super::flush::{Scratch, Sources};
 use super::{Inner, Slicetables};
 use crate::Result;
-use crate::write::Layout;
-use crate::write::absorb::{BulkLayout, Chosen, Placed};
+use crate::write::absorb::{BulkLayout, Chosen, Placed, Worker};
 
 impl BulkLayout for Slicetables {
     /// Its place by slices, and on which side of the buffers it goes.
     const PUT_BYTES: u64 = (size_of::<(u32, u32)>() + size_of::<Placed>()) as u64;
 
+    type Bulk = ();
+
+    fn bulk_bytes(_core: &Inner) -> u64 {
+        0
+    }
+
+    /// Slices are in the order of these bits.
+    fn row(hash: KeyHash) -> u32 {
+        (hash.filter >> 32) as u32
+    }
+
     /// Rewrites the slicetable, if that is worth it: half of a buffer would soon be rewritten anyway.
-    fn put_chosen(
-        core: &Inner,
-        index: usize,
-        chosen: &Chosen<'_>,
-        scratch: &mut Option<Scratch>,
-    ) -> Result<()> {
+    fn put_chosen(index: usize, chosen: &Chosen<'_>, worker: &mut Worker<'_, Self>) -> Result<()> {
+        let core = worker.core;
         assert!(core.layout.older.is_none(), "a growing table absorbs nothing");
         let is_worth_it = chosen.len() >= core.layout.shape.entries_max as usize / 2;
         if !is_worth_it {
             return core.put_each(index, chosen.entries());
         }
-        let scratch = match scratch {
-            Some(scratch) => scratch,
-            None => scratch.insert(Self::new_scratch(core)?),
-        };
         core.volume.poison().check()?;
-        core.rewrite_with(index, chosen, scratch)
+        core.rewrite_with(index, chosen, worker.memory()?.0)
     }
 }
 

@@ -1,22 +1,27 @@
-//! The versions of one share in RAM: sorted by their places, until each key shows what each table has of it.
+//! The versions of one share in RAM: in bins by their places, until each key shows what each table has of it.
+//!
+//! A version goes into the bin of its partition and of its row, which is where the absorbing table's pages have it. A
+//! bin fits into the processor's cache, so its keys are matched there, and what is chosen of it goes to few pages.
 
-use nandex_device::{prefer_huge_pages, prefetch};
+use nandex_store::bytes::get_u64;
 use nandex_store::entries::{Entry, EntryLayout, SlotState};
+use nandex_store::hash::KeyHash;
 
+use super::matcher::Matcher;
 use super::{Absorbed, Prefer, Share};
 use crate::{Error, Result};
 
-/// Versions in a bucket of the sort, about: few enough to stay in the processor's cache.
-const BUCKET_VERSIONS: usize = 256;
-/// Buckets of the sort, at most.
-const BUCKET_BITS_MAX: u32 = 12;
-/// Records that are fetched ahead, since their order is not that of the memory.
-const RECORDS_AHEAD: usize = 16;
+/// Versions in a bin, about.
+const BIN_VERSIONS: u64 = 2048;
+/// Bins of a batch, at most: each takes versions all the time, at another end.
+const BIN_BITS_MAX: u32 = 12;
+/// Place, row, table and state of a version, before its key and value.
+const HEADER_BYTES: usize = 16;
 
-/// A version, by the place of its key and its number in the order of reading.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+/// A version: its bin, and its number there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Placed {
-    pub(super) place: u64,
+    bin: u32,
     number: u32,
 }
 
@@ -25,18 +30,24 @@ pub(crate) struct Placed {
 pub(crate) struct Batch {
     layout: EntryLayout,
     versions_max: usize,
-    /// State, key and value of each version, in the order of reading.
-    records: Vec<u8>,
-    order: Vec<Placed>,
-    /// The other half of the sort, then what was chosen.
-    spare: Vec<Placed>,
-    /// The number of each table's first version.
-    firsts: Vec<u32>,
+    bin_bits: u32,
+    /// Of the bits of a bin's number, those of the partition; the others are the row's.
+    partition_bits: u32,
+    share: Share,
+    /// Header, key and value of each version, in the order of reading.
+    bins: Vec<Vec<u8>>,
+    /// Bytes that a bin takes at first.
+    bin_bytes: usize,
+    versions: usize,
+    tables: u16,
+    matcher: Matcher,
+    /// What was chosen, bin by bin.
+    chosen: Vec<Placed>,
     /// What was found of its keys.
     counts: Absorbed,
 }
 
-/// Entries of a batch that were chosen, in the order of their places.
+/// Entries of a batch that were chosen, by partitions and their rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chosen<'b> {
     batch: &'b Batch,
@@ -53,213 +64,182 @@ pub(super) struct Rule {
     pub resumes: bool,
 }
 
-impl Batch {
-    /// Bytes of RAM for a version of such entries.
-    pub(super) fn version_bytes(layout: EntryLayout) -> usize {
-        1 + layout.entry_bytes() + 2 * size_of::<Placed>()
+/// A version as it is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Version<'b> {
+    pub place: u64,
+    pub table: u16,
+    pub entry: Entry<'b>,
+}
+
+/// The versions of a bin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bin<'b> {
+    layout: EntryLayout,
+    bytes: &'b [u8],
+}
+
+impl<'b> Bin<'b> {
+    #[inline]
+    fn version_bytes(self) -> usize {
+        HEADER_BYTES + self.layout.entry_bytes()
     }
 
-    /// An empty one with place for `versions`, and for no more than `versions_max`.
-    pub(super) fn new(layout: EntryLayout, versions: usize, versions_max: usize) -> Self {
-        let record_bytes = 1 + layout.entry_bytes();
+    pub(super) fn len(self) -> usize {
+        self.bytes.len() / self.version_bytes()
+    }
+
+    pub(super) fn versions(self) -> impl Iterator<Item = Version<'b>> {
+        self.bytes.chunks_exact(self.version_bytes()).map(move |bytes| self.decode(bytes))
+    }
+
+    #[inline]
+    pub(super) fn version(self, number: u32) -> Version<'b> {
+        let bytes = self.version_bytes();
+        self.decode(&self.bytes[number as usize * bytes..][..bytes])
+    }
+
+    #[inline]
+    fn decode(self, version: &'b [u8]) -> Version<'b> {
+        let (header, entry) = version.split_at(HEADER_BYTES);
+        let (key, value) = entry.split_at(self.layout.key_bytes());
+        let tag = get_u64(header, 8);
+        let is_live = (tag >> 48) as u8 == SlotState::Live as u8;
+        let state = if is_live { SlotState::Live } else { SlotState::Tombstone };
+        Version {
+            place: get_u64(header, 0),
+            table: (tag >> 32) as u16,
+            entry: Entry { state, key, value },
+        }
+    }
+}
+
+impl Batch {
+    /// Bytes of RAM for a version of such entries, with what bins take in reserve and matching takes of each.
+    pub(super) fn version_bytes(layout: EntryLayout) -> usize {
+        let bytes = HEADER_BYTES + layout.entry_bytes();
+        bytes + bytes / 8 + size_of::<Placed>() + 1
+    }
+
+    /// Bytes of RAM besides those of versions: for matching the keys of one bin.
+    pub(super) const fn fixed_bytes() -> usize {
+        2 * BIN_VERSIONS as usize * Matcher::VERSION_BYTES
+    }
+
+    /// An empty one for about `versions`, and for no more than `versions_max`, of shares of that many bits of a table
+    /// with that many bits for its partitions.
+    pub(super) fn new(
+        layout: EntryLayout,
+        (versions, versions_max): (usize, usize),
+        (share_bits, table_bits): (u32, u32),
+    ) -> Self {
+        let partition_bits = table_bits.saturating_sub(share_bits);
+        let bins = (versions as u64 / BIN_VERSIONS).max(1);
+        let bin_bits = bins.ilog2().min(BIN_BITS_MAX).max(partition_bits);
+        let each = versions.div_ceil(1 << bin_bits);
         Self {
             layout,
             versions_max,
-            records: read_at_random(versions * record_bytes),
-            order: read_at_random(versions),
-            spare: read_at_random(versions),
-            firsts: Vec::new(),
+            bin_bits,
+            partition_bits,
+            share: Share::WHOLE,
+            bins: vec![Vec::new(); 1 << bin_bits],
+            bin_bytes: each * (HEADER_BYTES + layout.entry_bytes()),
+            versions: 0,
+            tables: 0,
+            matcher: Matcher::default(),
+            chosen: Vec::new(),
             counts: Absorbed::default(),
         }
     }
 
     pub(super) fn ram_bytes(&self) -> u64 {
-        let placed = self.order.capacity() + self.spare.capacity();
-        (self.records.capacity() + placed * size_of::<Placed>()) as u64
+        let chosen = self.chosen.capacity() * size_of::<Placed>();
+        (self.bins_bytes() + chosen + self.matcher.ram_bytes()) as u64
     }
 
-    pub(super) fn clear(&mut self) {
-        self.records.clear();
-        self.order.clear();
-        self.spare.clear();
-        self.firsts.clear();
+    fn bins_bytes(&self) -> usize {
+        self.bins.iter().map(Vec::capacity).sum()
+    }
+
+    /// Empties it for the versions of a share.
+    pub(super) fn begin(&mut self, share: Share) {
+        self.share = share;
+        self.bins.iter_mut().for_each(Vec::clear);
+        self.chosen.clear();
+        (self.versions, self.tables) = (0, 0);
     }
 
     /// The versions that come next are another table's.
     pub(super) fn begin_table(&mut self) {
-        self.firsts.push(self.order.len() as u32);
+        self.tables += 1;
     }
 
-    /// Adds a version.
+    /// Adds a version, with the row of its key.
     ///
     /// # Errors
     /// More versions than its RAM is for.
     #[inline]
-    pub(super) fn push(&mut self, place: u64, entry: Entry<'_>) -> Result<()> {
-        let number = self.order.len();
-        if number == self.order.capacity() {
-            self.grow()?;
+    pub(super) fn push(&mut self, hash: KeyHash, row: u32, entry: Entry<'_>) -> Result<()> {
+        let row_bits = self.bin_bits - self.partition_bits;
+        let partition = self.share.next_bits(hash.place, self.partition_bits);
+        let at = partition << row_bits | (u64::from(row) << row_bits >> 32) as usize;
+        let bytes = HEADER_BYTES + self.layout.entry_bytes();
+        if self.versions == self.versions_max
+            || self.bins[at].capacity() - self.bins[at].len() < bytes
+        {
+            self.grow(at)?;
         }
-        self.order.push(Placed { place, number: number as u32 });
-        self.records.push(entry.state as u8);
-        self.records.extend_from_slice(entry.key);
+        self.versions += 1;
+        let tag = u64::from(row) | u64::from(self.tables - 1) << 32 | (entry.state as u64) << 48;
+        let bin = &mut self.bins[at];
+        bin.extend_from_slice(&hash.place.to_le_bytes());
+        bin.extend_from_slice(&tag.to_le_bytes());
+        bin.extend_from_slice(entry.key);
         match entry.state {
-            SlotState::Live => self.records.extend_from_slice(entry.value),
-            SlotState::Tombstone => {
-                let end = (number + 1) * (1 + self.layout.entry_bytes());
-                self.records.resize(end, 0);
-            }
+            SlotState::Live => bin.extend_from_slice(entry.value),
+            SlotState::Tombstone => bin.resize(bin.len() + self.layout.value_bytes(), 0),
         }
         Ok(())
     }
 
-    /// Takes more RAM, an eighth at a time, as far as it may.
+    /// Takes more RAM for a bin, an eighth at a time after the first, as far as it may.
     #[cold]
-    fn grow(&mut self) -> Result<()> {
-        let held = self.order.len();
-        let more = (held / 8).max(64).min(self.versions_max.saturating_sub(held));
-        if more == 0 {
+    fn grow(&mut self, at: usize) -> Result<()> {
+        let bytes = HEADER_BYTES + self.layout.entry_bytes();
+        let held = self.bins[at].len();
+        let more = if held == 0 { self.bin_bytes.max(bytes) } else { (held / 8).max(16 * bytes) };
+        let ram_max = self.versions_max * (bytes + bytes / 8);
+        let is_full = self.versions == self.versions_max || self.bins_bytes() + more > ram_max;
+        if is_full {
+            let held = self.versions;
             let reason = format!(
                 "the RAM for {held} versions of entries is too little for this part of the tables; state more"
             );
             return Err(Error::Config { field: "ram_bytes", reason });
         }
-        self.order.reserve_exact(more);
-        self.spare.reserve_exact(held + more);
-        self.records.reserve_exact(more * (1 + self.layout.entry_bytes()));
+        self.bins[at].reserve_exact(more);
         Ok(())
     }
 
-    /// Sorts the versions by place, those of one place in the order of reading. First into buckets by the bits that
-    /// follow the share's, then within each bucket.
-    pub(super) fn sort(&mut self, share: Share) {
-        let buckets = (self.order.len() / BUCKET_VERSIONS).max(1);
-        let bits = buckets.ilog2().min(BUCKET_BITS_MAX);
-        let mut ends = vec![0usize; (1 << bits) + 1];
-        for placed in &self.order {
-            ends[share.next_bits(placed.place, bits) + 1] += 1;
-        }
-        for bucket in 1..ends.len() {
-            ends[bucket] += ends[bucket - 1];
-        }
-        self.spare.clear();
-        self.spare.resize(self.order.len(), Placed::default());
-        // While versions are placed, each bucket's end is where its next one goes.
-        for placed in &self.order {
-            let end = &mut ends[share.next_bits(placed.place, bits)];
-            self.spare[*end] = *placed;
-            *end += 1;
-        }
-        let mut start = 0;
-        for end in &ends[..1 << bits] {
-            self.spare[start..*end].sort_unstable();
-            start = *end;
-        }
-        std::mem::swap(&mut self.order, &mut self.spare);
-    }
-
-    /// Counts the keys of a sorted batch, and chooses by the rule which entries are put.
+    /// Counts the keys of the share, and chooses by the rule which entries are put.
     pub(super) fn choose(&mut self, rule: Rule) {
-        let mut counts = Absorbed { keys_of: vec![0; self.firsts.len()], ..Absorbed::default() };
-        self.choose_counting(rule, &mut counts);
+        let mut counts =
+            Absorbed { keys_of: vec![0; usize::from(self.tables)], ..Absorbed::default() };
+        let Self { layout, bins, matcher, chosen, .. } = self;
+        chosen.reserve_exact(self.versions);
+        for (bin, bytes) in (0..).zip(bins) {
+            let versions = Bin { layout: *layout, bytes };
+            let put = |number| chosen.push(Placed { bin, number });
+            matcher.choose(versions, rule, &mut counts, put);
+        }
         self.counts = counts;
     }
 
-    fn choose_counting(&mut self, rule: Rule, counts: &mut Absorbed) {
-        let mut chosen = std::mem::take(&mut self.spare);
-        chosen.clear();
-        let mut newest = vec![None; self.firsts.len()];
-        let (mut rest, mut others) = (Vec::new(), Vec::new());
-        let mut passed = 0;
-        for group in self.order.chunk_by(|one, next| one.place == next.place) {
-            let ahead = self.order.iter().skip(passed + RECORDS_AHEAD).take(group.len());
-            ahead.for_each(|placed| self.prefetch(placed.number));
-            passed += group.len();
-            if let [only] = group {
-                newest.fill(None);
-                newest[self.table_of(only.number)] = Some(only.number);
-                let winner = self.winner(&newest, rule, counts);
-                chosen.extend(winner.map(|number| Placed { place: only.place, number }));
-                continue;
-            }
-            rest.clear();
-            rest.extend_from_slice(group);
-            // Two keys of one place are rare.
-            while let Some(&first) = rest.first() {
-                let key = self.entry(first.number).key;
-                newest.fill(None);
-                for placed in &rest {
-                    if self.entry(placed.number).key == key {
-                        newest[self.table_of(placed.number)].get_or_insert(placed.number);
-                    } else {
-                        others.push(*placed);
-                    }
-                }
-                let winner = self.winner(&newest, rule, counts);
-                chosen.extend(winner.map(|number| Placed { place: first.place, number }));
-                std::mem::swap(&mut rest, &mut others);
-                others.clear();
-            }
-        }
-        self.spare = chosen;
-    }
-
-    /// The version of a key that is put, from the newest of each table.
-    fn winner(&self, newest: &[Option<u32>], rule: Rule, counts: &mut Absorbed) -> Option<u32> {
-        let live = |table: usize| {
-            let number = newest[table]?;
-            let entry = self.entry(number);
-            (entry.state == SlotState::Live).then_some((number, entry.value))
-        };
-        let own = live(0).filter(|_| rule.into_first);
-        let own_holders = u64::from(own.is_some() && !rule.resumes);
-        let (mut holders, mut differ, mut winner) = (0, false, None);
-        for table in 0..newest.len() {
-            let Some((number, value)) = live(table) else { continue };
-            counts.keys_of[table] += 1;
-            if table == 0 && rule.resumes {
-                continue;
-            }
-            holders += 1;
-            let before = winner.get_or_insert((number, value));
-            differ |= before.1 != value;
-            if rule.prefer == Prefer::Last {
-                *before = (number, value);
-            }
-        }
-        counts.keys += u64::from(holders > 0);
-        counts.shared += u64::from(holders > 1);
-        counts.differing += u64::from(differ);
-        counts.only_own += u64::from(own.is_some() && holders == own_holders);
-        let (number, value) = winner?;
-        let is_there = own.is_some_and(|(_, own)| own == value);
-        counts.put += u64::from(rule.into_first && !is_there);
-        (!is_there).then_some(number)
-    }
-
     #[inline]
-    fn entry(&self, number: u32) -> Entry<'_> {
-        let record_bytes = 1 + self.layout.entry_bytes();
-        let record = &self.records[number as usize * record_bytes..][..record_bytes];
-        let (state, rest) = record.split_at(1);
-        let (key, value) = rest.split_at(self.layout.key_bytes());
-        let is_live = state[0] == SlotState::Live as u8;
-        let state = if is_live { SlotState::Live } else { SlotState::Tombstone };
-        Entry { state, key, value }
-    }
-
-    /// Asks the processor to prefetch what [`entry`](Self::entry) will read.
-    #[inline]
-    fn prefetch(&self, number: u32) {
-        let record_bytes = 1 + self.layout.entry_bytes();
-        let first = number as usize * record_bytes;
-        prefetch(&self.records[first]);
-        prefetch(&self.records[first + record_bytes - 1]);
-    }
-
-    #[inline]
-    fn table_of(&self, number: u32) -> usize {
-        self.firsts.partition_point(|first| *first <= number) - 1
+    fn version(&self, placed: Placed) -> Version<'_> {
+        let bytes = &self.bins[placed.bin as usize];
+        Bin { layout: self.layout, bytes }.version(placed.number)
     }
 
     /// What was found of its keys.
@@ -269,15 +249,8 @@ impl Batch {
 
     /// What was chosen.
     pub(super) fn chosen(&self) -> Chosen<'_> {
-        Chosen { batch: self, placed: &self.spare }
+        Chosen { batch: self, placed: &self.chosen }
     }
-}
-
-/// An empty vector of memory that is read at random.
-fn read_at_random<T>(capacity: usize) -> Vec<T> {
-    let mut memory = Vec::with_capacity(capacity);
-    prefer_huge_pages(memory.spare_capacity_mut());
-    memory
 }
 
 impl<'b> Chosen<'b> {
@@ -285,19 +258,38 @@ impl<'b> Chosen<'b> {
         self.placed.len()
     }
 
+    /// Which they are, to choose among them.
+    pub(crate) fn placed(&self) -> &'b [Placed] {
+        self.placed
+    }
+
     /// One of them.
     #[inline]
     pub(crate) fn entry(&self, index: usize) -> Entry<'b> {
-        self.batch.entry(self.placed[index].number)
+        self.batch.version(self.placed[index]).entry
     }
 
     /// All of them.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'b>> + use<'b> {
+        self.with_places().map(|(_, entry)| entry)
+    }
+
+    /// All of them, in an order that has nothing to do with their rows: a buffer that takes one after another fills all
+    /// its pages alike.
+    pub(crate) fn scattered(&self) -> impl Iterator<Item = Entry<'b>> + use<'b> {
         let Self { batch, placed } = *self;
-        placed.iter().enumerate().map(move |(at, it)| {
-            let ahead = placed.get(at + RECORDS_AHEAD);
-            ahead.into_iter().for_each(|it| batch.prefetch(it.number));
-            batch.entry(it.number)
+        let len = placed.len();
+        // Steps by the golden section come near to what has been passed as late as possible.
+        let step = ((len as f64 * 0.618) as usize..).find(|step| gcd(*step, len) <= 1).unwrap_or(1);
+        (0..len).map(move |nth| batch.version(placed[nth * step % len]).entry)
+    }
+
+    /// All of them, each with the place of its key.
+    pub(crate) fn with_places(&self) -> impl Iterator<Item = (u64, Entry<'b>)> + use<'b> {
+        let Self { batch, placed } = *self;
+        placed.iter().map(move |placed| {
+            let version = batch.version(*placed);
+            (version.place, version.entry)
         })
     }
 
@@ -307,10 +299,11 @@ impl<'b> Chosen<'b> {
         part_of: impl Fn(u64) -> usize,
     ) -> impl Iterator<Item = (usize, Self)> {
         let Self { batch, placed: all } = self;
+        let part_of = move |placed: Placed| part_of(batch.version(placed).place);
         let mut start = 0;
         std::iter::from_fn(move || {
-            let part = part_of(all.get(start)?.place);
-            let len = all[start..].partition_point(|it| part_of(it.place) <= part);
+            let part = part_of(*all.get(start)?);
+            let len = all[start..].partition_point(|it| part_of(*it) <= part);
             let placed = &all[start..start + len];
             start += len;
             Some((part, Self { batch, placed }))
@@ -319,7 +312,7 @@ impl<'b> Chosen<'b> {
 
     /// Those that `is_apart` names, and the others.
     pub(crate) fn split(&self, is_apart: impl Fn(Entry<'b>) -> bool) -> (Vec<Placed>, Vec<Placed>) {
-        let is_apart = |placed: &Placed| is_apart(self.batch.entry(placed.number));
+        let is_apart = |placed: &Placed| is_apart(self.batch.version(*placed).entry);
         self.placed.iter().copied().partition(is_apart)
     }
 
@@ -332,6 +325,11 @@ impl<'b> Chosen<'b> {
     }
 }
 
+/// The greatest number that divides both; 0 if both are.
+fn gcd(one: usize, other: usize) -> usize {
+    if other == 0 { one } else { gcd(other, one % other) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -341,21 +339,25 @@ mod tests {
     }
 
     /// A version of a table: key, and its value unless it was removed.
-    type Version = (u64, Option<u8>);
+    type Update = (u64, Option<u8>);
 
-    /// A sorted batch of tables, whose keys have places that collide in threes.
-    fn batch(tables: &[&[Version]]) -> Batch {
-        let mut batch = Batch::new(layout(), 4, 1000);
+    fn hash(place: u64) -> KeyHash {
+        KeyHash { place, filter: 0 }
+    }
+
+    /// A batch of tables, whose keys have places that collide in threes.
+    fn batch(tables: &[&[Update]]) -> Batch {
+        let mut batch = Batch::new(layout(), (4, 1000), (0, 0));
+        batch.begin(Share::WHOLE);
         for table in tables {
             batch.begin_table();
             for (key, value) in *table {
                 let state = if value.is_some() { SlotState::Live } else { SlotState::Tombstone };
                 let (key_bytes, value) = (key.to_le_bytes(), [value.unwrap_or(0)]);
                 let entry = Entry { state, key: &key_bytes, value: &value };
-                batch.push((key / 3) << 40, entry).unwrap();
+                batch.push(hash((key / 3) << 40), 0, entry).unwrap();
             }
         }
-        batch.sort(Share::WHOLE);
         batch
     }
 
@@ -372,8 +374,8 @@ mod tests {
 
     #[test]
     fn the_newest_version_of_a_table_counts_and_its_removals_hide_its_own_alone() {
-        let one: &[Version] = &[(1, Some(9)), (1, Some(8)), (2, None), (2, Some(7)), (3, Some(3))];
-        let two: &[Version] = &[(2, Some(5)), (3, None), (1, Some(9)), (4, Some(4))];
+        let one: &[Update] = &[(1, Some(9)), (1, Some(8)), (2, None), (2, Some(7)), (3, Some(3))];
+        let two: &[Update] = &[(2, Some(5)), (3, None), (1, Some(9)), (4, Some(4))];
         let (pairs, counts) = chosen(&mut batch(&[one, two]), FIRST);
         assert_eq!(pairs, [(1, 9), (2, 5), (3, 3), (4, 4)]);
         assert_eq!(counts.keys_of, [2, 3]);
@@ -382,9 +384,9 @@ mod tests {
 
     #[test]
     fn the_preferred_table_wins_and_differing_values_are_counted() {
-        let one: &[Version] = &[(1, Some(1)), (2, Some(2)), (5, Some(5))];
-        let two: &[Version] = &[(1, Some(10)), (2, Some(2))];
-        let three: &[Version] = &[(1, Some(1)), (5, Some(50))];
+        let one: &[Update] = &[(1, Some(1)), (2, Some(2)), (5, Some(5))];
+        let two: &[Update] = &[(1, Some(10)), (2, Some(2))];
+        let three: &[Update] = &[(1, Some(1)), (5, Some(50))];
         let (pairs, counts) = chosen(&mut batch(&[one, two, three]), FIRST);
         assert_eq!(pairs, [(1, 1), (2, 2), (5, 5)]);
         assert_eq!((counts.keys, counts.shared, counts.differing), (3, 3, 2));
@@ -395,8 +397,8 @@ mod tests {
 
     #[test]
     fn what_the_absorbing_table_has_is_not_put_again() {
-        let own: &[Version] = &[(1, Some(1)), (2, Some(2)), (3, None), (4, Some(4))];
-        let other: &[Version] = &[(1, Some(10)), (2, Some(2)), (3, Some(30)), (6, Some(6))];
+        let own: &[Update] = &[(1, Some(1)), (2, Some(2)), (3, None), (4, Some(4))];
+        let other: &[Update] = &[(1, Some(10)), (2, Some(2)), (3, Some(30)), (6, Some(6))];
         let rule = Rule { into_first: true, ..FIRST };
         let (pairs, counts) = chosen(&mut batch(&[own, other]), rule);
         assert_eq!(pairs, [(3, 30), (6, 6)]);
@@ -409,9 +411,9 @@ mod tests {
 
     #[test]
     fn who_resumes_replaces_what_others_say_otherwise_and_counts_the_others_alone() {
-        let own: &[Version] = &[(1, Some(1)), (2, Some(7)), (9, Some(9))];
-        let one: &[Version] = &[(1, Some(1)), (2, Some(2)), (3, Some(3))];
-        let two: &[Version] = &[(1, Some(10)), (4, Some(4))];
+        let own: &[Update] = &[(1, Some(1)), (2, Some(7)), (9, Some(9))];
+        let one: &[Update] = &[(1, Some(1)), (2, Some(2)), (3, Some(3))];
+        let two: &[Update] = &[(1, Some(10)), (4, Some(4))];
         let rule = Rule { into_first: true, resumes: true, ..FIRST };
         let (pairs, counts) = chosen(&mut batch(&[own, one, two]), rule);
         assert_eq!(pairs, [(2, 2), (3, 3), (4, 4)]);
@@ -421,26 +423,50 @@ mod tests {
     }
 
     #[test]
-    fn many_versions_sort_by_place_and_age() {
-        let mut batch = Batch::new(layout(), 1, 100_000);
+    fn what_is_chosen_comes_partition_by_partition_and_there_by_rows() {
+        let mut batch = Batch::new(layout(), (50_000, 60_000), (1, 3));
+        let share = Share::nth(1, 1).unwrap();
+        batch.begin(share);
+        batch.begin_table();
         for number in 0..50_000u64 {
-            let place = (number % 20_000).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let key = number.to_le_bytes();
-            batch.push(place, Entry { state: SlotState::Live, key: &key, value: &[1] }).unwrap();
+            let place = (number % 20_000).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 << 63;
+            let key = (number % 20_000).to_le_bytes();
+            let entry = Entry { state: SlotState::Live, key: &key, value: &[1] };
+            batch.push(hash(place), (place as u32).reverse_bits(), entry).unwrap();
         }
-        batch.sort(Share::WHOLE);
-        assert_eq!(batch.order.len(), 50_000);
-        assert!(batch.order.is_sorted());
+        batch.choose(FIRST);
+        assert_eq!((batch.counts().keys, batch.chosen().len()), (20_000, 20_000));
+        let row_bits = batch.bin_bits - 2;
+        assert!(row_bits > 0);
+        let row = |place: u64| (place as u32).reverse_bits() >> (32 - row_bits);
+        let places = batch.chosen().with_places().map(|(place, _)| (place >> 61, row(place)));
+        let bins: Vec<_> = places.collect();
+        assert!(bins.is_sorted());
+        let scattered: Vec<_> = batch.chosen().scattered().map(|entry| entry.key).collect();
+        let in_order: Vec<_> = batch.chosen().entries().map(|entry| entry.key).collect();
+        assert_ne!(scattered, in_order);
+        let sorted = |mut keys: Vec<_>| {
+            keys.sort_unstable();
+            keys
+        };
+        assert_eq!(sorted(scattered), sorted(in_order));
+        let parts: Vec<_> = batch.chosen().parts(|place| (place >> 61) as usize).collect();
+        assert_eq!(parts.iter().map(|(part, _)| *part).collect::<Vec<_>>(), [4, 5, 6, 7]);
+        assert_eq!(parts.iter().map(|(_, chosen)| chosen.len()).sum::<usize>(), 20_000);
     }
 
     #[test]
     fn a_batch_takes_no_more_than_its_ram_is_for() {
-        let mut batch = Batch::new(layout(), 10, 200);
+        let mut batch = Batch::new(layout(), (10, 2000), (0, 0));
+        batch.begin(Share::WHOLE);
+        batch.begin_table();
         let key = [1; 8];
         let entry = Entry { state: SlotState::Live, key: &key, value: &[1] };
-        let taken = (0..1000).take_while(|place| batch.push(*place, entry).is_ok()).count();
-        assert_eq!(taken, 200);
-        let most = 200 * Batch::version_bytes(layout()) as u64;
+        let push = |place: &u64| batch.push(hash(*place), 0, entry).is_ok();
+        let taken = (0..10_000).take_while(push).count();
+        assert_eq!(taken, 2000);
+        batch.choose(FIRST);
+        let most = (2000 * Batch::version_bytes(layout()) + Batch::fixed_bytes()) as u64;
         assert!(batch.ram_bytes() <= most, "{} of {most}", batch.ram_bytes());
     }
 }

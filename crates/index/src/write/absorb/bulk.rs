@@ -4,8 +4,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_store::entries::Entry;
 
+use nandex_store::hash::KeyHash;
+
 use super::batch::Rule;
-use super::union::{RamLimit, Union};
+use super::union::{RamLimit, Target, Union, workers_max};
 use super::{AbsorbOptions, Absorbed, Chosen, Placed, VersionSource, Versions, Watch};
 use crate::write::{Core, EntryUpdate, LOCKED_MAX, TableLayout};
 use crate::{Error, Result};
@@ -15,20 +17,52 @@ pub(crate) trait BulkLayout: TableLayout {
     /// RAM that [`put_chosen`](Self::put_chosen) takes for each entry meanwhile, in bytes.
     const PUT_BYTES: u64 = 0;
 
-    /// Puts chosen entries of one partition in place of what it has of their keys. Nobody else updates the table
-    /// meanwhile. They are durable once [`Core::flush_all`] has returned.
-    ///
-    /// Puts them into buffers, unless the structure has a shorter way.
+    /// Memory that a worker keeps from one partition to the next.
+    type Bulk: Default;
+
+    /// RAM of that memory, in bytes, at most.
+    fn bulk_bytes(core: &Core<Self>) -> u64;
+
+    /// Where in the pages of its partition a key is: 0 at their beginning, 2^32 at their end.
+    fn row(hash: KeyHash) -> u32;
+
+    /// Puts chosen entries of one partition in place of what it has of their keys. Nobody but other workers updates the
+    /// table meanwhile. They are durable once [`Core::flush_all`] has returned.
     ///
     /// # Errors
     /// A full table that may not evict, a failed read or write, damage.
-    fn put_chosen(
-        core: &Core<Self>,
-        index: usize,
-        chosen: &Chosen<'_>,
-        _scratch: &mut Option<Self::Scratch>,
-    ) -> Result<()> {
-        core.put_each(index, chosen.entries())
+    fn put_chosen(index: usize, chosen: &Chosen<'_>, worker: &mut Worker<'_, Self>) -> Result<()>;
+}
+
+/// One of those who put entries.
+pub(crate) struct Worker<'c, L: BulkLayout> {
+    pub(crate) core: &'c Core<L>,
+    scratch: Option<L::Scratch>,
+    bulk: L::Bulk,
+}
+
+impl<'c, L: BulkLayout> Worker<'c, L> {
+    fn new(core: &'c Core<L>) -> Self {
+        Self { core, scratch: core.scratches.take(), bulk: L::Bulk::default() }
+    }
+
+    /// Its memory: what flushes use, and what only putting uses.
+    ///
+    /// # Errors
+    /// A queue that the device refuses.
+    pub(crate) fn memory(&mut self) -> Result<(&mut L::Scratch, &mut L::Bulk)> {
+        let Self { core, scratch, bulk } = self;
+        let scratch = match scratch {
+            Some(scratch) => scratch,
+            None => scratch.insert(L::new_scratch(core)?),
+        };
+        Ok((scratch, bulk))
+    }
+}
+
+impl<L: BulkLayout> Drop for Worker<'_, L> {
+    fn drop(&mut self) {
+        self.scratch.take().into_iter().for_each(|scratch| self.core.scratches.give(scratch));
     }
 }
 
@@ -40,10 +74,10 @@ impl<L: TableLayout> Core<L> {
         chosen: &Chosen<'_>,
     ) -> (Vec<Placed>, Vec<Placed>) {
         let state = self.partitions[index].read();
-        let has_some = state.entries_buffered() > 0;
-        chosen.split(|entry| {
-            has_some && state.buffered(self.hasher.hash(entry.key), entry.key).is_some()
-        })
+        if state.entries_buffered() == 0 {
+            return (Vec::new(), chosen.placed().to_vec());
+        }
+        chosen.split(|entry| state.buffered(self.hasher.hash(entry.key), entry.key).is_some())
     }
 
     /// Puts entries of one partition into its buffers, in order, and logs them.
@@ -92,17 +126,21 @@ where
     let tables = std::iter::once(own).chain(others.iter().map(|other| other.0)).collect();
     let AbsorbOptions { prefer, ram_bytes, resumes } = *options;
     let rule = Rule { prefer, into_first: true, resumes };
-    let ram = RamLimit { ram_bytes, put_bytes: L::PUT_BYTES };
-    let union = Union::new(tables, core.hasher, (rule, ram), watch)?;
+    let shape = &core.codec.shape;
+    let (partition_bits, row) = (shape.partitions.trailing_zeros(), L::row);
+    let target = Target { hasher: core.hasher, partition_bits, row };
+    // A table without threads does the same each time.
+    let workers_max = if core.options.flush_threads > 0 { workers_max() } else { 1 };
+    let (put_bytes, worker_bytes) = (L::PUT_BYTES, L::bulk_bytes(core));
+    let ram = RamLimit { ram_bytes, put_bytes, worker_bytes, workers_max };
+    let union = Union::new(tables, target, (rule, ram), watch)?;
     let evicted_before = core.counters.evicted.load(Relaxed);
-    let (mut absorbed, mut scratch) = (union.counts(), core.scratches.take());
-    let reads_ahead = core.options.flush_threads > 0;
-    let ran = union.run(reads_ahead, &mut absorbed, &mut |batch| {
-        let mut parts = batch.chosen().parts(|place| core.codec.shape.partition_of_place(place));
-        parts.try_for_each(|(index, chosen)| L::put_chosen(core, index, &chosen, &mut scratch))
+    let ran = union.run(&|| Worker::new(core), &|batch, worker| {
+        let mut parts = batch.chosen().parts(|place| shape.partition_of_place(place));
+        parts.try_for_each(|(index, chosen)| L::put_chosen(index, &chosen, worker))
     });
-    scratch.into_iter().for_each(|scratch| core.scratches.give(scratch));
-    ran.and_then(|()| core.flush_all()).map_err(|error| core.counted(error))?;
+    let absorbed = ran.and_then(|absorbed| core.flush_all().map(|()| absorbed));
+    let mut absorbed = absorbed.map_err(|error| core.counted(error))?;
     absorbed.evicted = core.counters.evicted.load(Relaxed) - evicted_before;
     Ok(absorbed)
 }

@@ -1,16 +1,17 @@
 //! Absorbing tables: all that others hold goes into one, in the order of the hash (NSDI'10, section 3).
 //!
 //! All tables divide one range of hashes into partitions. So a share of that range is a few partitions of each table,
-//! which are read from front to back: buffers, then pages, in long reads. The share's versions are sorted in RAM, where
+//! which are read from front to back: buffers, then pages, in long reads. The share's versions go into bins in RAM, where
 //! the newest version of a key in each table shows, and of several tables the one that the rule prefers. What the
-//! absorbing table does not have yet goes into it partition by partition. No page is read for a key.
+//! absorbing table does not have yet goes into it partition by partition. No page is read for a key. Each worker has one
+//! share after another, from its first read to its last write.
 //!
 //! ```text
 //!   others      | 0 | 1 | 2 | 3 |       | 0       | 1       |       partitions, in the order of the hash
 //!                     |                      |
 //!                     +------- share 1 ------+                      long reads
 //!                                |
-//!                     sort, newest version of each key,             RAM: the versions of one share, or of two
+//!                     newest version of each key,                   RAM: the versions of one share for each worker
 //!                     first or last table that has it
 //!                                |
 //!   absorbing   | 0 | 1 | 2 | 3  v  | 4 | 5 | 6 | 7 |               `BulkLayout`: incarnations, or a slicetable, whole
@@ -30,6 +31,7 @@
 
 mod batch;
 mod bulk;
+mod matcher;
 mod share;
 #[cfg(test)]
 mod tests;
@@ -39,7 +41,7 @@ mod versions;
 use std::ops::ControlFlow;
 
 pub(crate) use batch::{Chosen, Placed};
-pub(crate) use bulk::{BulkLayout, absorb};
+pub(crate) use bulk::{BulkLayout, Worker, absorb};
 pub(crate) use share::Share;
 pub use union::{count_shared, expected_passes};
 pub use versions::Versions;

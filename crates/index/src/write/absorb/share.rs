@@ -13,14 +13,9 @@ impl Share {
     /// All hashes.
     pub(crate) const WHOLE: Self = Self { number: 0, bits: 0 };
 
-    /// All shares of that many bits, in the order of the hash.
-    pub(super) fn all(bits: u32) -> impl Iterator<Item = Self> {
-        (0..1usize << bits).map(move |number| Self { number, bits })
-    }
-
-    /// Its number among all shares.
-    pub(super) fn number(&self) -> usize {
-        self.number
+    /// One of all shares of that many bits.
+    pub(super) fn nth(number: usize, bits: u32) -> Option<Self> {
+        (number < 1 << bits).then_some(Self { number, bits })
     }
 
     /// Does it have a hash with this place?
@@ -57,13 +52,17 @@ fn first_bits(place: u64, bits: u32) -> u64 {
 mod tests {
     use super::*;
 
+    fn all(bits: u32) -> impl Iterator<Item = Share> {
+        (0..).map_while(move |number| Share::nth(number, bits))
+    }
+
     #[test]
     fn each_place_is_in_one_share_and_its_partition_is_one_of_the_shares() {
         for bits in [0, 1, 4] {
             for partitions in [1, 2, 8, 64] {
                 for step in 0..256u64 {
                     let place = step << 56 | 0x1234;
-                    let holding: Vec<_> = Share::all(bits).filter(|it| it.holds(place)).collect();
+                    let holding: Vec<_> = all(bits).filter(|it| it.holds(place)).collect();
                     assert_eq!(holding.len(), 1, "{place:x} in shares of {bits} bits");
                     let partition = (step as usize * partitions) / 256;
                     assert!(holding[0].partitions_of(partitions).contains(&partition));
@@ -74,10 +73,10 @@ mod tests {
 
     #[test]
     fn the_whole_is_a_share_and_the_bits_after_a_share_are_the_next_ones() {
-        assert_eq!(Share::all(0).collect::<Vec<_>>(), [Share::WHOLE]);
+        assert_eq!(all(0).collect::<Vec<_>>(), [Share::WHOLE]);
         let place = 0b1011_0110 << 56;
-        let share = Share::all(4).find(|it| it.holds(place)).unwrap();
-        assert_eq!((share.number(), share.next_bits(place, 3)), (0b1011, 0b011));
+        let share = all(4).find(|it| it.holds(place)).unwrap();
+        assert_eq!((share.number, share.next_bits(place, 3)), (0b1011, 0b011));
         assert_eq!(Share::WHOLE.next_bits(place, 8), 0b1011_0110);
     }
 }

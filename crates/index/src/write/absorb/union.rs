@@ -1,19 +1,24 @@
 //! The union of several tables, share by share: what is common to a merge and to a count of what tables share.
 
-use std::sync::mpsc::sync_channel;
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 use nandex_store::ReadAhead;
 use nandex_store::entries::EntryLayout;
-use nandex_store::hash::KeyHasher;
+use nandex_store::hash::{KeyHash, KeyHasher};
 
 use super::batch::{Batch, Rule};
 use super::{AbsorbOptions, Absorbed, Share, VersionSource, Versions, Watch, unwatched};
 use crate::model::text;
 use crate::{Error, Result};
 
-/// Batches in RAM: one is read while the other is put.
-const BATCHES: u64 = 2;
+/// Workers, at most: each has a batch, and more of them have smaller ones.
+const WORKERS_MAX: usize = 8;
+/// Tables, at most.
+const TABLES_MAX: usize = 1 << 16;
 /// Bits of a share, at most.
 const SHARE_BITS_MAX: u32 = 16;
 /// Versions that a batch takes at least: with fewer, shares of a hash's range would differ too much.
@@ -22,12 +27,22 @@ const VERSIONS_MIN: u64 = 1024;
 /// Tables that are read together.
 pub(super) struct Union<'t> {
     tables: Vec<&'t dyn VersionSource>,
-    hasher: KeyHasher,
+    target: Target,
     layout: EntryLayout,
     plan: Plan,
     rule: Rule,
     ram: RamLimit,
     watch: &'t Watch<'t>,
+}
+
+/// How the absorbing table places keys.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub hasher: KeyHasher,
+    /// The bits of a partition's number.
+    pub partition_bits: u32,
+    /// Where in its partition's pages a key is, from 0 to 2^32.
+    pub row: fn(KeyHash) -> u32,
 }
 
 /// The RAM of a union.
@@ -37,11 +52,23 @@ pub(super) struct RamLimit {
     pub ram_bytes: u64,
     /// What putting takes for each chosen entry of a share, in bytes.
     pub put_bytes: u64,
+    /// What each worker takes to put entries, in bytes.
+    pub worker_bytes: u64,
+    /// Workers, at most.
+    pub workers_max: usize,
+}
+
+impl RamLimit {
+    /// What a worker takes, whatever the number of versions.
+    fn fixed_bytes(self) -> u64 {
+        self.worker_bytes + Batch::fixed_bytes() as u64 + read_ahead_bytes()
+    }
 }
 
 /// How the range of hashes is divided, and what a share takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Plan {
+    workers: usize,
     share_bits: u32,
     /// Versions of a share, about, and at most.
     versions: u64,
@@ -68,9 +95,7 @@ pub fn count_shared(
     let Some(union) = union_of(tables, options, watch)? else {
         return Ok(Absorbed { passes: 1, ..Absorbed::default() });
     };
-    let mut counts = union.counts();
-    union.run(true, &mut counts, &mut |_| Ok(()))?;
-    Ok(counts)
+    union.run(&|| (), &|_, ()| Ok(()))
 }
 
 /// How often [`count_shared`] would read a page, at most, and about how often a table would that absorbs these and
@@ -93,121 +118,124 @@ fn union_of<'t>(
     let largest = tables.iter().max_by_key(|table| table.versions_max());
     let Some(hasher) = largest.map(|table| table.hasher()) else { return Ok(None) };
     let rule = Rule { prefer: options.prefer, into_first: false, resumes: false };
-    let ram = RamLimit { ram_bytes: options.ram_bytes, put_bytes: 0 };
-    Union::new(tables, hasher, (rule, ram), watch).map(Some)
+    let target = Target { hasher, partition_bits: 0, row: |hash| first_half(hash.place << 32) };
+    let ram = RamLimit {
+        ram_bytes: options.ram_bytes,
+        put_bytes: 0,
+        worker_bytes: 0,
+        workers_max: workers_max(),
+    };
+    Union::new(tables, target, (rule, ram), watch).map(Some)
+}
+
+/// A worker for each of the processor's cores.
+pub(super) fn workers_max() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get).min(WORKERS_MAX)
+}
+
+/// The first 32 bits of a number.
+#[inline]
+pub(super) fn first_half(number: u64) -> u32 {
+    (number >> 32) as u32
 }
 
 impl<'t> Union<'t> {
-    /// Plans to read these tables by this hash within so much RAM.
+    /// Plans to read these tables by the target's hash within so much RAM.
     ///
     /// # Errors
-    /// Tables of different widths; too little RAM.
+    /// Tables of different widths, or too many; too little RAM.
     pub(super) fn new(
         tables: Vec<&'t dyn VersionSource>,
-        hasher: KeyHasher,
+        target: Target,
         (rule, ram): (Rule, RamLimit),
         watch: &'t Watch<'t>,
     ) -> Result<Self> {
         let layout = tables[0].layout();
         tables.iter().try_for_each(|table| check_widths(layout, table.layout()))?;
-        let plan = Plan::new(&tables, hasher, ram)?;
-        Ok(Self { tables, hasher, layout, plan, rule, ram, watch })
+        if tables.len() > TABLES_MAX {
+            let reason =
+                format!("{} are merged at once, at most {TABLES_MAX} can be", tables.len());
+            return Err(Error::Config { field: "tables", reason });
+        }
+        let plan = Plan::new(&tables, target.hasher, ram)?;
+        Ok(Self { tables, target, layout, plan, rule, ram, watch })
     }
 
-    /// No counts yet.
-    pub(super) fn counts(&self) -> Absorbed {
-        let (keys_of, passes) = (vec![0; self.tables.len()], self.plan.passes);
-        Absorbed { keys_of, passes, ..Absorbed::default() }
-    }
-
-    /// Reads and counts all shares, and passes each with what was chosen to `put`. With a thread of its own the next
-    /// share is read, sorted and chosen from meanwhile.
+    /// Reads and counts all shares, and passes each with what was chosen, and with what `begin` has made for the
+    /// worker, to `put`. Workers take one share after another: while one waits for the device, others go on.
     ///
     /// # Errors
     /// A failed read, damage; those of `put`; [`Error::Stopped`].
-    pub(super) fn run(
+    pub(super) fn run<W>(
         &self,
-        reads_ahead: bool,
-        counts: &mut Absorbed,
-        put: &mut dyn FnMut(&Batch) -> Result<()>,
-    ) -> Result<()> {
-        let mut take = |batch: &mut Batch| {
-            counts.add(batch.counts());
-            let batches = if reads_ahead { BATCHES } else { 1 };
-            let put_bytes = self.ram.put_bytes * batch.chosen().len() as u64;
-            let taken = batches * batch.ram_bytes() + put_bytes + read_ahead_bytes();
-            counts.ram_bytes = counts.ram_bytes.max(taken);
-            put(batch)
+        begin: &(dyn Fn() -> W + Sync),
+        put: &(dyn Fn(&Batch, &mut W) -> Result<()> + Sync),
+    ) -> Result<Absorbed> {
+        let progress = Progress::default();
+        let work = || {
+            let done = self.work(&progress, &mut begin(), put);
+            done.inspect_err(|_| progress.next_share.store(usize::MAX / 2, Relaxed))
         };
-        if reads_ahead {
-            self.run_ahead(&mut take)?;
-        } else {
-            let mut batch = self.new_batch();
-            for share in self.shares() {
-                self.read(share, &mut batch)?;
-                take(&mut batch)?;
+        let mut counts = Absorbed { passes: self.plan.passes, ..self.counts() };
+        thread::scope(|scope| -> Result<()> {
+            let others: Vec<_> = (1..self.plan.workers).map(|_| scope.spawn(work)).collect();
+            let mut of_workers = vec![work()];
+            let joined = others.into_iter().map(|worker| worker.join());
+            of_workers.extend(joined.map(|it| it.unwrap_or_else(|panic| resume_unwind(panic))));
+            for of_worker in of_workers {
+                let of_worker = of_worker?;
+                counts.add(&of_worker);
+                counts.ram_bytes += of_worker.ram_bytes;
             }
-        }
-        self.at(1.0)
+            Ok(())
+        })?;
+        self.at(1.0)?;
+        Ok(counts)
     }
 
-    fn run_ahead(&self, take: &mut dyn FnMut(&mut Batch) -> Result<()>) -> Result<()> {
-        let (full_to, full) = sync_channel::<Batch>(1);
-        let (empty_to, empty) = sync_channel::<Batch>(BATCHES as usize);
-        for _ in 0..BATCHES {
-            empty_to.send(self.new_batch()).expect("the channel has space for all batches");
-        }
-        thread::scope(|scope| {
-            let reader = scope.spawn(move || -> Result<()> {
-                for share in self.shares() {
-                    // Without a receiver the other side has failed.
-                    let Ok(mut batch) = empty.recv() else { return Ok(()) };
-                    self.read(share, &mut batch)?;
-                    if full_to.send(batch).is_err() {
-                        return Ok(());
-                    }
-                }
-                Ok(())
-            });
-            let mut taken = Ok(());
-            while taken.is_ok()
-                && let Ok(mut batch) = full.recv()
-            {
-                taken = take(&mut batch);
-                // The reader has ended once it needs no more.
-                let _ = empty_to.send(batch);
-            }
-            drop((full, empty_to));
-            let read = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            taken.and(read)
-        })
+    fn counts(&self) -> Absorbed {
+        Absorbed { keys_of: vec![0; self.tables.len()], ..Absorbed::default() }
     }
 
-    fn shares(&self) -> impl Iterator<Item = Share> + use<> {
-        Share::all(self.plan.share_bits)
-    }
-
-    fn new_batch(&self) -> Batch {
+    /// One worker: takes the next share until there is none.
+    fn work<W>(
+        &self,
+        progress: &Progress,
+        worker: &mut W,
+        put: &(dyn Fn(&Batch, &mut W) -> Result<()> + Sync),
+    ) -> Result<Absorbed> {
+        let mut counts = self.counts();
         let fits = |versions: u64| usize::try_from(versions).unwrap_or(usize::MAX);
-        Batch::new(self.layout, fits(self.plan.versions), fits(self.plan.versions_max))
+        let versions = (fits(self.plan.versions), fits(self.plan.versions_max));
+        let bits = (self.plan.share_bits, self.target.partition_bits);
+        let mut batch = Batch::new(self.layout, versions, bits);
+        loop {
+            let number = progress.next_share.fetch_add(1, Relaxed);
+            let Some(share) = Share::nth(number, self.plan.share_bits) else { return Ok(counts) };
+            self.read(share, &mut batch, progress)?;
+            counts.add(batch.counts());
+            let put_bytes = self.ram.put_bytes * batch.chosen().len() as u64;
+            let taken = batch.ram_bytes() + put_bytes + self.ram.worker_bytes + read_ahead_bytes();
+            counts.ram_bytes = counts.ram_bytes.max(taken);
+            put(&batch, worker)?;
+        }
     }
 
-    /// Reads a share of all tables, sorts it, and chooses what is put.
-    fn read(&self, share: Share, batch: &mut Batch) -> Result<()> {
-        batch.clear();
-        let shares = (1u64 << self.plan.share_bits) as f64;
-        for (number, table) in self.tables.iter().enumerate() {
-            let of_tables = number as f64 / self.tables.len() as f64;
-            self.at((share.number() as f64 + of_tables) / shares)?;
+    /// Reads a share of all tables, and chooses what is put.
+    fn read(&self, share: Share, batch: &mut Batch, progress: &Progress) -> Result<()> {
+        batch.begin(share);
+        let Target { hasher, row, .. } = self.target;
+        let all = ((1u64 << self.plan.share_bits) * self.tables.len() as u64) as f64;
+        for table in &self.tables {
+            self.at(progress.tables_read.fetch_add(1, Relaxed) as f64 / all)?;
             batch.begin_table();
-            let is_alike = hash_alike(table.hasher(), self.hasher);
+            let is_alike = hash_alike(table.hasher(), hasher);
             let part = if is_alike { share } else { Share::WHOLE };
             table.each_version(part, &mut |entry| {
-                let place = self.hasher.hash(entry.key).place;
-                if share.holds(place) { batch.push(place, entry) } else { Ok(()) }
+                let hash = hasher.hash(entry.key);
+                if share.holds(hash.place) { batch.push(hash, row(hash), entry) } else { Ok(()) }
             })?;
         }
-        batch.sort(share);
         batch.choose(self.rule);
         Ok(())
     }
@@ -215,6 +243,14 @@ impl<'t> Union<'t> {
     fn at(&self, done: f64) -> Result<()> {
         if (self.watch)(done).is_break() { Err(Error::Stopped) } else { Ok(()) }
     }
+}
+
+/// How far the workers have come together.
+#[derive(Debug, Default)]
+struct Progress {
+    next_share: AtomicUsize,
+    /// Tables of shares.
+    tables_read: AtomicUsize,
 }
 
 fn read_ahead_bytes() -> u64 {
@@ -235,19 +271,30 @@ fn check_widths(ours: EntryLayout, theirs: EntryLayout) -> Result<()> {
 }
 
 impl Plan {
+    /// The most workers with which pages are read no more often than with one.
     fn new(tables: &[&dyn VersionSource], hasher: KeyHasher, ram: RamLimit) -> Result<Self> {
-        let RamLimit { ram_bytes, put_bytes } = ram;
+        let least = Self::of_workers(1, tables, hasher, ram)?;
+        let more = (2..=ram.workers_max).rev();
+        let mut plans = more.filter_map(|it| Self::of_workers(it, tables, hasher, ram).ok());
+        Ok(plans.find(|plan| plan.passes == least.passes).unwrap_or(least))
+    }
+
+    fn of_workers(
+        workers: usize,
+        tables: &[&dyn VersionSource],
+        hasher: KeyHasher,
+        ram: RamLimit,
+    ) -> Result<Self> {
         let is_alike = |table: &&&dyn VersionSource| hash_alike(table.hasher(), hasher);
         let versions: u64 = tables.iter().map(|table| table.versions_max()).sum();
-        let version_bytes = Batch::version_bytes(tables[0].layout()) as u64;
-        let all_bytes = BATCHES * version_bytes + put_bytes;
-        let for_versions = ram_bytes.saturating_sub(read_ahead_bytes());
-        let versions_max = (for_versions / all_bytes).min(u64::from(u32::MAX));
+        let each_bytes = Batch::version_bytes(tables[0].layout()) as u64 + ram.put_bytes;
+        let of_worker = (ram.ram_bytes / workers as u64).saturating_sub(ram.fixed_bytes());
+        let versions_max = (of_worker / each_bytes).min(u64::from(u32::MAX) - 1);
         let needed = (0..=SHARE_BITS_MAX).find(|bits| expected(versions, *bits) <= versions_max);
         let Some(needed) = needed.filter(|_| versions_max >= VERSIONS_MIN) else {
-            let least = expected(versions, SHARE_BITS_MAX).max(VERSIONS_MIN) * all_bytes;
-            let least = text::bytes(least + read_ahead_bytes());
-            let stated = text::bytes(ram_bytes);
+            let least = expected(versions, SHARE_BITS_MAX).max(VERSIONS_MIN) * each_bytes;
+            let (least, stated) =
+                (text::bytes(least + ram.fixed_bytes()), text::bytes(ram.ram_bytes));
             let reason = format!("{stated} for {versions} entries; at least {least} are needed");
             return Err(Error::Config { field: "ram_bytes", reason });
         };
@@ -260,7 +307,7 @@ impl Plan {
         let read_at_once = if is_all_alike { natural } else { 0 };
         let passes = 1 << share_bits.saturating_sub(read_at_once);
         let versions = expected(versions, share_bits).min(versions_max);
-        Ok(Self { share_bits, versions, versions_max, passes })
+        Ok(Self { workers, share_bits, versions, versions_max, passes })
     }
 }
 
