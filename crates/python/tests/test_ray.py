@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,35 +72,78 @@ def is_each_key_once(kept: list[int], *seeds: int) -> bool:
     return Counter(keys[name] for name in kept) == Counter(set(keys.values()))
 
 
+class Killer:
+    """Kills shards at random, from a thread, until it was often enough."""
+
+    def __init__(self, shards: Any, kills: int) -> None:
+        self._shards, self._kills = shards, kills
+        self.killed: list[int] = []
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while len(self.killed) < self._kills:
+            # Those that live: one that was killed before is asked again once it is there.
+            pid = random.choice(self._shards.pids())
+            time.sleep(random.uniform(0, 0.2))
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                self.killed.append(pid)
+
+    @property
+    def is_at_work(self) -> bool:
+        return self._thread.is_alive()
+
+    def end(self) -> None:
+        self._thread.join()
+        assert len(self.killed) == len(set(self.killed)) == self._kills
+
+
 def test_killed_shards_neither_lose_nor_double(tmp_path: Path) -> None:
     random.seed(7)
     shards = nandex.ray.Dedup(tmp_path, shards=2, ram=RAM)
-    kills: list[int] = []
-    done = threading.Event()
-
-    def kill() -> None:
-        while len(kills) < KILLS:
-            pid = random.choice(shards.pids())
-            time.sleep(random.uniform(0, 0.2))
-            os.kill(pid, signal.SIGKILL)
-            kills.append(pid)
-        done.set()
-
-    killer = threading.Thread(target=kill, daemon=True)
-    killer.start()
+    killer = Killer(shards, KILLS)
     answers: dict[int, list[int]] = {}
-    seed = 0
-    while not done.is_set() or seed < 2:
+    while killer.is_at_work or len(answers) < 2:
+        seed = len(answers)
         answers[seed] = names(shards.unique(blocks(seed), "key", id="name"))
-        seed += 1
-    killer.join()
-    assert len(kills) == KILLS and len(set(kills)) > KILLS // 2
+    killer.end()
     assert is_each_key_once([name for kept in answers.values() for name in kept], *answers)
-    again = random.sample(sorted(answers), 2)
-    for seed in again:
+    for seed in random.sample(sorted(answers), 2):
         assert sorted(names(shards.unique(blocks(seed), "key", id="name"))) == sorted(answers[seed])
     assert shards.stats()["entries"] == sum(map(len, answers.values()))
     shards.close()
+
+
+def test_killed_counters_count_each_row_once(tmp_path: Path) -> None:
+    random.seed(8)
+    counts = nandex.ray.Count(tmp_path, shards=2, ram=RAM)
+    killer = Killer(counts, max(2, KILLS // 5))
+    seed = 0
+    while killer.is_at_work or seed < 2:
+        assert counts.add(blocks(seed), "key") == 40_000
+        seed += 1
+    killer.end()
+    drawn = pa.concat_tables([rows_of(it) for it in range(seed)])["key"].to_numpy()
+    truth = np.bincount(drawn, minlength=100_000)
+    assert (counts.get_many(pa.array(np.arange(100_000))) == truth).all()
+    table = pa.concat_tables(ray.get(counts.to_dataset().to_arrow_refs()))
+    assert dict(zip(*table.to_pydict().values(), strict=True)) == {key: n for key, n in enumerate(truth.tolist()) if n}
+    top = sorted(enumerate(truth.tolist()), key=lambda pair: (-pair[1], pair[0]))
+    assert counts.most_common(20) == top[:20]
+    counts.close()
+
+
+def test_words_are_counted(tmp_path: Path) -> None:
+    words = ray.data.from_items([{"word": word} for word in "the cat and the hat".split()])
+    counts = nandex.ray.count(words, "word", path=tmp_path, shards=3, ram=RAM)
+    assert counts.most_common(2) == [(b"the", 2), (b"and", 1)]
+    assert counts.get_many(["the", "dog", "hat"]).tolist() == [2, 0, 1]
+    with pytest.raises(Exception, match="counts bytes"):
+        counts.add(ray.data.from_items([{"word": 7}]), "word")
+    with pytest.raises(Exception, match="nulls"):
+        counts.add(ray.data.from_arrow(pa.table({"word": ["a", None]})), "word")
+    counts.close()
 
 
 def test_rows_without_numbers_are_numbered_for_one_execution(tmp_path: Path) -> None:
@@ -123,7 +167,8 @@ def test_a_lazy_dataset_keeps_its_shards_and_a_later_one_finds_what_was_seen(tmp
     del unique
     gc.collect()
     shards = nandex.ray.Dedup(tmp_path, shards=2, ram=RAM)
-    assert sorted(names(shards.unique(blocks(1), ["key"], id="name"))) != [] or True
+    assert sorted(names(shards.unique(blocks(1), ["key"], id="name"))) == sorted(kept)
+    assert is_each_key_once(kept + names(shards.unique(blocks(2), "key", id="name")), 1, 2)
     shards.close()
 
 
@@ -163,7 +208,7 @@ def test_a_shard_whose_disk_is_gone_is_restored(tmp_path: Path) -> None:
     (here / files[1].name).unlink()
     with pytest.raises(nandex.MissingError, match=r"shards \[1\] of .* restore"):
         nandex.ray.Dedup(here, shards=2, ram=RAM)
-    assert nandex.ray.restore(copies, here, shards=2) == [here / files[1].name]
+    assert nandex.ray.Dedup.restore(copies, here, shards=2) == [here / files[1].name]
     shards = nandex.ray.Dedup(here, shards=2, ram=RAM)
     # What came since the snapshot is run again, and what came before is as it was.
     again = names(shards.unique(blocks(2), "key", id="name"))

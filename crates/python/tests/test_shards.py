@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 import nandex
-from nandex.shards import FirstRows, keys_of, numbers_of, split
+from nandex.shards import Counts, FirstRows, keys_of, numbers_of, split
 
 RAM = "32MiB"
 
@@ -137,6 +139,68 @@ def test_a_snapshot_is_the_shard_as_it_was(tmp_path: Path) -> None:
         assert first.keep(keys, rows + 1).tolist() == [False] * 15_000 + [True] * 5_000
 
 
+def test_a_batch_counts_once(tmp_path: Path) -> None:
+    keys, amounts = pa.array([-5, 7, 1 << 40]), np.array([1, 3, 1 << 33])
+    with Counts(tmp_path, ram=RAM) as counts:
+        assert (counts.get_many([7]).tolist(), counts.most_common(3), list(counts.tables())) == ([0], [], [])
+        assert counts.add(b"a" * 16, keys, amounts) and not counts.add(b"a" * 16, keys, amounts)
+        assert counts.add(b"b" * 16, keys[:0], amounts[:0])
+        assert counts.add(b"c" * 16, pa.array([7], pa.int8()), np.array([4]))
+        for name, given, amount, message in [
+            (b"short", keys, amounts, "name of 5 bytes"),
+            (b"d" * 16, pa.array([7, 7]), amounts[:2], "each key once"),
+            (b"d" * 16, keys, amounts[:1], "each key once"),
+            (b"d" * 16, pa.array(["a"]), amounts[:1], "counts int64"),
+            (b"d" * 16, pa.array([None, 1]), amounts[:2], "nulls"),
+        ]:
+            with pytest.raises(nandex.InputError, match=message):
+                counts.add(name, given, amount)
+    with Counts(tmp_path, ram=RAM, mode="w") as counts:
+        assert not counts.add(b"c" * 16, keys, amounts)
+        assert counts.get_many(pa.array([7, -5, 8, 1 << 40])).tolist() == [7, 1, 0, 1 << 33]
+        assert counts.most_common(2) == [(1 << 40, 1 << 33), (7, 7)]
+        (table,) = counts.tables()
+        assert sorted(zip(*table.to_pydict().values(), strict=True)) == [(-5, 1), (7, 7), (1 << 40, 1 << 33)]
+        assert (counts.stats()["entries"], counts.stats()["batches"]) == (3, 3)
+
+
+def test_texts_are_counted(tmp_path: Path) -> None:
+    with Counts(tmp_path, ram=RAM) as counts:
+        counts.add(b"a" * 16, pa.chunked_array([["the", "", "a\0"]]).combine_chunks(), np.array([2, 1, 1]))
+        assert counts.get_many(["", "a\0", "a", "the"]).tolist() == [1, 1, 0, 2]
+        assert counts.most_common(1) == [(b"the", 2)]
+        with pytest.raises(nandex.Error, match="31"):
+            counts.add(b"b" * 16, pa.array(["x" * 32]), np.array([1]))
+
+
+def test_a_batch_that_broke_off_is_ended_when_the_shard_is_opened(tmp_path: Path) -> None:
+    keys, amounts = pa.array([str(it) for it in range(1000)]), np.arange(1, 1001)
+    with Counts(tmp_path, ram=RAM) as counts:
+        counts.add(b"a" * 16, keys, amounts)
+        copies = tmp_path / "copies"
+        counts.snapshot(copies)
+        # Half of the counts of a batch, and its journal, as a killed process leaves them.
+        packed = keys.cast(pa.large_binary())
+        counts._write_journal(b"b" * 16, packed, counts.get_many(keys) + amounts.astype(np.uint64))
+        assert counts._counter is not None
+        counts._counter.update({str(it): it + 1 for it in range(0, 1000, 2)})
+    journal = counts.path.with_suffix(".journal").read_bytes()
+    with Counts(tmp_path, ram=RAM, mode="w") as counts:
+        assert (counts.get_many(keys) == 2 * amounts).all()
+        assert not counts.add(b"b" * 16, keys, amounts)
+    # A journal that is there again, of a batch that was counted, changes nothing.
+    counts.path.with_suffix(".journal").write_bytes(journal)
+    with Counts(tmp_path, ram=RAM, mode="w") as counts:
+        assert (counts.get_many(keys) == 2 * amounts).all()
+    counts.path.with_suffix(".journal").write_bytes(journal[:-1])
+    with pytest.raises(nandex.DamagedError, match="restore a snapshot"):
+        Counts(tmp_path, ram=RAM, mode="w")
+    counts.path.unlink()
+    Counts.restore(copies, tmp_path)
+    with Counts(tmp_path, ram=RAM, mode="w") as counts:
+        assert (counts.get_many(keys) == amounts).all()
+
+
 # A shard in a process of its own: it is asked on lines of text, and answers by the places that stay.
 SHARD = """
 import sys, numpy as np
@@ -151,32 +215,58 @@ for line in sys.stdin:
 """
 
 
-def test_killed_shards_neither_lose_nor_double(tmp_path: Path) -> None:
-    random.seed(11)
-    kept: dict[int, NDArray[np.bool_]] = {}
-    asked, kills = 0, 0
-    while kills < 10 or len(kept) < 12:
-        arguments = [sys.executable, "-c", textwrap.dedent(SHARD), str(tmp_path)]
+# One that counts the keys of a batch, and answers once it has.
+COUNTS = """
+import sys, numpy as np, pyarrow as pa
+from nandex.shards import Counts
+counts = Counts(sys.argv[1], ram="32MiB")
+print("open", flush=True)
+for line in sys.stdin:
+    seed = int(line)
+    keys = np.random.default_rng(seed).integers(0, 100_000, 20_000)
+    unique, amounts = np.unique(keys, return_counts=True)
+    counts.add(seed.to_bytes(16, "little"), pa.array(unique), amounts)
+    print("counted", flush=True)
+"""
+
+
+def ask_while_killing(code: str, folder: Path, kills: int, batches: int) -> Iterator[tuple[int, str]]:
+    """Asks for batches in any order, some again, and kills the process that often in their midst: the answers."""
+    answered: set[int] = set()
+    while kills or len(answered) < batches:
+        arguments = [sys.executable, "-c", textwrap.dedent(code), str(folder)]
         with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdin is not None and process.stdout is not None
             assert process.stdout.readline() == "open\n"
-            is_killed = kills < 10
-            for seed in [*random.sample(range(12), 3), *(it for it in range(12) if it not in kept)]:
-                asked += 1
+            for seed in [*random.sample(range(batches), 2), *(it for it in range(batches) if it not in answered)]:
                 process.stdin.write(f"{seed}\n")
                 process.stdin.flush()
-                if is_killed and random.random() < 0.4:
-                    # Somewhere within the batch.
-                    try:
-                        process.wait(random.uniform(0, 0.02))
-                    except subprocess.TimeoutExpired:
-                        process.send_signal(signal.SIGKILL)
-                    kills += 1
+                if kills and random.random() < 0.5:
+                    time.sleep(random.uniform(0, 0.03))
+                    process.send_signal(signal.SIGKILL)
+                    kills -= 1
                     break
-                answer = np.unpackbits(np.frombuffer(bytes.fromhex(process.stdout.readline()), np.uint8)).astype(bool)
-                assert (kept.setdefault(seed, answer) == answer).all()
+                answered.add(seed)
+                yield seed, process.stdout.readline().strip()
             process.stdin.close()
             process.wait(60)
-    batches = [np.random.default_rng(seed).integers(0, 100_000, 20_000).astype(np.uint64) for seed in range(12)]
-    stay = np.concatenate([batches[seed][kept[seed]] for seed in range(12)])
+
+
+def test_killed_shards_neither_lose_nor_double(tmp_path: Path) -> None:
+    random.seed(11)
+    kept: dict[int, NDArray[np.bool_]] = {}
+    for seed, told in ask_while_killing(SHARD, tmp_path, 6, 8):
+        answer = np.unpackbits(np.frombuffer(bytes.fromhex(told), np.uint8)).astype(bool)
+        assert (kept.setdefault(seed, answer) == answer).all()
+    batches = [np.random.default_rng(seed).integers(0, 100_000, 20_000).astype(np.uint64) for seed in range(8)]
+    stay = np.concatenate([batches[seed][kept[seed]] for seed in range(8)])
     assert sorted(stay.tolist()) == np.unique(np.concatenate(batches)).tolist()
+
+
+def test_killed_counters_count_each_batch_once(tmp_path: Path) -> None:
+    random.seed(12)
+    assert {told for _, told in ask_while_killing(COUNTS, tmp_path, 6, 8)} == {"counted"}
+    batches = [np.random.default_rng(seed).integers(0, 100_000, 20_000) for seed in range(8)]
+    with Counts(tmp_path, ram=RAM, mode="w") as counts:
+        found = counts.get_many(pa.array(np.arange(100_000)))
+    assert (found == np.bincount(np.concatenate(batches), minlength=100_000)).all()
