@@ -93,7 +93,8 @@ def _counted(block: pa.Table, actors: list[Any], key: str, salt: bytes) -> Itera
         name = salt + int(batch.column(ROW)[0].as_py()).to_bytes(8, "little")
         counted = pc.value_counts(column_of(batch, key))
         keys, amounts = counted.field(0), counted.field(1).to_numpy()
-        parts = [(actor, at) for actor, at in zip(actors, split(keys_of(keys), len(actors)), strict=True) if len(at)]
+        # Also to shards that have none of them: they learn what is counted.
+        parts = zip(actors, split(keys_of(keys), len(actors)), strict=True)
         calls = [actor.call.remote("add", name, keys.take(pa.array(at)), amounts[at]) for actor, at in parts]
         deque(waiting.add(None, calls), maxlen=0)
     deque(waiting.end(), maxlen=0)

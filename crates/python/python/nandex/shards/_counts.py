@@ -83,9 +83,9 @@ class Counts(Shard):
             raise InputError(f"{len(keys)} keys and {len(amounts)} amounts: give each key once, with its amount")
         if batch in self._batches:
             return False
+        counter = self._opened(_kind_of(keys))
         if len(keys):
             amounts = np.ascontiguousarray(amounts).astype(np.uint64, copy=False)
-            counter = self._opened(_kind_of(keys))
             packed = _packed(keys)
             self._write_journal(batch, packed, counter.get_many(packed) + amounts)
             self._apply(counter, packed, amounts)

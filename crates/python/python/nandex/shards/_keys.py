@@ -41,12 +41,12 @@ def keys_of(*columns: Any) -> NDArray[Any]:
     return _digests(np.hstack(rows))
 
 
-def numbers_of(column: Any) -> NDArray[np.uint64]:
-    """The numbers of rows from a column that names them: integers as they are, of all else 64 bits of a digest.
+def numbers_of(*columns: Any) -> NDArray[np.uint64]:
+    """The numbers of rows from columns that name them: of one column of integers its own, else 64 bits of a digest.
 
     Two rows that share a number by chance matter only where their keys are equal too.
     """
-    keys = keys_of(column)
+    keys = keys_of(*columns)
     return keys if keys.dtype == np.uint64 else _first_words(keys)
 
 
@@ -92,7 +92,7 @@ def _digests(column: Any) -> NDArray[Any]:
     if taken is None:
         return _joined([_digest(_bytes(row)) for row in column])
     _, count, packed, width, is_stripped, offsets = taken
-    data = memoryview(packed)
+    data = packed.data
     if offsets is None:
         ends = range(0, width * (count + 1), width) if width else [0] * (count + 1)
     else:
