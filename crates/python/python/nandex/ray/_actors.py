@@ -28,7 +28,9 @@ _IN_USE_S_MAX = 60.0
 class _Actor:
     """The process of a shard."""
 
-    def __init__(self, kind: type[Shard], folder: str, place: tuple[int, int], ram: _Amount, entries: int | None) -> None:
+    def __init__(
+        self, kind: type[Shard], folder: str, place: tuple[int, int], ram: _Amount, entries: int | None
+    ) -> None:
         give_up = time.monotonic() + _IN_USE_S_MAX
         while True:
             try:
@@ -101,8 +103,8 @@ class Shards:
     def restore(cls, snapshot: _Path, path: _Path, *, shards: int) -> list[Path]:
         """Puts snapshots in place of the shards whose files are gone, and returns their files.
 
-        The folder of snapshots must be readable on the nodes that get them, which are those with the fewest shards. What
-        came since the snapshot is forgotten: run it anew, from the start.
+        The folder of snapshots must be readable on the nodes that get them, which are those with the fewest shards.
+        What came since the snapshot is forgotten: run it anew, from the start.
         """
         return restored(cls._KIND, str(Path(snapshot).absolute()), str(Path(path).absolute()), shards)
 
@@ -119,7 +121,7 @@ class Shards:
         return [pid for pid, _ in self._about()]
 
     def close(self) -> None:
-        """Closes the files and ends the actors, also for datasets that were not yet read and others of the same path."""
+        """Closes the files and ends the actors, also for datasets not read yet, and for others of the same path."""
         self._all("close")
         for actor in self._actors:
             ray.kill(actor, no_restart=True)

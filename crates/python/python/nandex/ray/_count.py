@@ -37,7 +37,7 @@ class Count(Shards):
     _KIND = Counts
 
     def add(self, dataset: Any, key: str) -> int:
-        """Counts each row of a Ray dataset, by a column of integers, or of texts of up to 31 bytes, and returns the rows.
+        """Counts the rows of a Ray dataset, by a column of integers, or of texts of up to 31 bytes. Returns how many.
 
         The dataset is executed here. Each batch has a name, and a shard notes which it has counted, so that a task or
         an actor that fails and is started again counts nothing twice. If the job itself ends before this returns, some
@@ -69,7 +69,7 @@ class Count(Shards):
         return counts
 
     def most_common(self, count: int) -> list[tuple[Any, int]]:
-        """The keys with the greatest counts, the greatest first, of equal counts the smaller key first. Texts are bytes."""
+        """The keys with the greatest counts, of equal ones the smaller key first. Texts are bytes."""
         tops = self._all("most_common", count)
         return heapq.nsmallest(count, (pair for top in tops for pair in top), key=lambda pair: (-pair[1], pair[0]))
 

@@ -96,7 +96,7 @@ def placed(kind: type[Shard], folder: str, shards: int, ram: _Amount) -> list[st
     missing = [shard for shard in range(shards) if shard not in there.files]
     if missing and there.are_made:
         raise MissingError(
-            2, f"shards {missing} of {folder} have no file on any node: restore a snapshot, or remove those of all shards"
+            2, f"shards {missing} of {folder} have no file on any node: restore a snapshot, or remove all files there"
         )
     nodes = there.places()
     _each(_make, [(nodes[shard], (kind, folder, shard, shards, ram)) for shard in missing])

@@ -1,4 +1,4 @@
-"""Shards of a set of keys that is spread over processes and machines: each has a share of the keys, in a file of its own.
+"""Shards of keys that are spread over processes and machines: each has a share of the keys, in a file of its own.
 
 `nandex.ray` is made of these, and the workers of other engines can use them as they are. A batch of keys is split by
 `split`, each part goes to the process that has the shard, and `FirstRows` says which rows stay:

@@ -164,7 +164,7 @@ class Counts(Shard):
         return list(zip(keys, [amount for _, amount in top], strict=True))
 
     def tables(self) -> Iterator[pa.Table]:
-        """All keys and counts, in no order, in Arrow tables of the columns `key` and `count`. Reads the whole counter."""
+        """All keys and counts, in no order: Arrow tables of the columns `key` and `count`. Reads the whole counter."""
         import pyarrow as pa
 
         entries = iter(()) if self.of is None else self._opened(self.of).items()

@@ -51,7 +51,7 @@ def numbers_of(*columns: Any) -> NDArray[np.uint64]:
 
 
 def split(keys: NDArray[Any], shards: int) -> list[_Places]:
-    """The places of the keys of each shard, in their order. Which shard has a key never changes for one count of shards."""
+    """The places of the keys of each shard, in their order. A key has always the same shard of that number of them."""
     if not 1 <= shards <= SHARDS_MAX:
         raise ConfigError(f"shards: {shards}; give 1 to {SHARDS_MAX:,}")
     numbers = keys if keys.dtype == np.uint64 else _first_words(keys)

@@ -59,7 +59,7 @@ class Shard:
         self._db = nandex.open(self.path, ram=self._ram, mode=mode, durability="never")
 
     def snapshot(self, folder: _Path) -> Path:
-        """Copies the shard into a folder, as it is between two batches. An older snapshot is replaced by a whole one."""
+        """Copies the shard into a folder, as it is between two batches, in place of an older snapshot."""
         target = Path(folder, self.path.name)
         if target.resolve() == self.path.resolve():
             raise ConfigError(f"a snapshot of {self.path} in its own folder: choose another one")
