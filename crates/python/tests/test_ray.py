@@ -134,6 +134,23 @@ def test_killed_counters_count_each_row_once(tmp_path: Path) -> None:
     counts.close()
 
 
+@pytest.mark.parametrize("texts", [False, True])
+def test_more_shards_go_on_where_fewer_were(texts: bool, tmp_path: Path) -> None:
+    def key(block: pa.Table) -> Any:
+        return block["key"].cast(pa.string()) if texts else block["key"]
+
+    few = nandex.ray.Dedup(tmp_path / "few", shards=1, ram=RAM)
+    first = names(few.unique(blocks(1), key, id="name"))
+    more = nandex.ray.Dedup(tmp_path / "more", shards=3, ram=RAM)
+    for _ in range(2):
+        assert few.copy_to(more) == len(first)
+    few.close()
+    assert more.stats()["entries"] == len(first)
+    assert sorted(names(more.unique(blocks(1), key, id="name"))) == sorted(first)
+    assert is_each_key_once(first + names(more.unique(blocks(2), key, id="name")), 1, 2)
+    more.close()
+
+
 def test_words_are_counted(tmp_path: Path) -> None:
     words = ray.data.from_items([{"word": word} for word in "the cat and the hat".split()])
     counts = nandex.ray.count(words, "word", path=tmp_path, shards=3, ram=RAM)

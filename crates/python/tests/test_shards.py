@@ -103,6 +103,8 @@ def test_asking_again_changes_nothing(tmp_path: Path) -> None:
         with pytest.raises(nandex.InputError, match="digests of all else 16"):
             first.keep(keys_of(["a"]), rows[:1])
     with FirstRows(tmp_path / "new", ram=RAM, mode="w") as first:
+        ((all_keys, their_rows),) = first.batches()
+        assert sorted(zip(all_keys.tolist(), their_rows.tolist(), strict=True)) == [(7, 10), (8, 11), (9, 13)]
         assert first.stats()["entries"] == 3
         assert first.keep(keys, rows).tolist() == [True, True, False, True]
 

@@ -94,6 +94,11 @@ class Shards:
         answers: list[Any] = ray.get([actor.call.remote(method, *arguments) for actor in self._actors])
         return answers
 
+    def _stream(self, method: str) -> Iterator[Any]:
+        """References to what a method of each shard yields. A shard that dies is an error: its order may be another."""
+        for actor in self._actors:
+            yield from actor.stream.options(num_returns="streaming", max_task_retries=0).remote(method)
+
     def snapshot(self, folder: _Path) -> list[Path]:
         """Copies each shard into a folder of its node, and returns the files. A shard is copied between two batches."""
         files: list[Path] = self._all("snapshot", str(Path(folder).absolute()))

@@ -74,9 +74,11 @@ class Count(Shards):
         return heapq.nsmallest(count, (pair for top in tops for pair in top), key=lambda pair: (-pair[1], pair[0]))
 
     def to_dataset(self) -> Any:
-        """All keys and counts as a Ray dataset of the columns `key` and `count`. Texts are bytes."""
-        refs = [ref for actor in self._actors for ref in actor.stream.options(num_returns="streaming").remote("tables")]
-        return ray.data.from_arrow_refs(refs)
+        """All keys and counts as a Ray dataset of the columns `key` and `count`. Texts are bytes.
+
+        They are read into Ray's object store here. If a shard dies meanwhile, this fails, and may be called again.
+        """
+        return ray.data.from_arrow_refs(list(self._stream("tables")))
 
 
 def count(dataset: Any, key: str, *, path: Any, shards: int = 1, ram: Any = "256MiB", keys: int | None = None) -> Count:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,9 +13,14 @@ from nandex.shards._keys import DIGEST_BYTES
 from nandex.shards._shard import Shard
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 _TABLE = "first-rows"
+
+#: Keys of a batch of all.
+_BATCH_KEYS = 1 << 17
 
 
 class FirstRows(Shard):
@@ -71,6 +77,18 @@ class FirstRows(Shard):
             return self._db.table(_TABLE, value="u64", policy="grow")
         except nandex.ConfigError:
             return self._db.table(_TABLE, key=DIGEST_BYTES, value="u64", policy="grow")
+
+    def batches(self) -> Iterator[tuple[NDArray[Any], NDArray[np.uint64]]]:
+        """All keys, and the rows that were first with them, in batches of no order. Reads the whole table."""
+        if self._table is None and self._has_table:
+            self._table = self._existing()
+        entries = iter(()) if self._table is None else self._table.items()
+        while batch := list(islice(entries, _BATCH_KEYS)):
+            rows = np.array([row for _, row in batch], np.uint64)
+            if isinstance(batch[0][0], bytes):
+                yield np.frombuffer(b"".join(key for key, _ in batch), f"V{DIGEST_BYTES}"), rows
+            else:
+                yield np.array([key for key, _ in batch], np.uint64), rows
 
     def stats(self) -> nandex.Stats:
         """How many keys the shard has, and what its table says of itself."""
