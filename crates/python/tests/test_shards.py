@@ -98,6 +98,7 @@ def test_asking_again_changes_nothing(tmp_path: Path) -> None:
             assert first.keep(keys, rows).tolist() == [True, True, False, True]
         assert first.keep(keys, rows + 100).tolist() == [False] * 4
         assert first.keep(keys[:0], rows[:0]).tolist() == []
+        assert [len(batch) for batch, _ in first.batches()] == [3]
         with pytest.raises(nandex.InputError, match="a row for each key"):
             first.keep(keys, rows[:2])
         with pytest.raises(nandex.InputError, match="digests of all else 16"):

@@ -63,7 +63,8 @@ class FirstRows(Shard):
         if self._table is None and self._has_table:
             self._table = self._existing()
         if self._table is None:
-            self._table = self._db.table(_TABLE, entries=self._entries, key=key_bytes, value="u64", policy="grow")
+            key: Literal["u64"] | int = "u64" if key_bytes == 8 else key_bytes
+            self._table = self._db.table(_TABLE, entries=self._entries, key=key, value="u64", policy="grow")
         if self._table.key_bytes != key_bytes:
             raise InputError(
                 f"keys of {key_bytes} bytes: {self.path} has keys of {self._table.key_bytes}; numbers have 8, and "
