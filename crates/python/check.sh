@@ -9,7 +9,7 @@ environment=$1
 shift
 wheels=$environment/wheels
 
-export MYPY_CACHE_DIR=$environment/mypy PYTHONDONTWRITEBYTECODE=1
+export RAY_USAGE_STATS_ENABLED=0 MYPY_CACHE_DIR=$environment/mypy PYTHONDONTWRITEBYTECODE=1
 rm -rf "$wheels"
 "$environment/bin/maturin" build "$@" --profile dev --out "$wheels"
 "$environment/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheels"/*.whl

@@ -16,10 +16,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// The digests of a batch of keys, one after another.
 #[pyfunction]
 #[pyo3(name = "_digests")]
-fn digests<'py>(
-    py: Python<'py>,
-    keys: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyArray1<u8>>> {
+fn digests<'py>(py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u8>>> {
     let mut keys = Batch::new(keys, "key", Fits::Any)?;
     let mut digests = Vec::with_capacity(keys.len().unwrap_or(0) * DIGEST_BYTES);
     while let Some(keys) = keys.next_slice()? {
