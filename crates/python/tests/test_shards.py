@@ -110,7 +110,7 @@ def test_asking_again_changes_nothing(tmp_path: Path) -> None:
         assert first.keep(keys, rows).tolist() == [True, True, False, True]
 
 
-def test_a_file_that_is_gone_is_not_begun_anew(tmp_path: Path) -> None:
+def test_a_file_that_is_gone_is_not_begun_again(tmp_path: Path) -> None:
     with pytest.raises(nandex.MissingError):
         FirstRows(tmp_path, ram=RAM, mode="w")
     for shard, shards in [(2, 2), (-1, 2), (0, 1 << 17)]:
@@ -235,7 +235,7 @@ for line in sys.stdin:
 
 
 def ask_while_killing(code: str, folder: Path, kills: int, batches: int) -> Iterator[tuple[int, str]]:
-    """Asks for batches in any order, some again, and kills the process that often in their midst: the answers."""
+    """Asks for batches in any order, some again, and kills the process that often in the middle of one: the answers."""
     answered: set[int] = set()
     while kills or len(answered) < batches:
         arguments = [sys.executable, "-c", textwrap.dedent(code), str(folder)]

@@ -109,7 +109,7 @@ class Shards:
         """Puts snapshots in place of the shards whose files are gone, and returns their files.
 
         The folder of snapshots must be readable on the nodes that get them, which are those with the fewest shards.
-        What came since the snapshot is forgotten: run it anew, from the start.
+        What came since the snapshot is forgotten: run it again, from the start.
         """
         return restored(cls._KIND, str(Path(snapshot).absolute()), str(Path(path).absolute()), shards)
 

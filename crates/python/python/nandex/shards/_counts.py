@@ -40,7 +40,7 @@ class Counts(Shard):
     the batch that it was at. Keys are all integers, or all texts of up to 31 bytes.
 
     `ram` is for this shard. `entries` is for how many keys a new file is made; it grows past them. `mode` is as that of
-    `nandex.open`: "w" refuses to begin anew where a file is gone. One process has a shard open at a time; calls of its
+    `nandex.open`: "w" refuses to begin again where a file is gone. One process has a shard open at a time; calls of its
     threads have to take turns.
     """
 

@@ -31,7 +31,7 @@ class FirstRows(Shard):
     numbers are the caller's; a row must have the same one each time, and rows with equal keys different ones.
 
     `ram` is for this shard. `entries` is for how many keys a new file is made; it grows past them. `mode` is as that of
-    `nandex.open`: "w" refuses to begin anew where a file is gone. One process has a shard open at a time; calls of its
+    `nandex.open`: "w" refuses to begin again where a file is gone. One process has a shard open at a time; calls of its
     threads have to take turns.
     """
 
