@@ -123,6 +123,12 @@ wan: compiler ## Measure the WAN proxy over a slow link, in network namespaces (
 python: environment ## The Python package: its wheel of the profile of tests, pytest, its types and its examples
 	crates/python/check.sh $(PYENV) $(FLAGS)
 
+.PHONY: ray
+KILLS ?= 100
+ray: environment ## The Python package on Ray and Dask, whose shards are killed (KILLS=100)
+	@$(PYENV)/bin/pip install --quiet --disable-pip-version-check --requirement crates/python/tests/ray.txt
+	NANDEX_KILLS=$(KILLS) TESTS="tests/test_shards.py tests/test_ray.py tests/test_docs.py" crates/python/check.sh $(PYENV) $(FLAGS)
+
 .PHONY: wheel
 WHEELS ?= $(BUILT)/wheels
 wheel: environment ## The Python package's wheel, optimised, in WHEELS

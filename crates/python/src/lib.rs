@@ -11,6 +11,7 @@ mod batch;
 mod counter;
 mod database;
 mod dedup;
+mod digest;
 mod entries;
 mod error;
 mod filter;
@@ -30,6 +31,7 @@ fn _nandex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     handle::register(module)?;
     database::register(module)?;
     advise::register(module)?;
+    digest::register(module)?;
     lsh::register(module)?;
     tfidf::register(module)
 }

@@ -1,6 +1,7 @@
 """The examples in docstrings, in the package's README, and in docs/python.md are run."""
 
 import doctest
+import importlib
 import inspect
 import re
 import subprocess
@@ -18,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGES = [Path("README.md"), Path("docs/python.md"), Path("crates/python/README.md")]
 PAGES += [page.relative_to(ROOT) for page in sorted((ROOT / "docs/python").glob("*.md"))]
 SCRIPTS = sorted((ROOT / "examples/python").glob("*.py"))
+# What `make ray` installs, and who needs it.
+ENGINES = {"ray.md": "ray", "dask_dedup.py": "distributed", "ray_rate.py": "ray"}
 
 
 def documented() -> Iterator[tuple[str, str]]:
@@ -53,8 +56,32 @@ def test_everything_public_is_documented() -> None:
                     assert function.__doc__, f"{name}.{member}"
 
 
+def needs_engine(page: Path) -> None:
+    """Skips what needs an engine that is not installed."""
+    engine = ENGINES.get(page.name)
+    if engine is not None:
+        pytest.importorskip(engine, reason=f"{engine} is not installed: `make ray` installs it")
+
+
+@pytest.mark.parametrize("module", ["nandex.shards", "nandex.ray"])
+def test_the_examples_of_a_module_are_true(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if module == "nandex.ray":
+        ray = pytest.importorskip("ray", reason="ray is not installed: `make ray` installs it")
+        monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False)
+    loaded = importlib.import_module(module)
+    names = {"nandex": nandex, "np": np, "folder": tmp_path, **vars(loaded)}
+    examples = doctest.DocTestParser().get_doctest(inspect.cleandoc(loaded.__doc__ or ""), names, module, None, None)
+    runner = doctest.DocTestRunner(verbose=False)
+    runner.run(examples)
+    if module == "nandex.ray":
+        ray.shutdown()
+    assert runner.tries > 0 and runner.failures == 0
+
+
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_the_programs_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    needs_engine(page)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     program = tmp_path / "page.py"
@@ -65,6 +92,7 @@ def test_the_programs_of_a_page_run(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
 def test_an_example_runs_as_its_first_lines_say(script: Path, tmp_path: Path) -> None:
+    needs_engine(script)
     usage = re.search(r"^Usage: python \S+(.*)$", script.read_text(), re.MULTILINE)
     assert usage, f"{script} has no line with its usage"
     (tmp_path / "words.txt").write_text("the cat and the hat\nthe dog\n" * 100)

@@ -1,0 +1,18 @@
+"""Duplicates of Ray datasets that are larger than the cluster's RAM: shards of keys on the nodes' own disks.
+
+>>> import ray
+>>> pages = ray.data.from_items([{"url": "a"}, {"url": "b"}, {"url": "a"}])
+>>> nandex.ray.dedup(pages, "url", path=folder, shards=2, ram="32MiB").count()
+2
+
+Each shard is an actor that owns a volume, a file in the folder `path` of its node. An actor that dies is started again
+there, recovers its volume, and is asked again; what it answers does not change, so no failure drops a row or keeps one
+twice. `docs/python/ray.md` says how, and when one machine is enough.
+"""
+
+from __future__ import annotations
+
+from nandex.ray._count import Count, count
+from nandex.ray._dedup import Dedup, dedup
+
+__all__ = ["Count", "Dedup", "count", "dedup"]

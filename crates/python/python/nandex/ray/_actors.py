@@ -1,0 +1,133 @@
+"""Shards as actors: each owns a file on the disk of its node, and is started again with what that file has."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import ray
+
+import nandex
+from nandex._errors import ConfigError, InUseError
+from nandex.ray._places import on, placed, restored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nandex.shards import Shard
+
+    _Amount = int | float | str
+    _Path = str | os.PathLike[str]
+
+#: How long an actor waits for the one before it to let go of the file.
+_IN_USE_S_MAX = 60.0
+
+
+class _Actor:
+    """The process of a shard."""
+
+    def __init__(
+        self, kind: type[Shard], folder: str, place: tuple[int, int], ram: _Amount, entries: int | None
+    ) -> None:
+        give_up = time.monotonic() + _IN_USE_S_MAX
+        while True:
+            try:
+                self.shard = kind(folder, *place, ram=ram, entries=entries, mode="w")
+                break
+            except InUseError:
+                if time.monotonic() > give_up:
+                    raise
+                time.sleep(0.1)
+        self.ram = ram
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        return getattr(self.shard, method)(*arguments)
+
+    def stream(self, method: str) -> Iterator[Any]:
+        yield from getattr(self.shard, method)()
+
+    def about(self) -> tuple[int, _Amount]:
+        return os.getpid(), self.ram
+
+
+class Shards:
+    """What shards of every kind have."""
+
+    _KIND: ClassVar[type[Shard]]
+
+    def __init__(
+        self,
+        path: _Path,
+        *,
+        shards: int = 1,
+        ram: _Amount = "256MiB",
+        keys: int | None = None,
+        num_cpus: float = 0,
+    ) -> None:
+        self._folder = str(Path(path).absolute())
+        nodes = placed(self._KIND, self._folder, shards, ram)
+        entries = None if keys is None else max(1, -(-keys // shards))
+        actor = ray.remote(_Actor)
+        self._actors = [
+            actor.options(
+                name=f"nandex {self._KIND.KIND} {self._folder} {shard} of {shards}",
+                get_if_exists=True,
+                num_cpus=num_cpus,
+                # The same question has the same answer, so Ray may ask it again.
+                max_restarts=-1,
+                max_task_retries=-1,
+                scheduling_strategy=on(node),
+            ).remote(self._KIND, self._folder, (shard, shards), ram, entries)
+            for shard, node in enumerate(nodes)
+        ]
+        for _, has in self._about():
+            if has != ram:
+                raise ConfigError(f"ram: {ram}; the shards of {self._folder} run with {has} each: close them first")
+
+    def _about(self) -> list[tuple[int, _Amount]]:
+        about: list[tuple[int, _Amount]] = ray.get([actor.about.remote() for actor in self._actors])
+        return about
+
+    def _all(self, method: str, *arguments: Any) -> list[Any]:
+        answers: list[Any] = ray.get([actor.call.remote(method, *arguments) for actor in self._actors])
+        return answers
+
+    def _stream(self, method: str) -> Iterator[Any]:
+        """References to what a method of each shard yields. A shard that dies is an error: its order may be another."""
+        for actor in self._actors:
+            yield from actor.stream.options(num_returns="streaming", max_task_retries=0).remote(method)
+
+    def snapshot(self, folder: _Path) -> list[Path]:
+        """Copies each shard into a folder of its node, and returns the files. A shard is copied between two batches."""
+        files: list[Path] = self._all("snapshot", str(Path(folder).absolute()))
+        return files
+
+    @classmethod
+    def restore(cls, snapshot: _Path, path: _Path, *, shards: int) -> list[Path]:
+        """Puts snapshots in place of the shards whose files are gone, and returns their files.
+
+        The folder of snapshots must be readable on the nodes that get them, which are those with the fewest shards.
+        What came since the snapshot is forgotten: run it again, from the start.
+        """
+        return restored(cls._KIND, str(Path(snapshot).absolute()), str(Path(path).absolute()), shards)
+
+    def stats(self) -> nandex.Stats:
+        """How many keys there are, and what each shard holds."""
+        shards = self._all("stats")
+        figures: dict[str, Any] = {"entries": sum(shard["entries"] for shard in shards)}
+        for number, shard in enumerate(shards):
+            figures.update({f"shard_{number}_{name}": figure for name, figure in shard.items()})
+        return nandex.Stats(f"{self._KIND.KIND} {self._folder}", figures)
+
+    def pids(self) -> list[int]:
+        """The processes of the shards, as they are now."""
+        return [pid for pid, _ in self._about()]
+
+    def close(self) -> None:
+        """Closes the files and ends the actors, also for datasets not read yet, and for others of the same path."""
+        self._all("close")
+        for actor in self._actors:
+            ray.kill(actor, no_restart=True)
+        self._actors = []

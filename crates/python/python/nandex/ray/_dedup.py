@@ -1,0 +1,134 @@
+"""The rows of datasets whose keys did not come before."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import ray
+from ray.data.expressions import monotonically_increasing_id
+
+from nandex._errors import InputError
+from nandex.ray._actors import Shards
+from nandex.ray._blocks import ROW, Waiting, column_of, slices_of
+from nandex.shards import FirstRows, keys_of, numbers_of, split
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    _Amount = int | float | str
+    _Path = str | os.PathLike[str]
+    _Key = str | Sequence[str] | Callable[[pa.Table], Any]
+
+
+class Dedup(Shards):
+    """Shards of the keys that were seen, for several datasets, one after another or at once.
+
+    The shards live as long as this object, or a dataset that it made; another one of the same path in this job has the
+    same shards. What they know stays in the files: the next `Dedup` of the path goes on with it.
+
+    `path` is a folder, on each node of its own. `shards` is their number, which stays that of the path. `ram` is what
+    each of them may take. `keys` is how many different keys are expected in all; a shard grows past its share. An actor
+    claims `num_cpus` of its node.
+    """
+
+    _KIND = FirstRows
+
+    def unique(self, dataset: Any, key: _Key, *, id: str | None = None) -> Any:
+        """The rows of a Ray dataset whose keys did not come before, in it or in what the shards have seen earlier.
+
+        `key` is a column of integers, strings or bytes, several of them, or a function from a pyarrow table to such an
+        array. Of rows with one key the one stays that is asked about first.
+
+        `id` names a column of numbers or texts that names each row, unique in all that the shards ever see, such as the
+        `row_hash` of `ray.data.read_parquet(..., include_row_hash=True)`. The dataset is then lazy, may be read any
+        number of times, and a job that was broken off is simply run again: it answers as if it had not been. Without
+        `id` the rows are numbered as they come, so that the answer holds for one execution. It is executed here, and is
+        in Ray's object store.
+        """
+        salt = 0
+        if id is None:
+            # Rows of another execution have other numbers.
+            salt = secrets.randbits(64)
+            dataset = dataset.with_column(ROW, monotonically_increasing_id())
+        columns = key if callable(key) or isinstance(key, str) else tuple(key)
+        kept = dataset.map_batches(
+            _keep_first,
+            batch_format="pyarrow",
+            batch_size=None,
+            zero_copy_batch=True,
+            fn_args=(self._actors, columns, id, salt),
+        )
+        return kept if id is not None else kept.materialize()
+
+    def copy_to(self, other: Dedup) -> int:
+        """Gives what these shards have seen to others, such as more of them, and returns how many keys it was.
+
+        No dataset may be deduplicated meanwhile. What the others have seen themselves stays theirs. If a shard dies or
+        the job ends meanwhile, call it again. Costs some microseconds a key.
+        """
+        passed_on, calls, keys = ray.remote(_passed_on), Waiting(), 0
+        for batch in self._stream("batches"):
+            for _, answers in calls.add(None, [passed_on.remote(batch, other._actors)]):
+                keys += sum(answers)
+        return keys + sum(sum(answers) for _, answers in calls.end())
+
+
+def dedup(
+    dataset: Any,
+    key: _Key,
+    *,
+    path: _Path,
+    shards: int = 1,
+    ram: _Amount = "256MiB",
+    keys: int | None = None,
+    id: str | None = None,
+    num_cpus: float = 0,
+) -> Any:
+    """The rows of a Ray dataset whose keys did not come before: `Dedup` with these options, and its `unique`."""
+    return Dedup(path, shards=shards, ram=ram, keys=keys, num_cpus=num_cpus).unique(dataset, key, id=id)
+
+
+def _keep_first(block: pa.Table, actors: list[Any], key: _Key, id: str | None, salt: int) -> pa.Table:
+    """The rows of a block that stay."""
+    keep = np.zeros(block.num_rows, bool)
+    for places, answers in _asked(block, actors, key, id, salt):
+        for at, answer in zip(places, answers, strict=True):
+            keep[at] = answer
+    kept = block if keep.all() else block.filter(pa.array(keep))
+    return kept.drop_columns([ROW]) if id is None and ROW in kept.column_names else kept
+
+
+def _asked(block: pa.Table, actors: list[Any], key: _Key, id: str | None, salt: int) -> Iterator[tuple[Any, list[Any]]]:
+    """The places of rows in a block, by batches and shards, and which of them stay."""
+    waiting, start = Waiting(), 0
+    for batch in slices_of(block):
+        keys = _keys(batch, key)
+        rows = numbers_of(column_of(batch, ROW if id is None else id)) ^ np.uint64(salt)
+        parts = [(actor, at) for actor, at in zip(actors, split(keys, len(actors)), strict=True) if len(at)]
+        calls = [actor.call.remote("keep", keys[at], rows[at]) for actor, at in parts]
+        yield from waiting.add([start + at for _, at in parts], calls)
+        start += batch.num_rows
+    yield from waiting.end()
+
+
+def _passed_on(batch: tuple[NDArray[Any], NDArray[np.uint64]], actors: list[Any]) -> int:
+    """Asks shards about keys that others have seen."""
+    keys, rows = batch
+    parts = zip(actors, split(keys, len(actors)), strict=True)
+    ray.get([actor.call.remote("keep", keys[at], rows[at]) for actor, at in parts])
+    return len(keys)
+
+
+def _keys(batch: pa.Table, key: _Key) -> NDArray[Any]:
+    if callable(key):
+        keys = keys_of(key(batch))
+        if len(keys) != batch.num_rows:
+            raise InputError(f"key: {len(keys)} keys of {batch.num_rows} rows; the function must give one for each row")
+        return keys
+    return keys_of(*[column_of(batch, name) for name in ([key] if isinstance(key, str) else key)])

@@ -1,0 +1,113 @@
+"""Which node has which shard: the node with its file, or the one with the fewest shards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from nandex._errors import ConfigError, MissingError
+from nandex.shards import SHARDS_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from nandex.shards import Shard
+
+    _Amount = int | float | str
+
+#: What a file is marked with once those of all shards are made.
+_MADE = ".made"
+
+
+def on(node: str) -> Any:
+    return NodeAffinitySchedulingStrategy(node, soft=False)
+
+
+def _each(function: Callable[..., Any], calls: Iterable[tuple[str, tuple[Any, ...]]]) -> list[Any]:
+    """Calls a function on nodes, at once."""
+    task = ray.remote(function)
+    answers: list[Any] = ray.get(
+        [task.options(num_cpus=0, scheduling_strategy=on(node)).remote(*arguments) for node, arguments in calls]
+    )
+    return answers
+
+
+def _make(kind: type[Shard], folder: str, shard: int, shards: int, ram: _Amount) -> None:
+    kind(folder, shard, shards, ram=ram).close()
+
+
+def _mark(kind: type[Shard], folder: str, shard: int, shards: int) -> None:
+    kind.path_of(folder, shard, shards).with_suffix(_MADE).touch()
+
+
+def _restore(kind: type[Shard], snapshot: str, folder: str, shard: int, shards: int) -> Path:
+    return kind.restore(snapshot, folder, shard, shards)
+
+
+def _listed(kind: type[Shard], folder: str) -> list[str]:
+    return sorted(path.name for path in Path(folder).glob(f"{kind.KIND}-*"))
+
+
+class _Files:
+    """Which nodes have the files of which shards, and whether all were made once."""
+
+    def __init__(self, kind: type[Shard], folder: str, shards: int, lists: dict[str, list[str]]) -> None:
+        self.shards = shards
+        self.nodes = list(lists)
+        self.files: dict[int, list[str]] = {}
+        self.are_made = False
+        names = {kind.path_of(folder, shard, shards).name: shard for shard in range(shards)}
+        for node, name in ((node, name) for node, listed in lists.items() for name in listed):
+            self.are_made |= name.endswith(_MADE)
+            if name in names:
+                self.files.setdefault(names[name], []).append(node)
+            elif name.endswith(".nandex"):
+                raise ConfigError(f"shards: {shards}; {folder} has {name}: give the number in it, or another path")
+
+    def places(self) -> list[str]:
+        """A node for each shard: one that has its file, and of all that may have it the one with the fewest."""
+        loads = dict.fromkeys(self.nodes, 0)
+        places = []
+        for shard in range(self.shards):
+            node = min(self.files.get(shard, self.nodes), key=lambda it: loads[it])
+            loads[node] += 1
+            places.append(node)
+        return places
+
+
+def _there(kind: type[Shard], folder: str, shards: int) -> _Files:
+    if not 1 <= shards <= SHARDS_MAX:
+        raise ConfigError(f"shards: {shards}; give 1 to {SHARDS_MAX:,}")
+    alive = [node for node in ray.nodes() if node["Alive"]]
+    nodes = [node["NodeID"] for node in alive if node["Resources"].get("CPU")] or [node["NodeID"] for node in alive]
+    lists = _each(_listed, [(node, (kind, folder)) for node in nodes])
+    return _Files(kind, folder, shards, dict(zip(nodes, lists, strict=True)))
+
+
+def placed(kind: type[Shard], folder: str, shards: int, ram: _Amount) -> list[str]:
+    """The node of each shard, which has its file: all files are new, or all are there.
+
+    Marks are put next to the files once all are made, so one that is gone is told from one that never was.
+    """
+    there = _there(kind, folder, shards)
+    missing = [shard for shard in range(shards) if shard not in there.files]
+    if missing and there.are_made:
+        raise MissingError(
+            2, f"shards {missing} of {folder} have no file on any node: restore a snapshot, or remove all files there"
+        )
+    nodes = there.places()
+    _each(_make, [(nodes[shard], (kind, folder, shard, shards, ram)) for shard in missing])
+    if not there.are_made:
+        _each(_mark, [(node, (kind, folder, shard, shards)) for shard, node in enumerate(nodes)])
+    return nodes
+
+
+def restored(kind: type[Shard], snapshot: str, folder: str, shards: int) -> list[Path]:
+    """Puts snapshots in place of the files that are gone."""
+    there = _there(kind, folder, shards)
+    nodes = there.places()
+    missing = [shard for shard in range(shards) if shard not in there.files]
+    return _each(_restore, [(nodes[shard], (kind, snapshot, folder, shard, shards)) for shard in missing])

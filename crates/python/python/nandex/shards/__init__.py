@@ -1,0 +1,24 @@
+"""Shards of keys that are spread over processes and machines: each has a share of the keys, in a file of its own.
+
+`nandex.ray` is made of these, and the workers of other engines can use them as they are. A batch of keys is split by
+`split`, each part goes to the process that has the shard, and `FirstRows` says which rows stay:
+
+>>> keys = keys_of(np.array([7, 8, 7, 9], np.uint64))
+>>> keep = np.zeros(len(keys), bool)
+>>> for shard, places in enumerate(split(keys, 2)):
+...     with FirstRows(folder, shard, 2, ram="32MiB") as rows:
+...         keep[places] = rows.keep(keys[places], places)
+>>> keep.tolist()
+[True, True, False, True]
+
+`Counts` counts keys in the same way: a batch of them has a name, and counts once.
+"""
+
+from __future__ import annotations
+
+from nandex.shards._counts import Counts
+from nandex.shards._first_rows import FirstRows
+from nandex.shards._keys import SHARDS_MAX, keys_of, numbers_of, split
+from nandex.shards._shard import Shard
+
+__all__ = ["SHARDS_MAX", "Counts", "FirstRows", "Shard", "keys_of", "numbers_of", "split"]

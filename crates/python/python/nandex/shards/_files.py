@@ -1,0 +1,38 @@
+"""Files that are there whole and durable, or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+
+def sync_folder(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def copy_durably(source: Path, target: Path) -> None:
+    """Copies a file, which is there whole and durable, or not at all. Replaces an older one."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f"{target.name}.unfinished")
+    shutil.copyfile(source, unfinished)
+    with unfinished.open("rb") as copied:
+        os.fsync(copied.fileno())
+    unfinished.replace(target)
+    sync_folder(target.parent)
+
+
+def write_durably(target: Path, *parts: bytes | memoryview) -> None:
+    """Writes a file, in place of an older one."""
+    unfinished = target.with_name(f"{target.name}.unfinished")
+    with unfinished.open("wb") as written:
+        for part in parts:
+            written.write(part)
+        written.flush()
+        os.fsync(written.fileno())
+    unfinished.replace(target)
+    sync_folder(target.parent)

@@ -1,0 +1,99 @@
+"""Which row brought each key first."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+import nandex
+from nandex._errors import InputError
+from nandex.shards._keys import DIGEST_BYTES
+from nandex.shards._shard import Shard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+_TABLE = "first-rows"
+
+#: Keys of a batch of all.
+_BATCH_KEYS = 1 << 17
+
+
+class FirstRows(Shard):
+    """Which row brought each key first: one shard, in a file of a folder.
+
+    The table has under each key the number of the row that came first with it, and a row stays if that is its own. So
+    whoever asks again, after a failure of any part, gets the same answer: no row is kept twice, and none is lost. The
+    numbers are the caller's; a row must have the same one each time, and rows with equal keys different ones.
+
+    `ram` is for this shard. `entries` is for how many keys a new file is made; it grows past them. `mode` is as that of
+    `nandex.open`: "w" refuses to begin again where a file is gone. One process has a shard open at a time; calls of its
+    threads have to take turns.
+    """
+
+    KIND = "first-rows"
+
+    def _open(self, mode: Literal["c", "w", "x"]) -> None:
+        super()._open(mode)
+        # The first keys say how wide they are: 8 bytes of numbers, or 16 of digests.
+        self._table: nandex.Table | None = None
+        self._has_table = bool(self._db.structures())
+
+    def keep(self, keys: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which rows were the first with their keys; those of one batch come in its order.
+
+        All that the answer rests on is durable when it is given: neither a killed process nor a power cut makes a later
+        one differ. Costs a sync, and for each key that came before a page read, unless it is in RAM.
+        """
+        rows = np.ascontiguousarray(rows).astype(np.uint64, copy=False)
+        if len(keys) != len(rows):
+            raise InputError(f"{len(keys)} keys and {len(rows)} rows: give a row for each key")
+        if not len(keys):
+            return np.zeros(0, bool)
+        table = self._opened(keys.dtype.itemsize)
+        first, was_there = table.get_or_insert_many(np.ascontiguousarray(keys), rows)
+        table.sync()
+        return np.asarray(~was_there | (first == rows))
+
+    def _opened(self, key_bytes: int) -> nandex.Table:
+        if self._table is None and self._has_table:
+            self._table = self._existing()
+        if self._table is None:
+            key: Literal["u64"] | int = "u64" if key_bytes == 8 else key_bytes
+            self._table = self._db.table(_TABLE, entries=self._entries, key=key, value="u64", policy="grow")
+        if self._table.key_bytes != key_bytes:
+            raise InputError(
+                f"keys of {key_bytes} bytes: {self.path} has keys of {self._table.key_bytes}; numbers have 8, and "
+                "digests of all else 16"
+            )
+        return self._table
+
+    def _existing(self) -> nandex.Table:
+        """The table of the file, whichever keys it has."""
+        try:
+            return self._db.table(_TABLE, value="u64", policy="grow")
+        except nandex.ConfigError:
+            return self._db.table(_TABLE, key=DIGEST_BYTES, value="u64", policy="grow")
+
+    def batches(self) -> Iterator[tuple[NDArray[Any], NDArray[np.uint64]]]:
+        """All keys, and the rows that were first with them, in batches of no order. Reads the whole table."""
+        if self._table is None and self._has_table:
+            self._table = self._existing()
+        entries = iter(()) if self._table is None else self._table.items()
+        while batch := list(islice(entries, _BATCH_KEYS)):
+            rows = np.array([row for _, row in batch], np.uint64)
+            if isinstance(batch[0][0], bytes):
+                yield np.frombuffer(b"".join(key for key, _ in batch), f"V{DIGEST_BYTES}"), rows
+            else:
+                yield np.array([key for key, _ in batch], np.uint64), rows
+
+    def stats(self) -> nandex.Stats:
+        """How many keys the shard has, and what its table says of itself."""
+        if self._table is None and self._has_table:
+            self._table = self._existing()
+        figures = {"entries": 0} if self._table is None else dict(self._table.stats())
+        return nandex.Stats(f"shard {self.path}", figures)
