@@ -333,21 +333,19 @@ mod tests {
     fn absent_keys_go_into_their_pages_alone_until_one_is_full() {
         let layout = EntryLayout::new(8, 8).unwrap();
         let hasher = KeyHasher::new(HashKind::Xxh3, 1);
-        let mut buffer = Buffer::new(layout, hasher, 4);
-        let keys: Vec<_> = (0u64..4 * 300).map(u64::to_le_bytes).collect();
-        let put = |key: &&[u8; 8]| {
-            let entry = Entry { state: SlotState::Live, key: &key[..], value: &[1; 8] };
-            buffer.put_absent(hasher.hash(&key[..]), entry).is_ok()
-        };
-        let (taken, refused): (Vec<_>, Vec<_>) = keys.iter().partition(put);
+        let (mut buffer, value) = (Buffer::new(layout, hasher, 4), [1; 8]);
+        let (mut taken, mut refused) = (Vec::new(), Vec::new());
+        for key in (0u64..4 * 300).map(u64::to_le_bytes) {
+            let entry = Entry { state: SlotState::Live, key: &key, value: &value };
+            let put = buffer.put_absent(hasher.hash(&key), entry);
+            if put.is_ok() { taken.push(key) } else { refused.push(key) }
+        }
         assert!(!refused.is_empty(), "pages of 248 slots take no 300");
         assert_eq!((buffer.len(), buffer.stash_len()), (taken.len(), 0));
         assert!(taken.len() > buffer.slots() * 97 / 100, "{} in pages", taken.len());
-        let value = [1; 8];
-        for key in taken {
-            assert_eq!(buffer.get(hasher.hash(key), key), Some(Found::Live(&value)));
-        }
-        assert!(refused.iter().all(|key| buffer.get(hasher.hash(&key[..]), &key[..]).is_none()));
+        let found = |key: &[u8; 8]| buffer.get(hasher.hash(key), key);
+        assert!(taken.iter().all(|key| found(key) == Some(Found::Live(&value))));
+        assert!(refused.iter().all(|key| found(key).is_none()));
     }
 
     #[test]
