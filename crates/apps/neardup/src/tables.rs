@@ -1,5 +1,5 @@
-//! What every index of this crate keeps beside its buckets: records by documents' numbers, and numbers by hashes of what
-//! documents are called; and how its file and its log are made.
+//! What every index of this crate keeps in addition to its buckets: records by documents' numbers, and numbers by
+//! hashes of what documents are called; and how its file and its log are made.
 //!
 //! The table of numbers is asked mostly for keys that are not there, which a growing BufferHash answers without a read.
 

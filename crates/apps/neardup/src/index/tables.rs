@@ -82,7 +82,7 @@ impl Tables {
     }
 }
 
-/// The tables beside the index of neighbours: a document has an id and a text.
+/// The tables next to the index of neighbours: a document has an id and a text.
 const fn plan(config: &IndexConfig) -> DocumentTablesPlan {
     DocumentTablesPlan {
         records: RECORDS,

@@ -15,15 +15,16 @@
 //! | `lsh-alike-*` | bucket keys | numbers of documents, in generations | 8/16 |
 //! | in RAM only | a block | its names, of those that were asked for | 1/16 |
 //!
-//! Single inserts wait in RAM until a thousand have come or a twentieth of a second has passed, and then go to the tables
-//! together. All calls see them meanwhile.
+//! Single inserts wait in RAM until a thousand have come or a twentieth of a second has passed, and then go to the
+//! tables together. All calls see them meanwhile.
 //!
 //! Invariants
 //! 1. Records alone are believed. A document is put into its buckets first, under its name next, and its record comes
 //!    last; a number without a record is no document, whatever the others say. Its record goes first, durably, before
 //!    it leaves its buckets.
 //! 2. Numbers rise and are never used twice: the state has durably one that is higher than all that were.
-//! 3. A block is written by the holder of the writer's lock only. Its names in the cache are those of its latest version.
+//! 3. A block is written by the holder of the writer's lock only. Its names in the cache are those of its latest
+//!    version.
 //! 4. A document waits, or the tables have it, or both for a moment. So who looks at both looks first at those that
 //!    wait.
 //!
@@ -31,7 +32,7 @@
 //! |---|---|---|
 //! | insert a new document | 0 | its share of a batch: its record, a key, its buckets |
 //! | query of a new document | next to 0 | 0 |
-//! | query of a known one | a page of each generation and table that has its bucket; two for names that are not cached | 0 |
+//! | query of a known one | a page of each generation and table that has its bucket; two for names not cached | 0 |
 //! | is a name there? | two, if it is | 0 |
 //! | remove a document | its name, its block | its block; later a removal in each table, and a sync for many |
 
@@ -321,7 +322,7 @@ impl Core {
     }
 }
 
-/// The tables beside the buckets.
+/// The tables next to the buckets.
 const fn plan(options: &LshOptions) -> DocumentTablesPlan {
     DocumentTablesPlan {
         records: RECORDS,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block::rank;
 
-/// RAM of a block's names beside what they are made of: its places in the map and the queue, and the allocator's part.
+/// RAM of a block's names in addition to what they are made of: places in the map and the queue, the allocator's part.
 const BLOCK_BYTES: u64 = 192;
 
 /// Names, in an order.

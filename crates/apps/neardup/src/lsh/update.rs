@@ -197,8 +197,8 @@ impl LshIndex {
         Ok(if count == names.len() { Inserted::All } else { Inserted::Before(count) })
     }
 
-    /// Takes out the documents of a name, and tells whether there was one. They leave their buckets some time later: the
-    /// record is durably gone before.
+    /// Takes out the documents of a name, and tells whether there was one. They leave their buckets some time later:
+    /// the record is durably gone before.
     ///
     /// # Errors
     /// A failed read or write.

@@ -3,8 +3,8 @@
 //!
 //! Most occurrences are of few terms. So the terms that came last are in a small table, which counts their occurrences
 //! until another term needs the place; then they become one record. No large map is asked for each occurrence, and no
-//! term has a copy: its text is where it was found. Records are spread over buckets by their first bits as they come, so
-//! that a bucket is sorted within the processor's cache.
+//! term has a copy: its text is where it was found. Records are spread over buckets by their first bits as they come,
+//! so that a bucket is sorted within the processor's cache.
 
 use nandex::store::hash::KeyHasher;
 
