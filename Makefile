@@ -19,8 +19,8 @@ FLAGS := --locked $(if $(JOBS),-j $(JOBS))
 
 .PHONY: help
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | sort | column -t -s "$$(printf '\t')" \
-	  || sed -n 's/^\([a-z]*\):.*## \(.*\)/\1: \2/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | sort | column -t -s "$$(printf '\t')" \
+	  || sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1: \2/p' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: compiler ## Find the duplicate chunks of PATHS with an index held to RAM
@@ -133,6 +133,16 @@ ray: environment ## The Python package on Ray and Dask, whose shards are killed 
 WHEELS ?= $(BUILT)/wheels
 wheel: environment ## The Python package's wheel, optimised, in WHEELS
 	$(PYENV)/bin/maturin build $(FLAGS) --release --manifest-path crates/python/Cargo.toml --out $(WHEELS)
+
+.PHONY: python-bench
+LSH ?=
+TFIDF ?=
+python-bench: environment ## Measure the Python package next to datasketch and scikit-learn (LSH="..." TFIDF="...")
+	rm -rf $(PYENV)/bench
+	$(PYENV)/bin/maturin build $(FLAGS) --release --manifest-path crates/python/Cargo.toml --out $(PYENV)/bench
+	$(PYENV)/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(PYENV)/bench/*.whl
+	$(PYENV)/bin/python crates/python/bench/lsh.py $(LSH)
+	$(PYENV)/bin/python crates/python/bench/tfidf.py $(TFIDF)
 
 .PHONY: deny
 deny: ## Licences, bans and sources of the dependencies (needs cargo-deny)

@@ -37,7 +37,7 @@ def in_file(path: Path, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("place", ["ram", "file"])
 def test_candidates_are_those_of_datasketch(place: str, path: Path) -> None:
-    config = None if place == "ram" else in_file(path, documents=100)
+    config = {"type": "dict", "documents": 100} if place == "ram" else in_file(path, documents=100)
     ours = MinHashLSH(threshold=0.5, num_perm=PERMUTATIONS, storage_config=config)
     theirs = datasketch.MinHashLSH(threshold=0.5, num_perm=PERMUTATIONS)
     assert (ours.b, ours.r) == (theirs.b, theirs.r)

@@ -9,6 +9,7 @@
 pub mod characters;
 pub mod documents;
 mod error;
+pub mod parts;
 pub mod scratch;
 
 pub use documents::{Document, DocumentResult};

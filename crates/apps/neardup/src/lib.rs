@@ -10,6 +10,7 @@
 //!    whether it is new; [`Index::query`] only asks; [`Index::remove`] takes documents out.
 //! 3. [`Index::pairs`] lists which documents are near-duplicates of which, and [`Index::clusters`] joins them.
 //! 4. [`Index::summary`] has an index's figures, and [`html`] shows them to people.
+//! 5. [`lsh`] is an index for signatures that are made elsewhere: what datasketch's `MinHashLSH` is.
 //!
 //! Rules
 //! - Near is a matter of the [`Hashing`]: a high Jaccard similarity, few bits that differ, or a short Euclidean
@@ -49,10 +50,14 @@ mod clusters;
 mod error;
 mod heap;
 mod index;
+pub mod lsh;
 mod measure;
+#[cfg(test)]
+mod numbers;
 mod options;
 mod shingles;
 mod summary;
+mod tables;
 
 pub use clusters::{Cluster, ClusterSizes, Clustered};
 pub use error::{Error, Result};

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from nandex._errors import ConfigError, InputError, InputTypeError
-from nandex._nandex import _Lsh, _lsh_bands, _lsh_hashes
+from nandex._nandex import _Lsh, _lsh_bands
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -40,10 +40,7 @@ _Self = TypeVar("_Self")
 #: RAM and documents of an index, unless stated. It grows past the documents, by larger and larger parts.
 _RAM = "256MiB"
 _DOCUMENTS_IN_FILE = 100_000
-_DOCUMENTS_IN_RAM = 1_000
-
-#: Documents that a session keeps before it inserts or removes them, at most.
-_SESSION_MAX = 8192
+_DOCUMENTS_IN_RAM = 10_000
 
 
 class _Sketch(Protocol):
@@ -103,9 +100,9 @@ class MinHashLSH:
         pickle runs code, so do that where you do not trust who has written the file. True pickles as None does.
     hashfunc: A function from the bytes of a band to bytes, to be used before they are hashed.
 
-    An insert costs some microseconds of this class and no read; a query a page read for each band that has been
-    flushed and may have the bucket, and one for each candidate. Batches cost far less: `insert_many`, `query_many`.
-    All calls may come from any thread.
+    An insert reads nothing, and a query of a new signature next to nothing. One that finds keys reads a page for each
+    band that has the bucket on flash, and two for keys that are not in RAM. Batches cost less: `insert_many`,
+    `query_many`. All calls may come from any thread.
     """
 
     def __init__(
@@ -139,7 +136,7 @@ class MinHashLSH:
         self.buffer_size = 50000
         self.hashranges = [(band * self.r, (band + 1) * self.r) for band in range(self.b)]
         self._minhash_scheme: str | None = None
-        self._queries: list[Any] = []
+        self._queries: list[_Numbers] = []
         self._path, self._ram, self._documents = _storage(storage_config)
         self._index = self._open()
         self.keys = _Keys(self)
@@ -151,7 +148,7 @@ class MinHashLSH:
             self._path,
             ram=self._ram,
             documents=self._documents,
-            tables=self.b,
+            shape=(self.h, self.r, self.b),
             about=json.dumps(about, sort_keys=True),
             pickles=self.prepickle is not False,
         )
@@ -161,7 +158,13 @@ class MinHashLSH:
 
         A key that is there is a `ValueError`. Without `check_duplication` it is in the buckets of both signatures.
         """
-        self._insert([key], self._rows_of([minhash], is_insert=True), check_duplication)
+        done = None
+        if self.hashfunc is None and getattr(minhash, "scheme", None) is self._minhash_scheme:
+            done = self._index.insert(key, minhash.hashvalues, check_duplication)
+        if done is None:
+            self._insert([key], self._hashed_of([minhash], is_insert=True), check_duplication)
+        elif not done:
+            self._refuse(0, [key])
 
     def insert_many(self, keys: Iterable[Hashable], minhashes: Any, check_duplication: bool = True) -> None:
         """Adds keys with their signatures: an array of `hashvalues` with a row for each, or a list of MinHashes.
@@ -169,13 +172,15 @@ class MinHashLSH:
         A key that is there is a `ValueError`; those before it are in. Takes the interpreter's lock for the keys only.
         """
         keys = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
-        rows = self._rows_of(minhashes, is_insert=True)
-        if len(rows) != len(keys):
-            raise InputError(f"{len(keys)} keys and {len(rows)} signatures: give as many of ones as of the others")
-        self._insert(keys, rows, check_duplication)
+        hashes = self._hashed_of(minhashes, is_insert=True)
+        if len(hashes) != len(keys) * self.b:
+            raise InputError(
+                f"{len(keys)} keys and {len(hashes) // self.b} signatures: give as many of ones as of the others"
+            )
+        self._insert(keys, hashes, check_duplication)
 
-    def _insert(self, keys: list[Hashable], rows: NDArray[Any], check: bool) -> None:
-        self._refuse(self._index.insert_many(keys, self._hashed(rows), check), keys)
+    def _insert(self, keys: list[Hashable], hashes: _Numbers, check: bool) -> None:
+        self._refuse(self._index.insert_many(keys, hashes, check), keys)
 
     @staticmethod
     def _refuse(stopped: int | None, keys: list[Hashable]) -> None:
@@ -186,28 +191,29 @@ class MinHashLSH:
 
     def query(self, minhash: _Sketch) -> list[Any]:
         """The keys whose sets are likely above the threshold, in the order in which they came."""
-        return self._query(self._rows_of([minhash]))[0]
+        if self.hashfunc is None and getattr(minhash, "scheme", None) is self._minhash_scheme:
+            found = self._index.query(minhash.hashvalues)
+            if found is not None:
+                return found
+        return self._index.query_many(self._hashed_of([minhash]))[0]
 
     def query_many(self, minhashes: Any) -> list[list[Any]]:
         """The keys for each signature: of an array of `hashvalues` with a row for each, or a list of MinHashes.
 
         The reads of all overlap.
         """
-        return self._query(self._rows_of(minhashes))
-
-    def _query(self, rows: NDArray[Any]) -> list[list[Any]]:
-        return self._index.query_many(self._hashed(rows))
+        return self._index.query_many(self._hashed_of(minhashes))
 
     def add_to_query_buffer(self, minhash: _Sketch) -> None:
         """Keeps a query for `collect_query_buffer`."""
-        self._queries.append(self._rows_of([minhash])[0])
+        self._queries.append(self._hashed_of([minhash]))
 
     def collect_query_buffer(self) -> list[Any]:
         """The keys that every query of the buffer finds. The buffer is empty then."""
         queries, self._queries = self._queries, []
         if not queries:
             return []
-        first, *others = self._query(np.stack(queries))
+        first, *others = self._index.query_many(np.concatenate(queries))
         common = set(first).intersection(*others)
         return [key for key in first if key in common]
 
@@ -225,7 +231,7 @@ class MinHashLSH:
             raise InputError(f"The given key does not exist: {key!r}")
 
     def insertion_session(self, buffer_size: int = 50000) -> MinHashLSHInsertionSession:
-        """A context manager that inserts in batches. A key that is there is an error when its batch is inserted."""
+        """A context manager with an `insert`, as datasketch has it: no faster than that of the index."""
         return MinHashLSHInsertionSession(self, buffer_size)
 
     def deletion_session(self, buffer_size: int = 50000) -> MinHashLSHDeletionSession:
@@ -289,7 +295,7 @@ class MinHashLSH:
         return self._index.stats()
 
     def sync(self) -> None:
-        """Makes everything durable; otherwise that is so after 100 ms."""
+        """Makes everything durable; otherwise that is so after 150 ms."""
         self._index.sync()
 
     def close(self) -> None:
@@ -324,7 +330,18 @@ class MinHashLSH:
         for keys, hashes in content:
             self._index.insert_many(keys, hashes, False)
 
-    def _rows_of(self, minhashes: Any, is_insert: bool = False) -> NDArray[Any]:
+    def _hashed_of(self, minhashes: Any, is_insert: bool = False) -> _Numbers:
+        """A bucket key for each band of each signature."""
+        if not isinstance(minhashes, np.ndarray):
+            minhashes = list(minhashes)
+            # Sketches whose hash values are plain arrays, of the scheme that the index has.
+            if self.hashfunc is None and self._minhash_scheme is not None:
+                hashes = self._index.hashes_of(minhashes, self._minhash_scheme)
+                if hashes is not None:
+                    return hashes
+        return self._hashed(self._rows_of(minhashes, is_insert))
+
+    def _rows_of(self, minhashes: Any, is_insert: bool) -> NDArray[Any]:
         """The values of signatures as an array: documents, `num_perm`, numbers of a value."""
         if not isinstance(minhashes, np.ndarray):
             minhashes = list(minhashes)
@@ -362,9 +379,11 @@ class MinHashLSH:
     def _hashed(self, rows: NDArray[Any]) -> _Numbers:
         """A bucket key for each band."""
         if self.hashfunc is None:
-            width = rows.shape[2]
-            rows = rows.view(np.uint64) if rows.dtype.itemsize == 8 else rows.astype(np.uint64)
-            return _lsh_hashes(rows.reshape(-1), (self.h * width, self.r * width, self.b))
+            if rows.dtype.itemsize == 8:
+                rows = rows.view(np.uint64)
+            elif rows.dtype != np.uint32:
+                rows = rows.astype(np.uint64)
+            return self._index.hashes_in(rows.reshape(-1), self.h * rows.shape[2])
         used = rows[:, : self.b * self.r].reshape(len(rows) * self.b, -1)
         bands = (np.ascontiguousarray(band).byteswap().tobytes() for band in used)
         digests = (hashlib.blake2b(self.hashfunc(band), digest_size=8).digest() for band in bands)
@@ -482,26 +501,18 @@ class _HashTable:
 
 
 class MinHashLSHInsertionSession:
-    """Inserts in batches; the last one at the end of the context."""
+    """Inserts as the index does: single inserts are gathered into batches there."""
 
     def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
         self.lsh = lsh
         self.lsh.buffer_size = buffer_size
-        self._waiting: list[tuple[Hashable, NDArray[Any], bool]] = []
 
     def insert(self, key: Hashable, minhash: _Sketch, check_duplication: bool = True) -> None:
-        """As `MinHashLSH.insert`, but a key that is there may be an error later."""
-        self._waiting.append((key, self.lsh._rows_of([minhash], is_insert=True)[0], check_duplication))
-        if len(self._waiting) >= min(self.lsh.buffer_size, _SESSION_MAX):
-            self.close()
+        """As `MinHashLSH.insert`."""
+        self.lsh.insert(key, minhash, check_duplication)
 
     def close(self) -> None:
-        """Inserts what waits."""
-        waiting, self._waiting = self._waiting, []
-        for check in (True, False):
-            batch = [(key, row) for key, row, is_checked in waiting if is_checked is check]
-            if batch:
-                self.lsh._insert([key for key, _ in batch], np.stack([row for _, row in batch]), check)
+        """Does nothing."""
 
     def __enter__(self) -> MinHashLSHInsertionSession:
         return self

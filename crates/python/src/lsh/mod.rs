@@ -1,23 +1,18 @@
-//! The index below `nandex.datasketch.MinHashLSH`: signatures come in as rows of numbers, and go into buckets on flash.
+//! `nandex_neardup`'s index of bucket keys below `nandex.datasketch.MinHashLSH`: signatures come in as arrays, names as
+//! Python's objects.
 //!
-//! ```text
-//!   hashvalues, a row a document --bands--> a bucket key of 8 bytes for each band --> LshIndex
-//!   key: str, bytes, int, pickled ----------------------------------------------> its name
-//! ```
+//! Single calls take the array of a MinHash as it is. Where it is none, they say so, and Python's side makes one.
 
-mod generation;
-mod index;
 mod name;
-mod record;
-mod state;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use nandex::signature::{Bands, ErrorWeights};
 use nandex::size;
-use nandex::store::hash::{HashKind, KeyHasher};
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use nandex_neardup::lsh::{BandShape, Found, Inserted, LshIndex, LshOptions, Record, Repeats};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
@@ -25,18 +20,12 @@ use crate::amount::whole;
 use crate::batch::SLICE;
 use crate::error::{Raised, raise};
 use crate::handle::{Closing, Handle, note_open};
-use index::{Inserted, LshIndex, LshOptions, Repeats};
 use name::Pickling;
-use record::Record;
-
-/// What makes the bucket key of a band: XXH3 with the key 0, so that indexes can be merged. It is on flash.
-const BAND_HASH: KeyHasher = KeyHasher::new(HashKind::Xxh3, 0);
 
 /// Adds the index.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Lsh>()?;
-    module.add_function(wrap_pyfunction!(lsh_bands, module)?)?;
-    module.add_function(wrap_pyfunction!(lsh_hashes, module)?)
+    module.add_function(wrap_pyfunction!(lsh_bands, module)?)
 }
 
 /// The number of bands and the values in each that are best for a threshold: those of datasketch's `MinHashLSH`.
@@ -54,37 +43,6 @@ fn lsh_bands(
     Ok((bands.count, bands.rows))
 }
 
-/// A bucket key for each band of each signature. The shape is the numbers of a signature, those of a band, and how many
-/// bands there are.
-#[pyfunction]
-#[pyo3(name = "_lsh_hashes")]
-fn lsh_hashes<'py>(
-    py: Python<'py>,
-    values: PyReadonlyArray1<'py, u64>,
-    shape: (usize, usize, usize),
-) -> PyResult<Bound<'py, PyArray1<u64>>> {
-    let (row_values, band_values, bands) = shape;
-    let numbers = numbers(&values)?;
-    if row_values == 0 || band_values == 0 || band_values.saturating_mul(bands) > row_values {
-        return Err(Raised::Input.new(format!(
-            "{bands} bands of {band_values} numbers in signatures of {row_values}: give fewer"
-        )));
-    }
-    let keys = py.detach(|| {
-        let mut keys = Vec::with_capacity(numbers.len() / row_values * bands);
-        let mut bytes = Vec::with_capacity(8 * band_values);
-        for row in numbers.chunks_exact(row_values) {
-            for band in row.chunks_exact(band_values).take(bands) {
-                bytes.clear();
-                bytes.extend(band.iter().flat_map(|value| value.to_le_bytes()));
-                keys.push(BAND_HASH.hash(&bytes).place);
-            }
-        }
-        keys
-    });
-    Ok(keys.into_pyarray(py))
-}
-
 fn numbers<'a>(array: &'a PyReadonlyArray1<'_, u64>) -> PyResult<&'a [u64]> {
     array.as_slice().map_err(|error| Raised::Input.new(error.to_string()))
 }
@@ -100,7 +58,7 @@ impl Closing for Handle<LshIndex> {
 pub struct Lsh {
     handle: Arc<Handle<LshIndex>>,
     pickling: Option<Pickling>,
-    tables: usize,
+    shape: BandShape,
 }
 
 /// Where an insertion has stopped: the place of the key that was there already.
@@ -111,18 +69,24 @@ type Scanned<'py> = (u64, Bound<'py, PyList>, Bound<'py, PyArray1<u64>>);
 
 #[pymethods]
 impl Lsh {
-    /// Opens the index at a path, or makes it; without a path it is in RAM.
+    /// Opens the index of a file, or makes it; in memory without a path. The shape is the values of a signature, those
+    /// of a band, and how many bands there are.
     #[new]
-    #[pyo3(signature = (path, *, ram, documents, tables, about, pickles))]
+    #[pyo3(signature = (path, *, ram, documents, shape, about, pickles))]
     fn new(
         py: Python<'_>,
         path: Option<PathBuf>,
         ram: &Bound<'_, PyAny>,
         documents: &Bound<'_, PyAny>,
-        tables: u32,
+        shape: (usize, usize, usize),
         about: String,
         pickles: bool,
     ) -> PyResult<Self> {
+        let shape = BandShape { row_values: shape.0, band_values: shape.1, bands: shape.2 };
+        let tables = u32::try_from(shape.bands).ok().filter(|_| shape.is_possible());
+        let tables = tables.ok_or_else(|| {
+            Raised::Config.new(format!("{shape:?}: give bands that are in a signature"))
+        })?;
         let ram_bytes = whole(ram, "ram", size::parse)?;
         let documents = whole(documents, "documents", size::parse_count)?;
         let options = LshOptions { ram_bytes, documents, tables, about };
@@ -135,7 +99,88 @@ impl Lsh {
         let weak: Weak<dyn Closing> = Arc::downgrade(&handle) as Weak<dyn Closing>;
         note_open(weak);
         let pickling = pickles.then(|| Pickling::new(py)).transpose()?;
-        Ok(Self { handle, pickling, tables: tables as usize })
+        Ok(Self { handle, pickling, shape })
+    }
+
+    /// Adds a document by its signature: true if it is there now, false if its key was there before; none if the
+    /// signature is no array of the usual kind.
+    fn insert(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        signature: &Bound<'_, PyAny>,
+        check: bool,
+    ) -> PyResult<Option<bool>> {
+        let mut hashes = Vec::new();
+        if !self.add_hashes(signature, &mut hashes) {
+            return Ok(None);
+        }
+        let name = name::encode(key, self.pickling.as_ref())?;
+        let repeats = repeats(check);
+        let inserted =
+            self.handle.call(py, |index| index.insert_many(&[&name], &hashes, repeats))?;
+        Ok(Some(inserted == Inserted::All))
+    }
+
+    /// The keys that share a bucket with a signature; none if it is no array of the usual kind.
+    fn query<'py>(
+        &self,
+        py: Python<'py>,
+        signature: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        let mut hashes = Vec::new();
+        if !self.add_hashes(signature, &mut hashes) {
+            return Ok(None);
+        }
+        let found = self.handle.call(py, |index| index.query_many(&hashes))?;
+        Ok(Some(self.keys(py, &found, 0)?))
+    }
+
+    /// The bucket keys of sketches, a row for each: if all have this scheme, and arrays of the usual kind.
+    fn hashes_of<'py>(
+        &self,
+        py: Python<'py>,
+        sketches: &Bound<'py, PyList>,
+        scheme: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyArray1<u64>>>> {
+        let mut hashes = Vec::with_capacity(sketches.len() * self.shape.bands);
+        for sketch in sketches.iter() {
+            let own = sketch.getattr_opt(intern!(py, "scheme"))?;
+            let is_usual = own.is_some_and(|own| own.is(scheme))
+                && self.add_hashes(&sketch.getattr(intern!(py, "hashvalues"))?, &mut hashes);
+            if !is_usual {
+                return Ok(None);
+            }
+        }
+        Ok(Some(hashes.into_pyarray(py)))
+    }
+
+    /// The bucket keys of signatures that are one after the other, of numbers of 4 or 8 bytes.
+    fn hashes_in<'py>(
+        &self,
+        py: Python<'py>,
+        values: &Bound<'py, PyAny>,
+        row_values: usize,
+    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let width = row_values / self.shape.row_values;
+        let Self { shape: BandShape { band_values, bands, .. }, .. } = *self;
+        let shape = BandShape { row_values, band_values: band_values * width, bands };
+        if !shape.is_possible() {
+            return Err(
+                Raised::Input.new(format!("signatures of {row_values} numbers are too short"))
+            );
+        }
+        let mut keys = Vec::new();
+        if let Ok(narrow) = values.cast::<PyArray1<u32>>() {
+            let narrow = narrow.try_readonly()?;
+            let narrow = narrow.as_slice()?;
+            py.detach(|| shape.add_keys(narrow, &mut keys));
+        } else {
+            let wide: PyReadonlyArray1<'_, u64> = values.extract()?;
+            let wide = numbers(&wide)?;
+            py.detach(|| shape.add_keys(wide, &mut keys));
+        }
+        Ok(keys.into_pyarray(py))
     }
 
     /// Adds documents by their bucket keys. Returns the place of the first whose key was there; those before it are in.
@@ -148,9 +193,9 @@ impl Lsh {
     ) -> PyResult<Stopped> {
         let rows = self.rows(&hashes, keys.len())?;
         let names = self.names(keys)?;
-        let repeats = if check { Repeats::Refuse } else { Repeats::Add };
+        let repeats = repeats(check);
         let mut done = 0;
-        for (names, rows) in names.chunks(SLICE).zip(rows.chunks(SLICE * self.tables)) {
+        for (names, rows) in names.chunks(SLICE).zip(rows.chunks(SLICE * self.shape.bands)) {
             let inserted = self.handle.call(py, |index| {
                 let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
                 index.insert_many(&names, rows, repeats)
@@ -171,12 +216,11 @@ impl Lsh {
         hashes: PyReadonlyArray1<'py, u64>,
     ) -> PyResult<Bound<'py, PyList>> {
         let all = PyList::empty(py);
-        let hashes = self.rows(&hashes, hashes.len()? / self.tables)?;
-        for rows in hashes.chunks(SLICE * self.tables) {
+        let hashes = self.rows(&hashes, hashes.len()? / self.shape.bands)?;
+        for rows in hashes.chunks(SLICE * self.shape.bands) {
             let found = self.handle.call(py, |index| index.query_many(rows))?;
-            for row in found {
-                let keys = row.iter().map(|name| self.key(py, name));
-                all.append(PyList::new(py, keys.collect::<PyResult<Vec<_>>>()?)?)?;
+            for row in 0..found.rows() {
+                all.append(self.keys(py, &found, row)?)?;
             }
             py.check_signals()?;
         }
@@ -192,7 +236,10 @@ impl Lsh {
         let bytes = |record: Record| {
             record.keys.iter().map(|key| PyBytes::new(py, &key.to_be_bytes())).collect()
         };
-        Ok(self.get_many(py, keys)?.into_iter().map(|it| it.map(bytes)).collect())
+        let names = self.names(keys)?;
+        let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+        let found = self.handle.call(py, |index| index.get_many(&names))?;
+        Ok(found.into_iter().map(|it| it.map(bytes)).collect())
     }
 
     /// Whether each key is there.
@@ -201,7 +248,9 @@ impl Lsh {
         py: Python<'py>,
         keys: &Bound<'_, PyList>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let found: Vec<bool> = self.get_many(py, keys)?.iter().map(Option::is_some).collect();
+        let names = self.names(keys)?;
+        let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+        let found = self.handle.call(py, |index| index.contains_many(&names))?;
         Ok(found.into_pyarray(py))
     }
 
@@ -221,9 +270,9 @@ impl Lsh {
     /// Some documents from a number on, and where to go on; no keys at the end.
     fn scan<'py>(&self, py: Python<'py>, start: u64) -> PyResult<Scanned<'py>> {
         let (next, records) = self.handle.call(py, |index| index.scan(start))?;
-        let keys = records.iter().map(|(_, record)| self.key(py, &record.name));
+        let keys = records.iter().map(|record| self.key(py, &record.name));
         let keys = PyList::new(py, keys.collect::<PyResult<Vec<_>>>()?)?;
-        let hashes: Vec<u64> = records.into_iter().flat_map(|(_, record)| record.keys).collect();
+        let hashes: Vec<u64> = records.into_iter().flat_map(|record| record.keys).collect();
         py.check_signals()?;
         Ok((next, keys, hashes.into_pyarray(py)))
     }
@@ -236,15 +285,13 @@ impl Lsh {
 
     /// Its figures.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let figures = |index: &LshIndex| Ok((index.documents(), index.sizes(), index.dropped()));
-        let (documents, (ram_bytes, flash_bytes, generations), dropped) =
-            self.handle.call(py, figures)?;
+        let stats = self.handle.call(py, |index| Ok(index.stats()))?;
         let dict = PyDict::new(py);
-        dict.set_item("documents", documents)?;
-        dict.set_item("ram_bytes", ram_bytes)?;
-        dict.set_item("flash_bytes", flash_bytes)?;
-        dict.set_item("generations", generations)?;
-        dict.set_item("dropped", dropped)?;
+        dict.set_item("documents", stats.documents)?;
+        dict.set_item("ram_bytes", stats.ram_bytes)?;
+        dict.set_item("flash_bytes", stats.flash_bytes)?;
+        dict.set_item("generations", stats.generations)?;
+        dict.set_item("dropped", stats.dropped)?;
         Ok(dict)
     }
 
@@ -269,25 +316,58 @@ impl Lsh {
         keys.iter().map(|key| name::encode(&key, self.pickling.as_ref())).collect()
     }
 
-    fn get_many(&self, py: Python<'_>, keys: &Bound<'_, PyList>) -> PyResult<Vec<Option<Record>>> {
-        let names = self.names(keys)?;
-        let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-        self.handle.call(py, |index| index.get_many(&names))
-    }
-
     fn key(&self, py: Python<'_>, name: &[u8]) -> PyResult<Py<PyAny>> {
         name::decode(py, name, self.pickling.as_ref())
     }
 
+    /// The keys of a row of what was found.
+    fn keys<'py>(
+        &self,
+        py: Python<'py>,
+        found: &Found,
+        row: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let keys = found.row(row).map(|name| self.key(py, name));
+        PyList::new(py, keys.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Adds the bucket keys of a signature, if it is an array of the usual kind.
+    fn add_hashes(&self, signature: &Bound<'_, PyAny>, hashes: &mut Vec<u64>) -> bool {
+        if let Ok(narrow) = signature.cast::<PyArray1<u32>>() {
+            self.add_hashes_of(narrow, hashes)
+        } else if let Ok(wide) = signature.cast::<PyArray1<u64>>() {
+            self.add_hashes_of(wide, hashes)
+        } else {
+            false
+        }
+    }
+
+    fn add_hashes_of<N: numpy::Element + Copy + Into<u64>>(
+        &self,
+        signature: &Bound<'_, PyArray1<N>>,
+        hashes: &mut Vec<u64>,
+    ) -> bool {
+        let values = signature.to_vec();
+        let values = values.ok().filter(|values| values.len() == self.shape.row_values);
+        values.is_some_and(|values| {
+            self.shape.add_keys(&values, hashes);
+            true
+        })
+    }
+
     /// The bucket keys of an array that has a row for each of that many documents.
     fn rows<'a>(&self, array: &'a PyReadonlyArray1<'_, u64>, count: usize) -> PyResult<&'a [u64]> {
-        let (keys, tables) = (numbers(array)?, self.tables);
-        if keys.len() == count * tables {
+        let (keys, bands) = (numbers(array)?, self.shape.bands);
+        if keys.len() == count * bands {
             return Ok(keys);
         }
         Err(Raised::Input.new(format!(
-            "{} bucket keys for {count} documents: give {tables} for each",
+            "{} bucket keys for {count} documents: give {bands} for each",
             keys.len()
         )))
     }
+}
+
+const fn repeats(check: bool) -> Repeats {
+    if check { Repeats::Refuse } else { Repeats::Add }
 }

@@ -5,8 +5,9 @@ use nandex::signature::{Signature, SimHashBits, Similarity, Sketcher};
 use nandex::{OpenOptions, VolumeOptions};
 use std::sync::Arc;
 
-use super::tests::{CONFIG, Numbers, Verdicts, made, options, update, volume};
+use super::tests::{CONFIG, Verdicts, made, options, update, volume};
 use super::*;
+use crate::numbers::Numbers;
 use crate::{Document, Hashing, SimHashing, VectorHashing};
 
 fn simhash(bits: SimHashBits, distance: u32) -> NearOptions {

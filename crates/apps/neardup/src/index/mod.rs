@@ -59,10 +59,11 @@ pub use update::{Match, Near, Outcome, PAIRS_MAX, Repeats, Updated, Verdict};
 
 use crate::measure::described;
 use crate::options::check_near;
+use crate::tables::{Hash, NUMBER_BYTES, numbers_of};
 use crate::{Error, IndexConfig, Measure, NearOptions, Result, Shingling};
-use record::{Hash, Record};
+use record::Record;
 use state::State;
-use tables::{NUMBER_BYTES, Tables};
+use tables::Tables;
 
 /// The key of the state among the records; it is longer than a number.
 const STATE_KEY: &[u8] = b"neardup-state";
@@ -389,10 +390,7 @@ impl Index {
 
     /// The numbers under these keys.
     fn numbers_of(&self, keys: &[Hash]) -> Result<Vec<Option<u64>>> {
-        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-        let found = self.keys.get_many(&keys)?;
-        let number = |value: &[u8]| value.try_into().ok().map(u64::from_le_bytes);
-        Ok(found.into_iter().map(|value| value.and_then(|value| number(&value))).collect())
+        Ok(numbers_of(&self.keys, keys)?)
     }
 }
 

@@ -1,12 +1,10 @@
 //! What the index keeps of a document: its name, the decision, its pairs and its signature. See docs/format.md.
 
+use crate::tables::Hash;
 use crate::{Error, Result};
 
 /// The version of a record.
 const VERSION: u8 = 1;
-
-/// The hash of an id or a text.
-pub(super) type Hash = [u8; 16];
 
 /// What was decided of a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,32 +7,19 @@
 //! | `neardup-alike` | bucket keys of a signature | numbers of documents | 7/16, of which 4/16 at most for its filter |
 //!
 //! A batch of documents takes some MiB while documents come in, and clusters take 1/4.
-//!
-//! The table of keys is asked mostly for keys that are not there, which a growing BufferHash answers without a read.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use nandex::device::{Allocation, Create, Device, FileDevice, FileOptions};
-use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
+use nandex::device::Create;
 use nandex::signature::Family;
 use nandex::store::schedule::Channels;
 use nandex::{
-    AnyConfig, AnyNeighbors, AnyOptions, AnyTable, LargeTable, NeighborsRequirements, OpenOptions,
-    Policy, Requirements, Threads, Volume, VolumeOptions, bufferhash, slicelsh,
+    AnyNeighbors, AnyOptions, AnyTable, LargeTable, NeighborsRequirements, OpenOptions, Policy,
+    Volume, VolumeOptions, slicelsh,
 };
 
+use crate::tables::{DocumentTables, DocumentTablesPlan, file, options};
 use crate::{Error, IndexConfig, Result};
-
-/// Documents for which the tables begin; they grow from there.
-const DOCUMENTS_FIRST: u64 = 10_000;
-
-/// Bytes of the log, at least and at most.
-const LOG_BYTES_MIN: u64 = 8 << 20;
-const LOG_BYTES_MAX: u64 = 256 << 20;
-
-/// Bytes of a document's number.
-pub(super) const NUMBER_BYTES: usize = 8;
 
 /// The structures' names.
 const RECORDS: &str = "neardup-records";
@@ -45,13 +32,6 @@ pub(super) struct Tables {
     pub(super) records: LargeTable<AnyTable>,
     pub(super) keys: AnyTable,
     pub(super) alike: AnyNeighbors,
-}
-
-/// How an index's file is opened.
-fn file(path: &Path, create: Create) -> Result<Arc<dyn Device>> {
-    let allocation = Allocation::Sparse;
-    let options = FileOptions { create, allocation, ..FileOptions::default() };
-    Ok(Arc::new(FileDevice::open(path, &options)?))
 }
 
 /// Makes the volume of a new index.
@@ -81,19 +61,8 @@ impl Tables {
         config: &IndexConfig,
         alike: AnyNeighbors,
     ) -> Result<Self> {
-        let widths = (TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32);
-        let records = growing(DOCUMENTS_FIRST, widths, records_bytes(config))?;
-        let widths = (16, NUMBER_BYTES as u32);
-        let keys = growing(2 * DOCUMENTS_FIRST, widths, keys_bytes(config))?;
-        let create =
-            |name: &str, it: &AnyConfig| AnyTable::create_with(volume, name, it, &options(volume));
-        let references = create(&table_name(RECORDS), &records)?;
-        let values = ValuesConfig::holding(0, WhenFull::Grow);
-        Ok(Self {
-            records: LargeTable::create(volume, RECORDS, references, values)?,
-            keys: create(KEYS, &keys)?,
-            alike,
-        })
+        let DocumentTables { records, numbers } = DocumentTables::create(volume, plan(config))?;
+        Ok(Self { records, keys: numbers, alike })
     }
 
     pub(super) fn open(volume: &Volume, config: &IndexConfig) -> Result<Self> {
@@ -108,17 +77,19 @@ impl Tables {
         config: &IndexConfig,
         alike: AnyNeighbors,
     ) -> Result<Self> {
-        let table = |name: &str, ram_bytes: u64| {
-            let mut options = options(volume);
-            options.ram_bytes_max = Some(ram_bytes);
-            AnyTable::open_with(volume, name, &options)
-        };
-        let references = table(&table_name(RECORDS), records_bytes(config))?;
-        Ok(Self {
-            records: LargeTable::open(volume, RECORDS, references)?,
-            keys: table(KEYS, keys_bytes(config))?,
-            alike,
-        })
+        let DocumentTables { records, numbers } = DocumentTables::open(volume, plan(config))?;
+        Ok(Self { records, keys: numbers, alike })
+    }
+}
+
+/// The tables next to the index of neighbours: a document has an id and a text.
+const fn plan(config: &IndexConfig) -> DocumentTablesPlan {
+    DocumentTablesPlan {
+        records: RECORDS,
+        records_bytes: config.ram_bytes / 16 * 3,
+        numbers: KEYS,
+        numbers_bytes: config.ram_bytes / 4,
+        hashes: 2,
     }
 }
 
@@ -138,16 +109,6 @@ pub(super) fn neighbors(family: &Family, config: &IndexConfig) -> Result<slicels
     // Where that is too little for the buffers, the filter has what they leave.
     let all = neighbors_bytes(config);
     Ok(advised(all - filter_bytes(config)).or_else(|_| advised(all))?)
-}
-
-/// RAM of the table of records, at most.
-const fn records_bytes(config: &IndexConfig) -> u64 {
-    config.ram_bytes / 16 * 3
-}
-
-/// RAM of the table of ids and texts, at most.
-const fn keys_bytes(config: &IndexConfig) -> u64 {
-    config.ram_bytes / 4
 }
 
 /// RAM of the index of neighbours with its filter, at most.
@@ -175,21 +136,10 @@ fn check_ram(alike: &AnyNeighbors, config: &IndexConfig) -> Result<()> {
     Err(Error::option("ram_bytes", reason))
 }
 
-/// The length of the log, in bytes: what the buffers of the index of neighbours need, and the tables' few updates.
+/// The length of the log, in bytes.
 pub(super) fn log_bytes(family: &Family, config: &IndexConfig) -> Result<u64> {
-    let wanted = neighbors(family, config)?.log_bytes_best() + config.ram_bytes / 32;
-    Ok(wanted.next_multiple_of(1 << 20).clamp(LOG_BYTES_MIN, LOG_BYTES_MAX))
-}
-
-/// A growing BufferHash, for keys that are asked for before they are there.
-fn growing(
-    entries: u64,
-    (key_bytes, value_bytes): (u32, u32),
-    ram_bytes: u64,
-) -> Result<AnyConfig> {
-    let asked = Requirements::new(entries, key_bytes, value_bytes).ram(ram_bytes);
-    let asked = Requirements { policy: Policy::Grow, ..asked };
-    Ok(bufferhash::growing::Config::advised(&asked).map(AnyConfig::from)?)
+    let neighbors_bytes = neighbors(family, config)?.log_bytes_best();
+    Ok(crate::tables::log_bytes(neighbors_bytes, config.ram_bytes))
 }
 
 /// The options of the index of neighbours.
@@ -199,16 +149,4 @@ fn neighbors_options(volume: &Volume, config: &IndexConfig) -> AnyOptions {
     let filter_bytes_max = filter_bytes(config);
     let ram_bytes_max = Some(neighbors_bytes(config));
     options.with(slicelsh::RuntimeOptions { filter_bytes_max, ram_bytes_max, ..usual })
-}
-
-/// Structures of a volume without threads have none.
-fn options(volume: &Volume) -> AnyOptions {
-    let mut options = AnyOptions::default();
-    if volume.threads() == Threads::Inline {
-        let usual = bufferhash::RuntimeOptions::default();
-        options = options.with(bufferhash::RuntimeOptions { flush_threads: 0, ..usual });
-        let usual = slicelsh::RuntimeOptions::default();
-        options = options.with(slicelsh::RuntimeOptions { flush_threads: 0, ..usual });
-    }
-    options
 }

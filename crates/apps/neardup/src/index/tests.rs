@@ -9,6 +9,7 @@ use nandex::{AnyNeighbors, OpenOptions, Threads, VolumeOptions};
 
 use super::brute::Brute;
 use super::*;
+use crate::numbers::Numbers;
 use crate::{Cluster, Document, Hashing, MinHashing, Shingles, SimHashing, Unit, VectorHashing};
 
 pub(super) const CONFIG: IndexConfig = IndexConfig {
@@ -49,17 +50,6 @@ fn over_maps() -> Index {
     let brute = Brute { tables: family.tables(), family: family.encode(), buckets };
     let tables = Tables::create_over(&volume, &CONFIG, AnyNeighbors::from(brute)).unwrap();
     Index::begin(&volume, (&options(), family), (CONFIG, tables)).unwrap()
-}
-
-/// Numbers that are the same each time.
-pub(super) struct Numbers(pub(super) u64);
-
-impl Numbers {
-    pub(super) fn below(&mut self, end: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
 }
 
 /// Texts of which some are equal to earlier ones, and some differ in a few words.

@@ -6,10 +6,11 @@ use nandex::Table;
 use nandex::signature::Family;
 use nandex_corpus::DocumentResult;
 
-use super::record::{Decision, Hash, Neighbor, Record};
+use super::record::{Decision, Neighbor, Record};
 use super::verify::{Sketch, Verified};
 use super::{Index, id_hash, number_key, refused, text_hash};
 use crate::measure::nearness;
+use crate::tables::{Hash, put_numbers};
 use crate::{Document, Error, Result};
 
 /// Pairs that are kept of a document: the nearest of the earlier ones.
@@ -404,10 +405,7 @@ impl Index {
         let pairs: Vec<(&[u8], &[u8])> =
             records.iter().map(|(key, record)| (&key[..], &record[..])).collect();
         self.records.put_many(&pairs).map_err(refused)?;
-        let keys: Vec<(Hash, [u8; 8])> =
-            keys.into_iter().map(|(key, number)| (key, number.to_le_bytes())).collect();
-        let keys: Vec<(&[u8], &[u8])> = keys.iter().map(|(key, it)| (&key[..], &it[..])).collect();
-        self.keys.insert_many(&keys).map_err(refused)?;
+        put_numbers(&self.keys, &keys).map_err(refused)?;
         self.records.sync()?;
         self.keys.sync()?;
         self.alike.sync()?;

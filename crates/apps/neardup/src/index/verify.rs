@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread::ScopedJoinHandle;
 
 use nandex::signature::{Family, Scheme, Signature};
 use nandex_corpus::documents::vector_of;
+use nandex_corpus::parts::{Threads, in_parts};
 
 use super::Index;
 use super::record::Decision;
@@ -55,19 +55,8 @@ impl Index {
                 Ok(())
             })
         };
-        let sketch = &sketch;
-        let part = texts.len().div_ceil(self.config.sketch_threads).max(SKETCHES_MIN);
-        std::thread::scope(|scope| {
-            let mut parts = texts.chunks_mut(part);
-            let own = parts.next();
-            let others: Vec<_> = parts.map(|part| scope.spawn(move || sketch(part))).collect();
-            let own = own.map_or(Ok(()), sketch);
-            // A panic goes on: it is a mistake of ours, as one on this thread would be.
-            let join = |other: ScopedJoinHandle<'_, Result<()>>| {
-                other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            others.into_iter().map(join).fold(own, Result::and)
-        })
+        let threads = Threads { most: self.config.sketch_threads, items_min: SKETCHES_MIN };
+        in_parts(texts, threads, sketch).into_iter().collect()
     }
 
     /// The least nearness of two documents that are near.

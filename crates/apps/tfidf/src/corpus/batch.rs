@@ -1,14 +1,18 @@
 //! The terms of some documents, as they become a run: each occurrence is a record of its hash and its place in the
 //! text, and sorting brings those of one term together.
 //!
-//! No map is asked for each occurrence, and no term has a copy: its text is where it was found. Records are spread over
-//! buckets by their first bits as they come, so that a bucket is sorted within the processor's cache.
+//! Most occurrences are of few terms. So the terms that came last are in a small table, which counts their occurrences
+//! until another term needs the place; then they become one record. No large map is asked for each occurrence, and no
+//! term has a copy: its text is where it was found. Records are spread over buckets by their first bits as they come,
+//! so that a bucket is sorted within the processor's cache.
 
 use nandex::store::hash::KeyHasher;
 
+use nandex_corpus::parts::{Threads, in_parts};
+
 use super::runs::{self, Delta};
 use crate::tokenise::{Analyser, KeyMap, TermKey, Tokens};
-use crate::{Error, NGRAM_MAX, Result};
+use crate::{Analysis, Error, NGRAM_MAX, Result};
 
 /// The longest term that is kept, in bytes.
 pub const TERM_BYTES_MAX: usize = 128 << 10;
@@ -25,17 +29,54 @@ const DOCUMENT_RAM_BYTES: usize = 112;
 /// The most RAM of a batch, in bytes: places in its text have 32 bits.
 const RAM_BYTES_MAX: usize = 2 << 30;
 
-/// An occurrence of a term. The order of fields is the order of a run, and within a term that of documents.
+/// Places of the table of recent terms: it is within the processor's cache.
+const RECENT_BITS: u32 = 14;
+
+/// Buckets that are worth a thread when they are sorted.
+const BUCKETS_MIN: usize = 32;
+
+/// Set in a record's token if it is a place in the list of repeats.
+const REPEATED: u32 = 1 << 31;
+
+/// Some occurrences of a term. The order of fields is the order of a run, and within a term that of documents.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Occurrence {
     /// Where the term belongs in a run.
     place: u64,
     /// The first half of its key. With the place these are as many bits as the key has.
     half: u64,
-    /// The number of its document, and below it its tokens minus one.
+    /// The number of its first document, and below it its tokens minus one.
     document: u32,
+    /// The number of its first token; or where it has more than one occurrence.
+    token: u32,
+}
+
+/// Occurrences of a term, one after another.
+#[derive(Clone, Copy, Debug)]
+struct Repeat {
     /// The number of its first token.
     token: u32,
+    /// The number of the last document that has it.
+    last: u32,
+    documents: u32,
+    occurrences: u32,
+}
+
+/// A term that came lately, or none if it has no occurrences.
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    key: TermKey,
+    /// The number of its first document, and below it its tokens minus one.
+    document: u32,
+    repeat: Repeat,
+}
+
+impl Recent {
+    const NONE: Self = Self {
+        key: TermKey([0; 16]),
+        document: 0,
+        repeat: Repeat { token: 0, last: 0, documents: 0, occurrences: 0 },
+    };
 }
 
 /// A document of a batch, by the hashes of its id and its text.
@@ -45,6 +86,22 @@ pub(super) struct DocumentEntry {
     pub(super) text: TermKey,
 }
 
+/// The tokens of a document, and the keys of its terms in their order.
+#[derive(Debug)]
+pub(super) struct Analysed {
+    tokens: Tokens,
+    keys: Vec<TermKey>,
+}
+
+impl Analysed {
+    pub(super) fn of(text: &str, analyser: &Analyser) -> Self {
+        let mut tokens = Tokens::default();
+        analyser.analyse(text, &mut tokens);
+        let keys = analyser.terms(&tokens).map(TermKey::of).collect();
+        Self { tokens, keys }
+    }
+}
+
 /// Some documents.
 ///
 /// It is full when its occurrences and texts take the RAM it was made for. A single document is always taken whole, so
@@ -52,7 +109,11 @@ pub(super) struct DocumentEntry {
 #[derive(Debug)]
 pub(super) struct Batch {
     hasher: KeyHasher,
+    recent: Box<[Recent]>,
     buckets: Vec<Vec<Occurrence>>,
+    repeats: Vec<Repeat>,
+    /// Records in all buckets.
+    records: usize,
     /// The tokens of all documents, and where each begins and ends.
     text: Vec<u8>,
     spans: Vec<(u32, u32)>,
@@ -60,7 +121,7 @@ pub(super) struct Batch {
     /// The same, by ids.
     ids: KeyMap<TermKey>,
     occurrences: usize,
-    /// Bytes of the texts of all occurrences.
+    /// Bytes of the texts of all records.
     term_bytes: u64,
     ram_bytes: usize,
 }
@@ -70,7 +131,10 @@ impl Batch {
     pub(super) fn new(hasher: KeyHasher, ram_bytes: usize) -> Self {
         Self {
             hasher,
+            recent: vec![Recent::NONE; 1 << RECENT_BITS].into(),
             buckets: vec![Vec::new(); 1 << BUCKET_BITS],
+            repeats: Vec::new(),
+            records: 0,
             text: Vec::new(),
             spans: Vec::new(),
             documents: Vec::new(),
@@ -85,21 +149,21 @@ impl Batch {
     pub(super) fn add(
         &mut self,
         (name, document): (&str, DocumentEntry),
-        analyser: &Analyser,
-        tokens: &Tokens,
+        analysis: &Analysis,
+        Analysed { tokens, keys }: &Analysed,
     ) -> Result<()> {
-        let first = self.spans.len();
+        let first = self.spans.len() as u32;
         self.take_tokens(name, tokens)?;
         let documents = self.documents.len() as u32;
-        let analysis = analyser.analysis();
+        let mut keys = keys.iter();
         for length in analysis.ngram_min..=analysis.ngram_max.min(tokens.len()) {
             let tag = documents << NGRAM_BITS | (length as u32 - 1);
-            for (token, term) in (first as u32..).zip(tokens.ngrams(length)) {
-                if term.len() > TERM_BYTES_MAX {
-                    return Err(too_long(name, term));
-                }
-                self.term_bytes += term.len() as u64;
-                self.push(TermKey::of(term), tag, token);
+            if let Some(term) = tokens.ngrams(length).find(|term| term.len() > TERM_BYTES_MAX) {
+                return Err(too_long(name, term));
+            }
+            let of_length = keys.by_ref().take(tokens.len() + 1 - length);
+            for (token, key) in (first..).zip(of_length) {
+                self.push(*key, tag, token);
             }
             self.occurrences += tokens.len() + 1 - length;
         }
@@ -125,13 +189,82 @@ impl Batch {
     }
 
     #[inline]
-    fn push(&mut self, key: TermKey, document: u32, token: u32) {
+    fn push(&mut self, key: TermKey, tag: u32, token: u32) {
+        let document = tag >> NGRAM_BITS;
+        let recent = &mut self.recent[(key.half() >> (64 - RECENT_BITS)) as usize];
+        if recent.key == key && recent.repeat.occurrences > 0 {
+            let repeat = &mut recent.repeat;
+            repeat.documents += u32::from(repeat.last != document);
+            repeat.last = document;
+            repeat.occurrences += 1;
+            return;
+        }
+        let repeat = Repeat { token, last: document, documents: 1, occurrences: 1 };
+        let before = std::mem::replace(recent, Recent { key, document: tag, repeat });
+        self.record(before);
+    }
+
+    /// Makes a record of a term that was recent.
+    #[inline]
+    fn record(&mut self, Recent { key, document, repeat }: Recent) {
+        let token = match repeat.occurrences {
+            0 => return,
+            1 => repeat.token,
+            _ => {
+                reserve(&mut self.repeats, 1);
+                self.repeats.push(repeat);
+                REPEATED | (self.repeats.len() - 1) as u32
+            }
+        };
         let place = self.hasher.hash(&key.0).place;
         let bucket = &mut self.buckets[(place >> (64 - BUCKET_BITS)) as usize];
         if bucket.len() == bucket.capacity() {
             reserve(bucket, 1);
         }
         bucket.push(Occurrence { place, half: key.half(), document, token });
+        self.records += 1;
+        let (start, end) = self.span(document, repeat.token);
+        self.term_bytes += (end - start) as u64;
+    }
+
+    /// Where the text of a term is, by its document with its tokens, and the first of these.
+    fn span(&self, document: u32, token: u32) -> (usize, usize) {
+        let (first, more) = (token as usize, (document & (NGRAM_MAX as u32 - 1)) as usize);
+        (self.spans[first].0 as usize, self.spans[first + more].1 as usize)
+    }
+
+    /// Makes records of all terms, in the order of a run. To be called before they are taken.
+    pub(super) fn seal(&mut self) {
+        for place in 0..self.recent.len() {
+            let recent = std::mem::replace(&mut self.recent[place], Recent::NONE);
+            self.record(recent);
+        }
+        in_parts(&mut self.buckets, Threads::of_system(BUCKETS_MIN), |part| {
+            part.iter_mut().for_each(|bucket| bucket.sort_unstable());
+        });
+    }
+
+    /// What a record has counted.
+    fn repeat(&self, record: &Occurrence) -> Repeat {
+        if record.token & REPEATED == 0 {
+            let last = record.document >> NGRAM_BITS;
+            return Repeat { token: record.token, last, documents: 1, occurrences: 1 };
+        }
+        self.repeats[(record.token & !REPEATED) as usize]
+    }
+
+    /// The counts of a term, of which these are all records.
+    fn delta(&self, term: &[Occurrence]) -> Delta {
+        let mut delta = Delta { documents: 0, occurrences: 0 };
+        let mut last = None;
+        for record in term {
+            let repeat = self.repeat(record);
+            let is_counted = last == Some(record.document >> NGRAM_BITS);
+            delta.documents += i64::from(repeat.documents) - i64::from(is_counted);
+            delta.occurrences += i64::from(repeat.occurrences);
+            last = Some(repeat.last);
+        }
+        delta
     }
 
     /// The hash of the text of the document of this id, if it is in the batch.
@@ -147,7 +280,8 @@ impl Batch {
 
     /// RAM that it takes, in bytes. A bucket has an eighth more than it holds, on average.
     fn ram_bytes(&self) -> usize {
-        self.occurrences * size_of::<Occurrence>() / 8 * 9
+        self.records * size_of::<Occurrence>() / 8 * 9
+            + self.repeats.capacity() * size_of::<Repeat>()
             + self.text.capacity()
             + self.spans.capacity() * size_of::<(u32, u32)>()
             + self.documents.len() * DOCUMENT_RAM_BYTES
@@ -166,27 +300,21 @@ impl Batch {
         self.occurrences as u64
     }
 
-    /// The most blocks of its run.
+    /// The most blocks of its run, once it is sealed.
     pub(super) fn blocks_max(&self) -> u32 {
-        runs::blocks_max(self.occurrences, self.term_bytes)
+        runs::blocks_max(self.records, self.term_bytes)
     }
 
-    /// Calls `take` with the place, the text and the counts of each term, in the order of a run.
+    /// Calls `take` with the place, the text and the counts of each term, in the order of a run, once it is sealed.
     pub(super) fn for_each(
-        &mut self,
+        &self,
         mut take: impl FnMut(u64, &[u8], Delta) -> Result<()>,
     ) -> Result<()> {
-        for bucket in &mut self.buckets {
-            bucket.sort_unstable();
+        for bucket in &self.buckets {
             let alike = |a: &Occurrence, b: &Occurrence| a.place == b.place && a.half == b.half;
             for term in bucket.chunk_by(alike) {
-                let other = |pair: &&[Occurrence]| pair[0].document != pair[1].document;
-                let documents = term.windows(2).filter(other).count() as i64 + 1;
-                let delta = Delta { documents, occurrences: term.len() as i64 };
-                let tokens = (term[0].document & (NGRAM_MAX as u32 - 1)) as usize;
-                let first = term[0].token as usize;
-                let (start, end) = (self.spans[first].0, self.spans[first + tokens].1);
-                take(term[0].place, &self.text[start as usize..end as usize], delta)?;
+                let (start, end) = self.span(term[0].document, self.repeat(&term[0]).token);
+                take(term[0].place, &self.text[start..end], self.delta(term))?;
             }
         }
         Ok(())
@@ -199,12 +327,14 @@ impl Batch {
             *self = Self::new(self.hasher, self.ram_bytes);
             return;
         }
+        self.recent.fill(Recent::NONE);
         self.buckets.iter_mut().for_each(Vec::clear);
+        self.repeats.clear();
         self.text.clear();
         self.spans.clear();
         self.documents.clear();
         self.ids.clear();
-        (self.occurrences, self.term_bytes) = (0, 0);
+        (self.records, self.occurrences, self.term_bytes) = (0, 0, 0);
     }
 }
 
@@ -221,5 +351,73 @@ fn too_long(document: &str, term: &[u8]) -> Error {
         document: document.to_owned(),
         found: term.len(),
         bytes_max: TERM_BYTES_MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use nandex::store::hash::HashKind;
+
+    use super::*;
+
+    /// Words of which some are in most texts and most are in few, more than are recent at a time.
+    fn texts(count: usize) -> Vec<String> {
+        let mut state = 1_u64;
+        let mut below = |end: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % end
+        };
+        let text = |_| {
+            let word = |_| match below(2) {
+                0 => format!("w{}", below(40)),
+                _ => format!("w{}", below(60_000)),
+            };
+            (0..300).map(word).collect::<Vec<_>>().join(" ")
+        };
+        (0..count).map(text).collect()
+    }
+
+    fn counted(batch: &mut Batch) -> BTreeMap<Vec<u8>, (i64, i64)> {
+        batch.seal();
+        let (mut counts, mut places) = (BTreeMap::new(), Vec::new());
+        let take = |place, text: &[u8], delta: Delta| {
+            places.push(place);
+            let counted = counts.insert(text.to_vec(), (delta.documents, delta.occurrences));
+            assert_eq!(counted, None, "a term comes once");
+            Ok(())
+        };
+        batch.for_each(take).unwrap();
+        assert!(places.is_sorted());
+        assert!(batch.blocks_max() > 0);
+        counts
+    }
+
+    #[test]
+    fn each_term_is_counted_once_however_often_it_leaves_the_recent_ones() {
+        let analysis = Analysis::default().ngrams(1, 2);
+        let analyser = Analyser::new(&analysis).unwrap();
+        let mut batch = Batch::new(KeyHasher::new(HashKind::Xxh3, 3), 64 << 20);
+        for texts in texts(300).chunks(150) {
+            let mut expected: BTreeMap<Vec<u8>, (BTreeSet<usize>, i64)> = BTreeMap::new();
+            for (number, text) in texts.iter().enumerate() {
+                let key = TermKey::of(&number.to_le_bytes());
+                let analysed = Analysed::of(text, &analyser);
+                let document = DocumentEntry { id: key, text: key };
+                batch.add(("name", document), &analysis, &analysed).unwrap();
+                for term in analyser.terms(&analysed.tokens) {
+                    let counts = expected.entry(term.to_vec()).or_default();
+                    counts.0.insert(number);
+                    counts.1 += 1;
+                }
+            }
+            let expected = expected.into_iter().map(|(term, (documents, occurrences))| {
+                (term, (documents.len() as i64, occurrences))
+            });
+            assert!(batch.records > 2 << RECENT_BITS && !batch.repeats.is_empty());
+            assert!(counted(&mut batch) == expected.collect());
+            batch.clear();
+        }
     }
 }

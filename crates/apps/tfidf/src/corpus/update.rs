@@ -2,17 +2,19 @@
 
 use nandex::Table;
 use nandex_corpus::DocumentResult;
+use nandex_corpus::parts::{Threads, in_parts};
 
-use super::batch::{Batch, DocumentEntry};
+use super::batch::{Analysed, Batch, DocumentEntry};
 use super::commit::BlocksMax;
 use super::runs::{RunInfo, RunWriter};
 use super::state::Unapplied;
 use super::{Corpus, TermKey};
-use crate::tokenise::{KeyMap, Tokens};
+use crate::tokenise::KeyMap;
 use crate::{Document, Error, Result};
 
-/// Documents whose ids are looked up at a time.
-const GROUP: usize = 256;
+/// Documents whose ids are looked up at a time, and how many of them are worth a thread: some hundred us of work.
+const GROUP: usize = 1024;
+const DOCUMENTS_MIN: usize = 32;
 
 /// Bytes of text at which a group is large enough.
 const GROUP_BYTES: usize = 4 << 20;
@@ -116,26 +118,20 @@ impl Corpus {
         self.check_sure()?;
         let mut updated = Updated::default();
         let mut batch = Batch::new(self.blocks.hasher(), self.batch_bytes);
-        let mut tokens = Tokens::default();
         loop {
             let group = next_group(&mut documents)?;
             if group.is_empty() {
                 break;
             }
-            let entries: Vec<DocumentEntry> = group.iter().map(entry).collect();
-            let stored = self.stored(&entries)?;
-            // The batch may be emptied within the group.
-            let mut seen: KeyMap<TermKey> = KeyMap::default();
-            for ((document, entry), stored) in group.iter().zip(entries).zip(stored) {
-                let earlier = seen.get(&entry.id).copied().or_else(|| batch.text_of(&entry.id));
-                let id = &document.id;
-                if !change.takes((id, entry.text), earlier, stored)? {
-                    updated.skipped += 1;
-                    continue;
-                }
-                seen.insert(entry.id, entry.text);
-                self.analyser.analyse(&document.text, &mut tokens);
-                batch.add((id, entry), &self.analyser, &tokens)?;
+            let mut taken = self.taken(&group, &batch, change)?;
+            updated.skipped += (group.len() - taken.len()) as u64;
+            let analyser = &self.analyser;
+            let analysed = in_parts(&mut taken, Threads::of_system(DOCUMENTS_MIN), |part| {
+                let of = |(document, _): &(&Document, _)| Analysed::of(&document.text, analyser);
+                part.iter().map(of).collect::<Vec<_>>()
+            });
+            for ((document, entry), analysed) in taken.iter().zip(analysed.iter().flatten()) {
+                batch.add((&document.id, *entry), self.analyser.analysis(), analysed)?;
                 if batch.is_full() {
                     self.apply(&mut batch, change, &mut updated)?;
                 }
@@ -146,6 +142,27 @@ impl Corpus {
         self.fold_if_due()?;
         self.settle()?;
         Ok(updated)
+    }
+
+    /// The documents of a group that are to be counted.
+    fn taken<'g>(
+        &self,
+        group: &'g [Document],
+        batch: &Batch,
+        change: Change,
+    ) -> Result<Vec<(&'g Document, DocumentEntry)>> {
+        let entries: Vec<DocumentEntry> = group.iter().map(entry).collect();
+        let stored = self.stored(&entries)?;
+        let mut seen: KeyMap<TermKey> = KeyMap::default();
+        let mut taken = Vec::with_capacity(group.len());
+        for ((document, entry), stored) in group.iter().zip(entries).zip(stored) {
+            let earlier = seen.get(&entry.id).copied().or_else(|| batch.text_of(&entry.id));
+            if change.takes((&document.id, entry.text), earlier, stored)? {
+                seen.insert(entry.id, entry.text);
+                taken.push((document, entry));
+            }
+        }
+        Ok(taken)
     }
 
     /// The hashes of the texts under these ids.
@@ -161,6 +178,7 @@ impl Corpus {
         if batch.is_empty() {
             return Ok(());
         }
+        batch.seal();
         let documents = batch.documents().len() as u64;
         let occurrences = batch.occurrences();
         let blocks = BlocksMax {
@@ -189,7 +207,7 @@ impl Corpus {
     }
 
     /// Writes the run of a batch, and its documents. Returns the run, and the blocks of documents.
-    fn write_batch(&self, id: u64, batch: &mut Batch, change: Change) -> Result<(RunInfo, u32)> {
+    fn write_batch(&self, id: u64, batch: &Batch, change: Change) -> Result<(RunInfo, u32)> {
         let blocks = self.write_documents((id, 0), batch.documents())?;
         let mut writer = RunWriter::new(&self.blocks, id);
         let is_removed = change == Change::Remove;

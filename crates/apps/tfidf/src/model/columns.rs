@@ -95,6 +95,11 @@ impl ColumnsBuilder {
 }
 
 impl Columns {
+    /// Is there a file to be read?
+    pub(super) fn are_in_file(&self) -> bool {
+        matches!(self, Self::File(_))
+    }
+
     /// The columns of these terms, in their order; nothing for terms that have none. A file is read in its order: once
     /// as a whole for many terms, a block for each of few.
     pub(super) fn find_many(&self, keys: &[TermKey]) -> Result<Vec<Option<Column>>> {

@@ -184,8 +184,7 @@ impl<'c> Model<'c> {
         documents: impl IntoIterator<Item = DocumentResult>,
         mut take: impl FnMut(Row<'_>) -> Result<()>,
     ) -> Result<()> {
-        let mut rows = Rows::new(self);
-        rows.run(documents.into_iter(), |rows| {
+        Rows::new(self).run(documents.into_iter(), |rows| {
             rows.iter().try_for_each(|(id, entries)| take(Row { id, entries }))
         })
     }

@@ -1,13 +1,16 @@
-//! Rows of documents: the terms of some thousand documents are looked up together.
+//! Rows of documents: the terms of some thousand documents are looked up together, by as many threads as the system has
+//! processors for.
 
-use nandex_corpus::DocumentResult;
+use nandex_corpus::parts::{Threads, in_parts};
+use nandex_corpus::{Document, DocumentResult};
 
 use super::{Column, Entry, Model};
 use crate::Result;
 use crate::tokenise::{KeyMap, TermKey, Tokens};
 
-/// Documents that are gathered at a time, at most.
+/// Documents that are gathered at a time, at most, and of these, how many are worth a thread: some hundred us of work.
 const DOCUMENTS_MAX: usize = 4096;
+const DOCUMENTS_MIN: usize = 32;
 
 /// RAM of a gathered term that others do not have: its key twice, the map's overhead, its last place, its column.
 const TERM_RAM_BYTES: usize = 136;
@@ -78,86 +81,129 @@ pub(super) type Weighed = (String, Vec<Entry>);
 #[derive(Debug)]
 pub(super) struct Rows<'m, 'c> {
     model: &'m Model<'c>,
-    gathered: Gathered,
+    /// RAM of texts, and of what is gathered of them by all threads.
+    text_bytes: usize,
     ram_bytes: usize,
 }
 
 impl<'m, 'c> Rows<'m, 'c> {
     pub(super) fn new(model: &'m Model<'c>) -> Self {
         let ram_bytes = model.corpus.config().batch_bytes();
-        Self { model, gathered: Gathered::default(), ram_bytes }
+        Self { model, text_bytes: ram_bytes / 4, ram_bytes: ram_bytes / 4 * 3 }
     }
 
     /// Calls `take` with the rows of some documents after another.
     pub(super) fn run(
-        &mut self,
+        &self,
         documents: impl Iterator<Item = DocumentResult>,
         mut take: impl FnMut(&[Weighed]) -> Result<()>,
     ) -> Result<()> {
-        self.gather(documents, |rows| rows.weigh(&mut take))
+        let weigher = self.model.weigher;
+        self.each_group(documents, |terms| weigher.row(terms).0, |rows| take(&rows))
     }
 
     /// Calls `take` with the id of each document and its terms that have columns, in the order of columns.
     pub(super) fn run_counted(
-        &mut self,
+        &self,
         documents: impl Iterator<Item = DocumentResult>,
         mut take: impl FnMut(String, &[CountedTerm]) -> Result<()>,
     ) -> Result<()> {
-        self.gather(documents, |rows| rows.count(&mut take))
+        let make = |terms: &[CountedTerm]| terms.to_vec();
+        self.each_group(documents, make, |rows| {
+            rows.into_iter().try_for_each(|(id, terms)| take(id, &terms))
+        })
     }
 
-    /// Gathers documents, and calls `end` when they are many and when all were read. It forgets them.
-    fn gather(
-        &mut self,
-        documents: impl Iterator<Item = DocumentResult>,
-        mut end: impl FnMut(&mut Self) -> Result<()>,
+    /// Calls `take` with what `make` makes of the terms of each document, some documents after another.
+    fn each_group<R: Send>(
+        &self,
+        mut documents: impl Iterator<Item = DocumentResult>,
+        make: impl Fn(&[CountedTerm]) -> R + Sync,
+        mut take: impl FnMut(Vec<(String, R)>) -> Result<()>,
     ) -> Result<()> {
-        let analyser = self.model.corpus.analyser();
-        let mut tokens = Tokens::default();
-        for document in documents {
+        let mut threads = Threads::of_system(DOCUMENTS_MIN);
+        if self.model.columns.are_in_file() {
+            // Each thread would read the file.
+            threads.most = 1;
+        }
+        let ram_bytes = self.ram_bytes / threads.most;
+        loop {
+            let mut group = self.next_group(&mut documents)?;
+            if group.is_empty() {
+                return Ok(());
+            }
+            let parts = in_parts(&mut group, threads, |part| self.part(part, ram_bytes, &make));
+            let mut rows = Vec::with_capacity(group.len());
+            for part in parts {
+                rows.extend(part?);
+            }
+            take(rows)?;
+        }
+    }
+
+    /// The next documents, few enough to be held; none at the end.
+    fn next_group(
+        &self,
+        documents: &mut impl Iterator<Item = DocumentResult>,
+    ) -> Result<Vec<Document>> {
+        let (mut group, mut bytes) = (Vec::new(), 0);
+        while group.len() < DOCUMENTS_MAX && bytes < self.text_bytes {
+            let Some(document) = documents.next() else { break };
             let document = document?;
+            bytes += document.text.len();
+            group.push(document);
+        }
+        Ok(group)
+    }
+
+    /// What `make` makes of the terms of each of these documents, which are looked up together.
+    fn part<R>(
+        &self,
+        documents: &mut [Document],
+        ram_bytes: usize,
+        make: &impl Fn(&[CountedTerm]) -> R,
+    ) -> Result<Vec<(String, R)>> {
+        let analyser = self.model.corpus.analyser();
+        let (mut tokens, mut gathered) = (Tokens::default(), Gathered::default());
+        let mut rows = Vec::with_capacity(documents.len());
+        for document in documents {
             analyser.analyse(&document.text, &mut tokens);
-            analyser.terms(&tokens).for_each(|term| self.gathered.add(term));
-            self.gathered.documents.push((document.id, self.gathered.occurring.len()));
-            let is_full = self.gathered.documents.len() >= DOCUMENTS_MAX;
-            if is_full || self.gathered.ram_bytes() >= self.ram_bytes {
-                end(self)?;
+            analyser.terms(&tokens).for_each(|term| gathered.add(term));
+            let id = std::mem::take(&mut document.id);
+            gathered.documents.push((id, gathered.occurring.len()));
+            if gathered.ram_bytes() >= ram_bytes {
+                self.count(&mut gathered, &mut rows, make)?;
             }
         }
-        end(self)
+        self.count(&mut gathered, &mut rows, make)?;
+        Ok(rows)
     }
 
-    /// Weighs the documents at hand and forgets them.
-    fn weigh(&mut self, take: &mut impl FnMut(&[Weighed]) -> Result<()>) -> Result<()> {
-        let weigher = self.model.weigher;
-        let mut rows = Vec::new();
-        self.count(&mut |id, terms| {
-            rows.push((id, weigher.row(terms).0));
-            Ok(())
-        })?;
-        take(&rows)
-    }
-
-    /// Looks up the terms of the documents at hand, and forgets these.
-    fn count(&mut self, take: &mut impl FnMut(String, &[CountedTerm]) -> Result<()>) -> Result<()> {
-        let columns = self.model.columns.find_many(&self.gathered.keys)?;
+    /// Looks up the terms of what was gathered, and forgets it.
+    fn count<R>(
+        &self,
+        gathered: &mut Gathered,
+        rows: &mut Vec<(String, R)>,
+        make: &impl Fn(&[CountedTerm]) -> R,
+    ) -> Result<()> {
+        let columns = self.model.columns.find_many(&gathered.keys)?;
         let weigher = &self.model.weigher;
         let idf = |column: &Option<Column>| column.map_or(0.0, |it| weigher.idf(it.documents));
         let idfs: Vec<f64> = columns.iter().map(idf).collect();
         let mut start = 0;
         let mut terms: Vec<CountedTerm> = Vec::new();
-        for (id, end) in std::mem::take(&mut self.gathered.documents) {
+        for (id, end) in std::mem::take(&mut gathered.documents) {
             terms.clear();
-            terms.extend(self.gathered.occurring[start..end].iter().filter_map(|found| {
+            terms.extend(gathered.occurring[start..end].iter().filter_map(|found| {
                 let (number, occurrences) = (found.0 as usize, found.1);
                 let column = columns[number]?.index;
                 Some(CountedTerm { column, occurrences, idf: idfs[number] })
             }));
             start = end;
             terms.sort_unstable_by_key(|term| term.column);
-            take(id, &terms)?;
+            rows.push((id, make(&terms)));
         }
-        self.gathered.clear();
+        gathered.clear();
         Ok(())
     }
 }

@@ -5,27 +5,27 @@ use serde_json::{Value, json};
 
 /// The word that tells an index from other tables, and its version.
 const FORMAT: &str = "nandex-lsh";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// The state of an index.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct State {
+pub(super) struct State {
     about: String,
     tables: u32,
     /// The number of the next document.
-    pub next: u64,
+    pub(super) next: u64,
     /// All numbers from here on were never used.
-    pub taken: u64,
+    pub(super) taken: u64,
     /// How many documents there are; `None` after a crash.
-    pub documents: Option<u64>,
+    pub(super) documents: Option<u64>,
     /// The first number of each generation, and for how many documents it is made.
-    pub generations: Vec<(u64, u64)>,
+    pub(super) generations: Vec<(u64, u64)>,
     /// Does the file say that the index was not closed?
-    pub is_open: bool,
+    pub(super) is_open: bool,
 }
 
 impl State {
-    pub fn new(about: &str, tables: u32, generation: (u64, u64)) -> Self {
+    pub(super) fn new(about: &str, tables: u32, generation: (u64, u64)) -> Self {
         Self {
             about: about.to_owned(),
             tables,
@@ -37,7 +37,7 @@ impl State {
         }
     }
 
-    pub fn encode(&self) -> Vec<u8> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let generations: Vec<_> = self.generations.iter().map(|it| json!([it.0, it.1])).collect();
         let value = json!({
             "format": FORMAT,
@@ -55,12 +55,13 @@ impl State {
     ///
     /// # Errors
     /// None, or bytes that are none.
-    pub fn decode(bytes: Option<&[u8]>) -> Result<Self> {
+    pub(super) fn decode(bytes: Option<&[u8]>) -> Result<Self> {
         let value = bytes.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
         value.as_ref().and_then(Self::parsed).ok_or_else(|| Error::Config {
             field: "index",
             reason: format!(
-                "the file has no state of the format {FORMAT} {VERSION}; give a file that was made for a MinHashLSH"
+                "the file has no state of the format {FORMAT} {VERSION}; give a file that this version has made for a \
+                 MinHashLSH, or make the index again"
             ),
         })
     }
@@ -87,7 +88,7 @@ impl State {
     ///
     /// # Errors
     /// One that was made with other parameters.
-    pub fn check(&self, about: &str, tables: u32) -> Result<()> {
+    pub(super) fn check(&self, about: &str, tables: u32) -> Result<()> {
         if self.about == about && self.tables == tables {
             return Ok(());
         }

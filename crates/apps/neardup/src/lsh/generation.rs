@@ -4,7 +4,7 @@
 //! them. Tables beyond the most that a SliceLSH takes are in more of these, which a generation has side by side.
 
 use nandex::slicelsh::{Config, RuntimeOptions, TABLES_MAX};
-use nandex::{Error, Neighbors, NeighborsRequirements, Policy, Result, SliceLsh, Threads, Volume};
+use nandex::{Error, Neighbors, NeighborsRequirements, Policy, Result, SliceLsh, Volume};
 
 /// Ids that a bucket keeps: as many as a page has.
 const BUCKET_IDS_MAX: u32 = 253;
@@ -14,7 +14,7 @@ const FILTER_BITS: u64 = 12;
 
 /// Buckets of documents from a number on.
 #[derive(Debug)]
-pub struct Generation {
+pub(super) struct Generation {
     first: u64,
     documents: u64,
     /// One for each 64 tables.
@@ -24,13 +24,13 @@ pub struct Generation {
 
 /// What decides of a generation's shape.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub(super) struct Shape {
     /// The number of the first document.
-    pub first: u64,
+    pub(super) first: u64,
     /// Documents that it is made for.
-    pub documents: u64,
+    pub(super) documents: u64,
     /// Tables in all groups.
-    pub tables: u32,
+    pub(super) tables: u32,
 }
 
 impl Shape {
@@ -72,7 +72,7 @@ impl Shape {
     ///
     /// # Errors
     /// RAM that is too little; numbers out of range.
-    pub fn log_bytes_best(self, ram_bytes: u64) -> Result<u64> {
+    pub(super) fn log_bytes_best(self, ram_bytes: u64) -> Result<u64> {
         let groups = self.groups().count() as u64;
         let of = |tables| Ok(self.config(tables, ram_bytes / groups, None)?.log_bytes_best());
         self.groups().map(of).sum()
@@ -84,7 +84,12 @@ impl Generation {
     ///
     /// # Errors
     /// RAM that is too little, no space, a failed write.
-    pub fn create(volume: &Volume, index: usize, shape: Shape, ram_bytes: u64) -> Result<Self> {
+    pub(super) fn create(
+        volume: &Volume,
+        index: usize,
+        shape: Shape,
+        ram_bytes: u64,
+    ) -> Result<Self> {
         let count = shape.groups().count() as u64;
         let log_bytes = volume.log().capacity_bytes() / count;
         let create = |(group, tables)| {
@@ -100,7 +105,7 @@ impl Generation {
     ///
     /// # Errors
     /// A failed write.
-    pub fn drop_unfinished(volume: &Volume, index: usize) -> Result<()> {
+    pub(super) fn drop_unfinished(volume: &Volume, index: usize) -> Result<()> {
         let prefix = name(index, 0);
         let prefix = prefix.trim_end_matches('0');
         let structures = volume.structures();
@@ -112,7 +117,12 @@ impl Generation {
     ///
     /// # Errors
     /// Damage, a failed read.
-    pub fn open(volume: &Volume, index: usize, shape: Shape, ram_bytes: u64) -> Result<Self> {
+    pub(super) fn open(
+        volume: &Volume,
+        index: usize,
+        shape: Shape,
+        ram_bytes: u64,
+    ) -> Result<Self> {
         let count = shape.groups().count() as u64;
         let open = |(group, tables)| {
             let options = options(volume, (shape.documents, tables), ram_bytes / count);
@@ -128,17 +138,17 @@ impl Generation {
     }
 
     /// The number of its first document, and for how many it is made.
-    pub fn place(&self) -> (u64, u64) {
+    pub(super) fn place(&self) -> (u64, u64) {
         (self.first, self.documents)
     }
 
     /// RAM that it takes, in bytes.
-    pub fn ram_bytes(&self) -> u64 {
+    pub(super) fn ram_bytes(&self) -> u64 {
         self.ram_bytes
     }
 
     /// Has it space for documents up to this number?
-    pub fn has_space(&self, end: u64) -> bool {
+    pub(super) fn has_space(&self, end: u64) -> bool {
         end - self.first <= self.documents
     }
 
@@ -146,25 +156,25 @@ impl Generation {
     ///
     /// # Errors
     /// Full buckets, a failed read or write.
-    pub fn insert_many(&self, ids: &[u64], keys: &[u64]) -> Result<()> {
-        self.each_group(ids.len(), keys, |group, keys| group.insert_many(ids, &keys))
+    pub(super) fn insert_many(&self, ids: &[u64], keys: &[u64]) -> Result<()> {
+        self.each_group(ids.len(), keys, |group, keys| group.insert_many(ids, keys))
     }
 
     /// Takes a document out of its buckets.
     ///
     /// # Errors
     /// As [`insert_many`](Self::insert_many).
-    pub fn remove(&self, id: u64, keys: &[u64]) -> Result<()> {
-        self.each_group(1, keys, |group, keys| group.remove(id, &keys))
+    pub(super) fn remove(&self, id: u64, keys: &[u64]) -> Result<()> {
+        self.each_group(1, keys, |group, keys| group.remove(id, keys))
     }
 
     /// Adds the ids that share a bucket with each row, in any order.
     ///
     /// # Errors
     /// A failed read, damage.
-    pub fn add_candidates(&self, keys: &[u64], found: &mut [Vec<u64>]) -> Result<()> {
+    pub(super) fn add_candidates(&self, keys: &[u64], found: &mut [Vec<u64>]) -> Result<()> {
         self.each_group(found.len(), keys, |group, keys| {
-            let candidates = group.candidates_many(&keys)?;
+            let candidates = group.candidates_many(keys)?;
             found.iter_mut().zip(candidates).for_each(|(row, more)| row.extend(more));
             Ok(())
         })
@@ -175,33 +185,24 @@ impl Generation {
         &self,
         rows: usize,
         keys: &[u64],
-        mut call: impl FnMut(&SliceLsh, Vec<u64>) -> Result<()>,
+        mut call: impl FnMut(&SliceLsh, &[u64]) -> Result<()>,
     ) -> Result<()> {
-        let row_keys = keys.len() / rows.max(1);
+        if let [group] = &self.groups[..] {
+            return call(group, keys);
+        }
+        let row_keys = (keys.len() / rows.max(1)).max(1);
         let mut start = 0;
         for group in &self.groups {
             let end = start + group.tables() as usize;
-            let part = if self.groups.len() == 1 {
-                keys.to_vec()
-            } else {
-                keys.chunks(row_keys.max(1)).flat_map(|row| &row[start..end]).copied().collect()
-            };
-            call(group, part)?;
+            let part = keys.chunks(row_keys).flat_map(|row| &row[start..end]).copied();
+            call(group, &part.collect::<Vec<_>>())?;
             start = end;
         }
         Ok(())
     }
 
-    /// Makes everything durable and ends its threads.
-    ///
-    /// # Errors
-    /// A failed write or sync.
-    pub fn close(self) -> Result<()> {
-        self.groups.into_iter().try_for_each(SliceLsh::close)
-    }
-
-    /// Calls `take` with each group.
-    pub fn groups(&self) -> impl Iterator<Item = &SliceLsh> {
+    /// Its groups.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &SliceLsh> {
         self.groups.iter()
     }
 }
@@ -212,12 +213,11 @@ fn name(index: usize, group: usize) -> String {
 
 /// A part of the RAM that the buffers leave is for a filter of the buckets: lookups of new documents read nothing then.
 fn options(volume: &Volume, (documents, tables): (u64, u32), ram_bytes: u64) -> RuntimeOptions {
-    let usual = RuntimeOptions::default();
-    let is_inline = volume.threads() == Threads::Inline;
+    let shared = crate::tables::options(volume);
+    let filter_bytes = documents * u64::from(tables) * FILTER_BITS / 8;
     RuntimeOptions {
-        flush_threads: if is_inline { 0 } else { usual.flush_threads },
-        filter_bytes_max: (documents * u64::from(tables) * FILTER_BITS / 8).min(ram_bytes / 2),
+        filter_bytes_max: filter_bytes.min(ram_bytes / 2),
         ram_bytes_max: Some(ram_bytes),
-        ..usual
+        ..shared.of::<RuntimeOptions>().cloned().unwrap_or_default()
     }
 }

@@ -1,0 +1,214 @@
+//! Records of documents with neighbouring numbers, together: one read finds the names of all, and a document costs
+//! little more than its bytes. See docs/format.md.
+
+use nandex::{Error, Result};
+
+use super::names::{BlockNames, NameList};
+
+/// The version of a block.
+const VERSION: u8 = 2;
+
+/// Documents of a block, and bytes of their bucket keys, at most.
+const DOCUMENTS_MAX: u64 = 64;
+const KEY_BYTES_MAX: u64 = 4096;
+
+/// How many numbers share a block, if a document has a bucket key in each of that many tables: a power of two.
+pub(super) const fn documents_of(tables: u32) -> u64 {
+    let most = KEY_BYTES_MAX / (8 * tables as u64);
+    match most {
+        0 => 1,
+        DOCUMENTS_MAX.. => DOCUMENTS_MAX,
+        _ => 1 << most.ilog2(),
+    }
+}
+
+/// What an index keeps of a document.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entry<'b> {
+    /// An earlier document of the same name, which is still there.
+    pub(super) earlier: Option<u64>,
+    /// A bucket key of each table.
+    pub(super) keys: &'b [u64],
+    /// What it is called.
+    pub(super) name: &'b [u8],
+}
+
+/// The documents of a block that are there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Block {
+    tables: usize,
+    /// A bit for each number that has a document.
+    present: u64,
+    /// Of each document, in order, as are keys and names.
+    earlier: Vec<Option<u64>>,
+    keys: Vec<u64>,
+    names: NameList,
+}
+
+impl Block {
+    /// A block without documents.
+    pub(super) fn new(tables: usize) -> Self {
+        let (earlier, keys, names) = (Vec::new(), Vec::new(), NameList::default());
+        Self { tables, present: 0, earlier, keys, names }
+    }
+
+    /// Bucket keys of a document.
+    pub(super) fn tables(&self) -> usize {
+        self.tables
+    }
+
+    /// Adds a document whose place is behind all that are there.
+    pub(super) fn push(&mut self, place: u32, entry: Entry<'_>) {
+        assert!(self.present >> place == 0, "numbers of documents rise");
+        self.present |= 1 << place;
+        self.earlier.push(entry.earlier);
+        self.keys.extend_from_slice(entry.keys);
+        self.names.push(entry.name);
+    }
+
+    /// The document at a place.
+    pub(super) fn get(&self, place: u32) -> Option<Entry<'_>> {
+        rank(self.present, place).map(|index| self.entry(index))
+    }
+
+    /// All documents with their places.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u32, Entry<'_>)> {
+        let places = (0..u64::BITS).filter(|place| self.present >> place & 1 == 1);
+        places.enumerate().map(|(index, place)| (place, self.entry(index)))
+    }
+
+    fn entry(&self, index: usize) -> Entry<'_> {
+        let keys = &self.keys[index * self.tables..][..self.tables];
+        Entry { earlier: self.earlier[index], keys, name: self.names.get(index) }
+    }
+
+    /// The same without the document at a place.
+    pub(super) fn without(&self, place: u32) -> Self {
+        let mut others = Self::new(self.tables);
+        let kept = self.entries().filter(|(other, _)| *other != place);
+        kept.for_each(|(place, entry)| others.push(place, entry));
+        others
+    }
+
+    /// Its names alone.
+    pub(super) fn into_names(self) -> BlockNames {
+        let may_repeat = self.earlier.iter().any(Option::is_some);
+        BlockNames { present: self.present, names: self.names, may_repeat }
+    }
+
+    /// Its bytes.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let documents = self.earlier.len();
+        let mut bytes = Vec::with_capacity(9 + documents * (12 + 8 * self.tables));
+        bytes.push(VERSION);
+        bytes.extend(self.present.to_le_bytes());
+        let earlier = self.earlier.iter().map(|it| it.map_or(0, |number| number + 1));
+        bytes.extend(earlier.chain(self.keys.iter().copied()).flat_map(u64::to_le_bytes));
+        let lengths = (0..documents).map(|index| self.names.get(index).len() as u32);
+        bytes.extend(lengths.flat_map(u32::to_le_bytes));
+        bytes.extend((0..documents).flat_map(|index| self.names.get(index)));
+        bytes
+    }
+
+    /// Reads the block of that number, of an index with that many tables.
+    ///
+    /// # Errors
+    /// Bytes that are none.
+    pub(super) fn decode(bytes: &[u8], tables: usize, number: u64) -> Result<Self> {
+        Self::parsed(bytes, tables).ok_or_else(|| Error::Config {
+            field: "record",
+            reason: format!(
+                "block {number} of records has {} bytes and cannot be read; expected version {VERSION} and {tables} \
+                 bucket keys for each document; make the index again",
+                bytes.len()
+            ),
+        })
+    }
+
+    fn parsed(bytes: &[u8], tables: usize) -> Option<Self> {
+        let (version, bytes) = bytes.split_first()?;
+        let (present, bytes) = bytes.split_first_chunk::<8>()?;
+        let present = u64::from_le_bytes(*present);
+        let documents = present.count_ones() as usize;
+        let (earlier, bytes) = bytes.split_at_checked(8 * documents)?;
+        let (keys, bytes) = bytes.split_at_checked(8 * documents.checked_mul(tables)?)?;
+        let (lengths, mut rest) = bytes.split_at_checked(4 * documents)?;
+        let mut names = NameList::default();
+        for length in lengths.as_chunks::<4>().0 {
+            let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+            let (name, others) = rest.split_at_checked(length)?;
+            names.push(name);
+            rest = others;
+        }
+        let earlier = numbers(earlier).map(|number| number.checked_sub(1)).collect();
+        let block = Self { tables, present, earlier, keys: numbers(keys).collect(), names };
+        (*version == VERSION && rest.is_empty()).then_some(block)
+    }
+}
+
+/// Where the document at a place is among those that are there.
+pub(super) fn rank(present: u64, place: u32) -> Option<usize> {
+    let is_there = present.checked_shr(place)? & 1 == 1;
+    is_there.then(|| (present & ((1 << place) - 1)).count_ones() as usize)
+}
+
+fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.as_chunks::<8>().0.iter().map(|number| u64::from_le_bytes(*number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made() -> Block {
+        let mut block = Block::new(2);
+        block.push(0, Entry { earlier: None, keys: &[1, 2], name: b"a" });
+        block.push(3, Entry { earlier: Some(6), keys: &[3, u64::MAX], name: b"" });
+        block.push(63, Entry { earlier: None, keys: &[5, 6], name: b"xyz" });
+        block
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_format_page() {
+        let mut expected = vec![2, 9, 0, 0, 0, 0, 0, 0, 0x80];
+        for number in [0, 7, 0, 1, 2, 3, u64::MAX, 5, 6] {
+            expected.extend(number.to_le_bytes());
+        }
+        expected.extend([1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]);
+        expected.extend(b"axyz");
+        assert_eq!(made().encode(), expected);
+        assert_eq!(Block::decode(&expected, 2, 0).unwrap(), made());
+    }
+
+    #[test]
+    fn a_block_that_is_cut_or_longer_or_of_another_version_is_refused() {
+        let bytes = made().encode();
+        let longer = [&bytes[..], b"."].concat();
+        let other = [&[1], &bytes[1..]].concat();
+        let cut = (0..bytes.len()).map(|end| bytes[..end].to_vec());
+        for bytes in cut.chain([longer, other]) {
+            let error = Block::decode(&bytes, 2, 7).unwrap_err().to_string();
+            assert!(error.contains("block 7 of records"), "{error}");
+        }
+        assert!(Block::decode(&made().encode(), 3, 7).is_err(), "other tables");
+    }
+
+    #[test]
+    fn a_document_is_found_at_its_place_until_it_goes() {
+        let block = made();
+        let keys = |block: &Block, place| block.get(place).map(|it| it.keys.to_vec());
+        assert_eq!(keys(&block, 3), Some(vec![3, u64::MAX]));
+        assert_eq!((keys(&block, 1), keys(&block, 64)), (None, None));
+        let block = block.without(3);
+        assert_eq!((keys(&block, 3), keys(&block, 63)), (None, Some(vec![5, 6])));
+        let places: Vec<_> = block.entries().map(|(place, entry)| (place, entry.name)).collect();
+        assert_eq!(places, [(0, &b"a"[..]), (63, b"xyz")]);
+        assert_eq!(block.without(0).without(63), Block::new(2));
+    }
+
+    #[test]
+    fn a_block_has_a_power_of_two_of_documents() {
+        let found = [1, 5, 8, 9, 64, 512, 513, 100_000].map(documents_of);
+        assert_eq!(found, [64, 64, 64, 32, 8, 1, 1, 1]);
+    }
+}

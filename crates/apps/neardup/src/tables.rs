@@ -1,0 +1,151 @@
+//! What every index of this crate keeps in addition to its buckets: records by documents' numbers, and numbers by
+//! hashes of what documents are called; and how its file and its log are made.
+//!
+//! The table of numbers is asked mostly for keys that are not there, which a growing BufferHash answers without a read.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use nandex::device::{self, Allocation, Create, FileDevice, FileOptions};
+use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
+use nandex::{
+    AnyConfig, AnyOptions, AnyTable, LargeTable, Policy, Requirements, Result, Table, Threads,
+    Volume, bufferhash, slicelsh,
+};
+
+/// Documents for which the tables begin; they grow from there.
+const DOCUMENTS_FIRST: u64 = 10_000;
+
+/// Bytes of the log, at least and at most.
+const LOG_BYTES_MIN: u64 = 8 << 20;
+const LOG_BYTES_MAX: u64 = 256 << 20;
+
+/// Bytes of a document's number.
+pub(crate) const NUMBER_BYTES: usize = 8;
+
+/// What a name or a text is called in the table of numbers.
+pub(crate) type Hash = [u8; 16];
+
+/// Records and numbers.
+#[derive(Debug)]
+pub(crate) struct DocumentTables {
+    /// Records by numbers, and the state of the index.
+    pub(crate) records: LargeTable<AnyTable>,
+    /// Numbers by hashes.
+    pub(crate) numbers: AnyTable,
+}
+
+/// What these tables are called, and the RAM of each, at most.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DocumentTablesPlan {
+    pub(crate) records: &'static str,
+    pub(crate) records_bytes: u64,
+    pub(crate) numbers: &'static str,
+    pub(crate) numbers_bytes: u64,
+    /// Hashes of a document.
+    pub(crate) hashes: u64,
+}
+
+impl DocumentTables {
+    /// Makes the tables.
+    ///
+    /// # Errors
+    /// RAM that is too little, names that are taken, no space, a failed write.
+    pub(crate) fn create(volume: &Volume, plan: DocumentTablesPlan) -> Result<Self> {
+        let options = options(volume);
+        let create = |name: &str, (entries, widths), ram_bytes| {
+            AnyTable::create_with(volume, name, &growing(entries, widths, ram_bytes)?, &options)
+        };
+        let widths = (TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32);
+        let references = (DOCUMENTS_FIRST, widths);
+        let references = create(&table_name(plan.records), references, plan.records_bytes)?;
+        let values = ValuesConfig::holding(0, WhenFull::Grow);
+        let numbers = (plan.hashes * DOCUMENTS_FIRST, (16, NUMBER_BYTES as u32));
+        Ok(Self {
+            records: LargeTable::create(volume, plan.records, references, values)?,
+            numbers: create(plan.numbers, numbers, plan.numbers_bytes)?,
+        })
+    }
+
+    /// Opens the tables.
+    ///
+    /// # Errors
+    /// RAM that is too little, no such tables, damage, a failed read.
+    pub(crate) fn open(volume: &Volume, plan: DocumentTablesPlan) -> Result<Self> {
+        let open = |name: &str, ram_bytes: u64| {
+            let mut options = options(volume);
+            options.ram_bytes_max = Some(ram_bytes);
+            AnyTable::open_with(volume, name, &options)
+        };
+        let references = open(&table_name(plan.records), plan.records_bytes)?;
+        Ok(Self {
+            records: LargeTable::open(volume, plan.records, references)?,
+            numbers: open(plan.numbers, plan.numbers_bytes)?,
+        })
+    }
+}
+
+/// The numbers under these hashes.
+///
+/// # Errors
+/// A failed read, damage.
+pub(crate) fn numbers_of(numbers: &AnyTable, hashes: &[Hash]) -> Result<Vec<Option<u64>>> {
+    let keys: Vec<&[u8]> = hashes.iter().map(|hash| &hash[..]).collect();
+    let found = numbers.get_many(&keys)?.into_iter();
+    let number = |value: nandex::Value| (*value).try_into().ok().map(u64::from_le_bytes);
+    Ok(found.map(|value| value.and_then(number)).collect())
+}
+
+/// Puts numbers under hashes.
+///
+/// # Errors
+/// RAM or flash that is full, a failed write.
+pub(crate) fn put_numbers(numbers: &AnyTable, pairs: &[(Hash, u64)]) -> Result<()> {
+    let pairs: Vec<(&Hash, [u8; NUMBER_BYTES])> =
+        pairs.iter().map(|(hash, number)| (hash, number.to_le_bytes())).collect();
+    let pairs: Vec<(&[u8], &[u8])> =
+        pairs.iter().map(|(hash, number)| (&hash[..], &number[..])).collect();
+    numbers.insert_many(&pairs)
+}
+
+/// A file of an index.
+///
+/// # Errors
+/// What the system says of it; a file that is in use.
+pub(crate) fn file(
+    path: &Path,
+    create: Create,
+) -> std::result::Result<Arc<FileDevice>, device::Error> {
+    let allocation = Allocation::Sparse;
+    let options = FileOptions { create, allocation, ..FileOptions::default() };
+    Ok(Arc::new(FileDevice::open(path, &options)?))
+}
+
+/// The length of an index's log, in bytes: what its index of neighbours works well with, and the tables' few updates.
+pub(crate) fn log_bytes(neighbors_bytes: u64, ram_bytes: u64) -> u64 {
+    let wanted = neighbors_bytes + ram_bytes / 32;
+    wanted.next_multiple_of(1 << 20).clamp(LOG_BYTES_MIN, LOG_BYTES_MAX)
+}
+
+/// A growing BufferHash, for keys that are asked for before they are there.
+fn growing(
+    entries: u64,
+    (key_bytes, value_bytes): (u32, u32),
+    ram_bytes: u64,
+) -> Result<AnyConfig> {
+    let asked = Requirements::new(entries, key_bytes, value_bytes).ram(ram_bytes);
+    let asked = Requirements { policy: Policy::Grow, ..asked };
+    bufferhash::growing::Config::advised(&asked).map(AnyConfig::from)
+}
+
+/// Structures of a volume without threads have none.
+pub(crate) fn options(volume: &Volume) -> AnyOptions {
+    let mut options = AnyOptions::default();
+    if volume.threads() == Threads::Inline {
+        let usual = bufferhash::RuntimeOptions::default();
+        options = options.with(bufferhash::RuntimeOptions { flush_threads: 0, ..usual });
+        let usual = slicelsh::RuntimeOptions::default();
+        options = options.with(slicelsh::RuntimeOptions { flush_threads: 0, ..usual });
+    }
+    options
+}
