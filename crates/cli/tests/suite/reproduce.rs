@@ -174,7 +174,7 @@ fn a_row_alone_is_printed_by_its_number_and_wrong_words_are_refused() {
          1 | reproduce rhik --threads 2 | --threads is for `nandex reproduce all`\n\
          1 | reproduce all | give their folder with --report DIR\n\
          1 | reproduce all --report x --row 1.1 | --corpus and --row are for one paper\n\
-         1 | reproduce all --report x --only rhik/merge | no experiment rhik/merge; there are bufferhash/figure-10",
+         1 | reproduce all --report x --only rhik/merge | no experiment rhik/merge; there are bufferhash/conclusions",
     );
     assert!(!folder.path("x").exists());
 }

@@ -193,6 +193,7 @@ fn varied(tried: &[Tried]) -> Table {
     let row = |it: &Tried| {
         let changes = it.changes;
         let why = match (it.holds(), it.broken_by.len()) {
+            _ if changes == 0 => "No fitted constant decides it. ".into(),
             (true, 0) => format!("Survives all {changes} changes. "),
             (true, count) => {
                 format!("Falls under {count} of {changes} changes: {}. ", it.broken_by.join(", "))
