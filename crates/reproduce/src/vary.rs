@@ -13,7 +13,7 @@ use crate::fits::{FITS, Field, Fit, Place};
 
 /// What is not as the experiment has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Change {
+pub(crate) enum Variation {
     /// All is.
     #[default]
     Nothing,
@@ -33,7 +33,7 @@ pub(crate) enum By {
 }
 
 thread_local! {
-    static CHANGE: Cell<Change> = const { Cell::new(Change::Nothing) };
+    static CHANGE: Cell<Variation> = const { Cell::new(Variation::Nothing) };
     static USED: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
 }
 
@@ -66,7 +66,7 @@ impl By {
 }
 
 /// Ends a change, also where the run panics.
-struct Restored(Change);
+struct Restored(Variation);
 
 impl Drop for Restored {
     fn drop(&mut self) {
@@ -75,7 +75,7 @@ impl Drop for Restored {
 }
 
 /// Runs something under a change, and returns what it returns and the constants that it asked for.
-pub(crate) fn during<R>(change: Change, run: impl FnOnce() -> R) -> (R, BTreeSet<&'static str>) {
+pub(crate) fn during<R>(change: Variation, run: impl FnOnce() -> R) -> (R, BTreeSet<&'static str>) {
     let _restored = Restored(CHANGE.replace(change));
     let earlier = USED.take();
     let outcome = run();
@@ -95,7 +95,7 @@ pub(crate) fn value(fit: &Fit, value: u64) -> u64 {
 fn varied_by(fit: &Fit) -> Option<By> {
     USED.with_borrow_mut(|used| used.insert(fit.name));
     match CHANGE.get() {
-        Change::Constant(name, by) if name == fit.name => Some(by),
+        Variation::Constant(name, by) if name == fit.name => Some(by),
         _ => None,
     }
 }
@@ -107,7 +107,7 @@ fn varied_by(fit: &Fit) -> Option<By> {
 pub(crate) fn preset(name: &'static str) -> Result<Preset, PresetError> {
     let own = Preset::named(name)?;
     match (CHANGE.get(), own.machine()) {
-        (Change::Drive(other), Machine::Ssd(spec)) if spec.ftl.kind != FtlKind::Raw => {
+        (Variation::Drive(other), Machine::Ssd(spec)) if spec.ftl.kind != FtlKind::Raw => {
             Preset::named(other)
         }
         _ => Ok(own),
@@ -153,14 +153,14 @@ mod tests {
 
     #[test]
     fn a_change_holds_while_it_should_and_what_was_asked_for_is_noted() {
-        let double = Change::Constant("intel-erase", By::Double);
+        let double = Variation::Constant("intel-erase", By::Double);
         let (inside, used) = during(double, || (erase_ns(), value(&NSDI_PROCESSOR, 10)));
         assert_eq!(inside, (2 * 1_890_000, 10));
         let wanted =
             ["intel-erase", "intel-program", "intel-read", "intel-transfer", "nsdi-processor"];
         assert!(used.iter().eq(wanted.iter()), "{used:?}");
         assert_eq!(erase_ns(), 1_890_000);
-        let half = Change::Constant("nsdi-processor", By::Half);
+        let half = Variation::Constant("nsdi-processor", By::Half);
         assert_eq!(during(half, || value(&NSDI_PROCESSOR, 10)).0, 5);
         assert_eq!(during(half, || factor(&NSDI_PROCESSOR)).0, 0.5);
     }
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn an_ssd_is_replaced_and_neither_a_disk_nor_a_chip_is() {
         let replaced = |name| {
-            during(Change::Drive("pm983"), || {
+            during(Variation::Drive("pm983"), || {
                 preset(name).unwrap() == Preset::named("pm983").unwrap()
             })
             .0

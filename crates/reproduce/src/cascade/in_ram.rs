@@ -94,7 +94,8 @@ impl Experiment for InRam {
             ),
             format!(
                 "How long a line takes depends on the machine. The table of times has {JUMP_NS} ns for \
-                 a jump and {NEXT_NS} ns for a line behind another, which are assumed, and leaves the \
+                 a jump and {NEXT_NS} ns for a line behind another, which are assumed, and \
+                 leaves the \
                  processor's own work out.",
             ),
         ];

@@ -9,7 +9,7 @@ mod list;
 
 use std::collections::BTreeSet;
 
-use crate::vary::{By, Change, during};
+use crate::vary::{By, Variation, during};
 use crate::{Error, Experiment, Outcome, Paper, Result, Row, Scale, Table, experiments};
 use claim::{Claim, On};
 
@@ -79,7 +79,7 @@ fn try_all(paper: Paper, name: &str, scale: Scale) -> Result<Vec<Tried>> {
         let (outcome, used) = during(change, || experiment.run(scale));
         Ok::<_, Error>((outcome?, used))
     };
-    let (plain, used) = run(Change::Nothing)?;
+    let (plain, used) = run(Variation::Nothing)?;
     let mut tried = Vec::new();
     for claim in claims(paper).iter().filter(|claim| claim.experiment == name) {
         let (number, fitted_to) = number(claim, &plain)?;
@@ -96,7 +96,7 @@ fn try_all(paper: Paper, name: &str, scale: Scale) -> Result<Vec<Tried>> {
     }
     vary_all(&mut tried, &used, |change| Ok(run(change)?.0))?;
     if tried.iter().any(|it| it.claim.on == On::Drive) {
-        let (outcome, _) = run(Change::Drive(TODAY))?;
+        let (outcome, _) = run(Variation::Drive(TODAY))?;
         for it in tried.iter_mut().filter(|it| it.claim.on == On::Drive) {
             it.today = Some(number(&it.claim, &outcome)?.0);
         }
@@ -108,11 +108,11 @@ fn try_all(paper: Paper, name: &str, scale: Scale) -> Result<Vec<Tried>> {
 fn vary_all(
     tried: &mut [Tried],
     used: &BTreeSet<&'static str>,
-    run: impl Fn(Change) -> Result<Outcome>,
+    run: impl Fn(Variation) -> Result<Outcome>,
 ) -> Result<()> {
     for name in used {
         for by in By::BOTH {
-            let outcome = run(Change::Constant(name, by))?;
+            let outcome = run(Variation::Constant(name, by))?;
             for it in tried.iter_mut() {
                 it.note(number(&it.claim, &outcome)?.0, format!("{name} {}", by.word()));
             }
@@ -171,7 +171,8 @@ fn setup(tried: &[Tried]) -> Vec<String> {
         ),
         format!(
             "Every experiment runs again at scale {} with each of the fitted constants that it asks for halved, and doubled, \
-             one at a time. Where the paper gives a multiple and not a bound, the conclusion counts as kept from a \
+             one at a time. Where the paper gives a multiple and not a bound, the \
+             conclusion counts as kept from a \
              round number below it on, which is written with it.",
             Scale::MOST
         ),

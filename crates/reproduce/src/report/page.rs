@@ -15,8 +15,10 @@ pub(super) const STYLES: &[&str] = &[BASE_STYLE, CHART_STYLE, STYLE];
 
 /// What stands below each page.
 pub(super) const FOOTER: &str = "Written by nandex. Times are of simulated drives, in virtual time, and come out the \
-     same on every run. A ratio is ours over the paper's. A fitted number comes from a constant that was chosen so that \
-     a printed number comes out; for a predicted one none was; a measured one is of a corpus that was given; a stated \
+     same on every run. A ratio is ours over the paper's. A fitted number comes from a \
+     constant that was chosen so that \
+     a printed number comes out; for a predicted one none was; a measured one is of a \
+     corpus that was given; a stated \
      one is the paper's, not measured here.";
 
 /// One HTML page with all tables and curves, for a browser at any width, light or dark. It loads nothing and

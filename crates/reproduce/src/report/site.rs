@@ -221,7 +221,8 @@ fn write_constants(out: &mut String, constants: &[Constant], more: &str) -> fmt:
         out,
         "<header>\n<p class=\"eyebrow\">Experiments run again</p>\n<h1>Fitted constants</h1>\n\
          <p class=\"lead\">Constants that were chosen so that a printed number comes out. Rows that give such a \
-         number back are marked as fitted. <code>nandex reproduce constants</code> prints them.</p>\n{more}</header>\n\
+         number back are marked as fitted. <code>nandex reproduce constants</code> prints \
+         them.</p>\n{more}</header>\n\
          <section>\n<div class=\"wide\"><table class=\"rows\">\n<thead><tr><th>Name</th><th>What it is</th>\
          <th>Value</th><th>Fitted to</th></tr></thead>\n<tbody>",
     )?;
