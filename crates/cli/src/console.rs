@@ -75,6 +75,51 @@ impl Console {
     }
 }
 
+impl Console {
+    /// A count of steps of a known number, such as experiments.
+    pub fn steps(&self, total: usize) -> Steps {
+        let is_bar = self.progress == ProgressMode::Auto && io::stderr().is_terminal();
+        let bar = ProgressBar::new(total as u64);
+        bar.set_draw_target(match is_bar {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        });
+        let style = ProgressStyle::with_template("{pos}/{len} {wide_bar} {elapsed} {msg}");
+        bar.set_style(style.expect("the template is a fixed text that parses"));
+        if is_bar {
+            bar.enable_steady_tick(Duration::from_millis(200));
+        }
+        Steps { bar, plain: self.progress == ProgressMode::Plain }
+    }
+}
+
+/// Shows how many steps are done and which are going on.
+#[derive(Debug)]
+pub struct Steps {
+    bar: ProgressBar,
+    plain: bool,
+}
+
+impl Steps {
+    /// Notes which steps are going on, and that this many are done.
+    pub fn at(&self, done: usize, going_on: &str) {
+        self.bar.set_position(done as u64);
+        self.bar.set_message(going_on.to_owned());
+    }
+
+    /// Prints that a step is done, where progress is plain.
+    pub fn done(&self, done: usize, what: &str) {
+        if self.plain {
+            eprintln!("{done} of {}: {what}", self.bar.length().unwrap_or(0));
+        }
+    }
+
+    /// Removes the bar.
+    pub fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 fn style(has_total: bool) -> ProgressStyle {
     let template = match has_total {
         true => "{msg} {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta}",

@@ -1,10 +1,10 @@
 //! The papers' drives, scaled down with the tables on them.
 
 use nandex::device::Geometry;
-use nandex_sim::preset::{Machine, Preset, PresetError};
+use nandex_sim::preset::{Machine, PresetError};
 use nandex_sim::{Disk, Fill, Model, Ssd};
 
-use crate::{Error, Result, Scale};
+use crate::{Error, Result, Scale, vary};
 
 /// The fewest blocks of each plane, so that its few percent of spare blocks are whole ones.
 const BLOCKS_MIN: u32 = 64;
@@ -82,7 +82,7 @@ impl Drive {
     /// # Errors
     /// [`Error::Drive`] if there is no such drive.
     pub fn geometry(self) -> Result<Geometry> {
-        match Preset::named(self.preset) {
+        match vary::preset(self.preset) {
             Ok(preset) => Ok(preset.geometry()),
             Err(source) => {
                 Err(Error::Drive { preset: self.preset, times: 1, source: Box::new(source) })
@@ -96,24 +96,21 @@ impl Drive {
         fill: Fill,
         pages_min: u64,
     ) -> std::result::Result<Box<dyn Model>, PresetError> {
-        let preset = Preset::named(self.preset)?;
         let part = |count: u32, least: u32| (count / scale.times()).max(least.min(count));
-        Ok(match preset.machine() {
-            Machine::Ssd(spec) => {
-                let mut spec = spec.clone();
+        Ok(match vary::machine(self.preset)? {
+            Machine::Ssd(mut spec) => {
                 let each = (spec.page_count() / u64::from(spec.flash.blocks)).max(1);
                 spec.ftl.background |= self.cleans_at_rest;
                 spec.flash.blocks =
                     part(spec.flash.blocks, BLOCKS_MIN).max(pieces(pages_min, each));
                 Box::new(Ssd::new(spec, fill)?)
             }
-            Machine::Disk(spec) => {
-                let mut spec = spec.clone();
+            Machine::Disk(mut spec) => {
                 let each = u64::from(spec.surfaces) * u64::from(spec.pages_per_track);
                 spec.cylinders = part(spec.cylinders, CYLINDERS_MIN).max(pieces(pages_min, each));
                 Box::new(Disk::new(spec)?)
             }
-            _ => preset.build(fill)?,
+            _ => vary::preset(self.preset)?.build(fill)?,
         })
     }
 }

@@ -22,6 +22,14 @@ pub enum Error {
         /// The simulator's error.
         source: Box<nandex_sim::PresetError>,
     },
+    /// A conclusion whose rows an experiment does not have.
+    #[error("the experiment {experiment} has no number for the conclusion: {says}")]
+    Conclusion {
+        /// The experiment.
+        experiment: String,
+        /// What the paper says.
+        says: String,
+    },
     /// A corpus that cannot be read or measured.
     #[error("{}: {reason}", path.display())]
     Corpus {

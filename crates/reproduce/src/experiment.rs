@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::{Result, Scale};
 
-/// A figure, table or paragraph of a paper that can be measured again.
-pub trait Experiment {
+/// A figure, table or paragraph of a paper that can be measured again. Several may run at once, each on its thread.
+pub trait Experiment: Send + Sync {
     /// Its name on the command line and in JSON: lower case, with hyphens.
     fn name(&self) -> &'static str;
 
@@ -32,6 +32,18 @@ pub struct Outcome {
     pub tables: Vec<Table>,
     /// Curves, with points if the paper printed one.
     pub charts: Vec<Chart>,
+}
+
+impl Outcome {
+    /// The outcome with nothing but one row, which is named by its table and its place there, both from 1.
+    #[must_use]
+    pub fn only(mut self, (table, row): (usize, usize)) -> Option<Self> {
+        let table = self.tables.get(table.checked_sub(1)?)?;
+        let row = table.rows.get(row.checked_sub(1)?)?.clone();
+        self.tables = vec![Table { title: table.title.clone(), rows: vec![row] }];
+        self.charts.clear();
+        Some(self)
+    }
 }
 
 /// Related rows.
@@ -197,6 +209,22 @@ mod tests {
             Row::predicted("a", "ms", 1.0).paper_at_most(2.0).paper.unwrap().sense,
             Sense::AtMost
         );
+    }
+
+    #[test]
+    fn one_row_alone_is_named_by_its_table_and_its_place() {
+        let rows = |names: &[&str]| names.iter().map(|it| Row::predicted(*it, "", 1.0)).collect();
+        let table = |title: &str, names| Table { title: title.into(), rows: rows(names) };
+        let outcome = Outcome {
+            tables: vec![table("first", &["a"]), table("second", &["b", "c"])],
+            ..Outcome::default()
+        };
+        let only = outcome.clone().only((2, 2)).unwrap();
+        assert_eq!((only.tables.len(), only.tables[0].title.as_str()), (1, "second"));
+        assert_eq!(only.tables[0].rows, outcome.tables[1].rows[1..]);
+        for none in [(0, 1), (1, 0), (1, 2), (3, 1)] {
+            assert_eq!(outcome.clone().only(none), None);
+        }
     }
 
     #[test]

@@ -18,9 +18,11 @@
 pub mod batch;
 pub mod bufferhash;
 pub mod cascade;
+pub mod conclusions;
 pub mod counting;
 mod drive;
 mod error;
+mod exhibits;
 mod experiment;
 mod fits;
 mod latency;
@@ -29,21 +31,29 @@ mod report;
 pub mod rhik;
 mod scale;
 pub mod slicehash;
+mod spread;
 pub mod tape;
 mod taped;
+mod vary;
 mod volume;
+
+use serde::{Deserialize, Serialize};
 
 pub use drive::{Drive, Filled};
 pub use error::{Error, Result};
+pub use exhibits::{Exhibit, Shown, exhibits};
 pub use experiment::{Experiment, Origin, Outcome, Printed, Row, Sense, Table};
+pub use fits::{Constant, FITS, Fit, constants, constants_text};
 pub use latency::Latencies;
 pub use nandex_html::chart::{Chart, Scaling, Series};
-pub use report::{Ran, Report, html, text};
+pub use report::{Counted, Page, Part, Ran, Report, constants_page, html, pages, text};
 pub use scale::Scale;
+pub use spread::{Event, Task, spread, tasks};
 pub use taped::{Counts, Taped};
 
 /// A paper whose experiments can be run again.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Paper {
     /// Anand et al., "Cheap and Large CAMs for High Performance Data-Intensive Networked Systems", NSDI 2010.
     BufferHash,
@@ -58,6 +68,22 @@ pub enum Paper {
 }
 
 impl Paper {
+    /// All of them, in the order of their appearance.
+    pub const ALL: [Self; 5] =
+        [Self::BufferHash, Self::Cascade, Self::Counting, Self::SliceHash, Self::Rhik];
+
+    /// The structure that it is about, as the command line and names of pages have it.
+    #[must_use]
+    pub const fn structure(self) -> &'static str {
+        match self {
+            Self::BufferHash => "bufferhash",
+            Self::SliceHash => "slicehash",
+            Self::Cascade => "cascade",
+            Self::Counting => "counting",
+            Self::Rhik => "rhik",
+        }
+    }
+
     /// How to cite it.
     #[must_use]
     pub const fn title(self) -> &'static str {
@@ -123,14 +149,16 @@ impl Paper {
     }
 }
 
-/// All experiments of a paper, in its order.
+/// All experiments of a paper, in its order, and which of its conclusions survive.
 #[must_use]
 pub fn experiments(paper: Paper) -> Vec<Box<dyn Experiment>> {
-    match paper {
+    let mut all = match paper {
         Paper::BufferHash => bufferhash::experiments(),
         Paper::SliceHash => slicehash::experiments(),
         Paper::Cascade => cascade::experiments(),
         Paper::Counting => counting::experiments(),
         Paper::Rhik => rhik::experiments(),
-    }
+    };
+    all.push(Box::new(conclusions::Conclusions(paper)));
+    all
 }

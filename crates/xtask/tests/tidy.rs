@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use nandex_xtask::tree::{self, File};
 use nandex_xtask::{
-    Violation, clock, dependencies, dialect, layers, locks, markdown, names, shape, structures,
-    words,
+    Violation, clock, dependencies, dialect, layers, locks, markdown, names, pages, shape,
+    structures, words,
 };
 
 fn repository() -> Vec<File> {
@@ -76,6 +76,11 @@ fn every_markdown_page_is_in_order() {
     let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
     let check = |file| markdown::check(file, &paths);
     assert_none(&files.iter().flat_map(check).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_html_page_loads_nothing_and_has_no_dead_links() {
+    assert_none(&pages::check(&repository()));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use nandex_sim::RequestKind;
 use super::direct::{DISK_BYTES, Direct, DirectRun, Lookups, operations};
 use super::lab::{Setup, aged};
 use super::workload::Workload;
-use super::{CPU_NS, player};
+use super::{cpu_ns, player};
 use crate::play::Player;
 use crate::tape::{Act, Step, Tape};
 use crate::{Drive, Experiment, Filled, Outcome, Result, Row, Scale, Table};
@@ -171,7 +171,7 @@ fn keys_of_two_hours(all: &[OnDrive]) -> Table {
             false => direct,
         });
     }
-    let cpu = minutes(2.0 * CPU_NS as f64 / 1e6);
+    let cpu = minutes(2.0 * cpu_ns() as f64 / 1e6);
     rows.push(Row::predicted("of which the processor", "min", cpu));
     Table { title: "As many fingerprints as Berkeley DB merges in 2 hours".into(), rows }
 }

@@ -25,8 +25,10 @@ mod spurious;
 mod wan;
 mod workload;
 
-use crate::Experiment;
+pub(crate) use wan::BERKELEY_WAN_NS;
+
 use crate::play::Player;
+use crate::{Experiment, fits, vary};
 
 /// The processor's time of a lookup or an insert, in nanoseconds, if an experiment needs it: the paper's
 /// 0.006 ms for an insert on the Intel SSD, minus a 4096th of the 0.83 to 2.72 ms of a flush.
@@ -53,7 +55,12 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
     ]
 }
 
+/// The processor's time, as it is varied.
+fn cpu_ns() -> u64 {
+    vary::value(&fits::NSDI_PROCESSOR, CPU_NS)
+}
+
 /// One thread, as in the paper, with that time of the processor.
-const fn player() -> Player {
-    Player::single(CPU_NS)
+fn player() -> Player {
+    Player::single(cpu_ns())
 }

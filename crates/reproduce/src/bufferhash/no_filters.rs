@@ -2,7 +2,7 @@
 
 use super::lab::{Filters, Setup, aged, lookup_reads};
 use super::workload::Workload;
-use super::{CPU_NS, player};
+use super::{cpu_ns, player};
 use crate::tape::Act;
 use crate::{Chart, Drive, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table};
 
@@ -77,7 +77,7 @@ fn cost(filters: Filters, success_rate: f64, scale: Scale) -> Result<Cost> {
     let reads: usize = lookup_reads(run.taped.tape(), run.from).sum();
     Ok(Cost {
         reads: reads as f64 / lookups.count().max(1) as f64,
-        flash_ms: lookups.mean_ms() - crate::latency::millis(CPU_NS as f64),
+        flash_ms: lookups.mean_ms() - crate::latency::millis(cpu_ns() as f64),
     })
 }
 

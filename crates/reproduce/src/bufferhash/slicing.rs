@@ -3,7 +3,7 @@
 use nandex::bufferhash::filter::{FilterShape, IncarnationFilter, Slices};
 use nandex_sim::workload::SplitMix64;
 
-use super::CPU_NS;
+use super::cpu_ns;
 use super::lab::{BUFFER_ENTRIES, FILTER_BITS, INCARNATIONS};
 use crate::{Experiment, Outcome, Result, Row, Scale, Table};
 
@@ -44,7 +44,7 @@ impl Experiment for NoBitSlicing {
         let mean = |words: u64| words as f64 / lookups as f64;
         let saved_ns = |words: &Touched| (mean(words.apart) - mean(words.sliced)) * LINE_NS;
         let part = |saved_ns: f64, else_ns: f64| saved_ns / (else_ns + saved_ns);
-        let cpu_ns = CPU_NS as f64;
+        let cpu_ns = cpu_ns() as f64;
         let rows = vec![
             Row::predicted("absent key, bit-sliced: words looked at", "", mean(absent.sliced)),
             Row::predicted("absent key, filters apart: words looked at", "", mean(absent.apart)),

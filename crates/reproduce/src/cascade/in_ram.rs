@@ -22,6 +22,17 @@ const FILLS: [f64; 5] = [0.25, 0.5, 0.75, 0.9, 0.94];
 /// Bits of a Bloom filter for each key at that rate.
 const BLOOM_BITS: f64 = 11.54;
 
+/// The rate at which the deck compares sizes, and what it says: 1.2 times a Bloom filter.
+const DECK_RATE: f64 = 0.001;
+/// How much larger the deck's quotient filter is there.
+const DECK_SIZE: f64 = 1.2;
+/// Bits of each slot in the head of a block of 64: 144 of them.
+const HEAD_BITS_EACH: f64 = 144.0 / 64.0;
+/// The time of a line that a processor has to ask for, in nanoseconds: assumed, as for filters of BufferHash.
+const JUMP_NS: f64 = 60.0;
+/// The time of a line that follows one, which the processor fetches by itself: assumed.
+const NEXT_NS: f64 = 5.0;
+
 /// The memory touched by an operation, on average.
 #[derive(Clone, Copy, Default)]
 struct Touched {
@@ -79,28 +90,32 @@ impl Experiment for InRam {
             ),
             format!(
                 "Means of {SAMPLES} operations at a fill. A Bloom filter of {HASHES} hash \
-                 functions, with 11.54 bits for each key, is full. Nothing here is time: how \
-                 long a line takes depends on the machine, and a filter that its cache holds \
-                 waits for none.",
+                 functions, with 11.54 bits for each key, is full.",
+            ),
+            format!(
+                "How long a line takes depends on the machine. The table of times has {JUMP_NS} ns for \
+                 a jump and {NEXT_NS} ns for a line behind another, which are assumed, and \
+                 leaves the \
+                 processor's own work out.",
             ),
         ];
         Ok(Outcome {
             setup,
-            tables: vec![table(&plain, &fast, &bloom)],
+            tables: vec![table(&plain, &fast, &bloom), time(&plain, &fast, &bloom), size(slots)?],
             charts: vec![chart(&plain, &fast, &bloom)],
         })
     }
 }
 
-fn shape(slots: u64, fill: f64) -> Result<Shape> {
-    let universe = Universe::for_rate((slots as f64 * 0.75) as u64, RATE)?;
+fn shape(slots: u64, fill: f64, rate: f64) -> Result<Shape> {
+    let universe = Universe::for_rate((slots as f64 * 0.75) as u64, rate)?;
     Ok(Shape::new(universe, slots, Counts::One, (slots as f64 * fill) as u64)?)
 }
 
 /// A filter filled with random fingerprints: its shape, and the quotient of each in ascending order. The
 /// place of a fingerprint follows from these, in either layout.
 fn filled(slots: u64, fill: f64, seed: u64) -> Result<(Shape, Vec<u64>)> {
-    let shape = shape(slots, fill)?;
+    let shape = shape(slots, fill, RATE)?;
     let mut filter = QuotientFilter::new(shape);
     let mut rng = SplitMix64::stream(seed, 600);
     while !filter.is_full() {
@@ -185,6 +200,52 @@ fn table(plain: &[Measured], fast: &[Measured], bloom: &Measured) -> Table {
             .why("A lookup of an absent key in a Bloom filter ends at the first bit that is not set, the second on average."),
     );
     Table { title: "Memory touched by an operation".into(), rows }
+}
+
+/// The times of operations by the lines that they touch.
+fn time(plain: &[Measured], fast: &[Measured], bloom: &Measured) -> Table {
+    let ns = |it: Touched| it.jumps * JUMP_NS + (it.lines - it.jumps) * NEXT_NS;
+    let mut rows = Vec::new();
+    for (name, quotient, is_decks) in [
+        ("quotient filter with three bits, 75 % full", &plain[DECK_FILL], true),
+        ("quotient filter by rank and select, 94 % full", &fast[CASCADE_FILL + 1], false),
+    ] {
+        for (what, ours, theirs, printed) in [
+            ("insert", quotient.insert, bloom.insert, 3.0),
+            ("lookup, absent key", quotient.absent, bloom.absent, 1.0),
+            ("lookup, key that is there", quotient.present, bloom.present, 1.0),
+        ] {
+            rows.push(Row::predicted(format!("{name}, {what}"), "ns", ns(ours)));
+            let over = Row::predicted(
+                format!("Bloom filter over {name}, {what}"),
+                "",
+                ns(theirs) / ns(ours),
+            );
+            rows.push(match is_decks {
+                true => over.paper(printed).why("The deck's times have the work of its processor of 2009 in them, of which a quotient filter has more; here is the wait for memory alone."),
+                false => over,
+            });
+        }
+    }
+    Table { title: "Time of an operation, by its lines".into(), rows }
+}
+
+/// Bits of a key at the deck's rate, over those of a Bloom filter.
+fn size(slots: u64) -> Result<Table> {
+    let bits = f64::from(shape(slots, FILLS[DECK_FILL], DECK_RATE)?.slot_bits());
+    let bloom = -DECK_RATE.ln() / std::f64::consts::LN_2.powi(2);
+    let plain = (bits + 3.0) / FILLS[DECK_FILL];
+    let fast = (bits + HEAD_BITS_EACH) / FILLS[CASCADE_FILL + 1];
+    let rows = vec![
+        Row::predicted("Bloom filter", "bits/key", bloom),
+        Row::predicted("quotient filter with three bits, 75 % full", "bits/key", plain),
+        Row::predicted("quotient filter with three bits over Bloom filter", "", plain / bloom)
+            .paper(DECK_SIZE)
+            .why("The deck does not print the fill; a remainder has whole bits."),
+        Row::predicted("quotient filter by rank and select, 94 % full", "bits/key", fast),
+        Row::predicted("quotient filter by rank and select over Bloom filter", "", fast / bloom),
+    ];
+    Ok(Table { title: "Size at a rate of false positives of 0.1 %".into(), rows })
 }
 
 fn chart(plain: &[Measured], fast: &[Measured], bloom: &Measured) -> Chart {

@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex};
 use super::design::Kind;
 use super::lab::{Filled, Lab, RAM_PERCENTS, TableSetup};
 use super::shape::DataSet;
-use crate::Scale;
+use crate::{Scale, fits, vary};
 
 /// The tables of a data set at a scale.
 struct Made {
     set: DataSet,
     scale: Scale,
+    /// How the two constants of the tokens are varied.
+    varied: [f64; 2],
     tables: Arc<Vec<Filled>>,
 }
 
@@ -29,12 +31,14 @@ impl Fills {
     #[must_use]
     pub fn of(&self, set: DataSet, scale: Scale) -> Arc<Vec<Filled>> {
         let mut made = self.made.lock().expect("no holder of this lock panics");
-        if let Some(made) = made.iter().find(|it| (it.set, it.scale) == (set, scale)) {
+        let varied = [&fits::TOKEN_OFFSET, &fits::TOKEN_POWER].map(vary::factor);
+        let is_it = |it: &&Made| (it.set, it.scale, it.varied) == (set, scale, varied);
+        if let Some(made) = made.iter().find(is_it) {
             return Arc::clone(&made.tables);
         }
         let kinds: &[Kind] = if set == DataSet::WIKI { &Kind::ALL } else { &Kind::SMALL };
         let tables = Arc::new(Lab::new(set, scale).fill(&TableSetup::all(kinds, &RAM_PERCENTS)));
-        made.push(Made { set, scale, tables: Arc::clone(&tables) });
+        made.push(Made { set, scale, varied, tables: Arc::clone(&tables) });
         tables
     }
 }

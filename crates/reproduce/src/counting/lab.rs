@@ -1,7 +1,7 @@
 //! Streams through RAM buffers into tables, with and without queries.
 
 use nandex_sim::RequestKind;
-use nandex_sim::preset::{Machine, Preset, PresetError};
+use nandex_sim::preset::{Machine, PresetError};
 use nandex_sim::{Fill, Ssd};
 
 use super::design::{Design, Keeps, Kind, query as reads_of};
@@ -11,7 +11,7 @@ use super::record::{OpCounts, Places, Record};
 use super::shape::{DataSet, Shape};
 use crate::play::Player;
 use crate::tape::{Act, Tape};
-use crate::{Error, Result, Scale};
+use crate::{Error, Result, Scale, vary};
 
 /// RAM buffers of Table 2, in percent of the data segment.
 pub const RAM_PERCENTS: [u64; 4] = [1, 2, 5, 10];
@@ -310,9 +310,9 @@ impl FlashDrive {
     }
 
     fn build(self, pages: u64) -> std::result::Result<Ssd, PresetError> {
-        let preset = Preset::named(self.preset)?;
-        let Machine::Ssd(spec) = preset.machine() else { unreachable!("the paper has SSDs only") };
-        let mut spec = spec.clone();
+        let Machine::Ssd(mut spec) = vary::machine(self.preset)? else {
+            unreachable!("the paper has SSDs only")
+        };
         let each = (spec.page_count() / u64::from(spec.flash.blocks)).max(1);
         // An eighth more, for the rounding of the translation layer.
         let blocks = (pages + pages / 8).div_ceil(each).max(BLOCKS_MIN);

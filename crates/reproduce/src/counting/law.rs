@@ -7,7 +7,7 @@
 use nandex_sim::workload::SplitMix64;
 
 use super::shape::{DataSet, Shape, divisor};
-use crate::Scale;
+use crate::{Scale, fits, vary};
 
 /// Stages of a RAM buffer of 1 % in Table 2. The last may be a part of a buffer, so that half of it is taken.
 const STAGES: f64 = 209.0 - 0.5;
@@ -42,7 +42,9 @@ impl Law {
         let wanted = wiki.buffer_entries(1) as f64;
         let too_small =
             |offset: f64| Self::with_offset(&wiki, offset.exp()).distinct(tokens) < wanted;
-        Self::with_offset(shape, halved((-8.0, 10.0), too_small).exp())
+        let offset = halved((-8.0, 10.0), too_small).exp() * vary::factor(&fits::TOKEN_OFFSET);
+        let law = Self::with_offset(shape, offset);
+        Self { power: law.power * vary::factor(&fits::TOKEN_POWER), ..law }
     }
 
     fn with_offset(shape: &Shape, offset: f64) -> Self {

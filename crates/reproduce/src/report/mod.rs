@@ -4,6 +4,8 @@ mod closeness;
 mod compared;
 mod page;
 mod plain;
+mod section;
+mod site;
 
 use serde::Serialize;
 
@@ -11,6 +13,8 @@ use crate::{Experiment, Outcome, Paper, Result, Scale};
 
 pub use page::html;
 pub use plain::text;
+pub use section::{Counted, Part};
+pub use site::{Page, constants_page, pages};
 
 /// An experiment and its outcome.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -29,14 +33,11 @@ pub struct Ran {
 /// Experiments of one paper at one scale.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
-    /// The paper.
+    /// The paper's title.
     pub paper: &'static str,
-    /// What is scaled down.
+    /// The paper.
     #[serde(skip)]
-    pub scaled: &'static str,
-    /// How many times smaller than the paper's it is.
-    #[serde(skip)]
-    pub times: u32,
+    pub of: Paper,
     /// The scale and the seed.
     pub scale: Scale,
     /// The experiments.
@@ -59,7 +60,6 @@ impl Report {
     /// A report of a paper without any experiments yet.
     #[must_use]
     pub fn new(paper: Paper, scale: Scale) -> Self {
-        let (scaled, times) = (paper.scaled(), paper.times_smaller(scale));
-        Self { paper: paper.title(), scaled, times, scale, experiments: Vec::new() }
+        Self { paper: paper.title(), of: paper, scale, experiments: Vec::new() }
     }
 }

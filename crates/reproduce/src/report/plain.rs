@@ -44,7 +44,8 @@ fn remark(row: &Row) -> Option<String> {
 /// The tables, with our number, the paper's and their ratio, and reasons below.
 #[must_use]
 pub fn text(report: &Report) -> String {
-    let mut out = format!("{}\n1/{} of the paper's size\n", report.paper, report.times);
+    let times = report.of.times_smaller(report.scale);
+    let mut out = format!("{}\n1/{times} of the paper's size\n", report.paper);
     for ran in &report.experiments {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "\n{}: {} ({})", ran.name, ran.title, ran.reference);

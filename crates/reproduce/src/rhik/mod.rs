@@ -25,6 +25,8 @@ mod player;
 mod records;
 mod taped_table;
 
+pub(crate) use multilevel::FIRST_PAGES;
+
 use crate::Experiment;
 
 /// All experiments, in the paper's order.

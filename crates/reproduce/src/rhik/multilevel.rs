@@ -7,10 +7,10 @@ use nandex_kvssd::Access;
 
 use super::lab::{CACHED_PAGE_BYTES, IndexSize, KvIndex, PAGE_BYTES, Requests};
 use super::taped_table::TapedTable;
-use crate::Result;
+use crate::{Result, fits, vary};
 
 /// Pages of the first level of all partitions, at the paper's size. A number of ours: it is not published.
-const FIRST_PAGES: u64 = 64;
+pub const FIRST_PAGES: u64 = 64;
 /// The part of the DRAM that write buffers have, as the table's own advice has it.
 const BUFFERS_PART: u64 = 8;
 /// Pages of a buffer, about.
@@ -77,6 +77,11 @@ impl KvIndex for MultilevelIndex {
     }
 }
 
+/// Pages of the first level, as they are varied.
+fn first_pages() -> u64 {
+    vary::value(&fits::LEVELS, FIRST_PAGES)
+}
+
 fn config(size: IndexSize) -> Config {
     let buffers = (size.dram_bytes / PAGE_BYTES / BUFFERS_PART).max(2);
     let partitions = (1_u64 << (buffers / BUFFER_PAGES).max(1).ilog2()).min(1 << 16);
@@ -90,7 +95,7 @@ fn config(size: IndexSize) -> Config {
         partitions: count(partitions),
         buffer_pages: count(buffer_pages),
         spare_buffers: 1,
-        first_pages: count((FIRST_PAGES / size.times / partitions).max(1)),
+        first_pages: count((first_pages() / size.times / partitions).max(1)),
         group_pages: if buffers < LARGE_PAGES { GROUP_PAGES.1 } else { GROUP_PAGES.0 },
         stagger: partitions > 1,
         page_cache_bytes: size.dram_bytes.saturating_sub(taken),

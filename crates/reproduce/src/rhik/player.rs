@@ -1,11 +1,11 @@
 //! The simulated drive, and commands that keep its queue full.
 
-use nandex_sim::preset::{Machine, Preset, PresetError};
+use nandex_sim::preset::{Machine, PresetError};
 use nandex_sim::{Fill, Ssd};
 
 use crate::play::{Played, Player};
 use crate::tape::Tape;
-use crate::{Error, Result};
+use crate::{Error, Result, vary};
 
 /// Commands in flight: the queue depth that the emulator's own benchmark has.
 const DEPTH: usize = 64;
@@ -22,9 +22,9 @@ const BUFFER_BYTES: u64 = 1 << 20;
 /// [`Error::Drive`] if there is no such drive.
 pub fn drive() -> Result<Ssd> {
     let build = || -> std::result::Result<Ssd, PresetError> {
-        let preset = Preset::named(PRESET)?;
-        let Machine::Ssd(spec) = preset.machine() else { unreachable!("the preset is an SSD") };
-        let mut spec = spec.clone();
+        let Machine::Ssd(mut spec) = vary::machine(PRESET)? else {
+            unreachable!("the preset is an SSD")
+        };
         (spec.flash.blocks, spec.host.buffer_bytes) = (BLOCKS, BUFFER_BYTES);
         Ok(Ssd::new(spec, Fill::Sequential)?)
     };

@@ -13,6 +13,9 @@
 //! Time advances in ticks, so that drives share one clock.
 
 use nandex::store::schedule::Channels;
+
+use crate::{fits, vary};
+
 /// The workers' settings.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WorkerModel {
@@ -74,6 +77,14 @@ const TICK_NS: u64 = 1_000;
 pub const THREADS: usize = 32;
 /// Cores of the paper's machine: two processors of four.
 const CORES: usize = 8;
+/// The processor's time of a lookup of SliceHash: 16 % of eight cores at 69 K lookups a second (Table 4, Figure 5a).
+pub const SLICEHASH_LOOKUP_NS: u64 = 18_500;
+/// That of an insert: 8 % of eight cores at 125 K inserts a second.
+pub const SLICEHASH_INSERT_NS: u64 = 5_100;
+/// The processor's time of a lookup of BufferHash: 18 % of eight cores at 57 K lookups a second.
+pub const BUFFERHASH_LOOKUP_NS: u64 = 25_300;
+/// That of an insert: 92 % of eight cores at 1100 K inserts a second.
+pub const BUFFERHASH_INSERT_NS: u64 = 6_700;
 /// Lookups that the structure's schedule may choose from, for each in flight.
 const WAITING_PER_DEPTH: usize = 8;
 
@@ -90,8 +101,8 @@ impl WorkerModel {
             channels,
             pace: Pace::Stream,
             cores: CORES,
-            lookup_cpu_ns: 18_500,
-            insert_cpu_ns: 5_100,
+            lookup_cpu_ns: vary::value(&fits::SLICEHASH_LOOKUP, SLICEHASH_LOOKUP_NS),
+            insert_cpu_ns: vary::value(&fits::SLICEHASH_INSERT, SLICEHASH_INSERT_NS),
             merges: drives,
             spare_buffers: Some(2 * drives),
             span: Span::Middle,
@@ -110,8 +121,8 @@ impl WorkerModel {
     #[must_use]
     pub fn buffer_hash() -> Self {
         Self {
-            lookup_cpu_ns: 25_300,
-            insert_cpu_ns: 6_700,
+            lookup_cpu_ns: vary::value(&fits::BUFFERHASH_LOOKUP, BUFFERHASH_LOOKUP_NS),
+            insert_cpu_ns: vary::value(&fits::BUFFERHASH_INSERT, BUFFERHASH_INSERT_NS),
             merges: THREADS,
             spare_buffers: None,
             ..Self::in_order_of_arrival()

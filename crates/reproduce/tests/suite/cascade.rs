@@ -89,7 +89,7 @@ fn the_decks_numbers_are_given_with_ours_and_reasons() {
             Some(value)
         })
         .collect();
-    assert_eq!(printed, [670_000.0, 40.0, 530.0, 1.0 / 3.0, 670_000.0, 40.0]);
+    assert_eq!(printed, [670_000.0, 40.0, 530.0, 1.0 / 3.0, 1.0 / 3.0, 670_000.0, 40.0]);
     assert_within(
         "fitted",
         ours(&outcome, "Inserts on a processor", PUBLISHED),
@@ -101,6 +101,17 @@ fn the_decks_numbers_are_given_with_ours_and_reasons() {
         "cascade filter, fan-out 2, over page-blocked buffered Bloom filter",
     );
     assert_within("over the strongest", gain, (3.0, 30.0));
+}
+
+/// Rows of the deck's experiment once divided by another kind than they named, at another time than the deck.
+#[test]
+fn the_decks_lookups_are_those_when_all_keys_are_in_over_the_kind_that_a_row_names() {
+    let (deck, lookups) = (run("deck"), run("lookups"));
+    let rate = |name| ours(&lookups, "Absent keys, one after another", name);
+    for bloom in [PLAIN, ONE_PAGE] {
+        let found = ours(&deck, "Lookups of absent keys", &format!("{PUBLISHED}, over {bloom}"));
+        assert_eq!(found, rate(PUBLISHED) / rate(bloom), "{bloom}");
+    }
 }
 
 #[test]

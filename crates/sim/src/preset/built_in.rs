@@ -26,6 +26,7 @@ presets![
     "slc-paper",
     "pm983",
     "nvme-970pro",
+    "modern-nvme",
     "disk-7200",
     "deskstar-7k80",
 ];

@@ -1,6 +1,6 @@
 //! Figure 10: the improvement of each object's throughput, on a link that is full without the optimizer.
 
-use super::figure_9::BERKELEY_WAN_NS;
+use super::figure_9::berkeley_wan_ns;
 use super::index::{BufferHashRun, DirectDrive, ObjectTimes, direct};
 use super::link::{Link, Sent};
 use super::objects::{Redundancy, Spread, Trace};
@@ -44,7 +44,7 @@ impl Experiment for Figure10 {
         let on = DirectDrive { drive: Drive::TRANSCEND, bytes: 32e9, filled: Filled::Once };
         let all = [
             ("BufferHash", ours),
-            ("Berkeley DB of 1.25 ms", ObjectTimes::constant(&trace, BERKELEY_WAN_NS)),
+            ("Berkeley DB of 1.25 ms", ObjectTimes::constant(&trace, berkeley_wan_ns())),
             ("without buffers", direct(&trace, on, scale)?),
         ]
         .map(|(name, times)| Through { name, sent: SPEED.accelerated(&trace, &times) });

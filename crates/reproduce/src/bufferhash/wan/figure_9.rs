@@ -6,6 +6,7 @@ use super::link::Link;
 use super::objects::{CHUNK_BYTES, Redundancy, Spread, Trace};
 use crate::{
     Chart, Drive, Experiment, Filled, Outcome, Result, Row, Scale, Scaling, Series, Table, fits,
+    vary,
 };
 
 /// See the [module](self).
@@ -22,6 +23,11 @@ const TRACES: [(Redundancy, f64); 2] = [(Redundancy(50), 2.0), (Redundancy(15), 
 const BERKELEY_NS: u64 = 10_300_000;
 /// The time of an operation with which an index keeps a link of 10 Mb/s just full, at half of the bytes.
 pub const BERKELEY_WAN_NS: u64 = 1_250_000;
+
+/// The same, as it is varied.
+pub fn berkeley_wan_ns() -> u64 {
+    vary::value(&fits::WAN_BERKELEY, BERKELEY_WAN_NS)
+}
 
 /// Without buffers, on the drive of the figure, and on the other one.
 const DIRECT: [(&str, DirectDrive); 2] = [
@@ -122,7 +128,7 @@ impl Measured {
             indexes.push(Indexed { name, times: direct(&trace, on, scale)? });
         }
         for (name, ns) in
-            [("Berkeley DB of 10.3 ms", BERKELEY_NS), ("Berkeley DB of 1.25 ms", BERKELEY_WAN_NS)]
+            [("Berkeley DB of 10.3 ms", BERKELEY_NS), ("Berkeley DB of 1.25 ms", berkeley_wan_ns())]
         {
             indexes.push(Indexed { name, times: ObjectTimes::constant(&trace, ns) });
         }

@@ -19,5 +19,5 @@ mod index;
 mod link;
 mod objects;
 
-pub use figure_9::Figure9;
+pub use figure_9::{BERKELEY_WAN_NS, Figure9};
 pub use figure_10::Figure10;

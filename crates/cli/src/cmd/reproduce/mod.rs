@@ -1,11 +1,18 @@
-//! `nandex reproduce`: the experiments of a paper, run again on simulated drives.
+//! `nandex reproduce`: the experiments of a paper, or of all papers, run again on simulated drives.
+
+mod all;
+mod kept;
 
 use std::fs::{self, OpenOptions};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use nandex_reproduce::counting::{Corpus, on_corpus};
-use nandex_reproduce::{Experiment, Paper, Ran, Report, Scale, experiments, html, text};
+use nandex_reproduce::{
+    Experiment, Paper, Ran, Report, Scale, constants, constants_page, constants_text, experiments,
+    html, text,
+};
 
 use crate::console::{Console, ProgressMode};
 use crate::size;
@@ -13,11 +20,14 @@ use crate::size;
 /// Which experiments, how large, and where the report goes.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The structure whose paper it is
+    /// The structure whose paper it is, or all of them
     paper: Structure,
-    /// Run only the experiment of this name; may be given several times
+    /// Run only the experiment of this name; may be given several times; of all papers `bufferhash/figure-6`
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
+    /// Print only this row of the only experiment: its table and its place there, as on the page
+    #[arg(long, value_name = "TABLE.ROW", value_parser = place)]
+    row: Option<(usize, usize)>,
     /// How many times smaller than the paper's: a power of two from 64 to 8192
     #[arg(long, value_name = "TIMES", default_value_t = Scale::DEFAULT)]
     scale: u32,
@@ -27,9 +37,21 @@ pub struct Args {
     /// Of counting: run it on this text or folder of texts too, as the experiment `corpus`
     #[arg(long, value_name = "PATH")]
     corpus: Option<PathBuf>,
-    /// Write all tables and curves to this HTML file
-    #[arg(long, value_name = "FILE")]
+    /// Write all tables and curves to this HTML file; of all papers to this folder, a page for each and an index
+    #[arg(long, value_name = "PATH")]
     report: Option<PathBuf>,
+    /// Of all papers: run that many experiments at once, as many as there are cores if not given
+    #[arg(long, value_name = "COUNT")]
+    threads: Option<NonZero<usize>>,
+}
+
+/// A row's table and its place there, both from 1.
+fn place(text: &str) -> Result<(usize, usize), String> {
+    let parts = text.split_once('.').map(|(table, row)| (table.parse(), row.parse()));
+    match parts {
+        Some((Ok(table), Ok(row))) => Ok((table, row)),
+        _ => Err("expected the number of a table and that of a row, such as 2.1".into()),
+    }
 }
 
 /// Structures whose papers can be run again.
@@ -45,16 +67,22 @@ enum Structure {
     Counting,
     /// HPDC 2023
     Rhik,
+    /// All five
+    All,
+    /// None: the constants that were fitted, and what to
+    Constants,
 }
 
 impl Structure {
-    const fn paper(self) -> Paper {
+    /// The paper, if it is of one.
+    const fn paper(self) -> Option<Paper> {
         match self {
-            Self::Bufferhash => Paper::BufferHash,
-            Self::Slicehash => Paper::SliceHash,
-            Self::Cascade => Paper::Cascade,
-            Self::Counting => Paper::Counting,
-            Self::Rhik => Paper::Rhik,
+            Self::Bufferhash => Some(Paper::BufferHash),
+            Self::Slicehash => Some(Paper::SliceHash),
+            Self::Cascade => Some(Paper::Cascade),
+            Self::Counting => Some(Paper::Counting),
+            Self::Rhik => Some(Paper::Rhik),
+            Self::All | Self::Constants => None,
         }
     }
 }
@@ -64,9 +92,39 @@ impl Structure {
 /// # Errors
 /// An experiment that the paper does not have, an impossible scale, a file that cannot be written.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let paper = args.paper.paper();
     let scale = Scale::new(args.scale, args.seed)?;
+    match (args.paper, args.paper.paper()) {
+        (_, Some(paper)) => run_paper(paper, scale, args, console),
+        (Structure::Constants, None) => show_constants(args, console),
+        (_, None) => all::run(scale, args, console),
+    }
+}
+
+fn show_constants(args: &Args, console: &Console) -> Result<()> {
+    if !args.only.is_empty() || args.row.is_some() || args.corpus.is_some() {
+        bail!("`nandex reproduce constants` runs nothing: it takes --report and --json only");
+    }
+    let constants = constants()?;
+    if let Some(path) = &args.report {
+        let written = fs::write(path, constants_page(&constants));
+        written.with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    console.print(&constants, |constants| constants_text(constants))
+}
+
+fn run_paper(paper: Paper, scale: Scale, args: &Args, console: &Console) -> Result<()> {
+    if args.threads.is_some() {
+        bail!(
+            "--threads is for `nandex reproduce all`; a paper's experiments run one after another"
+        );
+    }
     let chosen = chosen(all(paper, args.corpus.as_deref())?, &args.only)?;
+    if args.row.is_some() && chosen.len() != 1 {
+        bail!(
+            "--row names a row of one experiment, and {} are to run: choose by --only",
+            chosen.len()
+        );
+    }
     if let Some(path) = &args.report {
         // Opened before the run, so that no run is lost to a path that cannot be written; an earlier report
         // stays until there is a new one.
@@ -80,7 +138,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
             console.note(&format!("{} of {}: {name}, {title}", number + 1, chosen.len()));
         }
         let ran = Ran::run(&**experiment, scale);
-        report.experiments.push(ran.with_context(|| format!("cannot run {}", experiment.name()))?);
+        let ran = ran.with_context(|| format!("cannot run {}", experiment.name()))?;
+        report.experiments.push(only_row(ran, args.row)?);
     }
     if let Some(path) = &args.report {
         let page = html(&report);
@@ -90,6 +149,17 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         console.note(&format!("report: {}, {bytes}", path.display()));
     }
     console.print(&report, text)
+}
+
+/// The experiment with one row only, if one was asked for.
+fn only_row(ran: Ran, row: Option<(usize, usize)>) -> Result<Ran> {
+    let Some((table, place)) = row else { return Ok(ran) };
+    let tables = ran.outcome.tables.iter().map(|table| table.rows.len().to_string());
+    let lengths = tables.collect::<Vec<_>>().join(", ");
+    match ran.outcome.only((table, place)) {
+        Some(outcome) => Ok(Ran { outcome, ..ran }),
+        None => bail!("{} has no row {table}.{place}: its tables have {lengths} rows", ran.name),
+    }
 }
 
 /// All experiments of a paper, with that on a corpus if there is one.

@@ -1,0 +1,134 @@
+//! A conclusion of a paper as a number and its bound.
+
+use crate::experiment::Origin;
+use crate::{Outcome, Row};
+
+/// A conclusion of a paper: "x times faster than y".
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Claim {
+    /// What the paper says, in a sentence.
+    pub says: &'static str,
+    /// The experiment whose rows decide.
+    pub experiment: &'static str,
+    /// The number.
+    pub number: Number,
+    /// What it must be for the conclusion to hold.
+    pub bound: Bound,
+    /// Does it follow from a drive's times? One that does not is the same on any drive.
+    pub on: On,
+}
+
+/// A number of an outcome: rows are named by the beginning of their table's title, and by what they measure.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Number {
+    /// A row.
+    Row(&'static str, &'static str),
+    /// A row over another one.
+    Over((&'static str, &'static str), (&'static str, &'static str)),
+}
+
+/// What a number must be.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Bound {
+    /// No less.
+    AtLeast(f64),
+    /// No more.
+    AtMost(f64),
+}
+
+/// What decides a conclusion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum On {
+    /// An SSD, which can be replaced by another one.
+    Drive,
+    /// The structure or the processor alone.
+    Structure,
+}
+
+impl Bound {
+    /// Does this number keep it?
+    pub fn holds(self, number: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => number >= least,
+            Self::AtMost(most) => number <= most,
+        }
+    }
+
+    /// The worse of two numbers.
+    pub fn worse(self, a: f64, b: f64) -> f64 {
+        match self {
+            Self::AtLeast(_) => a.min(b),
+            Self::AtMost(_) => a.max(b),
+        }
+    }
+
+    /// The row with its bound as the paper's number.
+    pub fn on(self, row: Row) -> Row {
+        match self {
+            Self::AtLeast(least) => row.paper_at_least(least),
+            Self::AtMost(most) => row.paper_at_most(most),
+        }
+    }
+}
+
+impl Number {
+    /// Its value in an outcome, and what the rows were fitted to, if one was. `None` if the rows are not there or were
+    /// not measured.
+    pub fn of(self, outcome: &Outcome) -> Option<(f64, Option<&'static str>)> {
+        match self {
+            Self::Row(table, row) => value(outcome, table, row),
+            Self::Over((table, row), (below_table, below_row)) => {
+                let (above, above_fit) = value(outcome, table, row)?;
+                let (below, below_fit) = value(outcome, below_table, below_row)?;
+                (below != 0.0).then(|| (above / below, above_fit.or(below_fit)))
+            }
+        }
+    }
+}
+
+fn value(outcome: &Outcome, table: &str, what: &str) -> Option<(f64, Option<&'static str>)> {
+    let table = outcome.tables.iter().find(|it| it.title.starts_with(table))?;
+    let row = table.rows.iter().find(|it| it.what == what)?;
+    let fitted_to = match row.origin() {
+        Origin::Fitted { fitted_to } => Some(fitted_to),
+        Origin::Predicted | Origin::Measured | Origin::Stated => None,
+    };
+    Some((row.ours?, fitted_to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Table;
+
+    #[test]
+    fn a_number_is_a_row_or_one_over_another_and_says_what_it_was_fitted_to() {
+        let rows = vec![
+            Row::predicted("a", "ms", 6.0),
+            Row::fitted("b", "ms", 2.0, "2 ms, Table 1"),
+            Row::stated("c", "ms", 1.0),
+        ];
+        let outcome = Outcome {
+            tables: vec![Table { title: "First table".into(), rows }],
+            ..Outcome::default()
+        };
+        assert_eq!(Number::Row("First", "a").of(&outcome), Some((6.0, None)));
+        let over = Number::Over(("First", "a"), ("First", "b"));
+        assert_eq!(over.of(&outcome), Some((3.0, Some("2 ms, Table 1"))));
+        for none in
+            [Number::Row("Second", "a"), Number::Row("First", "c"), Number::Row("First", "d")]
+        {
+            assert_eq!(none.of(&outcome), None);
+        }
+    }
+
+    #[test]
+    fn the_worse_number_is_the_one_that_breaks_the_bound_first() {
+        assert!(Bound::AtLeast(2.0).holds(2.0) && !Bound::AtLeast(2.0).holds(1.9));
+        assert!(Bound::AtMost(2.0).holds(2.0) && !Bound::AtMost(2.0).holds(2.1));
+        assert_eq!(
+            (Bound::AtLeast(0.0).worse(1.0, 3.0), Bound::AtMost(0.0).worse(1.0, 3.0)),
+            (1.0, 3.0)
+        );
+    }
+}

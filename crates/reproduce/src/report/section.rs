@@ -1,0 +1,209 @@
+//! An experiment as a part of a page: its curves, its rows, and the command that makes them.
+
+use std::fmt::{self, Write};
+
+use nandex_html::chart;
+use nandex_html::{Escaped, shown};
+use serde::{Deserialize, Serialize};
+
+use super::closeness::Closeness;
+use super::plain::{named, origin_word, printed};
+use super::{Ran, compared};
+use crate::experiment::{Origin, Row, Table};
+use crate::{Paper, Scale};
+
+/// What the pages need of an experiment that has run. It can be kept in a file while others run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Part {
+    /// Its paper.
+    pub paper: Paper,
+    /// The experiment's name.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// How near its numbers are to the paper's.
+    pub counted: Counted,
+    /// Its section of the paper's page, as markup.
+    pub(super) section: String,
+}
+
+/// How many rows are how near to the paper's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Counted {
+    /// Within a tenth, or on the promised side of a bound.
+    pub near: usize,
+    /// Within twice.
+    pub off: usize,
+    /// Further off.
+    pub far: usize,
+    /// Fitted, so that they are near says nothing.
+    pub fitted: usize,
+    /// Only printed by the paper, not measured here.
+    pub stated: usize,
+    /// Of ours alone: the paper has no number that they could be divided by.
+    pub own: usize,
+}
+
+impl Counted {
+    /// Counts the rows of these tables.
+    #[must_use]
+    pub fn of(tables: &[Table]) -> Self {
+        let mut counted = Self::default();
+        for row in tables.iter().flat_map(|table| &table.rows) {
+            *counted.kind_mut(row) += 1;
+        }
+        counted
+    }
+
+    fn kind_mut(&mut self, row: &Row) -> &mut usize {
+        match Closeness::of(row) {
+            Some(Closeness::Near) => &mut self.near,
+            Some(Closeness::Off) => &mut self.off,
+            Some(Closeness::Far) => &mut self.far,
+            Some(Closeness::Fitted) => &mut self.fitted,
+            None if row.ours.is_none() => &mut self.stated,
+            None => &mut self.own,
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            near: self.near + other.near,
+            off: self.off + other.off,
+            far: self.far + other.far,
+            fitted: self.fitted + other.fitted,
+            stated: self.stated + other.stated,
+            own: self.own + other.own,
+        }
+    }
+}
+
+impl Part {
+    /// The part of an experiment of that paper that ran at that scale.
+    #[must_use]
+    pub fn of(paper: Paper, ran: &Ran, scale: Scale) -> Self {
+        let mut section = String::new();
+        // Writing to a string cannot fail.
+        let _ = write_experiment(&mut section, ran, &command(paper, ran.name, scale));
+        Self {
+            paper,
+            name: ran.name.into(),
+            title: ran.title.into(),
+            counted: Counted::of(&ran.outcome.tables),
+            section,
+        }
+    }
+}
+
+/// The command that runs one experiment again.
+pub(super) fn command(paper: Paper, name: &str, scale: Scale) -> String {
+    let mut text =
+        format!("nandex reproduce {} --only {name} --scale {}", paper.structure(), scale.times());
+    if scale.seed() != Scale::default().seed() {
+        let _ = write!(text, " --seed {}", scale.seed());
+    }
+    text
+}
+
+fn write_experiment(out: &mut String, ran: &Ran, command: &str) -> fmt::Result {
+    writeln!(
+        out,
+        "<section id=\"{}\">\n<p class=\"eyebrow\">{}</p>\n<h2>{}</h2>",
+        Escaped(ran.name),
+        Escaped(ran.reference),
+        Escaped(ran.title)
+    )?;
+    for sentence in &ran.outcome.setup {
+        writeln!(out, "<p class=\"setup\">{}</p>", Escaped(sentence))?;
+    }
+    writeln!(
+        out,
+        "<p class=\"setup\"><code>{}</code> runs this alone, and <code>--row 1.2</code> with it prints the \
+         row 1.2 only.</p>",
+        Escaped(command)
+    )?;
+    for chart in &ran.outcome.charts {
+        chart::write(out, chart)?;
+    }
+    for (number, table) in (1..).zip(&ran.outcome.tables) {
+        write_table(out, number, table)?;
+    }
+    out.write_str("</section>\n")
+}
+
+fn write_table(out: &mut String, number: usize, table: &Table) -> fmt::Result {
+    writeln!(
+        out,
+        "<h3>{}</h3>\n<div class=\"wide\"><table class=\"rows\">\n<thead><tr><th>What</th><th class=\"number\">Ours</th>\
+         <th class=\"number\">Paper</th><th class=\"number\">Ratio</th><th>Origin</th><th>Where and why they differ</th></tr></thead>\n<tbody>",
+        Escaped(&table.title)
+    )?;
+    for (place, row) in (1..).zip(&table.rows) {
+        write_row(out, (number, place), row)?;
+    }
+    out.write_str("</tbody>\n</table></div>\n")?;
+    compared::write(out, table)
+}
+
+fn write_row(out: &mut String, (table, place): (usize, usize), row: &Row) -> fmt::Result {
+    let cell = |number: Option<f64>| number.map_or("\u{2013}".into(), shown);
+    let exact = |number: Option<f64>| number.map_or("not measured".into(), |it| it.to_string());
+    writeln!(
+        out,
+        "<tr><td class=\"what\"><span class=\"place\">{table}.{place}</span> {}</td>\
+         <td class=\"number ours\" title=\"{}\">{}</td>\
+         <td class=\"number theirs\">{}</td><td class=\"number ratio {}\">{}</td>\
+         <td class=\"origin\">{}</td><td class=\"why\">{}</td></tr>",
+        Escaped(&named(row)),
+        exact(row.ours),
+        cell(row.ours),
+        row.paper.map_or("\u{2013}".into(), printed),
+        Closeness::of(row).map_or("none", Closeness::class),
+        cell(row.ratio),
+        origin(row.origin()),
+        Escaped(&row.why)
+    )
+}
+
+/// Where the number comes from; what it was fitted to stands next to it.
+fn origin(origin: Origin) -> String {
+    let word = origin_word(origin);
+    match origin {
+        Origin::Fitted { fitted_to } => {
+            format!("<b class=\"fitted\">{word}</b> to {}", Escaped(fitted_to))
+        }
+        Origin::Predicted | Origin::Measured | Origin::Stated => word.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Outcome;
+
+    #[test]
+    fn a_part_has_a_number_for_each_row_and_the_command_that_makes_it() {
+        let rows = vec![
+            Row::predicted("a", "", 1.0).paper(1.0),
+            Row::predicted("b", "", 1.5).paper(1.0),
+            Row::predicted("c", "", 3.0).paper(1.0),
+            Row::fitted("d", "", 1.0, "1, Table 1").paper(1.0),
+            Row::stated("e", "", 1.0),
+            Row::predicted("f", "", 1.0),
+        ];
+        let outcome =
+            Outcome { tables: vec![Table { title: "t".into(), rows }], ..Outcome::default() };
+        let ran = Ran { name: "figure-1", title: "T", reference: "section 1", outcome };
+        let part = Part::of(Paper::Rhik, &ran, Scale::new(64, 7).unwrap());
+        let one_each = Counted { near: 1, off: 1, far: 1, fitted: 1, stated: 1, own: 1 };
+        assert_eq!(part.counted, one_each);
+        assert!(
+            part.section.contains("nandex reproduce rhik --only figure-1 --scale 64 --seed 7<")
+        );
+        assert!((1..=6).all(|row| part.section.contains(&format!(">1.{row}</span>"))));
+        let kept = serde_json::to_string(&part).unwrap();
+        assert_eq!(serde_json::from_str::<Part>(&kept).unwrap(), part);
+    }
+}

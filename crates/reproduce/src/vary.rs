@@ -1,0 +1,179 @@
+//! Fitted constants that are varied, and drives that are replaced, while an experiment runs.
+//!
+//! An experiment runs on one thread, so a change holds on that thread until the run ends. What the experiment asked for
+//! is noted, so that no constant is varied that it does not use.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+use nandex_sim::preset::{Machine, Preset, PresetError};
+use nandex_sim::spec::FtlKind;
+
+use crate::fits::{FITS, Field, Fit, Place};
+
+/// What is not as the experiment has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Variation {
+    /// All is.
+    #[default]
+    Nothing,
+    /// The constant of this name.
+    Constant(&'static str, By),
+    /// Every SSD is the one of this preset.
+    Drive(&'static str),
+}
+
+/// How a constant is varied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum By {
+    /// Halved.
+    Half,
+    /// Doubled.
+    Double,
+}
+
+thread_local! {
+    static CHANGE: Cell<Variation> = const { Cell::new(Variation::Nothing) };
+    static USED: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+impl By {
+    /// Both.
+    pub(crate) const BOTH: [Self; 2] = [Self::Half, Self::Double];
+
+    /// The factor.
+    pub(crate) const fn factor(self) -> f64 {
+        match self {
+            Self::Half => 0.5,
+            Self::Double => 2.0,
+        }
+    }
+
+    /// In a word.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Half => "halved",
+            Self::Double => "doubled",
+        }
+    }
+
+    const fn of(self, value: u64) -> u64 {
+        match self {
+            Self::Half => value / 2,
+            Self::Double => value * 2,
+        }
+    }
+}
+
+/// Ends a change, also where the run panics.
+struct Restored(Variation);
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        CHANGE.set(self.0);
+    }
+}
+
+/// Runs something under a change, and returns what it returns and the constants that it asked for.
+pub(crate) fn during<R>(change: Variation, run: impl FnOnce() -> R) -> (R, BTreeSet<&'static str>) {
+    let _restored = Restored(CHANGE.replace(change));
+    let earlier = USED.take();
+    let outcome = run();
+    (outcome, USED.replace(earlier))
+}
+
+/// How much larger a constant is at present.
+pub(crate) fn factor(fit: &Fit) -> f64 {
+    varied_by(fit).map_or(1.0, By::factor)
+}
+
+/// A constant of the code at present; `value` is what it is without a change.
+pub(crate) fn value(fit: &Fit, value: u64) -> u64 {
+    varied_by(fit).map_or(value, |by| by.of(value))
+}
+
+fn varied_by(fit: &Fit) -> Option<By> {
+    USED.with_borrow_mut(|used| used.insert(fit.name));
+    match CHANGE.get() {
+        Variation::Constant(name, by) if name == fit.name => Some(by),
+        _ => None,
+    }
+}
+
+/// The preset that is used for this one at present. Disks and raw chips stay what they are.
+///
+/// # Errors
+/// [`PresetError::Unknown`].
+pub(crate) fn preset(name: &'static str) -> Result<Preset, PresetError> {
+    let own = Preset::named(name)?;
+    match (CHANGE.get(), own.machine()) {
+        (Variation::Drive(other), Machine::Ssd(spec)) if spec.ftl.kind != FtlKind::Raw => {
+            Preset::named(other)
+        }
+        _ => Ok(own),
+    }
+}
+
+/// What that preset describes at present, with its varied constant.
+///
+/// # Errors
+/// As [`preset`].
+pub(crate) fn machine(name: &'static str) -> Result<Machine, PresetError> {
+    let mut machine = preset(name)?.machine().clone();
+    for fit in FITS {
+        let Place::Preset(of, field) = fit.place else { continue };
+        if of == name
+            && let Some(by) = varied_by(fit)
+        {
+            change(&mut machine, field, by);
+        }
+    }
+    Ok(machine)
+}
+
+fn change(machine: &mut Machine, field: Field, by: By) {
+    match machine {
+        Machine::Ssd(spec) => field.change(spec, |value| by.of(value)),
+        Machine::Disk(spec) => field.change_disk(spec, |value| by.of(value)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fits::NSDI_PROCESSOR;
+
+    fn erase_ns() -> u64 {
+        match machine("intel-x18m-paper").unwrap() {
+            Machine::Ssd(spec) => spec.timing.erase_ns,
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn a_change_holds_while_it_should_and_what_was_asked_for_is_noted() {
+        let double = Variation::Constant("intel-erase", By::Double);
+        let (inside, used) = during(double, || (erase_ns(), value(&NSDI_PROCESSOR, 10)));
+        assert_eq!(inside, (2 * 1_890_000, 10));
+        let wanted =
+            ["intel-erase", "intel-program", "intel-read", "intel-transfer", "nsdi-processor"];
+        assert!(used.iter().eq(wanted.iter()), "{used:?}");
+        assert_eq!(erase_ns(), 1_890_000);
+        let half = Variation::Constant("nsdi-processor", By::Half);
+        assert_eq!(during(half, || value(&NSDI_PROCESSOR, 10)).0, 5);
+        assert_eq!(during(half, || factor(&NSDI_PROCESSOR)).0, 0.5);
+    }
+
+    #[test]
+    fn an_ssd_is_replaced_and_neither_a_disk_nor_a_chip_is() {
+        let replaced = |name| {
+            during(Variation::Drive("pm983"), || {
+                preset(name).unwrap() == Preset::named("pm983").unwrap()
+            })
+            .0
+        };
+        assert!(replaced("intel-x18m-paper") && replaced("crucial-m4-paper"));
+        assert!(!replaced("deskstar-7k80") && !replaced("flash-chip-paper"));
+    }
+}
