@@ -185,7 +185,8 @@ impl Buffer {
         Ok(())
     }
 
-    /// Puts an entry whose key the buffer does not know, into its page alone: neither searches for it nor uses the stash.
+    /// Puts an entry whose key the buffer does not know into its page, without a search for older versions and without
+    /// the stash.
     ///
     /// # Errors
     /// [`BufferFull`] where its page has no space; the buffer is unchanged.

@@ -121,7 +121,7 @@ impl Batch {
         bytes + bytes / 8 + size_of::<Placed>() + 1
     }
 
-    /// Bytes of RAM besides those of versions: for matching the keys of one bin.
+    /// Bytes of RAM in addition to those of versions: for matching the keys of one bin.
     pub(super) const fn fixed_bytes() -> usize {
         2 * BIN_VERSIONS as usize * Matcher::VERSION_BYTES
     }

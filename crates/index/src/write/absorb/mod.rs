@@ -1,10 +1,10 @@
 //! Absorbing tables: all that others hold goes into one, in the order of the hash (NSDI'10, section 3).
 //!
 //! All tables divide one range of hashes into partitions. So a share of that range is a few partitions of each table,
-//! which are read from front to back: buffers, then pages, in long reads. The share's versions go into bins in RAM, where
-//! the newest version of a key in each table shows, and of several tables the one that the rule prefers. What the
-//! absorbing table does not have yet goes into it partition by partition. No page is read for a key. Each worker has one
-//! share after another, from its first read to its last write.
+//! which are read from front to back: buffers, then pages, in long reads. The share's versions go into bins in RAM,
+//! where the newest version of a key in each table shows, and of several tables the one that the rule prefers. What
+//! the absorbing table does not have yet goes into it partition by partition. No page is read for a key. Each worker
+//! has one share after another, from its first read to its last write.
 //!
 //! ```text
 //!   others      | 0 | 1 | 2 | 3 |       | 0       | 1       |       partitions, in the order of the hash
