@@ -97,7 +97,7 @@ fn text_says_the_same_and_keys_of_one_table_are_merged_in_few_passes() {
     let Outcome { stdout: text, stderr: said, .. } =
         ok(folder
             .run("merge a.nandex b.nandex -o c.nandex --structure bufferhash --merge-ram 5MiB"));
-    assert!(said.contains("pages are read up to 4 times, fewer with more --merge-ram"), "{said}");
+    assert!(said.contains("pages are read up to 2 times, fewer with more --merge-ram"), "{said}");
     for line in [
         "volume     c.nandex",
         "structure  bufferhash",

@@ -170,13 +170,20 @@ fn a_merge_with_threads_does_the_same() {
     for kind in ["bufferhash", "slicehash"] {
         let other = table("slicehash", 3);
         let map = fill(&other, updates(9, 4000, 0..3000));
-        let volume = make();
-        let mut merged = AnyTable::create(&volume, "t", &tiny(kind)).unwrap();
-        let options = AbsorbOptions { ram_bytes: ram_for(2000), ..AbsorbOptions::default() };
-        merged.absorb(&[other.versions().unwrap()], &options, &unwatched).unwrap();
-        assert_eq!(contents(&merged), map);
-        merged.close().unwrap();
-        assert_eq!(contents(&AnyTable::open(&volume, "t").unwrap()), map, "{kind}, opened again");
+        // One worker, or one for each core.
+        for ram_bytes in [ram_for(2000), AbsorbOptions::default().ram_bytes] {
+            let volume = make();
+            let mut merged = AnyTable::create(&volume, "t", &tiny(kind)).unwrap();
+            let options = AbsorbOptions { ram_bytes, ..AbsorbOptions::default() };
+            merged.absorb(&[other.versions().unwrap()], &options, &unwatched).unwrap();
+            assert_eq!(contents(&merged), map);
+            merged.close().unwrap();
+            assert_eq!(
+                contents(&AnyTable::open(&volume, "t").unwrap()),
+                map,
+                "{kind}, opened again"
+            );
+        }
     }
 }
 
