@@ -84,7 +84,9 @@ fn peers_decide_on_the_same_documents() {
         assert_eq!(of("documents"), 1000.0);
         // Other permutations, and other bands for rensa.
         assert!((of("near") - near).abs() < near / 5.0, "{near}: {report}");
-        assert!(of("documents_per_s") > 0.0 && of("ram_bytes_per_document") > 0.0);
+        assert!(of("documents_per_s") > 0.0, "{report}");
+        // rensa's thousand documents may fit into memory that Python already has.
+        assert!(of("ram_bytes_per_document") > 0.0 || name == "rensa", "{report}");
     }
 }
 
