@@ -18,7 +18,14 @@ pub const STASH_LEN_MAX: usize = 64;
 #[inline]
 #[must_use]
 pub fn page_of(hash: KeyHash, pages: usize) -> usize {
-    reduce16((hash.place >> 32 & 0xffff) as u16, pages)
+    reduce16(page_bits(hash), pages)
+}
+
+/// What decides the page of a key, however many there are: pages are in the order of these bits.
+#[inline]
+#[must_use]
+pub fn page_bits(hash: KeyHash) -> u16 {
+    (hash.place >> 32 & 0xffff) as u16
 }
 
 /// The buffer cannot take one more entry and must be flushed.

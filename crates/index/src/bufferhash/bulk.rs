@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering::SeqCst;
 
 use nandex_device::PAGE_BYTES;
-use nandex_store::buffer::{Buffer, page_of};
+use nandex_store::buffer::{Buffer, page_bits, page_of};
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
 use nandex_store::ring::SegmentId;
@@ -50,7 +50,7 @@ impl BulkLayout for Incarnations {
     }
 
     fn row(hash: KeyHash) -> u32 {
-        ((hash.place >> 32 & 0xffff) as u32) << 16
+        u32::from(page_bits(hash)) << 16
     }
 
     /// Fills buffers, and writes each full one as the newest incarnation. What fills none goes to the super table's own

@@ -3,7 +3,7 @@
 //! A version goes into the bin of its partition and of its row, which is where the absorbing table's pages have it. A
 //! bin fits into the processor's cache, so its keys are matched there, and what is chosen of it goes to few pages.
 
-use nandex_store::bytes::get_u64;
+use nandex_store::bytes::{get_u16, get_u64};
 use nandex_store::entries::{Entry, EntryLayout, SlotState};
 use nandex_store::hash::KeyHash;
 
@@ -15,8 +15,8 @@ use crate::{Error, Result};
 const BIN_VERSIONS: u64 = 2048;
 /// Bins of a batch, at most: each takes versions all the time, at another end.
 const BIN_BITS_MAX: u32 = 12;
-/// Place, row, table and state of a version, before its key and value.
-const HEADER_BYTES: usize = 16;
+/// Place, table and state of a version, before its key and value.
+const HEADER_BYTES: usize = 12;
 
 /// A version: its bin, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -103,12 +103,11 @@ impl<'b> Bin<'b> {
     fn decode(self, version: &'b [u8]) -> Version<'b> {
         let (header, entry) = version.split_at(HEADER_BYTES);
         let (key, value) = entry.split_at(self.layout.key_bytes());
-        let tag = get_u64(header, 8);
-        let is_live = (tag >> 48) as u8 == SlotState::Live as u8;
+        let is_live = header[10] == SlotState::Live as u8;
         let state = if is_live { SlotState::Live } else { SlotState::Tombstone };
         Version {
             place: get_u64(header, 0),
-            table: (tag >> 32) as u16,
+            table: get_u16(header, 8),
             entry: Entry { state, key, value },
         }
     }
@@ -191,7 +190,7 @@ impl Batch {
             self.grow(at)?;
         }
         self.versions += 1;
-        let tag = u64::from(row) | u64::from(self.tables - 1) << 32 | (entry.state as u64) << 48;
+        let tag = u32::from(self.tables - 1) | u32::from(entry.state as u8) << 16;
         let bin = &mut self.bins[at];
         bin.extend_from_slice(&hash.place.to_le_bytes());
         bin.extend_from_slice(&tag.to_le_bytes());

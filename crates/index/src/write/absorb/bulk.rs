@@ -1,9 +1,9 @@
 //! Where chosen entries go: into an absorbing table, partition by partition.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_store::entries::Entry;
-
 use nandex_store::hash::KeyHash;
 
 use super::batch::Rule;
@@ -68,16 +68,19 @@ impl<L: BulkLayout> Drop for Worker<'_, L> {
 
 impl<L: TableLayout> Core<L> {
     /// The entries of one partition whose keys buffers have, which would hide them below, and the others.
-    pub(crate) fn split_buffered(
+    pub(crate) fn split_buffered<'b>(
         &self,
         index: usize,
-        chosen: &Chosen<'_>,
-    ) -> (Vec<Placed>, Vec<Placed>) {
+        chosen: &Chosen<'b>,
+    ) -> (Vec<Placed>, Cow<'b, [Placed]>) {
         let state = self.partitions[index].read();
         if state.entries_buffered() == 0 {
-            return (Vec::new(), chosen.placed().to_vec());
+            return (Vec::new(), Cow::Borrowed(chosen.placed()));
         }
-        chosen.split(|entry| state.buffered(self.hasher.hash(entry.key), entry.key).is_some())
+        let is_buffered =
+            |entry: Entry<'_>| state.buffered(self.hasher.hash(entry.key), entry.key).is_some();
+        let (hidden, direct) = chosen.split(is_buffered);
+        (hidden, Cow::Owned(direct))
     }
 
     /// Puts entries of one partition into its buffers, in order, and logs them.

@@ -118,7 +118,7 @@ fn union_of<'t>(
     let largest = tables.iter().max_by_key(|table| table.versions_max());
     let Some(hasher) = largest.map(|table| table.hasher()) else { return Ok(None) };
     let rule = Rule { prefer: options.prefer, into_first: false, resumes: false };
-    let target = Target { hasher, partition_bits: 0, row: |hash| first_half(hash.place << 32) };
+    let target = Target { hasher, partition_bits: 0, row: |hash| (hash.filter >> 32) as u32 };
     let ram = RamLimit {
         ram_bytes: options.ram_bytes,
         put_bytes: 0,
@@ -131,12 +131,6 @@ fn union_of<'t>(
 /// A worker for each of the processor's cores.
 pub(super) fn workers_max() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get).min(WORKERS_MAX)
-}
-
-/// The first 32 bits of a number.
-#[inline]
-pub(super) fn first_half(number: u64) -> u32 {
-    (number >> 32) as u32
 }
 
 impl<'t> Union<'t> {
