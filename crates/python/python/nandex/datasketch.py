@@ -159,7 +159,7 @@ class MinHashLSH:
         A key that is there is a `ValueError`. Without `check_duplication` it is in the buckets of both signatures.
         """
         done = None
-        if self.hashfunc is None and getattr(minhash, "scheme", None) is self._minhash_scheme:
+        if self._takes_values_of(minhash):
             done = self._index.insert(key, minhash.hashvalues, check_duplication)
         if done is None:
             self._insert([key], self._hashed_of([minhash], is_insert=True), check_duplication)
@@ -191,7 +191,7 @@ class MinHashLSH:
 
     def query(self, minhash: _Sketch) -> list[Any]:
         """The keys whose sets are likely above the threshold, in the order in which they came."""
-        if self.hashfunc is None and getattr(minhash, "scheme", None) is self._minhash_scheme:
+        if self._takes_values_of(minhash):
             found = self._index.query(minhash.hashvalues)
             if found is not None:
                 return found
@@ -329,6 +329,10 @@ class MinHashLSH:
         self.hashtables = [_HashTable(self, band) for band in range(self.b)]
         for keys, hashes in content:
             self._index.insert_many(keys, hashes, False)
+
+    def _takes_values_of(self, minhash: _Sketch) -> bool:
+        """Whether the hash values of a sketch are the index's, as they are."""
+        return self.hashfunc is None and getattr(minhash, "scheme", None) is self._minhash_scheme
 
     def _hashed_of(self, minhashes: Any, is_insert: bool = False) -> _Numbers:
         """A bucket key for each band of each signature."""

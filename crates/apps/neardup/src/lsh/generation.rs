@@ -97,8 +97,7 @@ impl Generation {
             let options = options(volume, (shape.documents, tables), ram_bytes / count);
             SliceLsh::create_with(volume, &name(index, group), config, options)
         };
-        let groups = (0..).zip(shape.groups()).map(create).collect::<Result<Vec<_>>>()?;
-        Ok(Self::of(shape, groups))
+        Self::of(shape, create)
     }
 
     /// Drops what a crash has left of the generation of that index.
@@ -128,13 +127,14 @@ impl Generation {
             let options = options(volume, (shape.documents, tables), ram_bytes / count);
             SliceLsh::open_with(volume, &name(index, group), options)
         };
-        let groups = (0..).zip(shape.groups()).map(open).collect::<Result<Vec<_>>>()?;
-        Ok(Self::of(shape, groups))
+        Self::of(shape, open)
     }
 
-    fn of(shape: Shape, groups: Vec<SliceLsh>) -> Self {
+    /// The generation whose groups `group` gives, by their numbers and their tables.
+    fn of(shape: Shape, group: impl Fn((usize, u32)) -> Result<SliceLsh>) -> Result<Self> {
+        let groups = (0..).zip(shape.groups()).map(group).collect::<Result<Vec<_>>>()?;
         let ram_bytes = groups.iter().map(|group| group.stats().ram_bytes).sum();
-        Self { first: shape.first, documents: shape.documents, groups, ram_bytes }
+        Ok(Self { first: shape.first, documents: shape.documents, groups, ram_bytes })
     }
 
     /// The number of its first document, and for how many it is made.

@@ -53,7 +53,7 @@ mod update;
 mod waiting;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use nandex::device::{Create, Device, MemoryDevice};
 use nandex::{
@@ -315,6 +315,10 @@ impl Core {
 
     fn waiting(&self) -> RwLockReadGuard<'_, Waiting> {
         self.waiting.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiting_mut(&self) -> RwLockWriteGuard<'_, Waiting> {
+        self.waiting.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn generations(&self) -> RwLockReadGuard<'_, Vec<Generation>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nandex::{Error, Result};
 
-use super::block::Block;
+use super::block::{Block, Entry, documents_of};
 use super::names::BlockNames;
 use super::update::place_of;
 use super::{Core, LshIndex};
@@ -23,6 +23,13 @@ pub struct Record {
     pub keys: Vec<u64>,
     /// Is there an earlier document of the same name?
     pub is_repeat: bool,
+}
+
+impl Record {
+    fn of(entry: Entry<'_>) -> Self {
+        let is_repeat = entry.earlier.is_some();
+        Self { name: entry.name.to_vec(), keys: entry.keys.to_vec(), is_repeat }
+    }
 }
 
 /// The documents that share a bucket with each row of keys.
@@ -222,7 +229,7 @@ impl Core {
 
     /// The names of documents, each block of which is read once if the cache has not its names.
     fn resolve(&self, mut numbers: Vec<u64>) -> Result<Resolved> {
-        let block_documents = super::block::documents_of(self.options.tables);
+        let block_documents = documents_of(self.options.tables);
         numbers.iter_mut().for_each(|number| *number /= block_documents);
         numbers.sort_unstable();
         numbers.dedup();
@@ -259,7 +266,7 @@ impl Core {
 
     /// The records of these documents, if they are there.
     fn read(&self, numbers: &[u64]) -> Result<Vec<Option<Record>>> {
-        let block_documents = super::block::documents_of(self.options.tables);
+        let block_documents = documents_of(self.options.tables);
         let places: Vec<_> = numbers.iter().map(|it| place_of(*it, block_documents)).collect();
         let mut blocks: Vec<u64> = places.iter().map(|(block, _)| *block).collect();
         blocks.sort_unstable();
@@ -267,11 +274,7 @@ impl Core {
         let read = self.read_blocks(&blocks)?;
         let record = |(block, place): (u64, u32)| {
             let at = blocks.binary_search(&block).ok()?;
-            read[at].as_ref()?.get(place).map(|entry| Record {
-                name: entry.name.to_vec(),
-                keys: entry.keys.to_vec(),
-                is_repeat: entry.earlier.is_some(),
-            })
+            read[at].as_ref()?.get(place).map(Record::of)
         };
         Ok(places.into_iter().map(record).collect())
     }
@@ -287,11 +290,7 @@ impl Core {
             block += SCANNED;
             let mut records = Vec::new();
             for read in self.read_blocks(&numbers)?.iter().flatten() {
-                records.extend(read.entries().map(|(_, entry)| Record {
-                    name: entry.name.to_vec(),
-                    keys: entry.keys.to_vec(),
-                    is_repeat: entry.earlier.is_some(),
-                }));
+                records.extend(read.entries().map(|(_, entry)| Record::of(entry)));
             }
             if !records.is_empty() {
                 return Ok((block * block_documents, records));

@@ -246,9 +246,7 @@ impl Core {
             let number = writer.take_number(name.len());
             let keys = &keys[index * self.tables()..][..self.tables()];
             let document = NewDocument { name, hash: *hash, keys, earlier };
-            let mut waiting = self.waiting.write().unwrap_or_else(PoisonError::into_inner);
-            waiting.push(number, document);
-            drop(waiting);
+            self.waiting_mut().push(number, document);
             writer.add_documents(usize::from(earlier.is_none()));
             if waiting_max == 1 {
                 self.commit_locked(writer)?;
@@ -284,7 +282,7 @@ impl Core {
         };
         self.apply(writer, &batch)?;
         drop(waiting);
-        self.waiting.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.waiting_mut().clear();
         Ok(())
     }
 
@@ -346,8 +344,8 @@ impl Core {
         self.records.sync()?;
         let hashes: Vec<Hash> = writer.gone.iter().map(|gone| gone.hash).collect();
         let named = numbers_of(&self.numbers, &hashes)?;
+        let generations = self.generations();
         for (Gone { number, hash, keys }, named) in writer.gone.iter().zip(named) {
-            let generations = self.generations();
             let generation = generations.iter().rev().find(|it| it.place().0 <= *number);
             generation.map_or(Ok(()), |it| it.remove(*number, keys))?;
             // It may be another document's name by now.
