@@ -62,14 +62,27 @@ impl Shingles {
         }
     }
 
+    /// Where words end cannot be foreseen, so no branch depends on a byte.
     fn take_ascii(&mut self, text: &[u8], fold_case: bool) {
         let classes = if fold_case { &LOWERED } else { &KEPT };
+        // Space for a word in each two bytes, and for one behind the last word.
+        self.bytes.resize(text.len() + 1, 0);
+        self.spans.resize(text.len() / 2 + 1, (0, 0));
+        let (bytes, spans) = (&mut self.bytes[..], &mut self.spans[..]);
+        let (mut len, mut words, mut start) = (0, 0, 0);
         for &byte in text {
-            match classes.get(usize::from(byte)) {
-                Some(&kept) if kept != 0 => self.bytes.push(kept),
-                _ => self.end_word(),
-            }
+            let kept = classes[usize::from(byte) % classes.len()];
+            let is_kept = kept != 0;
+            let is_end = !is_kept & (len > start);
+            bytes[len] = if is_kept { kept } else { b' ' };
+            spans[words] = (start, len);
+            len += usize::from(is_kept | is_end);
+            words += usize::from(is_end);
+            start = if is_end { len } else { start };
         }
+        self.bytes.truncate(len);
+        self.spans.truncate(words);
+        self.start = start;
         self.end_word();
         self.drop_last_space();
     }

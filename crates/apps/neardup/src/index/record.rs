@@ -43,7 +43,10 @@ impl Record {
             Decision::Exact(number) => (1, Neighbor { number, nearness: 0 }),
             Decision::Near(neighbor) => (2, neighbor),
         };
-        let mut bytes = vec![VERSION, kind];
+        let pairs_bytes = (1 + self.pairs.len()) * NEIGHBOR_BYTES;
+        let text_bytes = self.text.len() + self.name.len() + self.signature.len();
+        let mut bytes = Vec::with_capacity(2 + 8 + pairs_bytes + text_bytes);
+        bytes.extend_from_slice(&[VERSION, kind]);
         put_neighbor(&mut bytes, neighbor);
         bytes.extend_from_slice(&self.text);
         bytes.extend_from_slice(&(self.name.len() as u32).to_le_bytes());
@@ -60,6 +63,9 @@ impl Record {
         parsed(bytes).ok_or_else(|| Error::Contradiction { reason: reason() })
     }
 }
+
+/// Bytes of a neighbour: its number and its nearness.
+const NEIGHBOR_BYTES: usize = 8 + 4;
 
 fn put_neighbor(bytes: &mut Vec<u8>, neighbor: Neighbor) {
     bytes.extend_from_slice(&neighbor.number.to_le_bytes());

@@ -1,6 +1,6 @@
 //! Documents come in, and each is decided on: is it new?
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use nandex::Table;
 use nandex::signature::Family;
@@ -362,13 +362,15 @@ impl Index {
             Plan::Stored(record) => Some(record.decision),
             _ => None,
         });
-        let mut numbers: Vec<u64> = decisions.chain(stored).filter_map(target).collect();
+        let targets: HashSet<u64> = decisions.chain(stored).filter_map(target).collect();
+        let mut numbers: Vec<u64> = targets.iter().copied().collect();
         numbers.retain(|number| *number < self.state.next && !batch.names.contains_key(number));
         let records = self.records_by_number(numbers)?;
         batch.names.extend(records.into_iter().map(|(number, record)| (number, record.name)));
         let fresh = batch.decided.iter().zip(&batch.documents);
-        let fresh = fresh.filter_map(|(it, document)| Some((it.number?, document.id.clone())));
-        batch.names.extend(fresh);
+        let fresh = fresh.filter_map(|(it, document)| Some((it.number?, document)));
+        let fresh = fresh.filter(|(number, _)| targets.contains(number));
+        batch.names.extend(fresh.map(|(number, document)| (number, document.id.clone())));
         Ok(())
     }
 
