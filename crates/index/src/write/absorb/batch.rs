@@ -18,12 +18,9 @@ const BIN_BITS_MAX: u32 = 12;
 /// Place, table and state of a version, before its key and value.
 const HEADER_BYTES: usize = 12;
 
-/// A version: its bin, and its number there.
+/// A version: the number of its bin, and in the bits behind that its own number there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Placed {
-    bin: u32,
-    number: u32,
-}
+pub(crate) struct Placed(u32);
 
 /// Versions of the keys of a share: table after table, and of each key in a table the newest first.
 #[derive(Debug)]
@@ -161,6 +158,12 @@ impl Batch {
         self.bins.iter().map(Vec::capacity).sum()
     }
 
+    /// Bits of a version's number in its bin. A bin is full where they end: far behind what it has on average.
+    fn number_bits(&self) -> u32 {
+        // A batch of one bin has no more versions than these bits have numbers, either.
+        (u32::BITS - self.bin_bits).min(u32::BITS - 1)
+    }
+
     /// Empties it for the versions of a share.
     pub(super) fn begin(&mut self, share: Share) {
         self.share = share;
@@ -209,7 +212,9 @@ impl Batch {
         let held = self.bins[at].len();
         let more = if held == 0 { self.bin_bytes.max(bytes) } else { (held / 8).max(16 * bytes) };
         let ram_max = self.versions_max * (bytes + bytes / 8);
-        let is_full = self.versions == self.versions_max || self.bins_bytes() + more > ram_max;
+        let is_full = self.versions == self.versions_max
+            || (held + more) / bytes > 1 << self.number_bits()
+            || self.bins_bytes() + more > ram_max;
         if is_full {
             let held = self.versions;
             let reason = format!(
@@ -225,11 +230,12 @@ impl Batch {
     pub(super) fn choose(&mut self, rule: Rule) {
         let mut counts =
             Absorbed { keys_of: vec![0; usize::from(self.tables)], ..Absorbed::default() };
+        let number_bits = self.number_bits();
         let Self { layout, bins, matcher, chosen, .. } = self;
         chosen.reserve_exact(self.versions);
         for (bin, bytes) in (0..).zip(bins) {
             let versions = Bin { layout: *layout, bytes };
-            let put = |number| chosen.push(Placed { bin, number });
+            let put = |number| chosen.push(Placed(bin << number_bits | number));
             matcher.choose(versions, rule, &mut counts, put);
         }
         self.counts = counts;
@@ -237,8 +243,9 @@ impl Batch {
 
     #[inline]
     fn version(&self, placed: Placed) -> Version<'_> {
-        let bytes = &self.bins[placed.bin as usize];
-        Bin { layout: self.layout, bytes }.version(placed.number)
+        let bytes = &self.bins[(placed.0 >> self.number_bits()) as usize];
+        let number = placed.0 & ((1 << self.number_bits()) - 1);
+        Bin { layout: self.layout, bytes }.version(number)
     }
 
     /// What was found of its keys.

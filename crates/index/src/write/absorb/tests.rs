@@ -114,7 +114,7 @@ fn expected(maps: &[&Map], prefer: Prefer) -> (Map, Absorbed) {
 
 /// RAM with which a batch takes that many versions of 8 + 8 bytes.
 fn ram_for(versions: u64) -> u64 {
-    let for_puts = 16;
+    let for_puts = 12;
     let each = batch::Batch::version_bytes(EntryLayout::new(8, 8).unwrap()) as u64 + for_puts;
     // What a worker takes for its reads, for matching keys, and for a buffer of two pages.
     let fixed = (4 << 20) + batch::Batch::fixed_bytes() as u64 + (9 << 10);

@@ -305,8 +305,9 @@ impl Plan {
     }
 }
 
-/// Versions of a share of that many bits: the mean, and an eighth for what differs from share to share.
+/// Versions of a share of that many bits: the mean, and what differs from share to share: of large ones eight standard
+/// deviations where each key has 16 versions, of small ones an eighth.
 fn expected(versions: u64, bits: u32) -> u64 {
     let mean = versions.div_ceil(1 << bits);
-    mean + mean / 8 + VERSIONS_MIN / 8
+    mean + (mean / 8).min(32 * mean.isqrt()) + VERSIONS_MIN / 8
 }
