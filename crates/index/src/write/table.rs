@@ -136,10 +136,11 @@ impl WriteBuffer for Buffer {
 
     #[inline]
     fn apply(&mut self, updates: &[EntryUpdate<'_>]) -> Result<usize> {
+        if let [update] = updates {
+            return Ok(usize::from(self.put(update.hash, update.entry).is_ok()));
+        }
         for (number, group) in updates.chunks(PREFETCHED).enumerate() {
-            if group.len() > 1 {
-                group.iter().for_each(|it| self.prefetch(it.hash));
-            }
+            group.iter().for_each(|it| self.prefetch(it.hash));
             let full = group.iter().position(|it| self.put(it.hash, it.entry).is_err());
             if let Some(at) = full {
                 return Ok(number * PREFETCHED + at);
