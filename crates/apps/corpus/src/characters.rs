@@ -5,24 +5,6 @@ use unicode_general_category::{GeneralCategory as Category, get_general_category
 /// The version of Unicode whose general categories decide what is a word character.
 pub const CATEGORIES_VERSION: (u64, u64, u64) = unicode_general_category::UNICODE_VERSION;
 
-/// What each ASCII character of words becomes in lower case; 0 for others.
-pub const LOWERED: [u8; 128] = table(true);
-
-/// The same without lower case.
-pub const KEPT: [u8; 128] = table(false);
-
-const fn table(lowercase: bool) -> [u8; 128] {
-    let mut classes = [0; 128];
-    let mut byte = 0_u8;
-    while byte < 128 {
-        if byte.is_ascii_alphanumeric() || byte == b'_' {
-            classes[byte as usize] = if lowercase { byte.to_ascii_lowercase() } else { byte };
-        }
-        byte += 1;
-    }
-    classes
-}
-
 /// Does Python's `\w` take this character?
 ///
 /// Python takes `_` and what `str.isalnum` takes: letters, and characters with a numeric value. Of the latter those
@@ -30,7 +12,7 @@ const fn table(lowercase: bool) -> [u8; 128] {
 #[must_use]
 pub fn is_word(c: char) -> bool {
     if c.is_ascii() {
-        return KEPT[c as usize] != 0;
+        return c.is_ascii_alphanumeric() || c == '_';
     }
     matches!(
         get_general_category(c),

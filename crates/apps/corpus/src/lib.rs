@@ -2,10 +2,12 @@
 //! not fit into RAM.
 //!
 //! 1. [`documents`] reads texts from folders, lines, JSON lines and Parquet, one at a time.
-//! 2. [`characters`] says which characters words are made of, as Python does.
+//! 2. [`characters`] says which characters words are made of, as Python does; [`ascii_words`] finds the words of ASCII
+//!    texts fast.
 //! 3. [`scratch`] has files without names, and merges sorted runs among them.
 #![forbid(unsafe_code)]
 
+pub mod ascii_words;
 pub mod characters;
 pub mod documents;
 mod error;

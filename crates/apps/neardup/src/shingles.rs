@@ -10,7 +10,8 @@
 //! spaces.
 
 use nandex::signature::Scheme;
-use nandex_corpus::characters::{KEPT, LOWERED, is_mark, is_word};
+use nandex_corpus::ascii_words::{AsciiWords, Words};
+use nandex_corpus::characters::{is_mark, is_word};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::{Shingling, Unit};
@@ -34,24 +35,29 @@ pub struct Shingles {
     spans: Vec<(usize, usize)>,
     /// Where the word at hand begins.
     start: usize,
+    ascii: AsciiWords,
 }
 
 impl Shingles {
     /// Shingles of this kind, and no text.
     #[must_use]
     pub fn new(shingling: Shingling) -> Self {
-        Self { shingling, bytes: Vec::new(), spans: Vec::new(), start: 0 }
+        let ascii = AsciiWords::default();
+        Self { shingling, bytes: Vec::new(), spans: Vec::new(), start: 0, ascii }
     }
 
-    /// Takes the shingles of a text in place of the last one's. Costs a pass over the text; its memory is that of the
-    /// text, and 16 bytes for each word or character.
+    /// Takes the shingles of a text in place of the last one's. Costs a pass over the text; its memory is three times
+    /// that of the text, and 16 bytes for each word or character.
     pub fn take(&mut self, text: &str) {
         self.bytes.clear();
         self.spans.clear();
         self.start = 0;
         let Shingling { unit, nfc, fold_case, .. } = self.shingling;
         match (unit, text.is_ascii()) {
-            (Unit::Words, true) => self.take_ascii(text.as_bytes(), fold_case),
+            (Unit::Words, true) => {
+                let words = Words { bytes: &mut self.bytes, spans: &mut self.spans };
+                self.ascii.take(text.as_bytes(), fold_case, words, |_| true);
+            }
             (_, true) => self.take_chars(text.chars().map(|c| folded_ascii(c, fold_case))),
             (_, false) => match (nfc, fold_case) {
                 (true, true) => self.take_chars(text.nfc().flat_map(folded)),
@@ -60,31 +66,6 @@ impl Shingles {
                 (false, false) => self.take_chars(text.chars()),
             },
         }
-    }
-
-    /// Where words end cannot be foreseen, so no branch depends on a byte.
-    fn take_ascii(&mut self, text: &[u8], fold_case: bool) {
-        let classes = if fold_case { &LOWERED } else { &KEPT };
-        // Space for a word in each two bytes, and for one behind the last word.
-        self.bytes.resize(text.len() + 1, 0);
-        self.spans.resize(text.len() / 2 + 1, (0, 0));
-        let (bytes, spans) = (&mut self.bytes[..], &mut self.spans[..]);
-        let (mut len, mut words, mut start) = (0, 0, 0);
-        for &byte in text {
-            let kept = classes[usize::from(byte) % classes.len()];
-            let is_kept = kept != 0;
-            let is_end = !is_kept & (len > start);
-            bytes[len] = if is_kept { kept } else { b' ' };
-            spans[words] = (start, len);
-            len += usize::from(is_kept | is_end);
-            words += usize::from(is_end);
-            start = if is_end { len } else { start };
-        }
-        self.bytes.truncate(len);
-        self.spans.truncate(words);
-        self.start = start;
-        self.end_word();
-        self.drop_last_space();
     }
 
     fn take_chars(&mut self, text: impl Iterator<Item = char>) {

@@ -36,25 +36,48 @@ pub(super) struct Record {
     pub(super) signature: Vec<u8>,
 }
 
-impl Record {
-    pub(super) fn encode(&self) -> Vec<u8> {
+/// What a record says of a document, without its signature.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Described<'d> {
+    pub(super) decision: Decision,
+    pub(super) text: &'d Hash,
+    pub(super) name: &'d str,
+    pub(super) pairs: &'d [Neighbor],
+}
+
+impl Described<'_> {
+    /// The record, with a signature of so many bytes that `put_signature` appends.
+    pub(super) fn encode(
+        &self,
+        signature_bytes: usize,
+        put_signature: impl FnOnce(&mut Vec<u8>),
+    ) -> Vec<u8> {
         let (kind, neighbor) = match self.decision {
             Decision::Kept => (0, Neighbor { number: 0, nearness: 0 }),
             Decision::Exact(number) => (1, Neighbor { number, nearness: 0 }),
             Decision::Near(neighbor) => (2, neighbor),
         };
         let pairs_bytes = (1 + self.pairs.len()) * NEIGHBOR_BYTES;
-        let text_bytes = self.text.len() + self.name.len() + self.signature.len();
+        let text_bytes = self.text.len() + self.name.len() + signature_bytes;
         let mut bytes = Vec::with_capacity(2 + 8 + pairs_bytes + text_bytes);
         bytes.extend_from_slice(&[VERSION, kind]);
         put_neighbor(&mut bytes, neighbor);
-        bytes.extend_from_slice(&self.text);
+        bytes.extend_from_slice(self.text);
         bytes.extend_from_slice(&(self.name.len() as u32).to_le_bytes());
         bytes.extend_from_slice(&(self.pairs.len() as u32).to_le_bytes());
         bytes.extend_from_slice(self.name.as_bytes());
         self.pairs.iter().for_each(|pair| put_neighbor(&mut bytes, *pair));
-        bytes.extend_from_slice(&self.signature);
+        put_signature(&mut bytes);
         bytes
+    }
+}
+
+impl Record {
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let Self { decision, text, name, pairs, signature } = self;
+        let document = Described { decision: *decision, text, name, pairs };
+        document.encode(signature.len(), |bytes| bytes.extend_from_slice(signature))
     }
 
     /// Reads a record, of which `number` is for the error.

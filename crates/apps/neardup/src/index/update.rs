@@ -6,7 +6,7 @@ use nandex::Table;
 use nandex::signature::Family;
 use nandex_corpus::DocumentResult;
 
-use super::record::{Decision, Neighbor, Record};
+use super::record::{Decision, Described, Neighbor, Record};
 use super::verify::{Sketch, Verified};
 use super::{Index, id_hash, number_key, refused, text_hash};
 use crate::measure::nearness;
@@ -390,7 +390,7 @@ impl Index {
                 keys.push((known.text, number));
             }
             let record = batch.record(place, decision, self.sketcher.family());
-            records.push((number_key(number), record.encode()));
+            records.push((number_key(number), record));
             let (counted, total) = match decision {
                 Decision::Kept => (&mut next.counts.kept, &mut step.kept),
                 Decision::Exact(_) => (&mut next.counts.exact, &mut step.exact),
@@ -493,18 +493,22 @@ impl Batch {
         }
     }
 
-    fn record(&self, place: usize, decision: Decision, family: &Family) -> Record {
-        let mut signature = Vec::new();
-        if let Plan::New(Some(sketch)) = &self.plans[place] {
-            sketch.signature.encode(family, &mut signature);
-        }
-        Record {
+    /// The record of a document.
+    fn record(&self, place: usize, decision: Decision, family: &Family) -> Vec<u8> {
+        let signature = match &self.plans[place] {
+            Plan::New(Some(sketch)) => Some(&sketch.signature),
+            _ => None,
+        };
+        let document = Described {
             decision,
-            text: self.known[place].text,
-            name: self.documents[place].id.clone(),
-            pairs: self.decided[place].pairs.clone(),
-            signature,
-        }
+            text: &self.known[place].text,
+            name: &self.documents[place].id,
+            pairs: &self.decided[place].pairs,
+        };
+        let signature_bytes = signature.map_or(0, |_| family.signature_bytes());
+        document.encode(signature_bytes, |bytes| {
+            signature.into_iter().for_each(|it| it.encode(family, bytes));
+        })
     }
 
     fn verdict(&self, number: u64, estimate: f64, is_exact: bool) -> Verdict {

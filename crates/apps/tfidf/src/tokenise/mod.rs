@@ -24,7 +24,8 @@ mod stop;
 #[cfg(test)]
 mod tests;
 
-use nandex_corpus::characters::{self, is_word};
+use nandex_corpus::ascii_words::{AsciiWords, Words};
+use nandex_corpus::characters::is_word;
 
 pub(crate) use key::KeyMap;
 pub use key::TermKey;
@@ -66,6 +67,7 @@ pub struct Tokens {
     bytes: Vec<u8>,
     /// Where each begins and ends.
     spans: Vec<(usize, usize)>,
+    ascii: AsciiWords,
 }
 
 impl Tokens {
@@ -125,20 +127,27 @@ impl Analyser {
         &self.analysis
     }
 
-    /// Finds the tokens of `text`, in place of what `tokens` had. Costs one pass over the text; its memory is that of
-    /// the text, and 16 bytes for each token.
+    /// Finds the tokens of `text`, in place of what `tokens` had. Costs one pass over the text; its memory is
+    /// three times that of the text, and 16 bytes for each token.
     pub fn analyse(&self, text: &str, tokens: &mut Tokens) {
         tokens.clear();
+        if text.is_ascii() {
+            return self.analyse_ascii(text.as_bytes(), tokens);
+        }
         let mut sink = Sink { tokens, stop_words: &self.stop_words, start: 0, chars: 0 };
-        match (self.analysis.lowercase, text.is_ascii()) {
-            (true, true) => sink.take_ascii(text.as_bytes(), &characters::LOWERED),
-            (false, true) => sink.take_ascii(text.as_bytes(), &characters::KEPT),
+        match self.analysis.lowercase {
             // What a sigma becomes depends on the characters around it.
-            (true, false) if text.contains('Σ') => sink.take_chars(text.to_lowercase().chars()),
-            (true, false) => sink.take_chars(text.chars().flat_map(char::to_lowercase)),
-            (false, false) => sink.take_chars(text.chars()),
+            true if text.contains('Σ') => sink.take_chars(text.to_lowercase().chars()),
+            true => sink.take_chars(text.chars().flat_map(char::to_lowercase)),
+            false => sink.take_chars(text.chars()),
         }
         sink.end_token();
+    }
+
+    fn analyse_ascii(&self, text: &[u8], Tokens { bytes, spans, ascii }: &mut Tokens) {
+        let is_token =
+            |word: &[u8]| word.len() >= TOKEN_CHARS_MIN && !self.stop_words.contains(word);
+        ascii.take(text, self.analysis.lowercase, Words { bytes, spans }, is_token);
     }
 
     /// The terms of the tokens, in UTF-8 and in the order of scikit-learn: n-grams of the fewest tokens first.
@@ -158,19 +167,6 @@ struct Sink<'a> {
 }
 
 impl Sink<'_> {
-    /// Takes ASCII text; `classes` maps each character of words to what it becomes, and others to 0.
-    fn take_ascii(&mut self, text: &[u8], classes: &[u8; 128]) {
-        for &byte in text {
-            match classes.get(usize::from(byte)) {
-                Some(&kept) if kept != 0 => {
-                    self.tokens.bytes.push(kept);
-                    self.chars += 1;
-                }
-                _ => self.end_token(),
-            }
-        }
-    }
-
     fn take_chars(&mut self, text: impl Iterator<Item = char>) {
         for c in text {
             if is_word(c) {
