@@ -20,7 +20,7 @@ PAGES = [Path("README.md"), Path("docs/python.md"), Path("crates/python/README.m
 PAGES += [page.relative_to(ROOT) for page in sorted((ROOT / "docs/python").glob("*.md"))]
 SCRIPTS = sorted((ROOT / "examples/python").glob("*.py"))
 # What `make ray` installs, and who needs it.
-ENGINES = {"ray.md": "ray", "dask_dedup.py": "distributed", "ray_rate.py": "ray"}
+ENGINES = {"ray.md": "ray", "dask_dedup.py": "distributed", "ray_rate.py": "ray", "spark_dedup.py": "pyspark"}
 
 
 def documented() -> Iterator[tuple[str, str]]:
