@@ -17,7 +17,7 @@ import json
 import operator
 import os
 from collections import Counter as _Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -589,8 +589,8 @@ class MinHashLSHForest:
     l: Parts of a signature, the prefix trees of the paper; `num_perm // l` is the longest prefix.
     storage_config, prepickle: As those of `MinHashLSH`. What a file has when it is opened is searchable.
 
-    A document has a key on flash for each value of its signature, about 2.5 KiB for 128 of them. A query looks at the
-    longest prefixes first, and reads pages for those that are there. All calls may come from any thread.
+    A document has a key on flash for each value of its signature, about 5 KiB for 128 of them. A query finds the
+    longest shared prefixes by halves, and reads pages for those that are there. All calls may come from any thread.
     """
 
     def __init__(
@@ -656,18 +656,22 @@ class MinHashLSHForest:
         if k <= 0:
             raise InputError(f"k must be positive, and is {k}")
         prefixes = self._prefixes_of(minhashes)
-        found: list[dict[Any, None]] = [{} for _ in prefixes]
-        waiting = list(range(len(found))) if self._is_searchable else []
-        for depth in reversed(range(self.k)):
-            if not waiting:
-                break
-            # The keys of other depths are such that no document has them.
-            asked = ~prefixes[waiting]
-            asked[:, :, depth] = prefixes[waiting, :, depth]
-            for place, keys in zip(waiting, self._index.query_many(asked.reshape(-1)), strict=True):
-                found[place].update(dict.fromkeys(keys))
-            waiting = [place for place in waiting if len(found[place]) < k]
-        return [list(keys)[:k] for keys in found]
+        found: list[list[Any]] = [[] for _ in prefixes]
+        descents = [_descend(self.k, k) for _ in prefixes]
+        lengths = {place: next(descent) for place, descent in enumerate(descents)} if self._is_searchable else {}
+        while lengths:
+            places, depths = np.array(list(lengths)), np.array(list(lengths.values())) - 1
+            # The keys of other lengths are such that no document has them.
+            asked = ~prefixes[places]
+            rows = np.arange(len(places))
+            asked[rows, :, depths] = prefixes[places, :, depths]
+            for place, keys in zip(places.tolist(), self._index.query_many(asked.reshape(-1)), strict=True):
+                try:
+                    lengths[place] = descents[place].send(keys)
+                except StopIteration as ended:
+                    found[place] = ended.value
+                    del lengths[place]
+        return found
 
     def get_minhash_hashvalues(self, key: Hashable) -> NDArray[Any]:
         """The `hashvalues` of the MinHash of a key. A key that is not there is a `KeyError`. Costs a read.
@@ -784,6 +788,24 @@ class MinHashLSHForest:
         if numbers > 1:
             prefixes[:, :, 0] = prefixes[:, :, 0] & ~_PAIRS_MASK | _PAIRS
         return prefixes
+
+
+def _descend(longest: int, count: int) -> Generator[int, list[Any], list[Any]]:
+    """Asks for the keys with prefixes of a length, and returns those that share the longest ones, `count` at most.
+
+    Where some keys share a prefix, some share each shorter one too. So the longest that any shares is found by halves.
+    """
+    asked: dict[int, list[Any]] = {}
+    shared, absent, length = 0, longest + 1, longest
+    while absent - shared > 1:
+        asked[length] = yield length
+        shared, absent = (length, absent) if asked[length] else (shared, length)
+        length = (shared + absent) // 2
+    found: dict[Any, None] = {}
+    while shared and len(found) < count:
+        found.update(dict.fromkeys(asked[shared] if shared in asked else (yield shared)))
+        shared -= 1
+    return list(found)[:count]
 
 
 class _ForestKeys(_Keys):
