@@ -57,7 +57,7 @@ class NearDup:
     options of `bands`. `ram` is what each shard may take, 32 MiB at least. `documents` is how many rows are expected in
     all; shards grow past them. An actor claims `num_cpus` of its node.
 
-    A row takes about 16 bytes of flash for each band and 24 more.
+    A row takes some 25 bytes of flash for each band and 36 more.
     """
 
     def __init__(

@@ -66,7 +66,7 @@ class Tfidf(Shards):
 
     `path` is a folder, on each node of its own. `shards` is their number, which stays that of the path. `ram` is what
     each of them may take, 32 MiB at least. `keys` is how many different terms are expected in all; a shard grows past
-    its share. An actor claims `num_cpus` of its node. A term takes about 50 bytes of flash.
+    its share. An actor claims `num_cpus` of its node. A term takes some 40 bytes of flash.
     """
 
     _KIND = Terms

@@ -37,8 +37,8 @@ class Clusters(Shard):
     So whoever asks again, after a failure of any part, gets the same answer. The rows are the nodes of trees, and a
     cluster's root is its first row.
 
-    A row takes 24 bytes of flash and about a byte and a half of RAM, and a batch a sync and some page reads for each
-    row that is not in RAM. The other parameters are those of `FirstRows`.
+    A row takes some 36 bytes of flash. A batch costs a sync, and some page reads for each row that is not in RAM. The
+    parameters are those of `FirstRows`.
     """
 
     KIND = "clusters"
