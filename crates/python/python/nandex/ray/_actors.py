@@ -11,7 +11,7 @@ import ray
 
 import nandex
 from nandex._errors import ConfigError, InUseError
-from nandex.ray._places import on, placed, restored
+from nandex.ray._places import on, placed, planned, restored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -125,7 +125,7 @@ class Shards:
         A `MissingError` that says which shards have no snapshot, a `ConfigError` if it has another number of shards,
         and those of `nandex.shards.Shard.restore`.
         """
-        return restored(cls._KIND, absolute(snapshot), str(Path(path).absolute()), shards, store)
+        return restored(planned(cls._KIND, absolute(snapshot), absolute(path), shards, store))
 
     def stats(self) -> nandex.Stats:
         """How many keys there are, and what each shard holds."""

@@ -14,8 +14,9 @@ from ray.data.expressions import monotonically_increasing_id
 
 import nandex
 from nandex._errors import InputError
-from nandex.ray._actors import Shards
+from nandex.ray._actors import Shards, absolute
 from nandex.ray._blocks import ROW, Waiting, column_of, slices_of
+from nandex.ray._places import planned, restored
 from nandex.shards import Bands, Buckets, Clusters, numbers_of, split
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ class NearDup:
         same rows each time. A job that was broken off is run again: pairs that were told change nothing. Without `id`
         the rows are numbered as they come, the dataset is put into Ray's object store, and so is the result.
 
-        Call it for one dataset at a time. Two at once are both right about what came before them, but a row may stay
-        that is near one of the other.
+        Call it for one dataset at a time: two at once are as one dataset, and a row that was read as one that stays may
+        be near a row of the other.
         """
         salt = 0
         if id is None:
@@ -128,8 +129,9 @@ class NearDup:
 
         What came since the snapshot is run again, from the start, with `id`.
         """
-        restored = _Clusters.restore(snapshot, path, shards=1, store=store)
-        return restored + _Buckets.restore(snapshot, path, shards=shards, store=store)
+        source, folder = absolute(snapshot), absolute(path)
+        clusters = planned(Clusters, source, folder, 1, store)
+        return restored(clusters + planned(Buckets, source, folder, shards, store))
 
     def stats(self) -> nandex.Stats:
         """How many rows there are, and what each shard holds."""

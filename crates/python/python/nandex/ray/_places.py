@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from nandex.shards import Shard
 
     _Amount = int | float | str
+    #: A node, and arguments.
+    _Call = tuple[str, tuple[Any, ...]]
 
 #: What a file is marked with once those of all shards are made.
 _MADE = ".made"
@@ -26,7 +28,7 @@ def on(node: str) -> Any:
     return NodeAffinitySchedulingStrategy(node, soft=False)
 
 
-def _each(function: Callable[..., Any], calls: Iterable[tuple[str, tuple[Any, ...]]]) -> list[Any]:
+def _each(function: Callable[..., Any], calls: Iterable[_Call]) -> list[Any]:
     """Calls a function on nodes, at once."""
     task = ray.remote(function)
     answers: list[Any] = ray.get(
@@ -113,10 +115,10 @@ def placed(kind: type[Shard], folder: str, shards: int, ram: _Amount) -> list[st
     return nodes
 
 
-def restored(
+def planned(
     kind: type[Shard], snapshot: str, folder: str, shards: int, store: Mapping[str, Any] | None
-) -> list[Path]:
-    """Puts snapshots in place of the files that are gone: of all of them, or of none."""
+) -> list[_Call]:
+    """What puts snapshots in place of the files that are gone, where all of these have one."""
     there = _there(kind, folder, shards)
     nodes = there.places()
     gone = [shard for shard in range(shards) if shard not in there.files]
@@ -131,4 +133,9 @@ def restored(
         raise MissingError(
             2, f"{snapshot} has no snapshot of shards {lacking}, and {names or 'nothing'}: give one that has all shards"
         )
-    return _each(_restore, [(nodes[shard], (kind, snapshot, folder, (shard, shards), store)) for shard in gone])
+    return [(nodes[shard], (kind, snapshot, folder, (shard, shards), store)) for shard in gone]
+
+
+def restored(plan: list[_Call]) -> list[Path]:
+    """Does what was planned, and returns the files."""
+    return _each(_restore, plan)
