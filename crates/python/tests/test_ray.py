@@ -6,6 +6,7 @@
 import gc
 import os
 import random
+import shutil
 import signal
 import threading
 import time
@@ -411,7 +412,7 @@ def test_shards_whose_node_is_gone_come_back_from_s3(tmp_path: Path, s3: dict[st
         file.unlink()
     with pytest.raises(nandex.ConfigError, match="has first-rows-.*-of-00002.nandex: give the number in it"):
         nandex.ray.Dedup.restore(url, tmp_path / "three", shards=3, store=s3)
-    with pytest.raises(nandex.MissingError, match=r"has no snapshot of shards \[0, 1\], and nothing"):
+    with pytest.raises(nandex.MissingError, match=r"has no snapshot of shards \[0, 1\] of first-rows; it has none"):
         nandex.ray.Dedup.restore("s3://copies/nowhere", here, shards=2, store=s3)
     assert len(nandex.ray.Dedup.restore(url, here, shards=2, store=s3)) == 2
     shards = nandex.ray.Dedup(here, shards=2, ram=RAM)
@@ -448,6 +449,12 @@ def test_near_duplicates_go_on_after_a_restore(tmp_path: Path) -> None:
         file.unlink()
     with pytest.raises(nandex.MissingError, match="restore"):
         nandex.ray.NearDup(here, shards=2, ram=RAM)
+    lacking = tmp_path / "lacking"
+    shutil.copytree(copies, lacking)
+    (lacking / "buckets-00001-of-00002.nandex").unlink()
+    with pytest.raises(nandex.MissingError, match=r"has no snapshot of shards \[1\] of buckets"):
+        nandex.ray.NearDup.restore(lacking, here, shards=2)
+    assert not list(here.glob("clusters*.nandex"))
     assert len(nandex.ray.NearDup.restore(copies, here, shards=2)) == 2
     shards = nandex.ray.NearDup(here, shards=2, ram=RAM)
     # Rows of the second pass have smaller numbers, and stay behind those of the first.
