@@ -130,9 +130,9 @@ def planned(
         of_others = [name for name in names if not name.endswith(f"-of-{shards:05}.nandex")]
         if of_others:
             raise ConfigError(f"shards: {shards}; {snapshot} has {of_others[0]}: give the number in it")
-        there_is = ", ".join(names) or "none"
+        found = ", ".join(names) or "none"
         raise MissingError(
-            2, f"{snapshot} has no snapshot of shards {lacking} of {kind.KIND}; it has {there_is}: give one that has all"
+            2, f"{snapshot} has no snapshot of shards {lacking} of {kind.KIND}; it has {found}: give one that has all"
         )
     return [(nodes[shard], (kind, snapshot, folder, (shard, shards), store)) for shard in gone]
 
