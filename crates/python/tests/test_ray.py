@@ -367,6 +367,7 @@ def test_weights_of_terms_are_those_of_scikit_learn(tmp_path: Path) -> None:
         nandex.ray.tfidf(rows, "text", path=tmp_path / "new", ram=RAM, norm="l3")
     with pytest.raises(nandex.ConfigError, match="min_df: 1.5"):
         nandex.ray.tfidf(rows, "text", path=tmp_path / "new", ram=RAM, min_df=1.5)
+    assert not (tmp_path / "new").exists()
     with pytest.raises(nandex.Error, match="ngram"):
         nandex.ray.Tfidf(tmp_path / "new", ram=RAM, ngram_range=(2, 1))
 

@@ -126,10 +126,9 @@ class Tfidf(Shards):
         until now. `min_df` and `max_df` leave out terms that are in fewer or more of them: a number of documents if it
         is an int, a share if it is a float. Terms that were never added are left out too.
         """
-        if norm not in ("l1", "l2", None):
-            raise ConfigError(f"norm: {norm!r}; give 'l1', 'l2' or None")
+        _check(min_df=min_df, max_df=max_df, norm=norm)
         documents = self.documents
-        least, most = _limit(min_df, documents, "min_df"), _limit(max_df, documents, "max_df")
+        least, most = _limit(min_df, documents), _limit(max_df, documents)
         weighing: dict[str, Any] = {"norm": norm, "use_idf": use_idf, "smooth_idf": smooth_idf, "binary": binary}
         weighing |= {"sublinear_tf": sublinear_tf, "documents": documents, "least": max(1, least), "most": most}
         return dataset.map_batches(
@@ -157,18 +156,35 @@ def tfidf(
 ) -> Any:
     """The weights of the terms of a Ray dataset: `Tfidf` with these options, its `add`, and its `transform`, which gets
     all others. The dataset is executed here, and again whenever the result is read."""
+    # Before all is counted.
+    _check(**weighing)
     analysis: dict[str, Any] = {"ngram_range": ngram_range, "lowercase": lowercase, "stop_words": stop_words}
     terms = Tfidf(path, shards=shards, ram=ram, keys=keys, num_cpus=num_cpus, **analysis)
     terms.add(dataset, text)
     return terms.transform(dataset, text, **weighing)
 
 
-def _limit(given: int | float, documents: int, name: str) -> float:
+def _check(
+    *,
+    min_df: int | float = 1,
+    max_df: int | float = 1.0,
+    norm: _Norm = "l2",
+    use_idf: bool = True,
+    smooth_idf: bool = True,
+    sublinear_tf: bool = False,
+    binary: bool = False,
+) -> None:
+    """Refuses options of `transform` that cannot be."""
+    if norm not in ("l1", "l2", None):
+        raise ConfigError(f"norm: {norm!r}; give 'l1', 'l2' or None")
+    for name, given in (("min_df", min_df), ("max_df", max_df)):
+        if given < 0 or (isinstance(given, float) and given > 1.0):
+            raise ConfigError(f"{name}: {given}; give a number of documents, or a share as a float from 0 to 1")
+
+
+def _limit(given: int | float, documents: int) -> float:
     """A number of documents, from one or from a share."""
-    is_share = isinstance(given, float)
-    if given < 0 or (is_share and given > 1.0):
-        raise ConfigError(f"{name}: {given}; give a number of documents, or a share as a float from 0 to 1")
-    return given * documents if is_share else given
+    return given * documents if isinstance(given, float) else given
 
 
 def _keys(terms: pa.Array) -> pa.Array:
