@@ -158,12 +158,12 @@ impl<'py> Batch<'py> {
         if is_plain && fits != Fits::U64 {
             return Self::objects(given, what);
         }
-        let fits = match fits {
-            Fits::Any => None,
-            Fits::U64 => Some(0),
-            Fits::Width(bytes) => Some(bytes),
-        };
-        let taken = helpers(given.py())?.call_method1("take", (given, what, fits))?;
+        let helpers = helpers(given.py())?;
+        let taken = match fits {
+            Fits::Any => helpers.call_method1("take", (given, what, None::<usize>)),
+            Fits::U64 => helpers.call_method1("take", (given, what, "u64")),
+            Fits::Width(bytes) => helpers.call_method1("take", (given, what, bytes)),
+        }?;
         if taken.is_none() {
             return Self::objects(given, what);
         }

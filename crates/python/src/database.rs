@@ -197,14 +197,14 @@ impl Database {
         policy: Option<&str>,
     ) -> PyResult<Map> {
         let policy = self::policy(policy)?;
-        let (map, read_only) = self.inner.handle.call(py, |db| {
+        let map = self.inner.handle.call(py, |db| {
             let builder = with(db.map(name), entries, |it, entries| it.entries(entries));
             let builder = with(builder, bytes, |it, bytes| it.bytes(bytes));
             let builder = with(builder, ram, |it, ram| it.ram(ram));
             let builder = policy.map_or(builder.clone(), |policy| builder.policy(policy));
-            Ok((builder.create_or_open()?, db.volume().is_read_only()))
+            builder.create_or_open()
         })?;
-        Ok(Map::new(self.inner.adopt(format!("map {name:?}"), map), read_only))
+        Ok(Map::new(self.inner.adopt(format!("map {name:?}"), map)))
     }
 
     /// Opens or makes a filter for that many different keys, a million unless stated, at that rate of false

@@ -18,8 +18,10 @@ mod filter;
 mod handle;
 mod lsh;
 mod map;
+mod sketch;
 mod stats;
 mod table;
+mod terms;
 mod tfidf;
 
 use pyo3::prelude::*;
@@ -33,5 +35,7 @@ fn _nandex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     advise::register(module)?;
     digest::register(module)?;
     lsh::register(module)?;
-    tfidf::register(module)
+    tfidf::register(module)?;
+    sketch::register(module)?;
+    terms::register(module)
 }

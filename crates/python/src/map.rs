@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::batch::{Batch, Fits, Form, Pairs, SLICE, Slice, bytes_of, helpers};
 use crate::entries::{Datum, Entries, Part};
-use crate::error::{Raised, raise};
+use crate::error::Raised;
 use crate::handle::{Closing, Handle};
 use crate::stats;
 
@@ -39,25 +39,12 @@ impl Closing for Handle<Large> {
 #[pyclass(module = "nandex", frozen, weakref, mapping)]
 pub struct Map {
     handle: Arc<Handle<Large>>,
-    read_only: bool,
 }
 
 impl Map {
-    /// The map of a handle, of a database that may be open to be read only.
-    pub fn new(handle: Arc<Handle<Large>>, read_only: bool) -> Self {
-        Self { handle, read_only }
-    }
-
-    /// Makes an update. The index refuses it only when it writes the record, which may be at the closing.
-    fn change<R: Send>(
-        &self,
-        py: Python<'_>,
-        call: impl FnOnce(&Large) -> nandex::Result<R> + Send,
-    ) -> PyResult<R> {
-        if self.read_only {
-            return Err(raise(nandex::store::Error::ReadOnly.into()));
-        }
-        self.handle.call(py, call)
+    /// The map of a handle.
+    pub fn new(handle: Arc<Handle<Large>>) -> Self {
+        Self { handle }
     }
 
     fn one<'py>(
@@ -84,7 +71,7 @@ impl Map {
 
     fn put_pairs(&self, py: Python<'_>, mut pairs: Pairs<'_>) -> PyResult<()> {
         while let Some((keys, values)) = pairs.next_slices()? {
-            self.change(py, |map| {
+            self.handle.call(py, |map| {
                 let pairs: Vec<_> = keys.all().into_iter().zip(values.all()).collect();
                 map.put_many(&pairs)
             })?;
@@ -96,7 +83,7 @@ impl Map {
     fn pop_key(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
         let Some(value) = self.one(py, key)? else { return Ok(None) };
         let key = bytes_of(key, "key")?;
-        self.change(py, |map| map.remove(&key))?;
+        self.handle.call(py, |map| map.remove(&key))?;
         Ok(Some(value.into_any().unbind()))
     }
 }
@@ -213,7 +200,7 @@ impl Map {
         let (form, mut pairs) = pairs_of(keys, values)?;
         let mut answers = LargeAnswers::new(py, form, default);
         while let Some((keys, values)) = pairs.next_slices()? {
-            let found = self.change(py, |map| get_or_put(map, &keys, &values))?;
+            let found = self.handle.call(py, |map| get_or_put(map, &keys, &values))?;
             answers.extend(py, found)?;
             py.check_signals()?;
         }
@@ -251,7 +238,7 @@ impl Map {
     ) -> PyResult<Py<PyAny>> {
         let (bytes, value) = (bytes_of(key, "key")?, bytes_of(default, "value")?);
         loop {
-            if self.change(py, |map| map.put_if_absent(&bytes, &value))? {
+            if self.handle.call(py, |map| map.put_if_absent(&bytes, &value))? {
                 return PyBytes::new(py, &value).into_py_any(py);
             }
             // Another thread may remove the key in between.
@@ -297,7 +284,7 @@ impl Map {
         let keys = self.walk(Part::Keys)?;
         let mut removed = 0_usize;
         while let Some((Datum::Bytes(key), _)) = keys.next_entry(py)? {
-            self.change(py, |map| map.remove(&key))?;
+            self.handle.call(py, |map| map.remove(&key))?;
             removed += 1;
             if removed.is_multiple_of(SLICE) {
                 py.check_signals()?;
@@ -373,7 +360,7 @@ impl Map {
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let (key, value) = (bytes_of(key, "key")?, bytes_of(value, "value")?);
-        self.change(py, |map| map.put(&key, &value))
+        self.handle.call(py, |map| map.put(&key, &value))
     }
 
     fn __delitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {

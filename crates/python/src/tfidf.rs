@@ -369,7 +369,11 @@ fn norm(given: Option<&str>) -> PyResult<Norm> {
     }
 }
 
-fn stop_words(given: Option<&Bound<'_, PyAny>>) -> PyResult<StopWords> {
+/// What scikit-learn's `stop_words` says.
+///
+/// # Errors
+/// A text that is not "english", and elements that are no texts.
+pub fn stop_words(given: Option<&Bound<'_, PyAny>>) -> PyResult<StopWords> {
     let Some(given) = given else { return Ok(StopWords::None) };
     if given.cast::<PyString>().is_ok() {
         return match given.extract::<&str>()? {
@@ -383,7 +387,7 @@ fn stop_words(given: Option<&Bound<'_, PyAny>>) -> PyResult<StopWords> {
 }
 
 /// The exception of a failure.
-fn explain(error: Error) -> PyErr {
+pub fn explain(error: Error) -> PyErr {
     let message = error.to_string();
     match error {
         Error::Index(error) | Error::NoSpace(error) => raise(error),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nandex
-from nandex.datasketch import MinHashLSH
+from nandex.datasketch import MinHashLSH, MinHashLSHForest
 
 PERMUTATIONS = 64
 
@@ -193,6 +193,79 @@ def small(**more: Any) -> MinHashLSH:
     return MinHashLSH(num_perm=8, params=(2, 4), **more)
 
 
+def alike(count: int) -> list[Any]:
+    """Signatures whose shared prefixes have many lengths."""
+    choose = random.Random(3)
+    base = [[f"{group} {word}".encode() for word in range(60)] for group in range(5)]
+    return [sketch(choose.sample(choose.choice(base), choose.randrange(20, 60))) for _ in range(count)]
+
+
+@pytest.mark.parametrize("place", ["ram", "file"])
+def test_the_keys_of_a_forest_are_those_of_datasketch(place: str, path: Path) -> None:
+    config = None if place == "ram" else in_file(path)
+    minhashes = alike(300)
+    theirs = datasketch.MinHashLSHForest(num_perm=PERMUTATIONS, l=4)
+    forest = MinHashLSHForest(num_perm=PERMUTATIONS, l=4, storage_config=config)
+    assert (forest.l, forest.k, forest.hashranges) == (theirs.l, theirs.k, theirs.hashranges)
+    for key, minhash in enumerate(minhashes[:250]):
+        theirs.add(key, minhash)
+    forest.add(0, minhashes[0])
+    forest.add_many(range(1, 250), minhashes[1:250])
+    assert forest.is_empty() and forest.query(minhashes[0], 3) == [] and 3 in forest and 250 not in forest
+    forest.index()
+    theirs.index()
+    assert not forest.is_empty() and len(forest) == 250
+    if place == "file":
+        forest.close()
+        forest = MinHashLSHForest(num_perm=PERMUTATIONS, l=4, storage_config=config)
+        assert not forest.is_empty()
+    values = np.stack([minhash.hashvalues for minhash in minhashes[:250]])
+    for k in (1, 30, 250):
+        for minhash, found in zip(minhashes, forest.query_many(minhashes, k), strict=True):
+            deepest = dict(enumerate(depths_of(theirs, minhash, values)))
+            assert len(found) == len(set(found)) == len(theirs.query(minhash, k))
+            # The longest prefixes come first, and no other key has a longer one than the last.
+            depths = [deepest[key] for key in found]
+            assert depths == sorted(depths, reverse=True)
+            others = [depth for key, depth in deepest.items() if key not in found]
+            assert not depths or max(others, default=0) <= depths[-1]
+            if k == 250:
+                assert set(found) == set(theirs.query(minhash, k))
+    assert forest.query(minhashes[7], 1) == [7]
+    for key in (0, 7, 249):
+        found_values = forest.get_minhash_hashvalues(key)
+        assert found_values.dtype == values.dtype and (found_values == values[key]).all()
+    forest.close()
+
+
+def depths_of(forest: Any, minhash: Any, values: Any) -> list[int]:
+    """The longest prefix of a part that each signature shares with this one."""
+    same = (values == minhash.hashvalues).reshape(-1, forest.l, forest.k)
+    depths: list[int] = np.cumprod(same, axis=2).sum(axis=2).max(axis=1).tolist()
+    return depths
+
+
+def test_a_forest_has_signatures_of_every_width() -> None:
+    for scheme in ("affine32", "affine64", "legacy"):
+        forest = MinHashLSHForest(num_perm=16, l=1)
+        minhash = datasketch.MinHash(num_perm=16, scheme=scheme)
+        minhash.update(b"a")
+        forest.add("a", minhash)
+        values = forest.get_minhash_hashvalues("a")
+        assert values.dtype == minhash.hashvalues.dtype and (values == minhash.hashvalues).all()
+        with pytest.raises(ValueError, match="does not match scheme"):
+            forest.query(datasketch.MinHash(num_perm=16, scheme="legacy" if scheme != "legacy" else "affine32"), 1)
+    weighted = datasketch.WeightedMinHashGenerator(10, 32).minhash(range(1, 11))
+    forest = MinHashLSHForest(num_perm=32, l=4)
+    forest.add(("a", 1), weighted)
+    forest.index()
+    assert forest.query(weighted, 2) == [("a", 1)]
+    with pytest.raises(nandex.InputError, match="WeightedMinHash"):
+        forest.get_minhash_hashvalues(("a", 1))
+    copy = pickle.loads(pickle.dumps(forest))
+    assert copy.keys == forest.keys and copy.hashtables == forest.hashtables and copy.query(weighted, 2) == [("a", 1)]
+
+
 REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: MinHashLSH(threshold=1.5), ValueError, "threshold must be in"),
     (lambda: MinHashLSH(num_perm=1), ValueError, "Too few"),
@@ -210,6 +283,13 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: small().query_many(np.zeros(8, int)), ValueError, "shape"),
     (lambda: small().query_many(np.zeros((1, 8))), TypeError, "float64"),
     (lambda: small(prepickle=False).insert((1,), sketch([b"a"], 8)), TypeError, "tuple"),
+    (lambda: MinHashLSHForest(num_perm=0), ValueError, "must be positive"),
+    (lambda: MinHashLSHForest(num_perm=4, l=8), ValueError, "cannot be greater"),
+    (lambda: MinHashLSHForest(num_perm=16).add("a", sketch([b"a"], 8)), ValueError, "out of range"),
+    (lambda: MinHashLSHForest(num_perm=16).query(sketch([b"a"], 16), 0), ValueError, "k must be positive"),
+    (lambda: MinHashLSHForest(num_perm=16).add_many("ab", [sketch([b"a"], 16)]), ValueError, "2 keys and 1"),
+    (lambda: MinHashLSHForest(num_perm=16).get_minhash_hashvalues("a"), KeyError, "does not exist"),
+    (lambda: MinHashLSHForest(num_perm=16, storage_config={"type": "redis"}), nandex.ConfigError, "'redis'"),
 ]
 
 

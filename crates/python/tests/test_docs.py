@@ -4,6 +4,7 @@ import doctest
 import importlib
 import inspect
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ PAGES = [Path("README.md"), Path("docs/python.md"), Path("crates/python/README.m
 PAGES += [page.relative_to(ROOT) for page in sorted((ROOT / "docs/python").glob("*.md"))]
 SCRIPTS = sorted((ROOT / "examples/python").glob("*.py"))
 # What `make ray` installs, and who needs it.
-ENGINES = {"ray.md": "ray", "dask_dedup.py": "distributed", "ray_rate.py": "ray"}
+ENGINES = {"ray.md": "ray", "dask_dedup.py": "distributed", "ray_rate.py": "ray", "spark_dedup.py": "pyspark"}
 
 
 def documented() -> Iterator[tuple[str, str]]:
@@ -61,6 +62,8 @@ def needs_engine(page: Path) -> None:
     engine = ENGINES.get(page.name)
     if engine is not None:
         pytest.importorskip(engine, reason=f"{engine} is not installed: `make ray` installs it")
+    if engine == "pyspark" and shutil.which("java") is None:
+        pytest.skip("Spark needs Java: install openjdk-17-jre-headless")
 
 
 @pytest.mark.parametrize("module", ["nandex.shards", "nandex.ray"])

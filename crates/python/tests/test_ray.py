@@ -6,20 +6,27 @@
 import gc
 import os
 import random
+import shutil
 import signal
 import threading
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import datasketch
 import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 import nandex
+import nandex.datasketch
+from nandex.shards import Bands
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 ray = pytest.importorskip("ray")
@@ -231,4 +238,227 @@ def test_a_shard_whose_disk_is_gone_is_restored(tmp_path: Path) -> None:
     again = names(shards.unique(blocks(2), "key", id="name"))
     assert is_each_key_once(first + again, 1, 2) and len(again) == len(second)
     assert sorted(names(shards.unique(blocks(1), "key", id="name"))) == sorted(first)
+    shards.close()
+
+
+WORDS = [f"word{number}" for number in range(3000)]
+
+
+def texts_of(seed: int, count: int = 600) -> pa.Table:
+    """Texts of which some are near others, in a table and between tables, with numbers that no other row has."""
+    choose = random.Random(seed)
+    of_all = [random.Random(group).choices(WORDS, k=60) for group in range(150)]
+    texts = []
+    for _ in range(count):
+        words = list(choose.choice(of_all)) if choose.random() < 0.6 else choose.choices(WORDS, k=60)
+        for _ in range(choose.randrange(3)):
+            words[choose.randrange(60)] = choose.choice(WORDS)
+        texts.append(" ".join(words))
+    # Texts without words, two of which are equal.
+    texts[:4] = ["", "...", "", "!"]
+    return pa.table({"text": texts, "name": np.arange(count) + seed * count})
+
+
+def near_blocks(*seeds: int) -> Any:
+    return ray.data.from_arrow([texts_of(seed).slice(start, 150) for seed in seeds for start in range(0, 600, 150)])
+
+
+def first_of_clusters(keys: NDArray[np.uint64]) -> list[int]:
+    """The slow way: rows that share a key are connected, and of those that are the first one stays."""
+    label = np.arange(len(keys))
+    while True:
+        before = label.copy()
+        for column in keys.T:
+            _, places = np.unique(column, return_inverse=True)
+            smallest = np.full(places.max() + 1, len(keys))
+            np.minimum.at(smallest, places, label)
+            label = np.minimum(label, smallest[places])
+        label = label[label]
+        if (label == before).all():
+            return [row for row, first in enumerate(label.tolist()) if row == first]
+
+
+def test_near_duplicates_are_those_of_one_machine(tmp_path: Path) -> None:
+    bands = Bands(threshold=0.7, num_perm=64)
+    of_first, of_second = [bands.of_texts(texts_of(seed)["text"]) for seed in (0, 1)]
+    first_truth = first_of_clusters(of_first)
+    second_truth = [row for row in first_of_clusters(np.concatenate([of_first, of_second])) if row >= 600]
+    assert 200 < len(first_truth) < 500 and 200 < len(second_truth) < 500
+    shards = nandex.ray.NearDup(tmp_path, shards=2, ram=RAM, bands=bands)
+    first = shards.unique(near_blocks(0), "text", id="name")
+    assert sorted(names(first)) == first_truth
+    second = shards.unique(near_blocks(1), "text", id="name")
+    assert sorted(names(second)) == second_truth and sorted(names(first)) == first_truth
+    # Asked again, also after a failure of all shards at once, they say the same, and know no more.
+    assert shards.stats()["entries"] == 1200
+    for pid in shards.pids():
+        os.kill(pid, signal.SIGKILL)
+    again = shards.unique(near_blocks(1, 0), "text", id="name")
+    assert sorted(names(again)) == first_truth + second_truth
+    assert shards.stats()["entries"] == 1200
+    with pytest.raises(Exception, match="has clusters by [0-9x]+-of-64-"):
+        nandex.ray.NearDup(tmp_path, shards=2, ram=RAM).unique(near_blocks(0), "text", id="name")
+    shards.close()
+
+
+def test_killed_shards_of_near_duplicates_join_each_pair(tmp_path: Path) -> None:
+    random.seed(9)
+    seeds = range(3, 7)
+    bands = Bands(threshold=0.7, num_perm=64)
+    truth = first_of_clusters(np.concatenate([bands.of_texts(texts_of(seed)["text"]) for seed in seeds]))
+    shards = nandex.ray.NearDup(tmp_path, shards=2, ram=RAM, bands=bands)
+    killer = Killer(shards, max(2, KILLS // 5))
+    rounds = 0
+    while killer.is_at_work or rounds < 2:
+        kept = names(shards.unique(near_blocks(*seeds), "text", id="name"))
+        assert sorted(name - 3 * 600 for name in kept) == truth
+        rounds += 1
+    killer.end()
+    shards.close()
+
+
+def test_signatures_of_datasketch_are_near_as_they_are_there(tmp_path: Path) -> None:
+    rows = texts_of(2)
+
+    def sketches(batch: pa.Table) -> Any:
+        minhashes = [datasketch.MinHash(num_perm=64) for _ in range(batch.num_rows)]
+        for minhash, text in zip(minhashes, batch["text"].to_pylist(), strict=True):
+            minhash.update_batch([word.encode() for word in text.split()] or [text.encode()])
+        return np.stack([minhash.hashvalues for minhash in minhashes])
+
+    lsh = nandex.datasketch.MinHashLSH(threshold=0.7, num_perm=64)
+    signatures = sketches(rows)
+    lsh.insert_many(range(600), signatures)
+    label = list(range(600))
+    for _ in range(20):
+        label = [min(label[it] for it in found) for found in lsh.query_many(signatures)]
+    kept = nandex.ray.near_dup(near_blocks(2), sketches, path=tmp_path, shards=3, ram=RAM, threshold=0.7, num_perm=64)
+    assert kept.schema().names == ["text", "name"]
+    assert sorted(name - 1200 for name in names(kept)) == [row for row in range(600) if label[row] == row]
+
+
+def test_weights_of_terms_are_those_of_scikit_learn(tmp_path: Path) -> None:
+    texts = [text.replace("word1", "Wörd") for text in texts_of(0)["text"].to_pylist()]
+    texts[5] = "x" * 40 + " " + "y" * 32
+    table = pa.table({"text": texts, "name": range(600)})
+    rows = ray.data.from_arrow([table.slice(start, 100) for start in range(0, 600, 100)])
+    options: list[dict[str, Any]] = [
+        {},
+        {"min_df": 3, "max_df": 0.05, "sublinear_tf": True, "norm": "l1"},
+        {"use_idf": False, "binary": True, "norm": None},
+        {"smooth_idf": False},
+    ]
+    terms = nandex.ray.Tfidf(tmp_path, shards=3, ram=RAM, ngram_range=(1, 2))
+    assert terms.add(rows, "text") == 600 == terms.documents
+    known = sum("word5" in text.split() for text in texts)
+    assert terms.documents_of(["word5", "no such term", "x" * 40]).tolist() == [known, 0, 1]
+    for weighing in options:
+        theirs = TfidfVectorizer(ngram_range=(1, 2), **weighing)
+        expected = theirs.fit_transform(texts)
+        columns = theirs.get_feature_names_out()
+        weighed = terms.transform(rows, "text", **weighing).sort("name").take_all()
+        for place, row in enumerate(weighed):
+            of_row = expected[[place]]
+            there = dict(zip(columns[of_row.indices], of_row.data, strict=True))
+            assert row["terms"] == sorted(there, key=str.encode)
+            assert np.allclose(row["weights"], [there[term] for term in row["terms"]], rtol=1e-12)
+    terms.close()
+    with pytest.raises(nandex.ConfigError, match="norm: 'l3'"):
+        nandex.ray.tfidf(rows, "text", path=tmp_path / "new", ram=RAM, norm="l3")
+    with pytest.raises(nandex.ConfigError, match="min_df: 1.5"):
+        nandex.ray.tfidf(rows, "text", path=tmp_path / "new", ram=RAM, min_df=1.5)
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(nandex.Error, match="ngram"):
+        nandex.ray.Tfidf(tmp_path / "new", ram=RAM, ngram_range=(2, 1))
+
+
+def test_killed_shards_of_terms_count_each_document_once(tmp_path: Path) -> None:
+    random.seed(10)
+    terms = nandex.ray.Tfidf(tmp_path, shards=2, ram=RAM)
+    killer = Killer(terms, max(2, KILLS // 5))
+    seed = 0
+    while killer.is_at_work or seed < 2:
+        assert terms.add(near_blocks(seed), "text") == 600
+        seed += 1
+    killer.end()
+    texts = [set(text.split()) for it in range(seed) for text in texts_of(it)["text"].to_pylist()]
+    assert terms.documents == len(texts)
+    assert terms.documents_of(WORDS).tolist() == [sum(word in text for text in texts) for word in WORDS]
+    terms.close()
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[dict[str, Any]]:
+    """A server of S3's protocol on this machine alone, with a bucket: options for it."""
+    moto = pytest.importorskip("moto.server")
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = f"http://{host}:{port}"
+    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/copies", method="PUT")).close()
+    keys = {"aws_access_key_id": "any", "aws_secret_access_key": "any", "aws_region": "us-east-1"}
+    yield {"config": {**keys, "aws_endpoint": endpoint}, "client_options": {"allow_http": True}}
+    server.stop()
+
+
+def test_shards_whose_node_is_gone_come_back_from_s3(tmp_path: Path, s3: dict[str, Any]) -> None:
+    here, url = tmp_path / "here", "s3://copies/of-dedup"
+    shards = nandex.ray.Dedup(here, shards=2, ram=RAM)
+    first = names(shards.unique(blocks(1), "key", id="name"))
+    files = shards.snapshot(url, store=s3)
+    assert files == [f"{url}/first-rows-0000{shard}-of-00002.nandex" for shard in range(2)]
+    shards.unique(blocks(2), "key", id="name").count()
+    shards.close()
+    for file in here.glob("*.nandex"):
+        file.unlink()
+    with pytest.raises(nandex.ConfigError, match="has first-rows-.*-of-00002.nandex: give the number in it"):
+        nandex.ray.Dedup.restore(url, tmp_path / "three", shards=3, store=s3)
+    with pytest.raises(nandex.MissingError, match=r"has no snapshot of shards \[0, 1\] of first-rows; it has none"):
+        nandex.ray.Dedup.restore("s3://copies/nowhere", here, shards=2, store=s3)
+    assert len(nandex.ray.Dedup.restore(url, here, shards=2, store=s3)) == 2
+    shards = nandex.ray.Dedup(here, shards=2, ram=RAM)
+    assert shards.stats()["entries"] == len(first)
+    assert sorted(names(shards.unique(blocks(1), "key", id="name"))) == sorted(first)
+    with pytest.raises(nandex.DeviceError, match="cannot write s3://no-bucket"):
+        shards.snapshot("s3://no-bucket", store=s3)
+    assert shards.stats()["entries"] == len(first)
+    shards.close()
+
+
+def test_a_missing_snapshot_restores_no_shard(tmp_path: Path) -> None:
+    here, copies = tmp_path / "here", tmp_path / "copies"
+    shards = nandex.ray.Count(here, shards=2, ram=RAM)
+    shards.add(blocks(1), "key")
+    files = shards.snapshot(copies)
+    shards.close()
+    files[1].unlink()
+    for file in here.glob("*.nandex"):
+        file.unlink()
+    with pytest.raises(nandex.MissingError, match=r"has no snapshot of shards \[1\]"):
+        nandex.ray.Count.restore(copies, here, shards=2)
+    assert list(here.glob("*.nandex")) == []
+
+
+def test_near_duplicates_go_on_after_a_restore(tmp_path: Path) -> None:
+    here, copies = tmp_path / "here", tmp_path / "copies"
+    shards = nandex.ray.NearDup(here, shards=2, ram=RAM)
+    first = names(shards.unique(near_blocks(1), "text", id="name"))
+    assert len(shards.snapshot(copies)) == 3
+    second = names(shards.unique(near_blocks(0), "text", id="name"))
+    shards.close()
+    for file in (*here.glob("clusters*.nandex"), *here.glob("buckets-00001*.nandex")):
+        file.unlink()
+    with pytest.raises(nandex.MissingError, match="restore"):
+        nandex.ray.NearDup(here, shards=2, ram=RAM)
+    lacking = tmp_path / "lacking"
+    shutil.copytree(copies, lacking)
+    (lacking / "buckets-00001-of-00002.nandex").unlink()
+    with pytest.raises(nandex.MissingError, match=r"has no snapshot of shards \[1\] of buckets"):
+        nandex.ray.NearDup.restore(lacking, here, shards=2)
+    assert not list(here.glob("clusters*.nandex"))
+    assert len(nandex.ray.NearDup.restore(copies, here, shards=2)) == 2
+    shards = nandex.ray.NearDup(here, shards=2, ram=RAM)
+    # Rows of the second pass have smaller numbers, and stay behind those of the first.
+    assert sorted(names(shards.unique(near_blocks(0), "text", id="name"))) == sorted(second)
+    assert sorted(names(shards.unique(near_blocks(1), "text", id="name"))) == sorted(first)
     shards.close()

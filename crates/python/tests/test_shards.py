@@ -6,17 +6,18 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import datasketch
 import numpy as np
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
 import nandex
-from nandex.shards import Counts, FirstRows, keys_of, numbers_of, split
+from nandex.shards import Bands, Clusters, Counts, FirstRows, keys_of, numbers_of, split
 
 RAM = "32MiB"
 
@@ -274,3 +275,159 @@ def test_killed_counters_count_each_batch_once(tmp_path: Path) -> None:
     with Counts(tmp_path, ram=RAM, mode="w") as counts:
         found = counts.get_many(pa.array(np.arange(100_000)))
     assert (found == np.bincount(np.concatenate(batches), minlength=100_000)).all()
+
+
+def test_pairs_are_joined_and_the_first_row_of_the_earliest_pass_stays(tmp_path: Path) -> None:
+    def rows(*numbers: int) -> NDArray[np.uint64]:
+        return np.array(numbers, np.uint64)
+
+    with Clusters(tmp_path, ram=RAM) as clusters:
+        assert clusters.stats()["entries"] == 0
+        with pytest.raises(nandex.InputError, match="begin a pass first"):
+            clusters.keep(rows(1))
+        assert clusters.begin("pairs") == 1
+        for _ in range(2):
+            clusters.join(1, rows(5, 6, 7, 8, 9), rows(6, 9, 8), rows(5, 8, 7))
+        assert clusters.roots(rows(5, 6, 7, 8, 9, 6)).tolist() == [5, 5, 7, 7, 7, 5]
+        with pytest.raises(nandex.InputError, match="give as many"):
+            clusters.join(1, rows(5), rows(5), rows())
+    with Clusters(tmp_path, ram=RAM, mode="w") as clusters:
+        # The pass did not end, and goes on.
+        assert clusters.begin("pairs") == 1
+        clusters.end(1)
+        # Rows of a later pass with smaller numbers stay behind those that were there, and do not join them.
+        assert clusters.begin("pairs") == 2
+        for _ in range(2):
+            clusters.join(2, rows(1, 2, 3, 6), rows(1, 2, 1), rows(6, 3, 9))
+        assert clusters.keep(rows(1, 2, 3, 5, 6, 7)).tolist() == [False, True, False, True, False, True]
+        assert clusters.roots(rows(9, 1)).tolist() == [7, 5]
+        assert clusters.stats()["entries"] == 8 and clusters.keep(rows()).tolist() == []
+        with pytest.raises(nandex.InputError, match="1 rows that .* was never told, such as 4"):
+            clusters.keep(rows(5, 4))
+        with pytest.raises(nandex.ConfigError, match="has clusters by pairs; give what it was made with"):
+            clusters.begin("other")
+
+
+def test_clusters_are_those_of_the_slow_way(tmp_path: Path) -> None:
+    draw = np.random.default_rng(5)
+    count = 3000
+    left, right = draw.integers(0, count, (2, 2500)).astype(np.uint64)
+    # A chain that is told from its end, so that each row is far from the root.
+    chain = np.arange(count, count + 500, dtype=np.uint64)
+    left, right = np.append(left, chain[:0:-1]), np.append(right, chain[-2::-1])
+    with Clusters(tmp_path, ram=RAM, entries=100) as clusters:
+        number = clusters.begin("pairs")
+        for start in range(0, len(left), 100):
+            pairs = left[start : start + 100], right[start : start + 100]
+            clusters.join(number, pairs[0], *pairs)
+        told = np.unique(np.append(left, right))
+        found = clusters.roots(told)
+    label = np.arange(count + 500)
+    for _ in range(600):
+        smallest = np.minimum(label[left], label[right])
+        np.minimum.at(label, left, smallest)
+        np.minimum.at(label, right, smallest)
+    assert (label[left] == label[right]).all()
+    assert (found == label[told]).all()
+
+
+def test_texts_share_keys_as_signatures_in_datasketch_do() -> None:
+    bands = Bands(threshold=0.5, num_perm=32)
+    assert bands.shape == (datasketch.MinHashLSH(threshold=0.5, num_perm=32).b, bands.shape[1])
+    texts = ["One fish, two fish, red fish", "one fish two fish red fish", "blue", "...", "...", "?", ""]
+    keys = bands.of_texts(texts)
+    assert keys.shape == (7, bands.shape[0]) and (keys == bands.of_texts(pa.array(texts))).all()
+    assert (keys[0] == keys[1]).all() and (keys[3] == keys[4]).all()
+    assert len({tuple(row) for row in keys.tolist()}) == 5
+    signatures = np.arange(64).reshape(2, 32)
+    keys = bands.of_signatures(signatures)
+    assert len(set(keys.ravel().tolist())) == 2 * bands.shape[0]
+    assert (keys == bands.of_signatures(signatures.astype(np.uint32))).all()
+    # Equal values make other keys in another band.
+    assert len(set(bands.of_signatures(np.zeros((1, 32), int)).ravel().tolist())) == bands.shape[0]
+    assert bands.of_signatures(np.zeros((3, 32, 2), int)).shape == (3, bands.shape[0])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Bands(threshold=2), "threshold: 2; give 0 to 1"),
+        (lambda: Bands(params=(0, 4)), "params"),
+        (lambda: Bands(params=(40, 4)), "128 values at most"),
+        (lambda: Bands(shingle=0).of_texts(["a"]), "shingle: 0; give 1 to 64"),
+        (lambda: Bands().of_texts([1]), "of the type int"),
+        (lambda: Bands().of_texts(pa.array(["a", None])), "1 nulls"),
+        (lambda: Bands().of_signatures(np.zeros((2, 64), int)), "give rows of 128"),
+        (lambda: Bands().of_signatures(np.zeros((2, 128))), "float64 as signatures"),
+    ],
+)
+def test_bands_that_cannot_be_are_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(nandex.Error, match=message):
+        call()
+
+
+def test_a_snapshot_goes_to_an_object_store_and_back(tmp_path: Path) -> None:
+    pytest.importorskip("obstore")
+    url = (tmp_path / "bucket" / "of mine").as_uri()
+    keys, rows = np.arange(20_000, dtype=np.uint64), np.arange(20_000)
+    with FirstRows(tmp_path / "here", 0, 2, ram=RAM) as first:
+        first.keep(keys, rows)
+        assert first.snapshot(url) == f"{url}/{first.path.name}"
+        first.keep(keys + np.uint64(1 << 40), rows)
+        with pytest.raises(nandex.DeviceError, match="cannot open file:///proc/version/no-folder"):
+            first.snapshot("file:///proc/version/no-folder")
+        assert first.stats()["entries"] == 40_000
+    assert FirstRows.missing(url, 2) == ([1], [first.path.name])
+    assert FirstRows.restore(url, tmp_path / "there", 0, 2) == FirstRows.path_of(tmp_path / "there", 0, 2)
+    with FirstRows(tmp_path / "there", 0, 2, ram=RAM, mode="w") as first:
+        assert first.stats()["entries"] == 20_000 and first.keep(keys, rows).all()
+    with pytest.raises(nandex.MissingError, match="no snapshot .*first-rows-00001-of-00002.nandex"):
+        FirstRows.restore(url, tmp_path / "there", 1, 2)
+    assert [path.name for path in (tmp_path / "there").iterdir()] == [first.path.name]
+    with pytest.raises(nandex.ConfigError, match="nothing://"):
+        FirstRows.restore("nothing://here", tmp_path / "elsewhere")
+    with pytest.raises(nandex.ConfigError, match="which is a folder; give a URL"):
+        FirstRows.restore(tmp_path, tmp_path / "elsewhere", store={"config": {}})
+
+
+def test_a_snapshot_of_another_version_or_a_damaged_one_is_not_restored(tmp_path: Path) -> None:
+    copies = tmp_path / "copies"
+    with FirstRows(tmp_path / "here", ram=RAM) as first:
+        first.keep(np.arange(100, dtype=np.uint64), np.arange(100))
+        copy = first.snapshot(copies)
+    whole = copy.read_bytes()
+    for error, message, damaged in [
+        (nandex.FormatError, "cannot be restored: .*version", of_version(whole, 99)),
+        (nandex.DamagedError, "cannot be restored", whole[:100] + b"?" * 8192 + whole[8292:]),
+        (nandex.FormatError, "cannot be restored", b"no volume" * 9999),
+    ]:
+        copy.write_bytes(damaged)
+        with pytest.raises(error, match=message):
+            FirstRows.restore(copies, tmp_path / "there")
+        assert list((tmp_path / "there").iterdir()) == []
+    copy.write_bytes(whole)
+    FirstRows.restore(copies, tmp_path / "there")
+    # What is opened and not restored says it too.
+    FirstRows.path_of(tmp_path / "there", 0, 1).write_bytes(of_version(whole, 99))
+    with pytest.raises(nandex.FormatError, match="version"):
+        FirstRows(tmp_path / "there", ram=RAM, mode="w")
+
+
+def of_version(volume: bytes, version: int) -> bytes:
+    """A volume whose superblocks have another version: the first two bytes of their bodies, below checksums."""
+    changed = bytearray(volume)
+    for start in (0, 4096):
+        page = changed[start : start + 4096]
+        page[32:34] = version.to_bytes(2, "little")
+        page[:4] = crc32c(bytes(page[4:])).to_bytes(4, "little")
+        changed[start : start + 4096] = page
+    return bytes(changed)
+
+
+def crc32c(content: bytes) -> int:
+    remainder = 0xFFFFFFFF
+    for byte in content:
+        remainder ^= byte
+        for _ in range(8):
+            remainder = remainder >> 1 ^ (0x82F63B78 if remainder & 1 else 0)
+    return remainder ^ 0xFFFFFFFF

@@ -60,6 +60,24 @@ def test_a_batch_of_numpy_is_put_and_read(db: nandex.Database) -> None:
     assert len(empty) == len(none) == 0
 
 
+def test_a_table_of_keys_alone_takes_values_of_no_bytes_in_every_form(db: nandex.Database) -> None:
+    # Arrays were taken for numbers of 64 bits, and refused.
+    table = db.table("set", entries=1000, value=0)
+    keys = np.arange(5, dtype=np.uint64)
+    table.insert_many(keys[:2], np.zeros((2, 0), np.uint8))
+    table.insert_many(pa.array([2], pa.uint64()), pa.array([b""], pa.binary(0)))
+    table.insert_many([3], [b""])
+    nothing, found = table.get_many(keys)
+    assert found.tolist() == [True] * 4 + [False] and nothing.shape == (5, 0)
+    values, was_there = table.get_or_insert_many(keys[3:], np.zeros((2, 0), np.uint8))
+    assert was_there.tolist() == [True, False] and values.shape == (2, 0)
+    assert table.get_many(pa.array([4, 5], pa.uint64())).to_pylist() == [b"", None]
+    table.insert_many(keys, nothing)
+    for values in (np.zeros(2, np.uint64), np.array([b"a", b"b"]), pa.array([1, 2], pa.uint64())):
+        with pytest.raises(nandex.InputError, match="the table has values of 0 bytes"):
+            table.insert_many(keys[:2], values)
+
+
 def test_lists_mappings_and_pairs_are_put(db: nandex.Database) -> None:
     table = db.table("t", entries=1000)
     table.insert_many([1, 2], (10, 20))

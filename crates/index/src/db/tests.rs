@@ -283,6 +283,21 @@ fn a_file_is_made_or_opened_only_as_was_stated() {
 }
 
 #[test]
+fn a_map_that_is_open_to_be_read_only_refuses_updates_at_once() {
+    // It took them, and failed only when it published them, which was at the closing.
+    let (_folder, path) = file();
+    let db = options().open(&path).unwrap();
+    db.map("m").create_or_open().unwrap().put(b"a", b"1").unwrap();
+    drop(db);
+    let map = options().read_only().open(&path).unwrap().map("m").create_or_open().unwrap();
+    assert!(text(map.put(b"b", b"2")).contains("read only"));
+    assert!(text(map.put_many(&[(b"b", b"2")])).contains("read only"));
+    assert!(text(map.put_if_absent(b"b", b"2")).contains("read only"));
+    assert!(text(map.remove(b"a")).contains("read only"));
+    assert_eq!(map.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
+#[test]
 fn counting_tables_are_made_for_keys_and_reopened() {
     let (_folder, path) = file();
     let db = options().hash_key(7).open(&path).unwrap();

@@ -201,8 +201,8 @@ impl<T: Table + 'static> LargeTable<T> {
     /// Puts `value` under `key`, in place of what was there.
     ///
     /// # Errors
-    /// A key or value that is too long, a full table or value log that keeps everything, a poisoned volume,
-    /// a failed read or write.
+    /// A key or value that is too long, a full table or value log that keeps everything, a volume that is poisoned or
+    /// open to be read only, a failed read or write.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.inner.put(key, value)
     }

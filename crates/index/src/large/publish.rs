@@ -99,9 +99,12 @@ impl<T: Table> Inner<T> {
         })
     }
 
-    /// Refuses while acknowledged updates cannot be published, so that others do not pile up behind them. The
-    /// caller holds no stripe.
+    /// Refuses updates of a volume that is open to be read only, and while acknowledged updates cannot be published, so
+    /// that others do not pile up behind them. The caller holds no stripe.
     pub(super) fn check_flow(&self) -> Result<()> {
+        if self.volume.is_read_only() {
+            return Err(nandex_store::Error::ReadOnly.into());
+        }
         self.volume.poison().check()?;
         let is_stuck = lock(&self.updates).is_stuck;
         if is_stuck { self.publish_all() } else { Ok(()) }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import array as _array
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,14 @@ from nandex._errors import InputError, InputTypeError
 # Form, length, bytes, bytes of an element, whether zeros at its end are stripped, offsets.
 Taken = tuple[str, int, NDArray[np.uint8], int, bool, "NDArray[np.int64] | None"]
 
+# None for elements of any size, "u64" for numbers of 64 bits, else the bytes of each, which may be 0.
+_Fits = int | Literal["u64"] | None
+
 _EMPTY = np.zeros(0, np.uint8)
 
 
-def take(given: Any, what: str, fits: int | None) -> Taken | None:
-    """The bytes of a batch; None if it is no array, and its elements are to be taken one by one.
-
-    `fits` is None for elements of any size, 0 for numbers of 64 bits, else the bytes of each.
-    """
+def take(given: Any, what: str, fits: _Fits) -> Taken | None:
+    """The bytes of a batch; None if it is no array, and its elements are to be taken one by one."""
     if isinstance(given, (str, bytes, bytearray, int)):
         raise InputTypeError(
             f"one {what} of the type {type(given).__name__} where a batch is expected: put it into a list"
@@ -34,7 +34,7 @@ def take(given: Any, what: str, fits: int | None) -> Taken | None:
         return _of_numpy(given, what, fits)
     if hasattr(given, "__arrow_c_array__") or hasattr(given, "__arrow_c_stream__"):
         return _of_arrow(given, what, fits)
-    return _of_numbers(given, what) if fits == 0 else None
+    return _of_numbers(given, what) if fits == "u64" else None
 
 
 def pairs(given: Any) -> tuple[Any, Any]:
@@ -53,7 +53,7 @@ def pairs(given: Any) -> tuple[Any, Any]:
     return keys, values
 
 
-def _of_numpy(given: NDArray[Any], what: str, fits: int | None) -> Taken:
+def _of_numpy(given: NDArray[Any], what: str, fits: _Fits) -> Taken:
     kind, width = given.dtype.kind, given.dtype.itemsize
     if kind == "O":
         raise InputTypeError(
@@ -69,18 +69,18 @@ def _of_numpy(given: NDArray[Any], what: str, fits: int | None) -> Taken:
     _check_dtype(given, what, fits, rows)
     if not given.flags.c_contiguous:
         raise InputError(f"a non-contiguous array as {what}s: give np.ascontiguousarray(array)")
-    if fits and width != fits:
+    if isinstance(fits, int) and width != fits:
         raise InputError(f"an array of {what}s of {width} bytes: the table has {what}s of {fits} bytes")
     count = len(given)
     packed = given.reshape(-1).view(np.uint8) if given.size and width else _EMPTY
     return "numpy", count, packed, width, kind == "S" and fits is None, None
 
 
-def _check_dtype(given: NDArray[Any], what: str, fits: int | None, rows: bool) -> None:
+def _check_dtype(given: NDArray[Any], what: str, fits: _Fits, rows: bool) -> None:
     dtype = given.dtype
-    if fits == 0 and dtype != np.dtype("<u8"):
+    if fits == "u64" and dtype != np.dtype("<u8"):
         raise InputTypeError(f"an array of {dtype} as {what}s: the table has uint64; give array.astype(np.uint64)")
-    if fits == 0 or rows or dtype.kind in "SV":
+    if fits == "u64" or rows or dtype.kind in "SV":
         return
     if dtype.kind not in "ui":
         raise InputTypeError(f"an array of {dtype} as {what}s: give bytes (S or V), uint8 in rows, or integers")
@@ -99,7 +99,7 @@ def _of_numbers(given: Any, what: str) -> Taken:
     return "list", len(numbers), packed, 8, False, None
 
 
-def _of_arrow(given: Any, what: str, fits: int | None) -> Taken:
+def _of_arrow(given: Any, what: str, fits: _Fits) -> Taken:
     import pyarrow as pa
 
     column = given
@@ -121,7 +121,7 @@ def _of_arrow(given: Any, what: str, fits: int | None) -> Taken:
         return _of_spans(column, np.dtype(np.int64))
     if pa.types.is_fixed_size_binary(kind) or pa.types.is_integer(kind):
         return _of_fixed(column, what, fits)
-    expected = {None: "binary or string", 0: "uint64"}.get(fits, f"fixed_size_binary({fits})")
+    expected = f"fixed_size_binary({fits})" if isinstance(fits, int) else "uint64" if fits else "binary or string"
     raise InputTypeError(f"an Arrow array of {kind} as {what}s: give {expected}")
 
 
@@ -135,14 +135,14 @@ def _of_spans(column: Any, dtype: np.dtype[Any]) -> Taken:
     return "arrow", count, packed, 0, False, places.astype(np.int64, copy=False)
 
 
-def _of_fixed(column: Any, what: str, fits: int | None) -> Taken:
+def _of_fixed(column: Any, what: str, fits: _Fits) -> Taken:
     import pyarrow as pa
 
     kind, count = column.type, len(column)
-    if fits == 0 and kind != pa.uint64():
+    if fits == "u64" and kind != pa.uint64():
         raise InputTypeError(f"an Arrow array of {kind} as {what}s: the table has uint64; give array.cast('uint64')")
     width = kind.bit_width // 8
-    if fits and width != fits:
+    if isinstance(fits, int) and width != fits:
         raise InputError(f"an Arrow array of {what}s of {width} bytes: the table has {what}s of {fits} bytes")
     data = column.buffers()[1]
     packed = _EMPTY

@@ -1,4 +1,4 @@
-"""Duplicates of Ray datasets that are larger than the cluster's RAM: shards of keys on the nodes' own disks.
+"""Duplicates and terms of Ray datasets that are larger than the cluster's RAM: shards of keys on the nodes' own disks.
 
 >>> import ray
 >>> pages = ray.data.from_items([{"url": "a"}, {"url": "b"}, {"url": "a"}])
@@ -14,5 +14,7 @@ from __future__ import annotations
 
 from nandex.ray._count import Count, count
 from nandex.ray._dedup import Dedup, dedup
+from nandex.ray._near_dup import NearDup, near_dup
+from nandex.ray._tfidf import Tfidf, tfidf
 
-__all__ = ["Count", "Dedup", "count", "dedup"]
+__all__ = ["Count", "Dedup", "NearDup", "Tfidf", "count", "dedup", "near_dup", "tfidf"]

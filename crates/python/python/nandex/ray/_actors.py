@@ -11,10 +11,10 @@ import ray
 
 import nandex
 from nandex._errors import ConfigError, InUseError
-from nandex.ray._places import on, placed, restored
+from nandex.ray._places import on, placed, planned, restored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from nandex.shards import Shard
 
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 #: How long an actor waits for the one before it to let go of the file.
 _IN_USE_S_MAX = 60.0
+
+
+def absolute(place: _Path) -> str:
+    """A path that means the same in all processes; a URL does."""
+    return str(place) if "://" in str(place) else str(Path(place).absolute())
 
 
 class _Actor:
@@ -99,19 +104,28 @@ class Shards:
         for actor in self._actors:
             yield from actor.stream.options(num_returns="streaming", max_task_retries=0).remote(method)
 
-    def snapshot(self, folder: _Path) -> list[Path]:
-        """Copies each shard into a folder of its node, and returns the files. A shard is copied between two batches."""
-        files: list[Path] = self._all("snapshot", str(Path(folder).absolute()))
-        return files
+    def snapshot(self, folder: _Path, *, store: Mapping[str, Any] | None = None) -> list[Any]:
+        """Copies each shard into a folder of its node, or to an object store, and returns the paths or URLs.
+
+        `folder` is a path, or a URL such as `s3://bucket/prefix`; then `store` has options, as those of
+        `nandex.shards.Shard.snapshot`. A shard is copied between two batches.
+        """
+        return self._all("snapshot", absolute(folder), store)
 
     @classmethod
-    def restore(cls, snapshot: _Path, path: _Path, *, shards: int) -> list[Path]:
+    def restore(
+        cls, snapshot: _Path, path: _Path, *, shards: int, store: Mapping[str, Any] | None = None
+    ) -> list[Path]:
         """Puts snapshots in place of the shards whose files are gone, and returns their files.
 
-        The folder of snapshots must be readable on the nodes that get them, which are those with the fewest shards.
-        What came since the snapshot is forgotten: run it again, from the start.
+        `snapshot` and `store` are what `snapshot` was given. The nodes that get the files, which are those with the
+        fewest shards, must reach it. What came since the snapshot is forgotten: run it again, from the start.
+
+        # Errors
+        A `MissingError` that says which shards have no snapshot, a `ConfigError` if it has another number of shards,
+        and those of `nandex.shards.Shard.restore`.
         """
-        return restored(cls._KIND, str(Path(snapshot).absolute()), str(Path(path).absolute()), shards)
+        return restored(planned(cls._KIND, absolute(snapshot), absolute(path), shards, store))
 
     def stats(self) -> nandex.Stats:
         """How many keys there are, and what each shard holds."""

@@ -22,9 +22,9 @@ _BATCH_ROWS = 1 << 20
 _BATCHES_MAX = 2
 
 
-def slices_of(block: pa.Table) -> Iterator[pa.Table]:
+def slices_of(block: pa.Table, rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
     """The rows of a block in batches."""
-    return (block.slice(start, _BATCH_ROWS) for start in range(0, block.num_rows, _BATCH_ROWS))
+    return (block.slice(start, rows) for start in range(0, block.num_rows, rows))
 
 
 def column_of(batch: pa.Table, name: str) -> Any:

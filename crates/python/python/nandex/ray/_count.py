@@ -43,30 +43,12 @@ class Count(Shards):
         an actor that fails and is started again counts nothing twice. If the job itself ends before this returns, some
         rows are counted and others not: take a snapshot before, and restore it then.
         """
-        salt = secrets.randbits(64).to_bytes(8, "little")
-        counted = (
-            dataset.select_columns([key])
-            .with_column(ROW, monotonically_increasing_id())
-            .map_batches(
-                _counted,
-                batch_format="pyarrow",
-                batch_size=None,
-                zero_copy_batch=True,
-                fn_args=(self._actors, key, salt),
-            )
-        )
-        return sum(int(batch["rows"].sum()) for batch in counted.iter_batches(batch_format="numpy"))
+        return executed(dataset, key, _counted, self._actors, key)
 
     def get_many(self, keys: Any) -> NDArray[np.uint64]:
         """The counts of keys, a list or an array of Arrow, in their order; 0 of those that never came."""
         keys = keys if isinstance(keys, pa.Array) else pa.array(keys)
-        counts = np.zeros(len(keys), np.uint64)
-        places = split(keys_of(keys), len(self._actors))
-        parts = zip(self._actors, places, strict=True)
-        asked = [actor.call.remote("get_many", keys.take(pa.array(at))) for actor, at in parts]
-        for at, answer in zip(places, ray.get(asked), strict=True):
-            counts[at] = answer
-        return counts
+        return counts_of(self._actors, keys)
 
     def most_common(self, count: int) -> list[tuple[Any, int]]:
         """The keys with the greatest counts, of equal ones the smaller key first. Texts are bytes."""
@@ -88,16 +70,51 @@ def count(dataset: Any, key: str, *, path: Any, shards: int = 1, ram: Any = "256
     return counts
 
 
-def _counted(block: pa.Table, actors: list[Any], key: str, salt: bytes) -> Iterator[pa.Table]:
+def executed(dataset: Any, column: str, function: Any, *arguments: Any) -> int:
+    """Calls a function with each block of a dataset of one column, with these arguments and what begins the names of the
+    execution's batches, and adds up the `rows` that it tells."""
+    salt = secrets.randbits(64).to_bytes(8, "little")
+    told = (
+        dataset.select_columns([column])
+        .with_column(ROW, monotonically_increasing_id())
+        .map_batches(
+            function,
+            batch_format="pyarrow",
+            batch_size=None,
+            zero_copy_batch=True,
+            fn_args=(*arguments, salt),
+        )
+    )
+    return sum(int(batch["rows"].sum()) for batch in told.iter_batches(batch_format="numpy"))
+
+
+def counts_of(actors: list[Any], keys: pa.Array) -> NDArray[np.uint64]:
+    """The counts that shards have of keys, in their order."""
+    counts = np.zeros(len(keys), np.uint64)
+    parts = [(actor, at) for actor, at in zip(actors, split(keys_of(keys), len(actors)), strict=True) if len(at)]
+    answers = ray.get([actor.call.remote("get_many", keys.take(pa.array(at))) for actor, at in parts])
+    for (_, at), answer in zip(parts, answers, strict=True):
+        counts[at] = answer
+    return counts
+
+
+def send_counts(actors: list[Any], name: bytes, keys: pa.Array, amounts: NDArray[Any], waiting: Waiting) -> None:
+    """Sends the counts of a batch to all shards, also to those that have none of its keys: they learn its name."""
+    parts = zip(actors, split(keys_of(keys), len(actors)), strict=True)
+    calls = [actor.call.remote("add", name, keys.take(pa.array(at)), amounts[at]) for actor, at in parts]
+    deque(waiting.add(None, calls), maxlen=0)
+
+
+def name_of(batch: pa.Table, salt: bytes) -> bytes:
+    """What a batch is called in this execution, also when a task runs again."""
+    return salt + int(batch.column(ROW)[0].as_py()).to_bytes(8, "little")
+
+
+def _counted(block: pa.Table, actors: list[Any], key: str, salt: bytes) -> pa.Table:
     """Sends the counts of a block to the shards, and tells how many rows it has."""
     waiting = Waiting()
     for batch in slices_of(block):
-        name = salt + int(batch.column(ROW)[0].as_py()).to_bytes(8, "little")
         counted = pc.value_counts(column_of(batch, key))
-        keys, amounts = counted.field(0), counted.field(1).to_numpy()
-        # Also to shards that have none of them: they learn what is counted.
-        parts = zip(actors, split(keys_of(keys), len(actors)), strict=True)
-        calls = [actor.call.remote("add", name, keys.take(pa.array(at)), amounts[at]) for actor, at in parts]
-        deque(waiting.add(None, calls), maxlen=0)
+        send_counts(actors, name_of(batch, salt), counted.field(0), counted.field(1).to_numpy(), waiting)
     deque(waiting.end(), maxlen=0)
-    yield pa.table({"rows": pa.array([block.num_rows], pa.int64())})
+    return pa.table({"rows": pa.array([block.num_rows], pa.int64())})

@@ -12,11 +12,13 @@ from nandex._errors import ConfigError, MissingError
 from nandex.shards import SHARDS_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from nandex.shards import Shard
 
     _Amount = int | float | str
+    #: A node, and arguments.
+    _Call = tuple[str, tuple[Any, ...]]
 
 #: What a file is marked with once those of all shards are made.
 _MADE = ".made"
@@ -26,7 +28,7 @@ def on(node: str) -> Any:
     return NodeAffinitySchedulingStrategy(node, soft=False)
 
 
-def _each(function: Callable[..., Any], calls: Iterable[tuple[str, tuple[Any, ...]]]) -> list[Any]:
+def _each(function: Callable[..., Any], calls: Iterable[_Call]) -> list[Any]:
     """Calls a function on nodes, at once."""
     task = ray.remote(function)
     answers: list[Any] = ray.get(
@@ -43,8 +45,16 @@ def _mark(kind: type[Shard], folder: str, shard: int, shards: int) -> None:
     kind.path_of(folder, shard, shards).with_suffix(_MADE).touch()
 
 
-def _restore(kind: type[Shard], snapshot: str, folder: str, shard: int, shards: int) -> Path:
-    return kind.restore(snapshot, folder, shard, shards)
+def _restore(
+    kind: type[Shard], snapshot: str, folder: str, place: tuple[int, int], store: Mapping[str, Any] | None
+) -> Path:
+    return kind.restore(snapshot, folder, *place, store)
+
+
+def _missing(
+    kind: type[Shard], snapshot: str, shards: int, store: Mapping[str, Any] | None
+) -> tuple[list[int], list[str]]:
+    return kind.missing(snapshot, shards, store)
 
 
 def _listed(kind: type[Shard], folder: str) -> list[str]:
@@ -105,9 +115,28 @@ def placed(kind: type[Shard], folder: str, shards: int, ram: _Amount) -> list[st
     return nodes
 
 
-def restored(kind: type[Shard], snapshot: str, folder: str, shards: int) -> list[Path]:
-    """Puts snapshots in place of the files that are gone."""
+def planned(
+    kind: type[Shard], snapshot: str, folder: str, shards: int, store: Mapping[str, Any] | None
+) -> list[_Call]:
+    """What puts snapshots in place of the files that are gone, where all of these have one."""
     there = _there(kind, folder, shards)
     nodes = there.places()
-    missing = [shard for shard in range(shards) if shard not in there.files]
-    return _each(_restore, [(nodes[shard], (kind, snapshot, folder, shard, shards)) for shard in missing])
+    gone = [shard for shard in range(shards) if shard not in there.files]
+    # A folder may have another content on each node.
+    listed = _each(_missing, [(nodes[shard], (kind, snapshot, shards, store)) for shard in gone])
+    lacking = [shard for shard, (missing, _) in zip(gone, listed, strict=True) if shard in missing]
+    if lacking:
+        names = sorted({name for _, names in listed for name in names})
+        of_others = [name for name in names if not name.endswith(f"-of-{shards:05}.nandex")]
+        if of_others:
+            raise ConfigError(f"shards: {shards}; {snapshot} has {of_others[0]}: give the number in it")
+        found = ", ".join(names) or "none"
+        raise MissingError(
+            2, f"{snapshot} has no snapshot of shards {lacking} of {kind.KIND}; it has {found}: give one that has all"
+        )
+    return [(nodes[shard], (kind, snapshot, folder, (shard, shards), store)) for shard in gone]
+
+
+def restored(plan: list[_Call]) -> list[Path]:
+    """Does what was planned, and returns the files."""
+    return _each(_restore, plan)

@@ -11,14 +11,29 @@
 >>> keep.tolist()
 [True, True, False, True]
 
-`Counts` counts keys in the same way: a batch of them has a name, and counts once.
+`Counts` counts keys in the same way: a batch of them has a name, and counts once. `Bands` makes keys of texts, which
+near-duplicates share; `Buckets` says which row came first with each key, and `Clusters` joins the rows of such pairs.
 """
 
 from __future__ import annotations
 
-from nandex.shards._counts import Counts
-from nandex.shards._first_rows import FirstRows
+from nandex.shards._bands import Bands
+from nandex.shards._clusters import Clusters
+from nandex.shards._counts import Counts, Terms
+from nandex.shards._first_rows import Buckets, FirstRows
 from nandex.shards._keys import SHARDS_MAX, keys_of, numbers_of, split
 from nandex.shards._shard import Shard
 
-__all__ = ["SHARDS_MAX", "Counts", "FirstRows", "Shard", "keys_of", "numbers_of", "split"]
+__all__ = [
+    "SHARDS_MAX",
+    "Bands",
+    "Buckets",
+    "Clusters",
+    "Counts",
+    "FirstRows",
+    "Shard",
+    "Terms",
+    "keys_of",
+    "numbers_of",
+    "split",
+]

@@ -14,7 +14,7 @@ from nandex.shards._files import write_durably
 from nandex.shards._shard import Shard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -66,11 +66,14 @@ class Counts(Shard):
         return self.path.with_suffix(".journal")
 
     @classmethod
-    def restore(cls, snapshot: _Path, folder: _Path, shard: int = 0, shards: int = 1) -> Path:
+    def restore(
+        cls, snapshot: _Path, folder: _Path, shard: int = 0, shards: int = 1, store: Mapping[str, Any] | None = None
+    ) -> Path:
         target = cls.path_of(folder, shard, shards)
         if not target.exists():
+            # Of the file that is gone.
             target.with_suffix(".journal").unlink(missing_ok=True)
-        return super().restore(snapshot, folder, shard, shards)
+        return super().restore(snapshot, folder, shard, shards, store)
 
     def add(self, batch: bytes, keys: pa.Array, amounts: NDArray[Any]) -> bool:
         """Adds amounts to the counts of the keys of a batch, all different, and returns whether it was not counted yet.
@@ -179,6 +182,12 @@ class Counts(Shard):
             figures = dict(self._opened(self.of).stats())
         figures["batches"] = self._batches.stats()["entries"]
         return nandex.Stats(f"shard {self.path}", figures)
+
+
+class Terms(Counts):
+    """In how many documents each term came: as `Counts`, in files of other names."""
+
+    KIND = "terms"
 
 
 def _kind_of(keys: pa.Array) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -28,11 +29,21 @@ def copy_durably(source: Path, target: Path) -> None:
 
 def write_durably(target: Path, *parts: bytes | memoryview) -> None:
     """Writes a file, in place of an older one."""
+    write_chunks_durably(target, parts)
+
+
+def write_chunks_durably(target: Path, chunks: Iterable[bytes | memoryview]) -> None:
+    """Writes a file of chunks, in place of an older one. What makes the chunks may fail; then the older one stays."""
+    target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f"{target.name}.unfinished")
-    with unfinished.open("wb") as written:
-        for part in parts:
-            written.write(part)
-        written.flush()
-        os.fsync(written.fileno())
+    try:
+        with unfinished.open("wb") as written:
+            for chunk in chunks:
+                written.write(chunk)
+            written.flush()
+            os.fsync(written.fileno())
+    except BaseException:
+        unfinished.unlink()
+        raise
     unfinished.replace(target)
     sync_folder(target.parent)

@@ -49,15 +49,19 @@ class FirstRows(Shard):
         All that the answer rests on is durable when it is given: neither a killed process nor a power cut makes a later
         one differ. Costs a sync, and for each key that came before a page read, unless it is in RAM.
         """
+        return np.asarray(self.first(keys, rows) == rows.astype(np.uint64, copy=False))
+
+    def first(self, keys: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.uint64]:
+        """The row that was first with each key, which is the row itself if no other was. As durable as `keep`."""
         rows = np.ascontiguousarray(rows).astype(np.uint64, copy=False)
         if len(keys) != len(rows):
             raise InputError(f"{len(keys)} keys and {len(rows)} rows: give a row for each key")
         if not len(keys):
-            return np.zeros(0, bool)
+            return rows
         table = self._opened(keys.dtype.itemsize)
         first, was_there = table.get_or_insert_many(np.ascontiguousarray(keys), rows)
         table.sync()
-        return np.asarray(~was_there | (first == rows))
+        return np.where(was_there, first, rows)
 
     def _opened(self, key_bytes: int) -> nandex.Table:
         if self._table is None and self._has_table:
@@ -97,3 +101,9 @@ class FirstRows(Shard):
             self._table = self._existing()
         figures = {"entries": 0} if self._table is None else dict(self._table.stats())
         return nandex.Stats(f"shard {self.path}", figures)
+
+
+class Buckets(FirstRows):
+    """Which row came first into each bucket of near-duplicates: as `FirstRows`, in files of other names."""
+
+    KIND = "buckets"

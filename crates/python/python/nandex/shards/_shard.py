@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import nandex
-from nandex._errors import ConfigError, ExistsError, MissingError
-from nandex.shards._files import copy_durably
+from nandex._errors import ConfigError, DamagedError, ExistsError, FormatError
+from nandex.shards._files import sync_folder
 from nandex.shards._keys import SHARDS_MAX
+from nandex.shards._snapshots import place
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
     from types import TracebackType
 
     _Amount = int | float | str
@@ -58,32 +60,58 @@ class Shard:
         # Each answer is synced by itself.
         self._db = nandex.open(self.path, ram=self._ram, mode=mode, durability="never")
 
-    def snapshot(self, folder: _Path) -> Path:
-        """Copies the shard into a folder, as it is between two batches, in place of an older snapshot."""
-        target = Path(folder, self.path.name)
-        if target.resolve() == self.path.resolve():
-            raise ConfigError(f"a snapshot of {self.path} in its own folder: choose another one")
+    def snapshot(self, folder: _Path, store: Mapping[str, Any] | None = None) -> Any:
+        """Copies the shard to a folder or an object store, as it is between two batches, and returns where it is.
+
+        `folder` is a path, or a URL such as `s3://bucket/prefix`, `gs://` or `az://`, for which obstore is needed:
+        `pip install "nandex[objects]"`. `store` has arguments of `obstore.store.from_url`, such as `config`; what it
+        does not say is taken from the environment, such as `AWS_ENDPOINT`. A snapshot is there whole or not at all, and
+        takes the place of an older one. The shard is closed meanwhile.
+
+        # Errors
+        A `DeviceError` if the copy fails; the shard goes on as it was.
+        """
+        target = place(folder, store)
         self.close()
         try:
-            copy_durably(self.path, target)
+            return target.put(self.path, self.path.name)
         finally:
             self._open("w")
+
+    @classmethod
+    def restore(
+        cls, snapshot: _Path, folder: _Path, shard: int = 0, shards: int = 1, store: Mapping[str, Any] | None = None
+    ) -> Path:
+        """Puts a snapshot of a shard in place of a file that is gone, and returns where. `snapshot` and `store` are
+        what `snapshot` was given as `folder` and `store`.
+
+        # Errors
+        An `ExistsError` if the file is there, a `MissingError` if the snapshot is not, a `FormatError` if another
+        version of nandex has made it, a `DamagedError` if it is not as it was made. No file is made then.
+        """
+        source, target = place(snapshot, store), cls.path_of(folder, shard, shards)
+        if target.exists():
+            raise ExistsError(17, f"{target} exists: remove it first, if the snapshot is to replace it")
+        copied = target.with_name(f"{target.name}.restored")
+        source.get(target.name, copied)
+        try:
+            nandex.open(copied, mode="r").close()
+        except (FormatError, DamagedError) as error:
+            copied.unlink()
+            told = f"the snapshot {target.name} in {source} cannot be restored: {error}"
+            raise (DamagedError(5, told) if isinstance(error, DamagedError) else FormatError(told)) from error
+        copied.replace(target)
+        sync_folder(target.parent)
         return target
 
     @classmethod
-    def restore(cls, snapshot: _Path, folder: _Path, shard: int = 0, shards: int = 1) -> Path:
-        """Puts a snapshot of a shard in place of a file that is gone, and returns where.
-
-        # Errors
-        An `ExistsError` if the file is there, a `MissingError` if the snapshot is not.
-        """
-        source, target = cls.path_of(snapshot, shard, shards), cls.path_of(folder, shard, shards)
-        if target.exists():
-            raise ExistsError(17, f"{target} exists: remove it first, if the snapshot is to replace it")
-        if not source.exists():
-            raise MissingError(2, f"no snapshot {source}")
-        copy_durably(source, target)
-        return target
+    def missing(
+        cls, snapshot: _Path, shards: int, store: Mapping[str, Any] | None = None
+    ) -> tuple[list[int], list[str]]:
+        """Which of that many shards have no snapshot there, and the names of those of this kind that are there."""
+        names = [name for name in place(snapshot, store).names() if name.startswith(f"{cls.KIND}-")]
+        expected = {cls.path_of("", shard, shards).name: shard for shard in range(shards)}
+        return [shard for name, shard in expected.items() if name not in names], names
 
     def close(self) -> None:
         """Closes the file. What was answered is in it."""

@@ -1,0 +1,229 @@
+"""The rows of datasets that are no near-duplicates of others."""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import ray
+from ray.data.expressions import monotonically_increasing_id
+
+import nandex
+from nandex._errors import InputError
+from nandex.ray._actors import Shards, absolute
+from nandex.ray._blocks import ROW, Waiting, column_of, slices_of
+from nandex.ray._places import planned, restored
+from nandex.shards import Bands, Buckets, Clusters, numbers_of, split
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    _Amount = int | float | str
+    _Path = str | os.PathLike[str]
+    _Text = str | Callable[[pa.Table], Any]
+    _Numbers = NDArray[np.uint64]
+
+#: Rows of a block whose keys are asked about at a time: each has a key for each band.
+_BATCH_ROWS = 1 << 17
+
+#: Bits of what is added to the numbers of one execution.
+_SALT_BITS = 62
+
+
+class _Buckets(Shards):
+    _KIND = Buckets
+
+
+class _Clusters(Shards):
+    _KIND = Clusters
+
+
+class NearDup:
+    """Shards that know which rows are near-duplicates, for several datasets, one after another.
+
+    Each row has a signature, and of that some keys. Each key goes to one of `shards`, which knows the row that came
+    first with it, and each such pair of rows goes to one more shard, which joins what is connected. Of the rows of one
+    call that are connected, the one with the smallest number stays, unless any of them is connected with a row of an
+    earlier call. A row that stays does so for good. Two rows with a key in common are taken for near-duplicates without
+    a further look.
+
+    `path` is a folder, on each node of its own, and `shards` how many have the keys; both stay together, and so do the
+    options of `bands`. `ram` is what each shard may take, 32 MiB at least. `documents` is how many rows are expected in
+    all; shards grow past them. An actor claims `num_cpus` of its node.
+
+    A row takes some 25 bytes of flash for each band and 36 more.
+    """
+
+    def __init__(
+        self,
+        path: _Path,
+        *,
+        shards: int = 1,
+        ram: _Amount = "256MiB",
+        documents: int | None = None,
+        bands: Bands | None = None,
+        num_cpus: float = 0,
+    ) -> None:
+        self.bands = Bands() if bands is None else bands
+        keys = None if documents is None else documents * self.bands.shape[0]
+        self._buckets = _Buckets(path, shards=shards, ram=ram, keys=keys, num_cpus=num_cpus)
+        self._clusters = _Clusters(path, ram=ram, keys=documents, num_cpus=num_cpus)
+
+    def unique(self, dataset: Any, text: _Text, *, id: str | None = None) -> Any:
+        """The rows of a Ray dataset that are no near-duplicates of earlier ones, in it or in earlier calls.
+
+        `text` is a column of texts, or a function from a pyarrow table to an array of signatures, with `num_perm`
+        integers for each row, such as the `hashvalues` of datasketch's MinHash.
+
+        `id` names a column of numbers or texts that names each row, unique in all that the shards ever see. The dataset
+        is executed here to find the pairs, and again whenever the result is read, which is lazy; so it must give the
+        same rows each time. A job that was broken off is run again: pairs that were told change nothing. Without `id`
+        the rows are numbered as they come, the dataset is put into Ray's object store, and so is the result.
+
+        Call it for one dataset at a time: two at once are as one dataset, and a row that was read as one that stays may
+        be near a row of the other.
+        """
+        salt = 0
+        if id is None:
+            # Rows of another execution have other numbers, in the same order.
+            salt = secrets.randbits(_SALT_BITS)
+            dataset = dataset.with_column(ROW, monotonically_increasing_id()).materialize()
+        made_of = "signatures" if callable(text) else "texts"
+        number = self._clusters._all("begin", f"{self.bands}-{made_of}")[0]
+        name = ROW if id is None else id
+        columns = dataset if callable(text) else dataset.select_columns(list(dict.fromkeys([text, name])))
+        told = columns.map_batches(
+            _tell_pairs,
+            batch_format="pyarrow",
+            batch_size=None,
+            zero_copy_batch=True,
+            fn_args=(self._buckets._actors, self._clusters._actors[0], self.bands, text, (name, salt, number)),
+        )
+        deque(told.iter_batches(batch_format="numpy"), maxlen=0)
+        self._clusters._all("end", number)
+        kept = dataset.map_batches(
+            _keep_first,
+            batch_format="pyarrow",
+            batch_size=None,
+            zero_copy_batch=True,
+            fn_args=(self._clusters._actors[0], name, salt),
+        )
+        return kept if id is not None else kept.materialize()
+
+    def snapshot(self, folder: _Path, *, store: Mapping[str, Any] | None = None) -> list[Any]:
+        """Copies each shard, as `Dedup.snapshot`. Not while `unique` runs."""
+        return self._clusters.snapshot(folder, store=store) + self._buckets.snapshot(folder, store=store)
+
+    @classmethod
+    def restore(
+        cls, snapshot: _Path, path: _Path, *, shards: int, store: Mapping[str, Any] | None = None
+    ) -> list[Path]:
+        """Puts snapshots in place of the shards whose files are gone, as `Dedup.restore`.
+
+        What came since the snapshot is run again, from the start, with `id`.
+        """
+        source, folder = absolute(snapshot), absolute(path)
+        clusters = planned(Clusters, source, folder, 1, store)
+        return restored(clusters + planned(Buckets, source, folder, shards, store))
+
+    def stats(self) -> nandex.Stats:
+        """How many rows there are, and what each shard holds."""
+        clusters, buckets = self._clusters.stats(), self._buckets.stats()
+        figures = {"entries": clusters["entries"], "buckets": buckets["entries"]}
+        figures |= {f"clusters_{name}": figure for name, figure in clusters.items() if name != "entries"}
+        figures |= {f"buckets_{name}": figure for name, figure in buckets.items() if name != "entries"}
+        return nandex.Stats(f"near-duplicates {self._buckets._folder}", figures)
+
+    def pids(self) -> list[int]:
+        """The processes of the shards, as they are now."""
+        return self._buckets.pids() + self._clusters.pids()
+
+    def close(self) -> None:
+        """Closes the files and ends the actors, also for datasets not read yet, and for others of the same path."""
+        self._buckets.close()
+        self._clusters.close()
+
+
+def near_dup(
+    dataset: Any,
+    text: _Text,
+    *,
+    path: _Path,
+    shards: int = 1,
+    ram: _Amount = "256MiB",
+    documents: int | None = None,
+    id: str | None = None,
+    threshold: float = 0.8,
+    num_perm: int = 128,
+    params: tuple[int, int] | None = None,
+    shingle: int = 3,
+    num_cpus: float = 0,
+) -> Any:
+    """The rows of a Ray dataset that are no near-duplicates: `unique` of a `NearDup` with these options and `Bands`."""
+    bands = Bands(threshold, num_perm, params, shingle)
+    shards_of = NearDup(path, shards=shards, ram=ram, documents=documents, bands=bands, num_cpus=num_cpus)
+    return shards_of.unique(dataset, text, id=id)
+
+
+def _tell_pairs(
+    block: pa.Table, buckets: list[Any], clusters: Any, bands: Bands, text: _Text, how: tuple[str, int, int]
+) -> pa.Table:
+    """Asks which rows came first with the keys of a block's rows, and tells which rows that makes pairs."""
+    name, salt, number = how
+    asked, told = Waiting(), Waiting()
+
+    def tell(answered: Any) -> None:
+        for (rows, own), firsts in answered:
+            left = np.concatenate([rows[:0], *own])
+            pairs = _pairs(left, np.concatenate([rows[:0], *firsts]))
+            deque(told.add(None, [clusters.call.remote("join", number, rows, *pairs)]), maxlen=0)
+
+    for batch in slices_of(block, _BATCH_ROWS):
+        rows = _rows(batch, name, salt)
+        keys = _keys(batch, bands, text)
+        flat, own = keys.reshape(-1), np.repeat(rows, keys.shape[1])
+        parts = [(actor, at) for actor, at in zip(buckets, split(flat, len(buckets)), strict=True) if len(at)]
+        calls = [actor.call.remote("first", flat[at], own[at]) for actor, at in parts]
+        tell(asked.add((rows, [own[at] for _, at in parts]), calls))
+    tell(asked.end())
+    deque(told.end(), maxlen=0)
+    return pa.table({"rows": pa.array([block.num_rows], pa.int64())})
+
+
+def _pairs(left: _Numbers, right: _Numbers) -> tuple[_Numbers, _Numbers]:
+    """Pairs of different rows, each once."""
+    is_pair = left != right
+    pairs = np.unique(np.stack([left[is_pair], right[is_pair]]), axis=1)
+    return pairs[0], pairs[1]
+
+
+def _keep_first(block: pa.Table, clusters: Any, name: str, salt: int) -> pa.Table:
+    """The rows of a block that stay."""
+    waiting = Waiting()
+    keep = [np.zeros(0, bool)]
+    for batch in slices_of(block):
+        call = clusters.call.remote("keep", _rows(batch, name, salt))
+        keep += [answer for _, answers in waiting.add(None, [call]) for answer in answers]
+    keep += [answer for _, answers in waiting.end() for answer in answers]
+    kept = block.filter(pa.array(np.concatenate(keep)))
+    return kept.drop_columns([ROW]) if ROW in kept.column_names else kept
+
+
+def _rows(batch: pa.Table, name: str, salt: int) -> _Numbers:
+    return np.asarray(numbers_of(column_of(batch, name)) + np.uint64(salt))
+
+
+def _keys(batch: pa.Table, bands: Bands, text: _Text) -> _Numbers:
+    if not callable(text):
+        return bands.of_texts(column_of(batch, text))
+    keys = bands.of_signatures(text(batch))
+    if len(keys) != batch.num_rows:
+        raise InputError(f"text: {len(keys)} signatures of {batch.num_rows} rows; the function must give one for each")
+    return keys

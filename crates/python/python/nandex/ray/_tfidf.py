@@ -1,0 +1,263 @@
+"""The terms of datasets of texts, and their weights in each."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nandex import _nandex
+from nandex._errors import ConfigError, InputError
+from nandex.ray._actors import Shards
+from nandex.ray._blocks import Waiting, column_of, slices_of
+from nandex.ray._count import counts_of, executed, name_of, send_counts
+from nandex.shards import Terms
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+    _Amount = int | float | str
+    _Path = str | os.PathLike[str]
+    _Norm = Literal["l1", "l2"] | None
+    _Counts = NDArray[np.int64]
+
+#: Documents of a block that are analysed at a time.
+_BATCH_ROWS = 1 << 14
+
+#: Bytes of the longest term that is a key as it is. Longer ones are digests behind a zero, which no term has.
+_TERM_BYTES_MAX = 31
+
+#: The key with the number of documents, which is no term either.
+_DOCUMENTS = b"\0documents"
+
+#: The columns of an answer.
+_COLUMNS = ("terms", "weights")
+
+
+class _Analysed:
+    """The terms of a batch of documents."""
+
+    def __init__(self, documents: Any, analysis: dict[str, Any]) -> None:
+        self.starts, self.numbers, self.counts, data, offsets = _nandex._terms(documents, **analysis)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        #: Each different term once.
+        self.terms = pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
+
+    def keys(self) -> pa.Array:
+        """The terms as shards have them."""
+        return _keys(self.terms)
+
+    def documents(self) -> _Counts:
+        """In how many documents each term is."""
+        return np.bincount(self.numbers, minlength=len(self.terms))
+
+
+class Tfidf(Shards):
+    """Shards that know in how many documents each term is, of several datasets, one after another or at once.
+
+    The vocabulary is on the disks of the nodes, whatever its size. A term is a word of two or more characters, or up to
+    `ngram_range[1]` of them in a row, as scikit-learn's `TfidfVectorizer` finds them; `lowercase` and `stop_words`
+    ("english", a list, or None) are its options too. State the same ones for all that comes to one path.
+
+    `path` is a folder, on each node of its own. `shards` is their number, which stays that of the path. `ram` is what
+    each of them may take, 32 MiB at least. `keys` is how many different terms are expected in all; a shard grows past
+    its share. An actor claims `num_cpus` of its node. A term takes some 40 bytes of flash.
+    """
+
+    _KIND = Terms
+
+    def __init__(
+        self,
+        path: _Path,
+        *,
+        shards: int = 1,
+        ram: _Amount = "256MiB",
+        keys: int | None = None,
+        num_cpus: float = 0,
+        ngram_range: tuple[int, int] = (1, 1),
+        lowercase: bool = True,
+        stop_words: str | list[str] | None = None,
+    ) -> None:
+        self._analysis = {"lowercase": lowercase, "ngrams": ngram_range, "stop_words": stop_words}
+        # What cannot be is refused here.
+        _Analysed([], self._analysis)
+        super().__init__(path, shards=shards, ram=ram, keys=keys, num_cpus=num_cpus)
+
+    def add(self, dataset: Any, text: str) -> int:
+        """Adds the documents of a Ray dataset, in a column of texts. Returns how many.
+
+        The dataset is executed here. Each batch has a name, and a shard notes which it has counted, so that a task or
+        an actor that fails and is started again counts nothing twice. If the job itself ends before this returns, some
+        documents are counted and others not: take a snapshot before, and restore it then.
+        """
+        return executed(dataset, text, _counted, self._actors, text, self._analysis)
+
+    @property
+    def documents(self) -> int:
+        """How many documents were added."""
+        return int(counts_of(self._actors, pa.array([_DOCUMENTS]))[0])
+
+    def documents_of(self, terms: list[str]) -> NDArray[np.uint64]:
+        """In how many documents each of these terms is; 0 for one that never came."""
+        return counts_of(self._actors, _keys(pa.array(terms, pa.large_string())))
+
+    def transform(
+        self,
+        dataset: Any,
+        text: str,
+        *,
+        min_df: int | float = 1,
+        max_df: int | float = 1.0,
+        norm: _Norm = "l2",
+        use_idf: bool = True,
+        smooth_idf: bool = True,
+        sublinear_tf: bool = False,
+        binary: bool = False,
+    ) -> Any:
+        """The dataset with two more columns: `terms`, a list of the terms of each row in the order of their bytes, and
+        `weights`, a list of 64-bit floats of the same length. It is lazy.
+
+        The weights are those of scikit-learn's `TfidfVectorizer` with these options, for the documents that were added
+        until now. `min_df` and `max_df` leave out terms that are in fewer or more of them: a number of documents if it
+        is an int, a share if it is a float. Terms that were never added are left out too.
+        """
+        _check(min_df=min_df, max_df=max_df, norm=norm)
+        documents = self.documents
+        least, most = _limit(min_df, documents), _limit(max_df, documents)
+        weighing: dict[str, Any] = {"norm": norm, "use_idf": use_idf, "smooth_idf": smooth_idf, "binary": binary}
+        weighing |= {"sublinear_tf": sublinear_tf, "documents": documents, "least": max(1, least), "most": most}
+        return dataset.map_batches(
+            _weighed,
+            batch_format="pyarrow",
+            batch_size=None,
+            zero_copy_batch=True,
+            fn_args=(self._actors, text, self._analysis, weighing),
+        )
+
+
+def tfidf(
+    dataset: Any,
+    text: str,
+    *,
+    path: _Path,
+    shards: int = 1,
+    ram: _Amount = "256MiB",
+    keys: int | None = None,
+    num_cpus: float = 0,
+    ngram_range: tuple[int, int] = (1, 1),
+    lowercase: bool = True,
+    stop_words: str | list[str] | None = None,
+    **weighing: Any,
+) -> Any:
+    """The weights of the terms of a Ray dataset: `Tfidf` with these options, its `add`, and its `transform`, which gets
+    all others. The dataset is executed here, and again whenever the result is read."""
+    # Before all is counted.
+    _check(**weighing)
+    analysis: dict[str, Any] = {"ngram_range": ngram_range, "lowercase": lowercase, "stop_words": stop_words}
+    terms = Tfidf(path, shards=shards, ram=ram, keys=keys, num_cpus=num_cpus, **analysis)
+    terms.add(dataset, text)
+    return terms.transform(dataset, text, **weighing)
+
+
+def _check(
+    *,
+    min_df: int | float = 1,
+    max_df: int | float = 1.0,
+    norm: _Norm = "l2",
+    use_idf: bool = True,
+    smooth_idf: bool = True,
+    sublinear_tf: bool = False,
+    binary: bool = False,
+) -> None:
+    """Refuses options of `transform` that cannot be."""
+    if norm not in ("l1", "l2", None):
+        raise ConfigError(f"norm: {norm!r}; give 'l1', 'l2' or None")
+    for name, given in (("min_df", min_df), ("max_df", max_df)):
+        if given < 0 or (isinstance(given, float) and given > 1.0):
+            raise ConfigError(f"{name}: {given}; give a number of documents, or a share as a float from 0 to 1")
+
+
+def _limit(given: int | float, documents: int) -> float:
+    """A number of documents, from one or from a share."""
+    return given * documents if isinstance(given, float) else given
+
+
+def _keys(terms: pa.Array) -> pa.Array:
+    keys = terms.cast(pa.large_binary())
+    is_long = pc.greater(pc.binary_length(keys), _TERM_BYTES_MAX)
+    longer = keys.filter(is_long)
+    if not len(longer):
+        return keys
+    digests = [b"\0" + digest for digest in _nandex._digests(longer).view("V16").tolist()]
+    return pc.replace_with_mask(keys, is_long, pa.array(digests, pa.large_binary()))
+
+
+def _counted(block: pa.Table, actors: list[Any], text: str, analysis: dict[str, Any], salt: bytes) -> pa.Table:
+    """Sends to the shards in how many documents of a block each term is, and tells how many rows it has."""
+    waiting = Waiting()
+    for batch in slices_of(block, _BATCH_ROWS):
+        analysed = _Analysed(column_of(batch, text), analysis)
+        keys = pa.concat_arrays([analysed.keys(), pa.array([_DOCUMENTS], pa.large_binary())])
+        amounts = np.append(analysed.documents(), batch.num_rows)
+        send_counts(actors, name_of(batch, salt), keys, amounts, waiting)
+    deque(waiting.end(), maxlen=0)
+    return pa.table({"rows": pa.array([block.num_rows], pa.int64())})
+
+
+def _weighed(
+    block: pa.Table, actors: list[Any], text: str, analysis: dict[str, Any], weighing: dict[str, Any]
+) -> pa.Table:
+    """The block with the terms of its rows and their weights."""
+    taken = [name for name in _COLUMNS if name in block.column_names]
+    if taken:
+        raise InputError(f"a dataset with a column {taken[0]!r}: rename it, the answer has one of that name")
+    lists = [_lists(batch, actors, text, analysis, weighing) for batch in slices_of(block, _BATCH_ROWS)]
+    kinds = (pa.large_list(pa.large_string()), pa.large_list(pa.float64()))
+    for place, (name, kind) in enumerate(zip(_COLUMNS, kinds, strict=True)):
+        block = block.append_column(name, pa.chunked_array([part[place] for part in lists], kind))
+    return block
+
+
+def _lists(
+    batch: pa.Table, actors: list[Any], text: str, analysis: dict[str, Any], weighing: dict[str, Any]
+) -> tuple[pa.Array, pa.Array]:
+    """The terms of the rows of a batch, and their weights."""
+    analysed = _Analysed(column_of(batch, text), analysis)
+    found = counts_of(actors, analysed.keys())
+    is_kept = (found >= weighing["least"]) & (found <= weighing["most"])
+    stays = is_kept[analysed.numbers]
+    numbers, counts = analysed.numbers[stays], analysed.counts[stays].astype(np.float64)
+    starts = np.append(0, np.cumsum(stays))[analysed.starts]
+    weights = _weights(counts, _idf(found, weighing)[numbers], weighing)
+    terms = pa.LargeListArray.from_arrays(starts, analysed.terms.take(pa.array(numbers)))
+    return terms, pa.LargeListArray.from_arrays(starts, _scaled(weights, starts, weighing["norm"]))
+
+
+def _idf(found: NDArray[np.uint64], weighing: dict[str, Any]) -> NDArray[np.float64]:
+    if not weighing["use_idf"]:
+        return np.ones(len(found))
+    more = int(weighing["smooth_idf"])
+    return np.asarray(np.log((weighing["documents"] + more) / np.maximum(found + more, 1)) + 1.0)
+
+
+def _weights(counts: NDArray[np.float64], idf: NDArray[np.float64], weighing: dict[str, Any]) -> NDArray[np.float64]:
+    if weighing["binary"]:
+        counts = np.ones_like(counts)
+    if weighing["sublinear_tf"]:
+        counts = np.log(counts) + 1.0
+    return counts * idf
+
+
+def _scaled(weights: NDArray[np.float64], starts: _Counts, norm: _Norm) -> NDArray[np.float64]:
+    """The weights of rows, each divided by its length."""
+    if norm is None:
+        return weights
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    squares = np.bincount(rows, weights**2 if norm == "l2" else np.abs(weights), len(starts) - 1)
+    lengths = np.sqrt(squares) if norm == "l2" else squares
+    return weights / lengths[rows]
