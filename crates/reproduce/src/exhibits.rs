@@ -72,6 +72,7 @@ const BUFFERHASH: &[Exhibit] = &[
     by("Section 7.3.1", "without Bloom filters", "no-filters"),
     by("Section 7.3.1", "without bit-slicing", "no-bit-slicing"),
     by("Figure 8", "eviction policies", "figure-8"),
+    by("Section 5.2", "several SSDs", "several-drives"),
     by("Figure 9", "a WAN optimizer against the speed of its link", "figure-9"),
     by("Figure 10", "objects through a WAN optimizer", "figure-10"),
     not_here(
