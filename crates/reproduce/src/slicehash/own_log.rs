@@ -92,9 +92,10 @@ impl Tapes {
             let syncs = sync_every.is_some_and(|every| (number + 1).is_multiple_of(every));
             taped.operate(Act::Insert, |table| {
                 table.insert(&key, &key)?;
-                Ok(if syncs {
-                    table.sync()?
-                })
+                if syncs {
+                    table.sync()?;
+                }
+                Ok(())
             })?;
         }
         let inserts = taped.take_tape();
