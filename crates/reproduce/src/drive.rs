@@ -77,8 +77,8 @@ impl Drive {
         })
     }
 
-    /// The drive with 64 blocks in each plane at every scale, so that a table can take all of it. It is empty, tells its
-    /// counts, and can be written to in no time.
+    /// The drive with 64 blocks in each plane at every scale, so that a table can take all of it. It is empty, tells
+    /// its counts, and can be written to in no time.
     ///
     /// # Errors
     /// [`Error::Drive`] if it is no SSD, or no such drive can exist.

@@ -145,8 +145,8 @@ impl FullTable {
         programmed as f64 / written.max(1) as f64
     }
 
-    /// The operations of a small table's tape, again and again, until there are `merges` merges. They read and write the
-    /// slicetables of this one, and lookups read any of them.
+    /// The operations of a small table's tape, again and again, until there are `merges` merges. They read and write
+    /// the slicetables of this one, and lookups read any of them.
     ///
     /// # Panics
     /// If no operation of the tape merges.

@@ -70,9 +70,9 @@ fn buffer_hash_ram() -> Result<BufferRam> {
 fn buffer_hash_rows(what: &str, ram: BufferRam) -> [Row; 2] {
     [
         Row::predicted(what, "B/entry", ram.real).paper(4.0).why(format!(
-            "A full table that evicts, as it counts its own RAM. Its filters have {:.0} columns for 16 incarnations: \
-             a width is a power of two, and a super table has one or two incarnations more at times, as all share \
-             one ring of flash.",
+            "A full table that evicts, as it counts its own RAM. Its filters have {:.0} columns for \
+             16 incarnations: a width is a power of two, and a super table has one or two \
+             incarnations more at times, as all share one ring of flash.",
             ram.columns
         )),
         Row::predicted(format!("{what}, with filters of 16 columns"), "B/entry", ram.packed)

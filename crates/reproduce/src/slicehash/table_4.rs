@@ -212,8 +212,8 @@ mod tests {
         Times { lookup_ns, insert_ns: each_ns(inserts, insert) }
     }
 
-    /// Run it alone on a quiet machine, as `cargo test --release -p nandex-reproduce processor -- --ignored --nocapture`,
-    /// and copy what it prints.
+    /// Run it alone on a quiet machine, as
+    /// `cargo test --release -p nandex-reproduce processor -- --ignored --nocapture`, and copy what it prints.
     #[test]
     #[ignore = "it measures this machine's processor"]
     fn the_processors_times_of_operations() {
