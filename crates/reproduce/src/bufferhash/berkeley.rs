@@ -52,8 +52,8 @@ impl Berkeley {
         DirectRun { lookups: played.of(Act::Lookup, from), inserts: played.of(Act::Insert, from) }
     }
 
-    /// The same with operations by lot, of which this many in a million look a key up. Returns the latencies of all that
-    /// count.
+    /// The same with operations by lot, of which this many in a million look a key up. Returns the latencies of all
+    /// that count.
     pub fn play_mix(
         self,
         player: Player,
