@@ -77,6 +77,26 @@ impl Drive {
         })
     }
 
+    /// The drive with 64 blocks in each plane at every scale, so that a table can take all of it. It is empty, tells
+    /// its counts, and can be written to in no time.
+    ///
+    /// # Errors
+    /// [`Error::Drive`] if it is no SSD, or no such drive can exist.
+    pub fn ssd(self) -> Result<Ssd> {
+        let build = || match vary::machine(self.preset)? {
+            Machine::Ssd(mut spec) => {
+                spec.flash.blocks = spec.flash.blocks.min(BLOCKS_MIN);
+                Ok(Ssd::new(spec, Fill::Empty)?)
+            }
+            _ => Err(PresetError::NotSsd { name: self.preset.into() }),
+        };
+        build().map_err(|source| Error::Drive {
+            preset: self.preset,
+            times: 1,
+            source: Box::new(source),
+        })
+    }
+
     /// Its geometry.
     ///
     /// # Errors

@@ -72,6 +72,7 @@ const BUFFERHASH: &[Exhibit] = &[
     by("Section 7.3.1", "without Bloom filters", "no-filters"),
     by("Section 7.3.1", "without bit-slicing", "no-bit-slicing"),
     by("Figure 8", "eviction policies", "figure-8"),
+    by("Section 5.2", "several SSDs", "several-drives"),
     by("Figure 9", "a WAN optimizer against the speed of its link", "figure-9"),
     by("Figure 10", "objects through a WAN optimizer", "figure-10"),
     not_here(
@@ -102,18 +103,15 @@ const SLICEHASH: &[Exhibit] = &[
         "It is another structure, which this project does not have; its rows are stated, as printed.",
     ),
     by("Table 3", "RAM under inserts", "table-3"),
-    not_here(
-        "Table 4",
-        "utilization of the processor",
-        "Simulated drives have virtual time and no processor: the times of the processor that rates need are taken \
-         from this table, so nothing here could contradict it.",
-    ),
+    by("Table 4", "utilization of the processor", "table-4"),
     by("Figure 6", "lookups without knowledge of channels", "figure-6"),
     by("Section 7.3", "lookups without slices", "no-slices"),
     by("Table 5", "RAM against performance", "table-5"),
+    by("Figure 5b and Table 5", "inserts on a drive that is full", "full-drive"),
     by("Table 6", "several drives", "table-6"),
     by("Section 7.5", "SliceBloom", "slicebloom"),
     by("Section 7.5", "SliceLSH", "slicelsh"),
+    by("Section 8", "the log on the drive of the table", "own-log"),
     by("Conclusions", "which survive other constants and a drive of today", "conclusions"),
 ];
 

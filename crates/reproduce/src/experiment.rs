@@ -57,8 +57,8 @@ pub struct Table {
 
 /// A number, where it comes from, the paper's number for it, and why they differ.
 ///
-/// No row is without its origin: [`Row::predicted`], [`Row::fitted`], [`Row::measured`] and [`Row::stated`] are the
-/// only ways to make one.
+/// No row is without its origin: [`Row::predicted`], [`Row::fitted`], [`Row::measured`], [`Row::recorded`] and
+/// [`Row::stated`] are the only ways to make one.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
     /// What is measured.
@@ -91,6 +91,11 @@ pub enum Origin {
     },
     /// It was measured on a corpus that the user gave; the paper has no number for that one.
     Measured,
+    /// It follows from times of a processor, which were measured once and kept: a simulated drive has no processor.
+    Recorded {
+        /// The processor, and the day.
+        recorded_on: &'static str,
+    },
     /// It was not measured here: the paper's number as it stands.
     Stated,
 }
@@ -147,6 +152,17 @@ impl Row {
     #[must_use]
     pub fn measured(what: impl Into<String>, unit: &'static str, ours: f64) -> Self {
         Self::new(what.into(), unit, Some(ours), Origin::Measured)
+    }
+
+    /// A number that follows from times of a processor, measured once on that one.
+    #[must_use]
+    pub fn recorded(
+        what: impl Into<String>,
+        unit: &'static str,
+        ours: f64,
+        recorded_on: &'static str,
+    ) -> Self {
+        Self::new(what.into(), unit, Some(ours), Origin::Recorded { recorded_on })
     }
 
     /// A number of the paper that was not measured here.
@@ -238,6 +254,7 @@ mod tests {
         for (row, origin) in [
             (Row::predicted("a", "ms", 3.0), "predicted"),
             (Row::measured("a", "ms", 3.0), "measured"),
+            (Row::recorded("a", "ms", 3.0, "a processor"), "recorded"),
             (Row::stated("a", "ms", 3.0), "stated"),
         ] {
             let row = json(row);

@@ -99,6 +99,29 @@ impl Tape {
         self.marks.push(Mark { act, end: self.steps.len() });
     }
 
+    /// The same operations on that many devices, each of which has runs of `pages` pages in turn.
+    #[must_use]
+    pub fn striped(&self, devices: u64, pages: u64) -> Self {
+        let mut tape = Self::default();
+        for (act, steps) in self.operations() {
+            let mut pieces = Vec::new();
+            for step in steps {
+                let end = step.page + u64::from(step.pages);
+                let mut page = step.page;
+                while page < end {
+                    let (run, within) = (page / pages, page % pages);
+                    let count = (pages - within).min(end - page);
+                    let place = run / devices * pages + within;
+                    let place = run % devices * DEVICE_PAGES + place;
+                    pieces.push(Step { page: place, pages: count as u32, ..*step });
+                    page += count;
+                }
+            }
+            tape.push(act, &pieces);
+        }
+        tape
+    }
+
     /// The same operations with only the wanted requests.
     #[must_use]
     pub fn only(&self, wanted: impl Fn(Act, &Step) -> bool) -> Self {
@@ -267,6 +290,17 @@ impl Queue for TapedQueue {
 mod tests {
     use super::*;
     use nandex::device::PageBuf;
+
+    #[test]
+    fn stripes_are_all_pages_each_on_the_device_whose_turn_it_is() {
+        let mut tape = Tape::default();
+        tape.push(Act::Insert, &[Step { kind: RequestKind::Write, page: 6, pages: 12, wave: 0 }]);
+        let striped = tape.striped(2, 8);
+        let places: Vec<_> =
+            striped.operation(0).1.iter().map(|step| (step.place(), step.pages)).collect();
+        assert_eq!(places, [((0, 6), 2), ((1, 0), 8), ((0, 8), 2)]);
+        assert_eq!(tape.striped(1, 8).page_count(), tape.page_count());
+    }
 
     #[test]
     fn what_goes_out_before_a_wait_is_one_wave() -> Result<()> {

@@ -1,15 +1,20 @@
 //! Berkeley DB's hash table on a drive: the requests of its [`LinearHash`], played.
 
 use nandex_sim::Model;
+use nandex_sim::workload::SplitMix64;
 
 use super::direct::DirectRun;
 use super::linear_hash::{LinearHash, LinearHashShape};
+use crate::Latencies;
 use crate::play::Player;
 use crate::tape::{Act, Tape};
 
 /// Pages of the file for each page of the cache: 32 GB on the drive and 4 GB of DRAM, which the paper gives its own
 /// table. It does not print Berkeley DB's.
 const FILE_OVER_CACHE: u64 = 8;
+
+/// Operations before a mix is measured, for each page of the cache.
+const WARM_UP: u64 = 4;
 
 /// A table of Berkeley DB.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -41,14 +46,55 @@ impl Berkeley {
         operations: u64,
         inserted: Inserted,
     ) -> DirectRun {
-        let file_pages = ((model.page_count() as f64 * self.drive_share) as u64).max(64);
-        let cache_pages = file_pages / FILE_OVER_CACHE;
-        let (success_rate, seed) = (self.success_rate, self.seed);
-        let shape = LinearHashShape { file_pages, cache_pages, success_rate, seed };
-        let tape = tape(&mut LinearHash::filled(shape), operations, inserted);
+        let tape = tape(&mut self.filled(model), operations, inserted);
         let played = player.play(&tape, model);
         let from = tape.len() / 2;
         DirectRun { lookups: played.of(Act::Lookup, from), inserts: played.of(Act::Insert, from) }
+    }
+
+    /// The same with operations by lot, of which this many in a million look a key up. Returns the latencies of all
+    /// that count.
+    pub fn play_mix(
+        self,
+        player: Player,
+        model: &mut dyn Model,
+        operations: u64,
+        lookup_ppm: u32,
+    ) -> Latencies {
+        let mut table = self.filled(model);
+        let mut rng = SplitMix64::stream(self.seed, 13);
+        let mut operate = || {
+            let key = table.draw();
+            match rng.chance(lookup_ppm) {
+                true => (Act::Lookup, table.lookup(key)),
+                false => (Act::Insert, table.insert(key)),
+            }
+        };
+        // Pages that were changed while the table was filled leave the cache.
+        for _ in 0..WARM_UP * self.cache_pages(model) {
+            let _ = operate();
+        }
+        let mut tape = Tape::default();
+        for _ in 0..operations {
+            let (act, steps) = operate();
+            tape.push(act, &steps);
+        }
+        player.play(&tape, model).all(tape.len() / 2)
+    }
+
+    fn file_pages(self, model: &dyn Model) -> u64 {
+        ((model.page_count() as f64 * self.drive_share) as u64).max(64)
+    }
+
+    fn cache_pages(self, model: &dyn Model) -> u64 {
+        self.file_pages(model) / FILE_OVER_CACHE
+    }
+
+    /// The table on a drive, full, as is its cache.
+    pub fn filled(self, model: &dyn Model) -> LinearHash {
+        let (file_pages, cache_pages) = (self.file_pages(model), self.cache_pages(model));
+        let (success_rate, seed) = (self.success_rate, self.seed);
+        LinearHash::filled(LinearHashShape { file_pages, cache_pages, success_rate, seed })
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nandex::BufferHash;
 use nandex::bufferhash::filter::{FilterShape, ShapeParts};
 use nandex::bufferhash::{Config, Placement, Policy, RuntimeOptions};
+use nandex::device::Device;
 
 use crate::play::Player;
 use crate::tape::{Act, Step, Tape, TapedDevice};
@@ -47,17 +48,21 @@ pub struct Setup {
     pub filters: Filters,
     /// Which entries go when flash is full.
     pub policy: Policy,
+    /// Super tables.
+    pub super_tables: u32,
 }
 
 impl Setup {
     /// The paper's table: Bloom filters and FIFO eviction.
     pub const fn paper(scale: Scale) -> Self {
-        Self { scale, filters: Filters::Bloom, policy: Policy::Fifo }
+        // The scale is 64 at least.
+        let super_tables = scale.of(SUPER_TABLES) as u32;
+        Self { scale, filters: Filters::Bloom, policy: Policy::Fifo, super_tables }
     }
 
     /// Entries that the incarnations of a full table hold, old versions included.
     pub const fn capacity(&self) -> u64 {
-        self.scale.of(SUPER_TABLES) * INCARNATIONS * BUFFER_ENTRIES as u64
+        self.super_tables as u64 * INCARNATIONS * BUFFER_ENTRIES as u64
     }
 
     /// The number of last inserts that a full FIFO table remembers: its incarnations, and buffers that are
@@ -71,15 +76,19 @@ impl Setup {
     /// it without a request.
     pub fn open(&self) -> Result<Taped<BufferHash>> {
         let device = TapedDevice::new();
+        Ok(Taped::new(self.create(Arc::new(device.clone()))?, device))
+    }
+
+    /// An empty table on that device.
+    pub fn create(&self, device: Arc<dyn Device>) -> Result<BufferHash> {
         let log_bytes = self.config()?.log_bytes_best().max(LOG_BYTES_MIN);
-        let volume = volume(Arc::new(device.clone()), self.scale.seed(), log_bytes)?;
+        let volume = volume(device, self.scale.seed(), log_bytes)?;
         let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
-        let table = BufferHash::create_with(&volume, "paper", self.config()?, options)?;
-        Ok(Taped::new(table, device))
+        Ok(BufferHash::create_with(&volume, "paper", self.config()?, options)?)
     }
 
     fn config(&self) -> Result<Config> {
-        let super_tables = u32::try_from(self.scale.of(SUPER_TABLES)).unwrap_or(u32::MAX);
+        let super_tables = self.super_tables;
         let reserve_segments = u64::from(super_tables / 4).max(2);
         Ok(Config {
             key_bytes: 8,

@@ -83,6 +83,11 @@ impl LinearHash {
         self.rng.below(range).min(self.entries)
     }
 
+    /// Keys from 0 up to this one, exclusive, are in the table. The next one that is not is this.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
     /// The requests of a lookup, one after another.
     pub fn lookup(&mut self, key: u64) -> Vec<Step> {
         let mut steps = Vec::new();

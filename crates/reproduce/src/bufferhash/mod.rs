@@ -7,6 +7,7 @@
 
 mod berkeley;
 mod buffering;
+mod cheap_eviction;
 mod direct;
 mod eviction;
 mod filter_sizes;
@@ -20,6 +21,7 @@ mod merge;
 mod no_filters;
 mod page_cache;
 mod peers;
+mod several;
 mod slicing;
 mod spurious;
 mod wan;
@@ -50,6 +52,7 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(no_filters::NoFilters),
         Box::new(slicing::NoBitSlicing),
         Box::new(eviction::Figure8),
+        Box::new(several::Several),
         Box::new(wan::Figure9),
         Box::new(wan::Figure10),
     ]

@@ -45,6 +45,11 @@ impl Experiment for Deck {
             let absent = grown.last_lookups()?.absent;
             cascades.push(Both::new(Measured::cascade(&grown, name), absent));
         }
+        let in_parts = measures.in_parts()?;
+        let mut grown = Grown::full(in_parts, Some(2))?;
+        let absent = grown.last_lookups()?.absent;
+        let parts =
+            Both::new(Measured::cascade(&grown, "cascade filter, fan-out 2, in parts"), absent);
         let mut blooms = Vec::new();
         let mut bloom_pages = 0;
         for kind in Kind::ALL {
@@ -61,9 +66,16 @@ impl Experiment for Deck {
              a filter grows."
                 .into(),
         );
+        setup.push(format!(
+            "All filters have one part, as the deck's, except in the table of parts: there the same \
+             RAM has the buffers of {} parts, of which two are full at a time. The structure takes \
+             64 at the deck's size.",
+            in_parts.parts
+        ));
         let tables = vec![
             inserts(&cascades, &blooms),
             lookups(&cascades, &blooms),
+            several_parts(&cascades[0], &parts, &blooms, in_parts.parts),
             slow(&cascades, &blooms),
         ];
         Ok(Outcome { setup, tables, charts: Vec::new() })
@@ -134,6 +146,35 @@ fn lookups(cascades: &[Both], blooms: &[Both]) -> Table {
         one.lookups_per_s / published.lookups_per_s,
     ));
     Table { title: "Lookups of absent keys, one after another, when all keys are in".into(), rows }
+}
+
+/// The deck's filter in parts, as the structure divides it by itself.
+fn several_parts(one: &Both, parts: &Both, blooms: &[Both], count: u32) -> Table {
+    let rate = |both: &Both| both.inserts.per_s();
+    let written = |both: &Both| both.inserts.written.map_or(0.0, |it| it.0);
+    let [plain, one_page, buffered, _] = blooms else { unreachable!("there are four kinds") };
+    let as_one = "As with one part: see the tables above.";
+    let levels = "At this moment most parts have merged all their levels into one, so a lookup reads little more than \
+         one page. With one part the moment decides as well.";
+    let rows = vec![
+        Row::predicted("parts", "", f64::from(count)),
+        Row::predicted("inserts", "inserts/s", rate(parts)).paper(DECK_INSERTS_PER_S).why(as_one),
+        Row::predicted("inserts over one part", "", rate(parts) / rate(one)),
+        Row::predicted("inserts if the processor took no time, over one part", "", parts.inserts.device_per_s() / one.inserts.device_per_s())
+            .why("Runs of a part are short here, some pages, and a merge asks for each level of one; at the deck's size they are megabytes."),
+        Row::predicted(format!("inserts over {}", buffered.inserts.name), "", rate(parts) / rate(buffered)).paper(DECK_GAIN).why(as_one),
+        Row::predicted("times a key is written, over one part", "", written(parts) / written(one))
+            .why("Buffers fill one after another, so the RAM of two full ones holds those of all parts: fewer and larger merges."),
+        Row::predicted("lookups", "lookups/s", parts.lookups_per_s).paper(DECK_LOOKUPS_PER_S).why(levels),
+        Row::predicted("pages read for each lookup", "", parts.reads),
+        Row::predicted(format!("lookups over {}", plain.inserts.name), "", parts.lookups_per_s / plain.lookups_per_s)
+            .paper(DECK_PART)
+            .why(levels),
+        Row::predicted(format!("lookups over {}", one_page.inserts.name), "", parts.lookups_per_s / one_page.lookups_per_s)
+            .paper(DECK_PART)
+            .why(levels),
+    ];
+    Table { title: "Fan-out 2 in parts, as the structure has them".into(), rows }
 }
 
 /// Everything again on a processor that is fitted to the deck's.

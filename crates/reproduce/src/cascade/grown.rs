@@ -1,6 +1,7 @@
 //! A cascade filter that grows key by key, and its measurements.
 
-use nandex::{Cascade, Filter, Volume};
+use nandex::device::PAGE_BYTES;
+use nandex::{Cascade, Filter, FilterStats, Volume};
 use nandex_sim::SimDevice;
 use nandex_sim::workload::SplitMix64;
 
@@ -57,6 +58,7 @@ pub struct Grown {
     pub rounds: Vec<Round>,
     open: Round,
     merges: u64,
+    data_bytes: u64,
     /// Lookups of absent keys as it grew.
     pub looked: Vec<Looked>,
 }
@@ -88,6 +90,7 @@ impl Grown {
             rounds: Vec::new(),
             open: Round::default(),
             merges: 0,
+            data_bytes: 0,
             looked: Vec::new(),
         })
     }
@@ -117,16 +120,36 @@ impl Grown {
             let stats = self.filter.stats();
             if stats.merges > self.merges {
                 self.merges = stats.merges;
-                // A merge takes all levels above the one that it makes, so that one is the first that is not
-                // empty.
-                let mut entries = stats.levels.iter().map(|level| level.entries);
-                self.open.merged = entries.find(|entries| *entries > 0).unwrap_or(0);
+                self.open.merged = self.merged(&stats);
                 let merge_ns = now_ns(&self.drive) - start_ns;
-                self.open.device_ns = merge_ns.saturating_sub(self.checkpoint_ns()?);
+                let checkpoint_ns = self.checkpoint_ns()? / self.merges_per_checkpoint();
+                self.open.device_ns = merge_ns.saturating_sub(checkpoint_ns);
                 self.close_round();
             }
         }
         Ok(())
+    }
+
+    /// Fingerprints that the last merges wrote.
+    fn merged(&mut self, stats: &FilterStats) -> u64 {
+        let bytes = stats.data_bytes_written - self.data_bytes;
+        self.data_bytes = stats.data_bytes_written;
+        if self.measures.parts == 1 {
+            // A merge takes all levels above the one that it makes, so that one is the first that is not empty.
+            let mut entries = stats.levels.iter().map(|level| level.entries);
+            return entries.find(|entries| *entries > 0).unwrap_or(0);
+        }
+        // The levels of parts are summed up, so it is as many as the bytes have.
+        let sums = stats
+            .levels
+            .iter()
+            .fold((0, 0), |(entries, pages), level| (entries + level.entries, pages + level.pages));
+        bytes * sums.0 / (sums.1 * PAGE_BYTES as u64).max(1)
+    }
+
+    /// An eighth of the parts is merged between two checkpoints.
+    fn merges_per_checkpoint(&self) -> u64 {
+        u64::from(self.measures.parts / 8).max(1)
     }
 
     /// The time of a checkpoint without changes: the same with small runs as with large ones, so that it

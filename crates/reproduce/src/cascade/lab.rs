@@ -39,9 +39,16 @@ pub struct Measures {
     pub ram_bytes: u64,
     /// A cascade filter's bytes on flash over those of RAM.
     pub filter_over_ram: u64,
+    /// Parts of a cascade filter, each with a buffer and levels of its own.
+    pub parts: u32,
     /// The scale.
     pub scale: Scale,
 }
+
+/// Fingerprints of a part, as the structure has it, over 32: so that small filters have several parts.
+const PART_ENTRIES: u64 = (1 << 16) / 32;
+/// The most parts that the structure takes.
+const PARTS_MAX: u64 = 64;
 
 impl Measures {
     /// The deck's at that scale.
@@ -52,7 +59,15 @@ impl Measures {
     /// A number of keys in a cascade filter that takes a multiple of the RAM on flash.
     pub fn new(scale: Scale, keys: u64, filter_over_ram: u64) -> Result<Self> {
         let flash_bytes = flash_bytes(keys)?;
-        Ok(Self { keys, ram_bytes: flash_bytes / filter_over_ram, filter_over_ram, scale })
+        let ram_bytes = flash_bytes / filter_over_ram;
+        Ok(Self { keys, ram_bytes, filter_over_ram, parts: 1, scale })
+    }
+
+    /// The same RAM in a filter of several parts, whose buffers fill one after another.
+    pub fn in_parts(self) -> Result<Self> {
+        let buffer_entries = self.config(None)?.buffer_entries;
+        let parts = (buffer_entries / PART_ENTRIES).clamp(1, PARTS_MAX) as u32;
+        Ok(Self { parts, ..self })
     }
 
     /// The deck's drive, written once in order, without a volume.
@@ -80,17 +95,22 @@ impl Measures {
     /// What it is created with.
     pub fn config(&self, fan_out: Option<u32>) -> Result<Config> {
         let buffer_entries = ((self.keys as f64 * self.buffer_part()?) as u64).max(1);
-        Ok(Config { buffer_entries, fan_out, ..config(self.keys) })
+        Ok(Config { buffer_entries, fan_out, parts: self.parts, ..config(self.keys) })
     }
 
-    /// The part of all keys in each of two buffers that share the RAM. It is that of the deck's size, so that
-    /// there are as many merges: small buffers take more bits for a fingerprint.
+    /// The part of all keys in each of two buffers that share the RAM, or in the buffers of all parts. It is that of
+    /// the deck's size, so that there are as many merges: small buffers take more bits for a fingerprint.
     fn buffer_part(&self) -> Result<f64> {
         let ram_bytes = flash_bytes(KEYS)? as f64 / self.filter_over_ram as f64;
         let mut entries = ram_bytes / 4.0;
         for _ in 0..16 {
-            let config = Config { buffer_entries: entries as u64, ..config(KEYS) };
-            entries *= ram_bytes / (2.0 * config.full_buffer_bytes()? as f64);
+            let parts = self.parts;
+            let config = Config { buffer_entries: entries as u64, parts, ..config(KEYS) };
+            let taken_bytes = match parts {
+                1 => 2 * config.full_buffer_bytes()?,
+                _ => config.buffer_bytes_max()?,
+            };
+            entries *= ram_bytes / taken_bytes as f64;
         }
         Ok(entries / KEYS as f64)
     }
@@ -133,6 +153,18 @@ pub fn now_ns(drive: &SimDevice) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn buffers_of_many_parts_take_more_fingerprints_in_the_same_ram() {
+        let measures = Measures::deck(Scale::new(8192, 1).unwrap()).unwrap();
+        let many = measures.in_parts().unwrap();
+        assert!(many.parts > 4, "{}", many.parts);
+        let [one, many] = [measures, many].map(|it| it.config(None).unwrap());
+        let more = many.buffer_entries as f64 / one.buffer_entries as f64;
+        // 2 of 8 buffers are full on top of half of all.
+        assert!((2.0..4.0).contains(&more), "{more}");
+        assert_eq!((one.parts, many.keys), (1, one.keys));
+    }
 
     #[test]
     fn there_are_as_many_buffers_at_any_scale() {

@@ -91,7 +91,7 @@ fn value(outcome: &Outcome, table: &str, what: &str) -> Option<(f64, Option<&'st
     let row = table.rows.iter().find(|it| it.what == what)?;
     let fitted_to = match row.origin() {
         Origin::Fitted { fitted_to } => Some(fitted_to),
-        Origin::Predicted | Origin::Measured | Origin::Stated => None,
+        Origin::Predicted | Origin::Measured | Origin::Recorded { .. } | Origin::Stated => None,
     };
     Some((row.ours?, fitted_to))
 }

@@ -18,7 +18,8 @@ pub(super) const FOOTER: &str = "Written by nandex. Times are of simulated drive
      same on every run. A ratio is ours over the paper's. A fitted number comes from a \
      constant that was chosen so that \
      a printed number comes out; for a predicted one none was; a measured one is of a \
-     corpus that was given; a stated \
+     corpus that was given; a recorded one follows from times of a processor that were \
+     measured once and kept; a stated \
      one is the paper's, not measured here.";
 
 /// One HTML page with all tables and curves, for a browser at any width, light or dark. It loads nothing and

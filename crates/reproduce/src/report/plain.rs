@@ -27,17 +27,19 @@ pub(super) fn origin_word(origin: Origin) -> &'static str {
         Origin::Predicted => "predicted",
         Origin::Fitted { .. } => "fitted",
         Origin::Measured => "measured on your corpus",
+        Origin::Recorded { .. } => "recorded",
         Origin::Stated => "stated",
     }
 }
 
 /// What stands below the table about a row: what it was fitted to, and why it differs.
 fn remark(row: &Row) -> Option<String> {
-    let fitted_to = match row.origin() {
+    let origin = match row.origin() {
         Origin::Fitted { fitted_to } => format!("fitted to {fitted_to}. "),
+        Origin::Recorded { recorded_on } => format!("recorded on {recorded_on}. "),
         Origin::Predicted | Origin::Measured | Origin::Stated => String::new(),
     };
-    let text = format!("{fitted_to}{}", row.why);
+    let text = format!("{origin}{}", row.why);
     (!text.is_empty()).then(|| format!("{}: {}", row.what, text.trim_end()))
 }
 

@@ -174,6 +174,7 @@ fn origin(origin: Origin) -> String {
         Origin::Fitted { fitted_to } => {
             format!("<b class=\"fitted\">{word}</b> to {}", Escaped(fitted_to))
         }
+        Origin::Recorded { recorded_on } => format!("{word} on {}", Escaped(recorded_on)),
         Origin::Predicted | Origin::Measured | Origin::Stated => word.into(),
     }
 }

@@ -1,5 +1,7 @@
 //! Figure 2: the gain of parallel reads and writes and of large reads on this drive.
 
+use std::ops::RangeInclusive;
+
 use nandex::store::schedule::Channels;
 use nandex_sim::RequestKind;
 use nandex_sim::workload::SplitMix64;
@@ -14,8 +16,10 @@ use crate::{
 /// See the [module](self).
 pub struct Figure2;
 
-/// Threads that issue requests.
-const ALL_THREADS: [usize; 6] = [1, 2, 4, 8, 16, THREADS];
+/// Threads that issue requests: the figure has a curve for them, from one to as many as the drive's queue is deep.
+const ALL_THREADS: RangeInclusive<usize> = 1..=THREADS;
+/// Those that have rows.
+const ROWS: [usize; 6] = [1, 2, 4, 8, 16, THREADS];
 /// Reads that are measured for each point.
 const READS: usize = 4_000;
 /// Pages that the reads are spread over; the paper has the drive's 128 GB.
@@ -80,6 +84,7 @@ impl Experiment for Figure2 {
         ];
         let writes = bandwidth_by_threads(scale)?;
         let sizes = bandwidth_by_size(scale)?;
+        let depths = by_depth(&best, &random, &worst);
         Ok(Outcome {
             setup: vec![
                 "32 channels, chunks of 8 KiB, written once in order. Each thread takes the next \
@@ -90,6 +95,7 @@ impl Experiment for Figure2 {
             ],
             tables: vec![
                 Table { title: "Reads of 4 KiB with 32 threads".into(), rows },
+                Table { title: "Reads of 4 KiB by threads".into(), rows: depths },
                 Table { title: "Bandwidth".into(), rows: bandwidths(&writes, &sizes) },
             ],
             charts: charts([best, random, worst], writes, sizes),
@@ -97,15 +103,42 @@ impl Experiment for Figure2 {
     }
 }
 
-fn bandwidths(writes: &[(f64, f64)], sizes: &[(f64, f64)]) -> Vec<Row> {
-    fn first_and_last(points: &[(f64, f64)]) -> impl Iterator<Item = &(f64, f64)> {
-        [points.first(), points.last()].into_iter().flatten()
+/// Rows of fewer threads. The paper prints numbers of 32 only.
+fn by_depth(best: &[(f64, f64)], random: &[(f64, f64)], worst: &[(f64, f64)]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for threads in ROWS.into_iter().filter(|threads| *threads < THREADS) {
+        let at = |points: &[(f64, f64)]| points.get(threads - 1).map_or(0.0, |point| point.1);
+        let [best, random, worst] = [at(best), at(random), at(worst)];
+        let row = |what: &str, value| {
+            let plural = if threads == 1 { "thread" } else { "threads" };
+            Row::predicted(format!("{threads} {plural}: {what}"), "", value)
+        };
+        rows.extend([
+            row("reads a second, best", best),
+            row("reads a second, random", random),
+            worst_row(threads, row("reads a second, worst", worst)),
+            row("best over random", best / random),
+            row("best over worst", best / worst),
+        ]);
     }
-    let writes = first_and_last(writes).map(|(threads, rate)| {
+    rows
+}
+
+/// As soon as two reads wait on a channel it is as busy as with 32, which the drive was made for.
+fn worst_row(threads: usize, row: Row) -> Row {
+    match row.ours {
+        Some(rate) if threads > 1 => Row::fitted(row.what, "", rate, fits::CRUCIAL_WORST),
+        _ => row,
+    }
+}
+
+fn bandwidths(writes: &[(f64, f64)], sizes: &[(f64, f64)]) -> Vec<Row> {
+    let depths = ROWS.iter().filter_map(|threads| writes.get(threads - 1));
+    let writes = depths.map(|(threads, rate)| {
         let what = format!("writes of 128 KiB, threads: {threads}");
         Row::fitted(what, "MB/s", *rate, fits::CRUCIAL_WRITES)
     });
-    let reads = first_and_last(sizes).map(|(kib, rate)| {
+    let reads = sizes.iter().map(|(kib, rate)| {
         Row::predicted(format!("one thread's random reads of {kib} KiB"), "MB/s", *rate)
     });
     writes.chain(reads).collect()
@@ -171,7 +204,7 @@ fn reads_by_threads(drive: Drive, order: Order, scale: Scale) -> Result<Vec<(f64
     let pages: Vec<u64> = (0..PAGES).collect();
     let tape = order.tape(&pages, channels, READS, scale.seed());
     let point = |count| Ok((count as f64, work(&tape, count, drive, scale)?));
-    ALL_THREADS.into_iter().map(point).collect()
+    ALL_THREADS.map(point).collect()
 }
 
 /// Megabytes a second of requests of that many pages, anywhere.
@@ -191,7 +224,7 @@ fn bandwidth_by_threads(scale: Scale) -> Result<Vec<(f64, f64)>> {
     let step = Step { kind: RequestKind::Write, page: 0, pages: BLOCK_PAGES, wave: 0 };
     let point =
         |count| Ok((count as f64, megabytes_per_s(step, Act::Insert, (BLOCKS, count), scale)?));
-    ALL_THREADS.into_iter().map(point).collect()
+    ALL_THREADS.map(point).collect()
 }
 
 fn bandwidth_by_size(scale: Scale) -> Result<Vec<(f64, f64)>> {

@@ -9,7 +9,7 @@ use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Tab
 pub struct Table5;
 
 /// Incarnations, and the paper's inserts a second, operations a second of a 50/50 mix, and bytes for an entry.
-const PAPER: [(u32, [f64; 3]); 4] = [
+pub const PAPER: [(u32, [f64; 3]); 4] = [
     (16, [207_000.0, 110_000.0, 1.1]),
     (32, [139_000.0, 93_000.0, 0.6]),
     (48, [85_000.0, 79_000.0, 0.38]),

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use nandex::device::{ArrayDevice, Device, Striping};
 use nandex::slicehash::{Config, Policy, RuntimeOptions};
-use nandex::{SliceHash, Table};
+use nandex::{SliceHash, Table, Volume};
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Model, RequestKind};
 
 use super::workers::WorkerModel;
 use crate::tape::{Act, Step, Tape, TapedDevice};
-use crate::volume::{LOG_BYTES_MIN, volume};
+use crate::volume::{LOG_BYTES_MIN, volume, volume_with_log};
 use crate::{Drive, Filled, Result, Scale, Taped};
 
 /// Partitions of the paper: 4 GB of buffers of 128 KB.
@@ -83,15 +83,27 @@ impl Setup {
 
     /// An empty table on that device.
     pub fn create(&self, device: Arc<dyn Device>) -> Result<SliceHash> {
-        let config = self.config();
-        let log_bytes = config.log_bytes_best().max(LOG_BYTES_MIN);
-        let volume = volume(device, self.seed, log_bytes)?;
+        self.create_in(&volume(device, self.seed, self.log_bytes())?)
+    }
+
+    /// An empty table on a taped device that has the log too.
+    pub fn open_with_log(&self) -> Result<Taped<SliceHash>> {
+        let taped = TapedDevice::new();
+        let volume = volume_with_log(self.device(&taped)?, self.seed, self.log_bytes())?;
+        Ok(Taped::new(self.create_in(&volume)?, taped))
+    }
+
+    fn log_bytes(&self) -> u64 {
+        self.config().log_bytes_best().max(LOG_BYTES_MIN)
+    }
+
+    fn create_in(&self, volume: &Volume) -> Result<SliceHash> {
         let options = RuntimeOptions {
             flush_threads: 0,
             io_chunk_pages: CHUNK_PAGES,
             ..RuntimeOptions::default()
         };
-        Ok(SliceHash::create_with(&volume, "paper", config, options)?)
+        Ok(SliceHash::create_with(volume, "paper", self.config(), options)?)
     }
 
     /// A table with the keys from 1 on: those of `buffers` buffers for each partition. The keys of all

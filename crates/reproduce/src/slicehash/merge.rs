@@ -6,7 +6,7 @@ use nandex_sim::RequestKind;
 use crate::tape::Step;
 
 /// Chunks in memory, as in the structure.
-const CHUNKS: usize = 4;
+pub(super) const CHUNKS: usize = 4;
 
 /// A slicetable, or a buffer, that is written to flash.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(super) struct Merge {
     next_write: usize,
     written: usize,
     waited_for: bool,
+    /// Chunks in memory at once.
+    chunks: usize,
 }
 
 /// A chunk's next state.
@@ -37,18 +39,26 @@ impl Merge {
         let fits = reads.is_empty() || reads.len() == writes.len();
         assert!(fits, "{} chunks read, {} written", reads.len(), writes.len());
         let is_read = vec![reads.is_empty(); writes.len()];
-        Self { reads, writes, is_read, next_read: 0, next_write: 0, written: 0, waited_for }
+        let chunks = CHUNKS;
+        Self { reads, writes, is_read, next_read: 0, next_write: 0, written: 0, waited_for, chunks }
+    }
+
+    /// The same with another number of chunks in memory at once.
+    pub fn with_chunks(self, chunks: usize) -> Self {
+        Self { chunks, ..self }
     }
 
     /// The next chunk that may start, if any.
     pub fn next(&mut self) -> Option<(Step, Progress)> {
         let next = self.next_write;
-        if self.is_read.get(next).is_some_and(|is_read| *is_read) && next - self.written < CHUNKS {
+        if self.is_read.get(next).is_some_and(|is_read| *is_read)
+            && next - self.written < self.chunks
+        {
             self.next_write += 1;
             return Some((self.writes[next], Progress::Write));
         }
         let chunk = self.next_read;
-        if chunk >= self.reads.len() || chunk - self.written >= CHUNKS {
+        if chunk >= self.reads.len() || chunk - self.written >= self.chunks {
             return None;
         }
         self.next_read += 1;

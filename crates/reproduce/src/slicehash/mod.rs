@@ -11,16 +11,20 @@ mod figure_2;
 mod figure_5;
 mod figure_6;
 mod flights;
+mod full;
+mod full_drive;
 mod incarnations;
 mod lab;
 mod memory;
 mod merge;
 mod no_slices;
 mod orders;
+mod own_log;
 mod several;
 mod slicebloom;
 mod slicelsh;
 mod stage;
+mod table_4;
 #[cfg(test)]
 mod tests;
 mod throughput;
@@ -38,11 +42,14 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(analysis::Analysis),
         Box::new(figure_5::Figure5),
         Box::new(memory::Table3),
+        Box::new(table_4::Table4),
         Box::new(figure_6::Figure6),
         Box::new(no_slices::NoSlices),
         Box::new(incarnations::Table5),
+        Box::new(full_drive::FullDrive),
         Box::new(several::Table6),
         Box::new(slicebloom::Bloom),
         Box::new(slicelsh::Lsh),
+        Box::new(own_log::OwnLog),
     ]
 }

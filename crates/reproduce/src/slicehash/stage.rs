@@ -29,6 +29,10 @@ enum Flight {
         slot: usize,
         progress: Progress,
     },
+    /// Of an insert that writes the log, a checkpoint or a sync.
+    Log {
+        operation: usize,
+    },
 }
 
 /// A lookup that waits for reads: how many of the operation's steps were requested and have not ended yet.
@@ -180,6 +184,7 @@ impl<'a> Stage<'a> {
             match self.flights.land(done.request.token) {
                 Flight::Read(read) => self.read_done(drive, read),
                 Flight::Merge { slot, progress } => self.merge_goes_on(slot, progress),
+                Flight::Log { operation } => self.log_done(operation),
             }
         }
         self.done = all;
@@ -228,13 +233,53 @@ impl<'a> Stage<'a> {
         match self.tape.operation(operation) {
             (_, []) => self.finish(),
             (Act::Lookup, _) => self.read_wave(operation),
-            (Act::Insert, steps) => {
-                let is_waited_for = self.model.spare_buffers.is_none();
-                if !is_waited_for {
-                    self.finish();
-                }
-                self.full.push_back(Merge::new(steps, is_waited_for));
-            }
+            (Act::Insert, _) => self.insert(operation),
+        }
+    }
+
+    /// Begins what an insert asks for: a merge, and requests for the log.
+    fn insert(&mut self, operation: usize) {
+        let (_, steps) = self.tape.operation(operation);
+        let waits_for_log = steps.iter().any(|step| self.is_for_log(step));
+        let chunks: Vec<Step> =
+            steps.iter().filter(|step| !self.is_for_log(step)).copied().collect();
+        let waits_for_merge = self.model.spare_buffers.is_none() && !chunks.is_empty();
+        assert!(!(waits_for_log && waits_for_merge), "an insert waits for its log or its merge");
+        if !chunks.is_empty() {
+            let merge = Merge::new(&chunks, waits_for_merge).with_chunks(self.model.chunks);
+            self.full.push_back(merge);
+        }
+        if waits_for_log {
+            self.log_wave(operation);
+        } else if !waits_for_merge {
+            self.finish();
+        }
+    }
+
+    fn is_for_log(&self, step: &Step) -> bool {
+        step.pages < self.model.log_pages_below
+    }
+
+    /// Makes the next wave of an insert's requests for the log.
+    fn log_wave(&mut self, operation: usize) {
+        let (_, steps) = self.tape.operation(operation);
+        let log: Vec<Step> = steps.iter().filter(|step| self.is_for_log(step)).copied().collect();
+        let state = &mut self.lookups[operation];
+        let Some(first) = log.get(state.steps_done) else { return self.finish() };
+        let wave = log[state.steps_done..].iter().take_while(|step| step.wave == first.wave);
+        let wave: Vec<Step> = wave.copied().collect();
+        state.steps_done += wave.len();
+        state.left += wave.len();
+        for step in wave {
+            self.submit(step, Flight::Log { operation });
+        }
+    }
+
+    fn log_done(&mut self, operation: usize) {
+        let state = &mut self.lookups[operation];
+        state.left -= 1;
+        if state.left == 0 {
+            self.log_wave(operation);
         }
     }
 

@@ -14,6 +14,7 @@
 
 use nandex::store::schedule::Channels;
 
+use super::merge::CHUNKS;
 use crate::{fits, vary};
 
 /// The workers' settings.
@@ -35,9 +36,14 @@ pub struct WorkerModel {
     pub insert_cpu_ns: u64,
     /// Merges, or writes of buffers, at the same time.
     pub merges: usize,
+    /// I/O chunks of a merge that are in memory at once.
+    pub chunks: usize,
     /// Full buffers that may wait or be merged while operations continue; with one more nothing starts until
     /// a merge ends. `None` if the thread that fills a buffer writes it, and others continue.
     pub spare_buffers: Option<usize>,
+    /// Requests of inserts that are shorter than this, in pages, are no I/O chunks of a merge but of the log, a
+    /// checkpoint or a sync. The insert makes them in its order and waits for them. 0 if there are none.
+    pub log_pages_below: u32,
     /// Which part of the run counts.
     pub span: Span,
     /// A tick of the clock that the drives share: events within one are visible at its end.
@@ -104,7 +110,9 @@ impl WorkerModel {
             lookup_cpu_ns: vary::value(&fits::SLICEHASH_LOOKUP, SLICEHASH_LOOKUP_NS),
             insert_cpu_ns: vary::value(&fits::SLICEHASH_INSERT, SLICEHASH_INSERT_NS),
             merges: drives,
+            chunks: CHUNKS,
             spare_buffers: Some(2 * drives),
+            log_pages_below: 0,
             span: Span::Middle,
             tick_ns: TICK_NS,
         }

@@ -89,7 +89,14 @@ fn the_decks_numbers_are_given_with_ours_and_reasons() {
             Some(value)
         })
         .collect();
-    assert_eq!(printed, [670_000.0, 40.0, 530.0, 1.0 / 3.0, 1.0 / 3.0, 670_000.0, 40.0]);
+    let decks = [670_000.0, 40.0, 530.0, 1.0 / 3.0, 1.0 / 3.0];
+    // One part, several parts, and a slow processor.
+    assert_eq!(printed, [&decks[..], &decks, &decks[..2]].concat());
+    let parts = |row| ours(&outcome, "Fan-out 2 in parts", row);
+    assert!(parts("parts") > 4.0);
+    assert_within("writes", parts("times a key is written, over one part"), (0.6, 0.98));
+    assert_within("reads", parts("pages read for each lookup"), (1.0, 6.0));
+    assert_within("inserts", parts("inserts over one part"), (0.5, 1.5));
     assert_within(
         "fitted",
         ours(&outcome, "Inserts on a processor", PUBLISHED),

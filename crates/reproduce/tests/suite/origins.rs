@@ -10,7 +10,7 @@ fn fitted(paper: Paper, name: &str) -> Vec<(String, &'static str)> {
     let rows = outcome.tables.into_iter().flat_map(|table| table.rows);
     rows.filter_map(|row| match row.origin() {
         Origin::Fitted { fitted_to } => Some((row.what, fitted_to)),
-        Origin::Predicted | Origin::Measured | Origin::Stated => None,
+        Origin::Predicted | Origin::Measured | Origin::Recorded { .. } | Origin::Stated => None,
     })
     .collect()
 }
@@ -59,7 +59,15 @@ fn reads_of_the_m4_are_fitted_and_the_bound_of_cores_is_too() {
             ("reads a second, worst", "5.2th"),
             ("best over worst", "5.2th"),
             ("reads a second, best, drive by its data sheet", "40 000"),
+            ("2 threads: reads a second, worst", "5.2th"),
+            ("4 threads: reads a second, worst", "5.2th"),
+            ("8 threads: reads a second, worst", "5.2th"),
+            ("16 threads: reads a second, worst", "5.2th"),
             ("writes of 128 KiB, threads: 1", "175 MB/s"),
+            ("writes of 128 KiB, threads: 2", "175 MB/s"),
+            ("writes of 128 KiB, threads: 4", "175 MB/s"),
+            ("writes of 128 KiB, threads: 8", "175 MB/s"),
+            ("writes of 128 KiB, threads: 16", "175 MB/s"),
             ("writes of 128 KiB, threads: 32", "175 MB/s"),
         ],
     );
@@ -92,10 +100,11 @@ fn the_decks_slow_processor_is_fitted() {
 fn page_and_text_say_what_a_number_was_fitted_to_and_what_is_only_printed() {
     let mut report = Report::new(Paper::BufferHash, scale());
     report.experiments.push(run(Paper::BufferHash, "no-buffering"));
-    report.experiments.push(run(Paper::BufferHash, "table-3"));
+    report.experiments.push(run(Paper::SliceHash, "table-4"));
     let (page, text) = (html(&report), text(&report));
     assert!(page.contains("<b class=\"fitted\">fitted</b> to 0.006 ms for an insert"), "{page}");
     assert!(text.contains("with buffers: mean: fitted to 0.006 ms for an insert"), "{text}");
+    assert!(page.contains("recorded on a virtual core"), "{page}");
     for word in ["predicted", "stated"] {
         assert!(page.contains(&format!("<td class=\"origin\">{word}</td>")), "{word}");
         assert!(text.contains(&format!("  {word}\n")), "{word}");

@@ -32,7 +32,7 @@ use unit::Unit;
 
 use crate::ftl::{self, Clean, Ftl, Work, WorkKind};
 use crate::spec::HOST_PAGE_BYTES;
-use crate::{Done, Model, Request, Result, Spec};
+use crate::{Done, Model, Request, RequestKind, Result, Spec};
 
 /// The content of a device before the first request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,6 +142,23 @@ impl Ssd {
     #[must_use]
     pub fn spans(&self) -> (&[Span], u64) {
         (&self.recorder.spans, self.recorder.missed)
+    }
+
+    /// Writes pages in no time: the translation layer places them and cleans where it must, and counts both, but no
+    /// part of the drive works. It brings a drive into the state that a long run leaves.
+    ///
+    /// # Panics
+    /// If a request is in progress, or a page is beyond the drive's.
+    pub fn write_at_once(&mut self, page: u64, pages: u32) {
+        assert!(self.agenda.next_at_ns().is_none(), "requests are in progress");
+        let end = page + u64::from(pages);
+        assert!(end <= self.page_count(), "page {end} of {}", self.page_count());
+        let request = Request { token: 0, kind: RequestKind::Write, page, pages };
+        self.ftl.expect(&request);
+        for unit in page as u32..end as u32 {
+            self.ftl.write(unit, &mut self.work);
+            self.work.clear();
+        }
     }
 
     fn happen(&mut self, event: Event) {

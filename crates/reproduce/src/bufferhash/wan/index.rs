@@ -3,6 +3,7 @@
 use nandex_sim::RequestKind;
 use nandex_sim::workload::SplitMix64;
 
+use super::super::berkeley::Berkeley;
 use super::super::direct::share_of;
 use super::super::lab::{Setup, aged, incarnations_only};
 use super::super::player;
@@ -132,6 +133,28 @@ pub fn direct(trace: &Trace, on: DirectDrive, scale: Scale) -> Result<ObjectTime
             let (read, write) = (RequestKind::Read, RequestKind::Write);
             tape.push(Act::Insert, &[step(read, page, 0), step(write, page, 1)]);
         }
+    }
+    let played = player().play(&tape, &mut *model);
+    Ok(ObjectTimes::from_latencies(trace, &played.latencies_ns))
+}
+
+/// The times of Berkeley DB's hash table: a chunk that repeats is any key of the table, and one that does not is a new
+/// one.
+pub fn berkeley(trace: &Trace, on: DirectDrive, scale: Scale) -> Result<ObjectTimes> {
+    let mut model = on.drive.model(scale, on.filled, 0)?;
+    let (drive_share, seed) = (share_of(on.bytes), scale.seed());
+    let mut table = Berkeley { drive_share, success_rate: 0.4, seed }.filled(&*model);
+    let mut rng = SplitMix64::stream(seed, 14);
+    let mut tape = Tape::default();
+    for object in &trace.objects {
+        let (known, mut next) = (table.entries(), table.entries());
+        let mut key = |is_repeated: &bool| {
+            next += u64::from(!is_repeated);
+            if *is_repeated { rng.below(known) } else { next - 1 }
+        };
+        let keys: Vec<u64> = object.is_repeated.iter().map(&mut key).collect();
+        keys.iter().for_each(|key| tape.push(Act::Lookup, &table.lookup(*key)));
+        keys.iter().for_each(|key| tape.push(Act::Insert, &table.insert(*key)));
     }
     let played = player().play(&tape, &mut *model);
     Ok(ObjectTimes::from_latencies(trace, &played.latencies_ns))
