@@ -124,7 +124,8 @@ mod tests {
         let (mut bytes, mut spans) = (Vec::new(), Vec::new());
         let mut words = AsciiWords::default();
         let mut take = |text: &[u8]| {
-            (bytes.clear(), spans.clear());
+            bytes.clear();
+            spans.clear();
             let to = Words { bytes: &mut bytes, spans: &mut spans };
             words.take(text, fold_case, to, |word| word != b"not");
         };
