@@ -154,8 +154,8 @@ fn several_parts(one: &Both, parts: &Both, blooms: &[Both], count: u32) -> Table
     let written = |both: &Both| both.inserts.written.map_or(0.0, |it| it.0);
     let [plain, one_page, buffered, _] = blooms else { unreachable!("there are four kinds") };
     let as_one = "As with one part: see the tables above.";
-    let levels = "At this moment most parts have merged all their levels into one, so a lookup reads little more than \
-         one page. With one part the moment decides as well.";
+    let levels = "How many levels of a part are not empty depends on the moment, as with one part, and differs from \
+         part to part: a lookup reads a page of each.";
     let rows = vec![
         Row::predicted("parts", "", f64::from(count)),
         Row::predicted("inserts", "inserts/s", rate(parts)).paper(DECK_INSERTS_PER_S).why(as_one),
