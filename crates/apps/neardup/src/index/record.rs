@@ -46,7 +46,7 @@ pub(super) struct Described<'d> {
 }
 
 impl Described<'_> {
-    /// The record, with a signature of so many bytes that `put_signature` appends.
+    /// The record, with a signature of that many bytes that `put_signature` appends.
     pub(super) fn encode(
         &self,
         signature_bytes: usize,
