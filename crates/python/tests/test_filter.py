@@ -25,7 +25,9 @@ def test_what_was_added_is_there_and_what_was_discarded_is_not(db: nandex.Databa
         seen.remove("b")
 
 
-def test_batches_of_every_form_are_added(db: nandex.Database) -> None:
+def test_batches_of_every_form_are_added(path: Path) -> None:
+    # By a hash key of which few keys have one fingerprint.
+    db = nandex.open(path, ram="32MiB", hash_key=7)
     seen = db.filter("seen", keys=100_000, rate=0.001)
     words = [f"word {number}" for number in range(20_000)]
     seen.update(words, (word for word in ["generated"]), {"of", "sets"}, pa.array(["arrow"]))
@@ -39,6 +41,7 @@ def test_batches_of_every_form_are_added(db: nandex.Database) -> None:
     new = seen.add_new_many(np.array([b"word 1", b"x", b"x"]))
     assert new.dtype == np.bool_ and new.tolist() == [False, True, False]
     assert seen.stats()["rate_made_for"] == 0.001
+    db.close()
 
 
 def test_filters_are_merged(path: Path, tmp_path: Path) -> None:
