@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 import ray
 
 from nandex._errors import InputError
+from nandex.shards import split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    import pyarrow as pa
+    from numpy.typing import NDArray
 
 #: The column that numbers rows, where the dataset has none that does.
 ROW = "__nandex_row"
@@ -35,6 +38,18 @@ def column_of(batch: pa.Table, name: str) -> Any:
     return batch.column(name)
 
 
+def mapped(dataset: Any, function: Callable[..., pa.Table], *arguments: Any) -> Any:
+    """What a function makes of each block of a dataset, with these arguments."""
+    return dataset.map_batches(
+        function, batch_format="pyarrow", batch_size=None, zero_copy_batch=True, fn_args=arguments
+    )
+
+
+def parts_of(keys: NDArray[Any], actors: list[Any]) -> list[tuple[Any, NDArray[np.intp]]]:
+    """The shards that have some of these keys, and the places of each one's."""
+    return [(actor, at) for actor, at in zip(actors, split(keys, len(actors)), strict=True) if len(at)]
+
+
 class Waiting:
     """Calls of shards whose answers are awaited in the order of their batches."""
 
@@ -49,6 +64,11 @@ class Waiting:
     def end(self) -> Iterator[tuple[Any, list[Any]]]:
         """Gives all that waits."""
         return self._answered(0)
+
+    def end_block(self, block: pa.Table) -> pa.Table:
+        """Awaits all, and tells how many rows the block had."""
+        deque(self.end(), maxlen=0)
+        return pa.table({"rows": pa.array([block.num_rows], pa.int64())})
 
     def _answered(self, most: int) -> Iterator[tuple[Any, list[Any]]]:
         while len(self._batches) > most:

@@ -14,7 +14,7 @@ import ray
 from ray.data.expressions import monotonically_increasing_id
 
 from nandex.ray._actors import Shards
-from nandex.ray._blocks import ROW, Waiting, column_of, slices_of
+from nandex.ray._blocks import ROW, Waiting, column_of, mapped, parts_of, slices_of
 from nandex.shards import Counts, keys_of, split
 
 if TYPE_CHECKING:
@@ -74,24 +74,15 @@ def executed(dataset: Any, column: str, function: Any, *arguments: Any) -> int:
     """Calls a function with each block of a dataset of one column, with these arguments and what begins the names of the
     execution's batches, and adds up the `rows` that it tells."""
     salt = secrets.randbits(64).to_bytes(8, "little")
-    told = (
-        dataset.select_columns([column])
-        .with_column(ROW, monotonically_increasing_id())
-        .map_batches(
-            function,
-            batch_format="pyarrow",
-            batch_size=None,
-            zero_copy_batch=True,
-            fn_args=(*arguments, salt),
-        )
-    )
+    rows = dataset.select_columns([column]).with_column(ROW, monotonically_increasing_id())
+    told = mapped(rows, function, *arguments, salt)
     return sum(int(batch["rows"].sum()) for batch in told.iter_batches(batch_format="numpy"))
 
 
 def counts_of(actors: list[Any], keys: pa.Array) -> NDArray[np.uint64]:
     """The counts that shards have of keys, in their order."""
     counts = np.zeros(len(keys), np.uint64)
-    parts = [(actor, at) for actor, at in zip(actors, split(keys_of(keys), len(actors)), strict=True) if len(at)]
+    parts = parts_of(keys_of(keys), actors)
     answers = ray.get([actor.call.remote("get_many", keys.take(pa.array(at))) for actor, at in parts])
     for (_, at), answer in zip(parts, answers, strict=True):
         counts[at] = answer
@@ -116,5 +107,4 @@ def _counted(block: pa.Table, actors: list[Any], key: str, salt: bytes) -> pa.Ta
     for batch in slices_of(block):
         counted = pc.value_counts(column_of(batch, key))
         send_counts(actors, name_of(batch, salt), counted.field(0), counted.field(1).to_numpy(), waiting)
-    deque(waiting.end(), maxlen=0)
-    return pa.table({"rows": pa.array([block.num_rows], pa.int64())})
+    return waiting.end_block(block)

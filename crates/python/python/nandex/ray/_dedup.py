@@ -12,7 +12,7 @@ from ray.data.expressions import monotonically_increasing_id
 
 from nandex._errors import InputError
 from nandex.ray._actors import Shards
-from nandex.ray._blocks import ROW, Waiting, column_of, slices_of
+from nandex.ray._blocks import ROW, Waiting, column_of, mapped, parts_of, slices_of
 from nandex.shards import FirstRows, keys_of, numbers_of, split
 
 if TYPE_CHECKING:
@@ -57,13 +57,7 @@ class Dedup(Shards):
             salt = secrets.randbits(64)
             dataset = dataset.with_column(ROW, monotonically_increasing_id())
         columns = key if callable(key) or isinstance(key, str) else tuple(key)
-        kept = dataset.map_batches(
-            _keep_first,
-            batch_format="pyarrow",
-            batch_size=None,
-            zero_copy_batch=True,
-            fn_args=(self._actors, columns, id, salt),
-        )
+        kept = mapped(dataset, _keep_first, self._actors, columns, id, salt)
         return kept if id is not None else kept.materialize()
 
     def copy_to(self, other: Dedup) -> int:
@@ -110,7 +104,7 @@ def _asked(block: pa.Table, actors: list[Any], key: _Key, id: str | None, salt: 
     for batch in slices_of(block):
         keys = _keys(batch, key)
         rows = numbers_of(column_of(batch, ROW if id is None else id)) ^ np.uint64(salt)
-        parts = [(actor, at) for actor, at in zip(actors, split(keys, len(actors)), strict=True) if len(at)]
+        parts = parts_of(keys, actors)
         calls = [actor.call.remote("keep", keys[at], rows[at]) for actor, at in parts]
         yield from waiting.add([start + at for _, at in parts], calls)
         start += batch.num_rows

@@ -15,9 +15,9 @@ from ray.data.expressions import monotonically_increasing_id
 import nandex
 from nandex._errors import InputError
 from nandex.ray._actors import Shards, absolute
-from nandex.ray._blocks import ROW, Waiting, column_of, slices_of
+from nandex.ray._blocks import ROW, Waiting, column_of, mapped, parts_of, slices_of
 from nandex.ray._places import planned, restored
-from nandex.shards import Bands, Buckets, Clusters, numbers_of, split
+from nandex.shards import Bands, Buckets, Clusters, numbers_of
 
 if TYPE_CHECKING:
     import os
@@ -99,22 +99,13 @@ class NearDup:
         number = self._clusters._all("begin", f"{self.bands}-{made_of}")[0]
         name = ROW if id is None else id
         columns = dataset if callable(text) else dataset.select_columns(list(dict.fromkeys([text, name])))
-        told = columns.map_batches(
-            _tell_pairs,
-            batch_format="pyarrow",
-            batch_size=None,
-            zero_copy_batch=True,
-            fn_args=(self._buckets._actors, self._clusters._actors[0], self.bands, text, (name, salt, number)),
+        clusters = self._clusters._actors[0]
+        told = mapped(
+            columns, _tell_pairs, self._buckets._actors, clusters, self.bands, text, (name, salt, number)
         )
         deque(told.iter_batches(batch_format="numpy"), maxlen=0)
         self._clusters._all("end", number)
-        kept = dataset.map_batches(
-            _keep_first,
-            batch_format="pyarrow",
-            batch_size=None,
-            zero_copy_batch=True,
-            fn_args=(self._clusters._actors[0], name, salt),
-        )
+        kept = mapped(dataset, _keep_first, clusters, name, salt)
         return kept if id is not None else kept.materialize()
 
     def snapshot(self, folder: _Path, *, store: Mapping[str, Any] | None = None) -> list[Any]:
@@ -189,12 +180,11 @@ def _tell_pairs(
         rows = _rows(batch, name, salt)
         keys = _keys(batch, bands, text)
         flat, own = keys.reshape(-1), np.repeat(rows, keys.shape[1])
-        parts = [(actor, at) for actor, at in zip(buckets, split(flat, len(buckets)), strict=True) if len(at)]
+        parts = parts_of(flat, buckets)
         calls = [actor.call.remote("first", flat[at], own[at]) for actor, at in parts]
         tell(asked.add((rows, [own[at] for _, at in parts]), calls))
     tell(asked.end())
-    deque(told.end(), maxlen=0)
-    return pa.table({"rows": pa.array([block.num_rows], pa.int64())})
+    return told.end_block(block)
 
 
 def _pairs(left: _Numbers, right: _Numbers) -> tuple[_Numbers, _Numbers]:

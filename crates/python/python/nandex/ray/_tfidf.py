@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from nandex import _nandex
 from nandex._errors import ConfigError, InputError
 from nandex.ray._actors import Shards
-from nandex.ray._blocks import Waiting, column_of, slices_of
+from nandex.ray._blocks import Waiting, column_of, mapped, slices_of
 from nandex.ray._count import counts_of, executed, name_of, send_counts
 from nandex.shards import Terms
 
@@ -55,6 +55,51 @@ class _Analysed:
     def documents(self) -> _Counts:
         """In how many documents each term is."""
         return np.bincount(self.numbers, minlength=len(self.terms))
+
+
+@dataclass(frozen=True)
+class _Weighing:
+    """The options of `Tfidf.transform`."""
+
+    min_df: int | float = 1
+    max_df: int | float = 1.0
+    norm: _Norm = "l2"
+    use_idf: bool = True
+    smooth_idf: bool = True
+    sublinear_tf: bool = False
+    binary: bool = False
+
+    def __post_init__(self) -> None:
+        if self.norm not in ("l1", "l2", None):
+            raise ConfigError(f"norm: {self.norm!r}; give 'l1', 'l2' or None")
+        for name, given in (("min_df", self.min_df), ("max_df", self.max_df)):
+            if given < 0 or (isinstance(given, float) and given > 1.0):
+                raise ConfigError(f"{name}: {given}; give a number of documents, or a share as a float from 0 to 1")
+
+    def is_kept(self, found: NDArray[np.uint64], documents: int) -> NDArray[np.bool_]:
+        """Which terms stay, by the documents that each is in."""
+        least, most = _limit(self.min_df, documents), _limit(self.max_df, documents)
+        return np.asarray((found >= max(1, least)) & (found <= most))
+
+    def idf(self, found: NDArray[np.uint64], documents: int) -> NDArray[np.float64]:
+        """How much each term counts, by the documents that it is in."""
+        if not self.use_idf:
+            return np.ones(len(found))
+        more = int(self.smooth_idf)
+        return np.asarray(np.log((documents + more) / np.maximum(found + more, 1)) + 1.0)
+
+    def weights(self, counts: NDArray[np.float64], idf: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The weights of terms, by how often each is in its row."""
+        if self.binary:
+            counts = np.ones_like(counts)
+        if self.sublinear_tf:
+            counts = np.log(counts) + 1.0
+        return counts * idf
+
+
+def _limit(given: int | float, documents: int) -> float:
+    """A number of documents, from one or from a share."""
+    return given * documents if isinstance(given, float) else given
 
 
 class Tfidf(Shards):
@@ -126,18 +171,8 @@ class Tfidf(Shards):
         until now. `min_df` and `max_df` leave out terms that are in fewer or more of them: a number of documents if it
         is an int, a share if it is a float. Terms that were never added are left out too.
         """
-        _check(min_df=min_df, max_df=max_df, norm=norm)
-        documents = self.documents
-        least, most = _limit(min_df, documents), _limit(max_df, documents)
-        weighing: dict[str, Any] = {"norm": norm, "use_idf": use_idf, "smooth_idf": smooth_idf, "binary": binary}
-        weighing |= {"sublinear_tf": sublinear_tf, "documents": documents, "least": max(1, least), "most": most}
-        return dataset.map_batches(
-            _weighed,
-            batch_format="pyarrow",
-            batch_size=None,
-            zero_copy_batch=True,
-            fn_args=(self._actors, text, self._analysis, weighing),
-        )
+        weighing = _Weighing(min_df, max_df, norm, use_idf, smooth_idf, sublinear_tf, binary)
+        return mapped(dataset, _weighed, self._actors, text, self._analysis, weighing, self.documents)
 
 
 def tfidf(
@@ -156,35 +191,12 @@ def tfidf(
 ) -> Any:
     """The weights of the terms of a Ray dataset: `Tfidf` with these options, its `add`, and its `transform`, which gets
     all others. The dataset is executed here, and again whenever the result is read."""
-    # Before all is counted.
-    _check(**weighing)
+    # What cannot be is refused before all is counted.
+    _Weighing(**weighing)
     analysis: dict[str, Any] = {"ngram_range": ngram_range, "lowercase": lowercase, "stop_words": stop_words}
     terms = Tfidf(path, shards=shards, ram=ram, keys=keys, num_cpus=num_cpus, **analysis)
     terms.add(dataset, text)
     return terms.transform(dataset, text, **weighing)
-
-
-def _check(
-    *,
-    min_df: int | float = 1,
-    max_df: int | float = 1.0,
-    norm: _Norm = "l2",
-    use_idf: bool = True,
-    smooth_idf: bool = True,
-    sublinear_tf: bool = False,
-    binary: bool = False,
-) -> None:
-    """Refuses options of `transform` that cannot be."""
-    if norm not in ("l1", "l2", None):
-        raise ConfigError(f"norm: {norm!r}; give 'l1', 'l2' or None")
-    for name, given in (("min_df", min_df), ("max_df", max_df)):
-        if given < 0 or (isinstance(given, float) and given > 1.0):
-            raise ConfigError(f"{name}: {given}; give a number of documents, or a share as a float from 0 to 1")
-
-
-def _limit(given: int | float, documents: int) -> float:
-    """A number of documents, from one or from a share."""
-    return given * documents if isinstance(given, float) else given
 
 
 def _keys(terms: pa.Array) -> pa.Array:
@@ -205,18 +217,18 @@ def _counted(block: pa.Table, actors: list[Any], text: str, analysis: dict[str, 
         keys = pa.concat_arrays([analysed.keys(), pa.array([_DOCUMENTS], pa.large_binary())])
         amounts = np.append(analysed.documents(), batch.num_rows)
         send_counts(actors, name_of(batch, salt), keys, amounts, waiting)
-    deque(waiting.end(), maxlen=0)
-    return pa.table({"rows": pa.array([block.num_rows], pa.int64())})
+    return waiting.end_block(block)
 
 
 def _weighed(
-    block: pa.Table, actors: list[Any], text: str, analysis: dict[str, Any], weighing: dict[str, Any]
+    block: pa.Table, actors: list[Any], text: str, analysis: dict[str, Any], weighing: _Weighing, documents: int
 ) -> pa.Table:
     """The block with the terms of its rows and their weights."""
     taken = [name for name in _COLUMNS if name in block.column_names]
     if taken:
         raise InputError(f"a dataset with a column {taken[0]!r}: rename it, the answer has one of that name")
-    lists = [_lists(batch, actors, text, analysis, weighing) for batch in slices_of(block, _BATCH_ROWS)]
+    batches = slices_of(block, _BATCH_ROWS)
+    lists = [_lists(actors, _Analysed(column_of(batch, text), analysis), weighing, documents) for batch in batches]
     kinds = (pa.large_list(pa.large_string()), pa.large_list(pa.float64()))
     for place, (name, kind) in enumerate(zip(_COLUMNS, kinds, strict=True)):
         block = block.append_column(name, pa.chunked_array([part[place] for part in lists], kind))
@@ -224,33 +236,16 @@ def _weighed(
 
 
 def _lists(
-    batch: pa.Table, actors: list[Any], text: str, analysis: dict[str, Any], weighing: dict[str, Any]
+    actors: list[Any], analysed: _Analysed, weighing: _Weighing, documents: int
 ) -> tuple[pa.Array, pa.Array]:
     """The terms of the rows of a batch, and their weights."""
-    analysed = _Analysed(column_of(batch, text), analysis)
     found = counts_of(actors, analysed.keys())
-    is_kept = (found >= weighing["least"]) & (found <= weighing["most"])
-    stays = is_kept[analysed.numbers]
+    stays = weighing.is_kept(found, documents)[analysed.numbers]
     numbers, counts = analysed.numbers[stays], analysed.counts[stays].astype(np.float64)
     starts = np.append(0, np.cumsum(stays))[analysed.starts]
-    weights = _weights(counts, _idf(found, weighing)[numbers], weighing)
+    weights = weighing.weights(counts, weighing.idf(found, documents)[numbers])
     terms = pa.LargeListArray.from_arrays(starts, analysed.terms.take(pa.array(numbers)))
-    return terms, pa.LargeListArray.from_arrays(starts, _scaled(weights, starts, weighing["norm"]))
-
-
-def _idf(found: NDArray[np.uint64], weighing: dict[str, Any]) -> NDArray[np.float64]:
-    if not weighing["use_idf"]:
-        return np.ones(len(found))
-    more = int(weighing["smooth_idf"])
-    return np.asarray(np.log((weighing["documents"] + more) / np.maximum(found + more, 1)) + 1.0)
-
-
-def _weights(counts: NDArray[np.float64], idf: NDArray[np.float64], weighing: dict[str, Any]) -> NDArray[np.float64]:
-    if weighing["binary"]:
-        counts = np.ones_like(counts)
-    if weighing["sublinear_tf"]:
-        counts = np.log(counts) + 1.0
-    return counts * idf
+    return terms, pa.LargeListArray.from_arrays(starts, _scaled(weights, starts, weighing.norm))
 
 
 def _scaled(weights: NDArray[np.float64], starts: _Counts, norm: _Norm) -> NDArray[np.float64]:
