@@ -76,12 +76,10 @@ impl Experiment for Figure8 {
                  checkpoints and syncs."
                     .into(),
                 "The paper's own update-based eviction is made again as far as its entries and requests go: filters \
-                 err as often as those of 16 bits do, and nothing is proven. Its table is \
-                 taken at three moments: \
-                 with keys from a range, when it has just begun to evict; with 40 % updates of \
-                 keys that \
-                 are there and 60 % new keys, then too; and with these after as many inserts again \
-                 as it has entries. Only inserts are played."
+                 err as often as those of 16 bits do, and nothing is proven. Its table is taken at three \
+                 moments: with keys from a range, when it has just begun to evict; with 40 % \
+                 updates of keys that are there and 60 % new keys, then too; and with these after \
+                 as many inserts again as it has entries. Only inserts are played."
                     .into(),
             ],
             tables: vec![

@@ -115,8 +115,7 @@ fn setup() -> Vec<String> {
             "The paper says that partitions \"naturally support using multiple SSDs in parallel\" and has no \
              number for it. By partition: as many tables as drives share the keys by hash, each \
              with its super tables on a drive of its own. Striped: one table, of whose pages \
-             {STRIPE_PAGES} \
-             go to each drive in turn, so that a flush is written by several."
+             {STRIPE_PAGES} go to each drive in turn, so that a flush is written by several."
         ),
         format!(
             "For each drive 32 threads take the next operation as soon as theirs has ended and write the buffers that \

@@ -101,11 +101,9 @@ fn setup(effort: Effort) -> Vec<String> {
         format!(
             "The drive has 64 blocks in each plane, so that planes and blocks keep their sizes, and \
              slicetables take all of it except six spare places, or a share of it, where the rest \
-             was never written. Their merges are those of the \
-             small table of Figure 5, one after another in other places. Every slicetable was \
-             written \
-             once in order, and then every buffer was merged {} times in no time; {} merges \
-             are measured.",
+             was never written. Their merges are those of the small table of Figure 5, one after \
+             another in other places. Every slicetable was written once in order, and then every \
+             buffer was merged {} times in no time; {} merges are measured.",
             effort.rounds, effort.merges
         ),
         "Which buffer is full next decides what cleaning costs. Together: all buffers began empty at \
