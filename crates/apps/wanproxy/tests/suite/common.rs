@@ -203,9 +203,10 @@ pub fn echo() -> SocketAddr {
     })
 }
 
-/// An address where nobody listens.
+/// An address where nobody listens: all others here listen at 127.0.0.1, also on ports that were free a moment ago.
 pub fn nobody() -> SocketAddr {
-    TcpListener::bind(ANY).expect("a free port").local_addr().expect("it has one")
+    let address = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), 0));
+    TcpListener::bind(address).expect("a free port").local_addr().expect("it has one")
 }
 
 /// Sends all and reads to the end. The system tells of a reset once, to who reads or to who writes.
