@@ -1,8 +1,8 @@
 //! The paper's update-based eviction, as far as its requests and entries go.
 //!
-//! An entry of the oldest incarnation goes if a newer incarnation's filter has its key, or the buffer has it: nothing is
-//! read to prove it. What stays goes back into the buffer, which may be full again; then the next oldest incarnation is
-//! evicted, until one gives space or all were tried. Then all of the oldest go.
+//! An entry of the oldest incarnation goes if a newer incarnation's filter has its key, or the buffer has it: nothing
+//! is read to prove it. What stays goes back into the buffer, which may be full again; then the next oldest incarnation
+//! is evicted, until one gives space or all were tried. Then all of the oldest go.
 //!
 //! ```text
 //!   buffer -> newest | .. | oldest -> read, ask filters -> live entries -> buffer

@@ -66,20 +66,20 @@ impl Experiment for Figure8 {
         Ok(Outcome {
             setup: vec![
                 format!(
-                    "{} lookups and inserts, half and half by lot, of keys from a range in which a FIFO table finds 40 %, on a table \
-                     that has just begun to evict.",
+                    "{} lookups and inserts, half and half by lot, of keys from a range in which a FIFO table \
+                     finds 40 %, on a table that has just begun to evict.",
                     scale.of(OPERATIONS)
                 ),
-                "Here a partial discard verifies on flash what the filters say of newer versions, which the paper's does \
-                 not, and evictions run ahead in groups, before a checkpoint. Rows of \
-                 incarnations alone leave out verifying, \
-                 checkpoints and syncs."
+                "Here a partial discard verifies on flash what the filters say of newer versions, \
+                 which the paper's does not, and evictions run ahead in groups, before a \
+                 checkpoint. Rows of incarnations alone leave out verifying, checkpoints and syncs."
                     .into(),
-                "The paper's own update-based eviction is made again as far as its entries and requests go: filters \
-                 err as often as those of 16 bits do, and nothing is proven. Its table is taken at three \
-                 moments: with keys from a range, when it has just begun to evict; with 40 % \
-                 updates of keys that are there and 60 % new keys, then too; and with these after \
-                 as many inserts again as it has entries. Only inserts are played."
+                "The paper's own update-based eviction is made again as far as its entries and \
+                 requests go: filters err as often as those of 16 bits do, and nothing is proven. \
+                 Its table is taken at three moments: with keys from a range, when it has just \
+                 begun to evict; with 40 % updates of keys that are there and 60 % new keys, then \
+                 too; and with these after as many inserts again as it has entries. Only inserts \
+                 are played."
                     .into(),
             ],
             tables: vec![
