@@ -17,6 +17,7 @@ use nandex_wanproxy::{
     Allowed, Cache, ClientConfig, Entrance, Limits, Peer, Proxy, Security, ServerConfig, SharedKey,
     Snapshot, Target,
 };
+use tokio::net::TcpSocket;
 
 /// How long a test waits for what must come.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -203,10 +204,13 @@ pub fn echo() -> SocketAddr {
     })
 }
 
-/// An address where nobody listens: all others here listen at 127.0.0.1, also on ports that were free a moment ago.
+/// An address where nobody listens, to the end of the tests: a socket that does not listen keeps its port.
 pub fn nobody() -> SocketAddr {
-    let address = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), 0));
-    TcpListener::bind(address).expect("a free port").local_addr().expect("it has one")
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(ANY).expect("a free port");
+    let address = socket.local_addr().expect("it has one");
+    std::mem::forget(socket);
+    address
 }
 
 /// Sends all and reads to the end. The system tells of a reset once, to who reads or to who writes.

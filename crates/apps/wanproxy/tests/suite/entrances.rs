@@ -62,11 +62,10 @@ fn socks_that_cannot_be_served_has_its_reply() {
     let pair = Plan::new(echo()).entrance(Entrance::Socks5).start();
     let refused = |code: u8| [5, 0, 5, code, 0, 1, 0, 0, 0, 0, 0, 0].to_vec();
     let local = [127, 0, 0, 1];
-    let nobody = nobody();
-    let std::net::IpAddr::V4(theirs) = nobody.ip() else { unreachable!("it is no IPv6") };
+    let port = nobody().port();
     let cases = [
         (request(1, 1, &[192, 0, 2, 1], 80), 2),
-        (request(1, 1, &theirs.octets(), nobody.port()), 5),
+        (request(1, 1, &local, port), 5),
         (request(2, 1, &local, 80), 7),
         (request(3, 1, &local, 80), 7),
         (request(1, 9, &local, 80), 8),
