@@ -27,11 +27,14 @@
 //!
 //! RAM is fixed when the index is opened: see [`IndexConfig::ram_bytes`].
 
+mod batch;
 #[cfg(test)]
 mod brute;
+mod decide;
 #[cfg(test)]
 mod families;
 mod pairs;
+mod query;
 mod record;
 mod remove;
 mod state;
@@ -54,8 +57,9 @@ use nandex_corpus::documents::Content;
 use twox_hash::XxHash3_128;
 
 pub use pairs::Pair;
+pub use query::Near;
 pub use remove::Removed;
-pub use update::{Match, Near, Outcome, PAIRS_MAX, Repeats, Updated, Verdict};
+pub use update::{Match, Outcome, PAIRS_MAX, Repeats, Updated, Verdict};
 
 use crate::measure::described;
 use crate::options::check_near;
@@ -169,7 +173,7 @@ impl Index {
             alike,
             records_read: Default::default(),
             signatures: Default::default(),
-            batch_documents: update::BATCH_DOCUMENTS,
+            batch_documents: batch::BATCH_DOCUMENTS,
             is_unsure: false,
         }
     }

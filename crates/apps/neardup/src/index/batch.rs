@@ -1,0 +1,218 @@
+//! A batch of documents that come in: what the tables know of each, what becomes of it, and its record.
+
+use std::collections::HashMap;
+
+use nandex::signature::Family;
+use nandex_corpus::DocumentResult;
+
+use super::record::{Decision, Described, Neighbor, Record};
+use super::update::{Match, Repeats, Verdict};
+use super::verify::Sketch;
+use super::{Index, id_hash, text_hash};
+use crate::tables::Hash;
+use crate::{Document, Error, Result};
+
+/// Documents of a batch, at most, and bytes of text at which it is full.
+pub(super) const BATCH_DOCUMENTS: usize = 4096;
+const BATCH_BYTES: usize = 8 << 20;
+
+/// What the tables say of a document that comes in.
+pub(super) struct Known {
+    pub(super) id: Hash,
+    pub(super) text: Hash,
+    /// The document of this id.
+    pub(super) same_id: Option<(u64, Record)>,
+    /// The first document of this text.
+    pub(super) same_text: Option<(u64, Record)>,
+}
+
+/// What becomes of a document of a batch.
+pub(super) enum Plan {
+    /// It is in the index.
+    Stored(Record),
+    /// It came before in this batch, at that place.
+    Again(usize),
+    /// It has the text of another.
+    Equal(Decision),
+    /// It has the text of an earlier one of this batch, at that place.
+    EqualTo(usize),
+    /// Its text is new.
+    New(Option<Sketch>),
+}
+
+/// A decision that was made in this batch.
+#[derive(Clone, Default)]
+pub(super) struct Decided {
+    pub(super) decision: Option<Decision>,
+    pub(super) pairs: Vec<Neighbor>,
+    pub(super) number: Option<u64>,
+}
+
+/// A batch that is being decided on.
+pub(super) struct Batch {
+    pub(super) documents: Vec<Document>,
+    pub(super) known: Vec<Known>,
+    pub(super) plans: Vec<Plan>,
+    pub(super) decided: Vec<Decided>,
+    /// Names of stored documents, by their numbers.
+    pub(super) names: HashMap<u64, String>,
+}
+
+impl Index {
+    /// Asks the table of keys for all ids and texts, and the records whether it is right.
+    pub(super) fn known(&self, documents: &[Document]) -> Result<Vec<Known>> {
+        let hash = |document: &Document| [id_hash(&document.id), text_hash(&document.text)];
+        let hashes: Vec<Hash> = documents.iter().flat_map(hash).collect();
+        let numbers = self.numbers_of(&hashes)?;
+        let records = self.records_by_number(numbers.iter().flatten().copied().collect())?;
+        let record = |number: Option<u64>, is_right: &dyn Fn(&Record) -> bool| {
+            let number = number?;
+            let record = records.get(&number).filter(|record| is_right(record))?;
+            Some((number, record.clone()))
+        };
+        let rows = documents.iter().zip(hashes.chunks_exact(2)).zip(numbers.chunks_exact(2));
+        Ok(rows
+            .map(|((document, hashes), numbers)| Known {
+                id: hashes[0],
+                text: hashes[1],
+                same_id: record(numbers[0], &|record| record.name == document.id),
+                same_text: record(numbers[1], &|record| record.text == hashes[1]),
+            })
+            .collect())
+    }
+
+    pub(super) fn plans(
+        &self,
+        (documents, known): (&[Document], &[Known]),
+        live: &HashMap<u64, String>,
+        repeats: Repeats,
+    ) -> Result<Vec<Plan>> {
+        let (mut ids, mut texts) = (HashMap::new(), HashMap::new());
+        let mut plans = Vec::with_capacity(documents.len());
+        for (place, (document, known)) in documents.iter().zip(known).enumerate() {
+            let is_same = match (&known.same_id, ids.get(&known.id)) {
+                (Some((_, record)), _) => Some((record.text == known.text, None)),
+                (None, Some(&(earlier, text))) => Some((text == known.text, Some(earlier))),
+                (None, None) => None,
+            };
+            if let Some((is_same, earlier)) = is_same {
+                if !(is_same && repeats == Repeats::Skip) {
+                    return Err(repeated(&document.id, is_same));
+                }
+                plans.push(match (earlier, &known.same_id) {
+                    (None, Some((_, record))) => Plan::Stored(record.clone()),
+                    (earlier, _) => Plan::Again(earlier.unwrap_or(place)),
+                });
+                continue;
+            }
+            ids.insert(known.id, (place, known.text));
+            let equal = known.same_text.as_ref().and_then(|(number, record)| {
+                equal_to((*number, record), |target| live.contains_key(&target))
+            });
+            plans.push(match (equal, texts.get(&known.text)) {
+                (Some(decision), _) => Plan::Equal(decision),
+                (None, Some(&earlier)) => Plan::EqualTo(earlier),
+                (None, None) => {
+                    texts.insert(known.text, place);
+                    Plan::New(None)
+                }
+            });
+        }
+        let new = documents.iter().zip(&mut plans).filter_map(|(document, plan)| match plan {
+            Plan::New(sketch) => Some((document.text.as_str(), sketch)),
+            _ => None,
+        });
+        self.sketch_all(&mut new.collect::<Vec<_>>())?;
+        Ok(plans)
+    }
+
+    /// Of the documents that known ones are near, those that are still there, with their names.
+    pub(super) fn live_targets(&self, known: &[Known]) -> Result<HashMap<u64, String>> {
+        let target = |known: &Known| match known.same_text.as_ref()?.1.decision {
+            Decision::Near(neighbor) => Some(neighbor.number),
+            _ => None,
+        };
+        let records = self.records_by_number(known.iter().filter_map(target).collect())?;
+        Ok(records.into_iter().map(|(number, record)| (number, record.name)).collect())
+    }
+}
+
+impl Batch {
+    /// Numbers the documents that come in, from that number on.
+    pub(super) fn number(&mut self, first: u64) {
+        let mut numbers = first..;
+        for (plan, decided) in self.plans.iter().zip(&mut self.decided) {
+            if !matches!(plan, Plan::Stored(_) | Plan::Again(_)) {
+                decided.number = numbers.next();
+            }
+        }
+    }
+
+    /// The record of a document.
+    pub(super) fn record(&self, place: usize, decision: Decision, family: &Family) -> Vec<u8> {
+        let signature = match &self.plans[place] {
+            Plan::New(Some(sketch)) => Some(&sketch.signature),
+            _ => None,
+        };
+        let document = Described {
+            decision,
+            text: &self.known[place].text,
+            name: &self.documents[place].id,
+            pairs: &self.decided[place].pairs,
+        };
+        let signature_bytes = signature.map_or(0, |_| family.signature_bytes());
+        document.encode(signature_bytes, |bytes| {
+            signature.into_iter().for_each(|it| it.encode(family, bytes));
+        })
+    }
+
+    pub(super) fn verdict(&self, number: u64, estimate: f64, is_exact: bool) -> Verdict {
+        match self.names.get(&number) {
+            Some(id) => Verdict::Removed(Match { id: id.clone(), estimate, is_exact }),
+            None => Verdict::RemovedForGone,
+        }
+    }
+}
+
+/// The decision on a document whose text is that of a stored one; nothing if the document that this one was near has
+/// gone.
+fn equal_to((number, record): (u64, &Record), is_live: impl Fn(u64) -> bool) -> Option<Decision> {
+    match record.decision {
+        near @ Decision::Near(neighbor) => is_live(neighbor.number).then_some(near),
+        _ => Some(Decision::Exact(number)),
+    }
+}
+
+/// The document that another is removed for.
+pub(super) fn target(decision: Decision) -> Option<u64> {
+    match decision {
+        Decision::Kept => None,
+        Decision::Exact(number) => Some(number),
+        Decision::Near(neighbor) => Some(neighbor.number),
+    }
+}
+
+fn repeated(id: &str, is_same: bool) -> Error {
+    let difference = if is_same { "with the same text" } else { "with another text" };
+    Error::Repeated { document: id.to_owned(), difference }
+}
+
+/// The next documents, few enough to be held, and the error that came after them.
+pub(super) fn next_batch(
+    documents: &mut impl Iterator<Item = DocumentResult>,
+    documents_max: usize,
+) -> (Vec<Document>, Option<nandex_corpus::Error>) {
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    while batch.len() < documents_max && bytes < BATCH_BYTES {
+        match documents.next() {
+            None => break,
+            Some(Err(error)) => return (batch, Some(error)),
+            Some(Ok(document)) => {
+                bytes += document.text.len();
+                batch.push(document);
+            }
+        }
+    }
+    (batch, None)
+}
