@@ -11,7 +11,9 @@
 //! ```
 //!
 //! A set has seven places, in the order of the keys' hashes. So a partition's keys are next to each other, and what a
-//! flush has to do here stays in the processor's cache. [`ways`] says which place of a full set a new entry takes.
+//! flush has to do here stays in the processor's cache. [`ways`] says which place of a full set a new entry takes. What
+//! leaves a buffer takes a free place only: a table that fits its cache is answered from it, and what is looked up
+//! stays in a full one.
 //!
 //! ```text
 //!   set of 8 + 8 bytes, 128 of them     | version | key 0 | key 1 | ... | key 6 |     one line answers a miss
@@ -31,7 +33,7 @@
 //! | hit | two cache lines for 8 + 8 bytes |
 //! | miss | one cache line, and a chunk's epoch before the buffers |
 //! | key that filters rule out | a chunk's epoch |
-//! | buffer that leaves | one line for each of its entries, nearly in order |
+//! | buffer that leaves | one line for each of its entries, two where it takes a free place, nearly in order |
 
 mod set;
 #[cfg(test)]
@@ -39,8 +41,8 @@ mod tests;
 mod ways;
 
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use nandex_device::prefetch;
 use nandex_store::bytes::get_u64;
@@ -154,7 +156,7 @@ impl EntryCache {
     /// Asks the processor to fetch what a lookup of a key reads here.
     #[inline]
     pub(crate) fn prefetch(&self, hash: KeyHash) {
-        prefetch(self.set(hash).first_line());
+        self.set(hash).first_lines().iter().for_each(prefetch);
     }
 
     /// The permission to fill the set of a key with what flash says. Taken before the buffers are asked.
@@ -188,7 +190,13 @@ impl EntryCache {
 
     /// Begins to tell it what leaves RAM, or flash.
     pub(crate) fn leaving(&self) -> Leaving<'_> {
-        Leaving { cache: self, chunk: None }
+        self.leaving_of(None)
+    }
+
+    /// Begins to tell it what leaves a part of a table. Once the part is said to be superseded, another one may have
+    /// told newer versions.
+    pub(crate) fn leaving_of<'c>(&'c self, superseded: Option<&'c AtomicBool>) -> Leaving<'c> {
+        Leaving { cache: self, chunk: None, superseded }
     }
 
     /// Drops the keys of a range of hashes that `is_gone` names. The range is part number `part` of `parts`; keys of
@@ -253,17 +261,30 @@ pub(crate) struct Leaving<'c> {
     cache: &'c EntryCache,
     /// The chunk whose new epoch began last.
     chunk: Option<usize>,
+    superseded: Option<&'c AtomicBool>,
 }
 
 impl Leaving<'_> {
-    /// A buffer that is about to leave RAM has this version of a key. Afterwards the cache says `now`, or nothing.
+    /// Asks the processor to fetch what telling of a key changes here.
+    pub(crate) fn prefetch(&self, hash: KeyHash) {
+        let at = self.cache.set_of(hash);
+        if let Some(chunk) = self.cache.made_chunk(at) {
+            self.cache.set_in(chunk, at).first_lines().iter().for_each(prefetch);
+        }
+    }
+
+    /// A buffer that is about to leave RAM has this version of a key. Afterwards the cache says `now`, or nothing. It
+    /// says nothing of a part that is superseded.
     pub(crate) fn leave(&mut self, hash: KeyHash, key: &[u8], now: Option<Option<&[u8]>>) {
         let at = self.cache.set_of(hash);
         let Some(chunk) = self.cache.made_chunk(at) else { return };
         if self.chunk.replace(at / CHUNK_SETS) != Some(at / CHUNK_SETS) {
             chunk.begin_epoch();
         }
-        self.cache.set_in(chunk, at).lock().replace(&KeyWords::of(key), now);
+        let mut set = self.cache.set_in(chunk, at).lock();
+        // Asked under the lock: if a newer part has told the set of this key, it is known here that there is one.
+        let is_superseded = self.superseded.is_some_and(|it| it.load(Acquire));
+        set.replace(&KeyWords::of(key), now.filter(|_| !is_superseded));
     }
 }
 

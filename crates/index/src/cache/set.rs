@@ -97,10 +97,11 @@ impl<'l> Set<'l> {
         Self { layout, lines }
     }
 
-    /// The line with the version and the keys' first words.
+    /// The line with the version and the keys' first words, and the one with the states, which has what a set of 8 + 8
+    /// bytes has.
     #[inline]
-    pub fn first_line(&self) -> &'l Line {
-        &self.lines[0]
+    pub fn first_lines(&self) -> &'l [Line] {
+        &self.lines[..self.lines.len().min(2)]
     }
 
     #[inline]
@@ -207,12 +208,16 @@ impl Locked<'_> {
         self.put(states, way, value);
     }
 
-    /// Replaces what is said of a key, if anything is: by a value, by its absence, or by nothing.
+    /// Replaces what is said of a key: by a value, by its absence, or by nothing. A value of a key of which nothing is
+    /// said takes a place that is free.
     pub fn replace(&mut self, key: &KeyWords, now: Option<Option<&[u8]>>) {
-        let Some(way) = self.set.way_of(key) else { return };
-        match now {
-            Some(value) => self.put(self.set.states(), way, value),
-            None => self.free(way),
+        match (self.set.way_of(key), now) {
+            (Some(way), Some(value)) => self.put(self.set.states(), way, value),
+            (Some(way), None) => self.free(way),
+            (None, Some(Some(_))) if self.set.states().has_free() => {
+                self.insert(key, now.flatten());
+            }
+            (None, _) => {}
         }
     }
 

@@ -134,6 +134,33 @@ fn a_ticket_fills_a_set_until_a_key_of_its_chunk_leaves() {
 }
 
 #[test]
+fn what_leaves_takes_a_free_place_and_no_other() {
+    let cache = EntryCache::new(128, 8, 8).unwrap();
+    let keys: Vec<_> = (0..8).map(|number| key(number, 8)).collect();
+    let says = |at: usize| cache.find(HASHER.hash(&keys[at]), &keys[at]);
+    let leave = |leaving: &mut Leaving<'_>, at: usize, now: Option<&[u8]>| {
+        leaving.leave(HASHER.hash(&keys[at]), &keys[at], Some(now));
+    };
+    leave(&mut cache.leaving(), 0, Some(&keys[0]));
+    assert!(cache.is_unused());
+    cache.ticket(HASHER.hash(&keys[0]));
+    leave(&mut cache.leaving(), 0, None);
+    assert_eq!(says(0), None);
+    keys.iter().enumerate().for_each(|(at, key)| leave(&mut cache.leaving(), at, Some(key)));
+    let found: Vec<_> = (0..8).map(|at| says(at).is_some()).collect();
+    assert_eq!(found, [true, true, true, true, true, true, true, false]);
+    // A part that is not the newest one any more takes away what is said, and says nothing.
+    let superseded = AtomicBool::new(false);
+    let mut leaving = cache.leaving_of(Some(&superseded));
+    leave(&mut leaving, 3, Some(&[9; 8]));
+    assert_eq!(says(3), Some(Some(Value::new(&[9; 8]))));
+    superseded.store(true, Relaxed);
+    leave(&mut leaving, 3, Some(&[8; 8]));
+    leave(&mut leaving, 7, Some(&[8; 8]));
+    assert_eq!((says(3), says(7)), (None, None));
+}
+
+#[test]
 fn what_flash_drops_is_dropped_of_its_part_alone() {
     let cache = EntryCache::new(1 << 16, 8, 8).unwrap();
     let fill = |number: u64| look_up(&cache, &key(number, 8), || Some(Value::new(&[1; 8])));

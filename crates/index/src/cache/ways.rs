@@ -89,6 +89,16 @@ impl States {
         self.0 = self.0 & !(mask << (way * WAY_BITS)) | bits << (way * WAY_BITS);
     }
 
+    /// Does any way hold nothing?
+    #[inline]
+    pub fn has_free(self) -> bool {
+        self.free().is_some()
+    }
+
+    fn free(self) -> Option<usize> {
+        (0..WAYS).find(|way| self.held(*way) == Held::Nothing)
+    }
+
     /// The way for a new entry, which holds nothing any more. An entry with a ghost goes to the main places. Notes the
     /// ghost of what leaves probation, of which `ghost_of` tells the byte.
     pub fn take(
@@ -98,10 +108,7 @@ impl States {
         ghost_of: impl Fn(usize) -> u8,
     ) -> usize {
         let is_back = ghosts.take(ghost);
-        let way = match (0..WAYS).find(|way| self.held(*way) == Held::Nothing) {
-            Some(free) => free,
-            None => self.evict(ghosts, ghost_of),
-        };
+        let way = self.free().unwrap_or_else(|| self.evict(ghosts, ghost_of));
         self.set(way, IS_TAKEN | IS_ABSENT | IS_MAIN | USES, if is_back { IS_MAIN } else { 0 });
         way
     }

@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Release;
 
 use nandex_device::PageBuf;
 use nandex_store::hash::KeyHash;
@@ -9,7 +11,7 @@ use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace, UserStep};
 
 use super::{KeyLookup, LookupKey, Lookups};
 use crate::api::Value;
-use crate::cache::{EntryCache, Ticket};
+use crate::cache::{EntryCache, Leaving, Ticket};
 use crate::{Error, Result};
 
 /// What a table tells a cache of its lookups.
@@ -25,20 +27,36 @@ pub(crate) trait TableLookup: KeyLookup<Answer = Option<Value>> {
 #[derive(Clone, Debug)]
 pub(crate) struct TableCache {
     pub(crate) entries: Arc<EntryCache>,
-    /// Is it that of several tables, of which each may have another version of a key?
-    pub(crate) is_shared: bool,
+    /// Of a cache that parts of a table share: is another part the newest one now? Each may have another version of a
+    /// key.
+    superseded: Option<Arc<AtomicBool>>,
 }
 
 impl TableCache {
     /// A cache of at most that many bytes; none if that is too little for anything.
     pub(crate) fn new(cache_bytes: u64, key_bytes: usize, value_bytes: usize) -> Option<Self> {
         let entries = EntryCache::new(cache_bytes, key_bytes, value_bytes)?;
-        Some(Self { entries: Arc::new(entries), is_shared: false })
+        Some(Self { entries: Arc::new(entries), superseded: None })
     }
 
-    /// The same cache, for one of several tables.
-    pub(crate) fn shared(&self) -> Self {
-        Self { entries: Arc::clone(&self.entries), is_shared: true }
+    /// The same cache, for the newest of a table's parts.
+    pub(super) fn of_newest(&self) -> Self {
+        Self { entries: Arc::clone(&self.entries), superseded: Some(Arc::default()) }
+    }
+
+    /// Notes that another part is the newest one.
+    pub(super) fn supersede(&self) {
+        self.superseded.iter().for_each(|it| it.store(true, Release));
+    }
+
+    /// Do parts of a table share it?
+    pub(super) fn is_shared(&self) -> bool {
+        self.superseded.is_some()
+    }
+
+    /// Begins to tell it what leaves RAM.
+    pub(crate) fn leaving(&self) -> Leaving<'_> {
+        self.entries.leaving_of(self.superseded.as_deref())
     }
 }
 

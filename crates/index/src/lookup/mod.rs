@@ -48,9 +48,19 @@ impl Lookups {
         cache.into_iter().for_each(|cache| drop(self.cache.set(cache)));
     }
 
+    /// Gives the newest of a table's parts the cache of the table.
+    pub(crate) fn share_cache(&self, cache: Option<&TableCache>) {
+        self.use_cache(cache.map(TableCache::of_newest));
+    }
+
+    /// Notes that another part of the table is the newest one, before that takes its first update.
+    pub(crate) fn supersede(&self) {
+        self.cache.get().into_iter().for_each(TableCache::supersede);
+    }
+
     /// The cache that is this table's own.
     fn own_cache(&self) -> Option<&EntryCache> {
-        Some(&*self.cache.get().filter(|cache| !cache.is_shared)?.entries)
+        Some(&*self.cache.get().filter(|cache| !cache.is_shared())?.entries)
     }
 
     /// RAM of queues and cache, in bytes.

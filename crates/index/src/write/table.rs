@@ -18,7 +18,8 @@ use crate::api::Value;
 use crate::lookup::TableCache;
 use crate::{Error, Result};
 
-/// Updates of one buffer whose places are prefetched together: as many misses as a core has in flight at once.
+/// Updates of one buffer, or entries that leave it, whose places are prefetched together: as many misses as a core has
+/// in flight at once.
 const PREFETCHED: usize = 16;
 
 /// What a table's buffers are, taken from its configuration.
@@ -170,19 +171,26 @@ impl WriteBuffer for Buffer {
         self.reset();
     }
 
-    /// A cache of one table says from now on what this buffer says: a newer buffer with the key is asked first. Another
-    /// table that shares the cache may have written a newer version.
+    /// The cache says from now on what this buffer says: a newer buffer with the key is asked first.
     fn leave(&self, cache: &TableCache, hasher: KeyHasher) {
         if cache.entries.is_unused() {
             return;
         }
-        let mut leaving = cache.entries.leaving();
+        let mut leaving = cache.leaving();
         let of_pages = self.page_entries().map(|(_, _, entry)| entry);
-        of_pages.chain(self.stash_entries()).for_each(|entry| {
-            let now = (entry.state == SlotState::Live).then_some(entry.value);
-            let now = (!cache.is_shared).then_some(now);
-            leaving.leave(hasher.hash(entry.key), entry.key, now);
-        });
+        let mut entries = of_pages.chain(self.stash_entries());
+        let mut group = Vec::with_capacity(PREFETCHED);
+        loop {
+            group.extend(entries.by_ref().take(PREFETCHED).map(|it| (hasher.hash(it.key), it)));
+            if group.is_empty() {
+                return;
+            }
+            group.iter().for_each(|(hash, _)| leaving.prefetch(*hash));
+            for (hash, entry) in group.drain(..) {
+                let now = (entry.state == SlotState::Live).then_some(entry.value);
+                leaving.leave(hash, entry.key, Some(now));
+            }
+        }
     }
 
     fn ram_bytes(&self) -> u64 {

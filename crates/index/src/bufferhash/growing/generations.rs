@@ -112,10 +112,11 @@ impl Generations {
 
     fn use_next(&self, tables: &mut Tables, table: BufferHash) {
         let number = tables.used.len();
-        table.handle.core.lookups.use_cache(self.cache.clone());
+        table.handle.core.lookups.share_cache(self.cache.as_ref());
         let set = self.cores[number].set(Arc::clone(&table.handle.core));
         assert!(set.is_ok(), "generation {number} is new");
         let updates = self.updates.write().expect("no holder of the lock of updates panics");
+        tables.used.last().iter().for_each(|it| it.handle.core.lookups.supersede());
         self.len.store(number + 1, Release);
         self.requests.due_at(full_enough(table.config().entries_capacity()));
         drop(updates);

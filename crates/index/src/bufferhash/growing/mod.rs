@@ -172,8 +172,8 @@ impl Growing {
                 config.first.value_bytes,
             ),
         };
-        let shared = opening.cache.as_ref().map(TableCache::shared);
-        let parts = Generations::open(volume, name, config.clone(), (options, shared))?;
+        let cache = opening.cache.clone();
+        let parts = Generations::open(volume, name, config.clone(), (options, cache))?;
         Ok(Self { config, owner: Owner::start(volume, structure, parts, opening)? })
     }
 

@@ -35,6 +35,53 @@ fn a_table_whose_ram_is_spent_says_so_and_keeps_what_it_has() {
 }
 
 #[test]
+fn while_a_table_fits_its_cache_hardly_any_hit_reads_a_page() {
+    let (_, volume) = volume();
+    let options = RuntimeOptions { cache_bytes: 1 << 20, ..RuntimeOptions::default() };
+    let table = Growing::create_with(&volume, "t", Config::tiny(), options).unwrap();
+    for number in 0..10_000 {
+        assert_eq!(table.get_or_insert(&key(number), &key(number)).unwrap(), None);
+    }
+    table.flush().unwrap();
+    assert!(table.generations() > 2);
+    let get_all = || {
+        for number in 0..10_000 {
+            assert_eq!(table.get(&key(number)).unwrap().as_deref(), Some(&key(number)[..]));
+        }
+        table.stats()
+    };
+    // What a generation writes after it is full, an eighth of these tiny ones, comes into the cache by lookups.
+    let first = get_all();
+    assert!(first.hit_reads < 2_500 && first.cache_hits > 6_500, "{first:?}");
+    let second = get_all();
+    assert!(second.hit_reads - first.hit_reads < 100, "{second:?}");
+}
+
+#[test]
+fn a_generation_that_is_not_the_newest_tells_the_cache_no_value() {
+    let (_, volume) = volume();
+    let options = RuntimeOptions { cache_bytes: 1 << 16, ..RuntimeOptions::default() };
+    let table = Growing::create_with(&volume, "t", Config::tiny(), options).unwrap();
+    let cores = &table.owner.parts;
+    assert!(tells(cores.core(0)));
+    (0..2000).for_each(|number| table.insert(&key(number), &key(number)).unwrap());
+    let told: Vec<bool> = cores.cores().map(tells).collect();
+    assert!(
+        told.len() > 1 && told.iter().rev().eq([true].iter().chain(&vec![false; told.len() - 1]))
+    );
+}
+
+/// Does a value that leaves this part come into the cache?
+fn tells(core: &crate::bufferhash::Inner) -> bool {
+    let cache = core.lookups.cache.get().unwrap();
+    let hash = core.hasher.hash(&[7; 8]);
+    cache.entries.ticket(hash);
+    cache.leaving().leave(hash, &[7; 8], None);
+    cache.leaving().leave(hash, &[7; 8], Some(Some(&[9; 8])));
+    cache.entries.find(hash, &[7; 8]).is_some()
+}
+
+#[test]
 fn a_generation_of_another_shape_is_refused() {
     let (_, volume) = volume();
     Growing::create(&volume, "t", Config::tiny()).unwrap().close().unwrap();

@@ -163,8 +163,8 @@ impl Growing {
                 config.first.value_bytes,
             ),
         };
-        let shared = opening.cache.as_ref().map(TableCache::shared);
-        let parts = Tables::open(volume, name, config, (options, shared))?;
+        let cache = opening.cache.clone();
+        let parts = Tables::open(volume, name, config, (options, cache))?;
         Ok(Self { config, owner: Owner::start(volume, structure, parts, opening)? })
     }
 

@@ -80,8 +80,9 @@ impl Tables {
         let (config, options) = without_cache(config, options);
         let owned = open_tables(volume, name, &config, &options)?;
         for table in [&owned.older, &owned.newest].into_iter().flatten() {
-            table.handle.core.lookups.use_cache(cache.clone());
+            table.handle.core.lookups.share_cache(cache.as_ref());
         }
+        owned.older.iter().for_each(|it| it.handle.core.lookups.supersede());
         let newest = Arc::clone(&owned.newest().handle.core);
         let tables = Self {
             volume: volume.clone(),
@@ -211,7 +212,8 @@ impl Parts for Tables {
         // Else a merge of the newer table, which holds a partition of this one, might be asked to do these first.
         full_core.catch_up_now()?;
         let next = owned.next.take().expect("it was just made");
-        next.handle.core.lookups.use_cache(self.cache.clone());
+        next.handle.core.lookups.share_cache(self.cache.as_ref());
+        full_core.lookups.supersede();
         next.handle.core.take_over_from(&full_core);
         let mut newest = self.newest.write().expect("no holder of the newest table's lock panics");
         *newest = Arc::clone(&next.handle.core);

@@ -42,6 +42,27 @@ fn what_a_table_that_is_gone_has_counted_stays_counted() {
     assert_eq!((life(&table), table.stats().evicted), ((5, 2), 0));
 }
 
+#[test]
+fn a_table_that_is_not_the_newest_tells_the_cache_no_value() {
+    let (_, volume) = volume();
+    let options = RuntimeOptions { cache_bytes: 1 << 16, ..options_of(0) };
+    let table = Growing::create_with(&volume, "t", Config::tiny(), options).unwrap();
+    let tells = |core: &Core| {
+        let cache = core.lookups.cache.get().unwrap();
+        let hash = core.hasher.hash(&[7; 8]);
+        cache.entries.ticket(hash);
+        cache.leaving().leave(hash, &[7; 8], None);
+        cache.leaving().leave(hash, &[7; 8], Some(Some(&[9; 8])));
+        cache.entries.find(hash, &[7; 8]).is_some()
+    };
+    let first = table.owner.parts.core();
+    assert!(tells(&first));
+    for number in (0..).take_while(|_| table.tables() == 1) {
+        table.insert(&key(number), &key(number)).unwrap();
+    }
+    assert!(!tells(&first) && tells(&table.owner.parts.core()));
+}
+
 /// A table whose slicetables one buffer fills.
 fn tight() -> Config {
     let first = Config::tiny().first;
