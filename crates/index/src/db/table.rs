@@ -113,6 +113,8 @@ impl<'db> TableBuilder<'db> {
             Err(error) => return Err(shares.explain(&self.name, limit, error)),
         };
         let mut options = advised.options.clone();
+        // One that grows may take all, also if the log suits a smaller beginning.
+        options.ram_bytes_max = Some(limit);
         options.cache_bytes = self.cache_bytes(advised.ram_bytes(), limit)?;
         let table = AnyTable::create_with(&self.db.volume, &self.name, &advised.config, &options)
             .map_err(|error| self.db.explain(&self.name, error))?;
@@ -161,11 +163,9 @@ impl<'db> TableBuilder<'db> {
         fitting(limit, |ram_bytes| ask(&asked.clone().ram(ram_bytes)), fits)
     }
 
-    /// Of the RAM that a table may take, what a stated cache leaves. One that grows keeps to its limit by itself.
+    /// Of the RAM that a table may take, what a stated cache leaves.
     fn without_cache(&self, limit: u64) -> Result<u64> {
-        let Some(cache) = self.cache.as_ref().filter(|_| self.policy != Policy::Grow) else {
-            return Ok(limit);
-        };
+        let Some(cache) = &self.cache else { return Ok(limit) };
         let cache_bytes = cache.bytes("cache")?;
         limit.checked_sub(cache_bytes).ok_or_else(|| Error::Config {
             field: "cache",

@@ -113,6 +113,15 @@ fn what_a_table_leaves_of_its_ram_is_a_cache() {
 }
 
 #[test]
+fn a_table_that_grows_may_take_all_of_its_ram_with_a_log_for_less() {
+    let (_folder, path) = file();
+    let db = options().ram("256MiB").log("16MiB").open(&path).unwrap();
+    let table = db.table("t").policy(Policy::Grow).ram("200MiB").cache("150MiB");
+    let shape = table.create_or_open().unwrap().config().describe().shape;
+    assert!(shape.contains("all within 200 MiB"), "{shape}");
+}
+
+#[test]
 fn too_little_ram_is_refused_with_what_would_do() {
     let (_folder, path) = file();
     let db = options().ram("1MiB").open(&path).unwrap();

@@ -65,6 +65,8 @@ fn create(
     options: &AnyOptions,
 ) -> Result<AnyTable> {
     let config = config.of::<Config>()?.clone();
+    let ram_bytes_max = options.ram_bytes_max.or(config.ram_bytes_max);
+    let config = Config { ram_bytes_max, ..config };
     Growing::create_with(volume, name, config, own(options)).map(Into::into)
 }
 

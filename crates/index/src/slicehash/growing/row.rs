@@ -61,7 +61,10 @@ fn create(
     config: &AnyConfig,
     options: &AnyOptions,
 ) -> Result<AnyTable> {
-    Growing::create_with(volume, name, *config.of::<Config>()?, own(options)).map(Into::into)
+    let config = *config.of::<Config>()?;
+    let ram_bytes_max = options.ram_bytes_max.or(config.ram_bytes_max);
+    let config = Config { ram_bytes_max, ..config };
+    Growing::create_with(volume, name, config, own(options)).map(Into::into)
 }
 
 fn open(volume: &Volume, name: &str, options: &AnyOptions) -> Result<AnyTable> {
