@@ -127,19 +127,8 @@ impl Container {
     /// Reads a record that may be anything; `None` unless it is a container whose chunks all have the fingerprints of
     /// its table. Its name follows from the table.
     pub(crate) fn proven(record: &[u8]) -> Option<Self> {
-        let (head, rest) = record.split_at_checked(HEADER_BYTES)?;
-        let (magic, count) = head.split_first_chunk::<4>()?;
-        let count = u32::from_le_bytes(count.try_into().ok()?) as usize;
-        let (tag, rest) = match *magic {
-            MAGIC => (NO_TAG, rest),
-            OWNED_MAGIC => rest.split_first_chunk().map(|(tag, rest)| (*tag, rest))?,
-            _ => return None,
-        };
-        if count > CONTAINER_CHUNKS_MAX {
-            return None;
-        }
-        let (table, content) = rest.split_at_checked(count * ENTRY_BYTES)?;
-        let mut chunks = Vec::with_capacity(count);
+        let (tag, table, content) = parts_of(record)?;
+        let mut chunks = Vec::with_capacity(table.len() / ENTRY_BYTES);
         let mut start = 0_usize;
         for entry in table.chunks_exact(ENTRY_BYTES) {
             let (key, bytes) = entry.split_first_chunk::<KEY_BYTES>()?;
@@ -159,6 +148,31 @@ impl Container {
     pub(crate) fn ram_bytes(&self) -> usize {
         self.content.len() + self.chunks.len() * size_of::<Chunk>() + size_of::<Self>()
     }
+}
+
+/// The owner and the name of a record that begins so, and the keys of its chunks in order; `None` if it may be no
+/// container, or its table is longer. The chunks themselves are not proven.
+pub(crate) fn keys_of(beginning: &[u8]) -> Option<(Tag, Name, Vec<Key>)> {
+    let (tag, table, _) = parts_of(beginning)?;
+    let keys = table.chunks_exact(ENTRY_BYTES).filter_map(|entry| entry.first_chunk().copied());
+    Some((tag, name_of(table), keys.collect()))
+}
+
+/// The owner, the table and what follows it, of a record that may be anything.
+fn parts_of(record: &[u8]) -> Option<(Tag, &[u8], &[u8])> {
+    let (head, rest) = record.split_at_checked(HEADER_BYTES)?;
+    let (magic, count) = head.split_first_chunk::<4>()?;
+    let count = u32::from_le_bytes(count.try_into().ok()?) as usize;
+    let (tag, rest) = match *magic {
+        MAGIC => (NO_TAG, rest),
+        OWNED_MAGIC => rest.split_first_chunk().map(|(tag, rest)| (*tag, rest))?,
+        _ => return None,
+    };
+    if count > CONTAINER_CHUNKS_MAX {
+        return None;
+    }
+    let (table, content) = rest.split_at_checked(count * ENTRY_BYTES)?;
+    Some((tag, table, content))
 }
 
 /// The chunks' keys and lengths.

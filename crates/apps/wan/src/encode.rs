@@ -114,10 +114,7 @@ impl<C: Deref<Target = Cache>> Encoder<C> {
     pub(crate) fn encode(&mut self, segment: &Segment) -> Result<(Frame, Range<u64>)> {
         let chunks = segment.keyed();
         let keys: Vec<Key> = chunks.iter().map(|(key, _)| *key).collect();
-        let mut places = self.cache.find(&keys)?;
-        for place in &mut places {
-            *place = place.filter(|it| self.may_refer_to(&it.name));
-        }
+        let places = self.cache.find_in_order(&keys, |name| self.may_refer_to(name))?;
         let plan = Plan::new(&chunks, &places);
         let prefix = self.prefix(&plan)?;
         self.stats.stream_bytes += segment.bytes().len() as u64;
@@ -232,7 +229,7 @@ impl<C: Deref<Target = Cache>> Encoder<C> {
             prefix.iter().map(|container| referred.number(container.name())).collect();
         let introduced = referred.introduced;
         let steps = steps::encode(&steps);
-        let content: Vec<u8> = prefix.iter().flat_map(|it| it.content()).copied().collect();
+        let content = prefix.iter().map(|it| it.content()).collect::<Vec<_>>().concat();
         let packed = pack(&content, &[&steps[..], &plan.new_bytes].concat(), self.level)?;
         self.stats.prefix_containers += prefix.len() as u64;
         self.stats.prefix_bytes += content.len() as u64;

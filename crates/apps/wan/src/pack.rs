@@ -10,10 +10,11 @@ const WINDOW_LOG_MAX: u32 = 24;
 /// The shortest window that zstd has.
 const WINDOW_LOG_MIN: u32 = 10;
 
-/// Long matches are looked for from this many equal bytes on, at one position in eight. The hash tables of a low level
-/// are too small for a prefix of megabytes, and zstd's own 64 bytes are too many for changed lines.
+/// Long matches are looked for from this many equal bytes on, at one position in 32. The hash tables of a low level are
+/// too small for a prefix of megabytes, and zstd's own 64 bytes are too many for changed lines. One position in eight
+/// finds 2 % more and takes half as long again.
 const LONG_MATCH_BYTES: u32 = 32;
-const LONG_RATE_LOG: u32 = 3;
+const LONG_RATE_LOG: u32 = 5;
 
 /// Compresses `data` behind `prefix`.
 pub(crate) fn pack(prefix: &[u8], data: &[u8], level: i32) -> Result<Vec<u8>> {

@@ -65,7 +65,7 @@ impl Plan {
                 }
             }
         }
-        let new_bytes = new.iter().flat_map(|(_, bytes)| *bytes).copied().collect();
+        let new_bytes = new.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>().concat();
         let with_anchors = |it: Container| (anchors(it.content()), it);
         let containers = containers_of(&new).into_iter().map(with_anchors);
         let containers = containers.map(|(anchors, it)| (it, anchors)).collect();

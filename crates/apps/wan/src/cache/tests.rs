@@ -50,6 +50,35 @@ fn what_was_added_is_found_before_and_after_it_is_published() {
 }
 
 #[test]
+fn chunks_in_the_order_of_before_are_found_by_the_tables_of_their_containers() {
+    let device = SimDevice::instant();
+    let cache = Cache::create(Arc::new(device.clone()), SMALL).unwrap();
+    let all: Vec<Container> = (0..20).map(container).collect();
+    all.iter().for_each(|container| add(&cache, container));
+    drop(cache);
+    let cache = Cache::open(Arc::new(device)).unwrap();
+    let view = View::new(&cache, Owner::default());
+    let mut keys: Vec<Key> =
+        all.iter().flat_map(|it| it.chunks().iter().map(|it| it.key)).collect();
+    keys.splice(50..50, (0..50u32).map(|number| key_of(&number.to_le_bytes())));
+    let expected = cache.find(&keys).unwrap();
+    assert_eq!(expected.iter().flatten().count(), keys.len() - 50);
+    let before = cache.stats();
+    assert_eq!(view.find_in_order(&keys, |_| true).unwrap(), expected);
+    let after = cache.stats();
+    assert!(after.index_hits - before.index_hits < keys.len() as u64 / 4, "{after:?}");
+    assert!(after.flash_reads - before.flash_reads < keys.len() as u64 / 4, "{after:?}");
+    // A container that nobody may refer to is asked for nothing, and another owner finds nothing.
+    let name = all[3].name();
+    let allowed = view.find_in_order(&keys, |it| *it != name).unwrap();
+    for (found, expected) in allowed.iter().zip(&expected) {
+        assert_eq!(*found, expected.filter(|it| it.name != name));
+    }
+    let other = View::new(&cache, Owner::of(b"other"));
+    assert!(other.find_in_order(&keys, |_| true).unwrap().iter().all(Option::is_none));
+}
+
+#[test]
 fn a_container_that_is_there_is_not_added_again() {
     let cache = cache();
     add(&cache, &container(1));
