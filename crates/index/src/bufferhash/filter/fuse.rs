@@ -8,6 +8,8 @@
 //! buffer, where it costs 1/k of a rewrite. So a build never fails, takes one pass, and needs only about 6 %
 //! of spare slots.
 
+use std::ops::Range;
+
 use super::hash::{low_half, mix, reduce, remix};
 use super::{FilterShape, wide};
 
@@ -102,10 +104,10 @@ pub struct BuildScratch {
     /// Keys per start, then the place of the next one.
     places: Vec<u32>,
     slots: Vec<Cover>,
-    /// Slots that one key alone covers, not processed yet.
+    /// A queue of slots that one key alone covers; each slot is in it once at most.
     alone: Vec<u32>,
     /// Keys in the order of the peel, each with its own slot.
-    peeled: Vec<(u32, u32)>,
+    peeled: Vec<(u64, u32)>,
     gone: Vec<bool>,
     fingerprints: Vec<u32>,
 }
@@ -176,55 +178,64 @@ impl BuildScratch {
     }
 
     /// Sets keys aside until none remains; if no slot has one key alone, bumps the first remaining key.
+    ///
+    /// Slots wait in a queue, not on a stack, so that the next ones are known while one is processed; and they are put
+    /// there without a branch that the processor would have to guess.
     fn peel(&mut self, layout: SlotLayout, bumped: &mut Vec<usize>) {
         bumped.clear();
-        self.alone.clear();
         self.peeled.clear();
         self.gone.clear();
         self.gone.resize(self.keys.len(), false);
-        for slot in (0_u32..).take(self.slots.len()) {
-            self.alone.push(slot);
-            self.peel_alone(layout);
+        self.alone.resize(self.slots.len() + 1, 0);
+        let mut end = 0;
+        for (slot, cover) in (0_u32..).zip(&self.slots) {
+            self.alone[end] = slot;
+            end += usize::from(cover.keys == 1);
         }
+        let mut queue = self.peel_alone(layout, 0..end);
         for key in (0_u32..).take(self.keys.len()) {
             if !self.gone[wide(key)] {
                 bumped.push(wide(self.order[wide(key)]));
-                self.take(layout, key);
-                self.peel_alone(layout);
+                queue.end = self.take(layout, key, queue.end);
+                queue = self.peel_alone(layout, queue);
             }
         }
     }
 
-    fn peel_alone(&mut self, layout: SlotLayout) {
-        while let Some(slot) = self.alone.pop() {
+    /// Sets aside the keys of slots in the queue until it is empty. Returns where it is then.
+    fn peel_alone(&mut self, layout: SlotLayout, mut queue: Range<usize>) -> Range<usize> {
+        while queue.start < queue.end {
+            let slot = self.alone[queue.start];
+            queue.start += 1;
             let cover = self.slots[wide(slot)];
             if cover.keys == 1 {
-                self.peeled.push((cover.xor, slot));
-                self.take(layout, cover.xor);
+                self.peeled.push((self.keys[wide(cover.xor)], slot));
+                queue.end = self.take(layout, cover.xor, queue.end);
             }
         }
+        queue
     }
 
-    /// Removes a key from its slots.
+    /// Removes a key from its slots. Those that one key alone covers then are put to the end of the queue; returns its
+    /// new one.
     #[inline]
-    fn take(&mut self, layout: SlotLayout, key: u32) {
+    fn take(&mut self, layout: SlotLayout, key: u32, mut end: usize) -> usize {
         self.gone[wide(key)] = true;
         for slot in layout.slots(self.keys[wide(key)]) {
             let cover = &mut self.slots[wide(slot)];
             cover.keys -= 1;
             cover.xor ^= key;
-            if cover.keys == 1 {
-                self.alone.push(slot);
-            }
+            self.alone[end] = slot;
+            end += usize::from(cover.keys == 1);
         }
+        end
     }
 
     /// Gives slots their values, last peeled first: no key placed later covers an earlier one's slot.
     fn assign(&mut self, layout: SlotLayout, slots: u32) {
         self.fingerprints.clear();
         self.fingerprints.resize(wide(slots), 0);
-        for &(key, own) in self.peeled.iter().rev() {
-            let mixed = self.keys[wide(key)];
+        for &(mixed, own) in self.peeled.iter().rev() {
             let value =
                 layout.slots(mixed).iter().fold(layout.fingerprint(mixed), |value, slot| {
                     value ^ self.fingerprints[wide(*slot)]
