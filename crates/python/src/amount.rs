@@ -40,6 +40,18 @@ fn number(given: &Bound<'_, PyAny>) -> PyResult<Quantity> {
     Ok(number.into())
 }
 
+/// Adds the function.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(bytes, module)?)
+}
+
+/// The bytes that an amount is, for `nandex.shards`.
+#[pyfunction]
+#[pyo3(name = "_bytes")]
+fn bytes(amount: &Bound<'_, PyAny>, field: &str) -> PyResult<u64> {
+    whole(amount, field, nandex::size::parse)
+}
+
 /// The number of bytes or of things that an amount is.
 ///
 /// # Errors

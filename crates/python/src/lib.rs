@@ -30,6 +30,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _nandex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    amount::register(module)?;
     handle::register(module)?;
     database::register(module)?;
     advise::register(module)?;

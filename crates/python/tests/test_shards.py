@@ -111,6 +111,24 @@ def test_asking_again_changes_nothing(tmp_path: Path) -> None:
         assert first.keep(keys, rows).tolist() == [True, True, False, True]
 
 
+def test_a_table_that_cannot_grow_has_the_ram_of_its_cache(tmp_path: Path) -> None:
+    def keep(first: FirstRows, start: int) -> bool:
+        keys = np.arange(start, start + (1 << 16), dtype=np.uint64)
+        return bool(first.keep(keys, keys).all())
+
+    with FirstRows(tmp_path, ram="24MiB", entries=1000) as first:
+        first._cache = cache = 19 << 20
+        starts = iter(range(0, 1 << 21, 1 << 16))
+        kept = [keep(first, start) for start in starts if first._cache == cache]
+        assert 1 < len(kept) < 32 and all(kept)
+        stats = first.stats()
+        assert stats["cache_bytes"] <= first._cache < cache and stats["ram_bytes"] <= 24 << 20
+        assert all(keep(first, start) for start in range(0, len(kept) << 16, 1 << 16))
+        assert first.stats()["entries"] == len(kept) << 16
+    with FirstRows(tmp_path, ram="12MiB") as first:
+        assert keep(first, 0) and first.stats()["ram_bytes"] <= 12 << 20
+
+
 def test_a_file_that_is_gone_is_not_begun_again(tmp_path: Path) -> None:
     with pytest.raises(nandex.MissingError):
         FirstRows(tmp_path, ram=RAM, mode="w")

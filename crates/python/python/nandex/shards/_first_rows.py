@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 import nandex
+from nandex import _nandex
 from nandex._errors import InputError
 from nandex.shards._keys import DIGEST_BYTES
 from nandex.shards._shard import Shard
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _TABLE = "first-rows"
+
+#: Bytes of a cache that are worth their keeping.
+_CACHE_MIN = 4 << 20
 
 #: Keys of a batch of all.
 _BATCH_KEYS = 1 << 17
@@ -30,15 +34,22 @@ class FirstRows(Shard):
     whoever asks again, after a failure of any part, gets the same answer: no row is kept twice, and none is lost. The
     numbers are the caller's; a row must have the same one each time, and rows with equal keys different ones.
 
-    `ram` is for this shard. `entries` is for how many keys a new file is made; it grows past them. `mode` is as that of
-    `nandex.open`: "w" refuses to begin again where a file is gone. One process has a shard open at a time; calls of its
-    threads have to take turns.
+    `ram` is for this shard. Half of it keeps keys, some 18 bytes each, so that those that come again read no flash while
+    all fit there; the table gets it once it cannot grow otherwise. `entries` is for how many keys a new file is made; it
+    grows past them. `mode` is as that of `nandex.open`: "w" refuses to begin again where a file is gone. One process has
+    a shard open at a time; calls of its threads have to take turns.
     """
 
     KIND = "first-rows"
 
+    # Answers are durable by the log, so that only whole buffers go to the table. The interval is of no account.
+    _DURABILITY = 60.0
+
     def _open(self, mode: Literal["c", "w", "x"]) -> None:
         super()._open(mode)
+        if not hasattr(self, "_cache"):
+            self._ram_bytes = _nandex._bytes(self._ram, "ram")
+            self._cache = self._ram_bytes // 2
         # The first keys say how wide they are: 8 bytes of numbers, or 16 of digests.
         self._table: nandex.Table | None = None
         self._has_table = bool(self._db.structures())
@@ -47,7 +58,7 @@ class FirstRows(Shard):
         """Which rows were the first with their keys; those of one batch come in its order.
 
         All that the answer rests on is durable when it is given: neither a killed process nor a power cut makes a later
-        one differ. Costs a sync, and for each key that came before a page read, unless it is in RAM.
+        one differ. Costs a sync of the log, and for each key that came before and is not in RAM a page read.
         """
         return np.asarray(self.first(keys, rows) == rows.astype(np.uint64, copy=False))
 
@@ -58,17 +69,32 @@ class FirstRows(Shard):
             raise InputError(f"{len(keys)} keys and {len(rows)} rows: give a row for each key")
         if not len(keys):
             return rows
-        table = self._opened(keys.dtype.itemsize)
-        first, was_there = table.get_or_insert_many(np.ascontiguousarray(keys), rows)
-        table.sync()
-        return np.where(was_there, first, rows)
+        keys = np.ascontiguousarray(keys)
+        while True:
+            table = self._opened(keys.dtype.itemsize)
+            try:
+                first, was_there = table.get_or_insert_many(keys, rows)
+                table.sync()
+                return np.where(was_there, first, rows)
+            except nandex.FullError:
+                # What was inserted has the rows of this batch, and is found again with them.
+                if not self._give_up_cache():
+                    raise
+
+    def _give_up_cache(self) -> bool:
+        """Leaves half of the cache's RAM to the table, or all where that is little. False if there is none."""
+        if not self._cache:
+            return False
+        self._cache = self._cache // 2 if self._cache > _CACHE_MIN else 0
+        self.close()
+        self._open("w")
+        return True
 
     def _opened(self, key_bytes: int) -> nandex.Table:
         if self._table is None and self._has_table:
             self._table = self._existing()
         if self._table is None:
-            key: Literal["u64"] | int = "u64" if key_bytes == 8 else key_bytes
-            self._table = self._db.table(_TABLE, entries=self._entries, key=key, value="u64", policy="grow")
+            self._table = self._with_cache("u64" if key_bytes == 8 else key_bytes)
         if self._table.key_bytes != key_bytes:
             raise InputError(
                 f"keys of {key_bytes} bytes: {self.path} has keys of {self._table.key_bytes}; numbers have 8, and "
@@ -79,9 +105,22 @@ class FirstRows(Shard):
     def _existing(self) -> nandex.Table:
         """The table of the file, whichever keys it has."""
         try:
-            return self._db.table(_TABLE, value="u64", policy="grow")
+            return self._with_cache("u64")
         except nandex.ConfigError:
-            return self._db.table(_TABLE, key=DIGEST_BYTES, value="u64", policy="grow")
+            return self._with_cache(DIGEST_BYTES)
+
+    def _with_cache(self, key: Literal["u64"] | int) -> nandex.Table:
+        """The table with such keys, and as much of the cache as its RAM leaves."""
+        while True:
+            try:
+                table = self._db.table(
+                    _TABLE, entries=self._entries, key=key, value="u64", policy="grow", ram=self._ram, cache=self._cache
+                )
+                if table.stats()["ram_bytes"] <= self._ram_bytes or not self._give_up_cache():
+                    return table
+            except (nandex.FullError, nandex.RamError):
+                if not self._give_up_cache():
+                    raise
 
     def batches(self) -> Iterator[tuple[NDArray[Any], NDArray[np.uint64]]]:
         """All keys, and the rows that were first with them, in batches of no order. Reads the whole table."""
