@@ -56,6 +56,8 @@ class _OnFlash:
     ram: int | float | str
     _index: _Tfidf | None = None
     _folder: tempfile.TemporaryDirectory[str] | None = None
+    #: The index learns its terms.
+    fixed_vocabulary_ = False
     _parameters_of_its_own = {"path": [str, os.PathLike, None], "ram": [str, int, float]}
 
     def fit(self: Any, raw_documents: Iterable[Any], y: None = None) -> Any:
@@ -236,6 +238,8 @@ class _OnFlash:
                     f"{name}={found!r}: the index has words of two or more characters and its own vocabulary; leave "
                     f"out {name}, or use scikit-learn's {type(self).__name__}"
                 )
+        # Warns of stop words that no token can be.
+        self._check_stop_words_consistency(self.get_stop_words(), self.build_preprocessor(), self.build_tokenizer())
 
     @staticmethod
     def _refuse_text(documents: Iterable[Any]) -> None:
@@ -390,12 +394,12 @@ class TfidfVectorizer(_OnFlash, _text.TfidfVectorizer):  # type: ignore[misc]
         self.ram = ram
 
     @property
-    def idf_(self) -> NDArray[np.float64]:
-        """The inverse document frequency of each column."""
+    def idf_(self) -> NDArray[Any]:
+        """The inverse document frequency of each column, of the `dtype`."""
         if not self.use_idf:
             raise AttributeError("idf_ with use_idf=False: no inverse document frequencies are used")
         try:
-            return self._chosen().vocabulary()[1]
+            return self._chosen().vocabulary()[1].astype(self._dtype(), copy=False)
         except NotFittedError as error:
             raise AttributeError(str(error)) from error
 
