@@ -42,9 +42,6 @@ class FirstRows(Shard):
 
     KIND = "first-rows"
 
-    # Answers are durable by the log, so that only whole buffers go to the table. The interval is of no account.
-    _DURABILITY = 60.0
-
     def _open(self, mode: Literal["c", "w", "x"]) -> None:
         super()._open(mode)
         if not hasattr(self, "_cache"):

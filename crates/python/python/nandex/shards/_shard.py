@@ -33,9 +33,6 @@ class Shard:
     #: How the names of files begin.
     KIND: ClassVar[str]
 
-    #: Of the file. Each answer is synced by itself.
-    _DURABILITY: ClassVar[float | Literal["never"]] = "never"
-
     def __init__(
         self,
         folder: _Path,
@@ -60,7 +57,9 @@ class Shard:
         return Path(folder, f"{cls.KIND}-{shard:05}-of-{shards:05}.nandex")
 
     def _open(self, mode: Literal["c", "w", "x"]) -> None:
-        self._db = nandex.open(self.path, ram=self._ram, mode=mode, durability=self._DURABILITY)
+        # Each answer is synced by itself, to the log, so that only whole buffers go to the tables. The interval is of no
+        # account.
+        self._db = nandex.open(self.path, ram=self._ram, mode=mode, durability=60.0)
 
     def snapshot(self, folder: _Path, store: Mapping[str, Any] | None = None) -> Any:
         """Copies the shard to a folder or an object store, as it is between two batches, and returns where it is.
