@@ -29,7 +29,7 @@ run: compiler ## Find the duplicate chunks of PATHS with an index held to RAM
 	$(CARGO) run $(FLAGS) --release -p nandex-cli -- dedup $(PATHS) --ram $(RAM) --report $(abspath $(REPORT)) || test $$? -eq 4
 
 .PHONY: test
-test: fmt tidy lint unit doctest docs mutants canary python ## Everything that must pass before a change is merged
+test: fmt tidy lint docs unit doctest mutants canary python ## Everything that must pass before a change is merged
 
 .PHONY: fmt
 fmt: tools ## Check the formatting

@@ -78,7 +78,8 @@ impl Index {
     /// gives the decisions of these again and adds the others.
     ///
     /// # Errors
-    /// Those of `documents` and of `take`, [`Error::Repeated`], [`Error::NoSpace`], a failed read or write.
+    /// Those of `documents` and of `take`, [`Error::Repeated`](crate::Error::Repeated),
+    /// [`Error::NoSpace`](crate::Error::NoSpace), a failed read or write.
     pub fn update(
         &mut self,
         documents: impl IntoIterator<Item = DocumentResult>,
