@@ -192,20 +192,6 @@ impl Buffer {
         Ok(())
     }
 
-    /// Puts an entry whose key the buffer does not know into its page, without a search for older versions and without
-    /// the stash.
-    ///
-    /// # Errors
-    /// [`BufferFull`] where its page has no space; the buffer is unchanged.
-    #[inline]
-    pub fn put_absent(&mut self, hash: KeyHash, entry: Entry<'_>) -> Result<(), BufferFull> {
-        let page = self.pages.page_mut(page_of(hash, self.page_count()));
-        let slot = self.layout.make_space(page, self.layout.buckets_of(hash), &self.hasher);
-        self.layout.put(page, slot.ok_or(BufferFull)?, entry);
-        self.entries += 1;
-        Ok(())
-    }
-
     /// Puts an entry that was carried over from an earlier buffer, unless the key is known already. It always
     /// succeeds: the stash grows past its limit if it must.
     pub fn put_carried_over(&mut self, hash: KeyHash, entry: Entry<'_>) -> bool {
@@ -335,25 +321,6 @@ mod tests {
         assert_eq!(buffer.page_entries().count() + buffer.stash_entries().count(), oracle.len());
         let fill = (buffer.len() - buffer.stash_len()) as f64 / buffer.slots() as f64;
         assert!(fill > 0.9, "{fill}");
-    }
-
-    #[test]
-    fn absent_keys_go_into_their_pages_alone_until_one_is_full() {
-        let layout = EntryLayout::new(8, 8).unwrap();
-        let hasher = KeyHasher::new(HashKind::Xxh3, 1);
-        let (mut buffer, value) = (Buffer::new(layout, hasher, 4), [1; 8]);
-        let (mut taken, mut refused) = (Vec::new(), Vec::new());
-        for key in (0u64..4 * 300).map(u64::to_le_bytes) {
-            let entry = Entry { state: SlotState::Live, key: &key, value: &value };
-            let put = buffer.put_absent(hasher.hash(&key), entry);
-            if put.is_ok() { taken.push(key) } else { refused.push(key) }
-        }
-        assert!(!refused.is_empty(), "pages of 248 slots take no 300");
-        assert_eq!((buffer.len(), buffer.stash_len()), (taken.len(), 0));
-        assert!(taken.len() > buffer.slots() * 97 / 100, "{} in pages", taken.len());
-        let found = |key: &[u8; 8]| buffer.get(hasher.hash(key), key);
-        assert!(taken.iter().all(|key| found(key) == Some(Found::Live(&value))));
-        assert!(refused.iter().all(|key| found(key).is_none()));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! All little-endian access to fixed places in byte slices, in one place.
+//! All little-endian access to fixed places in byte slices, and copies of short ones, in one place.
 //!
 //! The `get` and `put` functions are for places whose length the caller has proven, and panic past
 //! the end; [`Reader`] is for bytes that may be anything, and refuses.
@@ -29,6 +29,29 @@ macro_rules! access {
 access!(get_u16, put_u16, u16, "16-bit number");
 access!(get_u32, put_u32, u32, "32-bit number");
 access!(get_u64, put_u64, u64, "64-bit number");
+
+/// Copies a few bytes, such as a key or a value. Those of usual widths are moved without a call.
+///
+/// # Panics
+/// If the lengths differ.
+#[inline]
+pub fn copy_short(to: &mut [u8], from: &[u8]) {
+    match from.len() {
+        8 if to.len() == 8 => to[..8].copy_from_slice(&from[..8]),
+        16 if to.len() == 16 => to[..16].copy_from_slice(&from[..16]),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+/// Appends a few bytes, as [`copy_short`] copies them.
+#[inline]
+pub fn extend_from_short(to: &mut Vec<u8>, from: &[u8]) {
+    match from.len() {
+        8 => to.extend_from_slice(&from[..8]),
+        16 => to.extend_from_slice(&from[..16]),
+        _ => to.extend_from_slice(from),
+    }
+}
 
 /// The checksum of everything that is saved: CRC32C.
 #[must_use]

@@ -8,7 +8,7 @@
 
 use nandex_device::{PAGE_BYTES, prefetch};
 
-use crate::bytes::get_u64;
+use crate::bytes::{copy_short, get_u64};
 use crate::hash::{KeyHash, KeyHasher, reduce16};
 use crate::page::PAGE_HEADER_BYTES;
 use crate::{Error, Result};
@@ -225,14 +225,28 @@ impl EntryLayout {
     #[inline]
     pub fn put(&self, page: &mut [u8], slot: usize, entry: Entry<'_>) {
         let at = self.slot_at(slot);
-        page[at..at + self.key_bytes].copy_from_slice(entry.key);
-        let value = &mut page[at + self.key_bytes..at + self.entry_bytes()];
+        let (key, value) = page[at..at + self.entry_bytes()].split_at_mut(self.key_bytes);
+        copy_short(key, entry.key);
         if entry.value.len() == value.len() {
-            value.copy_from_slice(entry.value)
+            copy_short(value, entry.value);
         } else {
-            value.fill(0)
+            value.fill(0);
         }
         Self::set_state(page, slot, entry.state as u8);
+    }
+
+    /// Puts an entry whose key the page does not have, without a search for it. Says whether there was space; if not,
+    /// the page is unchanged.
+    #[inline]
+    pub fn put_absent(
+        &self,
+        page: &mut [u8],
+        hash: KeyHash,
+        entry: Entry<'_>,
+        hasher: &KeyHasher,
+    ) -> bool {
+        let slot = self.make_space(page, self.buckets_of(hash), hasher);
+        slot.inspect(|slot| self.put(page, *slot, entry)).is_some()
     }
 
     /// Empties a slot.
@@ -408,6 +422,29 @@ mod tests {
             assert!(entry.value.iter().all(|&byte| byte == number as u8));
         }
         (page, keys)
+    }
+
+    #[test]
+    fn absent_keys_are_put_until_a_page_has_no_space_for_one() {
+        let layout = EntryLayout::new(8, 8).unwrap();
+        let hasher = KeyHasher::new(HashKind::Xxh3, 1);
+        let mut page = vec![0; PAGE_BYTES];
+        let (mut taken, mut refused) = (Vec::new(), Vec::new());
+        for key in (0u64..300).map(u64::to_le_bytes) {
+            let entry = Entry { state: SlotState::Live, key: &key, value: &[1; 8] };
+            let before = page.clone();
+            if layout.put_absent(&mut page, hasher.hash(&key), entry, &hasher) {
+                taken.push(key);
+            } else {
+                assert_eq!(page, before, "{key:?} was refused");
+                refused.push(key);
+            }
+        }
+        assert!(!refused.is_empty(), "a page of {} slots takes no 300", layout.slots());
+        assert!(taken.len() > layout.slots() * 95 / 100, "{} in a page", taken.len());
+        let find = |key: &[u8; 8]| layout.find(&page, key, layout.buckets_of(hasher.hash(key)));
+        assert!(taken.iter().all(|key| find(key).is_some()));
+        assert!(refused.iter().all(|key| find(key).is_none()));
     }
 
     #[test]

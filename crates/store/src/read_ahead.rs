@@ -21,19 +21,22 @@ pub struct PageRun {
 pub struct ReadAhead {
     /// The most pages that are read at once; longer runs become several.
     pub run_pages: u64,
-    /// Reads in flight.
+    /// Reads in flight, at most.
     pub depth: usize,
+    /// Pages in flight, and so in RAM, at most.
+    pub pages: u64,
 }
 
 impl Default for ReadAhead {
-    /// Four reads of 1 MiB.
+    /// 4 MiB in reads of up to 1 MiB, or in 32 smaller ones.
     fn default() -> Self {
-        Self { run_pages: 256, depth: 4 }
+        Self { run_pages: 256, depth: 32, pages: 1024 }
     }
 }
 
 impl ReadAhead {
-    /// Reads these runs and passes them to `visit` in their order, each with its place. Holds `depth` reads in RAM.
+    /// Reads these runs and passes them to `visit` in their order, each with its place. One that has more pages than may
+    /// be in flight is read alone.
     ///
     /// # Errors
     /// A failed read; those of `visit`, which end it.
@@ -43,11 +46,11 @@ impl ReadAhead {
         runs: impl IntoIterator<Item = PageRun>,
         mut visit: impl FnMut(PageRun, &PageBuf) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut runs = runs.into_iter().flat_map(|run| self.split(run));
+        let mut runs = runs.into_iter().flat_map(|run| self.split(run)).peekable();
         let mut reads = Reads::new(device.queue(self.depth)?);
         loop {
             while reads.waiting.len() < self.depth
-                && let Some(run) = runs.next()
+                && let Some(run) = runs.next_if(|run| reads.takes(run.pages, self.pages))
             {
                 reads.start(run)?;
             }
@@ -71,6 +74,7 @@ impl ReadAhead {
 struct Reads {
     queue: Box<dyn Queue>,
     waiting: VecDeque<(PageRun, Option<PageBuf>)>,
+    waiting_pages: u64,
     /// How many were taken: the number of the first that waits.
     taken: u64,
     done: Vec<Completion>,
@@ -80,7 +84,19 @@ struct Reads {
 
 impl Reads {
     fn new(queue: Box<dyn Queue>) -> Self {
-        Self { queue, waiting: VecDeque::new(), taken: 0, done: Vec::new(), spare: Vec::new() }
+        Self {
+            queue,
+            waiting: VecDeque::new(),
+            waiting_pages: 0,
+            taken: 0,
+            done: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// May so many more pages be read, if that many may in all?
+    fn takes(&self, pages: u64, pages_max: u64) -> bool {
+        self.waiting.is_empty() || self.waiting_pages + pages <= pages_max
     }
 
     fn start(&mut self, run: PageRun) -> nandex_device::Result<()> {
@@ -91,6 +107,7 @@ impl Reads {
         let token = self.taken + self.waiting.len() as u64;
         self.queue.push(Op { token, kind: OpKind::Read, page: run.first, buf })?;
         self.waiting.push_back((run, None));
+        self.waiting_pages += run.pages;
         Ok(())
     }
 
@@ -104,9 +121,10 @@ impl Reads {
                 self.waiting[at].1 = Some(completion.buf);
             }
         }
-        let first = self.waiting.pop_front();
-        self.taken += u64::from(first.is_some());
-        Ok(first.and_then(|(run, buf)| Some((run, buf?))))
+        let Some((run, buf)) = self.waiting.pop_front() else { return Ok(None) };
+        self.taken += 1;
+        self.waiting_pages -= run.pages;
+        Ok(buf.map(|buf| (run, buf)))
     }
 }
 
@@ -133,8 +151,8 @@ mod tests {
     #[test]
     fn runs_come_in_their_order_and_long_ones_in_pieces() {
         let device = numbered(64);
-        for depth in 1..5 {
-            let ahead = ReadAhead { run_pages: 7, depth };
+        for (depth, pages) in [(1, 64), (2, 1), (3, 8), (4, 64)] {
+            let ahead = ReadAhead { run_pages: 7, depth, pages };
             let runs = [(40, 16), (3, 1), (9, 7)];
             let runs = runs.map(|(first, pages)| PageRun { first: PageId(first), pages });
             let (mut seen, mut longest) = (Vec::new(), 0);
@@ -161,7 +179,7 @@ mod tests {
         let read: crate::Result<()> = ReadAhead::default().read(&*device, beyond, |_, _| Ok(()));
         assert!(read.is_err());
         let all = [PageRun { first: PageId(0), pages: 4 }];
-        let ahead = ReadAhead { run_pages: 1, depth: 2 };
+        let ahead = ReadAhead { run_pages: 1, depth: 2, pages: 2 };
         let mut visits = 0;
         let read: crate::Result<()> = ahead.read(&*device, all, |run, _| {
             visits += 1;

@@ -1,39 +1,81 @@
 //! Entries of other tables: incarnations of whole buffers, past the super table's own buffer and the log.
 //!
-//! All chosen entries of a super table are known before the first is put. So a buffer is filled page by page, each page
-//! with its part of what a buffer holds: no page is full before the others, and none is searched for older versions.
+//! All chosen entries of a super table are known before the first is put. So a segment is filled page by page, each page
+//! with its part of what a buffer holds: no page is full before the others, and none is searched for older versions. Its
+//! filter is built first, so that what a filter leaves out waits for the next segment. While some segments are being
+//! written, the next one is filled.
 
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering::SeqCst;
 
-use nandex_device::PAGE_BYTES;
-use nandex_store::buffer::{Buffer, page_bits, page_of};
-use nandex_store::entries::{Entry, SlotState};
-use nandex_store::hash::KeyHash;
+use nandex_device::{Completion, PAGE_BYTES, PageBuf};
+use nandex_store::buffer::{page_bits, page_of};
+use nandex_store::entries::{Entry, EntryLayout};
+use nandex_store::hash::{KeyHash, KeyHasher};
 use nandex_store::ring::SegmentId;
 
-use super::flush::Scratch;
+use super::flush::{Scratch, WRITES_MAX};
 use super::{Incarnations, Inner};
 use crate::Result;
-use crate::write::WriteBuffer;
 use crate::write::absorb::{BulkLayout, Chosen, Placed, Worker};
+use crate::write::leave;
 
-/// Memory of a worker that fills buffers.
+/// A page takes all but one in so many of its slots: with fewer empty ones a key may find none.
+const SLOTS_PER_SPARE: usize = 32;
+
+/// Memory of a worker that fills segments.
 #[derive(Default)]
 pub(crate) struct Bulk {
-    /// What is filled now.
-    buffer: Option<Buffer>,
     pages: Pages,
-    /// Keys and values that filters have left out.
-    left_out: Vec<u8>,
+    writes: Writes,
 }
 
-/// Entries that wait for a buffer, by the page they belong to.
+/// Entries that wait for a segment, by the page they belong to.
 #[derive(Default)]
 struct Pages {
     /// Page after page.
     placed: Vec<Placed>,
-    /// Of each page, the first that waits, and the end.
-    waiting: Vec<(u32, u32)>,
+    pages: Vec<Waiting>,
+    /// Those of a page that its segment does not take.
+    left: Vec<Placed>,
+}
+
+/// Those of one page.
+#[derive(Clone, Copy, Default)]
+struct Waiting {
+    /// The first that waits, and the end.
+    first: u32,
+    end: u32,
+    /// How many the next segment may take.
+    next: u32,
+}
+
+impl Waiting {
+    fn len(self) -> usize {
+        (self.end - self.first) as usize
+    }
+}
+
+/// Segments that are being written, in their order.
+#[derive(Default)]
+struct Writes {
+    in_flight: VecDeque<InFlight>,
+    /// How many are not in flight any more: the number of the first that is.
+    ended: u64,
+    done: Vec<Completion>,
+    /// Memory to be used again: of segments, and of their filters.
+    segments: Vec<PageBuf>,
+    filters: Vec<Vec<u64>>,
+}
+
+/// One of them.
+struct InFlight {
+    id: SegmentId,
+    /// Its entries.
+    kept: usize,
+    /// Its filter.
+    bits: Vec<u64>,
+    is_written: bool,
 }
 
 impl BulkLayout for Incarnations {
@@ -42,19 +84,20 @@ impl BulkLayout for Incarnations {
 
     type Bulk = Bulk;
 
-    /// A buffer, the numbers of its pages, and what its filter leaves out.
+    /// The segment that is filled, those that are being written and their filters, and the numbers of pages.
     fn bulk_bytes(core: &Inner) -> u64 {
-        let page_bytes = PAGE_BYTES + size_of::<(u32, u32)>();
-        let buffer_bytes = u64::from(core.layout.shape.buffer_pages) * page_bytes as u64;
-        buffer_bytes + buffer_bytes / 16
+        let filter_pages = core.layout.config.segment_pages() - core.layout.config.buffer_pages;
+        let segment_pages = u64::from(core.layout.config.segment_pages() + filter_pages);
+        let pages = (WRITES_MAX as u64 + 1) * segment_pages;
+        pages * PAGE_BYTES as u64 + segment_pages * size_of::<Waiting>() as u64
     }
 
     fn row(hash: KeyHash) -> u32 {
         u32::from(page_bits(hash)) << 16
     }
 
-    /// Fills buffers, and writes each full one as the newest incarnation. What fills none goes to the super table's own
-    /// buffer, and so does what that would hide, and all of it where something must be evicted first.
+    /// Fills segments, and writes each as the newest incarnation. What fills none goes to the super table's own buffer,
+    /// and so does what that would hide, and all of it where something must be evicted first.
     fn put_chosen(index: usize, chosen: &Chosen<'_>, worker: &mut Worker<'_, Self>) -> Result<()> {
         let core = worker.core;
         if chosen.len() <= core.layout.config.filter.entries_max() as usize {
@@ -66,7 +109,7 @@ impl BulkLayout for Incarnations {
         let (scratch, bulk) = worker.memory()?;
         let direct = chosen.with(&direct);
         bulk.pages.sort(direct, core.layout.shape.buffer_pages as usize);
-        core.put_whole_buffers(index, direct, scratch, bulk)?;
+        core.put_whole_segments(index, direct, scratch, bulk)?;
         core.put_each(index, direct.with(bulk.pages.rest()).scattered())
     }
 }
@@ -75,11 +118,11 @@ impl Pages {
     /// Sorts entries by their pages. They come nearly in that order.
     fn sort(&mut self, chosen: Chosen<'_>, pages: usize) {
         let page = |place: u64| page_of(KeyHash { place, filter: 0 }, pages);
-        self.waiting.clear();
-        self.waiting.resize(pages, (0, 0));
-        chosen.with_places().for_each(|(place, _)| self.waiting[page(place)].1 += 1);
+        self.pages.clear();
+        self.pages.resize(pages, Waiting::default());
+        chosen.places().for_each(|place| self.pages[page(place)].end += 1);
         let mut start = 0;
-        for (first, end) in &mut self.waiting {
+        for Waiting { first, end, .. } in &mut self.pages {
             let entries = *end;
             // While entries are placed, each page's end is where its next one goes.
             (*first, *end) = (start, start);
@@ -87,129 +130,177 @@ impl Pages {
         }
         self.placed.clear();
         self.placed.resize(chosen.len(), Placed::default());
-        for ((place, _), placed) in chosen.with_places().zip(chosen.placed()) {
-            let end = &mut self.waiting[page(place)].1;
+        for (place, placed) in chosen.places().zip(chosen.placed()) {
+            let end = &mut self.pages[page(place)].end;
             self.placed[*end as usize] = *placed;
             *end += 1;
         }
     }
 
-    /// How many of those that wait fit into the pages of one buffer, with that many slots each.
-    fn fitting(&self, slots: usize) -> usize {
-        self.waiting.iter().map(|(first, end)| slots.min((end - first) as usize)).sum()
+    /// Chooses `entries_max` of those that wait for the next segment: the same number of each page, and then more of
+    /// those that have more. Says whether there are so many.
+    fn choose(&mut self, entries_max: usize, slots: usize) -> bool {
+        let (pages, most) = (self.pages.len(), slots - slots / SLOTS_PER_SPARE);
+        let mut left = entries_max;
+        for (number, page) in self.pages.iter_mut().enumerate() {
+            let evenly = entries_max * (number + 1) / pages - entries_max * number / pages;
+            let next = page.len().min(most).min(evenly);
+            page.next = next as u32;
+            left -= next;
+        }
+        for page in &mut self.pages {
+            let more = left.min(page.len().min(most) - page.next as usize);
+            page.next += more as u32;
+            left -= more;
+        }
+        left == 0
+    }
+
+    /// What was chosen, page after page.
+    fn next<'a>(&'a self, chosen: Chosen<'a>) -> impl Iterator<Item = Entry<'a>> {
+        let of_page = |page: &Waiting| &self.placed[page.first as usize..][..page.next as usize];
+        self.pages.iter().flat_map(move |page| chosen.with(of_page(page)).entries())
+    }
+
+    /// Fills the empty pages of a segment with what was chosen, and returns how much it took. Those that `left_out`
+    /// numbers, rising, and those that find no space wait for the next segment.
+    fn fill(
+        &mut self,
+        segment: &mut PageBuf,
+        chosen: Chosen<'_>,
+        (layout, hasher): (EntryLayout, KeyHasher),
+        left_out: &[usize],
+    ) -> usize {
+        let Self { placed, pages, left } = self;
+        let mut left_out = left_out.iter().copied().peekable();
+        let mut numbers = 0..;
+        let mut kept = 0;
+        for (at, page) in pages.iter_mut().enumerate() {
+            let next = &mut placed[page.first as usize..][..page.next as usize];
+            let bytes = segment.page_mut(at);
+            left.clear();
+            for (which, (place, entry)) in next.iter().zip(chosen.with(next).with_places()) {
+                let is_left_out = left_out.next_if_eq(&numbers.next().unwrap_or(0)).is_some();
+                let hash = KeyHash { place, filter: 0 };
+                if is_left_out || !layout.put_absent(bytes, hash, entry, &hasher) {
+                    left.push(*which);
+                }
+            }
+            let taken = next.len() - left.len();
+            next[taken..].copy_from_slice(left);
+            page.first += taken as u32;
+            kept += taken;
+        }
+        kept
     }
 
     /// Those that wait, together.
     fn rest(&mut self) -> &[Placed] {
         let mut kept = 0;
-        for &(first, end) in &self.waiting {
-            let (first, end) = (first as usize, end as usize);
-            self.placed.copy_within(first..end, kept);
-            kept += end - first;
+        for page in &self.pages {
+            self.placed.copy_within(page.first as usize..page.end as usize, kept);
+            kept += page.len();
         }
         &self.placed[..kept]
-    }
-
-    /// Puts entries into an empty buffer until it has `entries_max`: the same number into each page, and then more into
-    /// those that have entries and space.
-    fn fill(&mut self, buffer: &mut Buffer, chosen: Chosen<'_>, entries_max: usize) {
-        let pages = self.waiting.len();
-        let mut left = entries_max;
-        for round in 0..2 {
-            for page in 0..pages {
-                let evenly = entries_max * (page + 1) / pages - entries_max * page / pages;
-                let most = if round == 0 { evenly } else { left };
-                left -= self.fill_page(buffer, page, chosen, most);
-            }
-        }
-    }
-
-    /// Puts up to `most` entries into a page, as many as fit, and returns their number.
-    fn fill_page(
-        &mut self,
-        buffer: &mut Buffer,
-        page: usize,
-        chosen: Chosen<'_>,
-        most: usize,
-    ) -> usize {
-        let (first, end) = &mut self.waiting[page];
-        let some = &self.placed[*first as usize..*end as usize];
-        let some = chosen.with(&some[..most.min(some.len())]);
-        let fits = |(place, entry): &(u64, Entry<'_>)| {
-            buffer.put_absent(KeyHash { place: *place, filter: 0 }, *entry).is_ok()
-        };
-        let taken = some.with_places().take_while(fits).count();
-        *first += taken as u32;
-        taken
     }
 }
 
 impl Inner {
-    /// Fills buffers and writes them, for as long as the entries that wait fill one and there is space for an
-    /// incarnation. What filters leave out goes to the super table's own buffer.
-    fn put_whole_buffers(
+    /// Fills segments and writes them, for as long as the entries that wait fill one and there is space for an
+    /// incarnation. One is filled while those before are being written.
+    fn put_whole_segments(
         &self,
         index: usize,
         chosen: Chosen<'_>,
         scratch: &mut Scratch,
-        Bulk { buffer, pages, left_out }: &mut Bulk,
+        Bulk { pages, writes }: &mut Bulk,
     ) -> Result<()> {
-        let buffer = buffer.get_or_insert_with(|| self.layout.shape.new_buffer(self.hasher));
-        let layout = self.entry_layout();
+        if !self.partitions[index].read().frozen.is_empty() {
+            self.finish_flushes()?;
+        }
         let entries_max = self.layout.config.filter.entries_max() as usize;
-        while pages.fitting(layout.slots()) >= entries_max {
-            if !self.partitions[index].read().frozen.is_empty() {
-                self.finish_flushes()?;
+        let _lock = self.partitions[index].maintain();
+        while pages.choose(entries_max, self.entry_layout().slots()) {
+            let Some(id) = self.segment_for_whole(index, writes.in_flight.len()) else { break };
+            let (segment, kept) = self.fill_segment(pages, chosen, scratch, writes.segments.pop());
+            if writes.in_flight.len() == WRITES_MAX {
+                self.end_first(index, writes, scratch)?;
             }
-            let lock = self.partitions[index].maintain();
-            let Some(id) = self.segment_for_whole(index) else { break };
-            buffer.reset();
-            pages.fill(buffer, chosen, entries_max);
-            self.write_whole((index, id), buffer, scratch, left_out)?;
-            drop(lock);
-            let pairs = left_out.chunks_exact(layout.entry_bytes());
-            let pairs = pairs.map(|pair| pair.split_at(layout.key_bytes()));
-            let state = SlotState::Live;
-            self.put_each(index, pairs.map(|(key, value)| Entry { state, key, value }))?;
+            let token = writes.ended + writes.in_flight.len() as u64;
+            self.push_segment((index, id), token, segment, scratch)?;
+            let bits =
+                std::mem::replace(&mut scratch.bits, writes.filters.pop().unwrap_or_default());
+            writes.in_flight.push_back(InFlight { id, kept, bits, is_written: false });
+        }
+        while !writes.in_flight.is_empty() {
+            self.end_first(index, writes, scratch)?;
         }
         Ok(())
     }
 
-    /// Makes a full buffer the newest incarnation, in a segment that was taken for it, and names the entries that are
-    /// not in its filter. The caller holds the maintenance lock.
-    fn write_whole(
+    /// Fills a segment with what was chosen for it, and leaves its filter in the scratch memory. Returns it, and how
+    /// many entries it has.
+    fn fill_segment(
         &self,
-        (index, id): (usize, SegmentId),
-        buffer: &Buffer,
+        pages: &mut Pages,
+        chosen: Chosen<'_>,
         scratch: &mut Scratch,
-        left_out: &mut Vec<u8>,
-    ) -> Result<()> {
-        let bumped = self.build_filter(buffer, scratch);
-        let kept = buffer.len() - bumped.len();
+        segment: Option<PageBuf>,
+    ) -> (PageBuf, usize) {
+        let Scratch { build, hashes, bits, bumped, .. } = scratch;
+        hashes.clear();
+        hashes.extend(pages.next(chosen).map(|entry| self.hasher.hash(entry.key).filter));
+        self.layout.filter.build_into(build, hashes, bits, bumped);
+        let all = self.layout.config.segment_pages() as usize;
+        let mut segment = segment.unwrap_or_else(|| PageBuf::zeroed(all));
+        segment.fill(0);
+        let layout = self.entry_layout();
+        let kept = pages.fill(&mut segment, chosen, (layout, self.hasher), bumped);
         if let Some(cache) = self.lookups.cache.get() {
-            buffer.leave(cache, self.hasher);
+            let data = segment.chunks_exact(PAGE_BYTES).take(pages.pages.len());
+            let entries = data.flat_map(|page| layout.entries(page).map(|(_, entry)| entry));
+            leave(cache, self.hasher, entries);
         }
-        self.write_incarnation((index, id), buffer, &bumped, scratch)?;
+        (segment, kept)
+    }
+
+    /// Waits for the first of the segments in flight, and makes it the newest incarnation. The caller holds the
+    /// maintenance lock.
+    fn end_first(&self, index: usize, writes: &mut Writes, scratch: &mut Scratch) -> Result<()> {
+        let Writes { in_flight, ended, done, segments, filters } = writes;
+        while in_flight.front().is_some_and(|first| !first.is_written) {
+            self.await_segments(scratch, done)?;
+            for Completion { token, result, buf, .. } in done.drain(..) {
+                self.volume.poison().guard(result)?;
+                let at = usize::try_from(token - *ended).expect("it is in flight");
+                in_flight[at].is_written = true;
+                segments.push(buf);
+            }
+        }
+        let Some(InFlight { id, kept, bits, .. }) = in_flight.pop_front() else { return Ok(()) };
+        *ended += 1;
+        self.volume.poison().guard(self.layout.rings.sync())?;
+        let column = self.free_column(index);
+        self.write_column(index, column, &bits);
+        filters.push(bits);
         let mut state = self.partitions[index].write();
         self.push_incarnation((index, id), &mut state, kept);
         drop(state);
         self.moved.store(true, SeqCst);
-        self.credit_flush(buffer, kept, 1000);
-        left_out.clear();
-        for entry in self.carried_over(buffer, &bumped) {
-            left_out.extend_from_slice(entry.key);
-            left_out.extend_from_slice(entry.value);
-        }
+        let slots = self.layout.config.buffer_pages as usize * self.entry_layout().slots();
+        self.credit_flush(slots, kept, 1000);
         Ok(())
     }
 
-    /// Takes the next segment, unless something must be evicted for it. The caller holds the maintenance lock. Where a
-    /// buffer waits, its segment comes before this one, and so does its incarnation.
-    fn segment_for_whole(&self, index: usize) -> Option<SegmentId> {
+    /// Takes the next segment, unless something must be evicted for it. The caller holds the maintenance lock, and has
+    /// so many more segments in flight. Where a buffer waits, its segment comes before this one, and so does its
+    /// incarnation.
+    fn segment_for_whole(&self, index: usize, in_flight: usize) -> Option<SegmentId> {
         let state = self.partitions[index].write();
         let ring = self.layout.rings.of(index);
+        let incarnations = state.level.window.len() + in_flight;
         let has_space = state.frozen.is_empty()
-            && state.level.window.len() + 1 < self.layout.config.incarnations_max as usize
+            && incarnations + 1 < self.layout.config.incarnations_max as usize
             && ring.free_segments() > self.layout.rings.reserve_segments();
         if has_space { ring.reserve() } else { None }
     }

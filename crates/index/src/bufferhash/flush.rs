@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
-use nandex_device::{Op, OpKind, PAGE_BYTES, PageBuf, Queue};
+use nandex_device::{Completion, Op, OpKind, PAGE_BYTES, PageBuf, Queue};
 use nandex_store::buffer::Buffer;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::page::{PageKind, seal};
@@ -17,14 +17,17 @@ use super::{Incarnations, Inner, Policy};
 use crate::write::{EntryUpdate, Layout, LogCodec, Usage, WritePolicy, pool, snapshot_pages};
 use crate::{Error, Result};
 
+/// Segments that are written at once with one scratch memory, at most.
+pub(super) const WRITES_MAX: usize = 3;
+
 /// Memory that flushes reuse.
 pub(crate) struct Scratch {
     queue: Box<dyn Queue>,
     segment: Option<PageBuf>,
-    build: BuildScratch,
-    hashes: Vec<u64>,
-    bits: Vec<u64>,
-    bumped: Vec<usize>,
+    pub(super) build: BuildScratch,
+    pub(super) hashes: Vec<u64>,
+    pub(super) bits: Vec<u64>,
+    pub(super) bumped: Vec<usize>,
 }
 
 /// The page and slot of an entry whose key its filter could not take.
@@ -114,7 +117,7 @@ impl Layout for Incarnations {
         let keys = core.layout.config.filter.entries_max() as usize;
         core.counters.scratch_bytes.fetch_add((segment_bytes + keys * per_key) as u64, Relaxed);
         Ok(Scratch {
-            queue: core.layout.rings.device().queue(1)?,
+            queue: core.layout.rings.device().queue(WRITES_MAX)?,
             segment: Some(PageBuf::zeroed(core.layout.config.segment_pages() as usize)),
             build: BuildScratch::new(),
             hashes: Vec::new(),
@@ -154,7 +157,7 @@ impl Inner {
     }
 
     /// Builds the filter of a buffer's pages. Returns the entries it could not take.
-    pub(super) fn build_filter(&self, buffer: &Buffer, scratch: &mut Scratch) -> Vec<Place> {
+    fn build_filter(&self, buffer: &Buffer, scratch: &mut Scratch) -> Vec<Place> {
         let Scratch { build, hashes, bits, bumped, .. } = scratch;
         hashes.clear();
         let hash = |entry: Entry<'_>| self.hasher.hash(entry.key).filter;
@@ -187,7 +190,7 @@ impl Inner {
 
     /// The column that the next incarnation takes. A super table that has its maximum, although the ring has
     /// space, loses its oldest.
-    fn free_column(&self, index: usize) -> usize {
+    pub(super) fn free_column(&self, index: usize) -> usize {
         let table = &self.partitions[index];
         let mut state = table.write();
         if let Some(oldest) = state.level.oldest().filter(|_| state.level.window.is_full()) {
@@ -231,7 +234,7 @@ impl Inner {
     }
 
     /// Writes a column that is not live; the caller holds the maintenance lock.
-    fn write_column(&self, index: usize, column: usize, bits: &[u64]) {
+    pub(super) fn write_column(&self, index: usize, column: usize, bits: &[u64]) {
         let slices = self.slices_with(index, column);
         match self.layout.config.filter.kind() {
             FilterKind::Bloom => slices.or_column(column, bits),
@@ -253,7 +256,7 @@ impl Inner {
 
     /// Writes a buffer's pages to a segment, and its filter, which [`build_filter`](Self::build_filter) has left in the
     /// scratch memory, to the next column too. The caller holds the maintenance lock.
-    pub(super) fn write_incarnation(
+    fn write_incarnation(
         &self,
         (index, id): (usize, SegmentId),
         buffer: &Buffer,
@@ -276,27 +279,49 @@ impl Inner {
     ) -> Result<()> {
         let pages = self.layout.config.segment_pages() as usize;
         let mut buf = scratch.segment.take().unwrap_or_else(|| PageBuf::zeroed(pages));
-        let (data, filter) = buf.split_at_mut(buffer.bytes().len());
-        data.copy_from_slice(buffer.bytes());
+        buf[..buffer.bytes().len()].copy_from_slice(buffer.bytes());
+        for &(page, slot) in left_out {
+            self.entry_layout().clear(buf.page_mut(page), slot);
+        }
+        self.push_segment((table, id), 0, buf, scratch)
+    }
+
+    /// Puts the filter that is in the scratch memory behind the data pages of a segment, seals all, and starts the
+    /// write. [`await_segments`](Self::await_segments) waits for it.
+    pub(super) fn push_segment(
+        &self,
+        (table, id): (usize, SegmentId),
+        token: u64,
+        mut buf: PageBuf,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let data_pages = self.layout.config.buffer_pages as usize;
+        let filter = &mut buf[data_pages * PAGE_BYTES..];
         filter.fill(0);
         encode_filter(filter, &scratch.bits);
-        for &(page, slot) in left_out {
-            self.entry_layout().clear(&mut data[page * PAGE_BYTES..(page + 1) * PAGE_BYTES], slot);
-        }
         let ring = self.layout.rings.of(table);
-        for index in 0..pages {
-            let kind = if index < buffer.page_count() { PageKind::Data } else { PageKind::Filter };
+        for index in 0..buf.pages() {
+            let kind = if index < data_pages { PageKind::Data } else { PageKind::Filter };
             seal(buf.page_mut(index), ring.label(id, index as u64, kind));
         }
         self.count_written(buf.len() as u64);
         self.volume.poison().guard(self.layout.rings.prepare(table, id))?;
-        let op = Op { token: 0, kind: OpKind::Write, page: ring.page(id, 0), buf };
+        let op = Op { token, kind: OpKind::Write, page: ring.page(id, 0), buf };
         Ok(self.volume.poison().guard(scratch.queue.push(op))?)
+    }
+
+    /// Waits until at least one of the segments in flight was written, or has failed.
+    pub(super) fn await_segments(
+        &self,
+        scratch: &mut Scratch,
+        done: &mut Vec<Completion>,
+    ) -> Result<()> {
+        Ok(self.volume.poison().guard(scratch.queue.wait(1, done))?)
     }
 
     fn finish_segment(&self, scratch: &mut Scratch) -> Result<()> {
         let mut done = Vec::with_capacity(1);
-        self.volume.poison().guard(scratch.queue.wait(1, &mut done))?;
+        self.await_segments(scratch, &mut done)?;
         for completion in done {
             scratch.segment = Some(completion.buf);
             self.volume.poison().guard(completion.result)?;
@@ -314,13 +339,14 @@ impl Inner {
         self.push_incarnation((index, id), &mut state, kept);
         drop(state);
         let users = frozen.user_updates.min(frozen.buffer.len() as u64) * 1000;
-        self.credit_flush(&frozen.buffer, kept, users / (frozen.buffer.len() as u64).max(1));
+        let slots = frozen.buffer.slots();
+        self.credit_flush(slots, kept, users / (frozen.buffer.len() as u64).max(1));
         self.recycle(frozen.buffer);
         put_back
     }
 
     /// The entries of a buffer that its incarnation does not have.
-    pub(super) fn carried_over<'b>(
+    fn carried_over<'b>(
         &self,
         buffer: &'b Buffer,
         left_out: &[Place],
@@ -344,11 +370,11 @@ impl Inner {
         self.layout.rings.of(index).complete(id, SegmentTag { owner: index as u32, entries });
     }
 
-    /// Counts a buffer that was written, and adds to the credit of partial discards, by the share of the user's own
+    /// Counts a buffer of so many slots that was written, and adds to the credit of partial discards, by the share of the user's own
     /// entries in thousandths.
-    pub(super) fn credit_flush(&self, buffer: &Buffer, kept: usize, share: u64) {
+    pub(super) fn credit_flush(&self, slots: usize, kept: usize, share: u64) {
         let counters = &self.counters;
-        self.count_flush(kept as u64, buffer.slots());
+        self.count_flush(kept as u64, slots);
         counters.flushed_entries.fetch_add(kept as u64, Relaxed);
         let limit = u64::from(self.layout.config.cascade_limit);
         let most = limit * 1000 * u64::from(self.layout.config.super_tables);

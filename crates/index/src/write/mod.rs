@@ -86,7 +86,7 @@ pub(crate) use recover::{
 };
 pub(crate) use retired::{OnFlash, Retired};
 pub(crate) use snapshot::{LostPage, Snapshot, SnapshotRef, SnapshotStore};
-pub(crate) use table::{EntryUpdate, TableOpening, TableShape, copy_entries};
+pub(crate) use table::{EntryUpdate, TableOpening, TableShape, copy_entries, leave};
 #[cfg(test)]
 pub(crate) use tests::capture_holds;
 pub(crate) use update::{BATCH, LOCKED_MAX, Locked, by_partition};

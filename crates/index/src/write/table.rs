@@ -173,28 +173,36 @@ impl WriteBuffer for Buffer {
 
     /// The cache says from now on what this buffer says: a newer buffer with the key is asked first.
     fn leave(&self, cache: &TableCache, hasher: KeyHasher) {
-        if cache.entries.is_unused() {
-            return;
-        }
-        let mut leaving = cache.leaving();
         let of_pages = self.page_entries().map(|(_, _, entry)| entry);
-        let mut entries = of_pages.chain(self.stash_entries());
-        let mut group = Vec::with_capacity(PREFETCHED);
-        loop {
-            group.extend(entries.by_ref().take(PREFETCHED).map(|it| (hasher.hash(it.key), it)));
-            if group.is_empty() {
-                return;
-            }
-            group.iter().for_each(|(hash, _)| leaving.prefetch(*hash));
-            for (hash, entry) in group.drain(..) {
-                let now = (entry.state == SlotState::Live).then_some(entry.value);
-                leaving.leave(hash, entry.key, Some(now));
-            }
-        }
+        leave(cache, hasher, of_pages.chain(self.stash_entries()));
     }
 
     fn ram_bytes(&self) -> u64 {
         Self::ram_bytes(self) as u64
+    }
+}
+
+/// The cache says from now on what these entries say, which are about to leave RAM for flash.
+pub(crate) fn leave<'e>(
+    cache: &TableCache,
+    hasher: KeyHasher,
+    mut entries: impl Iterator<Item = Entry<'e>>,
+) {
+    if cache.entries.is_unused() {
+        return;
+    }
+    let mut leaving = cache.leaving();
+    let mut group = Vec::with_capacity(PREFETCHED);
+    loop {
+        group.extend(entries.by_ref().take(PREFETCHED).map(|it| (hasher.hash(it.key), it)));
+        if group.is_empty() {
+            return;
+        }
+        group.iter().for_each(|(hash, _)| leaving.prefetch(*hash));
+        for (hash, entry) in group.drain(..) {
+            let now = (entry.state == SlotState::Live).then_some(entry.value);
+            leaving.leave(hash, entry.key, Some(now));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! A version goes into the bin of its partition and of its row, which is where the absorbing table's pages have it. A
 //! bin fits into the processor's cache, so its keys are matched there, and what is chosen of it goes to few pages.
 
-use nandex_store::bytes::{get_u16, get_u64};
+use nandex_store::bytes::{extend_from_short, get_u16, get_u64};
 use nandex_store::entries::{Entry, EntryLayout, SlotState};
 use nandex_store::hash::KeyHash;
 
@@ -197,9 +197,9 @@ impl Batch {
         let bin = &mut self.bins[at];
         bin.extend_from_slice(&hash.place.to_le_bytes());
         bin.extend_from_slice(&tag.to_le_bytes());
-        bin.extend_from_slice(entry.key);
+        extend_from_short(bin, entry.key);
         match entry.state {
-            SlotState::Live => bin.extend_from_slice(entry.value),
+            SlotState::Live => extend_from_short(bin, entry.value),
             SlotState::Tombstone => bin.resize(bin.len() + self.layout.value_bytes(), 0),
         }
         Ok(())
@@ -239,6 +239,14 @@ impl Batch {
             matcher.choose(versions, rule, &mut counts, put);
         }
         self.counts = counts;
+    }
+
+    /// The place of a version's key.
+    #[inline]
+    fn place(&self, placed: Placed) -> u64 {
+        let bytes = &self.bins[(placed.0 >> self.number_bits()) as usize];
+        let number = (placed.0 & ((1 << self.number_bits()) - 1)) as usize;
+        get_u64(bytes, number * (HEADER_BYTES + self.layout.entry_bytes()))
     }
 
     #[inline]
@@ -290,6 +298,12 @@ impl<'b> Chosen<'b> {
         (0..len).map(move |nth| batch.version(placed[nth * step % len]).entry)
     }
 
+    /// The places of their keys.
+    pub(crate) fn places(&self) -> impl Iterator<Item = u64> + use<'b> {
+        let Self { batch, placed } = *self;
+        placed.iter().map(move |placed| batch.place(*placed))
+    }
+
     /// All of them, each with the place of its key.
     pub(crate) fn with_places(&self) -> impl Iterator<Item = (u64, Entry<'b>)> + use<'b> {
         let Self { batch, placed } = *self;
@@ -305,7 +319,7 @@ impl<'b> Chosen<'b> {
         part_of: impl Fn(u64) -> usize,
     ) -> impl Iterator<Item = (usize, Self)> {
         let Self { batch, placed: all } = self;
-        let part_of = move |placed: Placed| part_of(batch.version(placed).place);
+        let part_of = move |placed: Placed| part_of(batch.place(placed));
         let mut start = 0;
         std::iter::from_fn(move || {
             let part = part_of(*all.get(start)?);

@@ -116,9 +116,14 @@ fn expected(maps: &[&Map], prefer: Prefer) -> (Map, Absorbed) {
 fn ram_for(versions: u64) -> u64 {
     let for_puts = 12;
     let each = batch::Batch::version_bytes(EntryLayout::new(8, 8).unwrap()) as u64 + for_puts;
-    // What a worker takes for its reads, for matching keys, and for a buffer of two pages.
-    let fixed = (4 << 20) + batch::Batch::fixed_bytes() as u64 + (9 << 10);
+    // What a worker takes for its reads, and for matching keys.
+    let fixed = (4 << 20) + batch::Batch::fixed_bytes() as u64;
     fixed + versions * each
+}
+
+/// The same where they are put into a table: four segments of three pages, and their filters.
+fn ram_to_put(versions: u64) -> u64 {
+    ram_for(versions) + (65 << 10)
 }
 
 proptest! {
@@ -144,7 +149,7 @@ proptest! {
         }
         let versions_of: Vec<_> = others.iter().map(|it| it.versions().unwrap()).collect();
         let options =
-            AbsorbOptions { prefer, ram_bytes: ram_for(versions), ..AbsorbOptions::default() };
+            AbsorbOptions { prefer, ram_bytes: ram_to_put(versions), ..AbsorbOptions::default() };
         let counted = count_shared(&versions_of, &options, &unwatched).unwrap();
         prop_assert_eq!(counted.passes, expected_passes(&versions_of, &options).unwrap());
         let found = table_of.absorb(&versions_of, &options, &unwatched).unwrap();
@@ -171,7 +176,7 @@ fn a_merge_with_threads_does_the_same() {
         let other = table("slicehash", 3);
         let map = fill(&other, updates(9, 4000, 0..3000));
         // One worker, or one for each core.
-        for ram_bytes in [ram_for(2000), AbsorbOptions::default().ram_bytes] {
+        for ram_bytes in [ram_to_put(2000), AbsorbOptions::default().ram_bytes] {
             let volume = make();
             let mut merged = AnyTable::create(&volume, "t", &tiny(kind)).unwrap();
             let options = AbsorbOptions { ram_bytes, ..AbsorbOptions::default() };
@@ -222,7 +227,7 @@ fn partitions_that_take_more_ram_than_allowed_are_read_more_often_and_that_is_to
     let (device, source) = counted("bufferhash", 0..5000);
     let (segments, before) = (source.stats().flushes, device.snapshot());
     // Counting puts nothing, so this is enough for more versions.
-    let few = AbsorbOptions { ram_bytes: ram_for(700), ..AbsorbOptions::default() };
+    let few = AbsorbOptions { ram_bytes: ram_for(900), ..AbsorbOptions::default() };
     let found = count_shared(&[source.versions().unwrap()], &few, &unwatched).unwrap();
     assert_eq!((found.keys, found.passes), (5000, 2), "{found:?}");
     // Two shares for each of four super tables.
@@ -477,7 +482,11 @@ fn a_power_cut_within_a_merge_loses_nothing_and_absorbing_again_ends_it() {
                 let sweep = Sweep {
                     kind,
                     durability,
-                    options: AbsorbOptions { prefer: *prefer, ram_bytes: ram_for(1200), resumes },
+                    options: AbsorbOptions {
+                        prefer: *prefer,
+                        ram_bytes: ram_to_put(1200),
+                        resumes,
+                    },
                     versions: vec![one.versions().unwrap(), two.versions().unwrap()],
                     ours: ours.clone(),
                     theirs: maps.iter().collect(),

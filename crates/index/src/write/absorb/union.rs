@@ -248,8 +248,7 @@ struct Progress {
 }
 
 fn read_ahead_bytes() -> u64 {
-    let ReadAhead { run_pages, depth } = ReadAhead::default();
-    run_pages * depth as u64 * nandex_device::PAGE_BYTES as u64
+    ReadAhead::default().pages * nandex_device::PAGE_BYTES as u64
 }
 
 fn check_widths(ours: EntryLayout, theirs: EntryLayout) -> Result<()> {
