@@ -10,6 +10,7 @@ use std::time::Duration;
 use nandex_device::MemoryDevice;
 use nandex_store::{OpenOptions, Volume, VolumeOptions};
 
+use crate::write::{Core, TableLayout};
 use crate::{
     AnyConfig, AnyOptions, AnyTable, Policy, Requirements, Result, Table, Value, bufferhash,
     multilevel, registry, rhik, slicehash,
@@ -23,6 +24,16 @@ pub(crate) fn volume() -> (Arc<MemoryDevice>, Volume) {
 
 pub(crate) fn key(number: u64) -> [u8; 8] {
     number.to_le_bytes()
+}
+
+/// Does a value that leaves this part come into the cache?
+pub(crate) fn tells<L: TableLayout>(core: &Core<L>) -> bool {
+    let cache = core.lookups.cache.get().unwrap();
+    let hash = core.hasher.hash(&[7; 8]);
+    cache.entries.ticket(hash);
+    cache.leaving().leave(hash, &[7; 8], None);
+    cache.leaving().leave(hash, &[7; 8], Some(Some(&[9; 8])));
+    cache.entries.find(hash, &[7; 8]).is_some()
 }
 
 /// Checks every key below `keys` against the oracle, singly, in a batch, in a stream and in the iteration `all`.

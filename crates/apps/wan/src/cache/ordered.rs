@@ -65,7 +65,9 @@ impl<C: Deref<Target = Cache>> View<C> {
         let references: Vec<ValueRef> =
             containers.iter().map(|(reference, _)| *reference).collect();
         let mut neighbors = HashMap::new();
-        for ((reference, name), keys) in containers.into_iter().zip(self.keys_in(&references)?) {
+        for ((reference, name), keys) in
+            containers.into_iter().zip(self.cache.keys_in(&references)?)
+        {
             let keys = keys.filter(|(tag, found, _)| *tag == self.owner.tag() && *found == name);
             let keys = keys.map(|(_, _, keys)| keys).unwrap_or_default();
             let placed = (0..).zip(keys);

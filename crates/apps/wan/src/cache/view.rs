@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nandex::store::values::ValueRef;
 
 use super::place::key_of_name;
-use super::{Cache, Keys, Place};
+use super::{Cache, Place};
 use crate::Result;
 use crate::container::{Container, Key, Name};
 use crate::owner::Owner;
@@ -14,7 +14,7 @@ use crate::owner::Owner;
 /// A cache and the owner who looks into it.
 #[derive(Clone, Debug)]
 pub(crate) struct View<C> {
-    cache: C,
+    pub(super) cache: C,
     pub(super) owner: Owner,
 }
 
@@ -33,11 +33,6 @@ impl<C: Deref<Target = Cache>> View<C> {
     /// once in 2^64 divided by the anchors of the cache; [`load`](Self::load) leaves it out.
     pub(crate) fn find_anchors(&self, anchors: &[u64]) -> Result<Vec<Option<ValueRef>>> {
         self.cache.find_anchors(&self.anchors(anchors))
-    }
-
-    /// The tables of the containers in these places, as [`Cache::keys_in`] has them.
-    pub(super) fn keys_in(&self, references: &[ValueRef]) -> Result<Vec<Option<Keys>>> {
-        self.cache.keys_in(references)
     }
 
     /// The places of containers, as far as they are still there.

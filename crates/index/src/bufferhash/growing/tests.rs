@@ -8,7 +8,7 @@ use nandex_store::VolumeOptions;
 use super::*;
 use crate::bufferhash::BufferHash;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
-use crate::grow::tests::{key, volume};
+use crate::grow::tests::{key, tells, volume};
 use crate::{Error, Policy, Requirements, Table};
 
 #[test]
@@ -69,16 +69,6 @@ fn a_generation_that_is_not_the_newest_tells_the_cache_no_value() {
     assert!(
         told.len() > 1 && told.iter().rev().eq([true].iter().chain(&vec![false; told.len() - 1]))
     );
-}
-
-/// Does a value that leaves this part come into the cache?
-fn tells(core: &crate::bufferhash::Inner) -> bool {
-    let cache = core.lookups.cache.get().unwrap();
-    let hash = core.hasher.hash(&[7; 8]);
-    cache.entries.ticket(hash);
-    cache.leaving().leave(hash, &[7; 8], None);
-    cache.leaving().leave(hash, &[7; 8], Some(Some(&[9; 8])));
-    cache.entries.find(hash, &[7; 8]).is_some()
 }
 
 #[test]

@@ -11,7 +11,7 @@ use nandex_store::{OpenOptions, VolumeOptions};
 
 use super::config::{FIXED_RAM_BYTES, capacity, next, ram_bytes};
 use super::*;
-use crate::grow::tests::{agrees, key, update, volume};
+use crate::grow::tests::{agrees, key, tells, update, volume};
 use crate::slicehash::layout::Slicing;
 use crate::slicehash::{self, SliceHash, State};
 use crate::{Durability, Error, Policy, Requirements, Table};
@@ -47,14 +47,6 @@ fn a_table_that_is_not_the_newest_tells_the_cache_no_value() {
     let (_, volume) = volume();
     let options = RuntimeOptions { cache_bytes: 1 << 16, ..options_of(0) };
     let table = Growing::create_with(&volume, "t", Config::tiny(), options).unwrap();
-    let tells = |core: &Core| {
-        let cache = core.lookups.cache.get().unwrap();
-        let hash = core.hasher.hash(&[7; 8]);
-        cache.entries.ticket(hash);
-        cache.leaving().leave(hash, &[7; 8], None);
-        cache.leaving().leave(hash, &[7; 8], Some(Some(&[9; 8])));
-        cache.entries.find(hash, &[7; 8]).is_some()
-    };
     let first = table.owner.parts.core();
     assert!(tells(&first));
     for number in (0..).take_while(|_| table.tables() == 1) {

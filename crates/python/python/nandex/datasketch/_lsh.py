@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter as _Counter
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nandex.datasketch._stored import Numbers
+
+_Self = TypeVar("_Self", bound="_Session")
 
 
 def _check_parameters(threshold: float, num_perm: int, weights: tuple[float, float]) -> None:
@@ -279,51 +281,42 @@ class MinHashLSH(Stored):
         return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
 
 
-class MinHashLSHInsertionSession:
-    """Inserts as the index does: single inserts are gathered into batches there."""
+class _Session:
+    """A context in which an index has another size of its batches."""
 
     __module__ = "nandex.datasketch"
 
     def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
         self.lsh = lsh
         self.lsh.buffer_size = buffer_size
+
+    def close(self) -> None:
+        """Does nothing."""
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class MinHashLSHInsertionSession(_Session):
+    """Inserts as the index does: single inserts are gathered into batches there."""
+
+    __module__ = "nandex.datasketch"
 
     def insert(self, key: Hashable, minhash: Sketch, check_duplication: bool = True) -> None:
         """As `MinHashLSH.insert`."""
         self.lsh.insert(key, minhash, check_duplication)
 
-    def close(self) -> None:
-        """Does nothing."""
 
-    def __enter__(self) -> MinHashLSHInsertionSession:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class MinHashLSHDeletionSession:
+class MinHashLSHDeletionSession(_Session):
     """Removes keys, as datasketch's session does; there is nothing to buffer."""
 
     __module__ = "nandex.datasketch"
 
-    def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
-        self.lsh = lsh
-        self.lsh.buffer_size = buffer_size
-
     def remove(self, key: Hashable) -> None:
         """As `MinHashLSH.remove`."""
         self.lsh.remove(key)
-
-    def close(self) -> None:
-        """Does nothing."""
-
-    def __enter__(self) -> MinHashLSHDeletionSession:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

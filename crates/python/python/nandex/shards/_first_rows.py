@@ -42,9 +42,12 @@ class FirstRows(Shard):
 
     KIND = "first-rows"
 
+    #: Bytes of the cache of keys; nothing before the shard was opened first.
+    _cache: int | None = None
+
     def _open(self, mode: Literal["c", "w", "x"]) -> None:
         super()._open(mode)
-        if not hasattr(self, "_cache"):
+        if self._cache is None:
             self._ram_bytes = _nandex._bytes(self._ram, "ram")
             self._cache = self._ram_bytes // 2
         # The first keys say how wide they are: 8 bytes of numbers, or 16 of digests.
