@@ -29,6 +29,11 @@ const CACHE_BYTES_MAX: u64 = 64 << 40;
 /// Entries of the smallest tables.
 const ENTRIES_MIN: u64 = 10_000;
 
+/// RAM of the table of names for each of its entries, in bytes: with smaller filters a new chunk costs a tenth of a page
+/// read. A small table has what it needs for a hundredth.
+const NAME_RAM_BYTES: u64 = 2;
+const NAMES_RAM_BYTES_MIN: u64 = 16 << 20;
+
 /// Bytes of an anchor in its table.
 const ANCHOR_BYTES: usize = 8;
 
@@ -45,7 +50,8 @@ pub struct CacheConfig {
     /// The average chunk that its index is made for, in bytes. Default 4 KiB. Streams may be cut otherwise; with
     /// smaller chunks the index forgets before the content is gone.
     pub chunk_bytes: usize,
-    /// RAM for the tables, in bytes; without it, what they need.
+    /// RAM for the tables, in bytes, half for each; without it, what they need, but of a large cache 2 bytes for each
+    /// chunk in the index of chunks.
     pub ram_bytes: Option<u64>,
 }
 
@@ -76,9 +82,12 @@ impl CacheConfig {
     pub(super) fn tables(&self) -> Result<Tables> {
         self.validate()?;
         let chunks = self.content_bytes / self.chunk_bytes as u64;
-        let names = self.table(chunks + chunks / 4, (KEY_BYTES, VALUE_BYTES))?;
+        let names = chunks + chunks / 4;
+        let stated = self.ram_bytes.map(|bytes| bytes / 2);
+        let of_names = stated.unwrap_or_else(|| (NAME_RAM_BYTES * names).max(NAMES_RAM_BYTES_MIN));
+        let names = table(names, (KEY_BYTES, VALUE_BYTES), Some(of_names))?;
         let anchors = self.content_bytes / DISTANCE_BYTES as u64;
-        let anchors = self.table(anchors, (ANCHOR_BYTES, REF_BYTES))?;
+        let anchors = table(anchors, (ANCHOR_BYTES, REF_BYTES), stated)?;
         let wanted = names.log_bytes_best() + anchors.log_bytes_best();
         let log_bytes = wanted.next_multiple_of(1 << 20).clamp(LOG_BYTES_MIN, LOG_BYTES_MAX);
         let content = ValuesConfig::holding(self.content_bytes, WhenFull::Overwrite);
@@ -100,16 +109,19 @@ impl CacheConfig {
         }
         Ok(())
     }
+}
 
-    /// A BufferHash that forgets its oldest entries, as the paper's. Half of the RAM is for each.
-    fn table(&self, entries: u64, (key, value): (usize, usize)) -> Result<bufferhash::Config> {
-        let entries = entries.max(ENTRIES_MIN);
-        let asked = Requirements {
-            ram_bytes: self.ram_bytes.map(|bytes| bytes / 2),
-            ..Requirements::new(entries, key as u32, value as u32)
-        };
-        Ok(bufferhash::Config::advised(&asked)?)
-    }
+/// A BufferHash that forgets its oldest entries, as the paper's. It takes no more RAM than is stated.
+fn table(
+    entries: u64,
+    (key, value): (usize, usize),
+    ram_bytes: Option<u64>,
+) -> Result<bufferhash::Config> {
+    let asked = Requirements {
+        ram_bytes,
+        ..Requirements::new(entries.max(ENTRIES_MIN), key as u32, value as u32)
+    };
+    Ok(bufferhash::Config::advised(&asked)?)
 }
 
 /// Refuses tables of other widths, which another program has made.
@@ -124,4 +136,24 @@ pub(super) fn check_widths(names: &AnyTable, anchors: &AnyTable) -> Result<()> {
         "expected tables of widths {expected:?}, found {found:?}; it was made by another version, make a new one"
     );
     Err(Error::Options { field: "cache", reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chunks_of_a_large_cache_take_two_bytes_of_ram_each_in_the_index() {
+        for gibibytes in [32, 128, 1024] {
+            let config = CacheConfig { content_bytes: gibibytes << 30, ..CacheConfig::default() };
+            let entries = 5 * config.content_bytes / config.chunk_bytes as u64 / 4;
+            let names = config.tables().unwrap().names;
+            assert!(names.describe().entries_capacity >= entries, "{names:?}");
+            let names = names.of::<bufferhash::Config>().unwrap();
+            let buffer_bytes = u64::from(names.buffer_pages) * nandex::device::PAGE_BYTES as u64;
+            let of_super_table = names.filter.ram_bytes() as u64 + buffer_bytes;
+            let ram_bytes = u64::from(names.super_tables) * of_super_table;
+            assert!(ram_bytes <= NAME_RAM_BYTES * entries, "{gibibytes} GiB: {names:?}");
+        }
+    }
 }
