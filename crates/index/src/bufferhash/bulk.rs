@@ -280,8 +280,8 @@ impl Inner {
         let Some(InFlight { id, kept, bits, .. }) = in_flight.pop_front() else { return Ok(()) };
         *ended += 1;
         self.volume.poison().guard(self.layout.rings.sync())?;
-        let column = self.free_column(index);
-        self.write_column(index, column, &bits);
+        self.ensure_column(index);
+        self.write_column(index, &bits);
         filters.push(bits);
         let mut state = self.partitions[index].write();
         self.push_incarnation((index, id), &mut state, kept);

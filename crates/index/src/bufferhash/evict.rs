@@ -200,9 +200,8 @@ impl Inner {
                 _ => true,
             })
             .collect();
-        let newer = self.partitions[index].read().level.newest_first();
-        let is_newer = |other: Incarnation| other.id.sequence() > incarnation.id.sequence();
-        let newer: Vec<_> = newer.into_iter().filter(|(_, other)| is_newer(*other)).collect();
+        let mut newer = self.partitions[index].read().level.incarnations_newest_first();
+        newer.retain(|other| other.id.sequence() > incarnation.id.sequence());
         let keys: Vec<_> = kept.iter().map(|(hash, entry)| (*hash, entry.key)).collect();
         let mut superseded = self.superseded(index, &keys, &newer)?.into_iter();
         kept.retain(|_| superseded.next() == Some(false));
@@ -220,11 +219,17 @@ impl Inner {
         &self,
         index: usize,
         keys: &[(KeyHash, &[u8])],
-        newer: &[(usize, Incarnation)],
+        newer: &[Incarnation],
     ) -> Result<Vec<bool>> {
-        let mut live: Columns = [0; 4];
-        newer.iter().for_each(|(column, _)| live[column / 64] |= 1 << (column % 64));
-        let slices = Arc::clone(&self.partitions[index].read().level.slices);
+        let (newer, live, slices) = {
+            let level = &self.partitions[index].read().level;
+            // Their columns may have been renumbered since they were listed.
+            let mut found = level.newest_first();
+            found.retain(|(_, other)| newer.iter().any(|it| it.id == other.id));
+            let mut live: Columns = [0; 4];
+            found.iter().for_each(|(column, _)| live[column / 64] |= 1 << (column % 64));
+            (found, live, Arc::clone(&level.slices))
+        };
         let mut maybes = Vec::new();
         for (number, (hash, _)) in keys.iter().enumerate() {
             let mask = self.layout.filter.candidates(&slices, hash.filter, &live);

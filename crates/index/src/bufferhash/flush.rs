@@ -10,7 +10,7 @@ use nandex_store::entries::{Entry, SlotState};
 use nandex_store::page::{PageKind, seal};
 use nandex_store::ring::{SegmentId, SegmentTag};
 
-use super::filter::{BuildScratch, Columns, FilterKind, Slices};
+use super::filter::{BuildScratch, Columns, FilterKind};
 use super::format::encode_filter;
 use super::table::{Frozen, Incarnation, Job, Level, State};
 use super::{Incarnations, Inner, Policy};
@@ -188,9 +188,9 @@ impl Inner {
         }
     }
 
-    /// The column that the next incarnation takes. A super table that has its maximum, although the ring has
-    /// space, loses its oldest.
-    pub(super) fn free_column(&self, index: usize) -> usize {
+    /// Ensures that there is a column for the next incarnation. A super table that has its maximum, although the ring
+    /// has space, loses its oldest.
+    pub(super) fn ensure_column(&self, index: usize) {
         let table = &self.partitions[index];
         let mut state = table.write();
         if let Some(oldest) = state.level.oldest().filter(|_| state.level.window.is_full()) {
@@ -202,21 +202,17 @@ impl Inner {
                 self.counters.forced_evictions.fetch_add(dropped, Relaxed);
             }
         }
-        state.level.window.next_column()
+        drop(state);
+        self.widen_filters(index);
     }
 
-    /// Takes the oldest incarnation out of a super table; the caller holds its maintenance lock. Bloom columns are
-    /// reset a group at a time (paper, section 5.1.3).
+    /// Takes the oldest incarnation out of a super table; the caller holds its maintenance lock.
     pub(super) fn drop_oldest(&self, index: usize, state: &mut State) {
         let Some(oldest) = state.level.oldest() else { return };
         self.drop_cached(index, &state.level);
-        let Some(column) = state.level.window.pop_oldest() else { return };
-        state.level.dropped += 1;
-        self.counters.flushed_entries.fetch_sub(u64::from(oldest.entries), Relaxed);
-        let group = state.level.window.group_left_by(column);
-        if let Some(group) = group.filter(|_| self.layout.config.filter.kind() == FilterKind::Bloom)
-        {
-            state.level.slices.reset_columns(group);
+        if state.level.window.pop_oldest().is_some() {
+            state.level.dropped += 1;
+            self.counters.flushed_entries.fetch_sub(u64::from(oldest.entries), Relaxed);
         }
     }
 
@@ -233,25 +229,36 @@ impl Inner {
         });
     }
 
-    /// Writes a column that is not live; the caller holds the maintenance lock.
-    pub(super) fn write_column(&self, index: usize, column: usize, bits: &[u64]) {
-        let slices = self.slices_with(index, column);
+    /// Writes the next column, which is not live; the caller holds the maintenance lock. Bloom columns are cleared
+    /// together (paper, section 5.1.3).
+    pub(super) fn write_column(&self, index: usize, bits: &[u64]) {
+        let table = &self.partitions[index];
+        let (column, slices) = {
+            let level = &table.read().level;
+            (level.window.next_column(), Arc::clone(&level.slices))
+        };
         match self.layout.config.filter.kind() {
-            FilterKind::Bloom => slices.or_column(column, bits),
+            FilterKind::Bloom => {
+                let unclear = table.write().level.window.take_unclear();
+                unclear.iter().for_each(|columns| slices.reset_columns(columns));
+                slices.or_column(column, bits);
+            }
             FilterKind::Fuse => slices.write_column(column, bits),
         }
     }
 
-    /// The filters of a super table, wide enough for this column. Lookups go on while they are copied.
-    fn slices_with(&self, index: usize, column: usize) -> Arc<Slices> {
+    /// Widens the filters of a super table if all columns are live; the caller holds the maintenance lock. Lookups go
+    /// on while they are copied.
+    fn widen_filters(&self, index: usize) {
         let table = &self.partitions[index];
-        let slices = Arc::clone(&table.read().level.slices);
-        if column < slices.columns() {
-            return slices;
+        let (window, slices) = {
+            let level = &table.read().level;
+            (level.window.clone(), Arc::clone(&level.slices))
+        };
+        if window.is_circle_full() {
+            let wider = Arc::new(Level::wider(&window, &slices));
+            table.write().level.put_wider(wider);
         }
-        let wider = Arc::new(slices.widened(column + 1));
-        table.write().level.slices = Arc::clone(&wider);
-        wider
     }
 
     /// Writes a buffer's pages to a segment, and its filter, which [`build_filter`](Self::build_filter) has left in the
@@ -263,10 +270,10 @@ impl Inner {
         left_out: &[Place],
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let column = self.free_column(index);
+        self.ensure_column(index);
         self.start_segment((index, id), buffer, left_out, scratch)?;
         // The filter is put into place while the segment is being written.
-        self.write_column(index, column, &scratch.bits);
+        self.write_column(index, &scratch.bits);
         self.finish_segment(scratch)
     }
 

@@ -23,7 +23,7 @@ pub struct Iter<'t> {
     /// Keys in the super table's buffers, so that older versions are skipped.
     buffered: HashSet<Vec<u8>>,
     /// Columns and incarnations of the super table, newest first, and how many have been read.
-    incarnations: Vec<(usize, Incarnation)>,
+    incarnations: Vec<Incarnation>,
     read: usize,
     failed: bool,
 }
@@ -71,13 +71,13 @@ impl<'t> Iter<'t> {
                 }
             }
         }
-        self.incarnations = state.level.newest_first();
+        self.incarnations = state.level.incarnations_newest_first();
         Ok(())
     }
 
     fn read_incarnation(&mut self) -> Result<()> {
         let (index, (newer, rest)) = (self.table - 1, self.incarnations.split_at(self.read));
-        let (_, incarnation) = rest[0];
+        let incarnation = rest[0];
         let pages = match self.inner.read_incarnation(index, incarnation.id) {
             Err(_) if !self.inner.partitions[index].read().level.holds(incarnation.id) => {
                 self.read += 1;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::filter::{FilterKind, IncarnationFilter, Slices, Window};
+use super::filter::IncarnationFilter;
 use super::format::decode_filter;
 use super::rings::Rings;
 use super::table::{Incarnation, Job, Level};
@@ -21,9 +21,6 @@ use crate::Result;
 use crate::lookup::TableCache;
 use crate::write::pool;
 use crate::write::{self, CapturedMaps, Checkpoints, Levels, Recovery, TableOpening};
-
-/// Columns of Bloom filters that are reset together: the paper's w, a byte of each slice.
-const BLOOM_GROUP: usize = 8;
 
 /// Opens a table: a list of steps.
 pub(super) fn open(
@@ -133,36 +130,25 @@ fn levels(layout: &Incarnations, place: PageId) -> Result<Levels<Incarnations>> 
         let expected = format!("segments of {} super tables", config.super_tables);
         nandex_store::Error::corrupt("bufferhash state", place, expected, found)
     };
-    let mut levels = Vec::with_capacity(config.super_tables as usize);
-    for _ in 0..config.super_tables {
-        levels.push((Level::new(window(config)?, layout.filter.shape()), ()));
-    }
     let segments = layout.rings.segments();
-    for (id, tag) in segments.ok_or_else(|| refuse("one in another's ring".into()))? {
-        let SegmentTag { owner, entries } = tag;
-        let Some((level, _)) = levels.get_mut(owner as usize) else {
-            return Err(refuse(format!("one of super table {owner}")).into());
-        };
-        if level.window.is_full() {
-            return Err(refuse(format!("too many of super table {owner}")).into());
+    let segments = segments.ok_or_else(|| refuse("one in another's ring".into()))?;
+    let mut held = vec![0; config.super_tables as usize];
+    for (_, SegmentTag { owner, .. }) in &segments {
+        match held.get_mut(*owner as usize) {
+            Some(held) if *held < config.incarnations_max => *held += 1,
+            Some(_) => return Err(refuse(format!("too many of super table {owner}")).into()),
+            None => return Err(refuse(format!("one of super table {owner}")).into()),
         }
+    }
+    let new = |held: u32| Level::new(config.incarnations_max, layout.filter.shape(), held as usize);
+    let mut levels = held.into_iter().map(new).collect::<Result<Vec<_>>>()?;
+    for (id, SegmentTag { owner, entries }) in segments {
+        let level = &mut levels[owner as usize];
         let column = level.window.push();
         level.incarnations[column] = Incarnation { id, entries };
         level.filters_loaded = false;
     }
-    for (level, ()) in &mut levels {
-        let columns = level.window.len();
-        level.slices = Arc::new(Slices::with_columns(layout.filter.shape(), columns));
-    }
-    Ok(levels)
-}
-
-fn window(config: &Config) -> Result<Window> {
-    let (k, columns) = (config.incarnations_max as usize, 64 * config.filter.words() as usize);
-    match config.filter.kind() {
-        FilterKind::Fuse => Window::new(k, columns),
-        FilterKind::Bloom => Window::sliding(k, columns, BLOOM_GROUP),
-    }
+    Ok(levels.into_iter().map(|level| (level, ())).collect())
 }
 
 impl Inner {

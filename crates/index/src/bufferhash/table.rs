@@ -46,13 +46,15 @@ pub(super) type Step = LookupStep<Candidates, KeyState>;
 pub(crate) struct Level {
     /// Which columns of the filters are live, and in which order.
     pub(super) window: Window,
-    /// The filters, bit-sliced, as wide as the columns in use need. Columns that are not live are written without the
-    /// lock; under it a wider copy takes their place.
+    /// The filters, bit-sliced, as wide as the window's circle. Columns that are not live are written without the lock;
+    /// under it a wider copy takes their place.
     pub(super) slices: Arc<Slices>,
     /// The incarnation of each column.
     pub(super) incarnations: Vec<Incarnation>,
     /// How many incarnations it has lost.
     pub(super) dropped: u64,
+    /// How often its columns were renumbered.
+    renumbered: u64,
     /// Have the filters of the incarnations found at open been loaded?
     pub(super) filters_loaded: bool,
 }
@@ -92,6 +94,8 @@ pub(crate) struct Candidates {
     rest: Columns,
     /// Incarnations that the super table had lost when RAM was asked.
     dropped: u64,
+    /// How often its columns had been renumbered.
+    renumbered: u64,
     /// The newest incarnation's sequence number at that time.
     pub(super) newest_when_asked: u64,
 }
@@ -108,11 +112,31 @@ impl KeyState {
 }
 
 impl Level {
-    /// No incarnations yet.
-    pub(super) fn new(window: Window, filter: &FilterShape) -> Self {
-        let incarnations = vec![Incarnation::default(); filter.columns()];
-        let slices = Arc::new(Slices::with_columns(filter, 0));
-        Self { window, slices, incarnations, dropped: 0, filters_loaded: true }
+    /// No incarnations yet, `k` at most, and filters for as many as `columns`.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config) for a number out of range.
+    pub(super) fn new(k: u32, filter: &FilterShape, columns: usize) -> crate::Result<Self> {
+        let slices = Slices::with_columns(filter, columns);
+        let window = Window::new(k as usize, slices.columns())?;
+        let incarnations = vec![Incarnation::default(); slices.columns()];
+        let slices = Arc::new(slices);
+        Ok(Self { window, slices, incarnations, dropped: 0, renumbered: 0, filters_loaded: true })
+    }
+
+    /// A wider copy of its filters; the caller holds the maintenance lock, and [`put_wider`](Self::put_wider)s it.
+    pub(super) fn wider(window: &Window, slices: &Slices) -> Slices {
+        slices.widened(window.len() + 1, window.first_column())
+    }
+
+    /// Puts a wider copy in the place of filters of which every column is live.
+    pub(super) fn put_wider(&mut self, wider: Arc<Slices>) {
+        let first = self.window.first_column();
+        self.window.widen(wider.columns());
+        self.incarnations.rotate_left(first);
+        self.incarnations.resize(wider.columns(), Incarnation::default());
+        self.slices = wider;
+        self.renumbered += u64::from(first > 0);
     }
 }
 
@@ -151,14 +175,17 @@ impl SuperTable {
         Ok(Some(candidates.map_or(LookupStep::Answer(KeyState::Unknown), LookupStep::Read)))
     }
 
-    /// The next older candidate, after the one before did not hold the key. `None` if incarnations were
-    /// dropped meanwhile: RAM must be asked again.
+    /// The next older candidate, after the one before did not hold the key. `None` if incarnations were dropped or
+    /// columns renumbered meanwhile: RAM must be asked again.
     pub(super) fn next_candidate(&self, candidates: &Candidates) -> Option<Step> {
-        let Candidates { next, rest, dropped, newest_when_asked } = *candidates;
+        let Candidates { next, rest, dropped, renumbered, newest_when_asked } = *candidates;
         if rest == [0; 4] {
             return Some(LookupStep::Answer(KeyState::Unknown));
         }
         let level = &self.read().level;
+        if level.renumbered != renumbered {
+            return None;
+        }
         match level.candidates(rest, next.sequence()) {
             Some(next) => Some(LookupStep::Read(Candidates { dropped, newest_when_asked, ..next })),
             None if level.dropped == dropped => Some(LookupStep::Answer(KeyState::Unknown)),
@@ -180,8 +207,13 @@ impl Level {
         let column = columns.find(|column| sequence(column) <= newest_sequence)?;
         let mut rest = mask;
         rest[column / 64] &= !(1 << (column % 64));
-        let (next, dropped) = (self.incarnations[column].id, self.dropped);
-        Some(Candidates { next, rest, dropped, newest_when_asked: self.newest_sequence() })
+        Some(Candidates {
+            next: self.incarnations[column].id,
+            rest,
+            dropped: self.dropped,
+            renumbered: self.renumbered,
+            newest_when_asked: self.newest_sequence(),
+        })
     }
 
     /// The oldest incarnation.
@@ -206,8 +238,14 @@ impl Level {
         columns.map(|column| (column, self.incarnations[column])).collect()
     }
 
+    /// Its incarnations, newest first.
+    pub(super) fn incarnations_newest_first(&self) -> Vec<Incarnation> {
+        self.newest_first().into_iter().map(|(_, incarnation)| incarnation).collect()
+    }
+
     /// Entries in its incarnations, counting each version of a key.
     pub(super) fn entries(&self) -> u64 {
-        self.newest_first().iter().map(|(_, incarnation)| u64::from(incarnation.entries)).sum()
+        let newest_first = self.incarnations_newest_first();
+        newest_first.iter().map(|incarnation| u64::from(incarnation.entries)).sum()
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use nandex_device::MemoryDevice;
 
+use super::filter::FilterShape;
 use super::*;
 use crate::api::Table;
 use crate::{OpenOptions, Threads, VolumeOptions};
@@ -269,7 +270,8 @@ fn filters_take_ram_for_the_incarnations_that_have_come() {
         };
         table.handle.core.partitions.iter().map(of).collect()
     };
-    let expected = |incarnations: usize| all * incarnations.next_power_of_two().clamp(8, 64) / 64;
+    // Its 12 rows of a slot are whole quads.
+    let expected = |incarnations: usize| all * filter::Slices::width_of(incarnations) / 64;
     let mut seen = std::collections::BTreeSet::new();
     for last in (0..70_000).step_by(1000) {
         fill(&table, last..last + 1000);
@@ -283,6 +285,41 @@ fn filters_take_ram_for_the_incarnations_that_have_come() {
             assert!((0..last + 1000).all(|key| table.get_u64(key).unwrap() == Some(key * 3)));
         }
     }
-    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [all / 8, all / 4, all / 2, all]);
+    let widths = [8, 16, 24, 32, 48].map(|columns| all * columns / 64);
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), widths);
     assert!((0..70_000).all(|key| table.get_u64(key).unwrap() == Some(key * 3)));
+}
+
+#[test]
+fn a_table_that_evicts_has_columns_for_the_incarnations_that_it_keeps_however_long_it_runs() {
+    for filter in [FilterShape::fuse(470, 12, 1), FilterShape::bloom(470, 10.0, 1)] {
+        let volume = Volume::create(
+            Arc::new(MemoryDevice::new()),
+            VolumeOptions { log_bytes: 1 << 20, ..VolumeOptions::tiny() },
+        );
+        let volume = volume.unwrap();
+        let (segments, incarnations_max, filter) = (4 * 15 + 4, 60, filter.unwrap());
+        let config = Config { segments, incarnations_max, filter, ..Config::tiny() };
+        let own = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+        let mut table = BufferHash::create_with(&volume, "t", config, own.clone()).unwrap();
+        let mut most = 0;
+        for last in (0..200_000).step_by(2000) {
+            fill(&table, last..last + 2000);
+            for super_table in &table.handle.core.partitions {
+                let state = super_table.read();
+                most = most.max(state.level.window.len());
+                let columns = state.level.slices.columns();
+                assert!(columns <= 24, "{columns} columns, and up to {most} incarnations");
+                assert_eq!(columns, state.level.window.columns());
+            }
+            // The latest are there, whatever has been widened or reused.
+            let kept = last.saturating_sub(18_000)..last + 2000;
+            assert!(kept.into_iter().all(|key| table.get_u64(key).unwrap() == Some(key * 3)));
+            if last % 50_000 == 0 {
+                table.close().unwrap();
+                table = BufferHash::open_with(&volume, "t", own.clone()).unwrap();
+            }
+        }
+        assert!(most >= 15, "{most}");
+    }
 }

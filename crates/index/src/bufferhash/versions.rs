@@ -41,7 +41,8 @@ impl Inner {
         let incarnations: Vec<SegmentId> = {
             let state = table.read();
             state.each_buffered(visit)?;
-            state.level.newest_first().into_iter().map(|(_, incarnation)| incarnation.id).collect()
+            let newest_first = state.level.incarnations_newest_first();
+            newest_first.into_iter().map(|incarnation| incarnation.id).collect()
         };
         let ring = self.layout.rings.of(index);
         let pages = u64::from(self.layout.config.buffer_pages);

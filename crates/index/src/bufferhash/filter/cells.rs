@@ -1,15 +1,17 @@
-//! The memory of a bit matrix: rows of 8, 16 or 32 columns, or of whole words of 64.
+//! The memory of a bit matrix: rows of a cell of 8, 16 or 32 columns, of whole words of 64, or of three quarters of a
+//! cell.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use nandex_device::{prefer_huge_pages, prefetch};
 
+use super::quads::QuadLayout;
 use super::transpose::transpose;
-use super::{Columns, WORDS_MAX, wide};
+use super::{Columns, FilterShape, WORDS_MAX, wide};
 
 /// Bits of a cache line.
-const LINE_BITS: usize = 512;
+pub(super) const LINE_BITS: usize = 512;
 
 /// A piece of a row that is loaded at once.
 pub(super) trait Cell: Default + Sync {
@@ -48,9 +50,36 @@ impl_cell! { AtomicU8, u8; AtomicU16, u16; AtomicU32, u32; AtomicU64, u64; }
 pub(super) enum Cells {
     Eight(Box<[AtomicU8]>),
     Sixteen(Box<[AtomicU16]>),
+    TwentyFour(Box<[AtomicU32]>, QuadLayout),
     ThirtyTwo(Box<[AtomicU32]>),
+    FortyEight(Box<[AtomicU64]>, QuadLayout),
     /// Rows of this many words.
     Words(Box<[AtomicU64]>, usize),
+}
+
+/// What rows of every width can do.
+pub(super) trait Matrix {
+    /// Asks the processor to prefetch the rows of a slot, of which there are `rows`, line by line. They begin anywhere
+    /// in a line, so the last cell counts too.
+    fn prefetch_slot(&self, slot: usize, rows: usize);
+    /// Asks the processor to prefetch a row of a Bloom filter.
+    fn prefetch_row(&self, row: usize);
+    /// Rows.
+    fn row_count(&self) -> usize;
+    /// One row.
+    fn row(&self, row: usize) -> Columns;
+    /// Replaces a row.
+    fn put_row(&self, row: usize, columns: &Columns);
+    /// Replaces a column by packed bits.
+    fn write_column(&self, column: usize, bits: &[u64]);
+    /// Sets the ones of `bits` in a column that is all zero.
+    fn or_column(&self, column: usize, bits: &[u64]);
+    /// Clears these columns.
+    fn clear(&self, columns: &Columns);
+    /// Replaces the columns that are listed.
+    fn load_columns(&self, columns: &[(usize, &[u64])]);
+    /// The packed bits of a column.
+    fn extract_column(&self, column: usize) -> Vec<u64>;
 }
 
 /// All rows, of `words` cells each.
@@ -59,39 +88,60 @@ pub(super) struct Rows<'s, C> {
     words: usize,
 }
 
-/// Does the same with cells of every width.
+/// Does the same with rows of every width.
 macro_rules! with_rows {
-    ($cells:expr, $rows:ident => $act:expr) => {
+    ($cells:expr, $rows:ident => $act:expr) => {{
+        use $crate::bufferhash::filter::cells::{Cells, Rows};
+        use $crate::bufferhash::filter::quads::Quads;
         match $cells {
-            $crate::bufferhash::filter::cells::Cells::Eight(cells) => {
-                let $rows = $crate::bufferhash::filter::cells::Rows::new(cells, 1);
+            Cells::Eight(cells) => {
+                let $rows = Rows::new(cells, 1);
                 $act
             }
-            $crate::bufferhash::filter::cells::Cells::Sixteen(cells) => {
-                let $rows = $crate::bufferhash::filter::cells::Rows::new(cells, 1);
+            Cells::Sixteen(cells) => {
+                let $rows = Rows::new(cells, 1);
                 $act
             }
-            $crate::bufferhash::filter::cells::Cells::ThirtyTwo(cells) => {
-                let $rows = $crate::bufferhash::filter::cells::Rows::new(cells, 1);
+            Cells::TwentyFour(cells, layout) => {
+                let $rows = Quads::new(cells, *layout);
                 $act
             }
-            $crate::bufferhash::filter::cells::Cells::Words(cells, words) => {
-                let $rows = $crate::bufferhash::filter::cells::Rows::new(cells, *words);
+            Cells::ThirtyTwo(cells) => {
+                let $rows = Rows::new(cells, 1);
+                $act
+            }
+            Cells::FortyEight(cells, layout) => {
+                let $rows = Quads::new(cells, *layout);
+                $act
+            }
+            Cells::Words(cells, words) => {
+                let $rows = Rows::new(cells, *words);
                 $act
             }
         }
-    };
+    }};
 }
 pub(super) use with_rows;
 
+/// The widths of rows.
+const WIDTHS: [usize; 9] = [8, 16, 24, 32, 48, 64, 128, 192, 256];
+
+/// The narrowest width that has this many columns.
+pub(super) fn width_of(columns: usize) -> usize {
+    *WIDTHS.iter().find(|width| **width >= columns).expect("a shape has at most 256 columns")
+}
+
 impl Cells {
-    /// `rows` rows of `columns` zeros: 8, 16, 32 or whole words.
-    pub(super) fn zeroed(rows: usize, columns: usize) -> Self {
-        match columns {
+    /// The rows of a shape, of zeros, with at least `columns` columns.
+    pub(super) fn zeroed(shape: &FilterShape, columns: usize) -> Self {
+        let (rows, layout) = (shape.column_bits(), QuadLayout::of(shape));
+        match width_of(columns) {
             8 => Self::Eight(zeroed(rows)),
             16 => Self::Sixteen(zeroed(rows)),
+            24 => Self::TwentyFour(zeroed(layout.cells()), layout),
             32 => Self::ThirtyTwo(zeroed(rows)),
-            _ => Self::Words(zeroed(rows * (columns / 64)), columns / 64),
+            48 => Self::FortyEight(zeroed(layout.cells()), layout),
+            width => Self::Words(zeroed(rows * (width / 64)), width / 64),
         }
     }
 
@@ -100,20 +150,31 @@ impl Cells {
         match self {
             Self::Eight(_) => 8,
             Self::Sixteen(_) => 16,
+            Self::TwentyFour(..) => 24,
             Self::ThirtyTwo(_) => 32,
+            Self::FortyEight(..) => 48,
             Self::Words(_, words) => 64 * words,
         }
     }
 
     /// Their memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        with_rows!(self, rows => size_of_val(rows.cells))
+        match self {
+            Self::Eight(cells) => size_of_val(&**cells),
+            Self::Sixteen(cells) => size_of_val(&**cells),
+            Self::TwentyFour(cells, _) | Self::ThirtyTwo(cells) => size_of_val(&**cells),
+            Self::FortyEight(cells, _) | Self::Words(cells, _) => size_of_val(&**cells),
+        }
     }
 
-    /// Copies the rows of narrower cells.
-    pub(super) fn copy_from(&self, narrower: &Self) {
-        with_rows!(narrower, from => with_rows!(self, to => to.copy_from(&from)));
+    /// Copies narrower rows, each after `change` has moved its columns.
+    pub(super) fn copy_from(&self, narrower: &Self, change: impl Fn(Columns) -> Columns) {
+        with_rows!(narrower, from => with_rows!(self, to => copy(&from, &to, &change)));
     }
+}
+
+fn copy(from: &impl Matrix, to: &impl Matrix, change: impl Fn(Columns) -> Columns) {
+    (0..from.row_count()).for_each(|row| to.put_row(row, &change(from.row(row))));
 }
 
 fn zeroed<C: Cell>(cells: usize) -> Box<[C]> {
@@ -141,59 +202,11 @@ impl<'s, C: Cell> Rows<'s, C> {
         &self.cells[first * self.words..][..rows * self.words]
     }
 
-    /// Asks the processor to prefetch these rows, line by line. They begin anywhere in a line, so the last cell counts
-    /// too.
+    /// Asks the processor to prefetch these rows.
     #[inline]
-    pub(super) fn prefetch(&self, rows: Range<usize>) {
+    fn prefetch(&self, rows: Range<usize>) {
         let run = self.cells(rows.start, rows.len());
         run.iter().step_by(LINE_BITS / C::BITS).chain(run.last()).for_each(prefetch);
-    }
-
-    /// One row.
-    pub(super) fn row(&self, row: usize) -> Columns {
-        let mut columns = [0; WORDS_MAX];
-        columns.iter_mut().zip(self.cells(row, 1)).for_each(|(word, cell)| *word = cell.load());
-        columns
-    }
-
-    /// Replaces a column by packed bits.
-    pub(super) fn write_column(&self, column: usize, bits: &[u64]) {
-        let (shift, keep) = (column % C::BITS, !(1 << (column % C::BITS)));
-        self.for_each_row(column, bits, |row, bit| row.store((row.load() & keep) | (bit << shift)));
-    }
-
-    /// Sets the ones of `bits` in a column that is all zero.
-    pub(super) fn or_column(&self, column: usize, bits: &[u64]) {
-        let (word, one) = (column / C::BITS, 1_u64 << (column % C::BITS));
-        for (&packed, rows) in bits.iter().zip(self.cells.chunks(64 * self.words)) {
-            for_each_one(packed, |row| {
-                if let Some(cell) = rows.get(row * self.words + word) {
-                    cell.store(cell.load() | one);
-                }
-            });
-        }
-    }
-
-    /// Clears these columns.
-    pub(super) fn clear(&self, columns: &Columns) {
-        for (word, &ones) in columns.iter().enumerate().filter(|(_, ones)| **ones != 0) {
-            for cell in self.cells.iter().skip(word).step_by(self.words) {
-                cell.store(cell.load() & !ones);
-            }
-        }
-    }
-
-    /// Replaces the columns that are listed.
-    pub(super) fn load_columns(&self, columns: &[(usize, &[u64])]) {
-        for word in 0..self.words {
-            let mut group: [Option<&[u64]>; 64] = [None; 64];
-            for &(column, bits) in columns.iter().filter(|(column, _)| column / C::BITS == word) {
-                group[column % C::BITS] = Some(bits);
-            }
-            if group.iter().any(Option::is_some) {
-                self.load_word(word, &group);
-            }
-        }
     }
 
     fn load_word(&self, word: usize, group: &[Option<&[u64]>; 64]) {
@@ -204,24 +217,6 @@ impl<'s, C: Cell> Rows<'s, C> {
             for (row, fresh) in rows.iter().skip(word).step_by(self.words).zip(matrix) {
                 row.store((row.load() & keep) | fresh);
             }
-        }
-    }
-
-    /// The packed bits of a column.
-    pub(super) fn extract_column(&self, column: usize) -> Vec<u64> {
-        let pack = |rows: &[C]| {
-            let cells = rows.iter().skip(column / C::BITS).step_by(self.words);
-            cells.enumerate().fold(0, |packed, (row, cell)| {
-                packed | ((cell.load() >> (column % C::BITS)) & 1) << row
-            })
-        };
-        self.cells.chunks(64 * self.words).map(pack).collect()
-    }
-
-    fn copy_from<N: Cell>(&self, narrower: &Rows<'_, N>) {
-        let to = self.cells.chunks(self.words);
-        for (to, from) in to.zip(narrower.cells.chunks(narrower.words)) {
-            to.iter().zip(from).for_each(|(to, from)| to.store(from.load()));
         }
     }
 
@@ -241,6 +236,78 @@ impl<'s, C: Cell> Rows<'s, C> {
                 words => rows.iter().skip(word).step_by(words).for_each(&mut each),
             }
         }
+    }
+}
+
+impl<C: Cell> Matrix for Rows<'_, C> {
+    #[inline]
+    fn prefetch_slot(&self, slot: usize, rows: usize) {
+        self.prefetch(slot * rows..(slot + 1) * rows);
+    }
+
+    #[inline]
+    fn prefetch_row(&self, row: usize) {
+        self.prefetch(row..row + 1);
+    }
+
+    fn row_count(&self) -> usize {
+        self.cells.len() / self.words
+    }
+
+    fn put_row(&self, row: usize, columns: &Columns) {
+        columns.iter().zip(self.cells(row, 1)).for_each(|(word, cell)| cell.store(*word));
+    }
+
+    fn row(&self, row: usize) -> Columns {
+        let mut columns = [0; WORDS_MAX];
+        columns.iter_mut().zip(self.cells(row, 1)).for_each(|(word, cell)| *word = cell.load());
+        columns
+    }
+
+    fn write_column(&self, column: usize, bits: &[u64]) {
+        let (shift, keep) = (column % C::BITS, !(1 << (column % C::BITS)));
+        self.for_each_row(column, bits, |row, bit| row.store((row.load() & keep) | (bit << shift)));
+    }
+
+    fn or_column(&self, column: usize, bits: &[u64]) {
+        let (word, one) = (column / C::BITS, 1_u64 << (column % C::BITS));
+        for (&packed, rows) in bits.iter().zip(self.cells.chunks(64 * self.words)) {
+            for_each_one(packed, |row| {
+                if let Some(cell) = rows.get(row * self.words + word) {
+                    cell.store(cell.load() | one);
+                }
+            });
+        }
+    }
+
+    fn clear(&self, columns: &Columns) {
+        for (word, &ones) in columns.iter().enumerate().filter(|(_, ones)| **ones != 0) {
+            for cell in self.cells.iter().skip(word).step_by(self.words) {
+                cell.store(cell.load() & !ones);
+            }
+        }
+    }
+
+    fn load_columns(&self, columns: &[(usize, &[u64])]) {
+        for word in 0..self.words {
+            let mut group: [Option<&[u64]>; 64] = [None; 64];
+            for &(column, bits) in columns.iter().filter(|(column, _)| column / C::BITS == word) {
+                group[column % C::BITS] = Some(bits);
+            }
+            if group.iter().any(Option::is_some) {
+                self.load_word(word, &group);
+            }
+        }
+    }
+
+    fn extract_column(&self, column: usize) -> Vec<u64> {
+        let pack = |rows: &[C]| {
+            let cells = rows.iter().skip(column / C::BITS).step_by(self.words);
+            cells.enumerate().fold(0, |packed, (row, cell)| {
+                packed | ((cell.load() >> (column % C::BITS)) & 1) << row
+            })
+        };
+        self.cells.chunks(64 * self.words).map(pack).collect()
     }
 }
 

@@ -12,8 +12,9 @@
 //!   ...                                    ANDed, then masked with the live columns
 //! ```
 //!
-//! A matrix begins with 8 columns and is copied into one of twice as many when all have been used, up to the words of
-//! its shape: a super table with few incarnations takes little RAM, and a row is one load at every width.
+//! A matrix begins with 8 columns and is copied into a wider one when all are live: of 16, 24, 32, 48, 64, 128, 192
+//! or 256 columns, up to the words of its shape. So a super table takes RAM for the incarnations that it has. Four rows
+//! of 24 or 48 columns are in three cells of 32 or 64 bits (`quads`), rows of other widths are whole cells.
 //!
 //! Two kinds: [`FilterKind::Bloom`] is the paper's, [`FilterKind::Fuse`] is ours, 1.06 `r` bits per entry
 //! for a rate of 2^-`r`; a Bloom filter takes 1.44 `r`. A fuse filter may refuse a few of its keys
@@ -46,6 +47,7 @@ mod cells;
 mod fuse;
 mod hash;
 mod probe;
+mod quads;
 mod shape;
 mod slices;
 mod transpose;

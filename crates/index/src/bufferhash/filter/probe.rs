@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use super::bloom::{self, Progression};
-use super::cells::{Cell, Cells, Rows, with_rows};
+use super::cells::{Cell, Cells, Matrix as _, Rows, with_rows};
 use super::fuse::{BuildScratch, SlotLayout};
 use super::hash::mix;
+use super::quads::{QuadLayout, Quads};
 use super::{Columns, FilterKind, FilterShape, Slices, WORDS_MAX, wide};
 
 /// Rows of a fuse slot that are ANDed before checking whether any column remains: a check at every row would
@@ -127,7 +128,15 @@ impl IncarnationFilter {
     /// If `slices` were made for another shape.
     #[inline]
     pub fn prefetch(&self, slices: &Slices, positions: &Positions) {
-        with_rows!(&slices.cells, rows => self.for_each_run(positions, |run| rows.prefetch(run)));
+        with_rows!(&slices.cells, rows => match positions.0 {
+            Places::Bloom(numbers) => {
+                numbers.rows(&self.shape).for_each(|row| rows.prefetch_row(row));
+            }
+            Places::Fuse { slots, .. } => {
+                let bits = wide(self.shape.bits_per_slot());
+                slots.iter().for_each(|slot| rows.prefetch_slot(wide(*slot), bits));
+            }
+        });
     }
 
     /// The live columns that may hold this hash: every column that does, and others at the filter's rate.
@@ -150,7 +159,13 @@ impl IncarnationFilter {
         match &slices.cells {
             Cells::Eight(cells) => self.candidates_in::<_, 1>(cells, positions, live),
             Cells::Sixteen(cells) => self.candidates_in::<_, 1>(cells, positions, live),
+            Cells::TwentyFour(cells, layout) => {
+                self.candidates_in_quads(cells, *layout, positions, live)
+            }
             Cells::ThirtyTwo(cells) => self.candidates_in::<_, 1>(cells, positions, live),
+            Cells::FortyEight(cells, layout) => {
+                self.candidates_in_quads(cells, *layout, positions, live)
+            }
             Cells::Words(cells, 1) => self.candidates_in::<_, 1>(cells, positions, live),
             Cells::Words(cells, 2) => self.candidates_in::<_, 2>(cells, positions, live),
             Cells::Words(cells, 3) => self.candidates_in::<_, 3>(cells, positions, live),
@@ -178,6 +193,24 @@ impl IncarnationFilter {
         let mut found = [0; WORDS_MAX];
         found[..W].copy_from_slice(&left);
         found
+    }
+
+    fn candidates_in_quads<C: Cell>(
+        &self,
+        cells: &[C],
+        layout: QuadLayout,
+        positions: &Positions,
+        live: &Columns,
+    ) -> Columns {
+        let rows = Quads::new(cells, layout);
+        let left = live[0] & Quads::<C>::ALL;
+        let found = match positions.0 {
+            Places::Bloom(numbers) => test_bloom_quads(rows, numbers.rows(&self.shape), left),
+            Places::Fuse { slots, fingerprint } => {
+                test_fuse_quads(slots.map(|slot| rows.slot(wide(slot))), fingerprint, left)
+            }
+        };
+        [found, 0, 0, 0]
     }
 }
 
@@ -216,4 +249,52 @@ fn test_fuse<C: Cell, const W: usize>(runs: [&[[C; W]]; 4], fingerprint: u32, le
             return;
         }
     }
+}
+
+/// The same for rows in quads.
+#[inline]
+fn test_bloom_quads<C: Cell>(
+    rows: Quads<'_, C>,
+    numbers: impl Iterator<Item = usize>,
+    mut left: u64,
+) -> u64 {
+    for row in numbers {
+        left &= rows.bloom_row(row);
+        if left == 0 {
+            break;
+        }
+    }
+    left
+}
+
+/// The same for slots of quads. The last quad may have fewer than four rows, and cells: the others are zero, as are the
+/// fingerprint's bits, and match.
+#[inline]
+fn test_fuse_quads<C: Cell>(slots: [&[C]; 4], mut fingerprint: u32, mut left: u64) -> u64 {
+    let [(first, a), (second, b), (third, c), (fourth, d)] =
+        slots.map(|slot| slot.as_chunks::<3>());
+    for ((a, b), (c, d)) in first.iter().zip(second).zip(third.iter().zip(fourth)) {
+        let cells = std::array::from_fn(|cell| {
+            a[cell].load() ^ b[cell].load() ^ c[cell].load() ^ d[cell].load()
+        });
+        left &= matching(Quads::<C>::rows_of(cells), fingerprint);
+        if left == 0 {
+            return 0;
+        }
+        fingerprint >>= 4;
+    }
+    if a.is_empty() {
+        return left;
+    }
+    let of = |slot: &[C], cell: usize| slot.get(cell).map_or(0, C::load);
+    let cells =
+        std::array::from_fn(|cell| [a, b, c, d].iter().fold(0, |xor, it| xor ^ of(it, cell)));
+    left & matching(Quads::<C>::rows_of(cells), fingerprint)
+}
+
+/// The columns in which four rows are the lowest bits of the fingerprint.
+#[inline]
+fn matching(rows: [u64; 4], fingerprint: u32) -> u64 {
+    let flip = |bit: usize| u64::from(fingerprint >> bit & 1).wrapping_sub(1);
+    rows.iter().enumerate().fold(u64::MAX, |all, (bit, row)| all & (row ^ flip(bit)))
 }

@@ -1,16 +1,13 @@
 //! The bit matrix of one super table's filters: rows are filter bits, columns are incarnations.
 
-use super::cells::{Cells, with_rows};
+use super::cells::{Cells, Matrix as _, width_of, with_rows};
 use super::{Columns, FilterShape, wide};
 
-/// Columns of the narrowest matrix.
-const COLUMNS_MIN: usize = 8;
-
-/// The filters of one super table, bit-sliced. Row `slot * bits_per_slot + bit` has the bit of all columns, in 8, 16
-/// or 32 bits, or in words: column `c` is bit `c % 64` of word `c / 64`.
+/// The filters of one super table, bit-sliced. Row `slot * bits_per_slot + bit` has the bit of all columns: column `c`
+/// is bit `c % 64` of word `c / 64`.
 ///
-/// A matrix is as wide as its columns need: [`Slices::widened`] makes one with twice the columns, and a row is one
-/// piece of memory in each.
+/// A matrix is as wide as its columns need: [`Slices::widened`] makes a wider one, and a row is one piece of memory in
+/// each.
 ///
 /// Readers load rows while one writer stores columns that are not live; both are relaxed, because a reader
 /// gets its live mask under a lock that the writer took after it wrote. A reader whose mask is older than an
@@ -28,27 +25,35 @@ impl Slices {
         Self::with_columns(shape, shape.columns())
     }
 
-    /// At least `columns` columns, zero: 8, 16, 32, 64, 128 or all of the shape.
+    /// At least `columns` columns, zero: 8, 16, 24, 32, 48, 64, 128, 192 or 256.
     ///
     /// # Panics
     /// If the shape has fewer.
     #[must_use]
     pub fn with_columns(shape: &FilterShape, columns: usize) -> Self {
         assert!(columns <= shape.columns(), "{columns} columns of {}", shape.columns());
-        let width = columns.next_power_of_two().clamp(COLUMNS_MIN, shape.columns());
-        Self { shape: *shape, cells: Cells::zeroed(shape.column_bits(), width) }
+        Self { shape: *shape, cells: Cells::zeroed(shape, columns) }
     }
 
-    /// A copy with at least `columns` columns; the additional ones are zero. The caller lets no column be written
-    /// meanwhile.
+    /// The number of columns that [`Slices::with_columns`] makes where that many are asked for.
+    #[must_use]
+    pub fn width_of(columns: usize) -> usize {
+        width_of(columns)
+    }
+
+    /// A copy with at least `columns` columns, that begins with column `first`; the columns before it follow after the
+    /// last one, and additional ones are zero. The caller lets no column be written meanwhile.
     ///
     /// # Panics
-    /// If the shape has fewer columns, or this has more.
+    /// If the shape has fewer columns, or this has more, or has no column `first`.
     #[must_use]
-    pub fn widened(&self, columns: usize) -> Self {
-        let wider = Self::with_columns(&self.shape, columns);
-        assert!(wider.columns() >= self.columns(), "{columns} columns for {}", self.columns());
-        wider.cells.copy_from(&self.cells);
+    pub fn widened(&self, columns: usize, first: usize) -> Self {
+        let (wider, now) = (Self::with_columns(&self.shape, columns), self.columns());
+        assert!(wider.columns() >= now && first < now, "{columns} columns for {now}, from {first}");
+        match first {
+            0 => wider.cells.copy_from(&self.cells, |row| row),
+            _ => wider.cells.copy_from(&self.cells, |row| rotated(row, first, now)),
+        }
         wider
     }
 
@@ -111,15 +116,20 @@ impl Slices {
         with_rows!(&self.cells, rows => rows.or_column(column, bits));
     }
 
-    /// Clears all columns of `range` in one pass: the paper resets a word of columns at once, after the
-    /// sliding window has left it. Touches every row once.
+    /// Clears these columns in one pass: the paper resets a word of columns at once, after the sliding window has left
+    /// it. Touches every row once.
     ///
     /// # Panics
-    /// If the range reaches past the last column.
-    pub fn reset_columns(&self, range: std::ops::Range<usize>) {
-        assert!(range.end <= self.columns(), "columns {range:?} of {}", self.columns());
-        let cleared = mask_of(range);
-        with_rows!(&self.cells, rows => rows.clear(&cleared));
+    /// If there is no such column.
+    pub fn reset_columns(&self, columns: &Columns) {
+        let all = mask_of(0..self.columns());
+        let is_there = |(columns, all): (&u64, &u64)| columns & !all == 0;
+        assert!(
+            columns.iter().zip(&all).all(is_there),
+            "{columns:?} of {} columns",
+            self.columns()
+        );
+        with_rows!(&self.cells, rows => rows.clear(columns));
     }
 
     /// Replaces many columns, as at open: each row is touched once for up to 64 of them. Columns that
@@ -165,6 +175,28 @@ pub(super) fn mask_of(range: std::ops::Range<usize>) -> Columns {
         let high = range.end.clamp(64 * word, 64 * word + 64) - 64 * word;
         below(high) & !below(low)
     })
+}
+
+/// The columns of a row of `count`, from column `first` on, and then those before it.
+fn rotated(row: Columns, first: usize, count: usize) -> Columns {
+    let (down, up) = (shifted_down(row, first), shifted_up(row, count - first));
+    let all = mask_of(0..count);
+    std::array::from_fn(|word| (down[word] | up[word]) & all[word])
+}
+
+/// Column `by` and those after it, as columns 0 and so on.
+fn shifted_down(row: Columns, by: usize) -> Columns {
+    let (words, bits) = (by / 64, by % 64);
+    let word = |index: usize| row.get(index + words).copied().unwrap_or(0);
+    std::array::from_fn(|index| word(index) >> bits | word(index + 1) << (63 - bits) << 1)
+}
+
+/// Column 0 and those after it, as columns `by` and so on.
+fn shifted_up(row: Columns, by: usize) -> Columns {
+    let (words, bits) = (by / 64, by % 64);
+    let word = |index: usize| index.checked_sub(words).map_or(0, |index| row[index]);
+    let before = |index: usize| index.checked_sub(words + 1).map_or(0, |index| row[index]);
+    std::array::from_fn(|index| word(index) << bits | before(index) >> (63 - bits) >> 1)
 }
 
 /// The low `bits` bits set, for `bits` of 0 to 64.

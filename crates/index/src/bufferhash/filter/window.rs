@@ -1,74 +1,86 @@
 //! The sliding window over the columns of a super table: which are live, their order of age, and which comes
 //! next (paper, section 5.1.3).
 //!
-//! Columns are used in a circle. Evicting the oldest incarnation only moves the window on; its bits stay and
-//! are masked out. Fuse columns are overwritten whole when they come round again. Bloom columns are written
-//! by setting ones, so a group of `group` columns (the paper's `w`) is cleared in one pass once the window
-//! has left it: one pass over the rows per `group` evictions.
-
-use std::ops::Range;
+//! Columns are used in a circle, of as many as the matrix has now. Evicting the oldest incarnation only moves the
+//! window on; its bits stay and are masked out. Fuse columns are overwritten whole when they come round again. Bloom
+//! columns are written by setting ones, so all that are not live are cleared in one pass when the next is not clear.
+//! In the paper these are the `w` columns of a word; here they are as many as the matrix has to spare.
+//!
+//! Where every column is live, the matrix is widened, and its columns begin with the oldest again. A circle of all
+//! columns that a shape allows would need no such step. But the window of a table that evicts moves through the whole
+//! circle, so its matrix would have them all, however few are live.
 
 use super::slices::mask_of;
 use super::{Columns, WORDS_MAX, wide};
 use crate::{Error, Result};
 
-/// A window of at most `k` consecutive columns on a circle; always at least one column is outside it.
+/// A window of at most `k` consecutive columns on a circle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     k: usize,
     columns: usize,
-    group: usize,
     oldest: usize,
     len: usize,
+    /// Columns from the next one on that are clear.
+    clear: usize,
 }
 
 impl Window {
-    /// An empty window for columns that are overwritten whole (fuse): `k` live of `columns`.
+    /// An empty window of `k` columns at most, on a circle of `columns` that are all clear.
     ///
     /// # Errors
-    /// [`Error::Config`] unless `columns` is 64 to 256 in steps of 64 and `k` is 1 to `columns - 1`: one
-    /// column must be free to be written while all others are live.
+    /// [`Error::Config`] unless `columns` is 1 to 256, and `k` 1 to 255: one column must be free to be written while
+    /// all others are live.
     pub fn new(k: usize, columns: usize) -> Result<Self> {
-        Self::sliding(k, columns, 1)
-    }
-
-    /// An empty window for columns written by [`super::Slices::or_column`] (Bloom): `k` live, and groups of
-    /// `group` columns that are reset together, the paper's `k + w` bits.
-    ///
-    /// # Errors
-    /// [`Error::Config`] unless `columns` is 64 to 256 in steps of 64, `group` a power of two up to 64, and
-    /// `k` 1 to `columns - group`.
-    pub fn sliding(k: usize, columns: usize, group: usize) -> Result<Self> {
-        if columns == 0 || !columns.is_multiple_of(64) || columns > 64 * WORDS_MAX {
-            let reason = format!("{columns} columns; expected 64, 128, 192 or 256");
+        let most = 64 * WORDS_MAX;
+        if columns == 0 || columns > most {
+            let reason = format!("{columns} columns; expected 1 to {most}");
             return Err(Error::Config { field: "columns", reason });
         }
-        if !group.is_power_of_two() || group > 64 {
-            let reason = format!("{group} columns reset at once; expected a power of two up to 64");
-            return Err(Error::Config { field: "group", reason });
-        }
-        if k == 0 || k > columns - group {
-            let most = columns - group;
-            let reason =
-                format!("{k} incarnations per super table; {columns} columns allow 1 to {most}");
+        if k == 0 || k >= most {
+            let reason = format!("{k} incarnations per super table; expected 1 to {}", most - 1);
             return Err(Error::Config { field: "k", reason });
         }
-        Ok(Self { k, columns, group, oldest: 0, len: 0 })
+        Ok(Self { k, columns, oldest: 0, len: 0, clear: columns })
     }
 
-    /// The window as it was when `oldest` was the oldest of `len` live columns, for recovery.
+    /// Makes the circle that of a matrix that was widened to `columns` columns, from [`Window::first_column`] on.
     ///
-    /// # Errors
-    /// [`Error::Config`] if there is no such column or more are live than the window takes.
-    pub fn resumed(self, oldest: usize, len: usize) -> Result<Self> {
-        if oldest >= self.columns || len > self.k {
-            let reason = format!(
-                "{len} live columns from column {oldest}; a window has at most {} of {} columns",
-                self.k, self.columns
-            );
-            return Err(Error::Config { field: "window", reason });
+    /// # Panics
+    /// If not all columns of the circle are live, or the new one is no wider.
+    pub fn widen(&mut self, columns: usize) {
+        assert!(self.is_circle_full(), "{} of {} columns are live", self.len, self.columns);
+        assert!(columns > self.columns, "{columns} columns in place of {}", self.columns);
+        *self = Self { columns, oldest: 0, clear: columns - self.len, ..*self };
+    }
+
+    /// Columns of the circle.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Is every column of the circle live? Then it must be widened before the next push.
+    #[must_use]
+    pub fn is_circle_full(&self) -> bool {
+        self.len == self.columns
+    }
+
+    /// The column with which the window begins, whether it is live or not.
+    #[must_use]
+    pub fn first_column(&self) -> usize {
+        self.oldest
+    }
+
+    /// The columns to clear before the next one is written by setting ones: all that are not live, unless the next one
+    /// is clear. The caller clears them.
+    pub fn take_unclear(&mut self) -> Option<Columns> {
+        if self.clear > 0 {
+            return None;
         }
-        Ok(Self { oldest, len, ..self })
+        self.clear = self.columns - self.len;
+        let (all, live) = (mask_of(0..self.columns), self.live_mask());
+        Some(std::array::from_fn(|word| all[word] & !live[word]))
     }
 
     /// Live columns.
@@ -89,7 +101,8 @@ impl Window {
         self.len == self.k
     }
 
-    /// The column the next [`Window::push`] makes live. It is not live now, so it may be written.
+    /// The column the next [`Window::push`] makes live. It is not live now, so it may be written, unless the circle is
+    /// full.
     #[must_use]
     pub fn next_column(&self) -> usize {
         (self.oldest + self.len) % self.columns
@@ -110,11 +123,13 @@ impl Window {
     /// Makes the next column live and returns it.
     ///
     /// # Panics
-    /// If the window is full.
+    /// If the window or its circle is full.
     pub fn push(&mut self) -> usize {
         assert!(!self.is_full(), "all {} incarnations are live: evict the oldest first", self.k);
+        assert!(!self.is_circle_full(), "all {} columns are live: widen first", self.columns);
         let column = self.next_column();
         self.len += 1;
+        self.clear = self.clear.saturating_sub(1);
         column
     }
 
@@ -124,14 +139,6 @@ impl Window {
         self.oldest = (column + 1) % self.columns;
         self.len -= 1;
         Some(column)
-    }
-
-    /// The group of columns to reset now that `popped` has left the window: `Some` for the last column of
-    /// each group, when no live column remains in it. Not needed if columns are overwritten whole.
-    #[must_use]
-    pub fn group_left_by(&self, popped: usize) -> Option<Range<usize>> {
-        let end = popped + 1;
-        end.is_multiple_of(self.group).then(|| end - self.group..end)
     }
 
     /// The live columns.
@@ -191,75 +198,103 @@ mod tests {
         mask
     }
 
+    /// Widths a circle is widened to.
+    const WIDTHS: [usize; 5] = [8, 24, 64, 192, 256];
+
+    /// Widens the circle of a matrix, and moves what the columns have.
+    fn widen(window: &mut Window, content: &mut Vec<Option<u32>>) {
+        let wider = WIDTHS.into_iter().find(|width| *width > window.columns()).unwrap();
+        content.rotate_left(window.first_column());
+        content.resize(wider, None);
+        window.widen(wider);
+    }
+
     proptest! {
         #[test]
-        fn a_window_is_a_queue_of_columns_on_a_circle(
-            k in 1_usize..=250, words in 1_usize..=4, group in 0_u32..=3,
-            acts in prop::collection::vec(any::<(bool, u8)>(), 0..900), filter: Columns,
+        fn a_window_is_a_queue_on_a_circle_that_grows(
+            k in 1_usize..=250, acts in prop::collection::vec(any::<(bool, u8)>(), 0..900),
+            filter: Columns,
         ) {
-            let group = 1 << group;
-            let k = k.min(64 * words - group);
-            let mut window = Window::sliding(k, 64 * words, group).unwrap();
-            let mut queue = VecDeque::new();
-            let mut next = 0;
+            let mut window = Window::new(k, WIDTHS[0]).unwrap();
+            // What each column has, and the queue's.
+            let (mut content, mut queue) = (vec![None; WIDTHS[0]], VecDeque::new());
+            let mut pushes = 0;
             for (push, times) in acts {
                 for _ in 0..times % 8 {
                     if push && !window.is_full() {
-                        prop_assert_eq!(window.push(), next % (64 * words));
-                        queue.push_back(next % (64 * words));
-                        next += 1;
+                        if window.is_circle_full() {
+                            widen(&mut window, &mut content);
+                        }
+                        if let Some(unclear) = window.take_unclear() {
+                            (0..content.len()).filter(|it| unclear[it / 64] >> (it % 64) & 1 == 1)
+                                .for_each(|column| content[column] = None);
+                        }
+                        prop_assert_eq!(content[window.next_column()], None);
+                        let column = window.push();
+                        content[column] = Some(pushes);
+                        queue.push_back(pushes);
+                        pushes += 1;
                     } else if !push {
-                        prop_assert_eq!(window.pop_oldest(), queue.pop_front());
+                        let popped = window.pop_oldest().and_then(|it| content[it]);
+                        prop_assert_eq!(popped, queue.pop_front());
                     }
                 }
                 prop_assert_eq!(window.len(), queue.len());
                 prop_assert_eq!(window.is_full(), queue.len() == k);
-                prop_assert!(!queue.contains(&window.next_column()));
-                let live: Vec<_> = queue.iter().copied().collect();
+                let first = window.first_column();
+                let live = (first..first + queue.len()).map(|it| it % window.columns());
+                let live: Vec<_> = live.collect();
+                let found: Vec<_> = live.iter().filter_map(|column| content[*column]).collect();
+                prop_assert_eq!(&found, &queue.iter().copied().collect::<Vec<_>>());
+                prop_assert!(window.is_circle_full() || !live.contains(&window.next_column()));
                 prop_assert_eq!(window.live_mask(), mask(&live));
                 let expected = live.iter().rev().copied()
                     .filter(|column| filter[column / 64] >> (column % 64) & 1 == 1);
                 prop_assert!(window.newest_first(filter).eq(expected));
-                let oldest = window.oldest().unwrap_or(next % (64 * words));
-                let again = Window::sliding(k, 64 * words, group).unwrap();
-                prop_assert_eq!(again.resumed(oldest, live.len()).unwrap(), window.clone());
             }
         }
     }
 
     #[test]
-    fn a_group_is_left_when_its_last_column_goes_and_none_of_it_is_live() {
-        let mut window = Window::sliding(56, 64, 8).unwrap();
-        let mut left = Vec::new();
-        for _ in 0..200 {
-            if window.is_full() {
-                let popped = window.pop_oldest().unwrap();
-                if let Some(group) = window.group_left_by(popped) {
-                    assert!(
-                        mask_of(group.clone())
-                            .iter()
-                            .zip(window.live_mask())
-                            .all(|(a, b)| a & b == 0)
-                    );
-                    left.push(group.start);
-                }
+    fn a_circle_has_the_columns_that_are_live_and_one_more_however_long_it_evicts() {
+        let (mut window, mut content) =
+            (Window::new(50, WIDTHS[0]).unwrap(), vec![None; WIDTHS[0]]);
+        for push in 0..1000 {
+            if window.is_circle_full() {
+                widen(&mut window, &mut content);
+            }
+            window.push();
+            if push >= 17 {
+                window.pop_oldest();
+            }
+        }
+        assert_eq!(window.columns(), 24);
+    }
+
+    #[test]
+    fn columns_are_cleared_as_many_at_once_as_are_not_live() {
+        let mut window = Window::new(60, 64).unwrap();
+        let mut cleared = Vec::new();
+        for push in 0..200 {
+            if window.len() == 56 {
+                window.pop_oldest();
+            }
+            if let Some(unclear) = window.take_unclear() {
+                assert!(unclear.iter().zip(window.live_mask()).all(|(a, b)| a & b == 0));
+                cleared.push((push, unclear.iter().map(|word| word.count_ones()).sum()));
             }
             window.push();
         }
-        assert_eq!(left, [0, 8, 16, 24, 32, 40, 48, 56, 0, 8, 16, 24, 32, 40, 48, 56, 0, 8]);
+        assert_eq!(cleared[..3], [(64, 9), (73, 9), (82, 9)]);
     }
 
     #[test]
     fn windows_refuse_what_leaves_no_column_to_write() {
-        assert!(Window::new(63, 64).is_ok());
-        let text = Window::new(64, 64).unwrap_err().to_string();
-        assert_eq!(text, "k: 64 incarnations per super table; 64 columns allow 1 to 63");
-        assert!(Window::sliding(57, 64, 8).is_err());
-        assert!(Window::sliding(8, 64, 12).is_err());
-        assert!(Window::new(8, 100).is_err());
-        assert!(Window::new(8, 320).is_err());
+        assert!(Window::new(255, 8).is_ok());
+        let text = Window::new(256, 256).unwrap_err().to_string();
+        assert_eq!(text, "k: 256 incarnations per super table; expected 1 to 255");
         assert!(Window::new(0, 64).is_err());
-        assert!(Window::new(8, 64).unwrap().resumed(64, 0).is_err());
-        assert!(Window::new(8, 64).unwrap().resumed(0, 9).is_err());
+        assert!(Window::new(8, 0).is_err());
+        assert!(Window::new(8, 257).is_err());
     }
 }
