@@ -58,8 +58,12 @@ pub struct Geometry {
     /// How a chunk finds its channel, if known.
     pub mapping: Option<Mapping>,
     /// Buses that the channels share, if they do: channel c is on bus c mod buses, and reads on one bus wait
-    /// for each other too, but less than on one channel.
+    /// for each other too, but less than on one channel unless [it serves one at a time](Self::serial_buses).
     pub buses: Option<u32>,
+    /// Does a bus serve one read at a time? Reads of one channel in a row then overlap, as a page is sent while the
+    /// next one is read, and reads of several channels on one bus do not. Only presets tell: a probe does not see it,
+    /// and a volume does not keep it.
+    pub serial_buses: bool,
     /// Bytes before the first whole chunk of the device, if a partition or file begins in the middle of a
     /// chunk. Less than a chunk.
     pub phase_bytes: u32,
@@ -87,6 +91,7 @@ impl Geometry {
             chunk_bytes: None,
             mapping: None,
             buses: None,
+            serial_buses: false,
             phase_bytes: 0,
             depth: 32,
             members: 1,

@@ -61,6 +61,7 @@ const BUFFERHASH: &[Exhibit] = &[
     by("Figure 5", "spurious lookups against memory for buffers", "figure-5"),
     by("Table 2", "flash reads of lookups", "table-2"),
     by("Figure 6", "latencies on different media", "figure-6"),
+    by("Section 7.1.1", "inserts on drives as full as the paper's", "full-drive"),
     by("Figure 7", "latencies of Berkeley DB", "figure-7"),
     not_here(
         "Section 7.2.2",

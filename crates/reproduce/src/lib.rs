@@ -25,6 +25,7 @@ mod error;
 mod exhibits;
 mod experiment;
 mod fits;
+mod full;
 mod latency;
 pub mod play;
 mod report;

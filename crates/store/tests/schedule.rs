@@ -2,7 +2,8 @@
 //! schedule, in virtual time.
 //!
 //! `cargo test -p nandex-store --test schedule -- --nocapture` prints what Figure 6 shows, and the
-//! paper's figures.
+//! paper's figures. The paper's schedule spreads reads over channels. On this drive a bus serves one read at a time,
+//! and ours starts runs of one channel there: the last tests have its gain, and a drive on which it would be a loss.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::VecDeque;
@@ -156,10 +157,15 @@ fn fifo_rate(order: Order, way: Way) -> f64 {
     rate(&device, &requests, Fifo(VecDeque::new()), way, WINDOW)
 }
 
-/// The same with the schedule.
+/// The channels for the paper's schedule, which has no runs.
+fn spread(device: &SimDevice) -> Channels {
+    Channels::of(&device.geometry()).without_runs()
+}
+
+/// The same with the paper's schedule.
 fn schedule_rate(order: Order, way: Way) -> f64 {
     let device = drive();
-    let channels = Channels::of(&device.geometry());
+    let channels = spread(&device);
     rate(&device, &estimated(&pages(order), &channels), channels.schedule(DEPTH), way, WINDOW)
 }
 
@@ -196,7 +202,7 @@ fn reads_in_bad_orders_go_as_fast_as_in_the_best_one() {
 #[test]
 fn knowing_the_buses_helps_where_there_is_little_to_choose_from() {
     let device = drive();
-    let channels = Channels::of(&device.geometry());
+    let channels = spread(&device);
     assert_eq!((channels.count(), channels.buses()), (32, 8));
     let requests = estimated(&pages(random), &channels);
     for window in [64, 128] {
@@ -252,7 +258,7 @@ fn written(others_pages: u64) -> (SimDevice, Vec<SequentialWrite>) {
 /// with what `known` leaves of a write.
 fn rate_of_writes(others_pages: u64, known: fn(SequentialWrite) -> SequentialWrite) -> f64 {
     let (device, writes) = written(others_pages);
-    let channels = Channels::of(&device.geometry());
+    let channels = spread(&device);
     assert!(WRITE_PAGES.is_multiple_of(channels.align_pages()));
     let mut rng = SplitMix64::new(3);
     let request = |n: usize| {
@@ -280,4 +286,92 @@ fn channels_estimated_from_the_order_of_writing_are_as_good_as_known_ones() {
     let guessed = rate_of_writes(11, |write| SequentialWrite::at(write.start));
     assert!(guessed < 0.9 * counted, "{guessed:.0} of {counted:.0}");
     assert!(guessed > 1.2 * fifo_rate(ordered::<16>, Way::Batches), "{guessed:.0}");
+}
+
+/// A schedule that may start runs, and must not if the drive's planes read by themselves.
+fn as_told(device: &SimDevice, serial_buses: bool) -> Channels {
+    Channels::of(&Geometry { serial_buses, ..device.geometry() })
+}
+
+/// The same drive with planes that read at the same time and share their bus only to send a page, and with a fast link.
+fn drive_of_independent_planes() -> SimDevice {
+    let text = Preset::text("crucial-m4-paper").unwrap();
+    let text = text.replace("unit = \"channel\"", "unit = \"plane\"");
+    let text = text.replace("link_ps_per_byte = 1667", "link_ps_per_byte = 200");
+    let preset = Preset::from_toml(&text).unwrap();
+    let device = SimDevice::with_model(preset.build(Fill::Sequential).unwrap());
+    device.grow(ROUNDS * ROUND_PAGES).unwrap();
+    let device = device.with_geometry(preset.geometry());
+    assert!(!device.geometry().serial_buses);
+    device
+}
+
+#[test]
+fn reads_of_one_channel_overlap_on_a_serial_bus_and_those_of_two_channels_do_not() {
+    // Channels 0 and 8 share bus 0. A page takes 75 us to read and 41 us to send.
+    let both = |n: usize, _: &mut SplitMix64| 8 * (n as u64 % 2);
+    let one: Order = |_, _| 0;
+    let on = |device: SimDevice, order: Order| {
+        let requests = estimated(&pages(order), &spread(&device));
+        rate(&device, &requests, Fifo(VecDeque::new()), Way::Stream, WINDOW)
+    };
+    let within = |rate: f64, us: f64| assert!((rate * us / 1e6 - 1.0).abs() < 0.02, "{rate:.0}");
+    within(on(drive(), one), 75.0);
+    within(on(drive(), both), 75.0 + 41.0);
+    // Planes that read by themselves: two channels are faster than one there.
+    within(on(drive_of_independent_planes(), one), 75.0);
+    within(on(drive_of_independent_planes(), both), 41.0);
+}
+
+const ALL_ORDERS: [(&str, Order); 9] = [
+    ("random", random),
+    ("skewed, S = 5", skewed::<5>),
+    ("skewed, S = 10", skewed::<10>),
+    ("ordered, K = 1", ordered::<1>),
+    ("ordered, K = 2", ordered::<2>),
+    ("ordered, K = 4", ordered::<4>),
+    ("ordered, K = 8", ordered::<8>),
+    ("ordered, K = 16", ordered::<16>),
+    ("ordered, K = 32", ordered::<32>),
+];
+
+#[test]
+fn runs_are_at_least_as_fast_as_any_order_of_arrival_and_as_spreading_in_every_order() {
+    println!("reads a second                  window    FIFO  spread    runs");
+    for (name, order) in ALL_ORDERS {
+        let requests = estimated(&pages(order), &spread(&drive()));
+        for (way, window) in [Way::Batches, Way::Stream].into_iter().flat_map(|way| {
+            // What a stream of a structure may choose from, and what the paper's batches may.
+            [256, WINDOW].map(|window| (way, window))
+        }) {
+            let on = |channels: Channels| {
+                rate(&drive(), &requests, channels.schedule::<(u32, PageId)>(DEPTH), way, window)
+            };
+            let fifo = rate(&drive(), &requests, Fifo(VecDeque::new()), way, WINDOW);
+            let (spread, runs) = (on(spread(&drive())), on(as_told(&drive(), true)));
+            let way = format!("{way:?}");
+            println!("{name:18} {way:12} {window:6}  {fifo:6.0}  {spread:6.0}  {runs:6.0}");
+            let best = fifo.max(spread);
+            assert!(runs > 1.05 * best, "{name}, {way}, {window}: {runs:.0} and {best:.0}");
+        }
+    }
+}
+
+#[test]
+fn runs_would_slow_down_a_drive_whose_planes_read_by_themselves() {
+    let device = drive_of_independent_planes();
+    let requests = estimated(&pages(random), &spread(&device));
+    for (way, window) in [Way::Batches, Way::Stream]
+        .into_iter()
+        .flat_map(|way| [256, WINDOW].map(|window| (way, window)))
+    {
+        let on = |serial_buses| {
+            let device = drive_of_independent_planes();
+            let schedule = as_told(&device, serial_buses).schedule(DEPTH);
+            rate(&device, &requests, schedule, way, window)
+        };
+        let (runs, spread) = (on(true), on(false));
+        println!("{way:?}, {window} to choose from: {runs:.0} in runs, {spread:.0} without");
+        assert!(runs < 0.85 * spread, "{way:?}, {window}: {runs:.0} in runs, {spread:.0} without");
+    }
 }

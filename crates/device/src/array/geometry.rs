@@ -61,6 +61,7 @@ pub(super) fn together(members: impl Iterator<Item = Geometry>, striping: Stripi
                 chunk_bytes: first.chunk_bytes.filter(|_| in_turn),
                 mapping: first.mapping.filter(|_| in_turn),
                 buses: buses.filter(|_| in_turn),
+                serial_buses: first.serial_buses,
                 ..whole
             }
         }

@@ -13,6 +13,7 @@ mod eviction;
 mod filter_sizes;
 mod flush_sizes;
 mod fractions;
+mod full_drive;
 pub(crate) mod lab;
 mod latencies;
 mod linear_hash;
@@ -46,6 +47,7 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(spurious::Figure5),
         Box::new(lookup_reads::Table2),
         Box::new(latencies::Figure6),
+        Box::new(full_drive::FullDrive),
         Box::new(peers::Figure7),
         Box::new(fractions::Table3),
         Box::new(buffering::NoBuffering),

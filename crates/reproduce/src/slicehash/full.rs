@@ -1,8 +1,8 @@
 //! A table that takes all of a drive: the merges of a small table's tape, spread over as many slicetables as fit.
 //!
-//! A drive cannot be as small as a table of a small scale: its blocks and planes are what they are. So the
-//! table grows instead. Its merges are alike except for their slicetable, and which one comes next follows from
-//! when buffers are full. A merge reads a slicetable and writes a spare one, whose place is free afterwards.
+//! The table grows as [full drives](crate::full) need it. Its merges are alike except for their slicetable, and which
+//! one comes next follows from when buffers are full. A merge reads a slicetable and writes a spare one, whose place is
+//! free afterwards.
 //!
 //! ```text
 //!   tape of a table with few slicetables --> one merge after another --> places on the whole drive
@@ -15,6 +15,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{RequestKind, Ssd};
 
+use crate::full::{again, programmed};
 use crate::tape::{Act, Step, Tape};
 
 /// Places for slicetables beyond one for each.
@@ -130,19 +131,16 @@ impl FullTable {
         for place in &self.places {
             drive.write_at_once(place * self.slicetable_pages, self.slicetable_pages as u32);
         }
-        let page_units = drive.spec().flash.page_units();
-        let mut before = drive.counters().ftl;
+        let mut last = 0.0;
         for _ in 0..rounds {
-            before = drive.counters().ftl;
-            for _ in 0..self.tables() {
-                let (_, target) = self.merge();
-                drive.write_at_once(target, self.slicetable_pages as u32);
-            }
+            last = programmed(drive, |drive| {
+                for _ in 0..self.tables() {
+                    let (_, target) = self.merge();
+                    drive.write_at_once(target, self.slicetable_pages as u32);
+                }
+            });
         }
-        let after = drive.counters().ftl;
-        let written = after.host_writes - before.host_writes;
-        let programmed = (after.programs - before.programs) * u64::from(page_units);
-        programmed as f64 / written.max(1) as f64
+        last
     }
 
     /// The operations of a small table's tape, again and again, until there are `merges` merges. They read and write
@@ -151,20 +149,7 @@ impl FullTable {
     /// # Panics
     /// If no operation of the tape merges.
     pub fn tape(&mut self, small: &Tape, merges: u64) -> Tape {
-        let is_merge = |it: &(Act, &[Step])| it.0 == Act::Insert && !it.1.is_empty();
-        assert!(small.operations().any(|it| is_merge(&it)), "a tape without merges");
-        let mut tape = Tape::default();
-        let mut made = 0;
-        while made < merges {
-            for (act, steps) in small.operations() {
-                if is_merge(&(act, steps)) {
-                    made += 1;
-                }
-                let steps = self.moved(act, steps);
-                tape.push(act, &steps);
-            }
-        }
-        tape
+        again(small, merges, |act, steps| self.moved(act, steps))
     }
 
     fn moved(&mut self, act: Act, steps: &[Step]) -> Vec<Step> {

@@ -8,21 +8,25 @@ use super::incarnations::PAPER as TABLE_5;
 use super::lab::{BUFFER_PAGES, INCARNATIONS, Mix, Setup};
 use super::throughput::Part;
 use super::workers::{Span, WorkerModel};
+use crate::bufferhash::lab::Filters;
+use crate::full::{PROGRAMMED, Ring, write_once};
 use crate::tape::Tape;
-use crate::{Drive, Experiment, Outcome, Result, Row, Scale, Table};
+use crate::{Drive, Experiment, Outcome, Result, Row, Scale, Table, fits};
 
 /// See the [module](self).
 pub struct FullDrive;
 
 const UNIT: &str = "operations/s";
 const TOGETHER: &str = "buffers that began together";
-const PROGRAMMED: &str = "pages that the drive programs for each written";
 /// Rounds of merges before, and merges that are measured.
 const LONG: Effort = Effort { rounds: INCARNATIONS, merges: 256 };
 /// The same from a scale of 4096 on.
 const SHORT: Effort = Effort { rounds: 4, merges: 64 };
 /// The paper's inserts a second in Figure 5b.
 const PAPER_INSERTS: f64 = 125_000.0;
+const PAPER_BUFFER_HASH: f64 = 1_100_000.0;
+/// Laps of BufferHash's ring before, in either effort: each is as the last one.
+const LAPS: u32 = 2;
 
 /// How long a drive is used.
 #[derive(Clone, Copy)]
@@ -90,6 +94,7 @@ impl Experiment for FullDrive {
             tables: vec![
                 Table { title: "Figure 5b on a full drive".into(), rows: figure_5 },
                 Table { title: "Table 5 on a full drive".into(), rows: table_5 },
+                Table { title: "BufferHash, Figure 5b".into(), rows: buffer_hash(scale)? },
             ],
             charts: Vec::new(),
         })
@@ -110,6 +115,9 @@ fn setup(effort: Effort) -> Vec<String> {
          the same time and keys are random, as the paper has it. Staggered: they began at \
          different fills, as ours do. In any order: each merge is of any buffer, which no table \
          does."
+            .into(),
+        "BufferHash's ring takes all of the drive, as in the paper, or 40 % of a drive that was \
+         written once. It is written in order, one incarnation after another."
             .into(),
     ]
 }
@@ -191,5 +199,33 @@ fn figure_5b(
         let row = Row::predicted(format!("SliceHash, {name}"), UNIT, rate);
         row.paper(PAPER_INSERTS).why(why)
     }));
+    Ok(rows)
+}
+
+const CORES: &str = "Its ring is written in order, so cleaning moves hardly a page, and eight cores are the limit, as \
+     on a small part of the drive.";
+
+/// Rows of BufferHash, whose flash is a ring: on all of the drive, as the paper has it, and on less.
+fn buffer_hash(scale: Scale) -> Result<Vec<Row>> {
+    let [small] = Part::of_buffer_hash(Filters::Bloom, [Mix::Inserts], scale)?;
+    let mut rows = Vec::new();
+    for (percent, name, why) in [
+        (100, "all of the drive", CORES),
+        (40, "40 % of the drive, the rest full of other data", ""),
+    ] {
+        let mut drive = Drive::CRUCIAL.ssd()?;
+        let pages = drive.page_count();
+        if percent < 100 {
+            write_once(&mut drive);
+        }
+        let mut ring = Ring::new(pages * percent / 100, &small.tape);
+        let programmed = ring.age(&mut drive, LAPS);
+        let tape = ring.tape(&small.tape, Effort::of(scale).merges);
+        let mut drive: [Box<dyn Model>; 1] = [Box::new(drive)];
+        let rate = WorkerModel::buffer_hash().work(&tape, &mut drive).operations_per_s;
+        let row = Row::fitted(format!("BufferHash, {name}"), UNIT, rate, fits::BUFFERHASH_INSERTS);
+        rows.push(row.paper(PAPER_BUFFER_HASH).why(why));
+        rows.push(Row::predicted(format!("{name}: {PROGRAMMED}"), "", programmed));
+    }
     Ok(rows)
 }

@@ -2,7 +2,8 @@
 //!
 //! A [player](crate::play) gives each thread its operations beforehand; here an idle worker takes the next
 //! one, as the paper's threads do, and reads can be started in another order than they were requested: by the
-//! same schedule that the structures use. The tape has each operation's reads and writes; this decides their
+//! paper's schedule, which spreads them over the channels, or by that of the structures, which is the same unless the
+//! drive's buses serve one read at a time. The tape has each operation's reads and writes; this decides their
 //! times.
 //!
 //! ```text
@@ -95,7 +96,7 @@ pub const BUFFERHASH_INSERT_NS: u64 = 6_700;
 const WAITING_PER_DEPTH: usize = 8;
 
 impl WorkerModel {
-    /// SliceHash as in the paper: a schedule of all waiting lookups, and merges at the same time on every
+    /// SliceHash as in the paper: its schedule of all waiting lookups, and merges at the same time on every
     /// drive. The processor's times are Table 4's share of eight cores at the rates of Figure 5: 16 % of them
     /// at 69 K lookups a second, 8 % at 125 K inserts a second.
     #[must_use]
@@ -104,7 +105,7 @@ impl WorkerModel {
         Self {
             window: (1 + WAITING_PER_DEPTH) * THREADS * drives,
             depth: THREADS,
-            channels,
+            channels: channels.without_runs(),
             pace: Pace::Stream,
             cores: CORES,
             lookup_cpu_ns: vary::value(&fits::SLICEHASH_LOOKUP, SLICEHASH_LOOKUP_NS),
@@ -118,7 +119,15 @@ impl WorkerModel {
         }
     }
 
-    /// The same with 32 threads that each take the next lookup, whatever its channel: SliceHash-noCA.
+    /// [`channel_aware`](Self::channel_aware) with the schedule of nandex, which starts reads of a channel in runs
+    /// if the drive's geometry says that its buses serve one read at a time.
+    #[must_use]
+    pub fn in_runs(channels: Channels, drives: u32) -> Self {
+        Self { channels, ..Self::channel_aware(channels, drives) }
+    }
+
+    /// [`channel_aware`](Self::channel_aware) with 32 threads that each take the next lookup, whatever its channel:
+    /// SliceHash-noCA.
     #[must_use]
     pub fn in_order_of_arrival() -> Self {
         Self { window: THREADS, ..Self::channel_aware(Channels::opaque(), 1) }

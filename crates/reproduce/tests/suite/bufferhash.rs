@@ -53,6 +53,24 @@ fn table_2_reads_once_where_a_key_is_found_and_hardly_ever_where_not() {
 }
 
 #[test]
+fn a_ring_costs_no_cleaning_on_a_drive_as_full_as_the_papers_or_fuller() {
+    let outcome = outcome("full-drive");
+    let intel = |row: &str| ours(&outcome, "Inserts on the Intel SSD", row);
+    for part in [
+        "40 % of the drive, the rest never written",
+        "40 % of the drive, the rest full of other data",
+        "80 % of the drive, the rest full of other data",
+        "all of the drive",
+    ] {
+        let programmed = intel(&format!("{part}: pages that the drive programs"));
+        assert_within(part, programmed, (1.0, 1.05));
+        assert_within(part, intel(&format!("{part}: mean")), (0.0055, 0.0065));
+    }
+    let transcend = |row: &str| ours(&outcome, "Inserts on the Transcend SSD", row);
+    assert_within("blocks", transcend("all of the drive: pages that the drive"), (1.0, 1.1));
+}
+
+#[test]
 fn figure_6_has_the_media_in_the_papers_order() {
     let outcome = outcome("figure-6");
     let lookup = |row| ours(&outcome, "Lookups", row);

@@ -5,7 +5,7 @@ use nandex_device::{Geometry, Mapping};
 use super::{Machine, Preset};
 use crate::Spec;
 use crate::disk::DiskSpec;
-use crate::spec::{self, FtlKind, HOST_PAGE_BYTES};
+use crate::spec::{self, FtlKind, HOST_PAGE_BYTES, Level};
 
 impl Preset {
     /// The geometry of a device like this: as many channels as the mapping has domains, and the buses that
@@ -22,6 +22,8 @@ impl Preset {
 
 fn of_ssd(spec: &Spec) -> Geometry {
     let (domains, buses) = (spec.flash.count(spec.ftl.domain), spec.flash.channels);
+    // Reads overlap only on one plane, so a domain has to be one.
+    let overlaps = spec.parallel.pipelined && spec.ftl.domain == Level::Plane;
     Geometry {
         channels: Some(domains),
         chunk_bytes: Some(spec.ftl.chunk_bytes),
@@ -31,6 +33,7 @@ fn of_ssd(spec: &Spec) -> Geometry {
         }),
         // Neighbouring domains are on neighbouring buses. One bus for all is no choice.
         buses: (1 < buses && buses < domains).then_some(buses),
+        serial_buses: overlaps && spec.parallel.unit == Level::Channel,
         depth: spec.host.depth as usize,
         ..Geometry::opaque()
     }

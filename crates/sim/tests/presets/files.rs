@@ -69,6 +69,7 @@ fn the_m4_has_the_channels_chunks_and_order_that_were_found() {
             (Some(nandex_device::Mapping::WriteOrder), Some(8))
         );
         assert_eq!(geometry.depth, 32);
+        assert_eq!(geometry.serial_buses, name == "crucial-m4-paper");
         let Machine::Ssd(spec) = preset.machine() else { panic!("{name} is an SSD") };
         assert_eq!((spec.ftl.mapping, spec.ftl.domain), (Mapping::WriteOrder, Level::Plane));
     }

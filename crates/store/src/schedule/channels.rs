@@ -2,7 +2,7 @@
 
 use nandex_device::{Geometry, Mapping, PageId};
 
-use super::{Loads, Schedule};
+use super::{Loads, RUN_MAX, Schedule};
 
 /// Pages that were written front to back without a pause, such as a slicetable or an incarnation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +35,8 @@ pub struct Channels {
     count: u32,
     /// Divides the count; 1 if channels share no bus, or all share one.
     buses: u32,
+    /// Does a bus serve one read at a time?
+    serial_buses: bool,
     chunk_pages: u64,
     by_address: bool,
     /// What to add to a page's number to count whole chunks, if the mapping is by address.
@@ -45,7 +47,14 @@ impl Channels {
     /// A single channel, for a device of which nothing is known.
     #[must_use]
     pub const fn opaque() -> Self {
-        Self { count: 1, buses: 1, chunk_pages: 1, by_address: true, shift_pages: 0 }
+        Self {
+            count: 1,
+            buses: 1,
+            serial_buses: false,
+            chunk_pages: 1,
+            by_address: true,
+            shift_pages: 0,
+        }
     }
 
     /// The channels of a device of that geometry; opaque if it does not say how many channels there are or
@@ -63,6 +72,7 @@ impl Channels {
         Self {
             count,
             buses: geometry.buses.unwrap_or(1),
+            serial_buses: geometry.serial_buses && geometry.buses.is_some_and(|buses| buses > 1),
             chunk_pages,
             by_address: geometry.mapping == Some(Mapping::Lba),
             shift_pages: (chunk_pages - pages(geometry.phase_bytes)) % chunk_pages,
@@ -103,10 +113,18 @@ impl Channels {
         (turn / self.chunk_pages % self.count as u64) as u32
     }
 
+    /// The same channels, with a schedule that spreads reads over them even if buses serve one at a time: the paper's.
+    #[must_use]
+    pub const fn without_runs(self) -> Self {
+        Self { serial_buses: false, ..self }
+    }
+
     /// A schedule for these channels with at most `depth` requests in flight.
     #[must_use]
     pub fn schedule<T>(&self, depth: usize) -> Schedule<T> {
-        Schedule::with_loads(Loads::new(self.count, self.buses), depth)
+        let loads = Loads::new(self.count, self.buses);
+        let loads = if self.serial_buses { loads.in_runs(RUN_MAX) } else { loads };
+        Schedule::with_loads(loads, depth)
     }
 }
 

@@ -11,6 +11,9 @@
 //! Channels form groups of about the square root of their number, or one group per bus, and each group knows
 //! its smallest key. So the next one is found among the groups, and only a started request makes its group
 //! scan its channels again: a dozen comparisons for 32 channels, and 64 for a thousand.
+//!
+//! Where buses serve one read at a time, keys have no load of their own: a bus serves its oldest request, and then
+//! more of the same channel, until that line is empty or the run is as long as it may be.
 
 /// The key of an empty line, after all others.
 const NOBODY: u128 = u128::MAX;
@@ -35,6 +38,8 @@ pub(super) struct Loads {
     group_bits: u32,
     /// What one request in flight adds to a group's key: 0 if groups are no buses.
     bus_unit: u128,
+    /// Requests of a channel that its bus starts one after another; 1 if others of the bus come first.
+    run_max: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -43,6 +48,16 @@ struct Group {
     first: u128,
     /// What the load of its bus adds to it.
     bus: u128,
+    run: Run,
+}
+
+/// Requests of one channel that a bus starts one after another.
+#[derive(Clone, Copy, Default, Debug)]
+struct Run {
+    /// The slot of the channel that was last served.
+    slot: usize,
+    /// How many more of it may follow at once.
+    left: u32,
 }
 
 impl Loads {
@@ -63,10 +78,17 @@ impl Loads {
             slot_of: (0..channels).map(slot).collect(),
             keys: vec![NOBODY; slots],
             in_flight: vec![0; slots],
-            groups: vec![Group { first: NOBODY, bus: 0 }; groups as usize],
+            groups: vec![Group { first: NOBODY, bus: 0, run: Run::default() }; groups as usize],
             group_bits,
             bus_unit: if are_buses { 1 << BUS_SHIFT } else { 0 },
+            run_max: 1,
         }
+    }
+
+    /// The same, where each bus serves the channels in runs of up to `run_max` requests.
+    pub fn in_runs(self, run_max: u32) -> Self {
+        assert!(self.bus_unit > 0, "runs are for channels that share buses");
+        Self { run_max, ..self }
     }
 
     /// The number of slots; some may belong to no channel.
@@ -86,7 +108,9 @@ impl Loads {
         }
         let keys = self.groups.iter().map(|group| group.first | group.bus);
         let first = keys.fold(NOBODY, u128::min);
-        first as usize % SLOTS_MAX
+        let oldest = first as usize % SLOTS_MAX;
+        let run = self.groups[oldest >> self.group_bits].run;
+        if run.left > 0 && self.keys[run.slot] != NOBODY { run.slot } else { oldest }
     }
 
     /// A request has come into an empty line.
@@ -107,9 +131,11 @@ impl Loads {
         self.keys[slot] = next.map_or(NOBODY, |arrival| self.key(slot, arrival));
         let group = slot >> self.group_bits;
         let members = group << self.group_bits..(group + 1) << self.group_bits;
-        let bus = self.groups[group].bus + self.bus_unit;
+        let Group { bus, run, .. } = self.groups[group];
         let first = self.keys[members].iter().copied().fold(NOBODY, u128::min);
-        self.groups[group] = Group { first, bus };
+        let goes_on = run.left > 0 && run.slot == slot;
+        let left = if goes_on { run.left } else { self.run_max } - 1;
+        self.groups[group] = Group { first, bus: bus + self.bus_unit, run: Run { slot, left } };
     }
 
     /// A started request has ended.
@@ -120,7 +146,7 @@ impl Loads {
             return;
         }
         self.groups[slot >> self.group_bits].bus -= self.bus_unit;
-        if self.keys[slot] != NOBODY {
+        if self.run_max == 1 && self.keys[slot] != NOBODY {
             self.keys[slot] -= 1 << LOAD_SHIFT;
             self.improved(slot);
         }
@@ -137,7 +163,7 @@ impl Loads {
     }
 
     fn key(&self, slot: usize, arrival: u64) -> u128 {
-        let load = u128::from(self.in_flight[slot]);
+        let load = if self.run_max == 1 { u128::from(self.in_flight[slot]) } else { 0 };
         load << LOAD_SHIFT | u128::from(arrival) << ARRIVAL_SHIFT | slot as u128
     }
 }

@@ -11,13 +11,23 @@ use super::*;
 /// The same by looking at everything that waits.
 struct Plain {
     buses: u32,
+    /// Requests of a run; 1 for a schedule without runs.
+    run_max: u32,
     depth: usize,
     /// Channel and name, in the order of arrival.
     waiting: Vec<(u32, usize)>,
     in_flight: Vec<u32>,
+    /// By bus: the channel that it served last, and how many of its requests may follow.
+    runs: Vec<(u32, u32)>,
 }
 
 impl Plain {
+    fn new(shape: Shape) -> Self {
+        let Shape { buses, run_max, depth, .. } = shape;
+        let runs = vec![(0, 0); buses as usize];
+        Self { buses, run_max, depth, waiting: Vec::new(), in_flight: Vec::new(), runs }
+    }
+
     fn load(&self, is_alike: impl Fn(u32) -> bool) -> usize {
         self.in_flight.iter().filter(|channel| is_alike(**channel)).count()
     }
@@ -26,15 +36,33 @@ impl Plain {
         if self.in_flight.len() >= self.depth {
             return None;
         }
-        let key = |index: &usize| {
-            let channel = self.waiting[*index].0;
-            let bus = channel % self.buses;
-            (self.load(|it| it % self.buses == bus), self.load(|it| it == channel), *index)
-        };
-        let index = (0..self.waiting.len()).min_by_key(key)?;
+        let index = if self.run_max > 1 { self.of_a_run()? } else { self.least_loaded()? };
         let request = self.waiting.remove(index);
         self.in_flight.push(request.0);
+        let run = &mut self.runs[(request.0 % self.buses) as usize];
+        let left = if run.0 == request.0 && run.1 > 0 { run.1 } else { self.run_max };
+        *run = (request.0, left - 1);
         Some(request)
+    }
+
+    fn bus_load(&self, bus: u32) -> usize {
+        self.load(|it| it % self.buses == bus)
+    }
+
+    fn least_loaded(&self) -> Option<usize> {
+        let key = |index: &usize| {
+            let channel = self.waiting[*index].0;
+            (self.bus_load(channel % self.buses), self.load(|it| it == channel), *index)
+        };
+        (0..self.waiting.len()).min_by_key(key)
+    }
+
+    fn of_a_run(&self) -> Option<usize> {
+        let key = |index: &usize| (self.bus_load(self.waiting[*index].0 % self.buses), *index);
+        let oldest = (0..self.waiting.len()).min_by_key(key)?;
+        let (channel, left) = self.runs[(self.waiting[oldest].0 % self.buses) as usize];
+        let next = self.waiting.iter().position(|(it, _)| *it == channel && left > 0);
+        Some(next.unwrap_or(oldest))
     }
 }
 
@@ -55,13 +83,28 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Buses, channels of each, and a depth.
-fn shape() -> impl Strategy<Value = (u32, u32, usize)> {
-    (1..7_u32, 1..6_u32, 0..20_usize)
+/// Channels and a depth.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    buses: u32,
+    per_bus: u32,
+    /// 1 if buses serve several reads at a time.
+    run_max: u32,
+    depth: usize,
 }
 
-fn schedule<T>((buses, per_bus, depth): (u32, u32, usize)) -> Schedule<T> {
-    Schedule::with_loads(Loads::new(buses * per_bus, buses), depth)
+fn shape() -> impl Strategy<Value = Shape> {
+    let run_max = prop_oneof![Just(1), 2..5_u32, Just(RUN_MAX)];
+    (1..7_u32, 1..6_u32, run_max, 0..20_usize).prop_map(|(buses, per_bus, run_max, depth)| {
+        let run_max = if buses > 1 { run_max } else { 1 };
+        Shape { buses, per_bus, run_max, depth }
+    })
+}
+
+fn schedule<T>(shape: Shape) -> Schedule<T> {
+    let loads = Loads::new(shape.buses * shape.per_bus, shape.buses);
+    let loads = if shape.run_max > 1 { loads.in_runs(shape.run_max) } else { loads };
+    Schedule::with_loads(loads, shape.depth)
 }
 
 proptest! {
@@ -70,9 +113,9 @@ proptest! {
         shape in shape(),
         steps in vec(step(), 1..300),
     ) {
-        let (buses, per_bus, depth) = shape;
+        let Shape { buses, per_bus, depth, .. } = shape;
         let mut schedule = schedule(shape);
-        let mut plain = Plain { buses, depth, waiting: Vec::new(), in_flight: Vec::new() };
+        let mut plain = Plain::new(shape);
         for (name, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Push(channel) => {
@@ -175,10 +218,10 @@ proptest! {
 
     #[test]
     fn nobody_waits_longer_than_is_said_however_many_come_later(
-        shape in (1..7_u32, 1..6_u32, 1..20_usize),
+        shape in shape().prop_map(|it| Shape { depth: it.depth.max(1), ..it }),
         mut pushes in vec((any::<u32>(), 0..3_usize), 100..600),
     ) {
-        let (buses, per_bus, depth) = shape;
+        let Shape { buses, per_bus, run_max, depth } = shape;
         let channels = buses * per_bus;
         let mut schedule = schedule(shape);
         // By name: channel, starts before it came, and starts that it may wait for.
@@ -194,7 +237,8 @@ proptest! {
             let others = waiting.len() - same;
             waiting.push(asked.len());
             schedule.push(channel, asked.len());
-            asked.push((channel, starts, (same + 1) * 2 * depth + others));
+            let may = ((same + 1) * 2 * depth + others) * run_max as usize;
+            asked.push((channel, starts, may));
             while let Some(request) = schedule.next() {
                 let (channel, before, may) = asked[request];
                 prop_assert!(starts - before <= may, "{} of {may}", starts - before);
@@ -229,12 +273,39 @@ fn a_channel_that_everybody_else_overtakes_gets_its_turn_once_it_is_idle() {
 #[test]
 fn of_channels_with_as_much_to_do_the_one_on_the_bus_with_less_is_served() {
     // Channels 0 and 2 are on bus 0, 1 and 3 on bus 1.
-    let mut schedule = schedule((2, 2, 4));
+    let mut schedule = schedule(Shape { buses: 2, per_bus: 2, run_max: 1, depth: 4 });
     for channel in [0, 0, 2, 3] {
         schedule.push(channel, channel);
     }
     let started: Vec<u32> = std::iter::from_fn(|| schedule.next()).collect();
     assert_eq!(started, [0, 3, 2, 0]);
+}
+
+#[test]
+fn a_bus_that_serves_one_read_at_a_time_goes_on_with_a_channel_until_its_run_is_over() {
+    // Channels 0 and 2 are on bus 0, 1 and 3 on bus 1.
+    let mut schedule = schedule(Shape { buses: 2, per_bus: 2, run_max: 3, depth: 9 });
+    for request in ["0a", "2a", "0b", "3a", "0c", "0d", "2b", "1a", "1b"] {
+        let channel = request[..1].parse().expect("a digit");
+        schedule.push(channel, request);
+    }
+    let started: Vec<&str> = std::iter::from_fn(|| schedule.next()).collect();
+    // Each bus in turn: on one three of channel 0, then the oldest; on the other one of channel 3, then channel 1.
+    assert_eq!(started, ["0a", "3a", "0b", "1a", "0c", "1b", "2a", "2b", "0d"]);
+}
+
+#[test]
+fn a_run_that_stops_for_want_of_requests_goes_on_before_older_ones_of_its_bus() {
+    let mut schedule = schedule(Shape { buses: 2, per_bus: 2, run_max: 2, depth: 1 });
+    schedule.push(0, "first");
+    assert_eq!(schedule.next(), Some("first"));
+    for (channel, request) in [(2, "old"), (0, "of the run"), (0, "after it")] {
+        schedule.push(channel, request);
+    }
+    for (ended, request) in [(0, "of the run"), (0, "old"), (2, "after it")] {
+        schedule.done(ended);
+        assert_eq!(schedule.next(), Some(request));
+    }
 }
 
 #[test]
