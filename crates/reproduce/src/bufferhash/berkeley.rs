@@ -1,5 +1,8 @@
 //! Berkeley DB's hash table on a drive: the requests of its [`LinearHash`], played.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
 use nandex_sim::Model;
 use nandex_sim::workload::SplitMix64;
 
@@ -15,6 +18,14 @@ const FILE_OVER_CACHE: u64 = 8;
 
 /// Operations before a mix is measured, for each page of the cache.
 const WARM_UP: u64 = 4;
+
+/// Filled tables that each thread keeps: the same ones are asked for again with other constants and for other loads.
+const FILLED_MAX: usize = 4;
+
+thread_local! {
+    /// The one that was filled last comes first.
+    static FILLED: RefCell<VecDeque<LinearHash>> = const { RefCell::new(VecDeque::new()) };
+}
 
 /// A table of Berkeley DB.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -94,8 +105,20 @@ impl Berkeley {
     pub fn filled(self, model: &dyn Model) -> LinearHash {
         let (file_pages, cache_pages) = (self.file_pages(model), self.cache_pages(model));
         let (success_rate, seed) = (self.success_rate, self.seed);
-        LinearHash::filled(LinearHashShape { file_pages, cache_pages, success_rate, seed })
+        kept_or_filled(LinearHashShape { file_pages, cache_pages, success_rate, seed })
     }
+}
+
+/// A copy of the table that this thread has filled, or keeps from now on.
+fn kept_or_filled(shape: LinearHashShape) -> LinearHash {
+    FILLED.with_borrow_mut(|kept| {
+        if let Some(table) = kept.iter().find(|table| table.shape() == shape) {
+            return table.clone();
+        }
+        kept.truncate(FILLED_MAX - 1);
+        kept.push_front(LinearHash::filled(shape));
+        kept[0].clone()
+    })
 }
 
 fn tape(table: &mut LinearHash, operations: u64, inserted: Inserted) -> Tape {

@@ -34,7 +34,7 @@ pub struct LinearHashShape {
 }
 
 /// The table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LinearHash {
     shape: LinearHashShape,
     /// Keys 0 up to this one, exclusive, are in the table.
@@ -74,6 +74,11 @@ impl LinearHash {
             let _ = table.insert(key);
         }
         table
+    }
+
+    /// Its size and keys.
+    pub fn shape(&self) -> LinearHashShape {
+        self.shape
     }
 
     /// A random key, which is in the table at the rate of [`LinearHashShape::success_rate`]. One that is not is

@@ -30,7 +30,7 @@ struct Cached {
 }
 
 /// The cache. The page that was used least recently goes first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PageCache {
     pages_max: usize,
     uses: u64,
