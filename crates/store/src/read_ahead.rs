@@ -35,8 +35,8 @@ impl Default for ReadAhead {
 }
 
 impl ReadAhead {
-    /// Reads these runs and passes them to `visit` in their order, each with its place. One that has more pages than may
-    /// be in flight is read alone.
+    /// Reads these runs and passes them to `visit` in their order, each with its place. One that has more pages than
+    /// may be in flight is read alone.
     ///
     /// # Errors
     /// A failed read; those of `visit`, which end it.
@@ -94,7 +94,7 @@ impl Reads {
         }
     }
 
-    /// May so many more pages be read, if that many may in all?
+    /// May `pages` more be read, if `pages_max` may in all?
     fn takes(&self, pages: u64, pages_max: u64) -> bool {
         self.waiting.is_empty() || self.waiting_pages + pages <= pages_max
     }

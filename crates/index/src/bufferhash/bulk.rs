@@ -1,9 +1,9 @@
 //! Entries of other tables: incarnations of whole buffers, past the super table's own buffer and the log.
 //!
-//! All chosen entries of a super table are known before the first is put. So a segment is filled page by page, each page
-//! with its part of what a buffer holds: no page is full before the others, and none is searched for older versions. Its
-//! filter is built first, so that what a filter leaves out waits for the next segment. While some segments are being
-//! written, the next one is filled.
+//! All chosen entries of a super table are known before the first is put. So a segment is filled page by page, each
+//! page with its part of what a buffer holds: no page is full before the others, and none is searched for older
+//! versions. Its filter is built first, so that what a filter leaves out waits for the next segment. While some
+//! segments are being written, the next one is filled.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::SeqCst;
@@ -20,7 +20,7 @@ use crate::Result;
 use crate::write::absorb::{BulkLayout, Chosen, Placed, Worker};
 use crate::write::leave;
 
-/// A page takes all but one in so many of its slots: with fewer empty ones a key may find none.
+/// A page keeps one of this number of its slots empty: with fewer empty ones a key may find none.
 const SLOTS_PER_SPARE: usize = 32;
 
 /// Memory of a worker that fills segments.
@@ -138,7 +138,7 @@ impl Pages {
     }
 
     /// Chooses `entries_max` of those that wait for the next segment: the same number of each page, and then more of
-    /// those that have more. Says whether there are so many.
+    /// those that have more. Says whether that many wait.
     fn choose(&mut self, entries_max: usize, slots: usize) -> bool {
         let (pages, most) = (self.pages.len(), slots - slots / SLOTS_PER_SPARE);
         let mut left = entries_max;
@@ -292,9 +292,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Takes the next segment, unless something must be evicted for it. The caller holds the maintenance lock, and has
-    /// so many more segments in flight. Where a buffer waits, its segment comes before this one, and so does its
-    /// incarnation.
+    /// Takes the next segment, unless something must be evicted for it or for those in flight. The caller holds the
+    /// maintenance lock. Where a buffer waits, its segment comes before this one, and so does its incarnation.
     fn segment_for_whole(&self, index: usize, in_flight: usize) -> Option<SegmentId> {
         let state = self.partitions[index].write();
         let ring = self.layout.rings.of(index);

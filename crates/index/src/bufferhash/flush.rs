@@ -377,8 +377,8 @@ impl Inner {
         self.layout.rings.of(index).complete(id, SegmentTag { owner: index as u32, entries });
     }
 
-    /// Counts a buffer of so many slots that was written, and adds to the credit of partial discards, by the share of the user's own
-    /// entries in thousandths.
+    /// Counts a buffer of `slots` slots that was written, and adds to the credit of partial discards, by the share of
+    /// the user's own entries in thousandths.
     pub(super) fn credit_flush(&self, slots: usize, kept: usize, share: u64) {
         let counters = &self.counters;
         self.count_flush(kept as u64, slots);

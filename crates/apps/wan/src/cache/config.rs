@@ -29,8 +29,8 @@ const CACHE_BYTES_MAX: u64 = 64 << 40;
 /// Entries of the smallest tables.
 const ENTRIES_MIN: u64 = 10_000;
 
-/// RAM of the table of names for each of its entries, in bytes: with smaller filters a new chunk costs a tenth of a page
-/// read. A small table has what it needs for a hundredth.
+/// RAM of the table of names for each of its entries, in bytes: with smaller filters a new chunk costs a tenth of a
+/// page read. A small table has what it needs for a hundredth.
 const NAME_RAM_BYTES: u64 = 2;
 const NAMES_RAM_BYTES_MIN: u64 = 16 << 20;
 
