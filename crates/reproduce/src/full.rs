@@ -6,18 +6,33 @@
 
 use nandex_sim::{Model, RequestKind, Ssd};
 
+use crate::Scale;
 use crate::tape::{Act, Step, Tape};
 
 /// A row's name for what [`programmed`] returns.
 pub const PROGRAMMED: &str = "pages that the drive programs for each written";
 
-/// Writes every page of a drive once, in order and in no time.
-pub fn write_once(drive: &mut Ssd) {
-    (0..drive.page_count()).for_each(|page| drive.write_at_once(page, 1));
+/// The part of a drive that a table does not take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rest {
+    /// Was never written, or does not exist.
+    Unwritten,
+    /// Was written once, before the table.
+    Written,
+}
+
+/// How long a drive is used: `short` from a scale of 4096 on.
+pub fn by_scale<E>(scale: Scale, long: E, short: E) -> E {
+    if scale.times() >= 4096 { short } else { long }
+}
+
+/// Writes that many laps, and returns what the last one [`programmed`].
+pub fn last_programmed(drive: &mut Ssd, laps: u32, mut lap: impl FnMut(&mut Ssd)) -> f64 {
+    (0..laps).fold(0.0, |_, _| programmed(drive, &mut lap))
 }
 
 /// Pages that the drive programs for each page that is written meanwhile.
-pub fn programmed(drive: &mut Ssd, write: impl FnOnce(&mut Ssd)) -> f64 {
+fn programmed(drive: &mut Ssd, write: impl FnOnce(&mut Ssd)) -> f64 {
     let page_units = drive.spec().flash.page_units();
     let before = drive.counters().ftl;
     write(drive);
@@ -61,7 +76,7 @@ impl Ring {
     ///
     /// # Panics
     /// If they have place for none, or the tape writes nothing.
-    pub fn new(pages: u64, small: &Tape) -> Self {
+    fn new(pages: u64, small: &Tape) -> Self {
         let steps = small.operations().flat_map(|(_, steps)| steps);
         let writes = steps.filter(|step| step.kind == RequestKind::Write);
         let segment_pages = writes.map(|step| step.pages).max().expect("a tape that writes");
@@ -70,24 +85,35 @@ impl Ring {
         Self { segment_pages, segments, next: 0 }
     }
 
+    /// On the first `percent` per cent of a drive, written `laps` times in no time. Returns how many pages the drive
+    /// programmed for each that was written, in the last of these laps, too.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn aged(
+        drive: &mut Ssd,
+        (percent, rest): (u64, Rest),
+        small: &Tape,
+        laps: u32,
+    ) -> (Self, f64) {
+        let pages = drive.page_count();
+        if rest == Rest::Written {
+            (0..pages).for_each(|page| drive.write_at_once(page, 1));
+        }
+        let mut ring = Self::new(pages * percent / 100, small);
+        let programmed = last_programmed(drive, laps, |drive| {
+            for _ in 0..ring.segments {
+                drive.write_at_once(ring.next(), ring.segment_pages);
+            }
+        });
+        (ring, programmed)
+    }
+
     /// The first page of the next segment.
     fn next(&mut self) -> u64 {
         let segment = self.next;
         self.next = (segment + 1) % self.segments;
         segment * u64::from(self.segment_pages)
-    }
-
-    /// Writes the whole ring that many times, in no time. Returns how many pages the drive programmed for each that was
-    /// written, in the last of these laps.
-    pub fn age(&mut self, drive: &mut Ssd, laps: u32) -> f64 {
-        let mut last = 0.0;
-        for _ in 0..laps {
-            last = programmed(drive, |drive| {
-                (0..self.segments)
-                    .for_each(|_| drive.write_at_once(self.next(), self.segment_pages));
-            });
-        }
-        last
     }
 
     /// The inserts of a small table's tape, again and again, until `flushes` of them have written. They write the next
@@ -133,8 +159,7 @@ mod tests {
     #[test]
     fn a_ring_is_written_without_cleaning_and_pages_in_any_order_are_not() {
         let mut drive = Drive::CRUCIAL.ssd().unwrap();
-        let mut ring = Ring::new(drive.page_count(), &small());
-        let in_order = ring.age(&mut drive, 2);
+        let (_, in_order) = Ring::aged(&mut drive, (100, Rest::Unwritten), &small(), 2);
         assert!((1.0..1.05).contains(&in_order), "{in_order}");
         let pages = drive.page_count();
         let in_any_order = programmed(&mut drive, |drive| {

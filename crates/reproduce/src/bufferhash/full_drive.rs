@@ -1,11 +1,10 @@
 //! Inserts on a drive of which the table takes as much as the paper's, so that the drive has to clean.
 
 use nandex::Table as _;
-use nandex_sim::{Model, Ssd};
 
 use super::lab::{Setup, incarnations_only};
 use super::player;
-use crate::full::{PROGRAMMED, Ring, write_once};
+use crate::full::{PROGRAMMED, Rest, Ring, by_scale};
 use crate::tape::{Act, Tape};
 use crate::{Drive, Experiment, Latencies, Outcome, Result, Row, Scale, Table, fits};
 
@@ -26,17 +25,8 @@ struct Effort {
 
 impl Effort {
     fn of(scale: Scale) -> Self {
-        if scale.times() >= 4096 { SHORT } else { LONG }
+        by_scale(scale, LONG, SHORT)
     }
-}
-
-/// The part of the drive that the table does not take.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Rest {
-    /// Was never written, or does not exist.
-    Unwritten,
-    /// Was written once, before the table.
-    Written,
 }
 
 /// A table on a part of a drive.
@@ -140,13 +130,9 @@ struct OnDrive {
 impl OnDrive {
     fn new(small: &Tape, drive: Drive, place: &Place, scale: Scale) -> Result<Self> {
         let effort = Effort::of(scale);
-        let mut drive: Ssd = drive.ssd()?;
-        let pages = drive.page_count();
-        if place.rest == Rest::Written {
-            write_once(&mut drive);
-        }
-        let mut ring = Ring::new(pages * place.percent / 100, small);
-        let programmed = ring.age(&mut drive, effort.laps);
+        let mut drive = drive.ssd()?;
+        let part = (place.percent, place.rest);
+        let (mut ring, programmed) = Ring::aged(&mut drive, part, small, effort.laps);
         let tape = ring.tape(small, effort.flushes);
         let inserts = player().play(&tape, &mut drive).of(Act::Insert, 0);
         Ok(Self { inserts, programmed })

@@ -15,7 +15,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{RequestKind, Ssd};
 
-use crate::full::{again, programmed};
+use crate::full::{again, last_programmed};
 use crate::tape::{Act, Step, Tape};
 
 /// Places for slicetables beyond one for each.
@@ -131,16 +131,12 @@ impl FullTable {
         for place in &self.places {
             drive.write_at_once(place * self.slicetable_pages, self.slicetable_pages as u32);
         }
-        let mut last = 0.0;
-        for _ in 0..rounds {
-            last = programmed(drive, |drive| {
-                for _ in 0..self.tables() {
-                    let (_, target) = self.merge();
-                    drive.write_at_once(target, self.slicetable_pages as u32);
-                }
-            });
-        }
-        last
+        last_programmed(drive, rounds, |drive| {
+            for _ in 0..self.tables() {
+                let (_, target) = self.merge();
+                drive.write_at_once(target, self.slicetable_pages as u32);
+            }
+        })
     }
 
     /// The operations of a small table's tape, again and again, until there are `merges` merges. They read and write

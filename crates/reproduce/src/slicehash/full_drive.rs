@@ -9,7 +9,7 @@ use super::lab::{BUFFER_PAGES, INCARNATIONS, Mix, Setup};
 use super::throughput::Part;
 use super::workers::{Span, WorkerModel};
 use crate::bufferhash::lab::Filters;
-use crate::full::{PROGRAMMED, Ring, write_once};
+use crate::full::{PROGRAMMED, Rest, Ring, by_scale};
 use crate::tape::Tape;
 use crate::{Drive, Experiment, Outcome, Result, Row, Scale, Table, fits};
 
@@ -37,7 +37,7 @@ struct Effort {
 
 impl Effort {
     fn of(scale: Scale) -> Self {
-        if scale.times() >= 4096 { SHORT } else { LONG }
+        by_scale(scale, LONG, SHORT)
     }
 }
 
@@ -209,17 +209,12 @@ const CORES: &str = "Its ring is written in order, so cleaning moves hardly a pa
 fn buffer_hash(scale: Scale) -> Result<Vec<Row>> {
     let [small] = Part::of_buffer_hash(Filters::Bloom, [Mix::Inserts], scale)?;
     let mut rows = Vec::new();
-    for (percent, name, why) in [
-        (100, "all of the drive", CORES),
-        (40, "40 % of the drive, the rest full of other data", ""),
+    for (part, name, why) in [
+        ((100, Rest::Unwritten), "all of the drive", CORES),
+        ((40, Rest::Written), "40 % of the drive, the rest full of other data", ""),
     ] {
         let mut drive = Drive::CRUCIAL.ssd()?;
-        let pages = drive.page_count();
-        if percent < 100 {
-            write_once(&mut drive);
-        }
-        let mut ring = Ring::new(pages * percent / 100, &small.tape);
-        let programmed = ring.age(&mut drive, LAPS);
+        let (mut ring, programmed) = Ring::aged(&mut drive, part, &small.tape, LAPS);
         let tape = ring.tape(&small.tape, Effort::of(scale).merges);
         let mut drive: [Box<dyn Model>; 1] = [Box::new(drive)];
         let rate = WorkerModel::buffer_hash().work(&tape, &mut drive).operations_per_s;
