@@ -74,7 +74,6 @@ impl ReadAhead {
 struct Reads {
     queue: Box<dyn Queue>,
     waiting: VecDeque<(PageRun, Option<PageBuf>)>,
-    waiting_pages: u64,
     /// How many were taken: the number of the first that waits.
     taken: u64,
     done: Vec<Completion>,
@@ -84,19 +83,13 @@ struct Reads {
 
 impl Reads {
     fn new(queue: Box<dyn Queue>) -> Self {
-        Self {
-            queue,
-            waiting: VecDeque::new(),
-            waiting_pages: 0,
-            taken: 0,
-            done: Vec::new(),
-            spare: Vec::new(),
-        }
+        Self { queue, waiting: VecDeque::new(), taken: 0, done: Vec::new(), spare: Vec::new() }
     }
 
     /// May `pages` more be read, if `pages_max` may in all?
     fn takes(&self, pages: u64, pages_max: u64) -> bool {
-        self.waiting.is_empty() || self.waiting_pages + pages <= pages_max
+        let waiting: u64 = self.waiting.iter().map(|(run, _)| run.pages).sum();
+        waiting == 0 || waiting + pages <= pages_max
     }
 
     fn start(&mut self, run: PageRun) -> nandex_device::Result<()> {
@@ -107,7 +100,6 @@ impl Reads {
         let token = self.taken + self.waiting.len() as u64;
         self.queue.push(Op { token, kind: OpKind::Read, page: run.first, buf })?;
         self.waiting.push_back((run, None));
-        self.waiting_pages += run.pages;
         Ok(())
     }
 
@@ -123,7 +115,6 @@ impl Reads {
         }
         let Some((run, buf)) = self.waiting.pop_front() else { return Ok(None) };
         self.taken += 1;
-        self.waiting_pages -= run.pages;
         Ok(buf.map(|buf| (run, buf)))
     }
 }
