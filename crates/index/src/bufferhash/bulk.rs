@@ -172,15 +172,15 @@ impl Pages {
         left_out: &[usize],
     ) -> usize {
         let Self { placed, pages, left } = self;
-        let mut left_out = left_out.iter().copied().peekable();
-        let mut numbers = 0..;
-        let mut kept = 0;
+        let mut left_out = left_out.iter().peekable();
+        let (mut number, mut kept) = (0, 0);
         for (at, page) in pages.iter_mut().enumerate() {
             let next = &mut placed[page.first as usize..][..page.next as usize];
             let bytes = segment.page_mut(at);
             left.clear();
             for (which, (place, entry)) in next.iter().zip(chosen.with(next).with_places()) {
-                let is_left_out = left_out.next_if_eq(&numbers.next().unwrap_or(0)).is_some();
+                let is_left_out = left_out.next_if_eq(&&number).is_some();
+                number += 1;
                 let hash = KeyHash { place, filter: 0 };
                 if is_left_out || !layout.put_absent(bytes, hash, entry, &hasher) {
                     left.push(*which);
@@ -247,15 +247,12 @@ impl Inner {
         scratch: &mut Scratch,
         segment: Option<PageBuf>,
     ) -> (PageBuf, usize) {
-        let Scratch { build, hashes, bits, bumped, .. } = scratch;
-        hashes.clear();
-        hashes.extend(pages.next(chosen).map(|entry| self.hasher.hash(entry.key).filter));
-        self.layout.filter.build_into(build, hashes, bits, bumped);
+        self.build_filter_of(pages.next(chosen), scratch);
         let all = self.layout.config.segment_pages() as usize;
         let mut segment = segment.unwrap_or_else(|| PageBuf::zeroed(all));
         segment.fill(0);
         let layout = self.entry_layout();
-        let kept = pages.fill(&mut segment, chosen, (layout, self.hasher), bumped);
+        let kept = pages.fill(&mut segment, chosen, (layout, self.hasher), &scratch.bumped);
         if let Some(cache) = self.lookups.cache.get() {
             let data = segment.chunks_exact(PAGE_BYTES).take(pages.pages.len());
             let entries = data.flat_map(|page| layout.entries(page).map(|(_, entry)| entry));

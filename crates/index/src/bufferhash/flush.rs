@@ -24,8 +24,8 @@ pub(super) const WRITES_MAX: usize = 3;
 pub(crate) struct Scratch {
     queue: Box<dyn Queue>,
     segment: Option<PageBuf>,
-    pub(super) build: BuildScratch,
-    pub(super) hashes: Vec<u64>,
+    build: BuildScratch,
+    hashes: Vec<u64>,
     pub(super) bits: Vec<u64>,
     pub(super) bumped: Vec<usize>,
 }
@@ -158,19 +158,27 @@ impl Inner {
 
     /// Builds the filter of a buffer's pages. Returns the entries it could not take.
     fn build_filter(&self, buffer: &Buffer, scratch: &mut Scratch) -> Vec<Place> {
-        let Scratch { build, hashes, bits, bumped, .. } = scratch;
-        hashes.clear();
-        let hash = |entry: Entry<'_>| self.hasher.hash(entry.key).filter;
-        buffer.page_entries().for_each(|(_, _, entry)| hashes.push(hash(entry)));
-        self.layout.filter.build_into(build, hashes, bits, bumped);
-        if bumped.is_empty() {
+        self.build_filter_of(buffer.page_entries().map(|(_, _, entry)| entry), scratch);
+        if scratch.bumped.is_empty() {
             return Vec::new();
         }
-        let mut wanted = bumped.iter().peekable();
+        let mut wanted = scratch.bumped.iter().peekable();
         let places = buffer.page_entries().enumerate().filter_map(|(number, (page, slot, _))| {
             wanted.next_if(|bumped| **bumped == number).map(|_| (page, slot))
         });
         places.collect()
+    }
+
+    /// Builds the filter of entries in the scratch memory, with the numbers of those that it could not take.
+    pub(super) fn build_filter_of<'e>(
+        &self,
+        entries: impl Iterator<Item = Entry<'e>>,
+        scratch: &mut Scratch,
+    ) {
+        let Scratch { build, hashes, bits, bumped, .. } = scratch;
+        hashes.clear();
+        entries.for_each(|entry| hashes.push(self.hasher.hash(entry.key).filter));
+        self.layout.filter.build_into(build, hashes, bits, bumped);
     }
 
     /// Takes the next segment. Waits for a checkpoint if the head has caught up with it.
