@@ -284,8 +284,6 @@ class MinHashLSH(Stored):
 class _Session:
     """A context in which an index has another size of its batches."""
 
-    __module__ = "nandex.datasketch"
-
     def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
         self.lsh = lsh
         self.lsh.buffer_size = buffer_size
