@@ -168,6 +168,10 @@ impl Split {
     pub const fn join(self, quotient: u64, remainder: u64) -> u64 {
         let low = remainder << (64 - self.remainder_bits);
         let product = (quotient as u128) << 64 | low as u128;
+        if self.factor.is_power_of_two() {
+            // A division of 128 bits takes ten times as long.
+            return ((product + (self.factor - 1) as u128) >> self.factor.trailing_zeros()) as u64;
+        }
         product.div_ceil(self.factor as u128) as u64
     }
 

@@ -257,7 +257,12 @@ impl QuotientFilter {
 
     /// The first of these ascending slots that have this remainder.
     #[inline(always)]
-    fn same(&self, width: impl Width, remainder: u64, slots: Range<usize>) -> Range<usize> {
+    pub(super) fn same(
+        &self,
+        width: impl Width,
+        remainder: u64,
+        slots: Range<usize>,
+    ) -> Range<usize> {
         let end = slots.clone().find(|slot| self.remainder(width, *slot) != remainder);
         slots.start..end.unwrap_or(slots.end)
     }

@@ -83,6 +83,7 @@ mod find;
 mod iter;
 mod join;
 mod outliers;
+mod range;
 mod serial;
 mod shape;
 mod shared;
