@@ -1,5 +1,5 @@
-//! What every index of this crate keeps in addition to its buckets: records by documents' numbers, and numbers by
-//! hashes of what documents are called; and how its file and its log are made.
+//! What the indexes of this crate keep in addition to their buckets: records by documents' numbers, and, for that of
+//! texts, numbers by hashes of what documents are called; and how their files and their logs are made.
 //!
 //! The table of numbers is asked mostly for keys that are not there, which a growing BufferHash answers without a read.
 
@@ -52,19 +52,11 @@ impl DocumentTables {
     /// # Errors
     /// RAM that is too little, names that are taken, no space, a failed write.
     pub(crate) fn create(volume: &Volume, plan: DocumentTablesPlan) -> Result<Self> {
-        let options = options(volume);
-        let create = |name: &str, (entries, widths), ram_bytes| {
-            AnyTable::create_with(volume, name, &growing(entries, widths, ram_bytes)?, &options)
-        };
-        let widths = (TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32);
-        let references = (DOCUMENTS_FIRST, widths);
-        let references = create(&table_name(plan.records), references, plan.records_bytes)?;
-        let values = ValuesConfig::holding(0, WhenFull::Grow);
+        let records = create_records(volume, plan.records, records_ram(plan))?;
         let numbers = (plan.hashes * DOCUMENTS_FIRST, (16, NUMBER_BYTES as u32));
-        Ok(Self {
-            records: LargeTable::create(volume, plan.records, references, values)?,
-            numbers: create(plan.numbers, numbers, plan.numbers_bytes)?,
-        })
+        let numbers = growing(numbers.0, numbers.1, Some(plan.numbers_bytes))?;
+        let numbers = AnyTable::create_with(volume, plan.numbers, &numbers, &options(volume))?;
+        Ok(Self { records, numbers })
     }
 
     /// Opens the tables.
@@ -72,17 +64,60 @@ impl DocumentTables {
     /// # Errors
     /// RAM that is too little, no such tables, damage, a failed read.
     pub(crate) fn open(volume: &Volume, plan: DocumentTablesPlan) -> Result<Self> {
-        let open = |name: &str, ram_bytes: u64| {
-            let mut options = options(volume);
-            options.ram_bytes_max = Some(ram_bytes);
-            AnyTable::open_with(volume, name, &options)
-        };
-        let references = open(&table_name(plan.records), plan.records_bytes)?;
-        Ok(Self {
-            records: LargeTable::open(volume, plan.records, references)?,
-            numbers: open(plan.numbers, plan.numbers_bytes)?,
-        })
+        let records = open_records(volume, plan.records, records_ram(plan))?;
+        let options = options_within(volume, Some(plan.numbers_bytes));
+        let numbers = AnyTable::open_with(volume, plan.numbers, &options)?;
+        Ok(Self { records, numbers })
     }
+}
+
+/// RAM of a table of records, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordsRam {
+    /// What its buffers and filters may take, or as much as they need.
+    pub(crate) table_bytes_max: Option<u64>,
+    /// What a cache of the places of records takes.
+    pub(crate) cache_bytes: u64,
+}
+
+const fn records_ram(plan: DocumentTablesPlan) -> RecordsRam {
+    RecordsRam { table_bytes_max: Some(plan.records_bytes), cache_bytes: 0 }
+}
+
+/// Makes a table of records.
+///
+/// # Errors
+/// RAM that is too little, a name that is taken, no space, a failed write.
+pub(crate) fn create_records(
+    volume: &Volume,
+    name: &str,
+    ram: RecordsRam,
+) -> Result<LargeTable<AnyTable>> {
+    let widths = (TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32);
+    let references = growing(DOCUMENTS_FIRST, widths, ram.table_bytes_max)?;
+    let options = records_options(volume, ram);
+    let references = AnyTable::create_with(volume, &table_name(name), &references, &options)?;
+    LargeTable::create(volume, name, references, ValuesConfig::holding(0, WhenFull::Grow))
+}
+
+/// Opens a table of records.
+///
+/// # Errors
+/// RAM that is too little, no such table, damage, a failed read.
+pub(crate) fn open_records(
+    volume: &Volume,
+    name: &str,
+    ram: RecordsRam,
+) -> Result<LargeTable<AnyTable>> {
+    let options = records_options(volume, ram);
+    let references = AnyTable::open_with(volume, &table_name(name), &options)?;
+    LargeTable::open(volume, name, references)
+}
+
+fn records_options(volume: &Volume, ram: RecordsRam) -> AnyOptions {
+    let mut options = options_within(volume, ram.table_bytes_max);
+    options.cache_bytes = ram.cache_bytes;
+    options
 }
 
 /// The numbers under these hashes.
@@ -131,11 +166,17 @@ pub(crate) fn log_bytes(neighbors_bytes: u64, ram_bytes: u64) -> u64 {
 fn growing(
     entries: u64,
     (key_bytes, value_bytes): (u32, u32),
-    ram_bytes: u64,
+    ram_bytes: Option<u64>,
 ) -> Result<AnyConfig> {
-    let asked = Requirements::new(entries, key_bytes, value_bytes).ram(ram_bytes);
-    let asked = Requirements { policy: Policy::Grow, ..asked };
+    let asked = Requirements::new(entries, key_bytes, value_bytes);
+    let asked = Requirements { policy: Policy::Grow, ram_bytes, ..asked };
     bufferhash::growing::Config::advised(&asked).map(AnyConfig::from)
+}
+
+fn options_within(volume: &Volume, ram_bytes_max: Option<u64>) -> AnyOptions {
+    let mut options = options(volume);
+    options.ram_bytes_max = ram_bytes_max;
+    options
 }
 
 /// Structures of a volume without threads have none.

@@ -1,7 +1,8 @@
 //! `nandex_neardup`'s index of bucket keys below `nandex.datasketch.MinHashLSH`: signatures come in as arrays, names as
 //! Python's objects.
 //!
-//! Single calls take the array of a MinHash as it is. Where it is none, they say so, and Python's side makes one.
+//! Single calls take a MinHash whose scheme is the index's and whose hash values are an array of the usual kind. For
+//! others they say so, and Python's side makes an array.
 
 mod name;
 
@@ -102,17 +103,18 @@ impl Lsh {
         Ok(Self { handle, pickling, shape })
     }
 
-    /// Adds a document by its signature: true if it is there now, false if its key was there before; none if the
-    /// signature is no array of the usual kind.
+    /// Adds a document by its sketch: true if it is there now, false if its key was there before; none if the sketch is
+    /// not of the usual kind.
     fn insert(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        signature: &Bound<'_, PyAny>,
+        sketch: &Bound<'_, PyAny>,
+        scheme: &Bound<'_, PyAny>,
         check: bool,
     ) -> PyResult<Option<bool>> {
         let mut hashes = Vec::new();
-        if !self.add_hashes(signature, &mut hashes) {
+        if !self.add_hashes_of(sketch, scheme, &mut hashes)? {
             return Ok(None);
         }
         let name = name::encode(key, self.pickling.as_ref())?;
@@ -122,21 +124,22 @@ impl Lsh {
         Ok(Some(inserted == Inserted::All))
     }
 
-    /// The keys that share a bucket with a signature; none if it is no array of the usual kind.
+    /// The keys that share a bucket with a sketch; none if it is not of the usual kind.
     fn query<'py>(
         &self,
         py: Python<'py>,
-        signature: &Bound<'py, PyAny>,
+        sketch: &Bound<'py, PyAny>,
+        scheme: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
         let mut hashes = Vec::new();
-        if !self.add_hashes(signature, &mut hashes) {
+        if !self.add_hashes_of(sketch, scheme, &mut hashes)? {
             return Ok(None);
         }
         let found = self.handle.call(py, |index| index.query_many(&hashes))?;
         Ok(Some(self.keys(py, &found, 0)?))
     }
 
-    /// The bucket keys of sketches, a row for each: if all have this scheme, and arrays of the usual kind.
+    /// The bucket keys of sketches, a row for each; none if one is not of the usual kind.
     fn hashes_of<'py>(
         &self,
         py: Python<'py>,
@@ -145,10 +148,7 @@ impl Lsh {
     ) -> PyResult<Option<Bound<'py, PyArray1<u64>>>> {
         let mut hashes = Vec::with_capacity(sketches.len() * self.shape.bands);
         for sketch in sketches.iter() {
-            let own = sketch.getattr_opt(intern!(py, "scheme"))?;
-            let is_usual = own.is_some_and(|own| own.is(scheme))
-                && self.add_hashes(&sketch.getattr(intern!(py, "hashvalues"))?, &mut hashes);
-            if !is_usual {
+            if !self.add_hashes_of(&sketch, scheme, &mut hashes)? {
                 return Ok(None);
             }
         }
@@ -331,23 +331,30 @@ impl Lsh {
         PyList::new(py, keys.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Adds the bucket keys of a signature, if it is an array of the usual kind.
-    fn add_hashes(&self, signature: &Bound<'_, PyAny>, hashes: &mut Vec<u64>) -> bool {
-        if let Ok(narrow) = signature.cast::<PyArray1<u32>>() {
-            self.add_hashes_of(narrow, hashes)
-        } else if let Ok(wide) = signature.cast::<PyArray1<u64>>() {
-            self.add_hashes_of(wide, hashes)
-        } else {
-            false
+    /// Adds the bucket keys of a sketch, if its scheme is this one and its hash values are an array of the usual kind.
+    fn add_hashes_of(
+        &self,
+        sketch: &Bound<'_, PyAny>,
+        scheme: &Bound<'_, PyAny>,
+        hashes: &mut Vec<u64>,
+    ) -> PyResult<bool> {
+        let own = sketch.getattr_opt(intern!(sketch.py(), "scheme"))?;
+        if !own.map_or_else(|| scheme.is_none(), |own| own.is(scheme)) {
+            return Ok(false);
         }
+        let values = sketch.getattr(intern!(sketch.py(), "hashvalues"))?;
+        if let Ok(narrow) = values.cast::<PyArray1<u32>>() {
+            return Ok(self.add_hashes(narrow, hashes));
+        }
+        Ok(values.cast::<PyArray1<u64>>().is_ok_and(|wide| self.add_hashes(wide, hashes)))
     }
 
-    fn add_hashes_of<N: numpy::Element + Copy + Into<u64>>(
+    fn add_hashes<N: numpy::Element + Copy + Into<u64>>(
         &self,
-        signature: &Bound<'_, PyArray1<N>>,
+        values: &Bound<'_, PyArray1<N>>,
         hashes: &mut Vec<u64>,
     ) -> bool {
-        let values = signature.to_vec();
+        let values = values.to_vec();
         let values = values.ok().filter(|values| values.len() == self.shape.row_values);
         values.is_some_and(|values| {
             self.shape.add_keys(&values, hashes);

@@ -29,12 +29,13 @@ impl BandShape {
     /// numbers of any width.
     pub fn add_keys<N: Copy + Into<u64>>(self, numbers: &[N], keys: &mut Vec<u64>) {
         let Self { row_values, band_values, bands } = self;
-        let mut bytes = Vec::with_capacity(8 * band_values);
+        let mut bytes = vec![0; 8 * band_values];
         keys.reserve(numbers.len() / row_values.max(1) * bands);
         for row in numbers.chunks_exact(row_values.max(1)) {
             for band in row.chunks_exact(band_values.max(1)).take(bands) {
-                bytes.clear();
-                bytes.extend(band.iter().flat_map(|value| (*value).into().to_le_bytes()));
+                for (bytes, value) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(band) {
+                    *bytes = (*value).into().to_le_bytes();
+                }
                 keys.push(BAND_HASH.hash(&bytes).place);
             }
         }

@@ -3,10 +3,8 @@
 
 use nandex::{Error, Result};
 
-use super::names::{BlockNames, NameList};
-
 /// The version of a block.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// Documents of a block, and bytes of their bucket keys, at most.
 const DOCUMENTS_MAX: u64 = 64;
@@ -33,14 +31,48 @@ pub(super) struct Entry<'b> {
     pub(super) name: &'b [u8],
 }
 
+/// Names, in an order.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub(super) struct NameList {
+    ends: Vec<u32>,
+    bytes: Vec<u8>,
+}
+
+impl NameList {
+    /// Adds a name behind the others.
+    pub(super) fn push(&mut self, name: &[u8]) {
+        self.bytes.extend_from_slice(name);
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    /// The name at an index.
+    pub(super) fn get(&self, index: usize) -> &[u8] {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        &self.bytes[start..self.ends[index] as usize]
+    }
+
+    /// Bytes of all names.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.ends.clear();
+        self.bytes.clear();
+    }
+}
+
 /// The documents of a block that are there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Block {
     tables: usize,
     /// A bit for each number that has a document.
     present: u64,
-    /// Of each document, in order, as are keys and names.
-    earlier: Vec<Option<u64>>,
+    /// A bit for each of them that has an earlier document of the same name.
+    repeats: u64,
+    /// Of each of these, in order.
+    earlier: Vec<u64>,
+    /// Of each document, in order, as are names.
     keys: Vec<u64>,
     names: NameList,
 }
@@ -49,7 +81,7 @@ impl Block {
     /// A block without documents.
     pub(super) fn new(tables: usize) -> Self {
         let (earlier, keys, names) = (Vec::new(), Vec::new(), NameList::default());
-        Self { tables, present: 0, earlier, keys, names }
+        Self { tables, present: 0, repeats: 0, earlier, keys, names }
     }
 
     /// Bucket keys of a document.
@@ -61,25 +93,63 @@ impl Block {
     pub(super) fn push(&mut self, place: u32, entry: Entry<'_>) {
         assert!(self.present >> place == 0, "numbers of documents rise");
         self.present |= 1 << place;
-        self.earlier.push(entry.earlier);
+        if let Some(earlier) = entry.earlier {
+            self.repeats |= 1 << place;
+            self.earlier.push(earlier);
+        }
         self.keys.extend_from_slice(entry.keys);
         self.names.push(entry.name);
     }
 
     /// The document at a place.
     pub(super) fn get(&self, place: u32) -> Option<Entry<'_>> {
-        rank(self.present, place).map(|index| self.entry(index))
+        self.index_of(place).map(|index| self.entry(place, index))
     }
 
     /// All documents with their places.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u32, Entry<'_>)> {
-        let places = (0..u64::BITS).filter(|place| self.present >> place & 1 == 1);
-        places.enumerate().map(|(index, place)| (place, self.entry(index)))
+        self.places().enumerate().map(|(index, place)| (place, self.entry(place, index)))
     }
 
-    fn entry(&self, index: usize) -> Entry<'_> {
+    /// The places of all documents.
+    pub(super) fn places(&self) -> impl Iterator<Item = u32> {
+        (0..u64::BITS).filter(|place| self.present >> place & 1 == 1)
+    }
+
+    /// The bucket keys of all documents, a row for each.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &[u64]> {
+        self.keys.chunks_exact(self.tables)
+    }
+
+    /// The names of all documents.
+    pub(super) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.names.ends.len()).map(|index| self.names.get(index))
+    }
+
+    /// Which document in order is at a place.
+    pub(super) fn index_of(&self, place: u32) -> Option<usize> {
+        rank(self.present, place)
+    }
+
+    /// The name of the document of that index.
+    pub(super) fn name(&self, index: usize) -> &[u8] {
+        self.names.get(index)
+    }
+
+    /// Documents without an earlier one of the same name.
+    pub(super) fn documents(&self) -> u64 {
+        u64::from((self.present & !self.repeats).count_ones())
+    }
+
+    /// Has a document an earlier one of the same name?
+    pub(super) fn may_repeat(&self) -> bool {
+        self.repeats != 0
+    }
+
+    fn entry(&self, place: u32, index: usize) -> Entry<'_> {
+        let earlier = rank(self.repeats, place).map(|index| self.earlier[index]);
         let keys = &self.keys[index * self.tables..][..self.tables];
-        Entry { earlier: self.earlier[index], keys, name: self.names.get(index) }
+        Entry { earlier, keys, name: self.names.get(index) }
     }
 
     /// The same without the document at a place.
@@ -90,23 +160,24 @@ impl Block {
         others
     }
 
-    /// Its names alone.
-    pub(super) fn into_names(self) -> BlockNames {
-        let may_repeat = self.earlier.iter().any(Option::is_some);
-        BlockNames { present: self.present, names: self.names, may_repeat }
+    /// Bytes of RAM, without its own place.
+    pub(super) fn ram_bytes(&self) -> u64 {
+        let numbers = self.earlier.capacity() + self.keys.capacity();
+        (8 * numbers + 4 * self.names.ends.capacity() + self.names.bytes.capacity()) as u64
     }
 
     /// Its bytes.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let documents = self.earlier.len();
-        let mut bytes = Vec::with_capacity(9 + documents * (12 + 8 * self.tables));
+        let documents = self.names.ends.len();
+        let numbers = 2 + self.earlier.len() + self.keys.len();
+        let mut bytes = Vec::with_capacity(1 + 8 * numbers + 4 * documents + self.names.bytes());
         bytes.push(VERSION);
         bytes.extend(self.present.to_le_bytes());
-        let earlier = self.earlier.iter().map(|it| it.map_or(0, |number| number + 1));
-        bytes.extend(earlier.chain(self.keys.iter().copied()).flat_map(u64::to_le_bytes));
+        bytes.extend(self.repeats.to_le_bytes());
+        bytes.extend(self.earlier.iter().chain(&self.keys).flat_map(|it| it.to_le_bytes()));
         let lengths = (0..documents).map(|index| self.names.get(index).len() as u32);
         bytes.extend(lengths.flat_map(u32::to_le_bytes));
-        bytes.extend((0..documents).flat_map(|index| self.names.get(index)));
+        bytes.extend(&self.names.bytes);
         bytes
     }
 
@@ -128,26 +199,28 @@ impl Block {
     fn parsed(bytes: &[u8], tables: usize) -> Option<Self> {
         let (version, bytes) = bytes.split_first()?;
         let (present, bytes) = bytes.split_first_chunk::<8>()?;
-        let present = u64::from_le_bytes(*present);
+        let (repeats, bytes) = bytes.split_first_chunk::<8>()?;
+        let (present, repeats) = (u64::from_le_bytes(*present), u64::from_le_bytes(*repeats));
         let documents = present.count_ones() as usize;
-        let (earlier, bytes) = bytes.split_at_checked(8 * documents)?;
+        let (earlier, bytes) = bytes.split_at_checked(8 * repeats.count_ones() as usize)?;
         let (keys, bytes) = bytes.split_at_checked(8 * documents.checked_mul(tables)?)?;
         let (lengths, mut rest) = bytes.split_at_checked(4 * documents)?;
-        let mut names = NameList::default();
+        let ends = Vec::with_capacity(documents);
+        let mut names = NameList { ends, bytes: Vec::with_capacity(rest.len()) };
         for length in lengths.as_chunks::<4>().0 {
             let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
             let (name, others) = rest.split_at_checked(length)?;
             names.push(name);
             rest = others;
         }
-        let earlier = numbers(earlier).map(|number| number.checked_sub(1)).collect();
-        let block = Self { tables, present, earlier, keys: numbers(keys).collect(), names };
-        (*version == VERSION && rest.is_empty()).then_some(block)
+        let (earlier, keys) = (numbers(earlier).collect(), numbers(keys).collect());
+        let block = Self { tables, present, repeats, earlier, keys, names };
+        (*version == VERSION && repeats & !present == 0 && rest.is_empty()).then_some(block)
     }
 }
 
 /// Where the document at a place is among those that are there.
-pub(super) fn rank(present: u64, place: u32) -> Option<usize> {
+fn rank(present: u64, place: u32) -> Option<usize> {
     let is_there = present.checked_shr(place)? & 1 == 1;
     is_there.then(|| (present & ((1 << place) - 1)).count_ones() as usize)
 }
@@ -170,8 +243,8 @@ mod tests {
 
     #[test]
     fn the_bytes_are_those_of_the_format_page() {
-        let mut expected = vec![2, 9, 0, 0, 0, 0, 0, 0, 0x80];
-        for number in [0, 7, 0, 1, 2, 3, u64::MAX, 5, 6] {
+        let mut expected = vec![3, 9, 0, 0, 0, 0, 0, 0, 0x80, 8, 0, 0, 0, 0, 0, 0, 0];
+        for number in [6, 1, 2, 3, u64::MAX, 5, 6] {
             expected.extend(number.to_le_bytes());
         }
         expected.extend([1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]);
@@ -184,9 +257,10 @@ mod tests {
     fn a_block_that_is_cut_or_longer_or_of_another_version_is_refused() {
         let bytes = made().encode();
         let longer = [&bytes[..], b"."].concat();
-        let other = [&[1], &bytes[1..]].concat();
+        let other = [&[2], &bytes[1..]].concat();
+        let repeated = [&bytes[..9], &[2], &bytes[10..]].concat();
         let cut = (0..bytes.len()).map(|end| bytes[..end].to_vec());
-        for bytes in cut.chain([longer, other]) {
+        for bytes in cut.chain([longer, other, repeated]) {
             let error = Block::decode(&bytes, 2, 7).unwrap_err().to_string();
             assert!(error.contains("block 7 of records"), "{error}");
         }
@@ -204,6 +278,14 @@ mod tests {
         let places: Vec<_> = block.entries().map(|(place, entry)| (place, entry.name)).collect();
         assert_eq!(places, [(0, &b"a"[..]), (63, b"xyz")]);
         assert_eq!(block.without(0).without(63), Block::new(2));
+    }
+
+    #[test]
+    fn a_list_has_its_names_in_order() {
+        let mut list = NameList::default();
+        ["a", "", "bc"].iter().for_each(|name| list.push(name.as_bytes()));
+        let all: Vec<_> = (0..list.ends.len()).map(|index| list.get(index)).collect();
+        assert_eq!((all, list.bytes()), (vec![&b"a"[..], b"", b"bc"], 3));
     }
 
     #[test]

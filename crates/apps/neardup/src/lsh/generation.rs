@@ -1,223 +1,408 @@
-//! Generations of buckets: an index begins with a small one, and each full one is followed by a larger one.
+//! A generation of the directory: the buckets of documents with neighbouring numbers.
 //!
-//! Documents have rising numbers, so the number says which generation has a document's buckets. A lookup asks all of
-//! them. Tables beyond the most that a SliceLSH takes are in more of these, which a generation has side by side.
+//! A quotient filter has a fingerprint for each bucket of each block: some bits of a hash of the bucket, and then the
+//! number of the block. So the blocks of a bucket are one range of fingerprints. All buckets of a document lead to its
+//! block, and so one read answers for all of them. A block proves what a fingerprint says: it may be that of another
+//! bucket. Names are the buckets of one more table.
+//!
+//! ```text
+//!   mix(table, bucket key)  ->   quotient . remainder . block - first block of the generation
+//!                                |------ bucket -----|  |------- rank of the block ---------|
+//! ```
+//!
+//! Invariants
+//! 1. A bucket of a document that is there has the document's block, or as many others as it takes. A name takes all.
+//! 2. A fingerprint is there once, however many documents of its block are in the bucket.
 
-use nandex::slicelsh::{Config, RuntimeOptions, TABLES_MAX};
-use nandex::{Error, Neighbors, NeighborsRequirements, Policy, Result, SliceLsh, Volume};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{PoisonError, RwLock};
 
-/// Ids that a bucket keeps: as many as a page has.
-const BUCKET_IDS_MAX: u32 = 253;
+use nandex::quotient::{self, Counts, QuotientFilter};
+use nandex::store::fingerprint::Universe;
+use nandex::store::hash::mix;
+use nandex::{Error, Result};
 
-/// RAM of the filter of a full index for an entry, in bits.
-const FILTER_BITS: u64 = 12;
+use super::BUCKET_DOCUMENTS_MAX;
+use super::directory::Listed;
+
+/// The share of a full generation's slots that are in use.
+const FILL: f64 = 0.94;
+
+/// Bits of a bucket beyond those that tell tables and slots apart: the fewest, with which 100 queries of new documents
+/// have 3 to 6 false-positive reads of a full generation, and the most, with which they have a sixteenth of these.
+const CHANCE_BITS_MIN: u32 = 4;
+const CHANCE_BITS_MAX: u32 = 8;
+
+/// Numbers of documents, at most.
+pub(super) const NUMBERS_MAX: u64 = 1 << 40;
+
+/// How many fingerprints ahead memory is fetched.
+const AHEAD: usize = 16;
+
+/// What all generations of an index have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    /// Bucket keys of a document.
+    pub(super) tables: u32,
+    /// Documents of a block.
+    pub(super) block_documents: u64,
+    /// What keeps others from choosing bucket keys that share a place: a secret of the volume.
+    pub(super) seed: u64,
+}
+
+/// What a generation is made for. It is on flash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Shape {
+    /// The number of the first document.
+    pub(super) first: u64,
+    /// Numbers of documents.
+    pub(super) documents: u64,
+    /// Bits of a bucket beyond those that tell tables and slots apart.
+    pub(super) chance_bits: u32,
+}
+
+impl Shape {
+    /// Are these the numbers of a generation?
+    pub(super) fn is_possible(self) -> bool {
+        let end = self.first.checked_add(self.documents);
+        let has_documents = self.documents > 0 && end.is_some_and(|end| end <= NUMBERS_MAX);
+        has_documents && self.chance_bits <= CHANCE_BITS_MAX
+    }
+}
+
+impl Plan {
+    /// The generation for documents from a number on that a RAM of that many bytes is best used by: half of it is
+    /// enough for one of the most bits, or all of it for one of the fewest bits, perhaps of fewer documents.
+    ///
+    /// # Errors
+    /// If those are fewer than `least`.
+    pub(super) fn within(
+        self,
+        ram_bytes: u64,
+        (first, documents): (u64, u64),
+        least: u64,
+    ) -> Result<Shape> {
+        let ample = Shape { first, documents, chance_bits: CHANCE_BITS_MAX };
+        if self.ram_bytes(ample)? <= ram_bytes / 2 {
+            return Ok(ample);
+        }
+        let mut shape = Shape { chance_bits: CHANCE_BITS_MIN, ..ample };
+        loop {
+            let needed = self.ram_bytes(shape)?;
+            if needed <= ram_bytes {
+                return Ok(shape);
+            }
+            if shape.documents <= least {
+                return Err(too_little(shape, needed, ram_bytes));
+            }
+            shape.documents = (shape.documents / 8 * 7).max(least);
+        }
+    }
+
+    /// RAM of a generation, in bytes.
+    fn ram_bytes(self, shape: Shape) -> Result<u64> {
+        let slots = self.filter(shape)?;
+        Ok((QuotientFilter::bytes_of(&slots) + size_of::<QuotientFilter>()) as u64)
+    }
+
+    fn filter(self, shape: Shape) -> Result<quotient::Shape> {
+        let buckets = self.buckets(shape)?.size();
+        let universe = Universe::new(buckets.saturating_mul(1 << self.rank_bits(shape)))?;
+        let slots = buckets >> self.remainder_bits(shape);
+        quotient::Shape::new(universe, slots, Counts::One, self.entries(shape))
+    }
+
+    /// Buckets that can be told apart.
+    fn buckets(self, shape: Shape) -> Result<Universe> {
+        if !shape.is_possible() {
+            let reason = format!("{}; give 1 to {NUMBERS_MAX}", shape.documents);
+            return Err(Error::Config { field: "documents", reason });
+        }
+        let slots = (self.entries(shape) as f64 / FILL).ceil() as u64 + 1;
+        Ok(Universe::new(slots.saturating_mul(1 << self.remainder_bits(shape)))?)
+    }
+
+    /// Bits of a bucket that its slot does not say.
+    fn remainder_bits(self, shape: Shape) -> u32 {
+        shape.chance_bits + self.tables.ilog2() + 1
+    }
+
+    /// Bits of the rank of a block.
+    fn rank_bits(self, shape: Shape) -> u32 {
+        let blocks =
+            (shape.first + shape.documents) / self.block_documents - self.block(shape.first);
+        blocks.max(1).ilog2() + 1
+    }
+
+    fn entries(self, shape: Shape) -> u64 {
+        shape.documents.saturating_mul(u64::from(self.tables) + 1)
+    }
+
+    fn block(self, number: u64) -> u64 {
+        number / self.block_documents
+    }
+}
+
+fn too_little(shape: Shape, needed: u64, found: u64) -> Error {
+    let documents = shape.first + shape.documents;
+    Error::Config {
+        field: "ram",
+        reason: format!(
+            "too little for the buckets of {documents} documents: they take {needed} bytes more, and {found} are \
+             left for them; give the index more with `ram`"
+        ),
+    }
+}
 
 /// Buckets of documents from a number on.
 #[derive(Debug)]
 pub(super) struct Generation {
-    first: u64,
-    documents: u64,
-    /// One for each 64 tables.
-    groups: Vec<SliceLsh>,
-    ram_bytes: u64,
-}
-
-/// What decides of a generation's shape.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
-    /// The number of the first document.
-    pub(super) first: u64,
-    /// Documents that it is made for.
-    pub(super) documents: u64,
-    /// Tables in all groups.
-    pub(super) tables: u32,
-}
-
-impl Shape {
-    fn groups(self) -> impl Iterator<Item = u32> {
-        let whole = (0..self.tables / TABLES_MAX).map(|_| TABLES_MAX);
-        whole.chain(Some(self.tables % TABLES_MAX).filter(|rest| *rest > 0))
-    }
-
-    /// The configuration of a group, in that much RAM and for that log.
-    fn config(self, tables: u32, ram_bytes: u64, log_bytes: Option<u64>) -> Result<Config> {
-        let asked = NeighborsRequirements {
-            bucket_ids_max: BUCKET_IDS_MAX,
-            policy: Policy::Reject,
-            ..NeighborsRequirements::new(self.documents, tables)
-        };
-        let log_bytes = log_bytes.unwrap_or(u64::MAX);
-        let mut config = Config::advised(&asked)?;
-        // Smaller buffers are merged more often.
-        while config.ram_bytes() > ram_bytes || config.log_bytes_best() > log_bytes {
-            let smaller = Some((config.ram_bytes() / 4 * 3).min(ram_bytes));
-            config =
-                Config::advised(&NeighborsRequirements { ram_bytes: smaller, ..asked.clone() })
-                    .map_err(|error| self.too_little(&error))?;
-        }
-        Ok(config)
-    }
-
-    fn too_little(self, error: &Error) -> Error {
-        let documents = self.first + self.documents;
-        Error::Config {
-            field: "ram",
-            reason: format!(
-                "too little for the buckets of {documents} documents ({error}); give the index more with `ram`"
-            ),
-        }
-    }
-
-    /// The length of the log that it works well with, in bytes.
-    ///
-    /// # Errors
-    /// RAM that is too little; numbers out of range.
-    pub(super) fn log_bytes_best(self, ram_bytes: u64) -> Result<u64> {
-        let groups = self.groups().count() as u64;
-        let of = |tables| Ok(self.config(tables, ram_bytes / groups, None)?.log_bytes_best());
-        self.groups().map(of).sum()
-    }
+    plan: Plan,
+    shape: Shape,
+    buckets: Universe,
+    rank_bits: u32,
+    entries: RwLock<QuotientFilter>,
+    /// Blocks that full buckets have left out.
+    left_out: AtomicU64,
 }
 
 impl Generation {
-    /// Makes the generation of that index, within `ram_bytes`.
+    /// An empty generation.
     ///
     /// # Errors
-    /// RAM that is too little, no space, a failed write.
-    pub(super) fn create(
-        volume: &Volume,
-        index: usize,
-        shape: Shape,
-        ram_bytes: u64,
-    ) -> Result<Self> {
-        let count = shape.groups().count() as u64;
-        let log_bytes = volume.log().capacity_bytes() / count;
-        let create = |(group, tables)| {
-            let config = shape.config(tables, ram_bytes / count, Some(log_bytes))?;
-            let options = options(volume, (shape.documents, tables), ram_bytes / count);
-            SliceLsh::create_with(volume, &name(index, group), config, options)
-        };
-        Self::of(shape, create)
+    /// Numbers out of range.
+    pub(super) fn new(plan: Plan, shape: Shape) -> Result<Self> {
+        let entries = RwLock::new(QuotientFilter::new(plan.filter(shape)?));
+        let (buckets, rank_bits) = (plan.buckets(shape)?, plan.rank_bits(shape));
+        let left_out = AtomicU64::new(0);
+        Ok(Self { plan, shape, buckets, rank_bits, entries, left_out })
     }
 
-    /// Drops what a crash has left of the generation of that index.
-    ///
-    /// # Errors
-    /// A failed write.
-    pub(super) fn drop_unfinished(volume: &Volume, index: usize) -> Result<()> {
-        let prefix = name(index, 0);
-        let prefix = prefix.trim_end_matches('0');
-        let structures = volume.structures();
-        let left = structures.iter().filter(|it| it.name.starts_with(prefix));
-        Ok(left.map(|it| &it.name).try_for_each(|name| volume.drop_structure(name))?)
-    }
-
-    /// Opens the generation of that index, within `ram_bytes`.
-    ///
-    /// # Errors
-    /// Damage, a failed read.
-    pub(super) fn open(
-        volume: &Volume,
-        index: usize,
-        shape: Shape,
-        ram_bytes: u64,
-    ) -> Result<Self> {
-        let count = shape.groups().count() as u64;
-        let open = |(group, tables)| {
-            let options = options(volume, (shape.documents, tables), ram_bytes / count);
-            SliceLsh::open_with(volume, &name(index, group), options)
-        };
-        Self::of(shape, open)
-    }
-
-    /// The generation whose groups `group` gives, by their numbers and their tables.
-    fn of(shape: Shape, group: impl Fn((usize, u32)) -> Result<SliceLsh>) -> Result<Self> {
-        let groups = (0..).zip(shape.groups()).map(group).collect::<Result<Vec<_>>>()?;
-        let ram_bytes = groups.iter().map(|group| group.stats().ram_bytes).sum();
-        Ok(Self { first: shape.first, documents: shape.documents, groups, ram_bytes })
-    }
-
-    /// The number of its first document, and for how many it is made.
-    pub(super) fn place(&self) -> (u64, u64) {
-        (self.first, self.documents)
+    /// What it is made for.
+    pub(super) fn shape(&self) -> Shape {
+        self.shape
     }
 
     /// RAM that it takes, in bytes.
     pub(super) fn ram_bytes(&self) -> u64 {
-        self.ram_bytes
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).ram_bytes() as u64
+    }
+
+    /// Blocks that full buckets have left out.
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out.load(Relaxed)
     }
 
     /// Has it space for documents up to this number?
     pub(super) fn has_space(&self, end: u64) -> bool {
-        end - self.first <= self.documents
+        end <= self.end()
     }
 
-    /// Puts documents into their buckets: `keys` has a row for each.
+    /// The number behind the last that it has space for.
+    pub(super) fn end(&self) -> u64 {
+        self.shape.first + self.shape.documents
+    }
+
+    /// Puts documents into their buckets.
     ///
     /// # Errors
-    /// Full buckets, a failed read or write.
-    pub(super) fn insert_many(&self, ids: &[u64], keys: &[u64]) -> Result<()> {
-        self.each_group(ids.len(), keys, |group, keys| group.insert_many(ids, keys))
-    }
-
-    /// Takes a document out of its buckets.
-    ///
-    /// # Errors
-    /// As [`insert_many`](Self::insert_many).
-    pub(super) fn remove(&self, id: u64, keys: &[u64]) -> Result<()> {
-        self.each_group(1, keys, |group, keys| group.remove(id, keys))
-    }
-
-    /// Adds the ids that share a bucket with each row, in any order.
-    ///
-    /// # Errors
-    /// A failed read, damage.
-    pub(super) fn add_candidates(&self, keys: &[u64], found: &mut [Vec<u64>]) -> Result<()> {
-        self.each_group(found.len(), keys, |group, keys| {
-            let candidates = group.candidates_many(keys)?;
-            found.iter_mut().zip(candidates).for_each(|(row, more)| row.extend(more));
-            Ok(())
-        })
-    }
-
-    /// Calls `call` for each group with its part of each row.
-    fn each_group(
-        &self,
-        rows: usize,
-        keys: &[u64],
-        mut call: impl FnMut(&SliceLsh, &[u64]) -> Result<()>,
-    ) -> Result<()> {
-        if let [group] = &self.groups[..] {
-            return call(group, keys);
-        }
-        let row_keys = (keys.len() / rows.max(1)).max(1);
-        let mut start = 0;
-        for group in &self.groups {
-            let end = start + group.tables() as usize;
-            let part = keys.chunks(row_keys).flat_map(|row| &row[start..end]).copied();
-            call(group, &part.collect::<Vec<_>>())?;
-            start = end;
+    /// No space.
+    pub(super) fn insert_many(&self, Listed { numbers, keys, names }: Listed<'_>) -> Result<()> {
+        let rows = numbers.iter().zip(keys.chunks(self.tables())).zip(names);
+        let prints = rows.flat_map(|((number, row), name)| self.prints(*number, row, *name));
+        let prints: Vec<u64> = prints.collect();
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        for (done, print) in prints.iter().enumerate() {
+            if let Some(ahead) = prints.get(done + AHEAD) {
+                entries.prefetch(*ahead);
+            }
+            let (mut blocks, mut is_there) = (0, false);
+            entries.each_in(self.range_of(*print), |entry| {
+                blocks += 1;
+                is_there |= entry.fingerprint == *print;
+            });
+            let is_name = done % (self.tables() + 1) == self.tables();
+            if is_there {
+                continue;
+            }
+            if blocks >= BUCKET_DOCUMENTS_MAX && !is_name {
+                self.left_out.fetch_add(1, Relaxed);
+                continue;
+            }
+            entries.add(*print, 1)?;
         }
         Ok(())
     }
 
-    /// Its groups.
-    pub(super) fn groups(&self) -> impl Iterator<Item = &SliceLsh> {
-        self.groups.iter()
+    /// Takes a document's block out of those buckets in which the block has no other document. `has_other` says of
+    /// each table, and of names after them, whether it has.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub(super) fn remove(
+        &self,
+        (number, keys, name): (u64, &[u64], u64),
+        has_other: impl Fn(usize) -> bool,
+    ) -> Result<()> {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        for (table, print) in self.prints(number, keys, name).enumerate() {
+            if !has_other(table) && entries.count(print) > 0 {
+                entries.add(print, -1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the blocks that may have a document in a bucket of a row, with the row's place, in any order.
+    pub(super) fn add_candidates(&self, keys: &[u64], found: &mut Vec<(u32, u64)>) {
+        let tables = self.tables();
+        let rows = (0..).zip(keys.chunks(tables));
+        let buckets = rows.flat_map(|(row, keys)| {
+            (0..).zip(keys).map(move |(table, key)| (row, self.bucket_of(table, *key)))
+        });
+        self.add_blocks(buckets, found);
+    }
+
+    /// Adds the blocks that may have a document of a name, with the name's place, in any order.
+    pub(super) fn add_named(&self, names: &[u64], found: &mut Vec<(u32, u64)>) {
+        let table = u64::from(self.plan.tables);
+        let buckets = (0..).zip(names).map(|(row, name)| (row, self.bucket_of(table, *name)));
+        self.add_blocks(buckets, found);
+    }
+
+    /// Adds the blocks that may have a document in a bucket of a table, with 0.
+    pub(super) fn add_in(&self, (table, key): (usize, u64), found: &mut Vec<(u32, u64)>) {
+        self.add_blocks([(0, self.bucket_of(table as u64, key))].into_iter(), found);
+    }
+
+    fn add_blocks(&self, buckets: impl Iterator<Item = (u32, u64)>, found: &mut Vec<(u32, u64)>) {
+        let buckets: Vec<(u32, u64)> = buckets.collect();
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let first_block = self.plan.block(self.shape.first);
+        for (done, (row, bucket)) in buckets.iter().enumerate() {
+            if let Some((_, ahead)) = buckets.get(done + AHEAD) {
+                entries.prefetch(ahead << self.rank_bits);
+            }
+            let range = self.range_of(bucket << self.rank_bits);
+            entries.each_in(range.clone(), |entry| {
+                found.push((*row, first_block + entry.fingerprint - range.start));
+            });
+        }
+    }
+
+    fn tables(&self) -> usize {
+        self.plan.tables as usize
+    }
+
+    /// The bucket of a key, among those that can be told apart.
+    fn bucket_of(&self, table: u64, key: u64) -> u64 {
+        self.buckets.of(place_in(table, key ^ self.plan.seed))
+    }
+
+    /// The fingerprint of each bucket of a document, and that of its name.
+    fn prints(&self, number: u64, keys: &[u64], name: u64) -> impl Iterator<Item = u64> {
+        let rank = self.plan.block(number) - self.plan.block(self.shape.first);
+        let buckets = (0..).zip(keys.iter().copied().chain([name]));
+        buckets.map(move |(table, key)| self.bucket_of(table, key) << self.rank_bits | rank)
+    }
+
+    /// All fingerprints of the bucket of one.
+    fn range_of(&self, print: u64) -> Range<u64> {
+        let bucket = print >> self.rank_bits;
+        bucket << self.rank_bits..(bucket + 1) << self.rank_bits
     }
 }
 
-fn name(index: usize, group: usize) -> String {
-    format!("lsh-alike-{index}-{group}")
+/// Where a bucket of a table is, among all numbers.
+pub(super) fn place_in(table: u64, key: u64) -> u64 {
+    mix(key ^ table.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// A part of the RAM that the buffers leave is for a filter of the buckets: lookups of new documents read nothing then.
-fn options(volume: &Volume, (documents, tables): (u64, u32), ram_bytes: u64) -> RuntimeOptions {
-    let shared = crate::tables::options(volume);
-    let filter_bytes = documents * u64::from(tables) * FILTER_BITS / 8;
-    RuntimeOptions {
-        filter_bytes_max: filter_bytes.min(ram_bytes / 2),
-        ram_bytes_max: Some(ram_bytes),
-        ..shared.of::<RuntimeOptions>().cloned().unwrap_or_default()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numbers::Numbers;
+
+    const PLAN: Plan = Plan { tables: 3, block_documents: 8, seed: 1 };
+
+    fn shape(first: u64, documents: u64) -> Shape {
+        Shape { first, documents, chance_bits: CHANCE_BITS_MIN }
+    }
+
+    fn insert(generation: &Generation, numbers: &[u64], keys: &[u64], names: &[u64]) {
+        generation.insert_many(Listed { numbers, keys, names }).unwrap();
+    }
+
+    fn found(generation: &Generation, row: &[u64]) -> Vec<u64> {
+        let mut found = Vec::new();
+        generation.add_candidates(row, &mut found);
+        let mut blocks: Vec<u64> = found.into_iter().map(|(_, block)| block).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks
+    }
+
+    #[test]
+    fn a_full_generation_finds_every_block_and_few_others() {
+        let generation = Generation::new(PLAN, shape(20, 4000)).unwrap();
+        let mut numbers = Numbers(1);
+        let rows: Vec<u64> = (0..12_000).map(|_| numbers.below(1 << 31)).collect();
+        let ids: Vec<u64> = (20..4020).collect();
+        insert(&generation, &ids, &rows, &ids);
+        assert!(generation.has_space(4020) && !generation.has_space(4021));
+        let mut others = 0;
+        for (id, row) in ids.iter().zip(rows.chunks(3)) {
+            let blocks = found(&generation, row);
+            assert!(blocks.contains(&(id / 8)), "{id}: {blocks:?}");
+            others += blocks.len() - 1;
+        }
+        assert!(others < 400, "{others} of other buckets");
+    }
+
+    #[test]
+    fn a_bucket_has_a_block_once_until_its_last_document_goes() {
+        let generation = Generation::new(PLAN, shape(0, 100)).unwrap();
+        let row = [7, 8, 9];
+        for _ in 0..2 {
+            insert(&generation, &[0, 1, 9], &[row; 3].concat(), &[5; 3]);
+        }
+        assert_eq!(found(&generation, &row), [0, 1]);
+        generation.remove((0, &row, 5), |_| true).unwrap();
+        assert_eq!(found(&generation, &row), [0, 1]);
+        for _ in 0..2 {
+            generation.remove((1, &row, 5), |table| table == 2 || table == 3).unwrap();
+            assert_eq!(
+                (found(&generation, &row), found(&generation, &[7, 8, 0])),
+                (vec![0, 1], vec![1])
+            );
+        }
+    }
+
+    #[test]
+    fn a_bucket_keeps_its_first_blocks() {
+        let generation = Generation::new(PLAN, shape(0, 4000)).unwrap();
+        let ids: Vec<u64> = (0..300).map(|block| 8 * block).collect();
+        let row = [1, 2, 3];
+        insert(&generation, &ids, &row.repeat(300), &[4; 300]);
+        assert_eq!(found(&generation, &row), (0..253).collect::<Vec<_>>());
+        assert_eq!(generation.left_out(), 3 * 47);
+        let mut named = Vec::new();
+        generation.add_named(&[4], &mut named);
+        assert_eq!(named.len(), 300, "a name leads to all of its blocks");
+    }
+
+    #[test]
+    fn a_generation_takes_no_more_ram_than_it_may() {
+        let part = PLAN.within(2 << 20, (0, 1_000_000), 1000).unwrap();
+        let needed = Generation::new(PLAN, part).unwrap().ram_bytes();
+        assert!((1 << 20..2 << 20).contains(&needed), "{part:?}: {needed}");
+        assert_eq!(part.chance_bits, CHANCE_BITS_MIN);
+        let ample = PLAN.within(64 << 20, (0, 1_000_000), 1000).unwrap();
+        assert_eq!((ample.documents, ample.chance_bits), (1_000_000, CHANCE_BITS_MAX));
+        let many = PLAN.within(u64::MAX, (0, u64::MAX), 1).unwrap_err().to_string();
+        assert!(many.contains("give 1 to 1099511627776"), "{many}");
+        let error = PLAN.within(1000, (0, 9000), 1000).unwrap_err().to_string();
+        assert!(error.contains("buckets of 1000 documents") && error.contains("`ram`"), "{error}");
     }
 }

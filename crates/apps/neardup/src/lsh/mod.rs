@@ -2,44 +2,43 @@
 //! flash.
 //!
 //! ```text
-//!   hashvalues, a row a document --bands--> a bucket key of 8 bytes for each band -.
-//!                                                                                   >-- waiting --a batch--> tables
-//!   name: any bytes --------------------------------------------------------------'        |                  |
-//!                                           query: documents that share a bucket <---------+------------------+
+//!   hashvalues, a row a document --bands--> a bucket key of 8 bytes for each band -.           .-> directory, in RAM
+//!                                                                                   >- waiting -+-> blocks, on flash
+//!   name: any bytes --------------------------------------------------------------'      |             |
+//!                                           query: documents that share a bucket <-------+-------------'
 //! ```
 //!
-//! | structure | key | value | share of the RAM |
+//! | structure | key | value | RAM |
 //! |---|---|---|---|
-//! | `lsh-records` | a number divided by the documents of a block | a block of records; and the state | 3/16 |
-//! | `lsh-keys` | hash of a name | the number of the document that has it | 4/16 |
-//! | `lsh-alike-*` | bucket keys | numbers of documents, in generations | 8/16 |
-//! | in RAM only | a block | its names, of those that were asked for | 1/16 |
+//! | `lsh-records` | number of a block | its records; and the state | 2 MiB, and 1/32 of the index's |
+//! | directory | bucket keys, hashes of names | blocks with such a document | 3 to 4 bytes a key |
+//! | cache | number of a block | itself, if it was asked for | 1/16 of the index's |
 //!
 //! Single inserts wait in RAM until a thousand have come or a twentieth of a second has passed, and then go to the
-//! tables together. All calls see them meanwhile.
+//! blocks together. All calls see them meanwhile.
 //!
 //! Invariants
-//! 1. Records alone are believed. A document is put into its buckets first, under its name next, and its record comes
-//!    last; a number without a record is no document, whatever the others say. Its record goes first, durably, before
-//!    it leaves its buckets.
+//! 1. Blocks alone are believed. The directory says which may have a document, and an opening makes it of all blocks.
+//!    A document is in the directory before its block has it, and leaves it after.
 //! 2. Numbers rise and are never used twice: the state has durably one that is higher than all that were.
-//! 3. A block is written by the holder of the writer's lock only. Its names in the cache are those of its latest
-//!    version.
-//! 4. A document waits, or the tables have it, or both for a moment. So who looks at both looks first at those that
+//! 3. A block is written by the holder of the writer's lock only. The cache has its latest version.
+//! 4. A document waits, or its block has it, or both for a moment. So who looks at both looks first at those that
 //!    wait.
 //!
 //! | operation | flash reads | flash writes |
 //! |---|---|---|
-//! | insert a new document | 0 | its share of a batch: its record, a key, its buckets |
-//! | query of a new document | next to 0 | 0 |
-//! | query of a known one | a page of each generation and table that has its bucket; two for names not cached | 0 |
-//! | is a name there? | two, if it is | 0 |
-//! | remove a document | its name, its block | its block; later a removal in each table, and a sync for many |
+//! | insert a new document | 1 for each 100 | its share of a block |
+//! | query of a new document | 3 to 6 for each 100, and generation | 0 |
+//! | query of a known one | 1 for each block that has a document of its buckets, unless that is cached | 0 |
+//! | is a name there? | 1, if it is | 0 |
+//! | remove a document | its block, twice | its block |
+//! | opening | all blocks | 0 |
 
 mod bands;
 mod block;
+mod cache;
+mod directory;
 mod generation;
-mod names;
 mod query;
 mod saver;
 mod state;
@@ -57,14 +56,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 use nandex::device::{Create, Device, MemoryDevice};
 use nandex::{
-    AnyTable, Durability, Error, LargeTable, Neighbors, OpenOptions, Result, Table, Threads,
-    Volume, VolumeOptions,
+    AnyTable, Durability, LargeTable, OpenOptions, Result, Threads, Volume, VolumeOptions,
 };
 
-use crate::tables::{DocumentTables, DocumentTablesPlan, file, log_bytes};
+use crate::tables::{RecordsRam, create_records, file, log_bytes, open_records};
 pub use bands::BandShape;
-use generation::{Generation, Shape};
-use names::NameCache;
+use block::documents_of;
+use cache::BlockCache;
+use directory::Directory;
+use generation::Plan;
 pub use query::{Found, Record};
 use saver::Saver;
 use state::State;
@@ -74,7 +74,12 @@ use waiting::Waiting;
 
 /// The structures' names.
 const RECORDS: &str = "lsh-records";
-const NUMBERS: &str = "lsh-keys";
+
+/// Documents of a bucket that a query finds: its oldest. A bucket has as many blocks.
+const BUCKET_DOCUMENTS_MAX: usize = 253;
+
+/// RAM of the table of records with few documents. With more it takes up to a 32nd of the index's.
+const RECORDS_BYTES: u64 = 2 << 20;
 
 /// The key of the state among the records.
 const STATE_KEY: &[u8] = b"state";
@@ -103,7 +108,7 @@ pub struct LshStats {
     pub flash_bytes: u64,
     /// Generations of buckets.
     pub generations: u64,
-    /// Documents that full buckets have left out since the opening.
+    /// Blocks that full buckets have left out since the opening.
     pub dropped: u64,
 }
 
@@ -137,9 +142,8 @@ struct Core {
     options: LshOptions,
     volume: Volume,
     records: LargeTable<AnyTable>,
-    numbers: AnyTable,
-    generations: RwLock<Vec<Generation>>,
-    names: NameCache,
+    directory: Directory,
+    blocks: BlockCache,
     /// Documents that are in no table yet.
     waiting: RwLock<Waiting>,
     /// Held by whoever changes something.
@@ -152,9 +156,7 @@ impl LshIndex {
     /// # Errors
     /// A file that is something else or in use, options that cannot work, too little RAM, a failed read or write.
     pub fn create_or_open(path: Option<&Path>, options: LshOptions) -> Result<Self> {
-        let first = Shape { first: 0, documents: options.documents, tables: options.tables };
-        let neighbors_bytes = first.log_bytes_best(alike_bytes(&options))?;
-        let log_bytes = log_bytes(neighbors_bytes, options.ram_bytes);
+        let log_bytes = log_bytes(0, options.ram_bytes);
         let create = VolumeOptions { log_bytes, ..VolumeOptions::default() };
         let Some(path) = path else {
             let (durability, threads) = (Durability::Never, Threads::Inline);
@@ -177,50 +179,43 @@ impl LshIndex {
     /// # Errors
     /// As [`create_or_open`](Self::create_or_open); a volume with such structures.
     pub fn create_in(volume: &Volume, options: LshOptions) -> Result<Self> {
-        let tables = DocumentTables::create(volume, plan(&options)).map_err(too_little)?;
-        let shape = Shape { first: 0, documents: options.documents, tables: options.tables };
-        let first = Generation::create(volume, 0, shape, share_of(alike_bytes(&options)))?;
-        let state = State::new(&options.about, options.tables, first.place());
-        tables.records.put(STATE_KEY, &state.encode())?;
-        tables.records.sync()?;
-        Self::over(volume, options, (tables, vec![first], state))
+        let ram_bytes = directory_bytes(&options);
+        let directory = Directory::new(plan(volume, &options), ram_bytes, options.documents)?;
+        let records = create_records(volume, RECORDS, records_ram(&options))?;
+        let state = State::new(&options.about, options.tables, directory.shapes());
+        records.put(STATE_KEY, &state.encode())?;
+        records.sync()?;
+        Self::over(volume, options, (records, directory, state))
     }
 
-    /// Opens the index of a volume. After a crash it reads all records once, to count the documents.
+    /// Opens the index of a volume. It reads all records once, to make the buckets of them.
     ///
     /// # Errors
     /// As [`create_or_open`](Self::create_or_open); other tables or another owner than it was made with.
     pub fn open_in(volume: &Volume, options: LshOptions) -> Result<Self> {
-        let tables = DocumentTables::open(volume, plan(&options))?;
-        let state = State::decode(tables.records.get(STATE_KEY)?.as_deref())?;
+        let records = open_records(volume, RECORDS, records_ram(&options))?;
+        let state = State::decode(records.get(STATE_KEY)?.as_deref())?;
         state.check(&options.about, options.tables)?;
-        let mut generations: Vec<Generation> = Vec::new();
-        for (first, documents) in state.generations.iter().copied() {
-            let shape = Shape { first, documents, tables: options.tables };
-            let ram_bytes = share_of(free_bytes(&options, &generations));
-            generations.push(Generation::open(volume, generations.len(), shape, ram_bytes)?);
-        }
-        let is_known = state.documents.is_some();
-        let index = Self::over(volume, options, (tables, generations, state))?;
-        if !is_known {
-            index.core.recount()?;
-        }
+        let (plan, ram_bytes) = (plan(volume, &options), directory_bytes(&options));
+        let documents = (state.next, options.documents);
+        let directory = Directory::reopened(plan, ram_bytes, documents, &state.generations)?;
+        let index = Self::over(volume, options, (records, directory, state))?;
+        index.core.read_all()?;
         Ok(index)
     }
 
     fn over(
         volume: &Volume,
         options: LshOptions,
-        (tables, generations, state): (DocumentTables, Vec<Generation>, State),
+        (records, directory, state): (LargeTable<AnyTable>, Directory, State),
     ) -> Result<Self> {
         let waiting_max = update::waiting_max(volume);
         let waiting = Waiting::new(options.tables as usize, waiting_max);
         let core = Arc::new(Core {
             volume: volume.clone(),
-            records: tables.records,
-            numbers: tables.numbers,
-            generations: RwLock::new(generations),
-            names: NameCache::new(options.ram_bytes / 16),
+            records,
+            directory,
+            blocks: BlockCache::new(cache_bytes(&options)),
             waiting: RwLock::new(waiting),
             writer: Mutex::new(Writer::new(state, options.tables)),
             options,
@@ -249,8 +244,8 @@ impl LshIndex {
     /// # Errors
     /// A failed write or sync, RAM or flash that is full.
     pub fn sync(&self) -> Result<()> {
-        self.core.settle()?;
-        self.core.sync()
+        self.core.commit()?;
+        self.core.records.sync()
     }
 
     /// What it takes and has.
@@ -258,21 +253,15 @@ impl LshIndex {
     pub fn stats(&self) -> LshStats {
         let core = &self.core;
         let documents = self.documents();
-        let (records, numbers) = (core.records.stats(), core.numbers.stats());
-        let generations = core.generations();
-        let alike: Vec<_> =
-            generations.iter().flat_map(Generation::groups).map(Neighbors::stats).collect();
-        let own_bytes = core.names.ram_bytes() + core.waiting().ram_bytes();
-        let tables_bytes = records.ram_bytes + numbers.ram_bytes;
+        let records = core.records.stats();
+        let own_bytes =
+            core.directory.ram_bytes() + core.blocks.ram_bytes() + core.waiting().ram_bytes();
         LshStats {
             documents,
-            ram_bytes: own_bytes + tables_bytes + alike.iter().map(|it| it.ram_bytes).sum::<u64>(),
-            flash_bytes: records.table.flash_bytes
-                + records.values.flash_bytes
-                + numbers.flash_bytes
-                + alike.iter().map(|it| it.flash_bytes).sum::<u64>(),
-            generations: generations.len() as u64,
-            dropped: alike.iter().map(|it| it.dropped).sum(),
+            ram_bytes: own_bytes + records.ram_bytes,
+            flash_bytes: records.table.flash_bytes + records.values.flash_bytes,
+            generations: core.directory.shapes().len() as u64,
+            dropped: core.directory.left_out(),
         }
     }
 
@@ -294,19 +283,13 @@ impl Drop for LshIndex {
     fn drop(&mut self) {
         drop(self.saver.take());
         // Nobody can receive this error; what was synced is durable already.
-        let _ = self.core.settle();
+        let _ = self.core.commit();
     }
 }
 
 impl Core {
     fn tables(&self) -> usize {
         self.options.tables as usize
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.generations().iter().flat_map(Generation::groups).try_for_each(Neighbors::sync)?;
-        self.numbers.sync()?;
-        self.records.sync()
     }
 
     fn lock_writer(&self) -> MutexGuard<'_, Writer> {
@@ -320,47 +303,29 @@ impl Core {
     fn waiting_mut(&self) -> RwLockWriteGuard<'_, Waiting> {
         self.waiting.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn generations(&self) -> RwLockReadGuard<'_, Vec<Generation>> {
-        self.generations.read().unwrap_or_else(PoisonError::into_inner)
+/// What the directory of an index is made with.
+fn plan(volume: &Volume, options: &LshOptions) -> Plan {
+    Plan {
+        tables: options.tables,
+        block_documents: documents_of(options.tables),
+        seed: volume.hasher().hash(RECORDS.as_bytes()).place,
     }
 }
 
-/// The tables next to the buckets.
-const fn plan(options: &LshOptions) -> DocumentTablesPlan {
-    DocumentTablesPlan {
-        records: RECORDS,
-        records_bytes: options.ram_bytes / 16 * 3,
-        numbers: NUMBERS,
-        numbers_bytes: options.ram_bytes / 4,
-        hashes: 1,
-    }
+/// RAM of blocks that were asked for, at most.
+const fn cache_bytes(options: &LshOptions) -> u64 {
+    options.ram_bytes / 16
 }
 
-fn too_little(error: Error) -> Error {
-    match error {
-        Error::Config { .. } => Error::Config {
-            field: "ram",
-            reason: format!(
-                "too little for the table of names ({error}); give the index more with `ram`"
-            ),
-        },
-        error => error,
-    }
+/// RAM of the table of records: it takes the rest as it grows.
+const fn records_ram(options: &LshOptions) -> RecordsRam {
+    RecordsRam { table_bytes_max: None, cache_bytes: options.ram_bytes / 32 }
 }
 
-/// RAM of all generations, at most.
-const fn alike_bytes(options: &LshOptions) -> u64 {
-    options.ram_bytes / 2
-}
-
-/// What generations leave of their share of the RAM.
-fn free_bytes(options: &LshOptions, generations: &[Generation]) -> u64 {
-    let taken = generations.iter().map(Generation::ram_bytes).sum();
-    alike_bytes(options).saturating_sub(taken)
-}
-
-/// What a new generation takes of the free RAM, at most: others follow.
-const fn share_of(free_bytes: u64) -> u64 {
-    free_bytes / 2
+/// RAM of the directory, at most.
+const fn directory_bytes(options: &LshOptions) -> u64 {
+    let others = RECORDS_BYTES + options.ram_bytes / 32 + cache_bytes(options);
+    options.ram_bytes.saturating_sub(others)
 }

@@ -2,17 +2,20 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
 use nandex::{Error, Result};
 
-use super::block::{Block, Entry, documents_of};
-use super::names::BlockNames;
+use super::block::{Block, Entry, NameList, documents_of};
+use super::directory::Listed;
 use super::update::place_of;
-use super::{Core, LshIndex};
-use crate::tables::{Hash, numbers_of};
+use super::{BUCKET_DOCUMENTS_MAX, Core, LshIndex};
 
 /// Blocks that a scan reads at a time.
 const SCANNED: u64 = 64;
+
+/// Blocks that an opening reads at a time.
+const READ_AT_ONCE: u64 = 512;
 
 /// A document.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,8 +38,10 @@ impl Record {
 /// The documents that share a bucket with each row of keys.
 #[derive(Debug)]
 pub struct Found {
-    lists: Vec<Arc<BlockNames>>,
-    /// Names by their list and the index there, row after row.
+    blocks: Vec<Arc<Block>>,
+    /// Names of documents that wait: behind those of all blocks.
+    waiting: NameList,
+    /// Names by their block and the index there, row after row.
     names: Vec<(u32, u32)>,
     /// Where the names of each row end.
     ends: Vec<usize>,
@@ -54,32 +59,58 @@ impl Found {
         let start =
             row.checked_sub(1).map_or(0, |before| self.ends.get(before).copied().unwrap_or(0));
         let end = self.ends.get(row).copied().unwrap_or(start);
-        let names = self.names[start..end].iter();
-        names.map(|(list, index)| self.lists[*list as usize].names.get(*index as usize))
+        self.names[start..end].iter().map(|name| self.name(*name))
+    }
+
+    fn name(&self, (block, index): (u32, u32)) -> &[u8] {
+        let block = self.blocks.get(block as usize);
+        block.map_or_else(|| self.waiting.get(index as usize), |it| it.name(index as usize))
+    }
+
+    /// Adds the names of a row that have come since the last: each once, if some may be there twice.
+    fn end_row(&mut self, may_repeat: bool) {
+        let start = self.ends.last().copied().unwrap_or(0);
+        if may_repeat {
+            let mut seen = HashSet::new();
+            let names = self.names[start..].iter().copied();
+            let once: Vec<_> = names.filter(|name| seen.insert(self.name(*name))).collect();
+            self.names.truncate(start);
+            self.names.extend(once);
+        }
+        self.ends.push(self.names.len());
     }
 }
 
-/// Names of documents by their numbers.
-struct Resolved {
+/// Blocks by their numbers.
+struct Blocks {
     block_documents: u64,
-    /// Rising numbers of blocks, and the names of each.
-    blocks: Vec<u64>,
-    lists: Vec<Arc<BlockNames>>,
+    /// Rising.
+    numbers: Vec<u64>,
+    blocks: Vec<Arc<Block>>,
 }
 
-impl Resolved {
-    /// The list of a document's name and its index there, if the document is there.
-    fn place(&self, number: u64) -> Option<(u32, u32)> {
-        let (block, place) = place_of(number, self.block_documents);
-        let list = self.blocks.binary_search(&block).ok()?;
-        let index = self.lists[list].index_of(place)?;
-        Some((list as u32, index as u32))
+impl Blocks {
+    /// The block of that number, which is one of those that were asked for, and its index.
+    fn get(&self, number: u64) -> Option<(usize, &Arc<Block>)> {
+        let index = self.numbers.binary_search(&number).ok()?;
+        Some((index, &self.blocks[index]))
     }
 
-    fn name(&self, number: u64) -> Option<&[u8]> {
-        let (list, index) = self.place(number)?;
-        Some(self.lists[list as usize].names.get(index as usize))
+    /// The latest document of a block that has this name.
+    fn latest(&self, number: u64, name: &[u8]) -> Option<u64> {
+        let (_, block) = self.get(number)?;
+        let place = block.places().enumerate().filter(|(index, _)| block.name(*index) == name);
+        place.last().map(|(_, place)| number * self.block_documents + u64::from(place))
     }
+}
+
+/// Documents that wait and share a bucket with rows.
+#[derive(Default)]
+struct FoundWaiting {
+    names: NameList,
+    /// The row and the number of each.
+    places: Vec<(u32, u64)>,
+    may_repeat: bool,
 }
 
 impl LshIndex {
@@ -91,19 +122,10 @@ impl LshIndex {
         let core = &self.core;
         let rows = keys.len() / core.tables();
         core.check_rows(rows, keys)?;
-        let (waiting, waiting_rows) = core.find_waiting(keys);
-        let mut found: Vec<Vec<u64>> = vec![Vec::new(); rows];
-        for generation in &*core.generations() {
-            generation.add_candidates(keys, &mut found)?;
-        }
-        let known = waiting_rows.iter().map(|(_, number)| *number).collect::<HashSet<u64>>();
-        for row in &mut found {
-            row.sort_unstable();
-            row.dedup();
-            row.retain(|number| !known.contains(number));
-        }
-        let resolved = core.resolve(found.iter().flatten().copied().collect())?;
-        Ok(joined(resolved, &found, (waiting, &waiting_rows)))
+        let waiting = core.find_waiting(keys);
+        let candidates = core.directory.candidates(keys);
+        let blocks = core.load(candidates.iter().map(|(_, block)| *block).collect())?;
+        Ok(joined(blocks, &candidates, keys, waiting, core.tables()))
     }
 
     /// The names of a bucket.
@@ -113,22 +135,16 @@ impl LshIndex {
     pub fn bucket(&self, table: usize, key: u64) -> Result<Vec<Vec<u8>>> {
         let core = &self.core;
         core.commit()?;
-        let mut row = vec![!key; core.tables()];
-        let Some(place) = row.get_mut(table) else {
+        if table >= core.tables() {
             let reason = format!("{table}; give 0 to {}", core.tables() - 1);
             return Err(Error::Config { field: "table", reason });
-        };
-        *place = key;
-        let mut found = [Vec::new()];
-        for generation in &*core.generations() {
-            generation.add_candidates(&row, &mut found)?;
         }
-        let [mut numbers] = found;
-        numbers.sort_unstable();
-        numbers.dedup();
-        let records = core.read(&numbers)?.into_iter().flatten();
-        // Other tables may have a bucket of the other key.
-        Ok(records.filter(|it| it.keys[table] == key).map(|it| it.name).collect())
+        let candidates = core.directory.in_bucket(table, key);
+        let blocks = core.load(candidates.into_iter().map(|(_, block)| block).collect())?.blocks;
+        let entries = blocks.iter().flat_map(|block| block.entries());
+        let in_bucket = entries.filter(|(_, entry)| entry.keys[table] == key);
+        let names = in_bucket.map(|(_, entry)| entry.name.to_vec());
+        Ok(names.take(BUCKET_DOCUMENTS_MAX).collect())
     }
 
     /// The records of documents by their names; none for a name that is not there.
@@ -138,7 +154,7 @@ impl LshIndex {
     pub fn get_many(&self, names: &[&[u8]]) -> Result<Vec<Option<Record>>> {
         let core = &self.core;
         core.commit()?;
-        let hashes: Vec<Hash> = names.iter().map(|name| core.hash(name)).collect();
+        let hashes: Vec<u64> = names.iter().map(|name| core.hash(name)).collect();
         let numbers = core.find(&hashes, names)?;
         let there: Vec<u64> = numbers.iter().flatten().copied().collect();
         let mut records = core.read(&there)?.into_iter();
@@ -150,7 +166,7 @@ impl LshIndex {
     /// # Errors
     /// A failed read, damage.
     pub fn contains_many(&self, names: &[&[u8]]) -> Result<Vec<bool>> {
-        let hashes: Vec<Hash> = names.iter().map(|name| self.core.hash(name)).collect();
+        let hashes: Vec<u64> = names.iter().map(|name| self.core.hash(name)).collect();
         let found = self.core.find(&hashes, names)?;
         Ok(found.iter().map(Option::is_some).collect())
     }
@@ -175,82 +191,74 @@ impl Core {
         Err(Error::Config { field: "keys", reason })
     }
 
-    pub(super) fn hash(&self, name: &[u8]) -> Hash {
-        let hash = self.volume.hasher().hash(name);
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&hash.place.to_le_bytes());
-        bytes[8..].copy_from_slice(&hash.filter.to_le_bytes());
-        bytes
+    pub(super) fn hash(&self, name: &[u8]) -> u64 {
+        self.volume.hasher().hash(name).place
     }
 
-    /// The names of documents that wait and share a bucket with a row, and for each its row and its number.
-    fn find_waiting(&self, keys: &[u64]) -> (BlockNames, Vec<(usize, u64)>) {
-        let (mut names, mut found) = (BlockNames::default(), Vec::new());
+    /// The documents that wait and share a bucket with a row.
+    fn find_waiting(&self, keys: &[u64]) -> FoundWaiting {
+        let mut found = FoundWaiting::default();
         let waiting = self.waiting();
         if waiting.is_empty() {
-            return (names, found);
+            return found;
         }
         let mut places = Vec::new();
-        for (row, keys) in keys.chunks(self.tables()).enumerate() {
+        for (row, keys) in (0..).zip(keys.chunks(self.tables())) {
             places.clear();
             waiting.add_candidates(keys, &mut places);
             for place in &places {
-                found.push((row, waiting.numbers[*place]));
-                names.names.push(waiting.names.get(*place));
-                names.may_repeat |= waiting.earlier[*place].is_some();
+                found.places.push((row, waiting.numbers[*place]));
+                found.names.push(waiting.names.get(*place));
+                found.may_repeat |= waiting.earlier[*place].is_some();
             }
         }
-        (names, found)
+        found
     }
 
     /// The numbers of the latest documents that have these names.
-    pub(super) fn find(&self, hashes: &[Hash], names: &[&[u8]]) -> Result<Vec<Option<u64>>> {
-        let waiting: Vec<Option<u64>> = {
+    pub(super) fn find(&self, hashes: &[u64], names: &[&[u8]]) -> Result<Vec<Option<u64>>> {
+        let mut found: Vec<Option<u64>> = {
             let waiting = self.waiting();
             let named = hashes.iter().zip(names);
             if waiting.is_empty() {
-                Vec::new()
+                vec![None; names.len()]
             } else {
                 named.map(|(hash, name)| waiting.number_of(*hash, name)).collect()
             }
         };
-        let mut found = numbers_of(&self.numbers, hashes)?;
-        if found.iter().any(Option::is_some) {
-            let resolved = self.resolve(found.iter().flatten().copied().collect())?;
-            for (found, name) in found.iter_mut().zip(names) {
-                *found = found.filter(|number| resolved.name(*number) == Some(*name));
-            }
-        }
-        for (found, waiting) in found.iter_mut().zip(waiting) {
-            *found = waiting.or(*found);
+        let candidates = self.directory.named(hashes);
+        let blocks = self.load(candidates.iter().map(|(_, block)| *block).collect())?;
+        for (row, number) in candidates {
+            let row = row as usize;
+            let latest = blocks.latest(number, names[row]);
+            // Those that wait are later than all others.
+            found[row] = found[row].max(latest);
         }
         Ok(found)
     }
 
-    /// The names of documents, each block of which is read once if the cache has not its names.
-    fn resolve(&self, mut numbers: Vec<u64>) -> Result<Resolved> {
+    /// Blocks by their numbers, which may be there several times. Each is read once, if the cache has it not.
+    fn load(&self, mut numbers: Vec<u64>) -> Result<Blocks> {
         let block_documents = documents_of(self.options.tables);
-        numbers.iter_mut().for_each(|number| *number /= block_documents);
         numbers.sort_unstable();
         numbers.dedup();
-        let blocks = numbers;
-        if blocks.is_empty() {
-            return Ok(Resolved { block_documents, blocks, lists: Vec::new() });
+        if numbers.is_empty() {
+            return Ok(Blocks { block_documents, numbers, blocks: Vec::new() });
         }
-        let mut known = self.names.get_many(&blocks);
-        let is_unknown = |(_, names): &(&u64, &Option<_>)| names.is_none();
-        let unknown = blocks.iter().zip(&known.blocks).filter(is_unknown);
-        let unknown: Vec<u64> = unknown.map(|(block, _)| *block).collect();
+        let mut known = self.blocks.get_many(&numbers);
+        let is_unknown = |(_, block): &(&u64, &Option<_>)| block.is_none();
+        let unknown = numbers.iter().zip(&known.blocks).filter(is_unknown);
+        let unknown: Vec<u64> = unknown.map(|(number, _)| *number).collect();
         if !unknown.is_empty() {
+            let none = || Block::new(self.tables());
             let read = self.read_blocks(&unknown)?.into_iter();
-            let names = |block: Option<Block>| block.map(Block::into_names).unwrap_or_default();
-            let read: Vec<Arc<BlockNames>> = read.map(|it| Arc::new(names(it))).collect();
-            self.names.note_read(&known, unknown.into_iter().zip(read.iter().map(Arc::clone)));
-            let missing = known.blocks.iter_mut().filter(|names| names.is_none());
-            missing.zip(read).for_each(|(names, read)| *names = Some(read));
+            let read = read.map(|it| Arc::new(it.unwrap_or_else(none))).collect::<Vec<_>>();
+            self.blocks.note_read(&known, unknown.into_iter().zip(read.iter().map(Arc::clone)));
+            let missing = known.blocks.iter_mut().filter(|block| block.is_none());
+            missing.zip(read).for_each(|(block, read)| *block = Some(read));
         }
-        let lists = known.blocks.into_iter().map(Option::unwrap_or_default).collect();
-        Ok(Resolved { block_documents, blocks, lists })
+        let blocks = known.blocks.into_iter().flatten().collect();
+        Ok(Blocks { block_documents, numbers, blocks })
     }
 
     /// The blocks of these numbers, if they are there.
@@ -267,16 +275,13 @@ impl Core {
     /// The records of these documents, if they are there.
     fn read(&self, numbers: &[u64]) -> Result<Vec<Option<Record>>> {
         let block_documents = documents_of(self.options.tables);
-        let places: Vec<_> = numbers.iter().map(|it| place_of(*it, block_documents)).collect();
-        let mut blocks: Vec<u64> = places.iter().map(|(block, _)| *block).collect();
-        blocks.sort_unstable();
-        blocks.dedup();
-        let read = self.read_blocks(&blocks)?;
-        let record = |(block, place): (u64, u32)| {
-            let at = blocks.binary_search(&block).ok()?;
-            read[at].as_ref()?.get(place).map(Record::of)
+        let blocks = self.load(numbers.iter().map(|number| number / block_documents).collect())?;
+        let record = |number: &u64| {
+            let (block, place) = place_of(*number, block_documents);
+            let (_, block) = blocks.get(block)?;
+            block.get(place).map(Record::of)
         };
-        Ok(places.into_iter().map(record).collect())
+        Ok(numbers.iter().map(record).collect())
     }
 
     fn scan(&self, from: u64) -> Result<(u64, Vec<Record>)> {
@@ -286,12 +291,11 @@ impl Core {
         };
         let mut block = from / block_documents;
         while block * block_documents < end {
-            let numbers: Vec<u64> = (block..block + SCANNED).collect();
-            block += SCANNED;
             let mut records = Vec::new();
-            for read in self.read_blocks(&numbers)?.iter().flatten() {
+            for (_, read) in self.read_some(block, SCANNED)? {
                 records.extend(read.entries().map(|(_, entry)| Record::of(entry)));
             }
+            block += SCANNED;
             if !records.is_empty() {
                 return Ok((block * block_documents, records));
             }
@@ -299,49 +303,94 @@ impl Core {
         Ok((end, Vec::new()))
     }
 
-    /// Counts the documents, after a crash.
-    pub(super) fn recount(&self) -> Result<()> {
-        let (mut documents, mut from) = (0, 0);
-        loop {
-            let (next, records) = self.scan(from)?;
-            if records.is_empty() {
-                break;
-            }
-            documents += records.iter().filter(|record| !record.is_repeat).count() as u64;
-            from = next;
-        }
+    /// Blocks from a number on, of those that are there.
+    fn read_some(&self, first: u64, count: u64) -> Result<Vec<(u64, Block)>> {
+        let numbers: Vec<u64> = (first..first + count).collect();
+        let read = self.read_blocks(&numbers)?;
+        let there = numbers.into_iter().zip(read).filter_map(|(number, it)| Some((number, it?)));
+        Ok(there.collect())
+    }
+
+    /// Puts all documents into the directory, and counts them. Blocks are read while those before go in.
+    pub(super) fn read_all(&self) -> Result<()> {
+        let (end, block_documents) = {
+            let writer = self.lock_writer();
+            (writer.next(), writer.block_documents())
+        };
+        let firsts = (0..end.div_ceil(block_documents)).step_by(READ_AT_ONCE as usize);
+        let documents = std::thread::scope(|scope| {
+            let (sender, read) = sync_channel(1);
+            scope.spawn(move || {
+                let mut read = firsts.map(|first| self.read_some(first, READ_AT_ONCE));
+                // Whoever takes them stops at the first failure.
+                while read.next().is_some_and(|blocks| sender.send(blocks).is_ok()) {}
+            });
+            read.into_iter().map(|blocks| self.list_blocks(&blocks?)).sum::<Result<u64>>()
+        })?;
         self.lock_writer().set_documents(documents);
         Ok(())
     }
+
+    /// Puts the documents of blocks into the directory. Returns how many different names they have.
+    fn list_blocks(&self, blocks: &[(u64, Block)]) -> Result<u64> {
+        let block_documents = documents_of(self.options.tables);
+        let (mut numbers, mut keys, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, block) in blocks {
+            numbers.extend(block.places().map(|place| number * block_documents + u64::from(place)));
+            block.rows().for_each(|row| keys.extend_from_slice(row));
+            names.extend(block.names().map(|name| self.hash(name)));
+        }
+        self.directory.insert_many(Listed { numbers: &numbers, keys: &keys, names: &names })?;
+        Ok(blocks.iter().map(|(_, block)| block.documents()).sum())
+    }
 }
 
-/// The names of all documents that were found: of the tables by their numbers, and those that wait behind them.
+/// The names of all documents that were found: those of blocks by their numbers, and those that wait behind them.
 fn joined(
-    resolved: Resolved,
-    found: &[Vec<u64>],
-    (waiting, waiting_rows): (BlockNames, &[(usize, u64)]),
+    blocks: Blocks,
+    candidates: &[(u32, u64)],
+    keys: &[u64],
+    waiting: FoundWaiting,
+    tables: usize,
 ) -> Found {
-    let own = resolved.lists.len() as u32;
-    let (mut names, mut ends) = (Vec::new(), Vec::with_capacity(found.len()));
-    let mut waits = waiting_rows.iter().map(|(row, _)| *row).zip(0..).peekable();
-    for (row, numbers) in found.iter().enumerate() {
-        let start = names.len();
-        names.extend(numbers.iter().filter_map(|number| resolved.place(*number)));
-        while let Some((_, index)) = waits.next_if(|(of, _)| *of == row) {
-            names.push((own, index));
+    let known: HashSet<u64> = waiting.places.iter().map(|(_, number)| *number).collect();
+    let own = blocks.blocks.len() as u32;
+    let (mut candidates, mut waits) =
+        (candidates.iter().peekable(), waiting.places.iter().zip(0..).peekable());
+    let (names, ends) = (Vec::new(), Vec::with_capacity(keys.len() / tables));
+    let mut found = Found { blocks: blocks.blocks.clone(), waiting: waiting.names, names, ends };
+    let mut in_buckets = vec![0; tables];
+    for (row, keys) in (0..).zip(keys.chunks(tables)) {
+        let mut may_repeat = false;
+        in_buckets.fill(0);
+        while let Some((_, number)) = candidates.next_if(|(of, _)| *of == row) {
+            let Some((at, block)) = blocks.get(*number) else { continue };
+            may_repeat |= block.may_repeat();
+            for (index, (place, own)) in (0..).zip(block.places().zip(block.rows())) {
+                if shares_bucket(own, keys, &mut in_buckets)
+                    && !known.contains(&(number * blocks.block_documents + u64::from(place)))
+                {
+                    found.names.push((at as u32, index));
+                }
+            }
         }
-        ends.push(names.len());
-        let list = |list: u32| resolved.lists.get(list as usize).map_or(&waiting, |it| &**it);
-        if names[start..].iter().any(|(of, _)| list(*of).may_repeat) {
-            let mut seen = HashSet::new();
-            let kept = |(of, index): &(u32, u32)| seen.insert(list(*of).names.get(*index as usize));
-            let once: Vec<_> = names[start..].iter().copied().filter(kept).collect();
-            names.truncate(start);
-            names.extend(once);
-            *ends.last_mut().expect("one was pushed") = names.len();
+        while let Some((_, index)) = waits.next_if(|((of, _), _)| *of == row) {
+            found.names.push((own, index));
+            may_repeat |= waiting.may_repeat;
+        }
+        found.end_row(may_repeat);
+    }
+    found
+}
+
+/// Is a document in a bucket of a row that has space for it?
+fn shares_bucket(document: &[u64], row: &[u64], in_buckets: &mut [usize]) -> bool {
+    let mut is_found = false;
+    for ((own, key), count) in document.iter().zip(row).zip(in_buckets) {
+        if own == key && *count < BUCKET_DOCUMENTS_MAX {
+            *count += 1;
+            is_found = true;
         }
     }
-    let mut lists = resolved.lists;
-    lists.push(Arc::new(waiting));
-    Found { lists, names, ends }
+    is_found
 }

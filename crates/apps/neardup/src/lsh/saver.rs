@@ -1,4 +1,4 @@
-//! The thread that gives documents that wait to the tables, and takes out those that are gone.
+//! The thread that gives documents that wait to the tables.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -35,7 +35,7 @@ impl Saver {
         let work = move || {
             while !until.wait() {
                 // A failure stays: the next call that needs the tables tells of it.
-                let _ = core.settle();
+                let _ = core.commit();
             }
         };
         let thread = Builder::new().name("nandex-lsh-save".into()).spawn(work);

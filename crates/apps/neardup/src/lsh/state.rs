@@ -3,9 +3,11 @@
 use nandex::{Error, Result};
 use serde_json::{Value, json};
 
+use super::generation::{NUMBERS_MAX, Shape};
+
 /// The word that tells an index from other tables, and its version.
 const FORMAT: &str = "nandex-lsh";
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// The state of an index.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,36 +18,24 @@ pub(super) struct State {
     pub(super) next: u64,
     /// All numbers from here on were never used.
     pub(super) taken: u64,
-    /// How many documents there are; `None` after a crash.
-    pub(super) documents: Option<u64>,
-    /// The first number of each generation, and for how many documents it is made.
-    pub(super) generations: Vec<(u64, u64)>,
-    /// Does the file say that the index was not closed?
-    pub(super) is_open: bool,
+    /// What each generation of the directory is made for.
+    pub(super) generations: Vec<Shape>,
 }
 
 impl State {
-    pub(super) fn new(about: &str, tables: u32, generation: (u64, u64)) -> Self {
-        Self {
-            about: about.to_owned(),
-            tables,
-            next: 0,
-            taken: 0,
-            documents: Some(0),
-            generations: vec![generation],
-            is_open: false,
-        }
+    pub(super) fn new(about: &str, tables: u32, generations: Vec<Shape>) -> Self {
+        Self { about: about.to_owned(), tables, next: 0, taken: 0, generations }
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let generations: Vec<_> = self.generations.iter().map(|it| json!([it.0, it.1])).collect();
+        let shape = |it: &Shape| json!([it.first, it.documents, it.chance_bits]);
+        let generations: Vec<_> = self.generations.iter().map(shape).collect();
         let value = json!({
             "format": FORMAT,
             "version": VERSION,
             "about": self.about,
             "tables": self.tables,
             "taken": self.taken,
-            "documents": self.documents.filter(|_| !self.is_open),
             "generations": generations,
         });
         value.to_string().into_bytes()
@@ -68,19 +58,15 @@ impl State {
 
     fn parsed(value: &Value) -> Option<Self> {
         let is_known = value["format"] == FORMAT && value["version"] == VERSION;
+        let taken = value["taken"].as_u64().filter(|taken| *taken <= NUMBERS_MAX)?;
         let generations = value["generations"].as_array()?.iter();
-        let taken = value["taken"].as_u64()?;
         is_known.then_some(())?;
         Some(Self {
             about: value["about"].as_str()?.to_owned(),
             tables: u32::try_from(value["tables"].as_u64()?).ok()?,
             next: taken,
             taken,
-            documents: value["documents"].as_u64(),
-            generations: generations
-                .map(|pair| Some((pair[0].as_u64()?, pair[1].as_u64()?)))
-                .collect::<Option<_>>()?,
-            is_open: false,
+            generations: generations.map(shape).collect::<Option<_>>()?,
         })
     }
 
@@ -98,4 +84,10 @@ impl State {
         );
         Err(Error::Config { field: "params", reason })
     }
+}
+
+fn shape(value: &Value) -> Option<Shape> {
+    let chance_bits = u32::try_from(value[2].as_u64()?).ok()?;
+    let shape = Shape { first: value[0].as_u64()?, documents: value[1].as_u64()?, chance_bits };
+    shape.is_possible().then_some(shape)
 }

@@ -10,7 +10,7 @@ use super::*;
 use crate::numbers::Numbers;
 
 /// Of this many recoveries one is cut itself, at each operation of this many.
-const DEEPER: usize = 40;
+const DEEPER: usize = 8;
 const STRIDE: usize = 4;
 
 fn create(device: Arc<dyn Device>) -> LshIndex {
@@ -149,6 +149,13 @@ fn after_a_power_cut_at_any_operation_documents_are_whole_and_what_was_synced_is
         Step::Sync,
         Step::Add(240..250),
         Step::Sync,
+        Step::Remove(30..60),
+        Step::Add(250..260),
+        Step::Sync,
+        Step::Remove(190..210),
+        Step::Sync,
+        Step::AddMany(260..300),
+        Step::Sync,
     ];
     let device = SimDevice::instant();
     device.record_cuts();
@@ -178,7 +185,7 @@ fn after_a_power_cut_at_any_operation_documents_are_whole_and_what_was_synced_is
             durable.clone_from(&now);
         }
     }
-    assert!(cuts > 60, "{cuts} cuts");
+    assert!(cuts >= 40, "{cuts} cuts");
     let there = found(&index, &all, "no cut");
     assert_eq!(there, now);
 }

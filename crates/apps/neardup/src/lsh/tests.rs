@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
-use nandex::{Durability, OpenOptions, Threads, VolumeOptions};
+use nandex::{Durability, Error, OpenOptions, Threads, VolumeOptions};
 
 use super::*;
 use crate::numbers::Numbers;
@@ -275,4 +275,88 @@ fn threads_insert_and_query_together() {
         }
     });
     assert_eq!(index.documents(), 2400);
+}
+
+/// Pages that an index has read: of its records, and of their places.
+fn reads(index: &LshIndex) -> (u64, u64) {
+    let stats = index.core.records.stats();
+    (stats.values.reads, stats.table.hit_reads + stats.table.miss_reads)
+}
+
+#[test]
+fn a_known_document_costs_one_read_and_new_ones_next_to_none() {
+    let device = Arc::new(MemoryDevice::new());
+    let options = || LshOptions { ram_bytes: 16 << 20, documents: 20_000, ..options() };
+    let volume = Volume::create(device, volume_options(Threads::Inline)).unwrap();
+    let index = LshIndex::create_in(&volume, options()).unwrap();
+    let mut numbers = Numbers(8);
+    let keys: Vec<u64> = (0..60_000).map(|_| numbers.below(1 << 31)).collect();
+    let names: Vec<Vec<u8>> = (0..20_000).map(|it: u32| it.to_string().into_bytes()).collect();
+    let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+    index.insert_many(&names, &keys, Repeats::Refuse).unwrap();
+    assert!(reads(&index).0 < 40, "{:?} for 20,000 inserts", reads(&index));
+    index.close().unwrap();
+    let index = LshIndex::open_in(&volume, options()).unwrap();
+    let before = reads(&index);
+    for document in (0..20_000).step_by(640) {
+        let found = queried(&index, &keys[3 * document..][..3]);
+        assert_eq!(found, [vec![names[document].to_vec()]]);
+    }
+    let after = reads(&index);
+    assert_eq!((after.0 - before.0, after.1 - before.1), (32, 0));
+    let new: Vec<u64> = (0..6000).map(|_| (1 << 40) + numbers.below(1 << 31)).collect();
+    assert!(queried(&index, &new).iter().all(Vec::is_empty));
+    assert!(reads(&index).0 - after.0 < 20, "{:?} for 2,000 new ones", reads(&index));
+    assert!(index.contains_many(&[names[1000]]).unwrap()[0]);
+}
+
+#[test]
+fn an_index_whose_ram_is_spent_says_so_and_keeps_what_it_has() {
+    let device = Arc::new(MemoryDevice::new());
+    let options = || LshOptions { ram_bytes: 3 << 20, ..options() };
+    let volume = Volume::create(device, volume_options(Threads::Inline)).unwrap();
+    let index = LshIndex::create_in(&volume, options()).unwrap();
+    let batch = |first: u64| {
+        let names: Vec<Vec<u8>> =
+            (first..first + 500).map(|it| it.to_string().into_bytes()).collect();
+        let keys: Vec<u64> = (3 * first..3 * first + 1500).map(|it| it << 20).collect();
+        (names, keys)
+    };
+    let insert = |first| {
+        let (names, keys) = batch(first);
+        let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+        index.insert_many(&names, &keys, Repeats::Refuse)
+    };
+    let (mut documents, mut error) = (0, None);
+    while error.is_none() {
+        match insert(documents) {
+            Ok(_) => documents += 500,
+            Err(found) => error = Some(found.to_string()),
+        }
+    }
+    let error = error.unwrap();
+    assert!(
+        error.contains("give the index more with `ram`") && documents > 20_000,
+        "{documents}: {error}"
+    );
+    assert_eq!((index.documents(), index.stats().dropped), (documents, 0));
+    assert!(index.stats().ram_bytes < 4 << 20, "{:?}", index.stats());
+    index.close().unwrap();
+    let index = LshIndex::open_in(&volume, options()).unwrap();
+    assert_eq!(index.documents(), documents);
+    let (names, keys) = batch(documents - 500);
+    assert_eq!(queried(&index, &keys[..3]), [vec![names[0].clone()]]);
+}
+
+#[test]
+fn a_bucket_finds_its_oldest_documents() {
+    let index = in_memory();
+    let names: Vec<Vec<u8>> = (0..400).map(|it: u32| it.to_string().into_bytes()).collect();
+    let all: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+    index.insert_many(&all, &[7, 8, 9].repeat(400), Repeats::Refuse).unwrap();
+    assert_eq!(queried(&index, &[0, 8, 0]), [names[..253].to_vec()]);
+    assert_eq!(index.bucket(1, 8).unwrap(), names[..253]);
+    (0..100).for_each(|place| assert!(index.remove(&names[place]).unwrap()));
+    assert_eq!(queried(&index, &[0, 8, 0]), [names[100..353].to_vec()]);
+    assert_eq!((index.documents(), index.stats().dropped), (300, 0));
 }

@@ -1,16 +1,14 @@
 //! Documents come in, one by one or in batches, and go.
 
 use std::collections::HashMap;
-use std::sync::PoisonError;
 
-use nandex::{Durability, Error, Result, Table, Volume};
+use nandex::{Durability, Error, Result, Volume};
 
 use super::block::{Block, Entry, documents_of};
-use super::generation::{Generation, Shape};
+use super::directory::Listed;
 use super::state::State;
 use super::waiting::NewDocument;
-use super::{Core, LshIndex, STATE_KEY, free_bytes, share_of};
-use crate::tables::{Hash, numbers_of, put_numbers};
+use super::{Core, LshIndex, STATE_KEY};
 
 /// The longest name, in bytes.
 pub const NAME_BYTES_MAX: usize = 1 << 20;
@@ -18,15 +16,12 @@ pub const NAME_BYTES_MAX: usize = 1 << 20;
 /// Bytes of names at which a block has no space for more, so that it stays a value.
 const BLOCK_NAME_BYTES_MAX: usize = 4 << 20;
 
-/// Documents that wait, at most, and from how many on a batch goes to the tables itself.
+/// Documents that wait, at most, and from how many on a batch goes into blocks itself.
 const WAITING_MAX: usize = 1024;
 const FEW: usize = 64;
 
-/// How many more documents each generation is for than the one before.
-const GROWTH: u64 = 4;
-
-/// Numbers that are taken at a time.
-const NUMBERS_TAKEN: u64 = 1 << 16;
+/// Numbers that are taken at a time: a sixteenth of those that were, within these bounds. A crash loses them.
+const NUMBERS_TAKEN: (u64, u64) = (1 << 12, 1 << 16);
 
 /// What has become of new documents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,24 +49,18 @@ pub(super) struct Writer {
     block_documents: u64,
     /// Bytes of the names of the block that the next document comes into.
     name_bytes: usize,
-    /// The latest block that the table of records has, and its number.
+    /// The latest block that was written, and its number.
     last: (u64, Block),
-    /// Documents whose records are gone, and which names and buckets still have.
-    gone: Vec<Gone>,
+    /// All documents with numbers below this one are in their buckets.
+    listed: u64,
+    /// Different names.
+    documents: u64,
 }
 
-/// A document that is no more.
-#[derive(Debug)]
-struct Gone {
-    number: u64,
-    hash: Hash,
-    keys: Vec<u64>,
-}
-
-/// Documents on their way into the tables.
+/// Documents on their way into blocks.
 struct Batch<'b> {
     numbers: &'b [u64],
-    hashes: &'b [Hash],
+    hashes: &'b [u64],
     names: &'b [&'b [u8]],
     keys: &'b [u64],
     earlier: &'b [Option<u64>],
@@ -87,12 +76,12 @@ impl Writer {
     pub(super) fn new(mut state: State, tables: u32) -> Self {
         let block_documents = documents_of(tables);
         state.next = state.next.next_multiple_of(block_documents);
-        let last = (0, Block::new(tables as usize));
-        Self { state, block_documents, name_bytes: 0, last, gone: Vec::new() }
+        let (last, listed) = ((0, Block::new(tables as usize)), state.next);
+        Self { state, block_documents, name_bytes: 0, last, listed, documents: 0 }
     }
 
     pub(super) fn documents(&self) -> u64 {
-        self.state.documents.unwrap_or(0)
+        self.documents
     }
 
     /// All documents have numbers below this one.
@@ -105,11 +94,7 @@ impl Writer {
     }
 
     pub(super) fn set_documents(&mut self, documents: u64) {
-        self.state.documents = Some(documents);
-    }
-
-    fn add_documents(&mut self, count: usize) {
-        self.state.documents = self.state.documents.map(|it| it + count as u64);
+        self.documents = documents;
     }
 
     /// The number of the next document, whose name has that many bytes.
@@ -153,8 +138,8 @@ pub(super) fn place_of(number: u64, block_documents: u64) -> (u64, u32) {
 }
 
 impl LshIndex {
-    /// Adds documents, in their order, as if one by one: `keys` has a row for each. Few are in the tables some time
-    /// later, and a failure may be that of documents that came before: they wait until it can be done.
+    /// Adds documents, in their order, as if one by one: `keys` has a row for each. Few are in their blocks some
+    /// time later, and a failure may be that of documents that came before: they wait until it can be done.
     ///
     /// # Errors
     /// Names that are too long, too little RAM for more, no space, a failed read or write: of a batch of many nothing
@@ -167,20 +152,20 @@ impl LshIndex {
         if names.len() >= FEW {
             core.commit_locked(&mut writer)?;
         }
-        let hashes: Vec<Hash> = names.iter().map(|name| core.hash(name)).collect();
+        let hashes: Vec<u64> = names.iter().map(|name| core.hash(name)).collect();
         let there = core.find(&hashes, names)?;
         if names.len() < FEW {
             return core.insert_few(&mut writer, (names, &hashes, &there), keys, repeats);
         }
-        let mut seen: HashMap<Hash, u64> = HashMap::with_capacity(names.len());
+        let mut seen: HashMap<&[u8], u64> = HashMap::with_capacity(names.len());
         let (mut numbers, mut earlier) = (Vec::new(), Vec::new());
-        for ((name, hash), there) in names.iter().zip(&hashes).zip(there) {
-            let there = seen.get(hash).copied().or(there);
+        for (name, there) in names.iter().zip(there) {
+            let there = seen.get(name).copied().or(there);
             if there.is_some() && repeats == Repeats::Refuse {
                 break;
             }
             let number = writer.take_number(name.len());
-            seen.insert(*hash, number);
+            seen.insert(name, number);
             numbers.push(number);
             earlier.push(there);
         }
@@ -193,12 +178,11 @@ impl LshIndex {
             earlier: &earlier,
         };
         core.apply(&mut writer, &batch)?;
-        writer.add_documents(earlier.iter().filter(|it| it.is_none()).count());
+        writer.documents += earlier.iter().filter(|it| it.is_none()).count() as u64;
         Ok(if count == names.len() { Inserted::All } else { Inserted::Before(count) })
     }
 
-    /// Takes out the documents of a name, and tells whether there was one. They leave their buckets some time later:
-    /// the record is durably gone before.
+    /// Takes out the documents of a name, and tells whether there was one.
     ///
     /// # Errors
     /// A failed read or write.
@@ -206,20 +190,14 @@ impl LshIndex {
         let core = &self.core;
         let mut writer = core.lock_writer();
         core.commit_locked(&mut writer)?;
-        if writer.gone.len() >= WAITING_MAX {
-            core.clear_gone(&mut writer)?;
-        }
         let hash = core.hash(name);
         let mut next = core.find(&[hash], &[name])?[0];
-        if next.is_none() {
-            return Ok(false);
-        }
-        core.take_numbers(&mut writer)?;
+        let is_there = next.is_some();
         while let Some(number) = next {
             next = core.remove_document(&mut writer, (number, hash))?;
         }
-        writer.state.documents = writer.state.documents.map(|it| it.saturating_sub(1));
-        Ok(true)
+        writer.documents -= u64::from(is_there);
+        Ok(is_there)
     }
 }
 
@@ -228,7 +206,7 @@ impl Core {
     fn insert_few(
         &self,
         writer: &mut Writer,
-        (names, hashes, there): (&[&[u8]], &[Hash], &[Option<u64>]),
+        (names, hashes, there): (&[&[u8]], &[u64], &[Option<u64>]),
         keys: &[u64],
         repeats: Repeats,
     ) -> Result<Inserted> {
@@ -247,7 +225,7 @@ impl Core {
             let keys = &keys[index * self.tables()..][..self.tables()];
             let document = NewDocument { name, hash: *hash, keys, earlier };
             self.waiting_mut().push(number, document);
-            writer.add_documents(usize::from(earlier.is_none()));
+            writer.documents += u64::from(earlier.is_none());
             if waiting_max == 1 {
                 self.commit_locked(writer)?;
             }
@@ -255,16 +233,9 @@ impl Core {
         Ok(Inserted::All)
     }
 
-    /// Gives the documents that wait to the tables. After a failure they wait on.
+    /// Puts the documents that wait into blocks. After a failure they wait on.
     pub(super) fn commit(&self) -> Result<()> {
         self.commit_locked(&mut self.lock_writer())
-    }
-
-    /// Does all that waits, for documents that came and for those that went.
-    pub(super) fn settle(&self) -> Result<()> {
-        let mut writer = self.lock_writer();
-        self.commit_locked(&mut writer)?;
-        self.clear_gone(&mut writer)
     }
 
     pub(super) fn commit_locked(&self, writer: &mut Writer) -> Result<()> {
@@ -286,25 +257,15 @@ impl Core {
         Ok(())
     }
 
-    /// Puts documents into the tables, their records last. Doing it again changes nothing.
+    /// Puts documents into the directory and into their blocks. Doing it again changes nothing.
     fn apply(&self, writer: &mut Writer, batch: &Batch<'_>) -> Result<()> {
         if batch.numbers.is_empty() {
             return Ok(());
         }
         self.take_numbers(writer)?;
-        self.insert_alike(writer, batch.numbers, batch.keys)?;
-        let pairs = batch.hashes.iter().copied().zip(batch.numbers.iter().copied());
-        let (again, new): (Vec<_>, Vec<_>) =
-            pairs.zip(batch.earlier).partition(|(_, earlier)| earlier.is_some());
-        put_numbers(&self.numbers, &new.iter().map(|(pair, _)| *pair).collect::<Vec<_>>())?;
+        self.list(writer, batch)?;
         let blocks = writer.blocks(batch);
-        self.write_blocks(writer, blocks)?;
-        if again.is_empty() {
-            return Ok(());
-        }
-        // A name leads to an earlier document until the record of the later one is durable.
-        self.records.sync()?;
-        put_numbers(&self.numbers, &again.iter().map(|(pair, _)| *pair).collect::<Vec<_>>())
+        self.write_blocks(writer, blocks)
     }
 
     /// Writes blocks, of which the last may get more documents.
@@ -316,8 +277,7 @@ impl Core {
         if let Some(last) = blocks.last().filter(|(number, _)| *number >= writer.last.0) {
             writer.last = last.clone();
         }
-        let names = blocks.into_iter().map(|(number, block)| (number, block.into_names()));
-        self.names.note_written(names);
+        self.blocks.note_written(blocks.into_iter());
         Ok(())
     }
 
@@ -325,105 +285,64 @@ impl Core {
     fn remove_document(
         &self,
         writer: &mut Writer,
-        (number, hash): (u64, Hash),
+        (number, hash): (u64, u64),
     ) -> Result<Option<u64>> {
         let (own, place) = place_of(number, writer.block_documents);
         let Some(block) = self.read_blocks(&[own])?.remove(0) else { return Ok(None) };
         let Some(entry) = block.get(place) else { return Ok(None) };
-        self.write_blocks(writer, vec![(own, block.without(place))])?;
-        writer.gone.push(Gone { number, hash, keys: entry.keys.to_vec() });
+        let rest = block.without(place);
+        self.write_blocks(writer, vec![(own, rest.clone())])?;
+        let has_other = |table: usize| match entry.keys.get(table) {
+            Some(key) => rest.rows().any(|row| row[table] == *key),
+            None => rest.names().any(|name| name == entry.name),
+        };
+        self.directory.remove((number, entry.keys, hash), has_other)?;
         Ok(entry.earlier)
-    }
-
-    /// Takes documents that are gone out of their buckets, and their names out of the table. Doing it again changes
-    /// nothing, and what a crash keeps from it does no harm.
-    fn clear_gone(&self, writer: &mut Writer) -> Result<()> {
-        if writer.gone.is_empty() {
-            return Ok(());
-        }
-        self.records.sync()?;
-        let hashes: Vec<Hash> = writer.gone.iter().map(|gone| gone.hash).collect();
-        let named = numbers_of(&self.numbers, &hashes)?;
-        let generations = self.generations();
-        for (Gone { number, hash, keys }, named) in writer.gone.iter().zip(named) {
-            let generation = generations.iter().rev().find(|it| it.place().0 <= *number);
-            generation.map_or(Ok(()), |it| it.remove(*number, keys))?;
-            // It may be another document's name by now.
-            if named == Some(*number) {
-                self.numbers.remove(hash)?;
-            }
-        }
-        writer.gone.clear();
-        Ok(())
     }
 
     /// Sees to it that all numbers that were given are durably taken.
     fn take_numbers(&self, writer: &mut Writer) -> Result<()> {
         let state = &mut writer.state;
-        if state.next <= state.taken && state.is_open {
+        if state.next <= state.taken {
             return Ok(());
         }
-        state.taken = state.next + NUMBERS_TAKEN;
-        self.put_state(state, false)
+        state.taken = state.next + (state.next / 16).clamp(NUMBERS_TAKEN.0, NUMBERS_TAKEN.1);
+        self.put_state(state)
     }
 
     /// Writes the state, durably.
-    fn put_state(&self, state: &mut State, is_closing: bool) -> Result<()> {
-        state.is_open = !is_closing;
-        if is_closing {
-            state.taken = state.next;
-        }
+    fn put_state(&self, state: &State) -> Result<()> {
         self.records.put(STATE_KEY, &state.encode())?;
         self.records.sync()
     }
 
-    /// Makes everything durable, and the count of documents with it.
+    /// Makes everything durable, and gives back the numbers that no document has.
     pub(super) fn finish(&self) -> Result<()> {
         let mut writer = self.lock_writer();
         self.commit_locked(&mut writer)?;
-        self.clear_gone(&mut writer)?;
-        if writer.state.is_open {
-            self.sync()?;
-            self.put_state(&mut writer.state, true)?;
+        if writer.state.taken == writer.state.next {
+            return self.records.sync();
+        }
+        writer.state.taken = writer.state.next;
+        self.put_state(&writer.state)
+    }
+
+    /// Puts documents into the directory, but for those that are there since an earlier try.
+    fn list(&self, writer: &mut Writer, batch: &Batch<'_>) -> Result<()> {
+        let known = batch.numbers.partition_point(|number| *number < writer.listed);
+        let Some(last) = batch.numbers[known..].last() else { return Ok(()) };
+        self.directory.insert_many(Listed {
+            numbers: &batch.numbers[known..],
+            keys: &batch.keys[known * self.tables()..],
+            names: &batch.hashes[known..],
+        })?;
+        writer.listed = last + 1;
+        let shapes = self.directory.shapes();
+        if writer.state.generations != shapes {
+            writer.state.generations = shapes;
+            self.put_state(&writer.state)?;
         }
         Ok(())
-    }
-
-    /// Puts documents into the buckets of the newest generation, or of the next if that is full.
-    fn insert_alike(&self, writer: &mut Writer, numbers: &[u64], keys: &[u64]) -> Result<()> {
-        let end = numbers.last().map_or(0, |last| last + 1);
-        let newest = self.generations().last().map(|it| it.has_space(end));
-        let is_new = newest.is_none_or(|has_space| !has_space);
-        if is_new {
-            self.begin_generation(&mut writer.state, numbers)?;
-        }
-        let insert = || match self.generations().last() {
-            Some(newest) => newest.insert_many(numbers, keys),
-            None => Ok(()),
-        };
-        match insert() {
-            // Buckets do not fill alike.
-            Err(Error::Full { .. }) if !is_new => {
-                self.begin_generation(&mut writer.state, numbers)?;
-                insert()
-            }
-            done => done,
-        }
-    }
-
-    /// Begins a generation that has space for these documents and more.
-    fn begin_generation(&self, state: &mut State, numbers: &[u64]) -> Result<()> {
-        let mut generations = self.generations.write().unwrap_or_else(PoisonError::into_inner);
-        let before = generations.last().map_or(self.options.documents, |last| last.place().1);
-        let documents = (before * GROWTH).max(2 * numbers.len() as u64);
-        let shape = Shape { first: numbers[0], documents, tables: self.options.tables };
-        let ram_bytes = share_of(free_bytes(&self.options, &generations));
-        // One that a crash or a failure has left without a place in the state.
-        Generation::drop_unfinished(&self.volume, generations.len())?;
-        let next = Generation::create(&self.volume, generations.len(), shape, ram_bytes)?;
-        state.generations.push(next.place());
-        generations.push(next);
-        self.put_state(state, false)
     }
 }
 

@@ -3,16 +3,14 @@
 //! A batch shares locks, entries of the log and records, so it costs a fraction of what its documents would cost one by
 //! one. Those that wait are found by their names and buckets like others.
 
-use nandex::store::hash::mix;
-
-use super::names::NameList;
-use crate::tables::Hash;
+use super::block::NameList;
+use super::generation::place_in;
 
 /// What is known of a document that comes in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewDocument<'d> {
     pub(super) name: &'d [u8],
-    pub(super) hash: Hash,
+    pub(super) hash: u64,
     /// A bucket key of each table.
     pub(super) keys: &'d [u64],
     /// An earlier document of the same name.
@@ -24,7 +22,7 @@ pub(super) struct NewDocument<'d> {
 pub(super) struct Waiting {
     tables: usize,
     pub(super) numbers: Vec<u64>,
-    pub(super) hashes: Vec<Hash>,
+    pub(super) hashes: Vec<u64>,
     /// A row of bucket keys for each document.
     pub(super) keys: Vec<u64>,
     pub(super) earlier: Vec<Option<u64>>,
@@ -58,15 +56,14 @@ impl Waiting {
 
     /// Bytes of RAM, approximately.
     pub(super) fn ram_bytes(&self) -> u64 {
-        let numbers = self.numbers.capacity() + self.keys.capacity() + 2 * self.earlier.capacity();
-        let hashes = self.hashes.capacity() * size_of::<Hash>();
-        (8 * numbers + hashes + self.names.bytes()) as u64
+        let numbers = self.numbers.capacity() + self.hashes.capacity() + self.keys.capacity();
+        (8 * (numbers + 2 * self.earlier.capacity()) + self.names.bytes()) as u64
             + self.by_name.ram_bytes()
             + self.by_bucket.ram_bytes()
     }
 
     pub(super) fn push(&mut self, number: u64, document: NewDocument<'_>) {
-        self.by_name.push(place_of(document.hash));
+        self.by_name.push(document.hash);
         for (table, key) in (0..).zip(document.keys) {
             self.by_bucket.push(place_in(table, *key));
         }
@@ -78,8 +75,8 @@ impl Waiting {
     }
 
     /// The latest document of that name.
-    pub(super) fn number_of(&self, hash: Hash, name: &[u8]) -> Option<u64> {
-        let mut chain = self.by_name.chain(place_of(hash));
+    pub(super) fn number_of(&self, hash: u64, name: &[u8]) -> Option<u64> {
+        let mut chain = self.by_name.chain(hash);
         let found = chain.find(|at| self.hashes[*at] == hash && self.names.get(*at) == name);
         found.map(|at| self.numbers[at])
     }
@@ -105,14 +102,6 @@ impl Waiting {
         self.by_name.clear();
         self.by_bucket.clear();
     }
-}
-
-fn place_of(hash: Hash) -> u64 {
-    u64::from_le_bytes(*hash.first_chunk().expect("a hash has 16 bytes"))
-}
-
-fn place_in(table: u64, key: u64) -> u64 {
-    mix(key ^ table)
 }
 
 /// Chains of entries that share a place, counted in the order in which they came.
@@ -160,7 +149,7 @@ mod tests {
     use super::*;
 
     fn document<'d>(name: &'d [u8], keys: &'d [u64]) -> NewDocument<'d> {
-        NewDocument { name, hash: [name[0]; 16], keys, earlier: None }
+        NewDocument { name, hash: name[0].into(), keys, earlier: None }
     }
 
     #[test]
@@ -169,7 +158,7 @@ mod tests {
         waiting.push(7, document(b"a", &[1, 2]));
         waiting.push(9, document(b"b", &[2, 2]));
         waiting.push(10, document(b"a", &[1, 3]));
-        let number = |waiting: &Waiting, name: &[u8]| waiting.number_of([name[0]; 16], name);
+        let number = |waiting: &Waiting, name: &[u8]| waiting.number_of(name[0].into(), name);
         assert_eq!(number(&waiting, b"a"), Some(10));
         assert_eq!((number(&waiting, b"b"), number(&waiting, b"bc")), (Some(9), None));
         let found = |waiting: &Waiting, row: [u64; 2]| {

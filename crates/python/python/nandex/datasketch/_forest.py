@@ -45,15 +45,16 @@ class MinHashLSHForest(Stored):
     """An index of MinHash signatures by prefixes of several parts: which documents are the most alike?
 
     The parameters and methods are those of `datasketch.MinHashLSHForest`, and so are the answers, but for these: a
-    prefix keeps its 253 oldest keys; once `index` was called, a key that is added later is found at once; and of keys
+    query finds the 253 oldest keys of a prefix; once `index` was called, a key that is added later is found at once; and of keys
     that are equally alike those that came first are given, while datasketch gives any.
 
     num_perm: Values of a signature.
     l: Parts of a signature, the prefix trees of the paper; `num_perm // l` is the longest prefix.
     storage_config, prepickle: As those of `MinHashLSH`. What a file has when it is opened is searchable.
 
-    A document has a key on flash for each value of its signature, about 5 KiB for 128 of them. A query finds the
-    longest shared prefixes by halves, and reads pages for those that are there. All calls may come from any thread.
+    A document has a bucket for each value of its signature: about 500 bytes of RAM and 1 KiB of flash for 128 of them.
+    A query finds the longest shared prefixes by halves, and reads the blocks of documents that have them. All calls may
+    come from any thread.
     """
 
     __module__ = "nandex.datasketch"

@@ -40,22 +40,22 @@ class MinHashLSH(Stored):
     """An index of MinHash signatures by their bands: which documents have a Jaccard similarity above a threshold?
 
     The parameters are those of `datasketch.MinHashLSH`, and the bands and the candidates are the same, but for two
-    things: a bucket keeps its 253 oldest keys, and bucket keys are hashes of 8 bytes.
+    things: a query finds the 253 oldest keys of a bucket, and bucket keys are hashes of 8 bytes.
 
     threshold: The Jaccard similarity from where on documents are to be candidates, 0 to 1.
     num_perm: Values of a signature.
     weights: How bad false positives and false negatives are; 1 together.
     params: Bands, and values in each, in place of those that are best for the threshold.
     storage_config: None for an index in RAM. `{"type": "nandex", "path": ...}` for one in a file, which is opened if
-        it is there; with `"ram"`, what it may take, 256 MiB unless stated, and `"documents"`, with how many its first
-        part is filled, 100,000 unless stated.
+        it is there; with `"ram"`, what it may take, 256 MiB unless stated, and `"documents"`, how many it has space for
+        at once, 100,000 unless stated. It grows until the RAM is spent: 3 to 4 bytes for each band of a document.
     prepickle: Keys are `str`, `bytes` and `int` as they are, and others as pickles. False refuses others: reading a
         pickle runs code, so do that where you do not trust who has written the file. True pickles as None does.
     hashfunc: A function from the bytes of a band to bytes, to be used before they are hashed.
 
-    An insert reads nothing, and a query of a new signature next to nothing. One that finds keys reads a page for each
-    band that has the bucket on flash, and two for keys that are not in RAM. Batches cost less: `insert_many`,
-    `query_many`. All calls may come from any thread.
+    An insert and a query of a new signature read next to nothing. One that finds keys reads the block of each, which
+    has up to 64 documents that came together. Batches cost less: `insert_many`, `query_many`. All calls may come from
+    any thread.
     """
 
     __module__ = "nandex.datasketch"
@@ -104,8 +104,8 @@ class MinHashLSH(Stored):
         A key that is there is a `ValueError`. Without `check_duplication` it is in the buckets of both signatures.
         """
         done = None
-        if self._takes_values_of(minhash):
-            done = self._index.insert(key, minhash.hashvalues, check_duplication)
+        if self.hashfunc is None:
+            done = self._index.insert(key, minhash, self._minhash_scheme, check_duplication)
         if done is None:
             self._insert([key], self._hashed_of([minhash], is_insert=True), check_duplication)
         elif not done:
@@ -136,8 +136,8 @@ class MinHashLSH(Stored):
 
     def query(self, minhash: Sketch) -> list[Any]:
         """The keys whose sets are likely above the threshold, in the order in which they came."""
-        if self._takes_values_of(minhash):
-            found = self._index.query(minhash.hashvalues)
+        if self.hashfunc is None:
+            found = self._index.query(minhash, self._minhash_scheme)
             if found is not None:
                 return found
         return self._index.query_many(self._hashed_of([minhash]))[0]
@@ -219,10 +219,6 @@ class MinHashLSH(Stored):
 
     def __repr__(self) -> str:
         return self._shown(f"num_perm={self.h}, params={self.params}")
-
-    def _takes_values_of(self, minhash: Sketch) -> bool:
-        """Whether the hash values of a sketch are the index's, as they are."""
-        return self.hashfunc is None and getattr(minhash, "scheme", None) is self._minhash_scheme
 
     def _hashed_of(self, minhashes: Any, is_insert: bool = False) -> Numbers:
         """A bucket key for each band of each signature."""

@@ -101,7 +101,7 @@ class Stored:
             start, keys, hashes = self._index.scan(start)
 
     def stats(self) -> dict[str, int]:
-        """Documents, what they take in bytes, and how many keys full buckets have left out since the opening."""
+        """Documents, what they take in bytes, and how many blocks full buckets do not lead to, since the opening."""
         return self._index.stats()
 
     def sync(self) -> None:
