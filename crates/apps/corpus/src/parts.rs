@@ -1,5 +1,6 @@
 //! Work on many items by several threads.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::ScopedJoinHandle;
 
 /// How many threads, and how many items are worth one.
@@ -36,17 +37,65 @@ pub fn in_parts<T: Send, R: Send>(
         let own = parts.next();
         let others: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
         let own = own.map(work);
-        // A panic goes on: it is a mistake of ours, as one on this thread would be.
-        let join = |other: ScopedJoinHandle<'_, R>| {
-            other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        own.into_iter().chain(others.into_iter().map(join)).collect()
+        own.into_iter().chain(others.into_iter().map(joined)).collect()
     })
+}
+
+/// Calls `own` on this thread, while others call `work` with parts of the items, of the fewest that are worth a thread.
+/// What is left when `own` is done is worked on by this one too. Returns what `own` has made, and what `work` has, in the
+/// order of the parts.
+///
+/// # Panics
+/// If `work` or `own` do.
+pub fn in_parts_meanwhile<T: Sync, R: Send, O>(
+    items: &[T],
+    threads: Threads,
+    work: impl Fn(&[T]) -> R + Sync,
+    own: impl FnOnce() -> O,
+) -> (O, Vec<R>) {
+    let parts: Vec<&[T]> = items.chunks(threads.items_min.max(1)).collect();
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let claimed = || {
+            let place = next.fetch_add(1, Relaxed);
+            Some((place, work(parts.get(place)?)))
+        };
+        std::iter::from_fn(claimed).collect::<Vec<_>>()
+    };
+    let (own, mut made) = std::thread::scope(|scope| {
+        let others = threads.most.saturating_sub(1).min(parts.len());
+        let others: Vec<_> = (0..others).map(|_| scope.spawn(take)).collect();
+        let own = own();
+        let mut made = take();
+        made.extend(others.into_iter().flat_map(joined));
+        (own, made)
+    });
+    made.sort_unstable_by_key(|(place, _)| *place);
+    (own, made.into_iter().map(|(_, made)| made).collect())
+}
+
+/// What a thread has made. A panic goes on: it is a mistake of ours, as one on this thread would be.
+fn joined<R>(thread: ScopedJoinHandle<'_, R>) -> R {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_are_worked_on_once_while_something_else_is_done() {
+        for (most, items_min, parts) in [(1, 30, 4), (3, 1, 100), (3, 40, 3), (7, 200, 1)] {
+            let items: Vec<u32> = (0..100).collect();
+            let double = |part: &[u32]| part.iter().map(|item| 2 * item).collect::<Vec<_>>();
+            let threads = Threads { most, items_min };
+            let (own, made) = in_parts_meanwhile(&items, threads, double, || "own");
+            assert_eq!((own, made.len()), ("own", parts));
+            assert_eq!(made.concat(), (0..200).step_by(2).collect::<Vec<u32>>());
+        }
+        let none = in_parts_meanwhile(&[0_u8; 0], Threads::of_system(1), <[u8]>::len, || 7);
+        assert_eq!(none, (7, Vec::new()));
+    }
 
     #[test]
     fn all_items_are_worked_on_once_and_results_are_in_their_order() {

@@ -2,7 +2,7 @@
 
 use nandex::Table;
 use nandex_corpus::DocumentResult;
-use nandex_corpus::parts::{Threads, in_parts};
+use nandex_corpus::parts::{Threads, in_parts_meanwhile};
 
 use super::batch::{Analysed, Batch, DocumentEntry};
 use super::commit::BlocksMax;
@@ -13,11 +13,11 @@ use crate::tokenise::KeyMap;
 use crate::{Document, Error, Result};
 
 /// Documents whose ids are looked up at a time, and how many of them are worth a thread: some hundred us of work.
-const GROUP: usize = 1024;
-const DOCUMENTS_MIN: usize = 32;
+const GROUP: usize = 512;
+const DOCUMENTS_MIN: usize = 16;
 
-/// Bytes of text at which a group is large enough.
-const GROUP_BYTES: usize = 4 << 20;
+/// Bytes of text at which a group is large enough. Two are in RAM.
+const GROUP_BYTES: usize = 2 << 20;
 
 /// What happens to a document whose id is in the index already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -81,6 +81,16 @@ impl Change {
     }
 }
 
+/// Documents on their way into a batch.
+#[derive(Default)]
+struct Group {
+    documents: Vec<(Document, DocumentEntry)>,
+    /// The hashes of their texts by those of their ids.
+    ids: KeyMap<TermKey>,
+    /// What was found in each, in parts.
+    analysed: Vec<Vec<Analysed>>,
+}
+
 impl Corpus {
     /// Adds documents.
     ///
@@ -118,23 +128,25 @@ impl Corpus {
         self.check_sure()?;
         let mut updated = Updated::default();
         let mut batch = Batch::new(self.blocks.hasher(), self.batch_bytes);
+        let (mut group, analyser) = (Group::default(), self.analyser.clone());
         loop {
-            let group = next_group(&mut documents)?;
-            if group.is_empty() {
-                break;
-            }
-            let mut taken = self.taken(&group, &batch, change)?;
-            updated.skipped += (group.len() - taken.len()) as u64;
-            let analyser = &self.analyser;
-            let analysed = in_parts(&mut taken, Threads::of_system(DOCUMENTS_MIN), |part| {
-                let of = |(document, _): &(&Document, _)| Analysed::of(&document.text, analyser);
+            let documents = next_group(&mut documents)?;
+            let is_end = documents.is_empty();
+            let (mut next, skipped) = self.taken(documents, (&group, &batch), change)?;
+            updated.skipped += skipped;
+            // The terms of a group are counted while those of the next are found.
+            let find = |part: &[(Document, DocumentEntry)]| {
+                let of = |(document, _): &(Document, _)| Analysed::of(&document.text, &analyser);
                 part.iter().map(of).collect::<Vec<_>>()
-            });
-            for ((document, entry), analysed) in taken.iter().zip(analysed.iter().flatten()) {
-                batch.add((&document.id, *entry), self.analyser.analysis(), analysed)?;
-                if batch.is_full() {
-                    self.apply(&mut batch, change, &mut updated)?;
-                }
+            };
+            let count = || self.count(&mut batch, &group, change, &mut updated);
+            let threads = Threads::of_system(DOCUMENTS_MIN);
+            let (counted, analysed) = in_parts_meanwhile(&next.documents, threads, find, count);
+            counted?;
+            next.analysed = analysed;
+            group = next;
+            if is_end {
+                break;
             }
         }
         self.apply(&mut batch, change, &mut updated)?;
@@ -144,25 +156,46 @@ impl Corpus {
         Ok(updated)
     }
 
-    /// The documents of a group that are to be counted.
-    fn taken<'g>(
-        &self,
-        group: &'g [Document],
-        batch: &Batch,
+    /// Adds the documents of a group to a batch, which is applied whenever it is full.
+    fn count(
+        &mut self,
+        batch: &mut Batch,
+        group: &Group,
         change: Change,
-    ) -> Result<Vec<(&'g Document, DocumentEntry)>> {
-        let entries: Vec<DocumentEntry> = group.iter().map(entry).collect();
-        let stored = self.stored(&entries)?;
-        let mut seen: KeyMap<TermKey> = KeyMap::default();
-        let mut taken = Vec::with_capacity(group.len());
-        for ((document, entry), stored) in group.iter().zip(entries).zip(stored) {
-            let earlier = seen.get(&entry.id).copied().or_else(|| batch.text_of(&entry.id));
-            if change.takes((&document.id, entry.text), earlier, stored)? {
-                seen.insert(entry.id, entry.text);
-                taken.push((document, entry));
+        updated: &mut Updated,
+    ) -> Result<()> {
+        for ((document, entry), analysed) in
+            group.documents.iter().zip(group.analysed.iter().flatten())
+        {
+            batch.add((&document.id, *entry), self.analyser.analysis(), analysed)?;
+            if batch.is_full() {
+                self.apply(batch, change, updated)?;
             }
         }
-        Ok(taken)
+        Ok(())
+    }
+
+    /// Those of some documents that are to be counted, after those of a group and a batch; and how many are not.
+    fn taken(
+        &self,
+        documents: Vec<Document>,
+        (before, batch): (&Group, &Batch),
+        change: Change,
+    ) -> Result<(Group, u64)> {
+        let entries: Vec<DocumentEntry> = documents.iter().map(entry).collect();
+        let stored = self.stored(&entries)?;
+        let (mut taken, mut skipped) = (Group::default(), 0);
+        for ((document, entry), stored) in documents.into_iter().zip(entries).zip(stored) {
+            let earlier = [&taken.ids, &before.ids].into_iter().find_map(|ids| ids.get(&entry.id));
+            let earlier = earlier.copied().or_else(|| batch.text_of(&entry.id));
+            if change.takes((&document.id, entry.text), earlier, stored)? {
+                taken.ids.insert(entry.id, entry.text);
+                taken.documents.push((document, entry));
+            } else {
+                skipped += 1;
+            }
+        }
+        Ok((taken, skipped))
     }
 
     /// The hashes of the texts under these ids.
