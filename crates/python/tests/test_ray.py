@@ -443,7 +443,7 @@ def test_near_duplicates_go_on_after_a_restore(tmp_path: Path) -> None:
     here, copies = tmp_path / "here", tmp_path / "copies"
     shards = nandex.ray.NearDup(here, shards=2, ram=RAM)
     first = names(shards.unique(near_blocks(1), "text", id="name"))
-    assert len(shards.snapshot(copies)) == 3
+    assert len(shards.snapshot(copies)) == 4
     second = names(shards.unique(near_blocks(0), "text", id="name"))
     shards.close()
     for file in (*here.glob("clusters*.nandex"), *here.glob("buckets-00001*.nandex")):
@@ -456,7 +456,7 @@ def test_near_duplicates_go_on_after_a_restore(tmp_path: Path) -> None:
     with pytest.raises(nandex.MissingError, match=r"has no snapshot of shards \[1\] of buckets"):
         nandex.ray.NearDup.restore(lacking, here, shards=2)
     assert not list(here.glob("clusters*.nandex"))
-    assert len(nandex.ray.NearDup.restore(copies, here, shards=2)) == 2
+    assert len(nandex.ray.NearDup.restore(copies, here, shards=2)) == 3
     shards = nandex.ray.NearDup(here, shards=2, ram=RAM)
     # Rows of the second pass have smaller numbers, and stay behind those of the first.
     assert sorted(names(shards.unique(near_blocks(0), "text", id="name"))) == sorted(second)

@@ -6,7 +6,9 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 import nandex
-from nandex.shards import Bands, Clusters, Counts, FirstRows, keys_of, numbers_of, split
+from nandex.shards import Bands, Clusters, Counts, FirstRows, UnionFind, keys_of, numbers_of, split
 
 RAM = "32MiB"
 
@@ -326,20 +328,33 @@ def test_pairs_are_joined_and_the_first_row_of_the_earliest_pass_stays(tmp_path:
             clusters.begin("other")
 
 
-def test_clusters_are_those_of_the_slow_way(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shards", [1, 3])
+def test_clusters_are_those_of_the_slow_way(tmp_path: Path, shards: int) -> None:
     draw = np.random.default_rng(5)
     count = 3000
     left, right = draw.integers(0, count, (2, 2500)).astype(np.uint64)
     # A chain that is told from its end, so that each row is far from the root.
     chain = np.arange(count, count + 500, dtype=np.uint64)
     left, right = np.append(left, chain[:0:-1]), np.append(right, chain[-2::-1])
-    with Clusters(tmp_path, ram=RAM, entries=100) as clusters:
-        number = clusters.begin("pairs")
-        for start in range(0, len(left), 100):
-            pairs = left[start : start + 100], right[start : start + 100]
-            clusters.join(number, pairs[0], *pairs)
-        told = np.unique(np.append(left, right))
-        found = clusters.roots(told)
+    opened = [Clusters(tmp_path, shard, shards, ram=RAM, entries=100) for shard in range(shards)]
+    number = max(shard.begin("pairs") for shard in opened)
+    clusters = UnionFind.of(opened)
+    with ThreadPoolExecutor(1) as one_at_a_time:
+        # Several join at one time; a shard answers one call after another.
+        joined = UnionFind(
+            shards,
+            lambda calls: [
+                one_at_a_time.submit(getattr(opened[shard], method), *given).result() for shard, method, given in calls
+            ],
+        )
+        with ThreadPoolExecutor(4) as threads:
+            parts = [(left[start : start + 100], right[start : start + 100]) for start in range(0, len(left), 100)]
+            deque(threads.map(lambda pairs: joined.join(number, pairs[0], *pairs), parts), maxlen=0)
+    told = np.unique(np.append(left, right))
+    found = clusters.roots(told)
+    assert (clusters.keep(told) == (found == told)).all()
+    for shard in opened:
+        shard.close()
     label = np.arange(count + 500)
     for _ in range(600):
         smallest = np.minimum(label[left], label[right])

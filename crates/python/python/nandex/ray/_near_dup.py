@@ -17,7 +17,7 @@ from nandex._errors import InputError
 from nandex.ray._actors import Shards, absolute
 from nandex.ray._blocks import ROW, Waiting, column_of, mapped, parts_of, slices_of
 from nandex.ray._places import planned, restored
-from nandex.shards import Bands, Buckets, Clusters, numbers_of
+from nandex.shards import Bands, Buckets, Clusters, UnionFind, numbers_of
 
 if TYPE_CHECKING:
     import os
@@ -49,13 +49,13 @@ class NearDup:
     """Shards that know which rows are near-duplicates, for several datasets, one after another.
 
     Each row has a signature, and of that some keys. Each key goes to one of `shards`, which knows the row that came
-    first with it, and each such pair of rows goes to one more shard, which joins what is connected. Of the rows of one
+    first with it. Such pairs of rows are joined in a union-find, of which as many shards have the nodes. Of the rows of one
     call that are connected, the one with the smallest number stays, unless any of them is connected with a row of an
     earlier call. A row that stays does so for good. Two rows with a key in common are taken for near-duplicates without
     a further look.
 
-    `path` is a folder, on each node of its own, and `shards` how many have the keys; both stay together, and so do the
-    options of `bands`. `ram` is what each shard may take, 32 MiB at least. `documents` is how many rows are expected in
+    `path` is a folder, on each node of its own, and `shards` how many have the keys, and the nodes; both stay together,
+    and so do the options of `bands`. `ram` is what each of these twice as many may take, 32 MiB at least. `documents` is how many rows are expected in
     all; shards grow past them. An actor claims `num_cpus` of its node.
 
     A row takes some 25 bytes of flash for each band and 36 more.
@@ -74,7 +74,7 @@ class NearDup:
         self.bands = Bands() if bands is None else bands
         keys = None if documents is None else documents * self.bands.shape[0]
         self._buckets = _Buckets(path, shards=shards, ram=ram, keys=keys, num_cpus=num_cpus)
-        self._clusters = _Clusters(path, ram=ram, keys=documents, num_cpus=num_cpus)
+        self._clusters = _Clusters(path, shards=shards, ram=ram, keys=documents, num_cpus=num_cpus)
 
     def unique(self, dataset: Any, text: _Text, *, id: str | None = None) -> Any:
         """The rows of a Ray dataset that are no near-duplicates of earlier ones, in it or in earlier calls.
@@ -96,10 +96,11 @@ class NearDup:
             salt = secrets.randbits(_SALT_BITS)
             dataset = dataset.with_column(ROW, monotonically_increasing_id()).materialize()
         made_of = "signatures" if callable(text) else "texts"
-        number = self._clusters._all("begin", f"{self.bands}-{made_of}")[0]
+        # One that ended it before a failure has the next number. All pairs of the pass were told then.
+        number = max(self._clusters._all("begin", f"{self.bands}-{made_of}"))
         name = ROW if id is None else id
         columns = dataset if callable(text) else dataset.select_columns(list(dict.fromkeys([text, name])))
-        clusters = self._clusters._actors[0]
+        clusters = self._clusters._actors
         told = mapped(
             columns, _tell_pairs, self._buckets._actors, clusters, self.bands, text, (name, salt, number)
         )
@@ -121,7 +122,7 @@ class NearDup:
         What came since the snapshot is run again, from the start, with `id`.
         """
         source, folder = absolute(snapshot), absolute(path)
-        clusters = planned(Clusters, source, folder, 1, store)
+        clusters = planned(Clusters, source, folder, shards, store)
         return restored(clusters + planned(Buckets, source, folder, shards, store))
 
     def stats(self) -> nandex.Stats:
@@ -164,17 +165,16 @@ def near_dup(
 
 
 def _tell_pairs(
-    block: pa.Table, buckets: list[Any], clusters: Any, bands: Bands, text: _Text, how: tuple[str, int, int]
+    block: pa.Table, buckets: list[Any], clusters: list[Any], bands: Bands, text: _Text, how: tuple[str, int, int]
 ) -> pa.Table:
     """Asks which rows came first with the keys of a block's rows, and tells which rows that makes pairs."""
     name, salt, number = how
-    asked, told = Waiting(), Waiting()
+    asked, joined = Waiting(), _union_find(clusters)
 
     def tell(answered: Any) -> None:
         for (rows, own), firsts in answered:
             left = np.concatenate([rows[:0], *own])
-            pairs = _pairs(left, np.concatenate([rows[:0], *firsts]))
-            deque(told.add(None, [clusters.call.remote("join", number, rows, *pairs)]), maxlen=0)
+            joined.join(number, rows, *_pairs(left, np.concatenate([rows[:0], *firsts])))
 
     for batch in slices_of(block, _BATCH_ROWS):
         rows = _rows(batch, name, salt)
@@ -184,7 +184,15 @@ def _tell_pairs(
         calls = [actor.call.remote("first", flat[at], own[at]) for actor, at in parts]
         tell(asked.add((rows, [own[at] for _, at in parts]), calls))
     tell(asked.end())
-    return told.end_block(block)
+    return asked.end_block(block)
+
+
+def _union_find(clusters: list[Any]) -> UnionFind:
+    """That over the nodes of actors."""
+    return UnionFind(
+        len(clusters),
+        lambda calls: ray.get([clusters[shard].call.remote(method, *given) for shard, method, given in calls]),
+    )
 
 
 def _pairs(left: _Numbers, right: _Numbers) -> tuple[_Numbers, _Numbers]:
@@ -194,15 +202,11 @@ def _pairs(left: _Numbers, right: _Numbers) -> tuple[_Numbers, _Numbers]:
     return pairs[0], pairs[1]
 
 
-def _keep_first(block: pa.Table, clusters: Any, name: str, salt: int) -> pa.Table:
+def _keep_first(block: pa.Table, clusters: list[Any], name: str, salt: int) -> pa.Table:
     """The rows of a block that stay."""
-    waiting = Waiting()
-    keep = [np.zeros(0, bool)]
-    for batch in slices_of(block):
-        call = clusters.call.remote("keep", _rows(batch, name, salt))
-        keep += [answer for _, answers in waiting.add(None, [call]) for answer in answers]
-    keep += [answer for _, answers in waiting.end() for answer in answers]
-    kept = block.filter(pa.array(np.concatenate(keep)))
+    joined = _union_find(clusters)
+    keep = [joined.keep(_rows(batch, name, salt)) for batch in slices_of(block)]
+    kept = block.filter(pa.array(np.concatenate([np.zeros(0, bool), *keep])))
     return kept.drop_columns([ROW]) if ROW in kept.column_names else kept
 
 

@@ -12,7 +12,8 @@
 [True, True, False, True]
 
 `Counts` counts keys in the same way: a batch of them has a name, and counts once. `Bands` makes keys of texts, which
-near-duplicates share; `Buckets` says which row came first with each key, and `Clusters` joins the rows of such pairs.
+near-duplicates share; `Buckets` says which row came first with each key, and `UnionFind` joins the rows of such pairs,
+whose nodes are in `Clusters`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from nandex.shards._counts import Counts, Terms
 from nandex.shards._first_rows import Buckets, FirstRows
 from nandex.shards._keys import SHARDS_MAX, keys_of, numbers_of, split
 from nandex.shards._shard import Shard
+from nandex.shards._union_find import UnionFind
 
 __all__ = [
     "SHARDS_MAX",
@@ -33,6 +35,7 @@ __all__ = [
     "FirstRows",
     "Shard",
     "Terms",
+    "UnionFind",
     "keys_of",
     "numbers_of",
     "split",

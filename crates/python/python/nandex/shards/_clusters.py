@@ -1,4 +1,4 @@
-"""Which rows pairs connect: a union-find whose nodes are on flash."""
+"""Which rows pairs connect: the nodes of a union-find, on flash."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import nandex
 from nandex._errors import ConfigError, InputError
 from nandex.shards._shard import Shard
+from nandex.shards._union_find import UnionFind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +28,9 @@ _NODE = np.dtype([("parent", "<u8"), ("since", "<u8")])
 
 
 class Clusters(Shard):
-    """Which rows are connected by pairs: one shard, in a file of a folder.
+    """Which rows are connected by pairs: one shard, in a file of a folder, with the nodes of its rows.
+
+    `join`, `keep` and `roots` are for one shard that has all rows; `UnionFind` does the same over several.
 
     Rows are numbers, and come in passes, such as one for each dataset. Of the rows of a pass that are connected the one
     with the smallest number is the first, unless any of them is connected with a row of an earlier pass. A row that is
@@ -72,16 +75,7 @@ class Clusters(Shard):
 
     def join(self, number: int, rows: _Numbers, left: _Numbers, right: _Numbers) -> None:
         """Adds rows in a pass, and pairs of them or of others. All of it is durable when this returns."""
-        if len(left) != len(right):
-            raise InputError(f"pairs of {len(left)} and {len(right)} rows: give as many of ones as of the others")
-        nodes = self._opened()
-        self._add(number, np.unique(np.concatenate([rows, left, right])))
-        if len(left):
-            paired, places = np.unique(np.concatenate([left, right]), return_inverse=True)
-            roots, since = self._find(paired)
-            ends = (roots[places[: len(left)]], roots[places[len(left) :]])
-            self._unite(number, ends, *_each_once(roots, since))
-        nodes.sync()
+        UnionFind.of([self]).join(number, rows, left, right)
 
     def keep(self, rows: _Numbers) -> NDArray[np.bool_]:
         """Which rows are the first of their clusters, among them rows that no pair has.
@@ -89,13 +83,48 @@ class Clusters(Shard):
         # Errors
         An `InputError` if a row was never told.
         """
-        return np.asarray(self.roots(rows) == rows)
+        return UnionFind.of([self]).keep(rows)
 
     def roots(self, rows: _Numbers) -> _Numbers:
         """The first row of the cluster of each row; of several that came in earlier passes, any. Its errors are those of
         `keep`."""
-        rows = np.ascontiguousarray(rows).astype(np.uint64, copy=False)
-        return self._find(rows)[0]
+        return UnionFind.of([self]).roots(rows)
+
+    def add(self, rows: _Numbers, passes: _Numbers) -> tuple[()]:
+        """Adds rows that came in these passes, as roots, durably. Those that are there stay as they are."""
+        values = np.empty(len(rows), _NODE)
+        values["parent"], values["since"] = rows, passes
+        nodes = self._opened()
+        nodes.get_or_insert_many(rows, values.view("V16"))
+        nodes.sync()
+        return ()
+
+    def above(self, rows: _Numbers) -> tuple[_Numbers, _Numbers]:
+        """What each row is below, which is itself at a root, and the pass in which the row came.
+
+        # Errors
+        An `InputError` if a row was never told.
+        """
+        nodes = self._read(rows)
+        return nodes["parent"], nodes["since"]
+
+    def link(self, rows: _Numbers, onto: _Numbers) -> tuple[_Numbers]:
+        """Puts each row below another, if it is a root, durably. Returns what each is below now."""
+        nodes = self._read(rows)
+        is_root = nodes["parent"] == rows
+        nodes["parent"][is_root] = onto[is_root]
+        if is_root.any():
+            self._opened().insert_many(rows[is_root], nodes[is_root].view("V16"))
+            self._opened().sync()
+        return (nodes["parent"],)
+
+    def shorten(self, rows: _Numbers, above: _Numbers) -> tuple[()]:
+        """Puts rows that are no roots below others that are above them."""
+        nodes = self._read(rows)
+        is_below = nodes["parent"] != rows
+        nodes["parent"] = above
+        self._opened().insert_many(rows[is_below], nodes[is_below].view("V16"))
+        return ()
 
     def stats(self) -> nandex.Stats:
         """How many rows there are, and what their table says of itself."""
@@ -113,11 +142,6 @@ class Clusters(Shard):
             self._nodes = self._db.table(name, entries=self._entries, value=_NODE.itemsize, policy="grow")
         return self._nodes
 
-    def _add(self, number: int, rows: _Numbers) -> None:
-        values = np.empty(len(rows), _NODE)
-        values["parent"], values["since"] = rows, number
-        self._opened().get_or_insert_many(rows, values.view("V16"))
-
     def _read(self, rows: _Numbers) -> NDArray[Any]:
         values, found = self._opened().get_many(rows)
         if not found.all():
@@ -126,59 +150,4 @@ class Clusters(Shard):
                 f"{len(missing)} rows that {self.path} was never told, such as {missing[0]}: tell all rows first, and do "
                 "not change them meanwhile"
             )
-        return np.asarray(values.view(_NODE))
-
-    def _find(self, rows: _Numbers) -> tuple[_Numbers, _Numbers]:
-        """The root of each row, and the pass in which that came. Rows that were far from it are put next to it."""
-        if not len(rows):
-            return rows, rows
-        own = self._read(rows)
-        roots, since = own["parent"].copy(), own["since"].copy()
-        far = np.zeros(len(rows), bool)
-        left = np.flatnonzero(roots != rows)
-        while len(left):
-            above = self._read(roots[left])
-            since[left] = above["since"]
-            is_moved = above["parent"] != roots[left]
-            left = left[is_moved]
-            roots[left] = above["parent"][is_moved]
-            far[left] = True
-        if far.any():
-            nearer = own[far].copy()
-            nearer["parent"] = roots[far]
-            self._opened().insert_many(rows[far], nearer.view("V16"))
-        return roots, since
-
-    def _unite(self, number: int, pairs: tuple[_Numbers, _Numbers], roots: _Numbers, passes: _Numbers) -> None:
-        """Puts roots of this pass that pairs connect below the first of them. `roots` has each once, in order."""
-        left, right = pairs
-        order = np.lexsort((roots, passes))
-        rank = np.empty(len(roots), np.intp)
-        rank[order] = np.arange(len(roots))
-        label = _connected(len(roots), rank[np.searchsorted(roots, left)], rank[np.searchsorted(roots, right)])
-        ordered = roots[order]
-        below = np.flatnonzero((label != np.arange(len(label))) & (passes[order] >= number))
-        values = np.empty(len(below), _NODE)
-        values["parent"], values["since"] = ordered[label[below]], passes[order][below]
-        self._opened().insert_many(ordered[below], values.view("V16"))
-
-
-def _each_once(roots: _Numbers, since: _Numbers) -> tuple[_Numbers, _Numbers]:
-    """Each root once, in order, and its pass."""
-    unique, places = np.unique(roots, return_index=True)
-    return unique, since[places]
-
-
-def _connected(count: int, left: NDArray[np.intp], right: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The smallest of the nodes that pairs connect each of them with."""
-    label = np.arange(count)
-    while True:
-        of_left, of_right = label[left], label[right]
-        is_apart = of_left != of_right
-        if not is_apart.any():
-            return label
-        left, right = left[is_apart], right[is_apart]
-        of_left, of_right = of_left[is_apart], of_right[is_apart]
-        np.minimum.at(label, np.maximum(of_left, of_right), np.minimum(of_left, of_right))
-        while (label[label] != label).any():
-            label = label[label]
+        return np.array(values.view(_NODE))

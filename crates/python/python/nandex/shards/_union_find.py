@@ -1,0 +1,134 @@
+"""A union-find whose nodes are spread over shards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nandex._errors import InputError
+from nandex.shards._keys import split
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from nandex.shards._clusters import Clusters
+
+    _Numbers = NDArray[np.uint64]
+    #: A shard, one of its methods, and the arguments.
+    _Call = tuple[int, str, tuple[Any, ...]]
+
+
+class UnionFind:
+    """Joins rows whose nodes are in one or more `Clusters`; `split` says in which.
+
+    `ask` takes calls of the shards and returns their answers: `UnionFind.of` makes one for shards of this process. Any
+    number of processes may join at one time, and each call may be made again.
+
+    A root is put below another only by the shard that has it, while it is a root, and only below one that is less: of
+    an earlier pass, or of the same and with a smaller number. So there are no circles, what is connected has the least
+    of its rows as its root in any order of the pairs, and whoever finds that a row is no root any more goes on with
+    what it is below now.
+
+    A batch of pairs costs its shards two syncs, and one call for each step up the trees, which searches keep short.
+    """
+
+    def __init__(self, shards: int, ask: Callable[[list[_Call]], list[Any]]) -> None:
+        self._shards, self._ask = shards, ask
+
+    @classmethod
+    def of(cls, shards: list[Clusters]) -> UnionFind:
+        """That over shards of this process, all of them in order."""
+        return cls(len(shards), lambda calls: [getattr(shards[shard], method)(*given) for shard, method, given in calls])
+
+    def join(self, number: int, rows: _Numbers, left: _Numbers, right: _Numbers) -> None:
+        """Adds rows in a pass, and pairs of them or of others. All of it is durable when this returns."""
+        if len(left) != len(right):
+            raise InputError(f"pairs of {len(left)} and {len(right)} rows: give as many of ones as of the others")
+        told = np.unique(np.concatenate([rows, left, right]))
+        self._each("add", told, np.full(len(told), number, np.uint64))
+        while len(left):
+            left, right = self._link(number, left, right)
+
+    def keep(self, rows: _Numbers) -> NDArray[np.bool_]:
+        """Which rows are the first of their clusters, among them rows that no pair has.
+
+        # Errors
+        An `InputError` if a row was never told.
+        """
+        rows = np.ascontiguousarray(rows).astype(np.uint64, copy=False)
+        return np.asarray(self._above(rows)[0] == rows)
+
+    def roots(self, rows: _Numbers) -> _Numbers:
+        """The first row of the cluster of each row; of several that came in earlier passes, any. Its errors are those of
+        `keep`."""
+        rows, places = np.unique(np.asarray(rows).astype(np.uint64, copy=False), return_inverse=True)
+        return self._find(rows)[0][places]
+
+    def _link(self, number: int, left: _Numbers, right: _Numbers) -> tuple[_Numbers, _Numbers]:
+        """Puts roots of this pass that pairs connect below the least of them. Gives the pairs of those that are no roots
+        any more."""
+        paired, places = np.unique(np.concatenate([left, right]), return_inverse=True)
+        found, since = self._find(paired)
+        roots, first = np.unique(found, return_index=True)
+        order = np.lexsort((roots, since[first]))
+        rank = np.empty(len(roots), np.intp)
+        rank[order] = np.arange(len(roots))
+        ends = rank[np.searchsorted(roots, found[places])]
+        label = _connected(len(roots), ends[: len(left)], ends[len(left) :])
+        roots, passes = roots[order], since[first][order]
+        below = np.flatnonzero((label != np.arange(len(label))) & (passes >= number))
+        rows, onto = roots[below], roots[label[below]]
+        (above,) = self._each("link", rows, onto)
+        is_other = above != onto
+        return rows[is_other], onto[is_other]
+
+    def _find(self, rows: _Numbers) -> tuple[_Numbers, _Numbers]:
+        """The root of each row, and the pass in which that came. Rows that were far from it are put next to it."""
+        roots, since = self._above(rows)
+        far = np.zeros(len(rows), bool)
+        left = np.flatnonzero(roots != rows)
+        while len(left):
+            asked, places = np.unique(roots[left], return_inverse=True)
+            above, passes = self._above(asked)
+            above, since[left] = above[places], passes[places]
+            is_moved = above != roots[left]
+            left = left[is_moved]
+            roots[left] = above[is_moved]
+            far[left] = True
+        self._each("shorten", rows[far], roots[far])
+        return roots, since
+
+    def _above(self, rows: _Numbers) -> tuple[_Numbers, _Numbers]:
+        """What each row is below, which is itself if it is a root, and the pass in which the row came."""
+        above, since = self._each("above", rows, answers=2)
+        return above, since
+
+    def _each(self, method: str, rows: _Numbers, *more: _Numbers, answers: int = 1) -> list[_Numbers]:
+        """Calls each shard with its rows and what goes with them. The answers are in the order of the rows."""
+        if not len(rows):
+            return [rows] * answers
+        parts = [(shard, at) for shard, at in enumerate(split(rows, self._shards)) if len(at)]
+        calls: list[_Call] = [(shard, method, (rows[at], *(it[at] for it in more))) for shard, at in parts]
+        made = [np.zeros(len(rows), np.uint64) for _ in range(answers)]
+        for (_, at), answered in zip(parts, self._ask(calls), strict=True):
+            for whole, part in zip(made, answered, strict=False):
+                whole[at] = part
+        return made
+
+
+def _connected(count: int, left: NDArray[np.intp], right: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The smallest of the nodes that pairs connect each of them with."""
+    label = np.arange(count)
+    while True:
+        of_left, of_right = label[left], label[right]
+        is_apart = of_left != of_right
+        if not is_apart.any():
+            return label
+        left, right = left[is_apart], right[is_apart]
+        of_left, of_right = of_left[is_apart], of_right[is_apart]
+        np.minimum.at(label, np.maximum(of_left, of_right), np.minimum(of_left, of_right))
+        while (label[label] != label).any():
+            label = label[label]
