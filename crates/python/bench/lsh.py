@@ -2,6 +2,8 @@
 
 datasketch's index is in RAM, and nandex's in a file, unless told otherwise. Signatures are random,
 so a query of a new one finds nothing; of those that are in the index, each finds itself.
+
+With `--redis` datasketch's index is in an empty Redis of this machine, for which the module redis is needed.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--num-perm", type=int, default=128)
     parser.add_argument("--path", type=Path, default=None, help="folder of the index's file, which is temporary")
     parser.add_argument("--in-ram", action="store_true", help="nandex's index without a file")
+    parser.add_argument("--redis", type=int, default=None, metavar="PORT", help="datasketch's index in Redis")
     return parser.parse_args()
 
 
@@ -119,7 +122,8 @@ def main() -> None:
     numbers = np.random.default_rng(7)
     rows = random_rows(numbers, options.documents // 4 * 4, options.num_perm)
     parameters = {"threshold": options.threshold, "num_perm": options.num_perm}
-    theirs = Index(datasketch.MinHashLSH(**parameters))
+    redis = {"type": "redis", "redis": {"host": "127.0.0.1", "port": options.redis}}
+    theirs = Index(datasketch.MinHashLSH(**parameters, storage_config=redis if options.redis else None))
     with tempfile.TemporaryDirectory(dir=options.path) as folder:
         place = {"type": "dict"} if options.in_ram else {"type": "nandex", "path": Path(folder, "alike.nandex")}
         storage = {**place, "ram": options.ram, "documents": len(rows)}
