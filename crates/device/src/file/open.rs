@@ -103,6 +103,9 @@ fn find_or_create(path: &Path, options: &FileOptions) -> Result<(File, bool)> {
             Ok(file) => return Ok((file, true)),
             // Somebody else was faster: open their file.
             Err(Errno::EXIST) if may_create => {}
+            Err(Errno::NOENT) => {
+                return Err(Error::Open { path: path.into(), source: no_folder() });
+            }
             Err(errno) => return Err(failed(errno)),
         }
     }
@@ -112,6 +115,11 @@ fn find_or_create(path: &Path, options: &FileOptions) -> Result<(File, bool)> {
 fn missing() -> io::Error {
     let words = "No such file; create it first (in a program: `Create::OpenOrCreate`)";
     io::Error::new(io::ErrorKind::NotFound, words)
+}
+
+/// The error for a file of a folder that is missing says so.
+fn no_folder() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "No such folder; create it first, or give another path")
 }
 
 /// Flags of every opening. O_NONBLOCK keeps a pipe from blocking the opener; it is cleared later.

@@ -174,6 +174,11 @@ fn creation_makes_what_is_asked_for_and_no_more() {
     open(Create::OpenOrCreate).unwrap().grow(2).unwrap();
     assert_eq!(kind(open(Create::New)), io::ErrorKind::AlreadyExists);
     assert_eq!(open(Create::OpenOrCreate).unwrap().page_count(), 2);
+    let below = path.with_file_name("none").join("file");
+    for create in [Create::New, Create::OpenOrCreate] {
+        let error = FileDevice::open(&below, &FileOptions { create, ..NEW }).unwrap_err();
+        assert!(error.to_string().contains("No such folder; create it first"), "{error}");
+    }
 }
 
 #[test]
