@@ -301,6 +301,32 @@ def test_near_duplicates_are_those_of_one_machine(tmp_path: Path) -> None:
     shards.close()
 
 
+def test_near_duplicates_go_on_in_more_shards(tmp_path: Path) -> None:
+    few = nandex.ray.NearDup(tmp_path / "few", shards=1, ram=RAM)
+    more = nandex.ray.NearDup(tmp_path / "more", shards=3, ram=RAM)
+    assert few.copy_to(more) == 0
+    first = sorted(names(few.unique(near_blocks(1), "text", id="name")))
+    second = sorted(names(few.unique(near_blocks(0), "text", id="name")))
+    # A copy that was broken off is made again, and no dataset is read meanwhile.
+    more._clusters._all("begin_copy", few._clusters._all("told")[0][0])
+    with pytest.raises(Exception, match="copy them again, to the end"):
+        more.unique(near_blocks(1), "text", id="name")
+    assert few.copy_to(more) == 1200 == more.stats()["entries"]
+    with pytest.raises(Exception, match="has rows of its own"):
+        few.copy_to(more)
+    other = nandex.ray.NearDup(tmp_path / "other", ram=RAM, bands=Bands(threshold=0.5))
+    with pytest.raises(nandex.ConfigError, match="give those of the shards that are copied"):
+        few.copy_to(other)
+    third = sorted(names(few.unique(near_blocks(2), "text", id="name")))
+    few.close()
+    # They say what the first said, of rows of all passes, and of rows of another one.
+    assert sorted(names(more.unique(near_blocks(2), "text", id="name"))) == third
+    assert sorted(names(more.unique(near_blocks(0), "text", id="name"))) == second
+    assert sorted(names(more.unique(near_blocks(1), "text", id="name"))) == first
+    more.close()
+    other.close()
+
+
 def test_killed_shards_of_near_duplicates_join_each_pair(tmp_path: Path) -> None:
     random.seed(9)
     seeds = range(3, 7)

@@ -13,7 +13,7 @@ import ray
 from ray.data.expressions import monotonically_increasing_id
 
 import nandex
-from nandex._errors import InputError
+from nandex._errors import ConfigError, InputError
 from nandex.ray._actors import Shards, absolute
 from nandex.ray._blocks import ROW, Waiting, column_of, mapped, parts_of, slices_of
 from nandex.ray._places import planned, restored
@@ -108,6 +108,33 @@ class NearDup:
         self._clusters._all("end", number)
         kept = mapped(dataset, _keep_first, clusters, name, salt)
         return kept if id is not None else kept.materialize()
+
+    def copy_to(self, other: NearDup) -> int:
+        """Gives what these shards know to others that have nothing, such as more of them; returns how many rows it was.
+
+        No dataset may be read meanwhile. If a shard dies or the job ends meanwhile, call it again: until it has ended,
+        the others refuse datasets. Costs some microseconds a row and band.
+
+        # Errors
+        A `ConfigError` if the others have other `bands`, or rows of their own.
+        """
+        if other.bands != self.bands:
+            raise ConfigError(f"bands: {other.bands}; give those of the shards that are copied, {self.bands}")
+        names, ended = zip(*self._clusters._all("told"), strict=True)
+        if names[0] is None:
+            return 0
+        other._clusters._all("begin_copy", names[0])
+        for batch in self._buckets._stream("batches"):
+            keys, firsts = ray.get(batch)
+            parts = parts_of(keys, other._buckets._actors)
+            ray.get([actor.call.remote("first", keys[at], firsts[at]) for actor, at in parts])
+        copied, rows = _union_find(other._clusters._actors), 0
+        for batch in self._clusters._stream("nodes"):
+            nodes = ray.get(batch)
+            copied.copy(*nodes)
+            rows += len(nodes[0])
+        other._clusters._all("end_copy", max(ended))
+        return rows
 
     def snapshot(self, folder: _Path, *, store: Mapping[str, Any] | None = None) -> list[Any]:
         """Copies each shard, as `Dedup.snapshot`. Not while `unique` runs."""

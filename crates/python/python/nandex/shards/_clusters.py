@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,6 +13,8 @@ from nandex.shards._shard import Shard
 from nandex.shards._union_find import UnionFind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     _Numbers = NDArray[np.uint64]
@@ -22,6 +25,12 @@ _NODES = "nodes-of-"
 #: The table with the number of the latest pass that has ended, and its RAM. The nodes have the rest.
 _PASSES = "passes"
 _PASSES_RAM = "2MiB"
+
+#: Its keys: the number, and whether the nodes of other shards are being copied here.
+_ENDED, _COPYING = 0, 1
+
+#: Nodes of a batch of all.
+_BATCH_NODES = 1 << 17
 
 #: A node: its parent, which is the node itself at the root of a cluster, and the pass in which it came.
 _NODE = np.dtype([("parent", "<u8"), ("since", "<u8")])
@@ -58,20 +67,45 @@ class Clusters(Shard):
         and returns its number.
 
         # Errors
-        A `ConfigError` if the rows that are there were paired in another way.
+        A `ConfigError` if the rows that are there were paired in another way, or are a part of those of other shards.
         """
-        if self.of not in (None, of):
-            raise ConfigError(
-                f"{of}: {self.path} has clusters by {self.of}; give what it was made with, or another path"
-            )
-        self.of = of
-        self._opened()
-        return int(self._passes.get(0, 0)) + 1
+        if self._passes.get(_COPYING, 0):
+            raise ConfigError(f"{self.path} has a part of the rows of other shards: copy them again, to the end")
+        self._name(of)
+        return self._ended() + 1
 
     def end(self, number: int) -> None:
         """Ends a pass, durably."""
-        self._passes[0] = max(number, int(self._passes.get(0, 0)))
+        self._passes[_ENDED] = max(number, self._ended())
         self._passes.sync()
+
+    def told(self) -> tuple[str | None, int]:
+        """In which way its rows were paired, if there are any, and the number of the latest pass that has ended."""
+        return self.of, self._ended()
+
+    def begin_copy(self, of: str) -> None:
+        """Begins to take the nodes of other shards, whose rows were paired in that way; or begins again.
+
+        # Errors
+        A `ConfigError` if there are rows of its own.
+        """
+        if not self._passes.get(_COPYING, 0) and self.stats()["entries"]:
+            raise ConfigError(f"{self.path} has rows of its own: copy to shards that have none")
+        self._name(of)
+        self._passes[_COPYING] = 1
+        self._passes.sync()
+
+    def end_copy(self, number: int) -> None:
+        """Ends that, durably, with the number of the latest pass of the others."""
+        self._passes[_ENDED], self._passes[_COPYING] = number, 0
+        self._passes.sync()
+
+    def nodes(self) -> Iterator[tuple[_Numbers, _Numbers, _Numbers]]:
+        """All rows, what each is below, and the pass in which it came, in batches of no order."""
+        entries = iter(()) if self.of is None else self._opened().items()
+        while batch := list(islice(entries, _BATCH_NODES)):
+            values = np.frombuffer(b"".join(bytes(value) for _, value in batch), _NODE)
+            yield np.array([row for row, _ in batch], np.uint64), values["parent"].copy(), values["since"].copy()
 
     def join(self, number: int, rows: _Numbers, left: _Numbers, right: _Numbers) -> None:
         """Adds rows in a pass, and pairs of them or of others. All of it is durable when this returns."""
@@ -131,8 +165,19 @@ class Clusters(Shard):
         figures: dict[str, Any] = {"entries": 0}
         if self.of is not None:
             figures = dict(self._opened().stats())
-        figures["passes"] = int(self._passes.get(0, 0))
+        figures["passes"] = self._ended()
         return nandex.Stats(f"shard {self.path}", figures)
+
+    def _ended(self) -> int:
+        return int(self._passes.get(_ENDED, 0))
+
+    def _name(self, of: str) -> None:
+        if self.of not in (None, of):
+            raise ConfigError(
+                f"{of}: {self.path} has clusters by {self.of}; give what it was made with, or another path"
+            )
+        self.of = of
+        self._opened()
 
     def _opened(self) -> nandex.Table:
         if self.of is None:

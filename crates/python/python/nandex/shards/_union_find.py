@@ -52,6 +52,12 @@ class UnionFind:
         while len(left):
             left, right = self._link(number, left, right)
 
+    def copy(self, rows: _Numbers, above: _Numbers, passes: _Numbers) -> None:
+        """Adds nodes of other shards, as `Clusters.nodes` gives them, between `begin_copy` and `end_copy` of all."""
+        self._each("add", rows, passes)
+        is_below = above != rows
+        self._each("link", rows[is_below], above[is_below])
+
     def keep(self, rows: _Numbers) -> NDArray[np.bool_]:
         """Which rows are the first of their clusters, among them rows that no pair has.
 
