@@ -142,6 +142,23 @@ def test_killed_counters_count_each_row_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("texts", [False, True])
+def test_counts_go_on_in_more_shards(texts: bool, tmp_path: Path) -> None:
+    numbers = np.random.default_rng(3).zipf(1.3, 20_000) % 5000
+    column = pa.array([f"word {number}" for number in numbers]) if texts else pa.array(numbers)
+    rows = ray.data.from_arrow(pa.table({"key": column}))
+    few = nandex.ray.count(rows, "key", path=tmp_path / "few", shards=1, ram=RAM)
+    more = nandex.ray.Count(tmp_path / "more", shards=3, ram=RAM)
+    keys = column.unique()
+    assert few.copy_to(more) == len(keys)
+    before = few.get_many(keys)
+    few.close()
+    assert more.get_many(keys).tolist() == before.tolist() and before.sum() == 20_000
+    assert more.add(rows, "key") == 20_000
+    assert more.get_many(keys).tolist() == (2 * before).tolist()
+    more.close()
+
+
+@pytest.mark.parametrize("texts", [False, True])
 def test_more_shards_go_on_where_fewer_were(texts: bool, tmp_path: Path) -> None:
     def key(block: pa.Table) -> Any:
         return block["key"].cast(pa.string()) if texts else block["key"]

@@ -62,6 +62,21 @@ class Count(Shards):
         """
         return ray.data.from_arrow_refs(list(self._stream("tables")))
 
+    def copy_to(self, other: Count) -> int:
+        """Adds these counts to those of others, such as more shards that have none yet; returns of how many keys.
+
+        Nothing may be counted meanwhile. As with `add`, no failure of a shard counts anything twice; if the job itself
+        ends before this returns, remove the others' files, and copy again.
+        """
+        waiting, salt, keys = Waiting(), secrets.randbits(64).to_bytes(8, "little"), 0
+        for number, part in enumerate(self._stream("tables")):
+            table = ray.get(part)
+            name = salt + number.to_bytes(8, "little")
+            send_counts(other._actors, name, table["key"].combine_chunks(), table["count"].to_numpy(), waiting)
+            keys += table.num_rows
+        deque(waiting.end(), maxlen=0)
+        return keys
+
 
 def count(dataset: Any, key: str, *, path: Any, shards: int = 1, ram: Any = "256MiB", keys: int | None = None) -> Count:
     """Counts the rows of a Ray dataset by a column: a `Count` with these options, after its `add`."""
