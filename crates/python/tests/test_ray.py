@@ -405,6 +405,13 @@ def test_weights_of_terms_are_those_of_scikit_learn(tmp_path: Path) -> None:
             there = dict(zip(columns[of_row.indices], of_row.data, strict=True))
             assert row["terms"] == sorted(there, key=str.encode)
             assert np.allclose(row["weights"], [there[term] for term in row["terms"]], rtol=1e-12)
+    fewer = nandex.ray.Tfidf(tmp_path / "fewer", shards=2, ram=RAM, ngram_range=(1, 2))
+    some = ["word5", "word5 word6", "x" * 40, "no such term"]
+    assert terms.copy_to(fewer) == terms.stats()["entries"] - 1
+    assert fewer.documents == 600 and (fewer.documents_of(some) == terms.documents_of(some)).all()
+    fewer.close()
+    with pytest.raises(nandex.ConfigError, match="give those of the shards that are copied"):
+        terms.copy_to(nandex.ray.Tfidf(tmp_path / "fewer", shards=2, ram=RAM))
     terms.close()
     with pytest.raises(nandex.ConfigError, match="norm: 'l3'"):
         nandex.ray.tfidf(rows, "text", path=tmp_path / "new", ram=RAM, norm="l3")

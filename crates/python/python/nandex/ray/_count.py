@@ -68,14 +68,7 @@ class Count(Shards):
         Nothing may be counted meanwhile. As with `add`, no failure of a shard counts anything twice; if the job itself
         ends before this returns, remove the others' files, and copy again.
         """
-        waiting, salt, keys = Waiting(), secrets.randbits(64).to_bytes(8, "little"), 0
-        for number, part in enumerate(self._stream("tables")):
-            table = ray.get(part)
-            name = salt + number.to_bytes(8, "little")
-            send_counts(other._actors, name, table["key"].combine_chunks(), table["count"].to_numpy(), waiting)
-            keys += table.num_rows
-        deque(waiting.end(), maxlen=0)
-        return keys
+        return copy_counts(self, other)
 
 
 def count(dataset: Any, key: str, *, path: Any, shards: int = 1, ram: Any = "256MiB", keys: int | None = None) -> Count:
@@ -83,6 +76,18 @@ def count(dataset: Any, key: str, *, path: Any, shards: int = 1, ram: Any = "256
     counts = Count(path, shards=shards, ram=ram, keys=keys)
     counts.add(dataset, key)
     return counts
+
+
+def copy_counts(shards: Shards, others: Shards) -> int:
+    """Adds the counts of shards to those of others. Returns of how many keys."""
+    waiting, salt, keys = Waiting(), secrets.randbits(64).to_bytes(8, "little"), 0
+    for number, part in enumerate(shards._stream("tables")):
+        table = ray.get(part)
+        name = salt + number.to_bytes(8, "little")
+        send_counts(others._actors, name, table["key"].combine_chunks(), table["count"].to_numpy(), waiting)
+        keys += table.num_rows
+    deque(waiting.end(), maxlen=0)
+    return keys
 
 
 def executed(dataset: Any, column: str, function: Any, *arguments: Any) -> int:

@@ -49,14 +49,14 @@ class NearDup:
     """Shards that know which rows are near-duplicates, for several datasets, one after another.
 
     Each row has a signature, and of that some keys. Each key goes to one of `shards`, which knows the row that came
-    first with it. Such pairs of rows are joined in a union-find, of which as many shards have the nodes. Of the rows of one
-    call that are connected, the one with the smallest number stays, unless any of them is connected with a row of an
+    first with it. Such pairs of rows are joined in a union-find, of which as many shards have the nodes. Of the rows of
+    one call that are connected, the one with the smallest number stays, unless any of them is connected with a row of an
     earlier call. A row that stays does so for good. Two rows with a key in common are taken for near-duplicates without
     a further look.
 
     `path` is a folder, on each node of its own, and `shards` how many have the keys, and the nodes; both stay together,
-    and so do the options of `bands`. `ram` is what each of these twice as many may take, 32 MiB at least. `documents` is how many rows are expected in
-    all; shards grow past them. An actor claims `num_cpus` of its node.
+    and so do the options of `bands`. `ram` is what each of these twice as many may take, 32 MiB at least. `documents` is
+    how many rows are expected in all; shards grow past them. An actor claims `num_cpus` of its node.
 
     A row takes some 25 bytes of flash for each band and 36 more.
     """

@@ -13,7 +13,7 @@ from nandex import _nandex
 from nandex._errors import ConfigError, InputError
 from nandex.ray._actors import Shards
 from nandex.ray._blocks import Waiting, column_of, mapped, slices_of
-from nandex.ray._count import counts_of, executed, name_of, send_counts
+from nandex.ray._count import copy_counts, counts_of, executed, name_of, send_counts
 from nandex.shards import Terms
 
 if TYPE_CHECKING:
@@ -141,6 +141,17 @@ class Tfidf(Shards):
         documents are counted and others not: take a snapshot before, and restore it then.
         """
         return executed(dataset, text, _counted, self._actors, text, self._analysis)
+
+    def copy_to(self, other: Tfidf) -> int:
+        """Adds what these shards know to others, such as more shards that know nothing yet; returns how many terms it
+        was. As `Count.copy_to`.
+
+        # Errors
+        A `ConfigError` if the others find other terms.
+        """
+        if other._analysis != self._analysis:
+            raise ConfigError(f"{other._analysis}: give those of the shards that are copied, {self._analysis}")
+        return max(0, copy_counts(self, other) - 1)
 
     @property
     def documents(self) -> int:
