@@ -51,6 +51,10 @@ impl NameList {
         &self.bytes[start..self.ends[index] as usize]
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     /// Bytes of all names.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len()

@@ -32,6 +32,7 @@ struct CachedBlock {
 }
 
 /// What the cache knew at a moment.
+#[derive(Default)]
 pub(super) struct Known {
     /// Each block, if it was there.
     pub(super) blocks: Vec<Option<Arc<Block>>>,

@@ -1,12 +1,14 @@
 //! Lookups: which documents share a bucket, which names are there, what all documents are.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use nandex::{Error, Result};
 
 use super::block::{Block, Entry, NameList, documents_of};
+use super::cache::Known;
 use super::directory::Listed;
 use super::update::place_of;
 use super::{BUCKET_DOCUMENTS_MAX, Core, LshIndex};
@@ -14,8 +16,11 @@ use super::{BUCKET_DOCUMENTS_MAX, Core, LshIndex};
 /// Blocks that a scan reads at a time.
 const SCANNED: u64 = 64;
 
-/// Blocks that an opening reads at a time.
-const READ_AT_ONCE: u64 = 512;
+/// Bytes of a document of a block in RAM, in addition to its bucket keys: its name, and what was read.
+const DOCUMENT_BYTES: u64 = 96;
+
+/// Blocks that a query reads at a time, as far as the RAM goes: fewer do not keep a device busy.
+const BLOCKS_AT_ONCE: (usize, usize) = (128, 1024);
 
 /// A document.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,14 +40,11 @@ impl Record {
     }
 }
 
-/// The documents that share a bucket with each row of keys.
-#[derive(Debug)]
+/// The names of the documents that share a bucket with each row of keys.
+#[derive(Default, Debug)]
 pub struct Found {
-    blocks: Vec<Arc<Block>>,
-    /// Names of documents that wait: behind those of all blocks.
-    waiting: NameList,
-    /// Names by their block and the index there, row after row.
-    names: Vec<(u32, u32)>,
+    /// Row after row.
+    names: NameList,
     /// Where the names of each row end.
     ends: Vec<usize>,
 }
@@ -59,23 +61,16 @@ impl Found {
         let start =
             row.checked_sub(1).map_or(0, |before| self.ends.get(before).copied().unwrap_or(0));
         let end = self.ends.get(row).copied().unwrap_or(start);
-        self.names[start..end].iter().map(|name| self.name(*name))
+        (start..end).map(|index| self.names.get(index))
     }
 
-    fn name(&self, (block, index): (u32, u32)) -> &[u8] {
-        let block = self.blocks.get(block as usize);
-        block.map_or_else(|| self.waiting.get(index as usize), |it| it.name(index as usize))
-    }
-
-    /// Adds the names of a row that have come since the last: each once, if some may be there twice.
-    fn end_row(&mut self, may_repeat: bool) {
-        let start = self.ends.last().copied().unwrap_or(0);
-        if may_repeat {
-            let mut seen = HashSet::new();
-            let names = self.names[start..].iter().copied();
-            let once: Vec<_> = names.filter(|name| seen.insert(self.name(*name))).collect();
-            self.names.truncate(start);
-            self.names.extend(once);
+    /// Ends a row with these names: each once, if some may be there twice.
+    fn push_row(&mut self, names: &[&[u8]], may_repeat: bool) {
+        let mut seen = HashSet::new();
+        for name in names {
+            if !may_repeat || seen.insert(*name) {
+                self.names.push(name);
+            }
         }
         self.ends.push(self.names.len());
     }
@@ -90,27 +85,56 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// The block of that number, which is one of those that were asked for, and its index.
-    fn get(&self, number: u64) -> Option<(usize, &Arc<Block>)> {
-        let index = self.numbers.binary_search(&number).ok()?;
-        Some((index, &self.blocks[index]))
+    /// The block of that number, which is one of those that were asked for.
+    fn get(&self, number: u64) -> Option<&Block> {
+        self.numbers.binary_search(&number).ok().map(|index| &*self.blocks[index])
+    }
+
+    /// The number of the document at a place of a block.
+    fn number_of(&self, block: u64, place: u32) -> u64 {
+        block * self.block_documents + u64::from(place)
     }
 
     /// The latest document of a block that has this name.
     fn latest(&self, number: u64, name: &[u8]) -> Option<u64> {
-        let (_, block) = self.get(number)?;
+        let block = self.get(number)?;
         let place = block.places().enumerate().filter(|(index, _)| block.name(*index) == name);
-        place.last().map(|(_, place)| number * self.block_documents + u64::from(place))
+        place.last().map(|(_, place)| self.number_of(number, place))
     }
+}
+
+/// The number of a block, and its bytes, if it is there.
+type BlockBytes = (u64, Option<Vec<u8>>);
+
+/// Blocks that the cache has, and bytes of the others, in order.
+#[derive(Default)]
+struct Fetched {
+    numbers: Vec<u64>,
+    known: Known,
+    read: Vec<BlockBytes>,
 }
 
 /// Documents that wait and share a bucket with rows.
 #[derive(Default)]
 struct FoundWaiting {
     names: NameList,
-    /// The row and the number of each.
+    /// The row and the number of each; rows rise.
     places: Vec<(u32, u64)>,
+    /// All numbers.
+    numbers: HashSet<u64>,
     may_repeat: bool,
+}
+
+impl FoundWaiting {
+    fn has(&self, number: u64) -> bool {
+        self.numbers.contains(&number)
+    }
+
+    /// The places of those of a row.
+    fn of_row(&self, row: usize) -> Range<usize> {
+        let end = |below: usize| self.places.partition_point(|(of, _)| (*of as usize) < below);
+        end(row)..end(row + 1)
+    }
 }
 
 impl LshIndex {
@@ -124,8 +148,20 @@ impl LshIndex {
         core.check_rows(rows, keys)?;
         let waiting = core.find_waiting(keys);
         let candidates = core.directory.candidates(keys);
-        let blocks = core.load(candidates.iter().map(|(_, block)| *block).collect())?;
-        Ok(joined(blocks, &candidates, keys, waiting, core.tables()))
+        let parts = parts_of(&candidates, rows, core.blocks_at_once());
+        let mut found = Found::default();
+        let fetch = |part: &Part<'_>| core.fetch(part.0.iter().map(|(_, block)| *block).collect());
+        let mut join = |place: usize, fetched| {
+            core.join(&core.decode(fetched)?, &parts[place], keys, &waiting, &mut found);
+            Ok(())
+        };
+        if let [part] = &parts[..] {
+            join(0, fetch(part)?)?;
+        } else {
+            // The blocks of a part are read while those before are compared.
+            read_ahead(parts.iter().map(fetch), join)?;
+        }
+        Ok(found)
     }
 
     /// The names of a bucket.
@@ -195,6 +231,49 @@ impl Core {
         self.volume.hasher().hash(name).place
     }
 
+    /// Blocks that a query has read at a time; while these are compared others are read.
+    fn blocks_at_once(&self) -> usize {
+        let document_bytes = 8 * u64::from(self.options.tables) + DOCUMENT_BYTES;
+        let block_bytes = documents_of(self.options.tables) * document_bytes;
+        let blocks = self.options.ram_bytes / 16 / block_bytes;
+        usize::try_from(blocks).unwrap_or(usize::MAX).clamp(BLOCKS_AT_ONCE.0, BLOCKS_AT_ONCE.1)
+    }
+
+    /// Adds the names that are found for some rows: those of blocks by their numbers, and those that wait behind them.
+    fn join(
+        &self,
+        blocks: &Blocks,
+        (candidates, rows): &Part<'_>,
+        keys: &[u64],
+        waiting: &FoundWaiting,
+        found: &mut Found,
+    ) {
+        let tables = self.tables();
+        let (mut candidates, mut names) = (candidates.iter().peekable(), Vec::new());
+        let mut in_buckets = vec![0; tables];
+        for row in rows.clone() {
+            let (mut may_repeat, own_keys) = (false, &keys[row * tables..][..tables]);
+            in_buckets.fill(0);
+            while let Some((_, number)) = candidates.next_if(|(of, _)| *of as usize == row) {
+                let Some(block) = blocks.get(*number) else { continue };
+                may_repeat |= block.may_repeat();
+                for (index, (place, own)) in block.places().zip(block.rows()).enumerate() {
+                    if shares_bucket(own, own_keys, &mut in_buckets)
+                        && !waiting.has(blocks.number_of(*number, place))
+                    {
+                        names.push(block.name(index));
+                    }
+                }
+            }
+            for index in waiting.of_row(row) {
+                names.push(waiting.names.get(index));
+                may_repeat |= waiting.may_repeat;
+            }
+            found.push_row(&names, may_repeat);
+            names.clear();
+        }
+    }
+
     /// The documents that wait and share a bucket with a row.
     fn find_waiting(&self, keys: &[u64]) -> FoundWaiting {
         let mut found = FoundWaiting::default();
@@ -208,6 +287,7 @@ impl Core {
             waiting.add_candidates(keys, &mut places);
             for place in &places {
                 found.places.push((row, waiting.numbers[*place]));
+                found.numbers.insert(waiting.numbers[*place]);
                 found.names.push(waiting.names.get(*place));
                 found.may_repeat |= waiting.earlier[*place].is_some();
             }
@@ -227,61 +307,88 @@ impl Core {
             }
         };
         let candidates = self.directory.named(hashes);
-        let blocks = self.load(candidates.iter().map(|(_, block)| *block).collect())?;
-        for (row, number) in candidates {
-            let row = row as usize;
-            let latest = blocks.latest(number, names[row]);
-            // Those that wait are later than all others.
-            found[row] = found[row].max(latest);
+        for candidates in candidates.chunks(self.blocks_at_once()) {
+            let blocks = self.load(candidates.iter().map(|(_, block)| *block).collect())?;
+            for (row, number) in candidates {
+                let row = *row as usize;
+                let latest = blocks.latest(*number, names[row]);
+                // Those that wait are later than all others.
+                found[row] = found[row].max(latest);
+            }
         }
         Ok(found)
     }
 
     /// Blocks by their numbers, which may be there several times. Each is read once, if the cache has it not.
-    fn load(&self, mut numbers: Vec<u64>) -> Result<Blocks> {
-        let block_documents = documents_of(self.options.tables);
+    fn load(&self, numbers: Vec<u64>) -> Result<Blocks> {
+        self.decode(self.fetch(numbers)?)
+    }
+
+    /// The same, but for what was read, which is to be decoded.
+    fn fetch(&self, mut numbers: Vec<u64>) -> Result<Fetched> {
+        if numbers.is_empty() {
+            return Ok(Fetched::default());
+        }
         numbers.sort_unstable();
         numbers.dedup();
-        if numbers.is_empty() {
-            return Ok(Blocks { block_documents, numbers, blocks: Vec::new() });
-        }
-        let mut known = self.blocks.get_many(&numbers);
+        let known = self.blocks.get_many(&numbers);
         let is_unknown = |(_, block): &(&u64, &Option<_>)| block.is_none();
         let unknown = numbers.iter().zip(&known.blocks).filter(is_unknown);
-        let unknown: Vec<u64> = unknown.map(|(number, _)| *number).collect();
-        if !unknown.is_empty() {
-            let none = || Block::new(self.tables());
-            let read = self.read_blocks(&unknown)?.into_iter();
-            let read = read.map(|it| Arc::new(it.unwrap_or_else(none))).collect::<Vec<_>>();
-            self.blocks.note_read(&known, unknown.into_iter().zip(read.iter().map(Arc::clone)));
-            let missing = known.blocks.iter_mut().filter(|block| block.is_none());
-            missing.zip(read).for_each(|(block, read)| *block = Some(read));
+        let read = self.read_bytes(unknown.map(|(number, _)| *number))?;
+        Ok(Fetched { numbers, known, read })
+    }
+
+    fn decode(&self, Fetched { numbers, mut known, read }: Fetched) -> Result<Blocks> {
+        let decode = |(number, bytes)| {
+            let block = self.block_of(number, bytes)?;
+            Ok((number, Arc::new(block.unwrap_or_else(|| Block::new(self.tables())))))
+        };
+        let read = read.into_iter().map(decode).collect::<Result<Vec<_>>>()?;
+        if !read.is_empty() {
+            let kept = read.iter().map(|(number, block)| (*number, Arc::clone(block)));
+            self.blocks.note_read(&known, kept);
         }
+        let missing = known.blocks.iter_mut().filter(|block| block.is_none());
+        missing.zip(read).for_each(|(block, (_, read))| *block = Some(read));
+        let block_documents = documents_of(self.options.tables);
         let blocks = known.blocks.into_iter().flatten().collect();
         Ok(Blocks { block_documents, numbers, blocks })
     }
 
     /// The blocks of these numbers, if they are there.
     pub(super) fn read_blocks(&self, numbers: &[u64]) -> Result<Vec<Option<Block>>> {
+        let read = self.read_bytes(numbers.iter().copied())?.into_iter();
+        read.map(|(number, bytes)| self.block_of(number, bytes)).collect()
+    }
+
+    /// The numbers with the bytes of their blocks, if they are there.
+    fn read_bytes(&self, numbers: impl Iterator<Item = u64>) -> Result<Vec<BlockBytes>> {
+        let numbers: Vec<u64> = numbers.collect();
+        if numbers.is_empty() {
+            return Ok(Vec::new());
+        }
         let keys: Vec<[u8; 8]> = numbers.iter().map(|number| number.to_le_bytes()).collect();
         let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-        let found = self.records.get_many(&keys)?.into_iter().zip(numbers);
-        let decode = |(bytes, number): (Option<Vec<u8>>, &u64)| {
-            bytes.map(|bytes| Block::decode(&bytes, self.tables(), *number)).transpose()
-        };
-        found.map(decode).collect()
+        Ok(numbers.into_iter().zip(self.records.get_many(&keys)?).collect())
+    }
+
+    fn block_of(&self, number: u64, bytes: Option<Vec<u8>>) -> Result<Option<Block>> {
+        bytes.map(|bytes| Block::decode(&bytes, self.tables(), number)).transpose()
     }
 
     /// The records of these documents, if they are there.
     fn read(&self, numbers: &[u64]) -> Result<Vec<Option<Record>>> {
         let block_documents = documents_of(self.options.tables);
-        let blocks = self.load(numbers.iter().map(|number| number / block_documents).collect())?;
-        let record = |number: &u64| {
-            let (block, place) = place_of(*number, block_documents);
-            let (_, block) = blocks.get(block)?;
-            block.get(place).map(Record::of)
-        };
-        Ok(numbers.iter().map(record).collect())
+        let mut records = Vec::with_capacity(numbers.len());
+        for numbers in numbers.chunks(self.blocks_at_once()) {
+            let blocks = numbers.iter().map(|number| number / block_documents).collect();
+            let blocks = self.load(blocks)?;
+            records.extend(numbers.iter().map(|number| {
+                let (block, place) = place_of(*number, block_documents);
+                blocks.get(block)?.get(place).map(Record::of)
+            }));
+        }
+        Ok(records)
     }
 
     fn scan(&self, from: u64) -> Result<(u64, Vec<Record>)> {
@@ -317,15 +424,12 @@ impl Core {
             let writer = self.lock_writer();
             (writer.next(), writer.block_documents())
         };
-        let firsts = (0..end.div_ceil(block_documents)).step_by(READ_AT_ONCE as usize);
-        let documents = std::thread::scope(|scope| {
-            let (sender, read) = sync_channel(1);
-            scope.spawn(move || {
-                let mut read = firsts.map(|first| self.read_some(first, READ_AT_ONCE));
-                // Whoever takes them stops at the first failure.
-                while read.next().is_some_and(|blocks| sender.send(blocks).is_ok()) {}
-            });
-            read.into_iter().map(|blocks| self.list_blocks(&blocks?)).sum::<Result<u64>>()
+        let count = self.blocks_at_once();
+        let firsts = (0..end.div_ceil(block_documents)).step_by(count);
+        let mut documents = 0;
+        read_ahead(firsts.map(|first| self.read_some(first, count as u64)), |_, blocks| {
+            documents += self.list_blocks(&blocks)?;
+            Ok(())
         })?;
         self.lock_writer().set_documents(documents);
         Ok(())
@@ -345,42 +449,37 @@ impl Core {
     }
 }
 
-/// The names of all documents that were found: those of blocks by their numbers, and those that wait behind them.
-fn joined(
-    blocks: Blocks,
-    candidates: &[(u32, u64)],
-    keys: &[u64],
-    waiting: FoundWaiting,
-    tables: usize,
-) -> Found {
-    let known: HashSet<u64> = waiting.places.iter().map(|(_, number)| *number).collect();
-    let own = blocks.blocks.len() as u32;
-    let (mut candidates, mut waits) =
-        (candidates.iter().peekable(), waiting.places.iter().zip(0..).peekable());
-    let (names, ends) = (Vec::new(), Vec::with_capacity(keys.len() / tables));
-    let mut found = Found { blocks: blocks.blocks.clone(), waiting: waiting.names, names, ends };
-    let mut in_buckets = vec![0; tables];
-    for (row, keys) in (0..).zip(keys.chunks(tables)) {
-        let mut may_repeat = false;
-        in_buckets.fill(0);
-        while let Some((_, number)) = candidates.next_if(|(of, _)| *of == row) {
-            let Some((at, block)) = blocks.get(*number) else { continue };
-            may_repeat |= block.may_repeat();
-            for (index, (place, own)) in (0..).zip(block.places().zip(block.rows())) {
-                if shares_bucket(own, keys, &mut in_buckets)
-                    && !known.contains(&(number * blocks.block_documents + u64::from(place)))
-                {
-                    found.names.push((at as u32, index));
-                }
-            }
-        }
-        while let Some((_, index)) = waits.next_if(|((of, _), _)| *of == row) {
-            found.names.push((own, index));
-            may_repeat |= waiting.may_repeat;
-        }
-        found.end_row(may_repeat);
+/// Candidates, and the rows of which they are all.
+type Part<'c> = (&'c [(u32, u64)], Range<usize>);
+
+/// The candidates of some rows after others: of each part no more than that many, or those of one row. A part at least.
+fn parts_of(mut candidates: &[(u32, u64)], rows: usize, most: usize) -> Vec<Part<'_>> {
+    let (mut parts, mut row) = (Vec::new(), 0);
+    while let Some((next, _)) = candidates.get(most) {
+        let before = candidates.partition_point(|(of, _)| of < next);
+        let through = || candidates.partition_point(|(of, _)| of <= next);
+        let (own, others) = candidates.split_at(if before > 0 { before } else { through() });
+        let end = others.first().map_or(rows, |(of, _)| *of as usize);
+        parts.push((own, row..end));
+        (candidates, row) = (others, end);
     }
-    found
+    if row < rows || parts.is_empty() {
+        parts.push((candidates, row..rows));
+    }
+    parts
+}
+
+/// Takes what is read, with its place, while the next is being read by another thread.
+fn read_ahead<T: Send>(
+    mut read: impl Iterator<Item = Result<T>> + Send,
+    mut take: impl FnMut(usize, T) -> Result<()>,
+) -> Result<()> {
+    std::thread::scope(|scope| {
+        let (sender, receiver) = sync_channel(1);
+        // Whoever takes them stops at the first failure.
+        scope.spawn(move || while read.next().is_some_and(|next| sender.send(next).is_ok()) {});
+        receiver.into_iter().enumerate().try_for_each(|(place, next)| take(place, next?))
+    })
 }
 
 /// Is a document in a bucket of a row that has space for it?
@@ -393,4 +492,29 @@ fn shares_bucket(document: &[u64], row: &[u64], in_buckets: &mut [usize]) -> boo
         }
     }
     is_found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parts_of;
+
+    #[test]
+    fn rows_keep_all_of_their_candidates_together() {
+        let candidates = [(0, 1), (2, 1), (2, 5), (2, 6), (7, 1), (7, 2)];
+        for (most, expected) in [
+            (1, vec![(1, 0..2), (3, 2..7), (2, 7..9)]),
+            (4, vec![(4, 0..7), (2, 7..9)]),
+            (5, vec![(4, 0..7), (2, 7..9)]),
+            (6, vec![(6, 0..9)]),
+        ] {
+            let parts = parts_of(&candidates, 9, most);
+            let found = parts.iter().map(|(own, rows)| (own.len(), rows.clone()));
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{most}");
+            assert_eq!(
+                parts.iter().flat_map(|(own, _)| *own).copied().collect::<Vec<_>>(),
+                candidates
+            );
+        }
+        assert_eq!(parts_of(&[], 9, 1), [(&[][..], 0..9)]);
+    }
 }
