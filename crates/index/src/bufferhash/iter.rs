@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::collections::VecDeque;
 
 use nandex_store::entries::{Entry, SlotState};
+use nandex_store::hash::KeyHash;
 
 use super::Inner;
 use super::table::Incarnation;
@@ -25,6 +26,8 @@ pub struct Iter<'t> {
     /// Columns and incarnations of the super table, newest first, and how many have been read.
     incarnations: Vec<Incarnation>,
     read: usize,
+    /// Hashes of all keys in those that have been read: filters tell nothing of incarnations that are evicted since.
+    read_keys: Vec<KeyHash>,
     failed: bool,
 }
 
@@ -37,6 +40,7 @@ impl<'t> Iter<'t> {
             buffered: HashSet::new(),
             incarnations: Vec::new(),
             read: 0,
+            read_keys: Vec::new(),
             failed: false,
         }
     }
@@ -59,6 +63,7 @@ impl<'t> Iter<'t> {
     /// Takes what the buffers of the next super table hold, and notes its incarnations.
     fn take_buffers(&mut self) -> Result<()> {
         self.buffered.clear();
+        self.read_keys.clear();
         self.read = 0;
         let state = self.inner.partitions[self.table].read();
         state.refuse_lost()?;
@@ -86,18 +91,35 @@ impl<'t> Iter<'t> {
             pages => pages?,
         };
         let layout = self.inner.entry_layout();
-        let entries: Vec<Entry<'_>> = (0..pages.pages())
+        let all: Vec<(KeyHash, Entry<'_>)> = (0..pages.pages())
             .flat_map(|page| layout.entries(pages.page(page)))
-            .map(|(_, entry)| entry)
-            .filter(|entry| entry.state == SlotState::Live && !self.buffered.contains(entry.key))
+            .map(|(_, entry)| (self.inner.hasher.hash(entry.key), entry))
             .collect();
-        let keys: Vec<_> =
-            entries.iter().map(|entry| (self.inner.hasher.hash(entry.key), entry.key)).collect();
+        let is_next = |entry: &Entry<'_>| {
+            entry.state == SlotState::Live && !self.buffered.contains(entry.key)
+        };
+        let entries: Vec<_> = all.iter().filter(|(_, entry)| is_next(entry)).collect();
+        let keys: Vec<_> = entries.iter().map(|(hash, entry)| (*hash, entry.key)).collect();
         let superseded = self.inner.superseded(index, &keys, newer)?;
-        let newest = entries.iter().zip(superseded).filter(|(_, superseded)| !superseded);
-        self.ready.extend(newest.map(|(entry, _)| (entry.key.to_vec(), Value::new(entry.value))));
+        let evicted = self.keys_of_evicted(index, newer);
+        let newest = entries.into_iter().zip(superseded).filter(|((hash, _), superseded)| {
+            !superseded && !evicted.contains(&(hash.place, hash.filter))
+        });
+        let pair = |entry: &Entry<'_>| (entry.key.to_vec(), Value::new(entry.value));
+        self.ready.extend(newest.map(|((_, entry), _)| pair(entry)));
+        self.read_keys.extend(all.iter().map(|(hash, _)| *hash));
         self.read += 1;
         Ok(())
+    }
+
+    /// The hashes of all keys that were read, if some of these incarnations have been evicted: their filters are gone,
+    /// and so are their entries, or they are in a buffer again.
+    fn keys_of_evicted(&self, index: usize, read: &[Incarnation]) -> HashSet<(u64, u64)> {
+        let state = self.inner.partitions[index].read();
+        if read.iter().all(|incarnation| state.level.holds(incarnation.id)) {
+            return HashSet::new();
+        }
+        self.read_keys.iter().map(|hash| (hash.place, hash.filter)).collect()
     }
 }
 

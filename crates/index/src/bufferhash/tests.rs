@@ -1,5 +1,6 @@
 //! What is peculiar to BufferHash; the contract itself is tested by the conformance suite.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use nandex_device::MemoryDevice;
@@ -321,5 +322,36 @@ fn a_table_that_evicts_has_columns_for_the_incarnations_that_it_keeps_however_lo
             }
         }
         assert!(most >= 15, "{most}");
+    }
+}
+
+#[test]
+fn an_iteration_gives_a_key_once_whatever_is_evicted_meanwhile() {
+    let inline = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+    for policy in [Policy::Update, Policy::Fifo] {
+        let options = VolumeOptions { threads: Threads::Inline, ..VolumeOptions::tiny() };
+        let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+        let config = Config { policy, super_tables: 1, ..Config::tiny() };
+        let table = BufferHash::create_with(&volume, "t", config, inline.clone()).unwrap();
+        let mut state = 1_u64;
+        let mut insert = |count: u64| {
+            for value in 0..count {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                table.insert_u64((state >> 33) % 2000, value).unwrap();
+            }
+        };
+        insert(10_000);
+        for round in 0..100 {
+            let (mut given, mut keys) = (HashSet::new(), table.iter());
+            for place in 0.. {
+                // Some of the oldest incarnations go, and their pages are still there.
+                if place == round * 20 {
+                    insert(500 + round % 7 * 200);
+                }
+                let Some(pair) = keys.next() else { break };
+                let (key, _) = pair.unwrap();
+                assert!(given.insert(key.clone()), "{policy:?}, {round}: {key:?} again");
+            }
+        }
     }
 }
