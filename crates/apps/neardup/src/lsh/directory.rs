@@ -148,22 +148,26 @@ impl Directory {
 
     /// The blocks that may have a document in a bucket of a row, each with the row's place, in order.
     pub(super) fn candidates(&self, keys: &[u64]) -> Vec<(u32, u64)> {
-        self.all(|generation, found| generation.add_candidates(keys, found))
+        let rows = (0..).zip(keys.chunks(self.plan.tables as usize));
+        self.blocks(rows.flat_map(|(row, keys)| {
+            (0..).zip(keys).map(move |(table, key)| (row, self.plan.place_of(table, *key)))
+        }))
     }
 
     /// The blocks that may have a document of a name, each with the name's place, in order.
     pub(super) fn named(&self, names: &[u64]) -> Vec<(u32, u64)> {
-        self.all(|generation, found| generation.add_named(names, found))
+        let table = self.plan.tables.into();
+        self.blocks((0..).zip(names).map(|(row, name)| (row, self.plan.place_of(table, *name))))
     }
 
     /// The blocks that may have a document in a bucket of a table, each with 0, in order.
     pub(super) fn in_bucket(&self, table: usize, key: u64) -> Vec<(u32, u64)> {
-        self.all(|generation, found| generation.add_in((table, key), found))
+        self.blocks([(0, self.plan.place_of(table as u64, key))].into_iter())
     }
 
-    fn all(&self, add: impl Fn(&Generation, &mut Vec<(u32, u64)>)) -> Vec<(u32, u64)> {
-        let mut found = Vec::new();
-        self.generations().iter().for_each(|generation| add(generation, &mut found));
+    fn blocks(&self, places: impl Iterator<Item = (u32, u64)>) -> Vec<(u32, u64)> {
+        let (places, mut found) = (places.collect::<Vec<_>>(), Vec::new());
+        self.generations().iter().for_each(|it| it.add_blocks(&places, &mut found));
         found.sort_unstable();
         found.dedup();
         found

@@ -139,6 +139,11 @@ impl Plan {
         shape.documents.saturating_mul(u64::from(self.tables) + 1)
     }
 
+    /// Where a bucket of a table is, among all numbers. Names are the buckets of the table after the last.
+    pub(super) fn place_of(self, table: u64, key: u64) -> u64 {
+        place_in(table, key ^ self.seed)
+    }
+
     fn block(self, number: u64) -> u64 {
         number / self.block_documents
     }
@@ -196,12 +201,7 @@ impl Generation {
 
     /// Has it space for documents up to this number?
     pub(super) fn has_space(&self, end: u64) -> bool {
-        end <= self.end()
-    }
-
-    /// The number behind the last that it has space for.
-    pub(super) fn end(&self) -> u64 {
-        self.shape.first + self.shape.documents
+        end <= self.shape.first + self.shape.documents
     }
 
     /// Puts documents into their buckets.
@@ -254,37 +254,17 @@ impl Generation {
         Ok(())
     }
 
-    /// Adds the blocks that may have a document in a bucket of a row, with the row's place, in any order.
-    pub(super) fn add_candidates(&self, keys: &[u64], found: &mut Vec<(u32, u64)>) {
-        let tables = self.tables();
-        let rows = (0..).zip(keys.chunks(tables));
-        let buckets = rows.flat_map(|(row, keys)| {
-            (0..).zip(keys).map(move |(table, key)| (row, self.bucket_of(table, *key)))
-        });
-        self.add_blocks(buckets, found);
-    }
-
-    /// Adds the blocks that may have a document of a name, with the name's place, in any order.
-    pub(super) fn add_named(&self, names: &[u64], found: &mut Vec<(u32, u64)>) {
-        let table = u64::from(self.plan.tables);
-        let buckets = (0..).zip(names).map(|(row, name)| (row, self.bucket_of(table, *name)));
-        self.add_blocks(buckets, found);
-    }
-
-    /// Adds the blocks that may have a document in a bucket of a table, with 0.
-    pub(super) fn add_in(&self, (table, key): (usize, u64), found: &mut Vec<(u32, u64)>) {
-        self.add_blocks([(0, self.bucket_of(table as u64, key))].into_iter(), found);
-    }
-
-    fn add_blocks(&self, buckets: impl Iterator<Item = (u32, u64)>, found: &mut Vec<(u32, u64)>) {
-        let buckets: Vec<(u32, u64)> = buckets.collect();
+    /// Adds the blocks that may have a document in a bucket, by its [place](Plan::place_of), with the row that stands
+    /// next to that, in any order.
+    pub(super) fn add_blocks(&self, places: &[(u32, u64)], found: &mut Vec<(u32, u64)>) {
+        let first = |place: u64| self.buckets.of(place) << self.rank_bits;
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let first_block = self.plan.block(self.shape.first);
-        for (done, (row, bucket)) in buckets.iter().enumerate() {
-            if let Some((_, ahead)) = buckets.get(done + AHEAD) {
-                entries.prefetch(ahead << self.rank_bits);
+        for (done, (row, place)) in places.iter().enumerate() {
+            if let Some((_, ahead)) = places.get(done + AHEAD) {
+                entries.prefetch(first(*ahead));
             }
-            let range = self.range_of(bucket << self.rank_bits);
+            let range = self.range_of(first(*place));
             entries.each_in(range.clone(), |entry| {
                 found.push((*row, first_block + entry.fingerprint - range.start));
             });
@@ -295,16 +275,12 @@ impl Generation {
         self.plan.tables as usize
     }
 
-    /// The bucket of a key, among those that can be told apart.
-    fn bucket_of(&self, table: u64, key: u64) -> u64 {
-        self.buckets.of(place_in(table, key ^ self.plan.seed))
-    }
-
     /// The fingerprint of each bucket of a document, and that of its name.
     fn prints(&self, number: u64, keys: &[u64], name: u64) -> impl Iterator<Item = u64> {
         let rank = self.plan.block(number) - self.plan.block(self.shape.first);
         let buckets = (0..).zip(keys.iter().copied().chain([name]));
-        buckets.map(move |(table, key)| self.bucket_of(table, key) << self.rank_bits | rank)
+        let places = buckets.map(|(table, key)| self.plan.place_of(table, key));
+        places.map(move |place| self.buckets.of(place) << self.rank_bits | rank)
     }
 
     /// All fingerprints of the bucket of one.
@@ -336,7 +312,8 @@ mod tests {
 
     fn found(generation: &Generation, row: &[u64]) -> Vec<u64> {
         let mut found = Vec::new();
-        generation.add_candidates(row, &mut found);
+        let places = (0..).zip(row).map(|(table, key)| (0, PLAN.place_of(table, *key)));
+        generation.add_blocks(&places.collect::<Vec<_>>(), &mut found);
         let mut blocks: Vec<u64> = found.into_iter().map(|(_, block)| block).collect();
         blocks.sort_unstable();
         blocks.dedup();
@@ -388,7 +365,7 @@ mod tests {
         assert_eq!(found(&generation, &row), (0..253).collect::<Vec<_>>());
         assert_eq!(generation.left_out(), 3 * 47);
         let mut named = Vec::new();
-        generation.add_named(&[4], &mut named);
+        generation.add_blocks(&[(0, PLAN.place_of(3, 4))], &mut named);
         assert_eq!(named.len(), 300, "a name leads to all of its blocks");
     }
 
