@@ -66,11 +66,7 @@ class Dedup(Shards):
         No dataset may be deduplicated meanwhile. What the others have seen themselves stays theirs. If a shard dies or
         the job ends meanwhile, call it again. Costs some microseconds a key.
         """
-        passed_on, calls, keys = ray.remote(_passed_on), Waiting(), 0
-        for batch in self._stream("batches"):
-            for _, answers in calls.add(None, [passed_on.remote(batch, other._actors)]):
-                keys += sum(answers)
-        return keys + sum(sum(answers) for _, answers in calls.end())
+        return copy_first_rows(self, other)
 
 
 def dedup(
@@ -109,6 +105,15 @@ def _asked(block: pa.Table, actors: list[Any], key: _Key, id: str | None, salt: 
         yield from waiting.add([start + at for _, at in parts], calls)
         start += batch.num_rows
     yield from waiting.end()
+
+
+def copy_first_rows(shards: Shards, others: Shards) -> int:
+    """Gives the first rows of all keys to other shards. Returns of how many keys."""
+    passed_on, calls, keys = ray.remote(_passed_on), Waiting(), 0
+    for batch in shards._stream("batches"):
+        for _, answers in calls.add(None, [passed_on.remote(batch, others._actors)]):
+            keys += sum(answers)
+    return keys + sum(sum(answers) for _, answers in calls.end())
 
 
 def _passed_on(batch: tuple[NDArray[Any], NDArray[np.uint64]], actors: list[Any]) -> int:

@@ -16,6 +16,7 @@ import nandex
 from nandex._errors import ConfigError, InputError
 from nandex.ray._actors import Shards, absolute
 from nandex.ray._blocks import ROW, Waiting, column_of, mapped, parts_of, slices_of
+from nandex.ray._dedup import copy_first_rows
 from nandex.ray._places import planned, restored
 from nandex.shards import Bands, Buckets, Clusters, UnionFind, numbers_of
 
@@ -124,10 +125,7 @@ class NearDup:
         if names[0] is None:
             return 0
         other._clusters._all("begin_copy", names[0])
-        for batch in self._buckets._stream("batches"):
-            keys, firsts = ray.get(batch)
-            parts = parts_of(keys, other._buckets._actors)
-            ray.get([actor.call.remote("first", keys[at], firsts[at]) for actor, at in parts])
+        copy_first_rows(self._buckets, other._buckets)
         copied, rows = _union_find(other._clusters._actors), 0
         for batch in self._clusters._stream("nodes"):
             nodes = ray.get(batch)
