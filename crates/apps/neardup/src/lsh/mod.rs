@@ -292,6 +292,11 @@ impl Core {
         self.options.tables as usize
     }
 
+    /// Documents of a block.
+    fn block_documents(&self) -> u64 {
+        documents_of(self.options.tables)
+    }
+
     fn lock_writer(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 
 use nandex::{Error, Result};
 
-use super::block::{Block, Entry, NameList, documents_of};
+use super::block::{Block, Entry, NameList};
 use super::cache::Known;
 use super::directory::Listed;
 use super::update::place_of;
@@ -234,7 +234,7 @@ impl Core {
     /// Blocks that a query has read at a time; while these are compared others are read.
     fn blocks_at_once(&self) -> usize {
         let document_bytes = 8 * u64::from(self.options.tables) + DOCUMENT_BYTES;
-        let block_bytes = documents_of(self.options.tables) * document_bytes;
+        let block_bytes = self.block_documents() * document_bytes;
         let blocks = self.options.ram_bytes / 16 / block_bytes;
         usize::try_from(blocks).unwrap_or(usize::MAX).clamp(BLOCKS_AT_ONCE.0, BLOCKS_AT_ONCE.1)
     }
@@ -350,7 +350,7 @@ impl Core {
         }
         let missing = known.blocks.iter_mut().filter(|block| block.is_none());
         missing.zip(read).for_each(|(block, (_, read))| *block = Some(read));
-        let block_documents = documents_of(self.options.tables);
+        let block_documents = self.block_documents();
         let blocks = known.blocks.into_iter().flatten().collect();
         Ok(Blocks { block_documents, numbers, blocks })
     }
@@ -378,7 +378,7 @@ impl Core {
 
     /// The records of these documents, if they are there.
     fn read(&self, numbers: &[u64]) -> Result<Vec<Option<Record>>> {
-        let block_documents = documents_of(self.options.tables);
+        let block_documents = self.block_documents();
         let mut records = Vec::with_capacity(numbers.len());
         for numbers in numbers.chunks(self.blocks_at_once()) {
             let blocks = numbers.iter().map(|number| number / block_documents).collect();
@@ -392,10 +392,7 @@ impl Core {
     }
 
     fn scan(&self, from: u64) -> Result<(u64, Vec<Record>)> {
-        let (end, block_documents) = {
-            let writer = self.lock_writer();
-            (writer.next(), writer.block_documents())
-        };
+        let (end, block_documents) = (self.lock_writer().next(), self.block_documents());
         let mut block = from / block_documents;
         while block * block_documents < end {
             let mut records = Vec::new();
@@ -420,10 +417,7 @@ impl Core {
 
     /// Puts all documents into the directory, and counts them. Blocks are read while those before go in.
     pub(super) fn read_all(&self) -> Result<()> {
-        let (end, block_documents) = {
-            let writer = self.lock_writer();
-            (writer.next(), writer.block_documents())
-        };
+        let (end, block_documents) = (self.lock_writer().next(), self.block_documents());
         let count = self.blocks_at_once();
         let firsts = (0..end.div_ceil(block_documents)).step_by(count);
         let mut documents = 0;
@@ -437,7 +431,7 @@ impl Core {
 
     /// Puts the documents of blocks into the directory. Returns how many different names they have.
     fn list_blocks(&self, blocks: &[(u64, Block)]) -> Result<u64> {
-        let block_documents = documents_of(self.options.tables);
+        let block_documents = self.block_documents();
         let (mut numbers, mut keys, mut names) = (Vec::new(), Vec::new(), Vec::new());
         for (number, block) in blocks {
             numbers.extend(block.places().map(|place| number * block_documents + u64::from(place)));

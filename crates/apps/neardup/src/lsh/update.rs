@@ -89,10 +89,6 @@ impl Writer {
         self.state.next
     }
 
-    pub(super) fn block_documents(&self) -> u64 {
-        self.block_documents
-    }
-
     pub(super) fn set_documents(&mut self, documents: u64) {
         self.documents = documents;
     }
