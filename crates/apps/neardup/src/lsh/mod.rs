@@ -55,6 +55,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use nandex::device::{Create, Device, MemoryDevice};
+use nandex::store::hash::{HashKind, KeyHasher};
 use nandex::{
     AnyTable, Durability, LargeTable, OpenOptions, Result, Threads, Volume, VolumeOptions,
 };
@@ -166,6 +167,11 @@ impl LshIndex {
                 options,
             );
         };
+        if path.metadata().map_or(true, |found| found.len() == 0) {
+            // What cannot be made is refused before there is a file.
+            let hasher = KeyHasher::new(HashKind::default(), 0);
+            Directory::new(plan(hasher, &options), directory_bytes(&options), options.documents)?;
+        }
         let device = file(path, Create::OpenOrCreate)?;
         if device.is_empty_file()? {
             return Self::create_in(&Volume::create(device as Arc<dyn Device>, create)?, options);
@@ -180,7 +186,8 @@ impl LshIndex {
     /// As [`create_or_open`](Self::create_or_open); a volume with such structures.
     pub fn create_in(volume: &Volume, options: LshOptions) -> Result<Self> {
         let ram_bytes = directory_bytes(&options);
-        let directory = Directory::new(plan(volume, &options), ram_bytes, options.documents)?;
+        let directory =
+            Directory::new(plan(volume.hasher(), &options), ram_bytes, options.documents)?;
         let records = create_records(volume, RECORDS, records_ram(&options))?;
         let state = State::new(&options.about, options.tables, directory.shapes());
         records.put(STATE_KEY, &state.encode())?;
@@ -196,7 +203,7 @@ impl LshIndex {
         let records = open_records(volume, RECORDS, records_ram(&options))?;
         let state = State::decode(records.get(STATE_KEY)?.as_deref())?;
         state.check(&options.about, options.tables)?;
-        let (plan, ram_bytes) = (plan(volume, &options), directory_bytes(&options));
+        let (plan, ram_bytes) = (plan(volume.hasher(), &options), directory_bytes(&options));
         let documents = (state.next, options.documents);
         let directory = Directory::reopened(plan, ram_bytes, documents, &state.generations)?;
         let index = Self::over(volume, options, (records, directory, state))?;
@@ -311,11 +318,11 @@ impl Core {
 }
 
 /// What the directory of an index is made with.
-fn plan(volume: &Volume, options: &LshOptions) -> Plan {
+fn plan(hasher: KeyHasher, options: &LshOptions) -> Plan {
     Plan {
         tables: options.tables,
         block_documents: documents_of(options.tables),
-        seed: volume.hasher().hash(RECORDS.as_bytes()).place,
+        seed: hasher.hash(RECORDS.as_bytes()).place,
     }
 }
 

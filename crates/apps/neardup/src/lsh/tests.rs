@@ -250,6 +250,10 @@ fn keys_that_are_no_rows_and_files_of_others_are_refused() {
     let error = LshIndex::create_or_open(None, little).unwrap_err();
     assert!(matches!(error, Error::Config { field: "ram", .. }), "{error}");
     let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new");
+    let little = LshOptions { ram_bytes: 1 << 20, ..options() };
+    LshIndex::create_or_open(Some(&path), little).unwrap_err();
+    assert!(!path.exists(), "what cannot be made leaves no file");
     let path = folder.path().join("text");
     std::fs::write(&path, "no index ".repeat(9999)).unwrap();
     LshIndex::create_or_open(Some(&path), options()).unwrap_err();
