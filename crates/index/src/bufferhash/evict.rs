@@ -144,9 +144,9 @@ impl Inner {
             encode_log_put(&mut bytes, entry.key, entry.value);
         }
         let log = self.volume.log();
-        if !log.has_space(bytes.len() as u64) {
+        let Some(_reservation) = log.try_reserve_closely(bytes.len() as u64)? else {
             return Ok(false);
-        }
+        };
         state.since.get_or_insert_with(|| log.next_lsn());
         log.append_many(self.id, entry_bytes, &bytes)?;
         Ok(true)

@@ -99,6 +99,35 @@ fn what_an_eviction_keeps_survives_a_crash_after_the_checkpoint_that_evicts() {
     }
 }
 
+/// What evictions kept was logged without regard to reservations. Among threads with batches in a log of 256 KiB one
+/// failed with LogFull then.
+#[test]
+fn what_an_eviction_keeps_takes_no_log_space_that_others_have_reserved() {
+    let options =
+        VolumeOptions { log_bytes: 1 << 20, threads: Threads::Inline, ..VolumeOptions::tiny() };
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+    let filter = FilterShape::fuse(1900, 12, 1).unwrap();
+    let config = Config { policy: Policy::Update, buffer_pages: 8, filter, ..Config::tiny() };
+    let inline = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+    let table = BufferHash::create_with(&volume, "t", config, inline).unwrap();
+    fill(&table, 0..8000);
+    let log = volume.log();
+    for round in 0..40 {
+        let first = 100_000 + 8000 * (round % 2);
+        fill(&table, first..first + 8000);
+        let before = log.stats().payload_bytes;
+        let unreserved = 2 * log.block_bytes();
+        let free = log.capacity_bytes() - log.used_bytes() - unreserved;
+        let others = log.try_reserve(free / 2).unwrap().expect("the rest is free");
+        volume.checkpoint().unwrap();
+        drop(others);
+        let appended = log.stats().payload_bytes - before;
+        assert!(appended <= unreserved, "{appended} bytes of {unreserved}");
+    }
+    let stats = table.stats();
+    assert!(stats.retained > 8000, "{stats:?}");
+}
+
 /// Images of a table that keeps keys 0 to 1,999, at moments of its life; none once it had to evict what it keeps,
 /// which it may where flushes are late.
 fn images_under_partial_discard() -> Vec<Vec<u8>> {

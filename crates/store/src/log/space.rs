@@ -100,19 +100,23 @@ impl Log {
         bytes: u64,
         staging: &mut MutexGuard<'_, Staging>,
     ) -> Option<Reservation<'_>> {
-        (staging.used_bytes() + staging.reserved <= used_max).then(|| {
-            let log_bytes = self.log_bytes(bytes);
-            staging.reserved += log_bytes;
-            Reservation { shared: &self.shared, log_bytes }
-        })
+        (staging.used_bytes() + staging.reserved <= used_max)
+            .then(|| Reservation::new(&self.shared, self.log_bytes(bytes), staging))
     }
 
-    /// Do `bytes` more bytes of entries fit, with a block to spare? For updates that cannot wait; they may
-    /// use some of the space that waiting callers leave free.
-    #[must_use]
-    pub fn has_space(&self, bytes: u64) -> bool {
-        let region = &self.shared.region;
-        self.used_bytes() + bytes + region.block() <= region.bytes()
+    /// As [`try_reserve`](Self::try_reserve), for entries that are appended together, so that they fill their blocks:
+    /// takes no more than they need and a block to spare. For updates that cannot wait; they may use some of the space
+    /// that waiting callers leave free, but none that a reservation holds.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`](crate::Error::Poisoned).
+    pub fn try_reserve_closely(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
+        self.shared.poison.check()?;
+        let needed = bytes.saturating_add(self.shared.region.block());
+        let mut staging = self.shared.staging();
+        let taken = staging.used_bytes() + staging.reserved;
+        let fits = taken.saturating_add(needed) <= self.shared.region.bytes();
+        Ok(fits.then(|| Reservation::new(&self.shared, needed, &mut staging)))
     }
 
     /// The number of callers that wait for space.
@@ -159,6 +163,13 @@ impl Log {
 pub struct Reservation<'l> {
     shared: &'l Shared,
     log_bytes: u64,
+}
+
+impl<'l> Reservation<'l> {
+    fn new(shared: &'l Shared, log_bytes: u64, staging: &mut Staging) -> Self {
+        staging.reserved += log_bytes;
+        Self { shared, log_bytes }
+    }
 }
 
 impl fmt::Debug for Reservation<'_> {
