@@ -333,6 +333,30 @@ def test_schemes_are_not_mixed() -> None:
             call()
 
 
+def test_a_file_knows_the_scheme_of_its_signatures(path: Path) -> None:
+    made, other = (datasketch.MinHash(num_perm=16, scheme=scheme) for scheme in ("affine64", "affine32"))
+
+    def opened() -> MinHashLSH:
+        return MinHashLSH(num_perm=16, params=(4, 4), storage_config=in_file(path))
+
+    with opened() as lsh:
+        # Hash values alone do not tell it, so any is queried.
+        lsh.insert_many(["a"], made.hashvalues[np.newaxis])
+        assert (lsh.query(made), lsh.query_many([made, made])) == (["a"], [["a"], ["a"]])
+        with pytest.raises(ValueError, match="does not match scheme"):
+            lsh.query_many([made, other])
+        lsh.insert("b", made)
+    with opened() as lsh:
+        assert (lsh.query(made), lsh.query_many([made])) == (["a", "b"], [["a", "b"]])
+        for call in (lambda: lsh.query(other), lambda: lsh.query_many([other]), lambda: lsh.insert("c", other)):
+            with pytest.raises(ValueError, match="does not match scheme"):
+                call()
+    in_ram = MinHashLSH(num_perm=16, params=(4, 4))
+    in_ram.insert("a", made)
+    with pytest.raises(ValueError, match="does not match scheme"):
+        pickle.loads(pickle.dumps(in_ram)).query(other)
+
+
 def test_threads_insert_and_query_together(path: Path) -> None:
     minhashes = signatures(800)
     lsh = MinHashLSH(num_perm=PERMUTATIONS, params=(8, 8), storage_config=in_file(path))

@@ -103,8 +103,19 @@ impl Lsh {
         Ok(Self { handle, pickling, shape })
     }
 
+    /// How the signatures are made, as datasketch calls it, if that is known.
+    #[getter]
+    fn scheme(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.handle.call(py, |index| Ok(index.scheme()))
+    }
+
+    /// Notes that for good.
+    fn set_scheme(&self, py: Python<'_>, scheme: &str) -> PyResult<()> {
+        self.handle.call(py, |index| index.set_scheme(scheme))
+    }
+
     /// Adds a document by its sketch: true if it is there now, false if its key was there before; none if the sketch is
-    /// not of the usual kind.
+    /// not of the usual kind, or of a scheme that is not known.
     fn insert(
         &self,
         py: Python<'_>,
@@ -114,7 +125,7 @@ impl Lsh {
         check: bool,
     ) -> PyResult<Option<bool>> {
         let mut hashes = Vec::new();
-        if !self.add_hashes_of(sketch, scheme, &mut hashes)? {
+        if !has_scheme(sketch, scheme, false)? || !self.add_hashes_of(sketch, &mut hashes)? {
             return Ok(None);
         }
         let name = name::encode(key, self.pickling.as_ref())?;
@@ -132,7 +143,7 @@ impl Lsh {
         scheme: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
         let mut hashes = Vec::new();
-        if !self.add_hashes_of(sketch, scheme, &mut hashes)? {
+        if !has_scheme(sketch, scheme, true)? || !self.add_hashes_of(sketch, &mut hashes)? {
             return Ok(None);
         }
         let found = self.handle.call(py, |index| index.query_many(&hashes))?;
@@ -148,7 +159,7 @@ impl Lsh {
     ) -> PyResult<Option<Bound<'py, PyArray1<u64>>>> {
         let mut hashes = Vec::with_capacity(sketches.len() * self.shape.bands);
         for sketch in sketches.iter() {
-            if !self.add_hashes_of(&sketch, scheme, &mut hashes)? {
+            if !has_scheme(&sketch, scheme, false)? || !self.add_hashes_of(&sketch, &mut hashes)? {
                 return Ok(None);
             }
         }
@@ -331,17 +342,8 @@ impl Lsh {
         PyList::new(py, keys.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Adds the bucket keys of a sketch, if its scheme is this one and its hash values are an array of the usual kind.
-    fn add_hashes_of(
-        &self,
-        sketch: &Bound<'_, PyAny>,
-        scheme: &Bound<'_, PyAny>,
-        hashes: &mut Vec<u64>,
-    ) -> PyResult<bool> {
-        let own = sketch.getattr_opt(intern!(sketch.py(), "scheme"))?;
-        if !own.map_or_else(|| scheme.is_none(), |own| own.is(scheme)) {
-            return Ok(false);
-        }
+    /// Adds the bucket keys of a sketch, if its hash values are an array of the usual kind.
+    fn add_hashes_of(&self, sketch: &Bound<'_, PyAny>, hashes: &mut Vec<u64>) -> PyResult<bool> {
         let values = sketch.getattr(intern!(sketch.py(), "hashvalues"))?;
         if let Ok(narrow) = values.cast::<PyArray1<u32>>() {
             return Ok(self.add_hashes(narrow, hashes));
@@ -372,6 +374,24 @@ impl Lsh {
             "{} bucket keys for {count} documents: give {bands} for each",
             keys.len()
         )))
+    }
+}
+
+/// Is a sketch of this scheme, or does it say none? `if_unknown` says what holds where the scheme is not known.
+fn has_scheme(
+    sketch: &Bound<'_, PyAny>,
+    scheme: &Bound<'_, PyAny>,
+    if_unknown: bool,
+) -> PyResult<bool> {
+    match sketch.getattr_opt(intern!(sketch.py(), "scheme"))? {
+        Some(own) if !own.is(scheme) && !own.is_none() => {
+            if scheme.is_none() {
+                Ok(if_unknown)
+            } else {
+                own.eq(scheme)
+            }
+        }
+        _ => Ok(true),
     }
 }
 

@@ -213,6 +213,7 @@ impl Generation {
         let prints = rows.flat_map(|((number, row), name)| self.prints(*number, row, *name));
         let prints: Vec<u64> = prints.collect();
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        prints.iter().take(AHEAD).for_each(|first| entries.prefetch(*first));
         for (done, print) in prints.iter().enumerate() {
             if let Some(ahead) = prints.get(done + AHEAD) {
                 entries.prefetch(*ahead);
@@ -260,6 +261,7 @@ impl Generation {
         let first = |place: u64| self.buckets.of(place) << self.rank_bits;
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let first_block = self.plan.block(self.shape.first);
+        places.iter().take(AHEAD).for_each(|(_, place)| entries.prefetch(first(*place)));
         for (done, (row, place)) in places.iter().enumerate() {
             if let Some((_, ahead)) = places.get(done + AHEAD) {
                 entries.prefetch(first(*ahead));

@@ -246,6 +246,12 @@ impl LshIndex {
         self.core.lock_writer().documents()
     }
 
+    /// How the signatures are made, if [`set_scheme`](Self::set_scheme) has ever told it.
+    #[must_use]
+    pub fn scheme(&self) -> Option<String> {
+        self.core.lock_writer().scheme().map(str::to_owned)
+    }
+
     /// Makes everything durable.
     ///
     /// # Errors

@@ -20,11 +20,13 @@ pub(super) struct State {
     pub(super) taken: u64,
     /// What each generation of the directory is made for.
     pub(super) generations: Vec<Shape>,
+    /// How the signatures are made, as the owner calls it, once that is known.
+    pub(super) scheme: Option<String>,
 }
 
 impl State {
     pub(super) fn new(about: &str, tables: u32, generations: Vec<Shape>) -> Self {
-        Self { about: about.to_owned(), tables, next: 0, taken: 0, generations }
+        Self { about: about.to_owned(), tables, next: 0, taken: 0, generations, scheme: None }
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -37,6 +39,7 @@ impl State {
             "tables": self.tables,
             "taken": self.taken,
             "generations": generations,
+            "scheme": self.scheme,
         });
         value.to_string().into_bytes()
     }
@@ -67,6 +70,7 @@ impl State {
             next: taken,
             taken,
             generations: generations.map(shape).collect::<Option<_>>()?,
+            scheme: value["scheme"].as_str().map(str::to_owned),
         })
     }
 

@@ -360,6 +360,26 @@ fn an_index_whose_ram_is_spent_says_so_and_keeps_what_it_has() {
 }
 
 #[test]
+fn an_opening_knows_the_scheme_of_the_signatures() {
+    let device = MemoryDevice::new();
+    let volume =
+        Volume::create(Arc::new(device.clone()), volume_options(Threads::Background)).unwrap();
+    let index = LshIndex::create_in(&volume, options()).unwrap();
+    assert_eq!(index.scheme(), None);
+    index.set_scheme("affine32").unwrap();
+    // It is durable at once.
+    let crashed = MemoryDevice::from_image(device.image());
+    index.insert_many(&[b"a"], &[1, 2, 3], Repeats::Refuse).unwrap();
+    index.close().unwrap();
+    drop(volume);
+    for device in [device, crashed] {
+        let volume = Volume::open(Arc::new(device), OpenOptions::default()).unwrap();
+        let index = LshIndex::open_in(&volume, options()).unwrap();
+        assert_eq!(index.scheme().as_deref(), Some("affine32"));
+    }
+}
+
+#[test]
 fn a_bucket_finds_its_oldest_documents() {
     let index = in_memory();
     let names: Vec<Vec<u8>> = (0..400).map(|it: u32| it.to_string().into_bytes()).collect();

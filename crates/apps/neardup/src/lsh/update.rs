@@ -89,6 +89,11 @@ impl Writer {
         self.state.next
     }
 
+    /// How the signatures are made, if that is known.
+    pub(super) fn scheme(&self) -> Option<&str> {
+        self.state.scheme.as_deref()
+    }
+
     pub(super) fn set_documents(&mut self, documents: u64) {
         self.documents = documents;
     }
@@ -194,6 +199,19 @@ impl LshIndex {
         }
         writer.documents -= u64::from(is_there);
         Ok(is_there)
+    }
+
+    /// Notes durably how the signatures are made, as their owner calls it.
+    ///
+    /// # Errors
+    /// A failed write or sync.
+    pub fn set_scheme(&self, scheme: &str) -> Result<()> {
+        let mut writer = self.core.lock_writer();
+        let mut state = writer.state.clone();
+        state.scheme = Some(scheme.to_owned());
+        self.core.put_state(&state)?;
+        writer.state = state;
+        Ok(())
     }
 }
 

@@ -79,7 +79,7 @@ class MinHashLSHForest(Stored):
 
     def _start(self) -> None:
         about = {"forest": True, "l": self.l, "k": self.k}
-        self._index = self._open((self.b, 1, self.b), json.dumps(about, sort_keys=True))
+        self._open((self.b, 1, self.b), json.dumps(about, sort_keys=True))
         self.keys = _ForestKeys(self)
         self.hashtables = [_ForestTable(self, (tree + 1) * self.k - 1) for tree in range(self.l)]
 
@@ -169,7 +169,7 @@ class MinHashLSHForest(Stored):
                     raise InputError(f"The num_perm of MinHash out of range: {len(minhash)}; give {self.b} or more")
                 scheme = same_scheme(scheme, getattr(minhash, "scheme", None))
             if is_add:
-                self._minhash_scheme = scheme
+                self._set_scheme(scheme)
             minhashes = np.stack([np.asarray(minhash.hashvalues)[: self.b] for minhash in minhashes])
         if minhashes.ndim < 2 or minhashes.shape[1] < self.b:
             raise InputError(

@@ -94,7 +94,7 @@ class MinHashLSH(Stored):
 
     def _start(self) -> None:
         about = {"num_perm": self.h, "bands": self.b, "rows": self.r, "hashfunc": self.hashfunc is not None}
-        self._index = self._open((self.h, self.r, self.b), json.dumps(about, sort_keys=True))
+        self._open((self.h, self.r, self.b), json.dumps(about, sort_keys=True))
         self.keys = Keys(self)
         self.hashtables = [HashTable(self, band) for band in range(self.b)]
 
@@ -195,7 +195,7 @@ class MinHashLSH(Stored):
                     raise InputError("The keys are overlapping, duplicate key exists.")
         for keys, hashes in other._scan():
             self._index.insert_many(keys, hashes, False)
-        self._minhash_scheme = scheme
+        self._set_scheme(scheme)
 
     def is_empty(self) -> bool:
         """Whether no key is there."""
@@ -224,9 +224,13 @@ class MinHashLSH(Stored):
         """A bucket key for each band of each signature."""
         if not isinstance(minhashes, np.ndarray):
             minhashes = list(minhashes)
-            # Sketches whose hash values are plain arrays, of the scheme that the index has.
-            if self.hashfunc is None and self._minhash_scheme is not None:
-                hashes = self._index.hashes_of(minhashes, self._minhash_scheme)
+            # Sketches whose hash values are plain arrays, of the scheme that the index has. A query may be the first to
+            # know one.
+            scheme = self._minhash_scheme
+            if scheme is None and minhashes and not is_insert:
+                scheme = getattr(minhashes[0], "scheme", None)
+            if self.hashfunc is None and scheme is not None:
+                hashes = self._index.hashes_of(minhashes, scheme)
                 if hashes is not None:
                     return hashes
         return self._hashed(self._rows_of(minhashes, is_insert))
@@ -238,7 +242,7 @@ class MinHashLSH(Stored):
             scheme = self._scheme_of(minhashes)
             minhashes = self._stacked(minhashes)
             if is_insert:
-                self._minhash_scheme = scheme
+                self._set_scheme(scheme)
         if minhashes.ndim < 2 or minhashes.shape[1] != self.h:
             raise InputError(f"Expecting minhash with length {self.h}, got an array of the shape {minhashes.shape}")
         check_integers(minhashes)

@@ -72,8 +72,9 @@ class Stored:
         """Opens the index, and makes what shows it."""
         raise NotImplementedError
 
-    def _open(self, shape: tuple[int, int, int], about: str) -> _Lsh:
-        return _Lsh(
+    def _open(self, shape: tuple[int, int, int], about: str) -> None:
+        """Opens the index, with the scheme of its signatures."""
+        self._index = _Lsh(
             self._path,
             ram=self._ram,
             documents=self._documents,
@@ -81,6 +82,15 @@ class Stored:
             about=about,
             pickles=self.prepickle is not False,
         )
+        unpickled, self._minhash_scheme = self._minhash_scheme, self._index.scheme
+        if self._minhash_scheme is None:
+            self._set_scheme(unpickled)
+
+    def _set_scheme(self, scheme: str | None) -> None:
+        """Notes the scheme of the signatures: hash values do not tell it."""
+        if scheme is not None and scheme != self._minhash_scheme:
+            self._index.set_scheme(scheme)
+            self._minhash_scheme = scheme
 
     def __contains__(self, key: Hashable) -> bool:
         """Whether the key is there. Costs a read if it is."""
