@@ -38,6 +38,9 @@ pub enum Error {
         /// What is wrong with it, and what to do.
         reason: String,
     },
+    /// A system that does not tell how long a thread was on a processor.
+    #[error("/proc/thread-self/schedstat has no time of this thread: measure on Linux")]
+    ThreadTime,
     /// A scale that leaves nothing to measure, or that does not fit RAM.
     #[error(
         "a table {found} times smaller than the paper's: take a power of two from {least} to {most}"

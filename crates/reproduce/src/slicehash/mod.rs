@@ -20,6 +20,7 @@ mod merge;
 mod no_slices;
 mod orders;
 mod own_log;
+pub mod processor;
 mod several;
 mod slicebloom;
 mod slicelsh;

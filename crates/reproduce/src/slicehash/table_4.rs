@@ -1,12 +1,13 @@
 //! Table 4: the utilization of the processor, by times of operations that were measured and kept.
 //!
 //! A simulated drive has virtual time and no processor, and a page that is the same on every run cannot measure one. So
-//! the times were measured once, by the test at the end of this file, and are constants here. The rates are those of
+//! the times were measured once, by [`processor`](super::processor), and are constants here. The rates are those of
 //! workers with these times, so nothing of the paper's table goes in.
 
 use nandex::store::schedule::Channels;
 
 use super::lab::{Mix, Setup};
+use super::processor::Times;
 use super::throughput::Part;
 use super::workers::WorkerModel;
 use crate::bufferhash::lab::Filters;
@@ -19,12 +20,6 @@ pub struct Table4;
 const CORES: f64 = 8.0;
 /// The processor whose times these are.
 const RECORDED_ON: &str = "a virtual core of an AMD EPYC at 2.6 GHz, in November 2026";
-/// Nanoseconds of the processor for an operation.
-#[derive(Clone, Copy, Debug)]
-struct Times {
-    lookup_ns: u64,
-    insert_ns: u64,
-}
 const SLICE_HASH: Times = Times { lookup_ns: 1_330, insert_ns: 780 };
 const BUFFER_HASH: Times = Times { lookup_ns: 1_190, insert_ns: 420 };
 
@@ -174,58 +169,7 @@ impl Times {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::sync::Arc;
-
-    use nandex::Table;
-    use nandex::device::MemoryDevice;
-
     use super::*;
-    use crate::bufferhash::lab::Setup as BufferSetup;
-
-    /// The time that this thread was on a processor, in nanoseconds.
-    fn thread_ns() -> u64 {
-        let text = fs::read_to_string("/proc/thread-self/schedstat").expect("this is Linux");
-        text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("it begins with a time")
-    }
-
-    /// The least of some runs, for each operation.
-    fn each_ns(count: u64, mut run: impl FnMut(u64)) -> u64 {
-        let once = |round: u64, run: &mut dyn FnMut(u64)| {
-            let start_ns = thread_ns();
-            (0..count).for_each(|number| run(round * count + number));
-            (thread_ns() - start_ns) / count
-        };
-        (0..5).map(|round| once(round, &mut run)).min().expect("there are some")
-    }
-
-    fn measure<T: Table>(table: &T, filled: u64, inserts: u64) -> Times {
-        let insert = |key: u64| table.insert(&key.to_le_bytes(), &key.to_le_bytes()).unwrap();
-        (1..=filled).for_each(insert);
-        let lookup = |number: u64| {
-            // Keys of the first half, of which a full table has evicted none yet.
-            let key = 1 + number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (filled / 2);
-            assert!(table.get(&key.to_le_bytes()).unwrap().is_some(), "{key}");
-        };
-        let lookup_ns = each_ns(50_000, lookup);
-        let insert = |number| insert((1 << 40) + number);
-        Times { lookup_ns, insert_ns: each_ns(inserts, insert) }
-    }
-
-    /// Run it alone on a quiet machine, as
-    /// `cargo test --release -p nandex-reproduce processor -- --ignored --nocapture`, and copy what it prints.
-    #[test]
-    #[ignore = "it measures this machine's processor"]
-    fn the_processors_times_of_operations() {
-        let scale = Scale::default();
-        let setup = Setup::paper(scale);
-        let table = setup.create(Arc::new(MemoryDevice::new())).unwrap();
-        let slice_hash = measure(&table, setup.keys(4), setup.keys(2));
-        let setup = BufferSetup::paper(scale);
-        let table = setup.open().unwrap().table;
-        let buffer_hash = measure(&table, setup.capacity(), setup.capacity() / 2);
-        println!("SliceHash {slice_hash:?}, BufferHash {buffer_hash:?}");
-    }
 
     #[test]
     fn utilization_is_the_share_of_eight_cores() {
