@@ -14,7 +14,7 @@ pub struct FullDrive;
 /// Laps of the ring before, and flushes that are measured.
 const LONG: Effort = Effort { laps: 4, flushes: 256 };
 /// The same from a scale of 4096 on.
-const SHORT: Effort = Effort { laps: 2, flushes: 64 };
+const SHORT: Effort = Effort { laps: 3, flushes: 64 };
 
 /// How long a drive is used.
 #[derive(Clone, Copy)]
