@@ -384,14 +384,10 @@ fn has_scheme(
     if_unknown: bool,
 ) -> PyResult<bool> {
     match sketch.getattr_opt(intern!(sketch.py(), "scheme"))? {
-        Some(own) if !own.is(scheme) && !own.is_none() => {
-            if scheme.is_none() {
-                Ok(if_unknown)
-            } else {
-                own.eq(scheme)
-            }
-        }
-        _ => Ok(true),
+        Some(own) if own.is(scheme) || own.is_none() => Ok(true),
+        Some(_) if scheme.is_none() => Ok(if_unknown),
+        Some(own) => own.eq(scheme),
+        None => Ok(true),
     }
 }
 

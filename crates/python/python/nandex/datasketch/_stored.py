@@ -89,7 +89,9 @@ class Stored:
     def _set_scheme(self, scheme: str | None) -> None:
         """Notes the scheme of the signatures: hash values do not tell it."""
         if scheme is not None and scheme != self._minhash_scheme:
-            self._index.set_scheme(scheme)
+            # Sketches of other kinds may have a scheme that is no name.
+            if isinstance(scheme, str):
+                self._index.set_scheme(scheme)
             self._minhash_scheme = scheme
 
     def __contains__(self, key: Hashable) -> bool:
