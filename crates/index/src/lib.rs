@@ -50,6 +50,7 @@ pub mod oracle;
 pub mod quotient;
 pub mod registry;
 pub mod rhik;
+pub mod schema;
 pub mod signature;
 pub mod size;
 pub mod slicebloom;

@@ -8,33 +8,90 @@ use nandex_store::buffer::STASH_LEN_MAX;
 use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
 
+use super::KIND;
 use super::filter::{FilterShape, ShapeParts};
 pub use crate::model::Policy;
+use crate::schema::{Range, Stored, StoredInParts, choice, parameters};
 use crate::write::TableShape;
 use crate::{Error, Result};
 
-impl Policy {
-    fn encode(self) -> (u8, u64) {
+/// Its number; what it is about follows later.
+impl Stored for Policy {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(match self {
+            Self::Fifo => 0,
+            Self::Lru => 1,
+            Self::Update => 2,
+            Self::Threshold(_) => 3,
+            Self::Top(_) => 4,
+            Self::Reject => 5,
+            Self::Grow => 6,
+        });
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Result<Self> {
+        let [threshold, top] = [Self::Threshold(0), Self::Top(0)];
+        let all = [Self::Fifo, Self::Lru, Self::Update, threshold, top, Self::Reject];
+        choice(reader, &all, "a known policy")
+    }
+}
+
+impl StoredInParts for Policy {
+    fn put_rest(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Fifo => (0, 0),
-            Self::Lru => (1, 0),
-            Self::Update => (2, 0),
-            Self::Threshold(priority) => (3, priority),
-            Self::Top(thousandths) => (4, thousandths.into()),
-            Self::Reject => (5, 0),
-            Self::Grow => (6, 0),
+            Self::Threshold(priority) => priority.put(out),
+            Self::Top(thousandths) => u64::from(*thousandths).put(out),
+            _ => 0_u64.put(out),
         }
     }
 
-    fn decode(number: u8, parameter: u64) -> Option<Self> {
-        Some(match number {
-            0 => Self::Fifo,
-            1 => Self::Lru,
-            2 => Self::Update,
-            3 => Self::Threshold(parameter),
-            4 => Self::Top(u16::try_from(parameter).ok()?),
-            5 => Self::Reject,
-            _ => return None,
+    fn take_rest(self, reader: &mut Reader<'_>) -> Result<Self> {
+        let number = reader.u64()?;
+        let thousandths =
+            || u16::try_from(number).map_err(|_| reader.refuse("thousandths", number));
+        Ok(match self {
+            Self::Threshold(_) => Self::Threshold(number),
+            Self::Top(_) => Self::Top(thousandths()?),
+            other => other,
+        })
+    }
+}
+
+impl Stored for FilterShape {
+    fn put(&self, out: &mut Vec<u8>) {
+        let it = self.parts();
+        let numbers =
+            [it.kind, it.entries_max, it.slots, it.bits_per_slot, it.hashes, it.segment, it.words];
+        numbers.iter().for_each(|number| number.put(out));
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Result<Self> {
+        Self::from_parts(ShapeParts {
+            kind: reader.u32()?,
+            entries_max: reader.u32()?,
+            slots: reader.u32()?,
+            bits_per_slot: reader.u32()?,
+            hashes: reader.u32()?,
+            segment: reader.u32()?,
+            words: reader.u32()?,
+        })
+    }
+}
+
+/// Pages of a chip's erase block; 0 where there is no chip.
+impl Stored for Placement {
+    fn put(&self, out: &mut Vec<u8>) {
+        let block_pages = match self {
+            Self::Shared => 0,
+            Self::Chip { block_pages } => *block_pages,
+        };
+        block_pages.put(out);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(match reader.u32()? {
+            0 => Self::Shared,
+            block_pages => Self::Chip { block_pages },
         })
     }
 }
@@ -65,62 +122,55 @@ pub enum Placement {
     },
 }
 
-/// What a BufferHash is created with. All of it is kept on flash and read back at open.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Config {
-    /// Bytes in a key: 8 to 32.
-    pub key_bytes: usize,
-    /// Bytes in a value: 0 to 64.
-    pub value_bytes: usize,
-    /// Super tables, a power of two up to 65,536 (the paper's 2^k1).
-    pub super_tables: u32,
-    /// Pages of 4 KiB in a buffer, and in an incarnation: the paper's B'. At most 65,535.
-    pub buffer_pages: u32,
-    /// Incarnations that the ring holds, of all super tables together.
-    pub segments: u64,
-    /// Incarnations that one super table may have, the paper's k; a little more than `segments /
-    /// super_tables`, because super tables do not fill alike.
-    pub incarnations_max: u32,
-    /// The filter of each incarnation.
-    pub filter: FilterShape,
+parameters! {
+    /// What a BufferHash is created with. All of it is kept on flash and read back at open.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct Config: KIND, version 1, tiny [];
+
     /// Which entries go when flash is full.
-    pub policy: Policy,
-    /// Incarnations that may be evicted for each one that the user's own inserts fill, before a partial
-    /// discard drops live entries (paper, section 7.4).
-    pub cascade_limit: u32,
-    /// Segments kept free ahead of the head, so that flushes need not wait for evictions.
-    pub reserve_segments: u64,
-    /// Buffers in addition to one per super table, for super tables whose buffer is being written.
-    pub spare_buffers: u32,
+    policy: Policy = Policy::Fifo;
+
     /// Flush the first buffer of each super table early, each at another fill. Super tables fill alike, and
     /// would otherwise all flush at once, again and again.
-    pub stagger: bool,
+    stagger: bool = false;
+
+    /// Bytes in a key: 8 to 32.
+    key_bytes: usize = 8, in Range::Within(8, 32);
+
+    /// Bytes in a value: 0 to 64.
+    value_bytes: usize = 8, in Range::Within(0, 64);
+
+    /// Super tables, a power of two up to 65,536 (the paper's 2^k1).
+    super_tables: u32 = 4, in Range::PowerOfTwo(1 << 16);
+
+    /// Pages of 4 KiB in a buffer, and in an incarnation: the paper's B'. At most 65,535.
+    buffer_pages: u32 = 2, in Range::Within(1, 65_535);
+
+    /// Incarnations that one super table may have, the paper's k; a little more than `segments /
+    /// super_tables`, because super tables do not fill alike.
+    incarnations_max: u32 = 12;
+
+    /// Incarnations that may be evicted for each one that the user's own inserts fill, before a partial
+    /// discard drops live entries (paper, section 7.4).
+    cascade_limit: u32 = 4, in Range::Within(1, u32::MAX as u64);
+
+    /// Buffers in addition to one per super table, for super tables whose buffer is being written.
+    spare_buffers: u32 = 2, in Range::Within(1, u32::MAX as u64);
+
+    /// The filter of each incarnation.
+    filter: FilterShape = FilterShape::fuse(470, 12, 1).expect("these numbers are in range");
+
+    /// Incarnations that the ring holds, of all super tables together.
+    segments: u64 = 24, in Range::Within(2, 1 << 48);
+
+    /// Segments kept free ahead of the head, so that flushes need not wait for evictions.
+    reserve_segments: u64 = 4, in Range::Within(1, 1 << 48), then policy;
+
     /// Where incarnations are.
-    pub placement: Placement,
+    placement: Placement = Placement::Shared;
 }
 
 impl Config {
-    /// The smallest limits that work, so that tests reach every one of them: 4 super tables of 2-page
-    /// buffers and a ring of 24 incarnations.
-    #[must_use]
-    pub fn tiny() -> Self {
-        Self {
-            key_bytes: 8,
-            value_bytes: 8,
-            super_tables: 4,
-            buffer_pages: 2,
-            segments: 24,
-            incarnations_max: 12,
-            filter: FilterShape::fuse(470, 12, 1).expect("these numbers are in range"),
-            policy: Policy::Fifo,
-            cascade_limit: 4,
-            reserve_segments: 4,
-            spare_buffers: 2,
-            stagger: false,
-            placement: Placement::Shared,
-        }
-    }
-
     /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes: 16 of a volume's usual log blocks.
     pub const LOG_BYTES_MIN: u64 = 2 << 20;
 
@@ -176,17 +226,9 @@ impl Config {
     /// # Errors
     /// [`Error::Config`], naming the field.
     pub fn validate(&self) -> Result<()> {
+        self.check_ranges()?;
         self.layout()?;
         let refuse = |field, reason: String| Err(Error::Config { field, reason });
-        if !self.super_tables.is_power_of_two() || self.super_tables > 1 << 16 {
-            return refuse(
-                "super_tables",
-                format!("{} is no power of two up to 65,536", self.super_tables),
-            );
-        }
-        if !(1..=65_535).contains(&self.buffer_pages) {
-            return refuse("buffer_pages", format!("{} is not in 1..=65,535", self.buffer_pages));
-        }
         if self.segments < 2 * self.reserve_segments
             || self.segments <= u64::from(self.super_tables)
         {
@@ -200,12 +242,6 @@ impl Config {
         if self.incarnations_max < 2 || self.incarnations_max >= columns {
             let reason = format!("{} is not in 2..{columns}", self.incarnations_max);
             return refuse("incarnations_max", reason);
-        }
-        if self.reserve_segments == 0 || self.cascade_limit == 0 || self.spare_buffers == 0 {
-            return refuse(
-                "reserve_segments",
-                "reserve, cascade limit and spare buffers are at least 1".into(),
-            );
         }
         if self.policy.is_partial() && self.spare_buffers < 2 {
             return refuse(
@@ -277,98 +313,7 @@ impl Config {
     pub fn segment_pages(&self) -> u32 {
         self.buffer_pages + self.filter_pages()
     }
-
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let (policy, parameter) = self.policy.encode();
-        let parts = self.filter.parts();
-        let mut out = vec![CONFIG_VERSION, policy, u8::from(self.stagger)];
-        for number in [
-            u32::try_from(self.key_bytes).expect("at most 32"),
-            u32::try_from(self.value_bytes).expect("at most 64"),
-            self.super_tables,
-            self.buffer_pages,
-            self.incarnations_max,
-            self.cascade_limit,
-            self.spare_buffers,
-            parts.kind,
-            parts.entries_max,
-            parts.slots,
-            parts.bits_per_slot,
-            parts.hashes,
-            parts.segment,
-            parts.words,
-        ] {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        for number in [self.segments, self.reserve_segments, parameter] {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        let block_pages = match self.placement {
-            Placement::Shared => 0,
-            Placement::Chip { block_pages } => block_pages,
-        };
-        out.extend_from_slice(&block_pages.to_le_bytes());
-        out
-    }
-
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
-        let version = reader.u8()?;
-        if version != CONFIG_VERSION {
-            return Err(reader.refuse("bufferhash configuration 1", version).into());
-        }
-        let (policy, stagger) = (reader.u8()?, reader.u8()?);
-        let mut narrow = [0; 14];
-        for number in &mut narrow {
-            *number = reader.u32()?;
-        }
-        let (segments, reserve_segments, parameter) = (reader.u64()?, reader.u64()?, reader.u64()?);
-        let placement = match reader.u32()? {
-            0 => Placement::Shared,
-            block_pages => Placement::Chip { block_pages },
-        };
-        let [
-            key_bytes,
-            value_bytes,
-            super_tables,
-            buffer_pages,
-            incarnations_max,
-            cascade_limit,
-            ..,
-        ] = narrow;
-        let [.., spare_buffers, kind, entries_max, slots, bits_per_slot, hashes, segment, words] =
-            narrow;
-        let policy = Policy::decode(policy, parameter)
-            .ok_or_else(|| reader.refuse("a known policy", policy))?;
-        let config = Self {
-            key_bytes: key_bytes as usize,
-            value_bytes: value_bytes as usize,
-            super_tables,
-            buffer_pages,
-            segments,
-            incarnations_max,
-            filter: FilterShape::from_parts(ShapeParts {
-                kind,
-                entries_max,
-                slots,
-                bits_per_slot,
-                hashes,
-                segment,
-                words,
-            })?,
-            policy,
-            cascade_limit,
-            reserve_segments,
-            spare_buffers,
-            stagger: stagger != 0,
-            placement,
-        };
-        config.validate()?;
-        Ok(config)
-    }
 }
-
-/// The version of the configuration's bytes.
-const CONFIG_VERSION: u8 = 1;
 
 /// Returns an entry's priority from its key and value; higher stays longer.
 pub type Priority = Arc<dyn Fn(&[u8], &[u8]) -> u64 + Send + Sync>;

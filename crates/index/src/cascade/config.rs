@@ -4,9 +4,11 @@ use nandex_store::bytes::Reader;
 use nandex_store::fingerprint::{Split, Universe};
 use nandex_store::schedule::Channels;
 
+use super::KIND;
 use super::buffer::BufferShape;
 pub use crate::model::WhenFull;
 use crate::quotient::REPEATS_MAX;
+use crate::schema::{Range, Stored, choice, parameters};
 use crate::{Error, Result};
 
 /// Threads that merge unless the options say otherwise: one that inserts leaves half of a second processor idle, as
@@ -22,63 +24,57 @@ pub const FAN_OUT_MIN: u32 = 2;
 /// The most parts of a filter.
 pub const PARTS_MAX: u32 = 4096;
 
-const VERSION: u8 = 1;
+impl Stored for WhenFull {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self == Self::Refuse));
+    }
 
-/// What a cascade filter is created with. All of it is kept on flash and read back at open.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
+    fn take(reader: &mut Reader<'_>) -> Result<Self> {
+        choice(reader, &[Self::Grow, Self::Refuse], "0 or 1")
+    }
+}
+
+parameters! {
+    /// What a cascade filter is created with. All of it is kept on flash and read back at open.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct Config: KIND, version 1, tiny [const];
+
     /// Different keys it is made for. One bit more per key doubles them, so be generous.
-    pub keys: u64,
+    keys: u64 = 10_000;
+
     /// Rate of false positives with that many keys in it: 1e-9 to 1e-1 are usual.
-    pub rate: f64,
+    rate: f64 = 0.01;
+
     /// Fingerprints that its RAM buffers take when all are full. Parts are merged one after another, so the
     /// buffers hold about half as many, in about half of the RAM.
-    pub buffer_entries: u64,
+    buffer_entries: u64 = 200;
+
     /// Parts of the universe, 1 to 4096, each with a buffer and levels of its own. With more parts a merge is
     /// shorter, and needs less additional flash and RAM.
-    pub parts: u32,
+    parts: u32 = 1, in Range::Within(1, PARTS_MAX as u64);
+
     /// How many times larger a level on flash is than the one above: 2 in the deck, 8 to 16 on today's
     /// drives. `None` for a single level, however large: one page read per lookup, and each key is written
     /// once for every later merge.
-    pub fan_out: Option<u32>,
+    fan_out: Option<u32> = Some(2), in Range::Within(FAN_OUT_MIN as u64, u32::MAX as u64);
+
     /// Is it for counting? A key then takes one place in a buffer however often it is added; a filter without
     /// counts takes one for each of the first few times.
-    pub counts: bool,
+    counts: bool = false;
+
     /// What happens when it has as many keys as it was made for.
-    pub when_full: WhenFull,
+    when_full: WhenFull = WhenFull::Grow;
 }
 
 impl Config {
-    /// The smallest limits that work, so that tests reach every one of them: one part, a buffer of 200
-    /// fingerprints, levels twice as large as the one above.
-    #[must_use]
-    pub const fn tiny() -> Self {
-        Self {
-            keys: 10_000,
-            rate: 0.01,
-            buffer_entries: 200,
-            parts: 1,
-            fan_out: Some(2),
-            counts: false,
-            when_full: WhenFull::Grow,
-        }
-    }
-
     /// Refuses what cannot work.
     ///
     /// # Errors
     /// [`Error::Config`], naming the field.
     pub fn validate(&self) -> Result<()> {
+        self.check_ranges()?;
         let refuse = |field, reason| Err(Error::Config { field, reason });
-        if self.fan_out.is_some_and(|fan_out| fan_out < FAN_OUT_MIN) {
-            let reason =
-                format!("{:?}; a level is at least twice as large as the one above", self.fan_out);
-            return refuse("fan_out", reason);
-        }
         let most = self.universe()?.size() / 4;
-        if !(1..=PARTS_MAX).contains(&self.parts) {
-            return refuse("parts", format!("{}; they must be 1 to {PARTS_MAX}", self.parts));
-        }
         if !(u64::from(self.parts)..=most).contains(&self.buffer_entries) {
             let reason = format!(
                 "{} fingerprints; buffers take at least 1 for each of {} parts, and at most a quarter of those \
@@ -187,38 +183,6 @@ impl Config {
 
     /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes.
     pub const LOG_BYTES_MIN: u64 = 1 << 20;
-
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION];
-        out.extend_from_slice(&self.keys.to_le_bytes());
-        out.extend_from_slice(&self.rate.to_bits().to_le_bytes());
-        out.extend_from_slice(&self.buffer_entries.to_le_bytes());
-        out.extend_from_slice(&self.parts.to_le_bytes());
-        out.extend_from_slice(&self.fan_out.unwrap_or(0).to_le_bytes());
-        out.push(u8::from(self.counts));
-        out.push(u8::from(self.when_full == WhenFull::Refuse));
-        out
-    }
-
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
-        let version = reader.u8()?;
-        if version != VERSION {
-            return Err(reader.refuse(format!("version {VERSION}"), version).into());
-        }
-        let (keys, rate) = (reader.u64()?, f64::from_bits(reader.u64()?));
-        let (buffer_entries, parts, fan_out) = (reader.u64()?, reader.u32()?, reader.u32()?);
-        let mut flag = || match reader.u8()? {
-            0 => Ok(false),
-            1 => Ok(true),
-            other => Err(Error::from(reader.refuse("0 or 1", other))),
-        };
-        let counts = flag()?;
-        let when_full = if flag()? { WhenFull::Refuse } else { WhenFull::Grow };
-        let fan_out = (fan_out > 0).then_some(fan_out);
-        let config = Self { keys, rate, buffer_entries, parts, fan_out, counts, when_full };
-        config.validate().map_err(|error| reader.refuse("a configuration that works", error))?;
-        Ok(config)
-    }
 }
 
 /// Options chosen at each opening.

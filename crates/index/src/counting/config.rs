@@ -3,9 +3,11 @@
 use nandex_store::bytes::Reader;
 use nandex_store::schedule::Channels;
 
+use super::KIND;
 use super::format::record_bytes;
 pub use super::keys::Keys;
 use super::segment::{SegmentShape, SegmentSize};
+use crate::schema::{Range, Stored, choice, parameters};
 use crate::{Error, Result};
 
 /// Pages of a data block unless the configuration says otherwise, as in the paper: 512 KiB.
@@ -19,15 +21,13 @@ pub const CHANGE_PERMILLE: u32 = 125;
 const PARTITIONS_MAX: u64 = 16_384;
 
 /// The most pages of a data block: 256 MiB.
-const BLOCK_PAGES_MAX: u32 = 1 << 16;
+const BLOCK_PAGES_MAX: u64 = 1 << 16;
 
 /// The most threads that merge.
 const MERGE_THREADS_MAX: usize = 64;
 
 /// Pages that a merge reads or writes at once unless the options say otherwise: 256 KiB.
 const IO_CHUNK_PAGES: u32 = 64;
-
-const VERSION: u8 = 1;
 
 /// How full buffers reach the data segment: the paper's sections 2.3 and 2.4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,25 +56,60 @@ impl Discipline {
     }
 }
 
-/// What a counting table is created with. All of it is kept on flash and read back at open.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+impl Stored for Discipline {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(*self as u8);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Result<Self> {
+        choice(reader, &Self::ALL, "a discipline, 0 to 2")
+    }
+}
+
+/// Whole keys (0) or fingerprints (1), then their bytes.
+impl Stored for Keys {
+    fn put(&self, out: &mut Vec<u8>) {
+        let (kind, bytes) = match self {
+            Self::Whole(bytes) => (0, *bytes),
+            Self::Fingerprints(bytes) => (1, *bytes),
+        };
+        out.extend([kind, bytes]);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Result<Self> {
+        let expected = "whole keys (0) or fingerprints (1)";
+        let kind = choice(reader, &[Self::Whole, Self::Fingerprints], expected)?;
+        Ok(kind(reader.u8()?))
+    }
+}
+
+parameters! {
+    /// What a counting table is created with. All of it is kept on flash and read back at open.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Config: KIND, version 1, tiny [const];
+
     /// What is stored of keys.
-    pub keys: Keys,
+    keys: Keys = Keys::Whole(8);
+
+    /// How full buffers reach the data segment.
+    discipline: Discipline = Discipline::MdbL;
+
     /// Different keys that it is made for: the paper's `q`. It takes more: data segments grow as they are merged, and
     /// so do the merges.
-    pub q: u64,
-    /// Pages of a data block, 1 to 65,536.
-    pub block_pages: u32,
-    /// Data blocks that are merged together, when there are `q` keys: the paper's `k`.
-    pub k: u32,
+    q: u64 = 2000, in Range::Within(1, 1 << 48);
+
     /// Keys that the buffers of all partitions (the paper's H_R) take when all are full. They fill up one after
     /// another, so they hold about half as many.
-    pub buffer_entries: u64,
-    /// How full buffers reach the data segment.
-    pub discipline: Discipline,
+    buffer_entries: u64 = 200;
+
+    /// Pages of a data block, 1 to 65,536.
+    block_pages: u32 = 2, in Range::Within(1, BLOCK_PAGES_MAX);
+
+    /// Data blocks that are merged together, when there are `q` keys: the paper's `k`.
+    k: u32 = 1, in Range::Within(1, u32::MAX as u64);
+
     /// The size of the change segment (S_E) in thousandths of the data segment, 0 to 1000.
-    pub change_permille: u32,
+    change_permille: u32 = CHANGE_PERMILLE, in Range::Within(0, 1000);
 }
 
 impl Config {
@@ -92,33 +127,14 @@ impl Config {
         }
     }
 
-    /// The smallest limits that work, so that tests reach every one of them.
-    #[must_use]
-    pub const fn tiny() -> Self {
-        Self { block_pages: 2, k: 1, ..Self::whole(8, 2000, 200) }
-    }
-
     /// Refuses what cannot work.
     ///
     /// # Errors
     /// [`Error::Config`], naming the field.
     pub fn validate(&self) -> Result<()> {
-        let refuse = |field, reason| Err(Error::Config { field, reason });
+        self.check_ranges()?;
         self.keys.validate()?;
-        if !(1..=1 << 48).contains(&self.q) {
-            return refuse("q", format!("{} keys; they must be 1 to 2^48", self.q));
-        }
-        if !(1..=BLOCK_PAGES_MAX).contains(&self.block_pages) {
-            let reason = format!("{}; they must be 1 to {BLOCK_PAGES_MAX}", self.block_pages);
-            return refuse("block_pages", reason);
-        }
-        if self.k == 0 {
-            return refuse("k", "0; at least one data block is merged".into());
-        }
-        if self.change_permille > 1000 {
-            let reason = format!("{}; they must be 0 to 1000", self.change_permille);
-            return refuse("change_permille", reason);
-        }
+        let refuse = |field, reason| Err(Error::Config { field, reason });
         let partitions = self.partitions();
         if partitions > PARTITIONS_MAX {
             let reason = format!(
@@ -171,41 +187,6 @@ impl Config {
         let (short, _) = record_bytes(self.keys.stored_bytes());
         let bytes = self.buffer_entries.saturating_mul(6 * short as u64);
         bytes.next_multiple_of(1 << 20).max(1 << 20)
-    }
-
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let (kind, bytes) = match self.keys {
-            Keys::Whole(bytes) => (0, bytes),
-            Keys::Fingerprints(bytes) => (1, bytes),
-        };
-        let mut out = vec![VERSION, kind, bytes, self.discipline as u8];
-        out.extend_from_slice(&self.q.to_le_bytes());
-        out.extend_from_slice(&self.buffer_entries.to_le_bytes());
-        for word in [self.block_pages, self.k, self.change_permille] {
-            out.extend_from_slice(&word.to_le_bytes());
-        }
-        out
-    }
-
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
-        let version = reader.u8()?;
-        if version != VERSION {
-            return Err(reader.refuse(format!("version {VERSION}"), version).into());
-        }
-        let (kind, bytes, discipline) = (reader.u8()?, reader.u8()?, reader.u8()?);
-        let keys = match kind {
-            0 => Keys::Whole(bytes),
-            1 => Keys::Fingerprints(bytes),
-            other => return Err(reader.refuse("whole keys (0) or fingerprints (1)", other).into()),
-        };
-        let Some(discipline) = Discipline::ALL.get(usize::from(discipline)).copied() else {
-            return Err(reader.refuse("a discipline, 0 to 2", discipline).into());
-        };
-        let (q, buffer_entries) = (reader.u64()?, reader.u64()?);
-        let (block_pages, k, change_permille) = (reader.u32()?, reader.u32()?, reader.u32()?);
-        let config = Self { keys, q, block_pages, k, buffer_entries, discipline, change_permille };
-        config.validate().map_err(|error| reader.refuse("a configuration that works", error))?;
-        Ok(config)
     }
 }
 

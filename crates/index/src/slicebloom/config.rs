@@ -1,11 +1,12 @@
 //! What a SliceBloom is created with, kept with it on flash, and what can be chosen at each opening.
 
-use nandex_store::bytes::Reader;
 use nandex_store::schedule::Channels;
 use nandex_store::shadow::ShadowShape;
 
+use super::KIND;
 use super::format::{BitPlacing, FINGERPRINT_BYTES, SliceLayout};
 use super::snapshot::pages_of_one;
+use crate::schema::{Range, parameters};
 use crate::write::{Stagger, WriteShape};
 use crate::{Error, Result};
 
@@ -19,10 +20,10 @@ pub const HASHES_MAX: u32 = 16;
 pub const INCARNATIONS_MAX: u32 = 512;
 
 /// The most keys in a buffer.
-const BUFFER_KEYS_MAX: u32 = 1 << 24;
+const BUFFER_KEYS_MAX: u64 = 1 << 24;
 
 /// The most bits of a buffer for each key.
-const BITS_PER_KEY_MAX: u32 = 4096;
+const BITS_PER_KEY_MAX: u64 = 4096;
 
 /// The most bits of a buffer: 256 MiB.
 const BITS_MAX: u64 = 1 << 31;
@@ -30,52 +31,43 @@ const BITS_MAX: u64 = 1 << 31;
 /// The most threads that flush.
 const FLUSH_THREADS_MAX: usize = 64;
 
-const VERSION: u8 = 1;
+parameters! {
+    /// What a SliceBloom is created with. All of it is kept on flash and read back at open.
+    ///
+    /// The filter surely has the most recent [`window_keys`](Self::window_keys) inserts.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Config: KIND, version 1, tiny [const];
 
-/// What a SliceBloom is created with. All of it is kept on flash and read back at open.
-///
-/// The filter surely has the most recent [`window_keys`](Self::window_keys) inserts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
     /// Partitions, a power of two up to 65,536. Each has a Bloom filter in RAM and a slicetable.
-    pub partitions: u32,
+    partitions: u32 = 2, in Range::PowerOfTwo(PARTITIONS_MAX as u64);
+
     /// Keys in the buffer of a partition when it is full: the paper's n.
-    pub buffer_keys: u32,
+    buffer_keys: u32 = 50, in Range::Within(1, BUFFER_KEYS_MAX);
+
     /// Bits of a buffer for each key: the paper's m/n, 32 by default.
-    pub bits_per_key: u32,
+    bits_per_key: u32 = 32, in Range::Within(1, BITS_PER_KEY_MAX);
+
     /// Bits set for a key, and the most pages that a lookup reads: the paper's hash functions, 3 by default, at most
     /// 16.
-    pub hashes: u32,
+    hashes: u32 = 3, in Range::Within(1, HASHES_MAX as u64);
+
     /// Incarnations of a buffer in its slicetable, a multiple of 8 up to 512: the paper's k, 256 by default. A buffer
     /// takes m/n/k bits of RAM for each key of the window, and each key is written m/n k / 8 bytes.
-    pub incarnations: u32,
+    incarnations: u32 = 8, in Range::Within(8, INCARNATIONS_MAX as u64);
+
     /// Physical slicetables beyond one per partition, for those being rewritten. The filter takes a checkpoint
     /// whenever all are spent.
-    pub spare_blocks: u32,
+    spare_blocks: u32 = 2, in Range::Within(1, 1 << 16);
+
     /// Buffers in addition to one per partition, for partitions whose buffer is being written.
-    pub spare_buffers: u32,
+    spare_buffers: u32 = 2, in Range::Within(1, 1 << 16);
+
     /// A slicetable begins at a multiple of this many pages, and its length is rounded up to one: channels times the
     /// pages of a chunk (paper, section 5.2). 1 if it does not matter.
-    pub align_pages: u32,
+    align_pages: u32 = 1, in Range::Within(1, 1 << 20);
 }
 
 impl Config {
-    /// The smallest limits that work, so that tests reach every one of them: 2 partitions, buffers of 50 keys, 8
-    /// incarnations.
-    #[must_use]
-    pub const fn tiny() -> Self {
-        Self {
-            partitions: 2,
-            buffer_keys: 50,
-            bits_per_key: 32,
-            hashes: 3,
-            incarnations: 8,
-            spare_blocks: 2,
-            spare_buffers: 2,
-            align_pages: 1,
-        }
-    }
-
     /// The paper's parameters for a window of that many keys (sections 6 and 7.5): 32 bits and 3 hash functions for a
     /// key, 256 incarnations. Buffers take .125 bits of RAM for each key of the window. Partitions have slicetables
     /// of 4 to 8 MiB.
@@ -210,27 +202,11 @@ impl Config {
     /// # Errors
     /// [`Error::Config`], naming the field.
     pub fn validate(&self) -> Result<()> {
+        self.check_ranges()?;
         let refuse = |field, reason: String| Err(Error::Config { field, reason });
-        if !self.partitions.is_power_of_two() || self.partitions > PARTITIONS_MAX {
-            let reason = format!("{} is no power of two up to 65,536", self.partitions);
-            return refuse("partitions", reason);
-        }
         if !self.incarnations.is_multiple_of(8) {
             let reason = format!("{} is no multiple of 8", self.incarnations);
             return refuse("incarnations", reason);
-        }
-        for (field, found, least, most) in [
-            ("buffer_keys", self.buffer_keys, 1, BUFFER_KEYS_MAX),
-            ("bits_per_key", self.bits_per_key, 1, BITS_PER_KEY_MAX),
-            ("hashes", self.hashes, 1, HASHES_MAX),
-            ("incarnations", self.incarnations, 8, INCARNATIONS_MAX),
-            ("spare_blocks", self.spare_blocks, 1, 1 << 16),
-            ("spare_buffers", self.spare_buffers, 1, 1 << 16),
-            ("align_pages", self.align_pages, 1, 1 << 20),
-        ] {
-            if !(least..=most).contains(&found) {
-                return refuse(field, format!("{found} is not in {least}..={most}"));
-            }
         }
         let bits = u64::from(self.buffer_keys) * u64::from(self.bits_per_key);
         if bits > BITS_MAX || self.partition_window_keys() > u64::from(u32::MAX) {
@@ -242,42 +218,6 @@ impl Config {
             return refuse("buffer_keys", reason);
         }
         Ok(self.shadow_shape().validate()?)
-    }
-
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION];
-        for number in [
-            self.partitions,
-            self.buffer_keys,
-            self.bits_per_key,
-            self.hashes,
-            self.incarnations,
-            self.spare_blocks,
-            self.spare_buffers,
-            self.align_pages,
-        ] {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        out
-    }
-
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
-        let version = reader.u8()?;
-        if version != VERSION {
-            return Err(reader.refuse(format!("version {VERSION}"), version).into());
-        }
-        let config = Self {
-            partitions: reader.u32()?,
-            buffer_keys: reader.u32()?,
-            bits_per_key: reader.u32()?,
-            hashes: reader.u32()?,
-            incarnations: reader.u32()?,
-            spare_blocks: reader.u32()?,
-            spare_buffers: reader.u32()?,
-            align_pages: reader.u32()?,
-        };
-        config.validate().map_err(|error| reader.refuse("a configuration that works", error))?;
-        Ok(config)
     }
 }
 
@@ -322,6 +262,7 @@ impl RuntimeOptions {
 #[cfg(test)]
 mod tests {
     use nandex_device::PageId;
+    use nandex_store::bytes::Reader;
 
     use super::*;
 

@@ -6,8 +6,10 @@ use nandex_store::entries::{BUCKET_SLOTS, EntryLayout};
 use nandex_store::schedule::Channels;
 use nandex_store::shadow::ShadowShape;
 
+use super::KIND;
 use super::slice::SliceLayout;
 use crate::model::buffer_entries;
+use crate::schema::{Range, Stored, choice, parameters};
 use crate::write::TableShape;
 use crate::{Error, Result};
 
@@ -22,77 +24,80 @@ pub enum Policy {
     Reject,
 }
 
-/// What a SliceHash is created with. All of it is kept on flash and read back at open.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
-    /// Bytes in a key: 8 to 32.
-    pub key_bytes: usize,
-    /// Bytes in a value: 0 to 64.
-    pub value_bytes: usize,
-    /// Partitions, a power of two up to 65,536 (the paper's n). Each has a buffer and a slicetable.
-    pub partitions: u32,
-    /// Pages of 4 KiB in a buffer: the paper's H. At most 65,535.
-    pub buffer_pages: u32,
-    /// Slots in a bucket of the buffer's cuckoo table: 2 to 4. The paper has 3, which fill to 86 %; 4 fill
-    /// to 94 %.
-    pub bucket_slots: u32,
-    /// Slices of a slicetable: the paper's S is this many pages, for each part.
-    pub slices: u32,
-    /// Pages in a slice: 1, or one for each device of an array, which are read at once (paper, section
-    /// 5.3, "memory-oriented").
-    pub slice_parts: u32,
-    /// Slices whose first parts are adjacent, followed by their second parts, and so on. With more than one
-    /// part this is the array's stripe in pages, so that each part is on a device of its own.
-    pub group_slices: u32,
-    /// Devices that alternate slicetable by slicetable (paper, section 5.3, "throughput-oriented"): the
-    /// array's stripe is then a slicetable. 1 for a single device.
-    pub devices: u32,
-    /// A slicetable begins at a multiple of this many pages, and its length is rounded up to one: channels
-    /// times the pages of a chunk (paper, section 5.2), or an array's stripe. 1 if neither matters.
-    pub align_pages: u32,
-    /// Physical slicetables beyond one per partition, for those being rewritten.
-    pub spare_blocks: u32,
-    /// Buffers in addition to one per partition, for partitions whose buffer is being written.
-    pub spare_buffers: u32,
+impl Stored for Policy {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self == Self::Reject));
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Result<Self> {
+        choice(reader, &[Self::Fifo, Self::Reject], "a known policy")
+    }
+}
+
+parameters! {
+    /// What a SliceHash is created with. All of it is kept on flash and read back at open.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Config: KIND, version 1, tiny [const];
+
     /// What happens when a slicetable is full.
-    pub policy: Policy,
-    /// Entries of a slicetable at which its partition is full if nothing is evicted. Less than its slices
-    /// take, because slices do not fill alike.
-    pub entries_max: u32,
+    policy: Policy = Policy::Fifo;
+
     /// Flush the first buffer of each partition early, each at another fill. Partitions fill alike, and would
     /// otherwise all flush at once, again and again.
-    pub stagger: bool,
+    stagger: bool = false;
+
+    /// Bytes in a key: 8 to 32.
+    key_bytes: usize = 8, in Range::Within(8, 32);
+
+    /// Bytes in a value: 0 to 64.
+    value_bytes: usize = 8, in Range::Within(0, 64);
+
+    /// Partitions, a power of two up to 65,536 (the paper's n). Each has a buffer and a slicetable.
+    partitions: u32 = 4, in Range::PowerOfTwo(1 << 16);
+
+    /// Pages of 4 KiB in a buffer: the paper's H. At most 65,535.
+    buffer_pages: u32 = 2, in Range::Within(1, 65_535);
+
+    /// Slots in a bucket of the buffer's cuckoo table: 2 to 4. The paper has 3, which fill to 86 %; 4 fill
+    /// to 94 %.
+    bucket_slots: u32 = BUCKET_SLOTS as u32, in Range::Within(2, 4);
+
+    /// Slices of a slicetable: the paper's S is this many pages, for each part.
+    slices: u32 = 12, in Range::Within(1, 1 << 20);
+
+    /// Pages in a slice: 1, or one for each device of an array, which are read at once (paper, section
+    /// 5.3, "memory-oriented").
+    slice_parts: u32 = 1, in Range::Within(1, 64);
+
+    /// Slices whose first parts are adjacent, followed by their second parts, and so on. With more than one
+    /// part this is the array's stripe in pages, so that each part is on a device of its own.
+    group_slices: u32 = 1, in Range::Within(1, 1 << 20);
+
+    /// Devices that alternate slicetable by slicetable (paper, section 5.3, "throughput-oriented"): the
+    /// array's stripe is then a slicetable. 1 for a single device.
+    devices: u32 = 1, in Range::Within(1, 64);
+
+    /// A slicetable begins at a multiple of this many pages, and its length is rounded up to one: channels
+    /// times the pages of a chunk (paper, section 5.2), or an array's stripe. 1 if neither matters.
+    align_pages: u32 = 1, in Range::Within(1, 1 << 20);
+
+    /// Physical slicetables beyond one per partition, for those being rewritten.
+    spare_blocks: u32 = 2, in Range::Within(1, u32::MAX as u64);
+
+    /// Buffers in addition to one per partition, for partitions whose buffer is being written.
+    spare_buffers: u32 = 2, in Range::Within(1, u32::MAX as u64);
+
+    /// Entries of a slicetable at which its partition is full if nothing is evicted. Less than its slices
+    /// take, because slices do not fill alike.
+    entries_max: u32 = 12 * 200;
+
     /// Runs of the front table, the small write-optimised table for bursts (paper, section 7.2): buffers that
     /// wait on flash, unchanged, to be merged later. 0 for none, and with [`Policy::Reject`]: what a
     /// slicetable refuses goes back to RAM and the log, and a run's part of the log may be gone by then.
-    pub front_runs: u32,
+    front_runs: u32 = 0;
 }
 
 impl Config {
-    /// The smallest limits that work, so that tests reach every one of them: 4 partitions of 2-page buffers
-    /// and 12 slices each.
-    #[must_use]
-    pub const fn tiny() -> Self {
-        Self {
-            key_bytes: 8,
-            value_bytes: 8,
-            partitions: 4,
-            buffer_pages: 2,
-            bucket_slots: BUCKET_SLOTS as u32,
-            slices: 12,
-            slice_parts: 1,
-            group_slices: 1,
-            devices: 1,
-            align_pages: 1,
-            spare_blocks: 2,
-            spare_buffers: 2,
-            policy: Policy::Fifo,
-            entries_max: 12 * 200,
-            stagger: false,
-            front_runs: 0,
-        }
-    }
-
     /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes: 16 of a volume's usual log blocks.
     pub const LOG_BYTES_MIN: u64 = 2 << 20;
 
@@ -261,35 +266,8 @@ impl Config {
     /// # Errors
     /// [`Error::Config`], naming the field.
     pub fn validate(&self) -> Result<()> {
+        self.check_ranges()?;
         self.layout()?;
-        let refuse = |field, reason: String| Err(Error::Config { field, reason });
-        if !self.partitions.is_power_of_two() || self.partitions > 1 << 16 {
-            let reason = format!("{} is no power of two up to 65,536", self.partitions);
-            return refuse("partitions", reason);
-        }
-        if !(1..=65_535).contains(&self.buffer_pages) {
-            return refuse("buffer_pages", format!("{} is not in 1..=65,535", self.buffer_pages));
-        }
-        if !(1..=1 << 20).contains(&self.slices) {
-            return refuse("slices", format!("{} is not in 1..=1,048,576", self.slices));
-        }
-        if !(1..=64).contains(&self.slice_parts) {
-            return refuse("slice_parts", format!("{} is not in 1..=64", self.slice_parts));
-        }
-        if !(1..=1 << 20).contains(&self.group_slices) || !(1..=1 << 20).contains(&self.align_pages)
-        {
-            let reason = format!(
-                "groups of {} slices aligned to {} pages; both are in 1..=1,048,576",
-                self.group_slices, self.align_pages
-            );
-            return refuse("group_slices", reason);
-        }
-        if !(1..=64).contains(&self.devices) {
-            return refuse("devices", format!("{} is not in 1..=64", self.devices));
-        }
-        if self.spare_blocks == 0 || self.spare_buffers == 0 {
-            return refuse("spare_blocks", "spare slicetables and buffers are at least 1".into());
-        }
         self.validate_space()?;
         Ok(self.shadow_shape().validate()?)
     }
@@ -328,70 +306,7 @@ impl Config {
         }
         Ok(())
     }
-
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let policy = match self.policy {
-            Policy::Fifo => 0,
-            Policy::Reject => 1,
-        };
-        let mut out = vec![CONFIG_VERSION, policy, u8::from(self.stagger)];
-        for number in [
-            u32::try_from(self.key_bytes).expect("at most 32"),
-            u32::try_from(self.value_bytes).expect("at most 64"),
-            self.partitions,
-            self.buffer_pages,
-            self.bucket_slots,
-            self.slices,
-            self.slice_parts,
-            self.group_slices,
-            self.devices,
-            self.align_pages,
-            self.spare_blocks,
-            self.spare_buffers,
-            self.entries_max,
-            self.front_runs,
-        ] {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        out
-    }
-
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
-        let version = reader.u8()?;
-        if version != CONFIG_VERSION {
-            return Err(reader.refuse("slicehash configuration 1", version).into());
-        }
-        let (policy, stagger) = (reader.u8()?, reader.u8()?);
-        let policy = match policy {
-            0 => Policy::Fifo,
-            1 => Policy::Reject,
-            other => return Err(reader.refuse("a known policy", other).into()),
-        };
-        let config = Self {
-            key_bytes: reader.u32()? as usize,
-            value_bytes: reader.u32()? as usize,
-            partitions: reader.u32()?,
-            buffer_pages: reader.u32()?,
-            bucket_slots: reader.u32()?,
-            slices: reader.u32()?,
-            slice_parts: reader.u32()?,
-            group_slices: reader.u32()?,
-            devices: reader.u32()?,
-            align_pages: reader.u32()?,
-            spare_blocks: reader.u32()?,
-            spare_buffers: reader.u32()?,
-            entries_max: reader.u32()?,
-            front_runs: reader.u32()?,
-            policy,
-            stagger: stagger != 0,
-        };
-        config.validate()?;
-        Ok(config)
-    }
 }
-
-/// The version of the configuration's bytes.
-const CONFIG_VERSION: u8 = 1;
 
 /// Options chosen each time a SliceHash is opened.
 #[derive(Clone, Debug)]

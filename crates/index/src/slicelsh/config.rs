@@ -6,14 +6,19 @@ use nandex_store::schedule::Channels;
 use nandex_store::shadow::ShadowShape;
 use nandex_store::slice::SliceLayout;
 
+use super::KIND;
 use super::buffer::BucketBuffer;
 use super::format::update_bytes;
 use super::placement::Placement;
 use super::snapshot::snapshot_pages;
+use crate::schema::{Range, Stored, choice, parameters};
 use crate::{Error, Result};
 
 /// The most hash tables.
 pub const TABLES_MAX: u32 = 64;
+
+/// Entries that a slice takes.
+const SLICE_ENTRIES: u64 = 253;
 
 /// The longest family, in bytes.
 pub const FAMILY_BYTES_MAX: usize = 256;
@@ -28,62 +33,83 @@ pub enum Policy {
     Reject,
 }
 
-/// What a SliceLSH is created with. All of it is kept on flash and read back at open.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Config {
-    /// Hash tables, 1 to 64: bucket keys of a document, and pages that a lookup reads at most. The paper has 10.
-    pub tables: u32,
-    /// Partitions, a power of two up to 65,536. Each has a buffer for all tables, and a slicetable of each.
-    pub partitions: u32,
-    /// Entries of a buffer, of all tables: at least four times the tables, at most 2^24. Each takes 25 bytes of RAM.
-    pub buffer_entries: u32,
-    /// Slices of each table's slicetable: pages of 253 entries.
-    pub slices: u32,
-    /// Ids that a bucket keeps, 1 to 253: the oldest. Later ones are dropped, and counted, as long as these are there.
-    pub bucket_ids_max: u32,
+impl Stored for Policy {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self == Self::Reject));
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Result<Self> {
+        choice(reader, &[Self::Fifo, Self::Reject], "a known policy")
+    }
+}
+
+/// A family: its length in 16 bits, then its bytes.
+impl Stored for Vec<u8> {
+    fn put(&self, out: &mut Vec<u8>) {
+        let bytes = u16::try_from(self.len()).expect("at most 256 bytes");
+        out.extend_from_slice(&bytes.to_le_bytes());
+        out.extend_from_slice(self);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Result<Self> {
+        let bytes = usize::from(reader.u16()?);
+        if bytes > FAMILY_BYTES_MAX {
+            let expected = format!("a family of at most {FAMILY_BYTES_MAX} bytes");
+            return Err(reader.refuse(expected, bytes).into());
+        }
+        Ok(reader.take(bytes)?.to_vec())
+    }
+}
+
+parameters! {
+    /// What a SliceLSH is created with. All of it is kept on flash and read back at open.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub struct Config: KIND, version 1, tiny [const];
+
     /// What happens when slicetables are full.
-    pub policy: Policy,
-    /// Entries of a partition, of all tables, at which it is full if nothing is evicted. Less than its slices take,
-    /// because slices do not fill alike.
-    pub entries_max: u32,
-    /// Channels of the device over which tables are spread, each on its own (section 6); 1 stripes them.
-    pub channels: u32,
-    /// Pages of a chunk, which one channel holds; 1 if there is one channel.
-    pub chunk_pages: u32,
-    /// Physical groups of slicetables beyond one per partition, for those being rewritten.
-    pub spare_blocks: u32,
-    /// Buffers in addition to one per partition, for partitions whose buffer is being written.
-    pub spare_buffers: u32,
+    policy: Policy = Policy::Fifo;
+
     /// Flush the first buffer of each partition early, each at another fill. Partitions fill alike, and would
     /// otherwise all flush at once, again and again.
-    pub stagger: bool,
+    stagger: bool = false;
+
+    /// Hash tables, 1 to 64: bucket keys of a document, and pages that a lookup reads at most. The paper has 10.
+    tables: u32 = 3, in Range::Within(1, TABLES_MAX as u64);
+
+    /// Partitions, a power of two up to 65,536. Each has a buffer for all tables, and a slicetable of each.
+    partitions: u32 = 2, in Range::PowerOfTwo(1 << 16);
+
+    /// Entries of a buffer, of all tables: at least four times the tables, at most 2^24. Each takes 25 bytes of RAM.
+    buffer_entries: u32 = 60, in Range::Within(4, 1 << 24);
+
+    /// Slices of each table's slicetable: pages of 253 entries.
+    slices: u32 = 2, in Range::Within(1, 1 << 20);
+
+    /// Ids that a bucket keeps, 1 to 253: the oldest. Later ones are dropped, and counted, as long as these are there.
+    bucket_ids_max: u32 = 4, in Range::Within(1, SLICE_ENTRIES);
+
+    /// Entries of a partition, of all tables, at which it is full if nothing is evicted. Less than its slices take,
+    /// because slices do not fill alike.
+    entries_max: u32 = 3 * 2 * 200;
+
+    /// Channels of the device over which tables are spread, each on its own (section 6); 1 stripes them.
+    channels: u32 = 1, in Range::Within(1, 1 << 16);
+
+    /// Pages of a chunk, which one channel holds; 1 if there is one channel.
+    chunk_pages: u32 = 1, in Range::Within(1, 1 << 16);
+
+    /// Physical groups of slicetables beyond one per partition, for those being rewritten.
+    spare_blocks: u32 = 2, in Range::Within(1, 1 << 16);
+
+    /// Buffers in addition to one per partition, for partitions whose buffer is being written.
+    spare_buffers: u32 = 1, in Range::Within(1, 1 << 16);
+
     /// The family of hashes that makes the bucket keys, with its parameters, in at most 256 bytes that only its owner
     /// reads.
-    pub family: Vec<u8>,
+    family: Vec<u8> = Vec::new();
 }
 
 impl Config {
-    /// The smallest limits that work, so that tests reach every one of them: 3 tables, 2 partitions with buffers of 60
-    /// entries, 2 slices for each table, and buckets of 4 ids.
-    #[must_use]
-    pub const fn tiny() -> Self {
-        Self {
-            tables: 3,
-            partitions: 2,
-            buffer_entries: 60,
-            slices: 2,
-            bucket_ids_max: 4,
-            policy: Policy::Fifo,
-            entries_max: 3 * 2 * 200,
-            channels: 1,
-            chunk_pages: 1,
-            spare_blocks: 2,
-            spare_buffers: 1,
-            stagger: false,
-            family: Vec::new(),
-        }
-    }
-
     /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes: 16 of a volume's usual log blocks.
     pub const LOG_BYTES_MIN: u64 = 2 << 20;
 
@@ -178,25 +204,15 @@ impl Config {
     /// # Errors
     /// [`Error::Config`], naming the field.
     pub fn validate(&self) -> Result<()> {
+        self.check_ranges()?;
         let refuse = |field, reason: String| Err(Error::Config { field, reason });
-        if !self.partitions.is_power_of_two() || self.partitions > 1 << 16 {
-            let reason = format!("{} is no power of two up to 65,536", self.partitions);
-            return refuse("partitions", reason);
-        }
-        let least = self.tables.saturating_mul(4);
-        let ranges = [
-            ("tables", self.tables, 1..=TABLES_MAX),
-            ("buffer_entries", self.buffer_entries, least..=1 << 24),
-            ("slices", self.slices, 1..=1 << 20),
-            ("bucket_ids_max", self.bucket_ids_max, 1..=Self::slice_entries()),
-            ("channels", self.channels, 1..=1 << 16),
-            ("chunk_pages", self.chunk_pages, 1..=1 << 16),
-            ("spare_blocks", self.spare_blocks, 1..=1 << 16),
-            ("spare_buffers", self.spare_buffers, 1..=1 << 16),
-        ];
-        if let Some((field, found, range)) = ranges.into_iter().find(|it| !it.2.contains(&it.1)) {
-            let reason = format!("{found} is not in {}..={}", range.start(), range.end());
-            return refuse(field, reason);
+        let least = 4 * self.tables;
+        if self.buffer_entries < least {
+            let reason = format!(
+                "{}; they must be at least {least}, four times the tables",
+                self.buffer_entries
+            );
+            return refuse("buffer_entries", reason);
         }
         if self.family.len() > FAMILY_BYTES_MAX {
             let reason = format!("{} bytes; at most {FAMILY_BYTES_MAX}", self.family.len());
@@ -253,74 +269,6 @@ impl Config {
         );
         Err(Error::Config { field: "family", reason })
     }
-
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let policy = match self.policy {
-            Policy::Fifo => 0,
-            Policy::Reject => 1,
-        };
-        let mut out = vec![CONFIG_VERSION, policy, u8::from(self.stagger)];
-        for number in [
-            self.tables,
-            self.partitions,
-            self.buffer_entries,
-            self.slices,
-            self.bucket_ids_max,
-            self.entries_max,
-            self.channels,
-            self.chunk_pages,
-            self.spare_blocks,
-            self.spare_buffers,
-        ] {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        let family_bytes = u16::try_from(self.family.len()).expect("at most 256 bytes");
-        out.extend_from_slice(&family_bytes.to_le_bytes());
-        out.extend_from_slice(&self.family);
-        out
-    }
-
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
-        let version = reader.u8()?;
-        if version != CONFIG_VERSION {
-            return Err(reader.refuse("slicelsh configuration 1", version).into());
-        }
-        let policy = match reader.u8()? {
-            0 => Policy::Fifo,
-            1 => Policy::Reject,
-            other => return Err(reader.refuse("a known policy", other).into()),
-        };
-        let stagger = match reader.u8()? {
-            stagger @ (0 | 1) => stagger == 1,
-            other => return Err(reader.refuse("0 or 1", other).into()),
-        };
-        let config = Self {
-            tables: reader.u32()?,
-            partitions: reader.u32()?,
-            buffer_entries: reader.u32()?,
-            slices: reader.u32()?,
-            bucket_ids_max: reader.u32()?,
-            entries_max: reader.u32()?,
-            channels: reader.u32()?,
-            chunk_pages: reader.u32()?,
-            spare_blocks: reader.u32()?,
-            spare_buffers: reader.u32()?,
-            policy,
-            stagger,
-            family: decode_family(reader)?,
-        };
-        config.validate()?;
-        Ok(config)
-    }
-}
-
-fn decode_family(reader: &mut Reader<'_>) -> Result<Vec<u8>> {
-    let bytes = usize::from(reader.u16()?);
-    if bytes > FAMILY_BYTES_MAX {
-        let expected = format!("a family of at most {FAMILY_BYTES_MAX} bytes");
-        return Err(reader.refuse(expected, bytes).into());
-    }
-    Ok(reader.take(bytes)?.to_vec())
 }
 
 /// The bytes of a family, as far as a message needs them.
@@ -333,9 +281,6 @@ fn hex(family: &[u8]) -> String {
         more => format!("{shown}.. ({more} bytes)"),
     }
 }
-
-/// The version of the configuration's bytes.
-const CONFIG_VERSION: u8 = 1;
 
 /// Options chosen each time a SliceLSH is opened.
 #[derive(Clone, Debug)]

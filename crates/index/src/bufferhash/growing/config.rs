@@ -1,15 +1,11 @@
 //! What a growing table is created with, and the configuration of each of its generations.
 
-use nandex_store::bytes::Reader;
-
 use super::KIND;
 use super::generations::GENERATIONS_MAX;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::bufferhash::{self, Placement, Policy, RuntimeOptions};
+use crate::schema::parameters;
 use crate::{Error, Result};
-
-/// The version of the configuration's bytes.
-const VERSION: u8 = 1;
 
 /// Super tables of the newest generation for which a new log is long enough.
 const LOG_SUPER_TABLES: u32 = 32;
@@ -17,32 +13,36 @@ const LOG_SUPER_TABLES: u32 = 32;
 /// Super tables of a generation, at most.
 const SUPER_TABLES_MAX: u32 = 1 << 16;
 
-/// What a growing table is created with.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Config {
+parameters! {
+    /// What a growing table is created with.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct Config: KIND, version 1, tiny [];
+
+    /// Incarnations of a super table of later generations. A first generation for few entries has fewer.
+    incarnations_max: u32 = 4;
+
+    /// RAM that all generations may take together, in bytes; `None` for no limit.
+    ram_bytes_max: Option<u64> = None;
+
     /// The first generation, which refuses when it is full. Later ones have buffers and filters of the same shape and
     /// more super tables.
-    pub first: bufferhash::Config,
-    /// Incarnations of a super table of later generations. A first generation for few entries has fewer.
-    pub incarnations_max: u32,
-    /// RAM that all generations may take together, in bytes; `None` for no limit.
-    pub ram_bytes_max: Option<u64>,
+    first: bufferhash::Config = tiny_generation();
+}
+
+/// A super table of 2-page buffers, of which five fill a generation.
+fn tiny_generation() -> bufferhash::Config {
+    let tiny = bufferhash::Config::tiny();
+    let first = bufferhash::Config { incarnations_max: 4, policy: Policy::Reject, ..tiny };
+    of_super_tables(&first, 1)
 }
 
 impl Config {
-    /// The smallest limits that work: a super table of 2-page buffers, of which five fill a generation.
-    #[must_use]
-    pub fn tiny() -> Self {
-        let tiny = bufferhash::Config::tiny();
-        let first = bufferhash::Config { incarnations_max: 4, policy: Policy::Reject, ..tiny };
-        Self { first: of_super_tables(&first, 1), incarnations_max: 4, ram_bytes_max: None }
-    }
-
     /// Refuses what cannot work.
     ///
     /// # Errors
     /// [`Error::Config`], naming the field.
     pub fn validate(&self) -> Result<()> {
+        self.check_ranges()?;
         self.first.validate()?;
         self.of_super_tables(1).validate()?;
         let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.into() });
@@ -131,27 +131,6 @@ impl Config {
         let bytes = self.of_super_tables(super_tables).log_bytes_good();
         bytes.next_multiple_of(1 << 20).max(self.first.log_bytes_best())
     }
-
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION];
-        out.extend_from_slice(&self.incarnations_max.to_le_bytes());
-        out.extend_from_slice(&self.ram_bytes_max.unwrap_or(0).to_le_bytes());
-        out.extend_from_slice(&self.first.encode());
-        out
-    }
-
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
-        let version = reader.u8()?;
-        if version != VERSION {
-            return Err(reader.refuse(format!("{KIND} configuration {VERSION}"), version).into());
-        }
-        let incarnations_max = reader.u32()?;
-        let ram_bytes_max = Some(reader.u64()?).filter(|bytes| *bytes > 0);
-        let first = bufferhash::Config::decode(reader)?;
-        let config = Self { first, incarnations_max, ram_bytes_max };
-        config.validate()?;
-        Ok(config)
-    }
 }
 
 /// RAM that generations take when they are full, in bytes. All but the last have written their buffers.
@@ -189,6 +168,7 @@ pub(super) fn without_cache(config: Config, options: RuntimeOptions) -> (Config,
 #[cfg(test)]
 mod tests {
     use nandex_device::PageId;
+    use nandex_store::bytes::Reader;
 
     use super::*;
 

@@ -1,16 +1,12 @@
 //! What a growing SliceHash is created with, and the configuration of each of its tables.
 
-use nandex_store::bytes::Reader;
-
 use super::KIND;
 use crate::model::PAGE_BYTES;
+use crate::schema::parameters;
 use crate::slicehash::model::{self, PARTITION_BYTES, PARTITIONS_MAX};
 use crate::slicehash::{self, Policy, RuntimeOptions};
 use crate::write::logged_bytes;
 use crate::{Error, Result};
-
-/// The version of the configuration's bytes.
-const VERSION: u8 = 1;
 
 /// RAM that does not depend on the size: the log's blocks, pages of lookups under way.
 pub(super) const FIXED_RAM_BYTES: u64 = 9 << 17;
@@ -21,27 +17,25 @@ const IO_CHUNK_PAGES: (u32, u32) = (16, 128);
 /// The partitions for which a new log is twice as long as buffers of the first table's size need.
 const LOG_PARTITIONS: u32 = 256;
 
-/// What a growing SliceHash is created with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
-    /// The first table, which refuses when it is full. Later ones have twice the partitions of the one before.
-    pub first: slicehash::Config,
+parameters! {
+    /// What a growing SliceHash is created with.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Config: KIND, version 1, tiny [];
+
     /// RAM that the table may take, in bytes; `None` for no limit.
-    pub ram_bytes_max: Option<u64>,
+    ram_bytes_max: Option<u64> = None;
+
+    /// The first table, which refuses when it is full. Later ones have twice the partitions of the one before.
+    first: slicehash::Config = with_partitions(slicehash::Config::tiny(), 1);
 }
 
 impl Config {
-    /// The smallest limits that work: one partition of 2-page buffers and 12 slices.
-    #[must_use]
-    pub fn tiny() -> Self {
-        Self { first: with_partitions(slicehash::Config::tiny(), 1), ram_bytes_max: None }
-    }
-
     /// Refuses what cannot work.
     ///
     /// # Errors
     /// [`Error::Config`], naming the field.
     pub fn validate(&self) -> Result<()> {
+        self.check_ranges()?;
         self.first.validate()?;
         if self.first.policy != Policy::Reject {
             let reason =
@@ -92,24 +86,6 @@ impl Config {
             table = next;
         }
         table
-    }
-
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION];
-        out.extend_from_slice(&self.ram_bytes_max.unwrap_or(0).to_le_bytes());
-        out.extend(self.first.encode());
-        out
-    }
-
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
-        let version = reader.u8()?;
-        if version != VERSION {
-            return Err(reader.refuse(format!("{KIND} configuration {VERSION}"), version).into());
-        }
-        let ram_bytes_max = Some(reader.u64()?).filter(|bytes| *bytes > 0);
-        let config = Self { first: slicehash::Config::decode(reader)?, ram_bytes_max };
-        config.validate()?;
-        Ok(config)
     }
 }
 
@@ -183,6 +159,7 @@ pub(super) fn without_cache(config: Config, options: RuntimeOptions) -> (Config,
 #[cfg(test)]
 mod tests {
     use nandex_device::PageId;
+    use nandex_store::bytes::Reader;
 
     use super::*;
 
