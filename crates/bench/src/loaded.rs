@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use nandex_device::output::write_output;
 use serde::{Deserialize, Serialize};
 
 use crate::documents::DocumentSettings;
@@ -82,7 +83,7 @@ impl Loaded {
     pub fn write(&self, dir: &Path) -> Result<()> {
         let path = path(dir, &self.engine);
         let text = serde_json::to_string_pretty(self)?;
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+        write_output(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// Removes the note; called before anything is changed.

@@ -1,44 +1,49 @@
 //! A run's progress on the meter, and its chunks in a file.
 
 use std::cell::{Cell, RefCell};
-use std::fs::File;
-use std::io::{BufWriter, Error, Write};
-use std::path::Path;
+use std::io::{Error, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use nandex::device::output::OutputFile;
 use nandex_dedup::{Done, Listed, Progress};
 
-use crate::console::Meter;
+use crate::console::{Console, Meter};
+use crate::unfinished::{begin_output, cannot_write};
 
 /// The file of `--list`, if one is wanted. Its first failure is kept until the end of the run.
 pub struct ChunkList<'a> {
     path: Option<&'a Path>,
-    out: Option<RefCell<BufWriter<File>>>,
+    out: Option<RefCell<OutputFile>>,
     failure: Cell<Option<Error>>,
 }
 
 impl<'a> ChunkList<'a> {
-    /// Makes the file, or empties it.
+    /// Opens the file.
     ///
     /// # Errors
     /// A file that cannot be made.
-    pub fn create(path: Option<&'a Path>) -> Result<Self> {
-        let create = |path: &Path| {
-            File::create(path).with_context(|| format!("cannot write {}", path.display()))
-        };
-        let out = path.map(create).transpose()?.map(|file| RefCell::new(BufWriter::new(file)));
-        Ok(Self { path, out, failure: Cell::new(None) })
+    pub fn begin(path: Option<&'a Path>, console: &Console) -> Result<Self> {
+        let out = path.map(|path| begin_output(path, console)).transpose()?;
+        Ok(Self { path, out: out.map(RefCell::new), failure: Cell::new(None) })
     }
 
-    /// Writes what is still in memory.
+    /// The files of the list: the one that is written, and the one that it replaces.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let unfinished = self.out.iter().filter_map(|out| Some(out.borrow().unfinished()?.into()));
+        let replaced = self.path.iter().filter(|path| path.exists()).map(|path| path.into());
+        unfinished.chain(replaced).collect()
+    }
+
+    /// Writes what is still in memory, and gives the file its name.
     ///
     /// # Errors
     /// The first failure of any write.
     pub fn finish(self) -> Result<()> {
         let (Some(path), Some(out)) = (self.path, self.out) else { return Ok(()) };
-        let flushed = out.into_inner().flush();
-        let done = self.failure.into_inner().map_or(flushed, Err);
-        done.with_context(|| format!("cannot write {}", path.display()))
+        let failure = self.failure.into_inner();
+        let done = failure.map_or_else(|| out.into_inner().finish(), Err);
+        done.with_context(|| cannot_write(path))
     }
 
     fn write(&self, listed: Listed<'_>) {

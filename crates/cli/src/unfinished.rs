@@ -7,13 +7,16 @@
 //!
 //! A block device has its name already. There the volume itself is marked until it is whole
 //! ([`Completion`](nandex::Completion)), and `--force` makes a marked one again.
+//!
+//! All other outputs that are named are [`OutputFile`]s.
 
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use nandex::Volume;
+use nandex::device::output::{OutputFile, replace_file, unfinished_path};
 use nandex::device::{Error, FileDevice, FileOptions};
 
 use crate::console::Console;
@@ -30,13 +33,12 @@ impl Unfinished {
     /// Where to make the file of this name, which nobody has. Removes what an earlier run left there.
     ///
     /// # Errors
-    /// A file that another run is making.
+    /// A file that another run is making, or that is no regular file.
     pub fn begin(&mut self, name: &Path, console: &Console) -> Result<PathBuf> {
-        let path = unfinished(name);
-        if path.exists() {
+        let path = unfinished_path(name);
+        if fs::symlink_metadata(&path).is_ok() {
             remove_left(name, &path)?;
-            let left = path.display();
-            console.note(&format!("{left} is replaced: the run that made it did not finish"));
+            tell_replaced(&path, console);
         }
         self.names.push(name.to_owned());
         Ok(path)
@@ -44,7 +46,7 @@ impl Unfinished {
 
     /// Where a run that did not finish has left the file of this name, to go on with it; nothing if it has left none.
     pub fn resume(&mut self, name: &Path) -> Option<PathBuf> {
-        let path = unfinished(name);
+        let path = unfinished_path(name);
         let is_there = path.exists();
         self.names.extend(is_there.then(|| name.to_owned()));
         is_there.then_some(path)
@@ -75,20 +77,21 @@ impl Unfinished {
             volume.finish()?;
         }
         for name in std::mem::take(&mut self.names).iter().rev() {
-            rename(&unfinished(name), name)
-                .with_context(|| format!("cannot rename {}", unfinished(name).display()))?;
+            rename(&unfinished_path(name), name)
+                .with_context(|| format!("cannot rename {}", unfinished_path(name).display()))?;
         }
         Ok(())
     }
 
-    /// Gives the file its name, durably and at once, in place of the one that has it.
+    /// Gives the file its name, durably and at once, in place of the regular file that has it.
     ///
     /// # Errors
     /// A folder that cannot be written to.
     pub fn replace(&mut self) -> Result<()> {
         for name in std::mem::take(&mut self.names) {
-            let place = unfinished(&name);
-            let renamed = fs::rename(&place, &name).and_then(|()| sync_folder(&name));
+            let place = unfinished_path(&name);
+            let file = File::options().write(true).open(&place);
+            let renamed = file.and_then(|file| replace_file(&file, &place, &name));
             renamed.with_context(|| format!("cannot rename {}", place.display()))?;
         }
         Ok(())
@@ -103,30 +106,51 @@ impl Unfinished {
     pub fn remove(&self) {
         for name in &self.names {
             // Best effort: the first error counts.
-            let _ = fs::remove_file(unfinished(name));
+            let _ = fs::remove_file(unfinished_path(name));
         }
     }
 
     /// Where the file of this name is now.
     #[must_use]
     pub fn path_of(&self, name: &Path) -> PathBuf {
-        if self.names.iter().any(|made| made == name) { unfinished(name) } else { name.to_owned() }
+        if self.names.iter().any(|made| made == name) {
+            unfinished_path(name)
+        } else {
+            name.to_owned()
+        }
     }
 }
 
-/// Writes a page in place of what has its name.
+/// Opens an output that was named, and says what of an earlier run it replaces.
 ///
 /// # Errors
-/// A folder that cannot be written to, or has no space; a file that another run is making.
-pub fn write_page(path: &Path, page: &str, console: &Console) -> Result<()> {
-    let mut made = Unfinished::default();
-    let place = made.begin(path, console)?;
-    let written =
-        fs::write(&place, page).with_context(|| format!("cannot write {}", path.display()));
-    written.and_then(|()| made.replace()).inspect_err(|_| {
-        // Best effort: the first error counts.
-        let _ = fs::remove_file(&place);
-    })
+/// As [`OutputFile::begin`].
+pub fn begin_output(path: &Path, console: &Console) -> Result<OutputFile> {
+    let output = OutputFile::begin(path).with_context(|| cannot_write(path))?;
+    if let Some(left) = output.unfinished().filter(|_| output.replaces_unfinished()) {
+        tell_replaced(left, console);
+    }
+    Ok(output)
+}
+
+/// Writes a whole output that was named.
+///
+/// # Errors
+/// As [`begin_output`]; no space.
+pub fn write_output(path: &Path, bytes: impl AsRef<[u8]>, console: &Console) -> Result<()> {
+    let mut output = begin_output(path, console)?;
+    let written = output.write_all(bytes.as_ref()).and_then(|()| output.finish());
+    written.with_context(|| cannot_write(path))
+}
+
+/// The prefix of an error of an output.
+pub fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}
+
+fn tell_replaced(left: &Path, console: &Console) {
+    let left = left.display();
+    console.note(&format!("{left} is replaced: the run that made it did not finish"));
 }
 
 /// Refuses to make files of which one exists, before anything is removed or made.
@@ -147,7 +171,7 @@ pub fn refuse_existing(names: &[&Path]) -> Result<()> {
 pub fn refuse_unfinished(names: &[&Path]) -> Result<()> {
     let Some(name) = names.iter().find(|name| is_unnamed(name)) else { return Ok(()) };
     refuse_half_named(names, "open")?;
-    let (path, name) = (unfinished(name), name.display());
+    let (path, name) = (unfinished_path(name), name.display());
     let left = path.display();
     if is_locked(&path) {
         bail!("cannot open {name}: another run is making it, {left} is in use; wait for its end");
@@ -164,7 +188,7 @@ fn refuse_half_named(names: &[&Path], verb: &str) -> Result<()> {
     let (Some(unnamed), Some(named)) = (unnamed, names.iter().find(|name| name.exists())) else {
         return Ok(());
     };
-    let (path, unnamed, named) = (unfinished(unnamed), unnamed.display(), named.display());
+    let (path, unnamed, named) = (unfinished_path(unnamed), unnamed.display(), named.display());
     let left = path.display();
     bail!(
         "cannot {verb} {unnamed}: {named} has its name and {left} not yet: the run that made them was stopped \
@@ -182,21 +206,19 @@ pub fn marked(cannot: &str) -> anyhow::Error {
 }
 
 fn is_unnamed(name: &Path) -> bool {
-    fs::symlink_metadata(name).is_err() && unfinished(name).exists()
+    fs::symlink_metadata(name).is_err() && unfinished_path(name).exists()
 }
 
 fn is_locked(path: &Path) -> bool {
     matches!(FileDevice::open(path, &FileOptions::default()), Err(Error::Locked { .. }))
 }
 
-fn unfinished(name: &Path) -> PathBuf {
-    let mut path = name.as_os_str().to_owned();
-    path.push(".unfinished");
-    path.into()
-}
-
 /// Its lock tells whether a run still makes it.
 fn remove_left(name: &Path, path: &Path) -> Result<()> {
+    if !fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
+        let (name, path) = (name.display(), path.display());
+        bail!("cannot create {name}: {path} is there and no regular file; remove it first");
+    }
     if is_locked(path) {
         let (name, path) = (name.display(), path.display());
         bail!("cannot create {name}: another run is making it, {path} is in use; wait for its end");

@@ -21,6 +21,7 @@ mod geometry;
 mod huge;
 pub mod laws;
 mod memory;
+pub mod output;
 mod overlay;
 mod prefetch;
 pub mod probe;

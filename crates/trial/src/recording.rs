@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use nandex::device::output::write_output;
 use nandex_sim::{History, Image};
 
 use crate::contract::Contract;
@@ -63,7 +64,7 @@ impl Recording {
         });
         let path = folder.join(format!("cut-{hash:016x}.replay"));
         fs::create_dir_all(folder)?;
-        fs::write(&path, bytes)?;
+        write_output(&path, bytes)?;
         Ok(path)
     }
 

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use nandex::device::output::write_output;
 use nandex::device::{Create, FileDevice, FileOptions};
 use nandex::{
     AnyTable, OpenOptions, Policy, Requirements, Table, Volume, VolumeOptions, bufferhash, rhik,
@@ -143,7 +144,7 @@ fn run(arguments: &Arguments) -> Result<String> {
     }
     if let Some(path) = &arguments.picture {
         let drawn = chart::file(&picture(arguments.structure, &steps))?;
-        fs::write(path, drawn).with_context(|| format!("writing {}", path.display()))?;
+        write_output(path, drawn).with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(String::new())
 }

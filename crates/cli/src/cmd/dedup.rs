@@ -2,10 +2,9 @@
 
 mod index;
 
-use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use nandex_dedup::{Error, IndexSettings, Options, Summary, TREES_MAX};
 
 use crate::chunk_list::{ChunkList, Watching};
@@ -14,6 +13,7 @@ use crate::exit::{FAILURE, LEFT_OUT, Quiet};
 use crate::interrupt::Interrupt;
 use crate::provenance;
 use crate::size::show_count;
+use crate::unfinished::write_output;
 
 pub use index::in_scratch;
 use index::{IndexArgs, open_or_make};
@@ -45,8 +45,10 @@ pub struct Args {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let provenance = provenance::now();
-    let options = options(args)?;
-    let list = ChunkList::create(args.list.as_deref())?;
+    refuse_trees(args)?;
+    let list = ChunkList::begin(args.list.as_deref(), console)?;
+    let options =
+        Options { compare: args.compare, leave_out: list.files(), ..Options::new(&args.paths) };
     let survey = nandex_dedup::survey(&args.paths)?;
     let value_bytes = options.value_bytes();
     let (index, IndexSettings { chunking, hash }) =
@@ -61,8 +63,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     args.index.tell_size(console)?;
     list.finish()?;
     if let Some(path) = &args.report {
-        fs::write(path, nandex_dedup::html(&summary))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        write_output(path, nandex_dedup::html(&summary), console)?;
     }
     console.print(&summary, nandex_dedup::text)?;
     tell(args, &summary, console);
@@ -73,13 +74,13 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     }
 }
 
-fn options(args: &Args) -> Result<Options> {
+/// Refuses to compare too few trees, or too many.
+fn refuse_trees(args: &Args) -> Result<()> {
     let found = args.paths.len();
     if args.compare && !(2..=TREES_MAX).contains(&found) {
         return Err(Error::Trees { found }.into());
     }
-    let leave_out = args.list.iter().cloned().collect();
-    Ok(Options { compare: args.compare, leave_out, ..Options::new(&args.paths) })
+    Ok(())
 }
 
 fn tell(args: &Args, summary: &Summary, console: &Console) {

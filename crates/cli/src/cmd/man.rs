@@ -10,6 +10,7 @@ use clap_mangen::Man;
 use serde::Serialize;
 
 use crate::console::Console;
+use crate::unfinished::write_output;
 
 /// Where to.
 #[derive(Debug, clap::Args)]
@@ -36,18 +37,22 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         Man::new(command).render(&mut page)?;
         return Ok(io::stdout().write_all(&page)?);
     };
-    let pages = write_all(command, dir)?;
+    let pages = write_all(command, dir, console)?;
     console.print(&Written { pages }, |written| {
         written.pages.iter().map(|page| format!("{}\n", page.display())).collect()
     })
 }
 
-fn write_all(command: Command, dir: &Path) -> Result<Vec<PathBuf>> {
+fn write_all(command: Command, dir: &Path, console: &Console) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    let commands = with_verbs(command);
-    let write = |command| Man::new(command).generate_to(dir);
-    let pages: io::Result<Vec<PathBuf>> = commands.into_iter().map(write).collect();
-    pages.with_context(|| format!("cannot write to {}", dir.display()))
+    let write = |command| {
+        let man = Man::new(command);
+        let (path, mut page) = (dir.join(man.get_filename()), Vec::new());
+        man.render(&mut page)?;
+        write_output(&path, page, console)?;
+        Ok(path)
+    };
+    with_verbs(command).into_iter().map(write).collect()
 }
 
 /// A command and all of its verbs, and theirs.

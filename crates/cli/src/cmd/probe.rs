@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::chart;
 use crate::console::{Console, aligned};
 use crate::size::{self, show_bytes, show_count};
+use crate::unfinished::write_output;
 
 /// Bytes that are looked at before a volume is made.
 const NEXT_TO_BYTES: u64 = 256 << 20;
@@ -183,7 +184,7 @@ fn show(
 ) -> Result<()> {
     if let Some(picture) = &args.svg {
         let svg = chart::svg(&format!("nandex probe {place}"), &findings.evidence);
-        fs::write(picture, svg).with_context(|| format!("cannot write {}", picture.display()))?;
+        write_output(picture, svg, console)?;
     }
     let mapping = findings.mapping.value.map(word);
     let Finding { confidence, reason, .. } = &findings.mapping;

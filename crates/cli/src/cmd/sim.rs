@@ -1,12 +1,13 @@
 //! `nandex sim`: a load on a simulated device, and the report.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::fs::File;
+use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
+use nandex::device::output::OutputFile;
 use nandex_sim::Fill;
 use nandex_sim::preset::Preset;
 use nandex_sim::report::{Explanation, Keep, Report, html, text, write_trace};
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::size;
+use crate::unfinished::{begin_output, cannot_write};
 
 /// The most spans and requests in a trace file: some 200 MB.
 const TRACED_MAX: usize = 1 << 20;
@@ -143,15 +145,14 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         (None, None) => wrong(ErrorKind::MissingRequiredArgument, "give a --preset or a --spec"),
     };
     let run = start(args)?;
-    let mut outputs = Outputs::open(args)?;
+    let outputs = Outputs::open(args, console)?;
     let report = run.on(&preset, args.fill()).with_context(|| args.what())?;
-    outputs.write(&report)?;
+    outputs.finish(&report, console)?;
     let output = SimOutput { explained: explained(&report, args.explain), report: &report };
     console.print(&output, |output| {
         let explained: String = output.explained.iter().map(|it| format!("\n{it}")).collect();
         text(output.report) + &explained
     })?;
-    outputs.tell(&report, console);
     Ok(())
 }
 
@@ -283,64 +284,44 @@ impl Args {
     }
 }
 
-/// Requested files, opened before the run, so that no run is lost to a path that cannot be written, and
-/// emptied after it, so that a failed run keeps an earlier report.
+/// Requested files, opened before the run, so that no run is lost to a path that cannot be written. A failed run keeps
+/// an earlier report.
 struct Outputs<'a> {
-    trace: Option<(&'a Path, File)>,
-    page: Option<(&'a Path, File)>,
+    trace: Option<(&'a Path, OutputFile)>,
+    page: Option<(&'a Path, OutputFile)>,
 }
 
 impl<'a> Outputs<'a> {
-    fn open(args: &'a Args) -> Result<Self> {
+    fn open(args: &'a Args, console: &Console) -> Result<Self> {
         let open = |path: &'a PathBuf| {
-            let file = OpenOptions::new().create(true).write(true).truncate(false).open(path);
-            let file = file.with_context(|| format!("cannot write {}", path.display()))?;
-            Ok::<_, anyhow::Error>((path.as_path(), file))
+            Ok::<_, anyhow::Error>((path.as_path(), begin_output(path, console)?))
         };
         let trace = args.trace.as_ref().map(open).transpose()?;
         Ok(Self { trace, page: args.report.as_ref().map(open).transpose()? })
     }
 
-    fn write(&mut self, report: &Report) -> Result<()> {
-        if let Some((path, file)) = &mut self.trace {
-            write_file(path, file, |out| write_trace(report, out))?;
+    fn finish(self, report: &Report, console: &Console) -> Result<()> {
+        if let Some((path, mut file)) = self.trace {
+            let written = write_trace(report, &mut file).and_then(|()| file.finish());
+            written.with_context(|| cannot_write(path))?;
+            tell_trace(path, report, console);
         }
-        if let Some((path, file)) = &mut self.page {
-            write_file(path, file, |out| out.write_all(html(report).as_bytes()))?;
+        if let Some((path, mut file)) = self.page {
+            let written = file.write_all(html(report).as_bytes()).and_then(|()| file.finish());
+            written.with_context(|| cannot_write(path))?;
+            console.note(&format!("report: {}", path.display()));
         }
         Ok(())
     }
-
-    fn tell(&self, report: &Report, console: &Console) {
-        if let Some((path, _)) = &self.trace {
-            console.note(&format!("trace: {}", path.display()));
-            let missed = report.spans().1;
-            if missed > 0 {
-                console.note(&format!(
-                    "the trace holds the beginning of the run: {} spans were left out",
-                    size::show_count(missed)
-                ));
-            }
-        }
-        if let Some((path, _)) = &self.page {
-            console.note(&format!("report: {}", path.display()));
-        }
-    }
 }
 
-/// Replaces the content of a file. A non-regular file, such as a pipe, has no content to replace.
-fn write_file(
-    path: &Path,
-    file: &mut File,
-    write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
-) -> Result<()> {
-    let write_all = || {
-        if file.metadata()?.is_file() {
-            file.set_len(0)?;
-        }
-        let mut out = BufWriter::new(file);
-        write(&mut out)?;
-        out.flush()
-    };
-    write_all().with_context(|| format!("cannot write {}", path.display()))
+fn tell_trace(path: &Path, report: &Report, console: &Console) {
+    console.note(&format!("trace: {}", path.display()));
+    let missed = report.spans().1;
+    if missed > 0 {
+        console.note(&format!(
+            "the trace holds the beginning of the run: {} spans were left out",
+            size::show_count(missed)
+        ));
+    }
 }

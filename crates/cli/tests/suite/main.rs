@@ -15,6 +15,7 @@ mod filter;
 mod kvssd;
 mod merge;
 mod neardup;
+mod outputs;
 mod reproduce;
 mod sim;
 mod tables;

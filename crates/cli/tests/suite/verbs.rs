@@ -369,6 +369,9 @@ fn dedup_lists_every_chunk_and_says_what_made_the_report() {
     assert_eq!(list.lines().count(), 4, "{list}");
     assert!(list.lines().zip(starts).all(|(line, start)| line.starts_with(start)), "{list}");
     assert!(list.contains("\tnew\nfile") && list.contains("\tduplicate\nfile"), "{list}");
+    let again = folder.run("dedup tree --ram 8MiB --list tree/chunks.tsv --json --progress none");
+    assert_eq!(json(&again)["files"], 2, "neither the list nor the one that it replaces is read");
+    assert_eq!(fs::read_to_string(folder.path("tree/chunks.tsv")).unwrap(), list);
     let outcome = folder.run("dedup tree --ram 8MiB --list none/chunks.tsv");
     assert_eq!(outcome.code, 1);
     assert!(outcome.stderr.contains("cannot write none/chunks.tsv"), "{outcome:?}");

@@ -10,7 +10,7 @@ use std::path::Path;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use super::target::{Target, folder};
+use super::target::Target;
 use super::{MatrixShape, npy};
 use crate::{Entry, Error, Result};
 
@@ -25,9 +25,10 @@ const INT32_MAX: u64 = i32::MAX as u64;
 struct Part(BufWriter<File>);
 
 impl Part {
-    fn new(path: &Path) -> Result<Self> {
-        let file = tempfile::tempfile_in(folder(path));
-        let file = file.map_err(Error::file("make a temporary file next to", path))?;
+    fn new(target: &Target) -> Result<Self> {
+        let folder = target.scratch_folder();
+        let file = tempfile::tempfile_in(&folder);
+        let file = file.map_err(Error::file("make a temporary file in", &folder))?;
         Ok(Self(BufWriter::with_capacity(BUFFER_BYTES, file)))
     }
 
@@ -60,10 +61,12 @@ pub(super) struct NpzWriter {
 
 impl NpzWriter {
     pub(super) fn new(path: &Path, columns: u64) -> Result<Self> {
-        let (data, indices, mut starts) = (Part::new(path)?, Part::new(path)?, Part::new(path)?);
+        let target = Target::new(path)?;
+        let part = || Part::new(&target);
+        let (data, indices, mut starts) = (part()?, part()?, part()?);
         starts.0.write_all(&0_u64.to_le_bytes()).map_err(Error::file("write", path))?;
         let shape = MatrixShape { columns, ..MatrixShape::default() };
-        Ok(Self { target: Target::new(path)?, shape, data, indices, starts })
+        Ok(Self { target, shape, data, indices, starts })
     }
 
     /// Rows so far.
@@ -91,7 +94,12 @@ impl NpzWriter {
         let path = target.path().to_path_buf();
         let write = || -> std::io::Result<Target> {
             let (data, indices, starts) = (data.finish()?, indices.finish()?, starts.finish()?);
-            assemble(target, shape, Parts { data, indices, starts })
+            let parts = Parts { data, indices, starts };
+            if target.is_regular() {
+                return assemble(ZipWriter::new(target), shape, parts);
+            }
+            // A pipe does not go back: lengths are after the arrays there, and at the end.
+            Ok(assemble(ZipWriter::new_stream(target), shape, parts)?.into_inner())
         };
         write().map_err(Error::file("write", &path))?.finish()?;
         Ok(shape)
@@ -104,12 +112,15 @@ fn index_bytes(columns: u64) -> usize {
 }
 
 /// Writes all arrays into the ZIP file. As in scipy, both arrays of numbers have 32 bits if all of them fit.
-fn assemble(target: Target, shape: MatrixShape, mut parts: Parts) -> std::io::Result<Target> {
+fn assemble<W: Write + Seek>(
+    mut zip: ZipWriter<W>,
+    shape: MatrixShape,
+    mut parts: Parts,
+) -> std::io::Result<W> {
     let MatrixShape { rows, columns, entries } = shape;
     let is_small = rows.max(columns).max(entries) <= INT32_MAX;
     let (kind, bytes) = if is_small { ("<i4", 4) } else { ("<i8", 8) };
     let vector = |len: u64| format!("({len},)");
-    let mut zip = ZipWriter::new(target);
     begin(&mut zip, "indices", kind, &vector(entries))?;
     copy_numbers(&mut parts.indices, (index_bytes(columns), bytes), &mut zip)?;
     begin(&mut zip, "indptr", kind, &vector(rows + 1))?;
@@ -125,7 +136,12 @@ fn assemble(target: Target, shape: MatrixShape, mut parts: Parts) -> std::io::Re
 }
 
 /// Begins an array of the ZIP file. Nothing is compressed: numbers hardly shrink, and so they are read at once.
-fn begin(zip: &mut ZipWriter<Target>, name: &str, kind: &str, shape: &str) -> std::io::Result<()> {
+fn begin<W: Write + Seek>(
+    zip: &mut ZipWriter<W>,
+    name: &str,
+    kind: &str,
+    shape: &str,
+) -> std::io::Result<()> {
     let options =
         SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(true);
     zip.start_file(format!("{name}.npy"), options)?;

@@ -1,50 +1,44 @@
-//! A file that appears under its name when it is whole.
+//! An output of an export, which knows its name.
 
-use std::fs::Permissions;
-use std::io::{BufWriter, Seek, SeekFrom, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use nandex::device::output::OutputFile;
 
 use crate::{Error, Result};
 
-/// Bytes of a buffer.
-const BUFFER_BYTES: usize = 256 << 10;
-
-/// The folder of a file.
-pub(super) fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// A file under another name until it is finished.
+/// A named output.
 #[derive(Debug)]
 pub(super) struct Target {
     path: PathBuf,
-    file: BufWriter<NamedTempFile>,
+    file: OutputFile,
 }
 
 impl Target {
     pub(super) fn new(path: &Path) -> Result<Self> {
-        // As for any new file, the process's mask takes permissions away.
-        let file = tempfile::Builder::new()
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder(path))
-            .map_err(Error::file("make a file next to", path))?;
-        Ok(Self { path: path.to_path_buf(), file: BufWriter::with_capacity(BUFFER_BYTES, file) })
+        let file = OutputFile::begin(path).map_err(Error::file("write", path))?;
+        Ok(Self { path: path.to_path_buf(), file })
     }
 
-    /// Its path in the end; for errors.
+    /// Its path; for errors.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
+    /// Whether it is a regular file, where a writer may go back.
+    pub(super) fn is_regular(&self) -> bool {
+        self.file.unfinished().is_some()
+    }
+
+    /// Where its parts may wait: in the folder of a regular file, whose file system has space for both.
+    pub(super) fn scratch_folder(&self) -> PathBuf {
+        let folder = self.file.unfinished().and_then(Path::parent);
+        folder.map_or_else(std::env::temp_dir, |folder| Path::new(".").join(folder))
+    }
+
     pub(super) fn finish(self) -> Result<()> {
         let Self { path, file } = self;
-        let file = file.into_inner().map_err(std::io::IntoInnerError::into_error);
-        let file = file.map_err(Error::file("write", &path))?;
-        let renamed = file.persist(&path).map_err(|error| error.error);
-        renamed.map(drop).map_err(Error::file("write", &path))
+        file.finish().map_err(Error::file("write", &path))
     }
 }
 

@@ -4,14 +4,14 @@
 //! With a share `p` replaced, a shingle of three words stays with the probability `x = (1 - p)^3`, and the Jaccard
 //! similarity is about `x / (2 - x)`.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use nandex_bench::documents::{DocumentSettings, Documents};
 use nandex_bench::keys::{KeySpace, Picker, Rng};
+use nandex_device::output::OutputFile;
 
 /// Different words.
 const WORDS: u64 = 50_000;
@@ -101,17 +101,12 @@ impl Texts {
     /// # Errors
     /// The file system's.
     pub fn write_file(&self, path: &Path, numbers: Range<u64>) -> Result<u64> {
-        let part = path.with_extension("part");
-        let written = self.write_lines(&part, numbers);
-        let written = written.and_then(|bytes| {
-            fs::rename(&part, path)?;
-            Ok(bytes)
-        });
+        let written = self.write_lines(path, numbers);
         written.with_context(|| format!("cannot write {}", path.display()))
     }
 
     fn write_lines(&self, path: &Path, numbers: Range<u64>) -> Result<u64> {
-        let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+        let mut out = OutputFile::begin(path)?;
         let (mut text, mut bytes) = (String::new(), 0);
         for number in numbers {
             self.write(number, &mut text);
@@ -119,7 +114,7 @@ impl Texts {
             // Words have letters alone, so JSON needs no escapes.
             writeln!(out, "{{\"id\":{number},\"text\":\"{text}\"}}")?;
         }
-        out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
+        out.finish()?;
         Ok(bytes)
     }
 }
@@ -141,6 +136,7 @@ fn push_word(rank: u64, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::fs;
 
     use super::*;
 

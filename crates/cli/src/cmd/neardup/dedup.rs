@@ -1,15 +1,15 @@
 //! `nandex neardup dedup`: writes the documents that are new, and what the others are duplicates of.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, IntoInnerError, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use nandex::device::output::OutputFile;
 use nandex_neardup::{Document, Error, Outcome, Verdict};
 use serde_json::{Value, json};
 
 use crate::console::Console;
-use crate::unfinished::Unfinished;
+use crate::unfinished::{begin_output, cannot_write};
 
 use super::add::{AddArgs, add};
 use super::kind::Kind;
@@ -31,37 +31,24 @@ pub struct Args {
 /// is written as it was decided when it came.
 ///
 /// # Errors
-/// As `index`; a file that cannot be written. No file is left after an error or an interrupt.
+/// As `index`; a file that cannot be written. After an error or an interrupt both files are as they were.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let mut kept = args.kept.as_deref().map(|path| Lines::begin(path, console)).transpose()?;
-    let audit = args.audit.as_deref().map(|path| Lines::begin(path, console)).transpose();
-    let mut audit = match audit {
-        Ok(audit) => audit,
-        Err(error) => {
-            kept.into_iter().for_each(Lines::forget);
-            return Err(error);
-        }
-    };
+    let mut audit = args.audit.as_deref().map(|path| Lines::begin(path, console)).transpose()?;
     let ended = add(&args.add, console, |document, outcome, kind| {
         let written = write((document, outcome, kind), (&mut kept, &mut audit));
         written.map_err(Error::Output)
     });
-    let files = kept.into_iter().chain(audit);
-    match ended {
-        Ok(ended) if !ended.added.interrupted => {
-            files.map(Lines::finish).collect::<Result<Vec<()>>>()?;
-            ended.print(console)
-        }
-        ended => {
-            files.for_each(Lines::forget);
-            ended?.print(console)
-        }
+    let ended = ended?;
+    if !ended.added.interrupted {
+        kept.into_iter().chain(audit).try_for_each(Lines::finish)?;
     }
+    ended.print(console)
 }
 
 fn write(
     (document, outcome, kind): (&Document, &Outcome, Kind),
-    (kept, audit): (&mut Option<Lines>, &mut Option<Lines>),
+    (kept, audit): (&mut Option<Lines<'_>>, &mut Option<Lines<'_>>),
 ) -> io::Result<()> {
     let (id, word) = (&document.id, kind.measure.word());
     let audited = match &outcome.verdict {
@@ -79,37 +66,22 @@ fn write(
     audit.as_mut().map_or(Ok(()), |it| it.write(&audited))
 }
 
-/// A file of JSON lines that is being made.
-struct Lines {
-    out: BufWriter<File>,
-    made: Unfinished,
-    place: PathBuf,
+/// A file of JSON lines that is being written.
+struct Lines<'a> {
+    out: OutputFile,
+    path: &'a Path,
 }
 
-impl Lines {
-    fn begin(path: &Path, console: &Console) -> Result<Self> {
-        let mut made = Unfinished::default();
-        let place = made.begin(path, console)?;
-        let file =
-            File::create(&place).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Self { out: BufWriter::new(file), made, place })
+impl<'a> Lines<'a> {
+    fn begin(path: &'a Path, console: &Console) -> Result<Self> {
+        Ok(Self { out: begin_output(path, console)?, path })
     }
 
     fn write(&mut self, line: &Value) -> io::Result<()> {
         writeln!(self.out, "{line}")
     }
 
-    /// Gives the file its name, durably.
-    fn finish(mut self) -> Result<()> {
-        let synced = self.out.into_inner().map_err(IntoInnerError::into_error);
-        let synced = synced.and_then(|file| file.sync_all());
-        synced.with_context(|| format!("cannot write {}", self.place.display()))?;
-        self.made.replace()
-    }
-
-    /// Removes what was written.
-    fn forget(self) {
-        // Best effort: the first error counts.
-        let _ = fs::remove_file(&self.place);
+    fn finish(self) -> Result<()> {
+        self.out.finish().with_context(|| cannot_write(self.path))
     }
 }

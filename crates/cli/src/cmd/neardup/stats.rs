@@ -11,7 +11,7 @@ use crate::console::{Console, aligned};
 use crate::interrupt::Interrupt;
 use crate::size::{show_bytes, show_count};
 use crate::texts::{OnInterrupt, OptionalInputArgs, Stream, scratch};
-use crate::unfinished::write_page;
+use crate::unfinished::write_output;
 
 use super::hints::explained;
 use super::opened::NearIndexArgs;
@@ -58,7 +58,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         interrupt.check(found, "no page is written")?;
     }
     if let Some(path) = &args.html {
-        write_page(path, &nandex_neardup::html(&summary), console)?;
+        write_output(path, nandex_neardup::html(&summary), console)?;
         console.note(&format!("report: {}", path.display()));
     }
     console.print(&Report { path: args.index.file.clone(), summary }, text)

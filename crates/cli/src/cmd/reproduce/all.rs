@@ -1,7 +1,6 @@
 //! `nandex reproduce all`: the experiments of all papers, on all cores, as pages with an index.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::num::NonZero;
 use std::path::Path;
 use std::thread;
@@ -9,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use nandex_reproduce::{
-    Constant, Counted, Event, Paper, Part, Scale, Task, constants, pages, spread, tasks,
+    Constant, Counted, Event, Page, Paper, Part, Scale, Task, constants, pages, spread, tasks,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -18,6 +17,7 @@ use super::Args;
 use super::kept::{Kept, KeptFolder, Run};
 use crate::console::{Console, Steps};
 use crate::size;
+use crate::unfinished::write_output;
 
 /// The outcomes of all papers.
 #[derive(Debug, Serialize)]
@@ -72,7 +72,8 @@ pub fn run(scale: Scale, args: &Args, console: &Console) -> Result<()> {
         console,
     )?;
     let constants = constants()?;
-    let bytes = write_pages(folder, &kept, &constants, scale)?;
+    let parts: Vec<Part> = kept.iter().map(|kept| kept.part.clone()).collect();
+    let bytes = write_pages(folder, &pages(&parts, &constants, scale), console)?;
     kept_folder.remove()?;
     console.note(&format!("report: {}, {}", folder.display(), size::show_bytes(bytes)));
     console.print(&AllRan { scale, papers: by_paper(kept), constants }, text)
@@ -135,15 +136,11 @@ fn show(steps: &Steps, done: usize, tasks: &[Task], going_on: &[(usize, Instant)
 }
 
 /// Writes the pages, the index last, and returns their bytes.
-fn write_pages(folder: &Path, kept: &[Kept], constants: &[Constant], scale: Scale) -> Result<u64> {
-    let parts: Vec<Part> = kept.iter().map(|kept| kept.part.clone()).collect();
-    let mut bytes = 0;
-    for page in pages(&parts, constants, scale) {
-        let path = folder.join(&page.name);
-        fs::write(&path, &page.text).with_context(|| format!("cannot write {}", path.display()))?;
-        bytes += page.text.len() as u64;
+fn write_pages(folder: &Path, pages: &[Page], console: &Console) -> Result<u64> {
+    for page in pages {
+        write_output(&folder.join(&page.name), &page.text, console)?;
     }
-    Ok(bytes)
+    Ok(pages.iter().map(|page| page.text.len() as u64).sum())
 }
 
 /// The outcomes of each paper that has any, in its order.

@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use nandex::device::output::write_output;
 use nandex::store::hash::{HashKind, KeyHasher};
 use nandex_reproduce::{Paper, Part, Ran, Scale};
 use serde::{Deserialize, Serialize};
@@ -98,10 +99,8 @@ impl KeptFolder {
         let data = serde_json::value::to_raw_value(ran)?;
         let kept = Kept { run: self.run.clone(), part, data };
         let path = self.path(kept.part.paper, &kept.part.name);
-        let new = path.with_extension("new");
-        let written = fs::write(&new, serde_json::to_string(&kept)?);
-        let named = written.and_then(|()| fs::rename(&new, &path));
-        named.with_context(|| format!("cannot write {}", path.display()))?;
+        let written = write_output(&path, serde_json::to_string(&kept)?);
+        written.with_context(|| format!("cannot write {}", path.display()))?;
         Ok(kept)
     }
 

@@ -3,7 +3,7 @@
 mod all;
 mod kept;
 
-use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,7 @@ use nandex_reproduce::{
 
 use crate::console::{Console, ProgressMode};
 use crate::size;
+use crate::unfinished::{begin_output, cannot_write, write_output};
 
 /// Which experiments, how large, and where the report goes.
 #[derive(Debug, clap::Args)]
@@ -106,8 +107,7 @@ fn show_constants(args: &Args, console: &Console) -> Result<()> {
     }
     let constants = constants()?;
     if let Some(path) = &args.report {
-        let written = fs::write(path, constants_page(&constants));
-        written.with_context(|| format!("cannot write {}", path.display()))?;
+        write_output(path, constants_page(&constants), console)?;
     }
     console.print(&constants, |constants| constants_text(constants))
 }
@@ -125,12 +125,8 @@ fn run_paper(paper: Paper, scale: Scale, args: &Args, console: &Console) -> Resu
             chosen.len()
         );
     }
-    if let Some(path) = &args.report {
-        // Opened before the run, so that no run is lost to a path that cannot be written; an earlier report
-        // stays until there is a new one.
-        let file = OpenOptions::new().create(true).write(true).truncate(false).open(path);
-        file.with_context(|| format!("cannot write {}", path.display()))?;
-    }
+    // Opened before the run, so that no run is lost to a path that cannot be written.
+    let page = args.report.as_deref().map(|path| begin_output(path, console)).transpose()?;
     let mut report = Report::new(paper, scale);
     for (number, experiment) in chosen.iter().enumerate() {
         if console.progress != ProgressMode::None {
@@ -141,11 +137,11 @@ fn run_paper(paper: Paper, scale: Scale, args: &Args, console: &Console) -> Resu
         let ran = ran.with_context(|| format!("cannot run {}", experiment.name()))?;
         report.experiments.push(only_row(ran, args.row)?);
     }
-    if let Some(path) = &args.report {
-        let page = html(&report);
-        let written = fs::write(path, &page);
-        written.with_context(|| format!("cannot write {}", path.display()))?;
-        let bytes = size::show_bytes(page.len() as u64);
+    if let (Some(path), Some(mut page)) = (&args.report, page) {
+        let text = html(&report);
+        let written = page.write_all(text.as_bytes()).and_then(|()| page.finish());
+        written.with_context(|| cannot_write(path))?;
+        let bytes = size::show_bytes(text.len() as u64);
         console.note(&format!("report: {}, {bytes}", path.display()));
     }
     console.print(&report, text)

@@ -31,7 +31,7 @@ pub struct Args {
     weighting: WeightingArgs,
 }
 
-/// The files that are written. Those that are there are replaced when the new ones are whole.
+/// The files that are written. Regular files that are there are replaced when the new ones are whole.
 #[derive(Clone, Debug, clap::Args)]
 struct FileArgs {
     /// Write the matrix for scipy.sparse.load_npz
@@ -41,10 +41,11 @@ struct FileArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "npz")]
     parquet: Option<PathBuf>,
     /// Where the terms of the columns are written: JSON lines, or Parquet with --parquet; without it next to the
-    /// matrix, with .vocabulary in its name
+    /// matrix, with .vocabulary in its name, or nowhere if the matrix is no regular file
     #[arg(long, value_name = "FILE")]
     vocabulary: Option<PathBuf>,
-    /// Where the ids of the rows are written, as JSON lines; without it next to the matrix, with .documents in its name
+    /// Where the ids of the rows are written, as JSON lines; without it next to the matrix, with .documents in its
+    /// name, or nowhere if the matrix is no regular file
     #[arg(long, value_name = "FILE", conflicts_with = "parquet")]
     documents: Option<PathBuf>,
 }
@@ -53,9 +54,18 @@ struct FileArgs {
 #[derive(Clone, Debug, Serialize)]
 struct Outputs {
     matrix: PathBuf,
-    vocabulary: PathBuf,
+    vocabulary: Option<PathBuf>,
     /// None in Parquet, whose matrix has them.
     documents: Option<PathBuf>,
+    #[serde(skip)]
+    format: Format,
+}
+
+/// What reads the matrix.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Format {
+    Npz,
+    Parquet,
 }
 
 /// The result.
@@ -71,33 +81,36 @@ struct Exported {
 impl FileArgs {
     /// The files by their names, or by that of the matrix.
     fn outputs(&self) -> Option<Outputs> {
-        let (matrix, ending) = match (&self.npz, &self.parquet) {
-            (Some(matrix), _) => (matrix, "jsonl"),
-            (None, Some(matrix)) => (matrix, "parquet"),
+        let (matrix, format, ending) = match (&self.npz, &self.parquet) {
+            (Some(matrix), _) => (matrix, Format::Npz, "jsonl"),
+            (None, Some(matrix)) => (matrix, Format::Parquet, "parquet"),
             // One of them is required.
             (None, None) => return None,
         };
-        let next_to = |what: &str| matrix.with_extension(format!("{what}.{ending}"));
-        let vocabulary = self.vocabulary.clone().unwrap_or_else(|| next_to("vocabulary"));
-        let documents = self.documents.clone().unwrap_or_else(|| next_to("documents"));
-        let documents = self.npz.is_some().then_some(documents);
-        Some(Outputs { matrix: matrix.clone(), vocabulary, documents })
+        let next_to = |what: &str| {
+            is_regular(matrix).then(|| matrix.with_extension(format!("{what}.{ending}")))
+        };
+        let vocabulary = self.vocabulary.clone().or_else(|| next_to("vocabulary"));
+        let documents = self.documents.clone().or_else(|| next_to("documents"));
+        let documents = documents.filter(|_| format == Format::Npz);
+        Some(Outputs { matrix: matrix.clone(), vocabulary, documents, format })
     }
 }
 
 impl Outputs {
     fn all(&self) -> impl Iterator<Item = &Path> {
-        [&self.matrix, &self.vocabulary].into_iter().chain(&self.documents).map(PathBuf::as_path)
+        let others = self.vocabulary.iter().chain(&self.documents);
+        [&self.matrix].into_iter().chain(others).map(PathBuf::as_path)
     }
 
-    /// Refuses to write a file over one that is read, or over another one that is written.
+    /// Refuses to write a file over one that is read, or over another one that is written. A device may be named twice.
     fn refuse_used(&self, index: &Path, inputs: &Inputs) -> Result<()> {
         let place = |path: &Path| fs::canonicalize(path).or_else(|_| std::path::absolute(path));
         let mut used = vec![place(index)?];
         for path in inputs.paths() {
             used.push(place(path)?);
         }
-        for path in self.all() {
+        for path in self.all().filter(|path| is_regular(path)) {
             let place = place(path)?;
             if used.contains(&place) {
                 let shown = path.display();
@@ -137,24 +150,25 @@ fn write(
     files: &Outputs,
     stream: &mut Stream<'_>,
 ) -> nandex_tfidf::Result<MatrixShape> {
-    let (matrix, vocabulary) = (files.matrix.clone(), Some(files.vocabulary.clone()));
-    match files.documents.clone() {
-        Some(documents) => {
-            let files = MatrixFiles { matrix, vocabulary, documents: Some(documents) };
-            model.write_npz(stream, &files)
-        }
-        None => model.write_parquet(stream, &ParquetFiles { matrix, vocabulary }),
+    let Outputs { matrix, vocabulary, documents, format } = files.clone();
+    match format {
+        Format::Npz => model.write_npz(stream, &MatrixFiles { matrix, vocabulary, documents }),
+        Format::Parquet => model.write_parquet(stream, &ParquetFiles { matrix, vocabulary }),
     }
+}
+
+/// Whether a regular file is there, or none.
+fn is_regular(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |found| found.is_file())
 }
 
 fn text(exported: &Exported) -> String {
     let Exported { files, rows, columns, entries } = exported;
     let (rows, columns, entries) = (show_count(*rows), show_count(*columns), show_count(*entries));
     let size = format!("{rows} documents, {columns} terms, {entries} entries");
-    let mut lines = vec![
-        ("matrix", format!("{}, {size}", files.matrix.display())),
-        ("vocabulary", files.vocabulary.display().to_string()),
-    ];
-    lines.extend(files.documents.as_ref().map(|path| ("documents", path.display().to_string())));
+    let mut lines = vec![("matrix", format!("{}, {size}", files.matrix.display()))];
+    let others = [("vocabulary", &files.vocabulary), ("documents", &files.documents)];
+    let shown = others.into_iter().filter_map(|(what, path)| Some((what, path.as_ref()?)));
+    lines.extend(shown.map(|(what, path)| (what, path.display().to_string())));
     aligned(&lines)
 }

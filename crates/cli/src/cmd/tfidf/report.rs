@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::size::{show_bytes, show_count};
-use crate::unfinished::write_page;
+use crate::unfinished::write_output;
 
 use super::change::held;
 use super::hints::explained;
@@ -47,7 +47,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     corpus.close().map_err(explained)?;
     let report = Report { path: args.index.file.clone(), analysis, summary };
     if let Some(path) = &args.html {
-        write_page(path, &nandex_tfidf::html(&report.summary), console)?;
+        write_output(path, nandex_tfidf::html(&report.summary), console)?;
         console.note(&format!("report: {}", path.display()));
     }
     console.print(&report, text)

@@ -1,21 +1,18 @@
-//! Where a stream goes: a file that is complete or has not its name, or stdout.
+//! Where a stream goes: a file by its name, or stdout.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, IntoInnerError, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use nandex::device::output::OutputFile;
 
 use crate::console::Console;
-use crate::unfinished::Unfinished;
+use crate::unfinished::{begin_output, cannot_write};
 
-/// Bytes that are written at once.
-const BUFFER_BYTES: usize = 1 << 20;
-
-/// A file that is being made, or stdout.
+/// A file that is being written, or stdout.
 pub enum Output {
-    /// A file, under another name until it is complete.
-    File(BufWriter<File>, Unfinished, PathBuf),
+    /// A file, and its name.
+    File(OutputFile, PathBuf),
     /// The other end of a pipe, mostly.
     Stdout(io::Stdout),
 }
@@ -27,11 +24,7 @@ impl Output {
     /// A file that cannot be made, or that another run makes.
     pub fn begin(path: Option<&Path>, console: &Console) -> Result<Self> {
         let Some(path) = path else { return Ok(Self::Stdout(io::stdout())) };
-        let mut made = Unfinished::default();
-        let place = made.begin(path, console)?;
-        let file =
-            File::create(&place).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Self::File(BufWriter::with_capacity(BUFFER_BYTES, file), made, place))
+        Ok(Self::File(begin_output(path, console)?, path.to_owned()))
     }
 
     /// Is it stdout, so that nothing else may go there?
@@ -39,37 +32,30 @@ impl Output {
         matches!(self, Self::Stdout(_))
     }
 
-    /// Gives a file its name if all went well, durably; removes it otherwise.
+    /// Finishes the file if all went well; otherwise the file that was there stays.
     ///
     /// # Errors
     /// What went wrong; a file that cannot be written.
     pub fn end<T>(self, result: Result<T>) -> Result<T> {
-        let Self::File(out, mut made, place) = self else { return result };
-        let finished = result.and_then(|value| {
-            let synced = out.into_inner().map_err(IntoInnerError::into_error);
-            let synced = synced.and_then(|file| file.sync_all());
-            synced.with_context(|| format!("cannot write {}", place.display()))?;
-            made.replace()?;
-            Ok(value)
-        });
-        finished.inspect_err(|_| {
-            // Best effort: the first error counts.
-            let _ = fs::remove_file(&place);
-        })
+        let value = result?;
+        if let Self::File(file, path) = self {
+            file.finish().with_context(|| cannot_write(&path))?;
+        }
+        Ok(value)
     }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::File(out, ..) => out.write(bytes),
+            Self::File(file, _) => file.write(bytes),
             Self::Stdout(out) => out.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::File(out, ..) => out.flush(),
+            Self::File(file, _) => file.flush(),
             Self::Stdout(out) => out.flush(),
         }
     }
