@@ -12,6 +12,7 @@ pub mod layers;
 pub mod locks;
 pub mod markdown;
 pub mod names;
+pub mod outputs;
 pub mod pages;
 pub mod shape;
 pub mod structures;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use nandex_xtask::tree::{self, File};
 use nandex_xtask::{
-    Violation, clock, dependencies, dialect, layers, locks, markdown, names, pages, shape,
+    Violation, clock, dependencies, dialect, layers, locks, markdown, names, outputs, pages, shape,
     structures, words,
 };
 
@@ -53,6 +53,11 @@ fn a_structure_is_its_folder_and_one_row() {
 #[test]
 fn only_the_device_names_the_kernel_the_clock_and_entropy() {
     assert_none(&repository().iter().flat_map(clock::check).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_named_output_has_the_same_writer() {
+    assert_none(&repository().iter().flat_map(outputs::check).collect::<Vec<_>>());
 }
 
 #[test]
