@@ -40,6 +40,7 @@ pub mod counting;
 mod damage;
 pub mod db;
 mod error;
+mod groups;
 mod grow;
 pub mod large;
 mod lookup;

@@ -56,6 +56,32 @@ pub struct Row {
     pub decoders: &'static [testing::Decoder],
 }
 
+impl Row {
+    /// The same for a table that is there to be compared with, so that advice never names it.
+    #[must_use]
+    pub(crate) const fn baseline(mut self) -> Self {
+        if let Family::Table(row) = &mut self.family {
+            row.is_baseline = true;
+        }
+        self
+    }
+
+    /// The same with a table's configurations for tests, and decoders for fuzzing.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub const fn tested(
+        mut self,
+        tests: testing::TableTests,
+        decoders: &'static [testing::Decoder],
+    ) -> Self {
+        if let Family::Table(row) = &mut self.family {
+            row.testing = tests;
+        }
+        self.decoders = decoders;
+        self
+    }
+}
+
 /// Checks one structure, given as its entry in the catalog. Damage is noted in the checker; an error means
 /// that the check is impossible.
 pub(crate) type CheckFn =

@@ -39,6 +39,12 @@ pub struct TableTests {
     pub config: fn(&TableRequest) -> TestTable,
 }
 
+impl TableTests {
+    /// No configuration.
+    pub(crate) const NONE: Self =
+        Self { variants: 0, config: |_| panic!("there are no variants to ask for") };
+}
+
 /// What a harness asks of a table's configuration. The variant decides the rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableRequest {

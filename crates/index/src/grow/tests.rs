@@ -130,7 +130,7 @@ fn parts(volume: &Volume) -> usize {
 /// pages in each partition.
 fn has_grown(volume: &Volume, table: &AnyTable, least: usize) -> bool {
     let of_rhik = table.of::<rhik::Rhik>().map(|it| it.rhik_stats().tables);
-    let of_levels = || table.of::<multilevel::Multilevel>().map(|it| it.multilevel_stats().pages);
+    let of_levels = || table.of::<multilevel::Multilevel>().map(|it| it.group_stats().pages);
     match of_rhik.or_else(of_levels) {
         Some(pages) => parts(volume) == 0 && pages >= 16 * least as u64,
         None => parts(volume) >= least,

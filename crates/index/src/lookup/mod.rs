@@ -119,8 +119,9 @@ pub(crate) trait KeyLookup: PageReads<Answer: Clone + Default, Error = Error> {
 
 /// The key of a lookup that reads pages. It outlives the call that passed it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LookupKey {
-    pub(crate) hash: KeyHash,
+pub struct LookupKey {
+    /// Its hash.
+    pub hash: KeyHash,
     bytes: [u8; KEY_BYTES_MAX],
     len: u8,
 }
@@ -132,7 +133,8 @@ impl LookupKey {
         Self { hash, bytes, len: u8::try_from(key.len()).expect("keys have at most 32 bytes") }
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// The key.
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 }

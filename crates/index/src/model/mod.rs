@@ -12,7 +12,7 @@ mod load;
 mod neighbors;
 mod pages;
 mod policy;
-mod prediction;
+pub(crate) mod prediction;
 mod presets;
 mod requirements;
 pub(crate) mod text;
@@ -28,6 +28,7 @@ pub use pages::{
     page_slots,
 };
 pub use policy::Policy;
+
 pub(crate) use prediction::Notes;
 pub use prediction::{Parameter, ParameterValue, Prediction};
 pub use presets::CostPreset;

@@ -145,18 +145,28 @@ impl Prediction {
 
 /// Sentences for the report on figures that all structures have.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Notes {
+pub struct Notes {
     /// The structure's own figures.
     pub shape: Vec<Line>,
+    /// When it takes this RAM.
     pub ram: String,
+    /// What buffers are counted.
     pub buffers: String,
+    /// What filters are counted.
     pub filters: String,
+    /// What other RAM is counted.
     pub other: String,
+    /// What the RAM is divided by.
     pub per_entry: &'static str,
+    /// What flash is counted.
     pub flash: String,
+    /// What a lookup of a key that is there reads.
     pub hit: String,
+    /// What one of an absent key reads.
     pub miss: String,
+    /// What an insert is charged.
     pub insert: String,
+    /// What the slowest insert waits for.
     pub insert_worst: &'static str,
     /// Bytes written, in the structure's own terms.
     pub written: Vec<Line>,

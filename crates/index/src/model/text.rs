@@ -4,7 +4,7 @@ use std::fmt;
 
 /// One number of the report.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub struct Line {
     pub name: &'static str,
     pub value: String,
     pub note: String,

@@ -8,51 +8,10 @@
 use std::cell::RefCell;
 
 use nandex_device::PageId;
-use nandex_store::Structure;
-use nandex_store::bytes::Reader;
-use nandex_store::check::{Checker, Contents, Subject};
-use nandex_store::checkpoint::CatalogEntry;
 use nandex_store::hash::{HashKind, KeyHash, KeyHasher};
-use nandex_store::records::RecordLayout;
 
-use super::Config;
 use super::levels::{LevelMap, LevelPage, LevelPlan};
-use super::recover::restore;
-use crate::Result;
-use crate::check::{CheckProgress, OnProgress};
-use crate::write::SnapshotPlaces;
-use crate::write::check::{Buffers, note, note_flaws};
-use crate::write::format::WriteState;
-use crate::write::groups::{Group, GroupCheck, GroupRules, RestoredMaps};
-
-/// Checks one table and notes in the checker what is wrong with it. Reads each page of its levels once.
-pub(crate) fn check(
-    checker: &mut Checker,
-    contents: &Contents,
-    entry: &CatalogEntry,
-    progress: &mut OnProgress<'_>,
-) {
-    match Described::decode(contents, entry) {
-        Ok(table) => {
-            table.buffers.snapshot_generations(checker);
-            table.maps(checker, progress);
-            table.buffers.snapshots(checker);
-            table.buffers.log(checker, contents, &mut |_, _| false);
-        }
-        Err(error) => {
-            let subject = Subject { structure: Some(&entry.name), what: "configuration and maps" };
-            note(checker, subject, contents.superblock.checkpoint.start, &error);
-        }
-    }
-}
-
-/// A table as its catalog entry describes it.
-struct Described<'a> {
-    records: RecordLayout,
-    plan: LevelPlan,
-    maps: Vec<LevelMap>,
-    buffers: Buffers<'a>,
-}
+use crate::groups::{Group, GroupRules, MapCheck};
 
 /// The pages of a group of a level.
 struct Pages<'g> {
@@ -98,70 +57,32 @@ impl GroupRules for Pages<'_> {
     }
 }
 
-impl<'a> Described<'a> {
-    fn decode(contents: &Contents, entry: &'a CatalogEntry) -> Result<Self> {
-        let place = contents.superblock.checkpoint.start;
-        let mut reader = Reader::new(&entry.config, "multilevel configuration", place);
-        let config = Config::decode(&mut reader)?;
-        if reader.left() > 0 {
-            return Err(reader.refuse("the end of the configuration", reader.left()).into());
-        }
-        let structure = Structure::from(entry);
-        let mut reader = Reader::new(&entry.state, "multilevel state", place);
-        let RestoredMaps { snapshots, maps } = restore(&structure, &config, &mut reader)?;
-        let shape = config.shape()?;
-        let state = if entry.state.is_empty() {
-            WriteState::new(shape.partitions as usize, entry.tail)
-        } else {
-            WriteState::decode(&mut reader)?
-        };
-        if reader.left() > 0 {
-            return Err(reader.refuse("the end of the state", reader.left()).into());
-        }
-        let places = SnapshotPlaces::new(entry.id, &shape, snapshots.start);
-        let (hasher, name) = (contents.hasher(), &entry.name[..]);
-        let buffers = Buffers { name, noun: "partition", shape, hasher, state, places, entry };
-        Ok(Self { records: config.record_layout(), plan: config.plan(), maps, buffers })
-    }
-
-    fn maps(&self, checker: &mut Checker, progress: &mut OnProgress<'_>) {
-        let structure = self.buffers.name;
-        let pages = self.maps.iter().map(LevelMap::pages).sum();
-        let mut pages_done = 0;
-        for (partition, map) in self.maps.iter().enumerate() {
-            progress(CheckProgress { structure, pages_done, pages });
-            let keys = RefCell::default();
-            for level in 0..map.len() {
-                for number in 0..self.plan.groups(level) {
-                    if let Some(group) = map.group(level, number) {
-                        let rules = Pages { plan: self.plan, level, number, group, keys: &keys };
-                        let (buffers, records) = (&self.buffers, self.records);
-                        GroupCheck { buffers, records, partition, rules }.run(checker, group);
-                    }
-                }
+/// Proves each group of the levels of a partition, and that a key is on one level only.
+pub(super) fn check_levels(plan: LevelPlan, map: &LevelMap, check: &mut MapCheck<'_, '_>) {
+    let keys = RefCell::default();
+    for level in 0..map.len() {
+        for number in 0..plan.groups(level) {
+            if let Some(group) = map.group(level, number) {
+                check.group(&Pages { plan, level, number, group, keys: &keys }, group);
             }
-            self.note_twins(checker, partition, keys.into_inner());
-            pages_done += map.pages();
         }
-        progress(CheckProgress { structure, pages_done, pages });
     }
+    note_twins(keys.into_inner(), check);
+}
 
-    /// Notes keys that are on several levels, at the page of the later level: a lookup does not come to it, and an
-    /// update of the key may leave it there.
-    fn note_twins(&self, checker: &mut Checker, partition: usize, mut keys: Vec<FoundKey>) {
-        keys.sort_unstable();
-        let twins = keys.windows(2).filter(|pair| pair[0].hash == pair[1].hash);
-        // Two in one page are a flaw of the page, which was noted.
-        let twins = twins.filter(|pair| pair[0].page != pair[1].page);
-        let mut flaws: Vec<(PageId, String)> =
-            twins.map(|pair| (pair[1].page, pair[1].twin_of(&pair[0]))).collect();
-        flaws.sort();
-        let what = format!("{} of partition {partition}", Pages::NOUN);
-        let subject = Subject { structure: Some(self.buffers.name), what: &what };
-        for of_page in flaws.chunk_by(|one, other| one.0 == other.0) {
-            let texts: Vec<String> = of_page.iter().map(|(_, text)| text.clone()).collect();
-            note_flaws(checker, subject, of_page[0].0, &texts);
-        }
+/// Notes keys that are on several levels, at the page of the later level: a lookup does not come to it, and an update
+/// of the key may leave it there.
+fn note_twins(mut keys: Vec<FoundKey>, check: &mut MapCheck<'_, '_>) {
+    keys.sort_unstable();
+    let twins = keys.windows(2).filter(|pair| pair[0].hash == pair[1].hash);
+    // Two in one page are a flaw of the page, which was noted.
+    let twins = twins.filter(|pair| pair[0].page != pair[1].page);
+    let mut flaws: Vec<(PageId, String)> =
+        twins.map(|pair| (pair[1].page, pair[1].twin_of(&pair[0]))).collect();
+    flaws.sort();
+    for of_page in flaws.chunk_by(|one, other| one.0 == other.0) {
+        let texts: Vec<String> = of_page.iter().map(|(_, text)| text.clone()).collect();
+        check.note(Pages::NOUN, of_page[0].0, &texts);
     }
 }
 

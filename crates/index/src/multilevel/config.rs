@@ -1,55 +1,19 @@
 //! What a multi-level index is created with, kept with it on flash, and what can be chosen at each opening.
 
-use nandex_store::buffer::STASH_LEN_MAX;
 use nandex_store::bytes::Reader;
-use nandex_store::entries::EntryLayout;
 use nandex_store::records::RecordLayout;
-use nandex_store::schedule::Channels;
 
 use super::levels::LevelPlan;
 use super::page_cache::PageCache;
+use crate::groups::{GroupConfig, GroupParameters, GroupRam};
 use crate::model::PAGE_BYTES;
-use crate::write::groups::{
-    CHECKPOINT_COPIES, GROUP_CHECKPOINT_RAM_BYTES, GROUP_PAGES_MAX, GROUP_RAM_BYTES, GROUPS_IN_RAM,
-    Incoming,
-};
-use crate::write::{TableShape, snapshot_pages};
 use crate::{Error, Result};
-
-/// The most partitions.
-pub(super) const PARTITIONS_MAX: u32 = 1 << 16;
 
 /// Slots from its home on in which an entry may be: hopscotch's H.
 const NEIGHBOURHOOD: usize = 32;
 
 /// The most pages of a partition's first level.
 const FIRST_PAGES_MAX: u32 = 1 << 16;
-
-/// Pages of a group unless the configuration says otherwise: 256 KiB.
-pub const GROUP_PAGES: u32 = 64;
-
-/// Pages of levels over those of the buffers, unless RAM is stated.
-pub(super) const LEVELS_PER_BUFFER: u64 = 16;
-
-/// RAM that does not depend on the configuration: the log's blocks, pages of lookups under way.
-pub(super) const FIXED_RAM_BYTES: u64 = 9 << 17;
-
-/// RAM of a partition without its buffer, in bytes.
-pub(super) const PARTITION_BYTES: u64 = 2304;
-
-/// The share of the groups that were replaced since the last checkpoint, at most.
-const REPLACED: f64 = 0.25;
-
-/// Threads that flush buffers unless the options say otherwise.
-pub(super) const FLUSH_THREADS: usize = 1;
-
-/// RAM of an entry in a buffer's stash, in addition to its bytes.
-const STASHED_BYTES: u64 = 32;
-
-/// The most threads that flush buffers.
-const FLUSH_THREADS_MAX: usize = 64;
-
-const VERSION: u8 = 1;
 
 /// What a multi-level index is created with. All of it is kept on flash and read back at open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,25 +60,6 @@ impl Config {
         }
     }
 
-    /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes.
-    pub const LOG_BYTES_MIN: u64 = 2 << 20;
-
-    /// The size of a log that seldom makes a table of this configuration flush early: four times what its buffers hold,
-    /// at least 2 MiB, in bytes.
-    #[must_use]
-    pub fn log_bytes_best(&self) -> u64 {
-        let bytes = u64::from(self.partitions) * u64::from(self.buffer_pages) * PAGE_BYTES;
-        (4 * bytes).next_multiple_of(1 << 20).max(Self::LOG_BYTES_MIN)
-    }
-
-    /// The layout of buffer pages.
-    ///
-    /// # Errors
-    /// [`Error::Config`] for widths out of range.
-    pub fn layout(&self) -> Result<EntryLayout> {
-        Ok(EntryLayout::new(self.key_bytes, self.value_bytes)?)
-    }
-
     /// The layout of a level's pages.
     #[must_use]
     pub fn record_layout(&self) -> RecordLayout {
@@ -125,203 +70,77 @@ impl Config {
     pub(super) fn plan(&self) -> LevelPlan {
         LevelPlan { first_bits: self.first_pages.ilog2(), group_bits: self.group_pages.ilog2() }
     }
+}
 
-    pub(super) fn shape(&self) -> Result<TableShape> {
-        let layout = self.layout()?;
-        let slots = u32::try_from(layout.slots()).expect("at most 508") * self.buffer_pages;
-        Ok(TableShape {
-            layout,
+impl GroupConfig for Config {
+    const KIND: &'static str = super::KIND;
+    const BYTES: [&'static str; 2] = ["multilevel configuration", "multilevel state"];
+
+    fn tiny() -> Self {
+        Self::tiny()
+    }
+
+    fn common(&self) -> GroupParameters {
+        GroupParameters {
+            key_bytes: self.key_bytes,
+            value_bytes: self.value_bytes,
             partitions: self.partitions,
             buffer_pages: self.buffer_pages,
-            entries_max: slots,
-            // Removals that a table without RAM to grow takes into full buffers.
-            carry_over_max: slots / 16,
             spare_buffers: self.spare_buffers,
+            group_pages: self.group_pages,
             stagger: self.stagger,
-        })
-    }
-
-    /// RAM of all buffers with their stashes, in bytes.
-    pub(super) fn buffer_bytes(&self) -> u64 {
-        let buffers = u64::from(self.partitions) + u64::from(self.spare_buffers);
-        let stashed = STASHED_BYTES + (self.key_bytes + self.value_bytes) as u64;
-        buffers * (u64::from(self.buffer_pages) * (PAGE_BYTES + 8) + STASH_LEN_MAX as u64 * stashed)
-    }
-
-    /// RAM that each thread takes to flush buffers, in bytes: groups, and a buffer's entries in the order of hashes,
-    /// with as many that move up.
-    pub(super) fn flush_ram_bytes(&self) -> u64 {
-        let entries = self.shape().map_or(0, |shape| 2 * shape.buffer_limit());
-        let sorted = (entries * size_of::<Incoming<'_>>()) as u64;
-        (GROUPS_IN_RAM + 1) * u64::from(self.group_pages) * PAGE_BYTES + sorted
-    }
-
-    /// RAM of the copy of a buffer that a checkpoint saves, in bytes.
-    pub(super) fn snapshot_bytes(&self) -> u64 {
-        let places = 2 * u64::from(self.partitions);
-        self.shape().map_or(0, |shape| snapshot_pages(&shape) / places * PAGE_BYTES)
-    }
-
-    /// RAM that it takes without the map of its pages, in bytes, with a full cache and that many threads that flush
-    /// buffers; 0 is one, the updating one.
-    pub(super) fn ram_bytes_empty(&self, flush_threads: usize) -> u64 {
-        // The first levels of a partition have groups of fewer pages.
-        let short = u64::from(1 + self.plan().group_bits);
-        let groups = short * (GROUP_RAM_BYTES + GROUP_CHECKPOINT_RAM_BYTES);
-        FIXED_RAM_BYTES
-            + PageCache::new(self.page_cache_bytes).ram_bytes()
-            + self.buffer_bytes()
-            + u64::from(self.partitions) * (PARTITION_BYTES + groups)
-            + self.snapshot_bytes()
-            + self.flush_ram_bytes() * flush_threads.max(1) as u64
-    }
-
-    /// RAM of the map for each entry at most, in bytes, with that of checkpoints: when a level was just begun and all
-    /// its groups are there, pages are two fifths full on average.
-    pub(super) fn map_bytes_per_entry(&self, flush_threads: usize) -> f64 {
-        let per_page = |bytes: u64| bytes as f64 / f64::from(self.group_pages);
-        let group = 1.0 + per_page(GROUP_RAM_BYTES);
-        // Each thread makes the next map of one partition, which shares groups with the old one.
-        let next = flush_threads.max(1) as f64 / f64::from(self.partitions);
-        let checkpoint = CHECKPOINT_COPIES as f64 + per_page(GROUP_CHECKPOINT_RAM_BYTES);
-        let page = group * (1.0 + next) + group * REPLACED + checkpoint;
-        page / (0.4 * self.record_layout().slots() as f64)
-    }
-
-    /// Entries that it surely holds within its RAM.
-    pub(super) fn entries_max(&self, flush_threads: usize) -> u64 {
-        self.ram_bytes_max.map_or(u64::MAX, |most| {
-            let left = most.saturating_sub(self.ram_bytes_empty(flush_threads));
-            (left as f64 / self.map_bytes_per_entry(flush_threads)) as u64
-        })
-    }
-
-    /// Refuses less RAM than it takes without entries.
-    pub(super) fn check_ram(&self, flush_threads: usize) -> Result<()> {
-        let least = self.ram_bytes_empty(flush_threads);
-        match self.ram_bytes_max.filter(|most| *most < least) {
-            Some(most) => Err(crate::model::too_little("RAM", most, least)),
-            None => Ok(()),
+            ram_bytes_max: self.ram_bytes_max,
         }
     }
 
-    /// Refuses what cannot work.
-    ///
-    /// # Errors
-    /// [`Error::Config`], naming the field.
-    pub fn validate(&self) -> Result<()> {
-        self.layout()?;
-        let refuse = |field, reason: String| Err(Error::Config { field, reason });
-        if !self.partitions.is_power_of_two() || self.partitions > PARTITIONS_MAX {
-            let reason = format!("{} is no power of two up to 65,536", self.partitions);
-            return refuse("partitions", reason);
+    fn with_common(self, common: GroupParameters) -> Self {
+        Self {
+            key_bytes: common.key_bytes,
+            value_bytes: common.value_bytes,
+            partitions: common.partitions,
+            buffer_pages: common.buffer_pages,
+            spare_buffers: common.spare_buffers,
+            group_pages: common.group_pages,
+            stagger: common.stagger,
+            ram_bytes_max: common.ram_bytes_max,
+            ..self
         }
-        let fields = [
-            ("buffer_pages", self.buffer_pages, 1, 65_535),
-            ("spare_buffers", self.spare_buffers, 1, 65_536),
-            ("first_pages", self.first_pages, 1, FIRST_PAGES_MAX),
-            ("group_pages", self.group_pages, 1, GROUP_PAGES_MAX),
-        ];
-        for (field, found, least, most) in fields {
-            if !(least..=most).contains(&found) {
-                return refuse(field, format!("{found} is not in {least}..={most}"));
-            }
+    }
+
+    /// The first levels of a partition have groups of fewer pages. A flush has a group more, whose entries move up, and
+    /// sorts those with the buffer's.
+    fn ram(&self) -> GroupRam {
+        GroupRam {
+            short_groups: u64::from(1 + self.group_pages.ilog2()),
+            fixed_bytes: PageCache::new(self.page_cache_bytes).ram_bytes(),
+            rewrite_bytes: u64::from(self.group_pages) * PAGE_BYTES,
+            sorted_buffers: 2,
+            ..GroupRam::new(self.common(), self.record_layout())
         }
+    }
+
+    fn check(&self) -> Result<()> {
+        self.common().check(&[("first_pages", self.first_pages, 1, FIRST_PAGES_MAX)])?;
         for (field, found) in [("first_pages", self.first_pages), ("group_pages", self.group_pages)]
         {
             if !found.is_power_of_two() {
-                return refuse(field, format!("{found} is no power of two"));
+                let reason = format!("{found} is no power of two");
+                return Err(Error::Config { field, reason });
             }
         }
-        self.check_ram(FLUSH_THREADS)
+        self.ram().check(crate::groups::FLUSH_THREADS)
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let width = |bytes: usize| u8::try_from(bytes).expect("at most 64");
-        let mut out = vec![VERSION, width(self.key_bytes), width(self.value_bytes)];
-        out.push(u8::from(self.stagger));
-        for number in [
-            self.partitions,
-            self.buffer_pages,
-            self.spare_buffers,
-            self.first_pages,
-            self.group_pages,
-        ] {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        for bytes in [self.page_cache_bytes, self.ram_bytes_max.unwrap_or(0)] {
-            out.extend_from_slice(&bytes.to_le_bytes());
-        }
-        out
+    fn encode(&self) -> Vec<u8> {
+        self.common().encode(&[self.first_pages], &[self.page_cache_bytes])
     }
 
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
-        let version = reader.u8()?;
-        if version != VERSION {
-            return Err(reader.refuse(format!("version {VERSION}"), version).into());
-        }
-        let (key_bytes, value_bytes) = (reader.u8()?.into(), reader.u8()?.into());
-        let stagger = match reader.u8()? {
-            0 => false,
-            1 => true,
-            other => return Err(reader.refuse("0 or 1", other).into()),
-        };
-        let config = Self {
-            key_bytes,
-            value_bytes,
-            partitions: reader.u32()?,
-            buffer_pages: reader.u32()?,
-            spare_buffers: reader.u32()?,
-            first_pages: reader.u32()?,
-            group_pages: reader.u32()?,
-            stagger,
-            page_cache_bytes: reader.u64()?,
-            ram_bytes_max: Some(reader.u64()?).filter(|bytes| *bytes > 0),
-        };
-        config.validate().map_err(|error| reader.refuse("a configuration that works", error))?;
+    fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let (common, [first_pages], [page_cache_bytes]) = GroupParameters::decode(reader)?;
+        let own = Self { first_pages, page_cache_bytes, ..Self::tiny() };
+        let config = own.with_common(common);
+        config.check().map_err(|error| reader.refuse("a configuration that works", error))?;
         Ok(config)
-    }
-}
-
-/// Options chosen at each opening.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RuntimeOptions {
-    /// Threads that put full buffers into the levels, 0 to 64. With 0 the updating thread does.
-    pub flush_threads: usize,
-    /// Reads in flight in a batch of lookups: 1 to 4096.
-    pub read_depth: usize,
-    /// RAM for a cache of entries, in bytes; 0 for none. It is asked before the cache of pages.
-    pub cache_bytes: u64,
-    /// RAM that the table may take from this opening on, in bytes, its cache included; `None` for what it was created
-    /// with.
-    pub ram_bytes_max: Option<u64>,
-    /// The device's channels, if it does not tell them itself.
-    pub channels: Option<Channels>,
-}
-
-impl Default for RuntimeOptions {
-    fn default() -> Self {
-        Self {
-            flush_threads: FLUSH_THREADS,
-            read_depth: 32,
-            cache_bytes: 0,
-            ram_bytes_max: None,
-            channels: None,
-        }
-    }
-}
-
-impl RuntimeOptions {
-    pub(super) fn validate(&self) -> Result<()> {
-        let refuse = |field, reason| Err(Error::Config { field, reason });
-        if self.flush_threads > FLUSH_THREADS_MAX {
-            let reason = format!("{}; they must be 0 to {FLUSH_THREADS_MAX}", self.flush_threads);
-            return refuse("flush_threads", reason);
-        }
-        if !(1..=4096).contains(&self.read_depth) {
-            return refuse("read_depth", format!("{}; it must be 1 to 4096", self.read_depth));
-        }
-        Ok(())
     }
 }
 
@@ -330,6 +149,7 @@ mod tests {
     use nandex_device::PageId;
 
     use super::*;
+    use crate::groups::model::GROUP_PAGES;
 
     fn read_back(bytes: &[u8]) -> Result<Config> {
         Config::decode(&mut Reader::new(bytes, "configuration", PageId(0)))
@@ -377,7 +197,7 @@ mod tests {
             (Config { group_pages: 512, ..tiny }, "group_pages"),
             (Config { ram_bytes_max: Some(9 << 10), ..tiny }, "RAM"),
         ] {
-            let error = config.validate().unwrap_err().to_string();
+            let error = config.check().unwrap_err().to_string();
             assert!(error.starts_with(&format!("{field}: ")), "{field}: {error}");
         }
     }
@@ -385,16 +205,19 @@ mod tests {
     #[test]
     fn the_map_takes_a_small_part_of_a_byte_for_an_entry_and_threads_and_cache_their_own() {
         let config = Config { group_pages: GROUP_PAGES, ..Config::tiny() };
-        let bytes = config.map_bytes_per_entry(1);
+        let bytes = config.ram().map_bytes_per_entry(1);
         assert!((0.05..0.15).contains(&bytes), "{bytes}");
-        let most = Some(config.ram_bytes_empty(1) + 100_000);
+        let most = Some(config.ram().empty_bytes(1) + 100_000);
         let limited = Config { ram_bytes_max: most, ..config };
-        assert_eq!(limited.entries_max(1), (100_000.0 / bytes) as u64);
+        assert_eq!(limited.ram().entries_max(1), (100_000.0 / bytes) as u64);
         // Another thread takes its own groups.
-        assert_eq!(config.ram_bytes_empty(2) - config.ram_bytes_empty(0), config.flush_ram_bytes());
-        assert_eq!((limited.entries_max(2), limited.check_ram(1).is_ok()), (0, true));
+        assert_eq!(
+            config.ram().empty_bytes(2) - config.ram().empty_bytes(0),
+            config.ram().flush_bytes()
+        );
+        assert_eq!((limited.ram().entries_max(2), limited.ram().check(1).is_ok()), (0, true));
         let more = Config { page_cache_bytes: 1 << 20, ..limited };
-        let error = more.check_ram(1).unwrap_err().to_string();
+        let error = more.ram().check(1).unwrap_err().to_string();
         assert!(error.starts_with("RAM: "), "{error}");
     }
 }

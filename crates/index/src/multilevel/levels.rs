@@ -18,14 +18,14 @@ use nandex_store::bytes::Reader;
 use nandex_store::{StructureId, hash::KeyHash};
 
 use crate::Result;
-use crate::write::groups::{Group, GroupMap};
+use crate::groups::{Group, GroupMap};
 
 /// The most bits of a hash that name a page of a level.
 pub(super) const BITS_MAX: u32 = 24;
 
 /// How levels are cut into pages and groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct LevelPlan {
+pub struct LevelPlan {
     /// The bits of a hash that name a page of the first level.
     pub first_bits: u32,
     /// The bits of a page's number that name it in a whole group.
@@ -34,7 +34,7 @@ pub(crate) struct LevelPlan {
 
 /// A page of a level: its group, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct LevelPage {
+pub struct LevelPage {
     pub group: usize,
     pub index: usize,
 }
@@ -72,7 +72,7 @@ impl LevelPlan {
 
 /// A page that a lookup reads.
 #[derive(Clone, Debug)]
-pub(crate) struct FoundPage {
+pub struct FoundPage {
     pub level: usize,
     pub group: Arc<Group>,
     pub index: usize,
@@ -80,9 +80,9 @@ pub(crate) struct FoundPage {
 
 /// All levels of a partition at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LevelMap {
+pub struct LevelMap {
     levels: Vec<Box<[Option<Arc<Group>>]>>,
-    pub entries: u64,
+    entries: u64,
 }
 
 impl LevelMap {
@@ -138,11 +138,6 @@ impl LevelMap {
         }
     }
 
-    /// All groups that are there, level by level.
-    pub fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
-        self.levels.iter().flat_map(|groups| groups.iter().flatten())
-    }
-
     /// Entries of each level.
     #[cfg(test)]
     pub fn entries_by_level(&self) -> Vec<u64> {
@@ -165,44 +160,6 @@ impl LevelMap {
             }
         }
         replaced
-    }
-
-    /// Pages of all groups.
-    pub fn pages(&self) -> u64 {
-        self.groups().map(|group| group.place.extent.pages).sum()
-    }
-
-    /// RAM in bytes.
-    pub fn ram_bytes(&self) -> u64 {
-        let places: usize = self.levels.iter().map(|groups| groups.len()).sum();
-        let own = size_of::<Self>() + places * size_of::<Option<Arc<Group>>>();
-        own as u64 + self.groups().map(|it| it.ram_bytes()).sum::<u64>()
-    }
-
-    /// RAM in bytes that checkpoints take for it: their bytes, and lists of its extents.
-    pub fn checkpoint_ram_bytes(&self) -> u64 {
-        self.groups().map(|it| it.checkpoint_ram_bytes()).sum()
-    }
-
-    /// Bytes that a checkpoint keeps of it.
-    pub fn encoded_bytes(&self) -> usize {
-        let groups = self.groups().map(|it| NUMBER_BYTES + it.encoded_bytes()).sum::<usize>();
-        1 + self.levels.len() * COUNT_BYTES + groups
-    }
-
-    /// Appends what a checkpoint keeps of it. docs/format.md draws the bytes.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        out.push(self.levels.len() as u8);
-        for groups in &self.levels {
-            let count = groups.iter().flatten().count();
-            out.extend_from_slice(&(count as u32).to_le_bytes());
-            for (number, group) in (0u32..).zip(groups) {
-                if let Some(group) = group {
-                    out.extend_from_slice(&number.to_le_bytes());
-                    group.encode(out);
-                }
-            }
-        }
     }
 
     /// Reads what a checkpoint keeps of one, from bytes that may be anything.
@@ -254,18 +211,41 @@ impl LevelMap {
 }
 
 impl GroupMap for LevelMap {
+    const NAME: &'static str = "the map of its pages";
     const NOUN: &'static str = "pages";
 
     fn encoded_bytes(&self) -> usize {
-        self.encoded_bytes()
+        let groups = self.groups().map(|it| NUMBER_BYTES + it.encoded_bytes()).sum::<usize>();
+        1 + self.levels.len() * COUNT_BYTES + groups
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        self.encode(out);
+        out.push(self.levels.len() as u8);
+        for groups in &self.levels {
+            let count = groups.iter().flatten().count();
+            out.extend_from_slice(&(count as u32).to_le_bytes());
+            for (number, group) in (0u32..).zip(groups) {
+                if let Some(group) = group {
+                    out.extend_from_slice(&number.to_le_bytes());
+                    group.encode(out);
+                }
+            }
+        }
     }
 
+    /// Level by level.
     fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
-        self.groups()
+        self.levels.iter().flat_map(|groups| groups.iter().flatten())
+    }
+
+    fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    fn ram_bytes(&self) -> u64 {
+        let places: usize = self.levels.iter().map(|groups| groups.len()).sum();
+        let own = size_of::<Self>() + places * size_of::<Option<Arc<Group>>>();
+        own as u64 + self.groups().map(|it| it.ram_bytes()).sum::<u64>()
     }
 }
 

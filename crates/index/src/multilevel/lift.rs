@@ -21,7 +21,7 @@ use nandex_store::records::RecordLayout;
 
 use super::levels::{LevelMap, LevelPlan};
 use crate::Result;
-use crate::write::groups::{Group, GroupReader, Incoming};
+use crate::groups::{Group, GroupMap, GroupReader, Incoming};
 
 /// A group of the last level whose entries a flush takes along.
 pub(super) struct LiftedGroup {
@@ -39,7 +39,7 @@ impl LiftedGroup {
     ) -> Option<Self> {
         let level = map.len().checked_sub(1).filter(|level| *level > 0)?;
         let slots = (0..level).map(|before| page_slots << plan.bits(before)).sum::<u64>();
-        if map.entries * 2 > slots {
+        if map.entries() * 2 > slots {
             return None;
         }
         (0..plan.groups(level)).rev().find_map(|number| {

@@ -55,13 +55,11 @@
 mod check;
 pub mod config;
 mod flush;
-mod iter;
 mod levels;
 mod lift;
 mod model;
 mod page_cache;
 mod read;
-mod recover;
 mod row;
 mod spill;
 mod stats;
@@ -70,24 +68,21 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Arc;
 
-use nandex_store::Volume;
-use nandex_store::hash::KeyHasher;
+use nandex_store::StructureId;
+use nandex_store::bytes::Reader;
 use nandex_store::records::RecordLayout;
-use nandex_store::space::Extent;
 
-use crate::write::groups::Group;
-use crate::write::{self, Core, Handle, PartitionState, Retired, TableShape};
-use crate::{Damage, Result};
+use crate::Result;
+pub use crate::groups::RuntimeOptions;
+use crate::groups::{GroupRewrite, GroupStructure, GroupTable, MapCheck, RewrittenMap};
 
-use check::check;
-pub use config::{Config, RuntimeOptions};
-pub use iter::{Iter, Pair};
+pub use config::Config;
 pub(crate) use row::ROW;
 pub use stats::MultilevelStats;
 
-use levels::LevelPlan;
+use levels::{LevelMap, LevelPlan};
 use page_cache::PageCache;
 
 /// The name of this kind in the catalog.
@@ -111,112 +106,56 @@ pub const KIND: &str = "multilevel";
 /// assert_eq!(table.get_u64(17)?, None);
 /// # Ok::<(), nandex::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct Multilevel {
-    handle: Handle<Leveled>,
-}
+pub type Multilevel = GroupTable<Levels>;
 
-write::delegate_table!(Multilevel);
-
-/// What the index adds to the write path: levels for each partition, and a cache of their pages.
+/// What a multi-level index adds to a table of groups: levels for each partition, and a cache of their pages.
 #[derive(Debug)]
-pub(crate) struct Leveled {
-    config: Config,
-    shape: TableShape,
+pub struct Levels {
     plan: LevelPlan,
-    hasher: KeyHasher,
     records: RecordLayout,
     cache: PageCache,
-    /// Entries with which its RAM is spent.
-    entries_max: u64,
-    /// The places for snapshots of buffers.
-    snapshots: Extent,
-    /// Held while a partition's buffers and map change together, or all of them are captured.
-    maps: Mutex<()>,
-    retired: Retired<Group>,
     counters: stats::LevelCounters,
 }
 
-type Inner = Core<Leveled>;
-type State = PartitionState<Leveled>;
+impl GroupStructure for Levels {
+    type Config = Config;
+    type Scratch = ();
+    type Stats = MultilevelStats;
 
-impl Leveled {
-    fn hold_maps(&self) -> MutexGuard<'_, ()> {
-        self.maps.lock().expect("no holder of the maps' lock panics")
-    }
-}
-
-impl Multilevel {
-    /// Creates a table in a volume, with default [`RuntimeOptions`]. It takes pages as it grows.
-    ///
-    /// # Errors
-    /// A configuration that cannot work, a name that is taken, no space, a failed write.
-    pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
-        Self::create_with(volume, name, config, RuntimeOptions::default())
+    fn new(config: &Config) -> Self {
+        Self {
+            plan: config.plan(),
+            records: config.record_layout(),
+            cache: PageCache::new(config.page_cache_bytes),
+            counters: stats::LevelCounters::default(),
+        }
     }
 
-    /// Creates a table in a volume.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
-    pub fn create_with(
-        volume: &Volume,
-        name: &str,
-        config: Config,
-        options: RuntimeOptions,
-    ) -> Result<Self> {
-        config.validate()?;
-        options.validate()?;
-        let shape = config.shape()?;
-        write::check_log(volume, &shape)?;
-        let pages = write::snapshot_pages(&shape);
-        let structure = volume.create_structure(name, KIND, config.encode(), pages)?;
-        recover::open(volume, &structure, options)
+    fn decode_map(
+        config: &Config,
+        structure: StructureId,
+        reader: &mut Reader<'_>,
+    ) -> Result<LevelMap> {
+        LevelMap::decode(structure, config.plan(), reader)
     }
 
-    /// Opens a table of a volume, with default [`RuntimeOptions`]. Reads snapshots of buffers and the log's tail; no
-    /// page of a level.
-    ///
-    /// # Errors
-    /// No table of that name, another kind of structure, damage, a failed read.
-    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        Self::open_with(volume, name, RuntimeOptions::default())
+    fn rewrite(
+        &self,
+        before: &LevelMap,
+        rewrite: GroupRewrite<'_, '_, ()>,
+    ) -> Result<RewrittenMap<LevelMap>> {
+        self.write_updates(before, rewrite)
     }
 
-    /// Opens a table of a volume.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
-        options.validate()?;
-        let structure = volume.open_structure(name, KIND)?;
-        recover::open(volume, &structure, options)
+    fn check_map(config: &Config, map: &LevelMap, check: &mut MapCheck<'_, '_>) {
+        check::check_levels(config.plan(), map, check);
     }
 
-    /// What it was created with; its RAM is that of this opening.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        &self.handle.core.layout.config
+    fn stats(&self, maps: &[Arc<LevelMap>]) -> MultilevelStats {
+        self.stats_of(maps)
     }
 
-    /// All entries, each key once with its newest value, in no order.
-    ///
-    /// Each partition is seen as it was when the iteration reached it. Reads all levels once, group by group, and holds
-    /// the keys of one partition's buffers in memory.
-    #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.handle.core)
-    }
-
-    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
-    /// entries come.
-    pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
-        self.iter().past_damage()
-    }
-
-    /// Its levels now, and its cache of pages.
-    #[must_use]
-    pub fn multilevel_stats(&self) -> MultilevelStats {
-        self.handle.core.multilevel_stats()
+    fn ram_bytes(&self) -> u64 {
+        self.cache.ram_bytes()
     }
 }

@@ -4,33 +4,25 @@
 //! level begins to spill before all of its pages are full. Pages in RAM are modelled as those of a cache that keeps
 //! what was used last (Che and others, JSAC 2002): one time for which a page stays suits the pages of all levels.
 
-use super::config::{Config, FLUSH_THREADS, GROUP_PAGES, LEVELS_PER_BUFFER, PARTITIONS_MAX};
+use super::config::Config;
 use super::page_cache::PageCache;
 use crate::Result;
-use crate::any::AnyOptions;
+use crate::groups::GroupConfig;
+use crate::groups::model::{self, GroupModel, TABLES_PER_BUFFER};
 use crate::model::text::{bytes, count, line};
 use crate::model::{
-    Notes, OperationCosts, PAGE_BYTES, Parameter, ParameterValue, Policy, Prediction, Requirements,
-    log_bytes, too_little,
+    Notes, OperationCosts, PAGE_BYTES, Parameter, ParameterValue, Requirements, log_bytes,
 };
 
 /// Pages of the first levels of all partitions.
 const FIRST_PAGES: u32 = 64;
 /// Pages of a partition's levels, at most, where the number of entries is known: 4 MiB.
 const PARTITION_PAGES: u64 = 1024;
-/// The most pages of a buffer.
-const BUFFER_PAGES_MAX: u64 = 64;
 /// Pages of all buffers at least, without a limit of RAM: 4 MiB.
 const BUFFERS_MIN: u64 = 1024;
-/// The least RAM of a table whose groups have the usual size.
-const LARGE_RAM_BYTES: u64 = 16 << 20;
-/// Pages of a group where there is less.
-const GROUP_PAGES_SMALL: u32 = 16;
 /// Partitions at least, where RAM is stated. A flush takes RAM for a buffer's entries and for its copy, and there are
 /// spare buffers: with few large ones a small budget would have little for pages.
 const PARTITIONS_MIN: u64 = 16;
-/// The share of a buffer's slots in use when it is full.
-const BUFFER_FILL: f64 = 0.93;
 /// The share of a page's slots in use when it spills.
 const PAGE_FILL: f64 = 0.99;
 /// Scales a logistic law to a normal one, so that both spill alike at the mean.
@@ -52,80 +44,120 @@ pub(super) struct HeldLevel {
     pub cached: f64,
 }
 
-impl Config {
-    /// The configuration for the required entries: of the RAM that is stated, an eighth for buffers, and the rest for
-    /// the cache of pages. Without a limit, buffers are a sixteenth of the levels, and the cache as large as they.
-    ///
-    /// # Errors
-    /// A policy other than [`Policy::Grow`], too little RAM.
-    pub fn advised(requirements: &Requirements) -> Result<Self> {
-        requirements.check()?;
-        requirements.check_no_extras("multilevel")?;
-        requirements.check_policy("multilevel", "grow", requirements.policy == Policy::Grow)?;
-        let plain = Self {
-            key_bytes: requirements.key_bytes as usize,
-            value_bytes: requirements.value_bytes as usize,
-            partitions: 1,
-            buffer_pages: 1,
-            spare_buffers: 2,
-            first_pages: FIRST_PAGES,
-            group_pages: GROUP_PAGES,
-            stagger: true,
-            page_cache_bytes: 0,
-            ram_bytes_max: requirements.ram_bytes,
-        };
+impl GroupModel for Config {
+    /// Of the RAM that is stated, an eighth is for buffers, and the rest for the cache of pages. Without a limit, buffers
+    /// are a sixteenth of the levels, and the cache as large as they.
+    fn advised(requirements: &Requirements) -> Result<Self> {
+        let common = model::plain::<Self>(requirements)?;
+        let plain = Self { first_pages: FIRST_PAGES, page_cache_bytes: 0, ..Self::tiny() };
+        let plain = plain.with_common(common);
         let level_pages = plain.pages(requirements.entries).ceil() as u64;
         let partitions_min = level_pages.div_ceil(PARTITION_PAGES);
         let config = match requirements.ram_bytes {
             Some(most) => plain.within(most, requirements.entries, partitions_min),
             None => {
-                let buffers = (level_pages / LEVELS_PER_BUFFER).max(BUFFERS_MIN);
+                let buffers = (level_pages / TABLES_PER_BUFFER).max(BUFFERS_MIN);
                 let page_cache_bytes = buffers * PAGE_BYTES;
                 Self { page_cache_bytes, ..plain.with_buffers(buffers, partitions_min) }
             }
         };
-        let needed = config.ram_bytes_empty(FLUSH_THREADS) + config.map_bytes(requirements.entries);
-        match requirements.ram_bytes.filter(|most| needed > *most) {
-            Some(most) => Err(too_little("RAM", most, needed)),
-            None => Ok(config),
+        model::within(config, requirements)
+    }
+
+    fn tables(&self, entries: u64) -> f64 {
+        self.pages(entries)
+    }
+
+    fn costs_with(&self, entries: u64) -> OperationCosts {
+        let levels = self.holding(entries);
+        let all: f64 = levels.iter().map(|level| level.entries).sum();
+        let (mut reads, mut hits) = (0.0, 0.0);
+        for level in &levels {
+            let read = 1.0 - level.cached;
+            hits += level.entries * (reads + read);
+            reads += level.used * read;
+        }
+        let buffered = model::buffered_entries(self, entries);
+        let (mut read, mut written) = (0.0, 0.0);
+        for level in &levels {
+            let group = self.group_pages_of(level);
+            let groups = level.pages / f64::from(self.partitions) / group;
+            let touched = |share: f64| groups * (1.0 - (-buffered * share / groups).exp()) * group;
+            read += touched(level.comes.max(level.used));
+            written += touched(level.comes * level.stays);
+        }
+        let bytes = |pages: f64| pages * PAGE_BYTES as f64 / buffered;
+        let entry_bytes = (self.key_bytes + self.value_bytes) as u64;
+        let is_empty = entries as f64 <= buffered * f64::from(self.partitions) / 2.0;
+        OperationCosts {
+            reads_per_hit: if is_empty { 0.0 } else { hits / all.max(1.0) },
+            reads_per_miss: reads,
+            insert_read_bytes: bytes(read),
+            insert_write_bytes: bytes(written) + log_bytes(entry_bytes),
         }
     }
 
+    fn flash_bytes_per_entry(&self) -> f64 {
+        PAGE_BYTES as f64 / (0.7 * self.record_layout().slots() as f64) * 1.25
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        vec![
+            ("first_pages", ParameterValue::Count(self.first_pages.into())),
+            ("page_cache_bytes", ParameterValue::Count(self.page_cache_bytes)),
+        ]
+    }
+
+    fn shape(&self) -> String {
+        let cached = bytes(self.page_cache_bytes);
+        format!("levels from {} pages on, {cached} of RAM for pages", self.first_pages)
+    }
+
+    fn notes(&self, entries: u64, notes: Notes) -> Notes {
+        let levels = self.holding(entries).len().to_string();
+        let buffer = bytes(u64::from(self.buffer_pages) * PAGE_BYTES);
+        let first = count(u64::from(self.partitions) * u64::from(self.first_pages));
+        let of_levels = format!("of {first} pages and twice as many in each further one");
+        let cached = bytes(self.page_cache_bytes);
+        let flushed = bytes(model::rewrite_bytes(self, entries) as u64);
+        let of_buffers = format!("with a buffer of {buffer} each");
+        Notes {
+            shape: vec![
+                line("partitions", self.partitions.to_string(), of_buffers),
+                line("levels", levels, of_levels),
+                line("pages in RAM", cached, "of those that lookups used last"),
+                line("flush", flushed, "of a partition's levels, at most"),
+            ],
+            other: "pages of levels, their map, groups of a flush, log".into(),
+            flash: "levels, up to a quarter more between checkpoints, and snapshots of buffers"
+                .into(),
+            hit: "a page of each level up to the key's; none where RAM has them".into(),
+            miss: "a page of each level".into(),
+            insert: "of device time, amortised: a flush over a buffer's entries".into(),
+            insert_worst: "one flush: a partition's levels are read and written",
+            ..notes
+        }
+    }
+}
+
+impl Config {
     /// The same with an eighth of this RAM for buffers, or less where the rest is needed, and a cache of pages that
     /// leaves a sixteenth to the map, or more if that many entries need it.
     fn within(self, ram_bytes: u64, entries: u64, partitions_min: u64) -> Self {
-        let group_pages = if ram_bytes < LARGE_RAM_BYTES { GROUP_PAGES_SMALL } else { GROUP_PAGES };
-        let plain = Self { group_pages, ..self };
-        let partitions_min = partitions_min.max(PARTITIONS_MIN);
+        let with_buffers = |buffers| self.with_buffers(buffers, partitions_min.max(PARTITIONS_MIN));
         let taken = |config: &Self| {
-            config.ram_bytes_empty(FLUSH_THREADS) + config.map_bytes(entries).max(ram_bytes / 16)
+            model::ram_bytes(config) + model::map_bytes(config, entries).max(ram_bytes / 16)
         };
-        let mut buffers = (ram_bytes / PAGE_BYTES / 8).max(1);
-        while buffers > 1 && taken(&plain.with_buffers(buffers, partitions_min)) > ram_bytes {
-            buffers -= (buffers / 16).max(1);
-        }
-        let config = plain.with_buffers(buffers, partitions_min);
+        let fits = |buffers| taken(&with_buffers(buffers)) <= ram_bytes;
+        let config = with_buffers(model::most_buffers(ram_bytes / PAGE_BYTES / 8, fits));
         Self { page_cache_bytes: ram_bytes.saturating_sub(taken(&config)), ..config }
-    }
-
-    /// RAM of the map for that many entries at most, in bytes.
-    fn map_bytes(&self, entries: u64) -> u64 {
-        (entries as f64 * self.map_bytes_per_entry(FLUSH_THREADS)) as u64
     }
 
     /// The same with buffers of that many pages together, for that many partitions if there are enough pages.
     fn with_buffers(self, buffers: u64, partitions_min: u64) -> Self {
-        let wanted = partitions_min.max(buffers.div_ceil(BUFFER_PAGES_MAX)).next_power_of_two();
-        let most = 1 << buffers.max(1).ilog2();
-        let partitions = wanted.min(most).min(PARTITIONS_MAX.into()) as u32;
-        Self {
-            partitions,
-            buffer_pages: (buffers / u64::from(partitions)).clamp(1, BUFFER_PAGES_MAX) as u32,
-            spare_buffers: (partitions / 64).clamp(2, 8),
-            first_pages: (FIRST_PAGES / partitions).max(1),
-            stagger: partitions > 1,
-            ..self
-        }
+        let common = model::with_buffers(self.common(), buffers, partitions_min);
+        let first_pages = (FIRST_PAGES / common.partitions).max(1);
+        Self { first_pages, ..self.with_common(common) }
     }
 
     /// The levels of an index that holds that many entries.
@@ -183,152 +215,6 @@ impl Config {
     fn group_pages_of(&self, level: &HeldLevel) -> f64 {
         f64::from(self.group_pages).min(level.pages / f64::from(self.partitions))
     }
-
-    /// Device operations when it holds that many entries.
-    pub(super) fn costs_with(&self, entries: u64) -> OperationCosts {
-        let levels = self.holding(entries);
-        let all: f64 = levels.iter().map(|level| level.entries).sum();
-        let (mut reads, mut hits) = (0.0, 0.0);
-        for level in &levels {
-            let read = 1.0 - level.cached;
-            hits += level.entries * (reads + read);
-            reads += level.used * read;
-        }
-        let buffered = self.buffered_entries();
-        let (mut read, mut written) = (0.0, 0.0);
-        for level in &levels {
-            let group = self.group_pages_of(level);
-            let groups = level.pages / f64::from(self.partitions) / group;
-            let touched = |share: f64| groups * (1.0 - (-buffered * share / groups).exp()) * group;
-            read += touched(level.comes.max(level.used));
-            written += touched(level.comes * level.stays);
-        }
-        let bytes = |pages: f64| pages * PAGE_BYTES as f64 / buffered;
-        let entry_bytes = (self.key_bytes + self.value_bytes) as u64;
-        let is_empty = entries as f64 <= buffered * f64::from(self.partitions) / 2.0;
-        OperationCosts {
-            reads_per_hit: if is_empty { 0.0 } else { hits / all.max(1.0) },
-            reads_per_miss: reads,
-            insert_read_bytes: bytes(read),
-            insert_write_bytes: bytes(written) + log_bytes(entry_bytes),
-        }
-    }
-
-    /// Entries that a full buffer brings.
-    fn buffered_entries(&self) -> f64 {
-        let slots = self.layout().map_or(1, |layout| layout.slots());
-        (slots as f64 * f64::from(self.buffer_pages) * BUFFER_FILL).max(1.0)
-    }
-
-    /// Bytes that a flush reads, and writes, at most, at that many entries: all of its partition's levels.
-    fn flush_bytes(&self, entries: u64) -> f64 {
-        self.pages(entries) / f64::from(self.partitions) * PAGE_BYTES as f64
-    }
-
-    /// As [`costs_with`](Self::costs_with), for levels that are 16 times the buffers.
-    pub(super) fn usual_costs(&self) -> Result<OperationCosts> {
-        self.validate()?;
-        let pages = LEVELS_PER_BUFFER * u64::from(self.partitions) * u64::from(self.buffer_pages);
-        Ok(self.costs_with((pages as f64 * 0.65 * self.record_layout().slots() as f64) as u64))
-    }
-
-    /// Bytes of flash for each entry that it grows by, as the mean over a doubling.
-    pub(super) fn flash_bytes_per_entry(&self) -> f64 {
-        PAGE_BYTES as f64 / (0.7 * self.record_layout().slots() as f64) * 1.25
-    }
-}
-
-/// The configuration and costs of a multi-level index when it holds the required entries; see [`Config::advised`].
-///
-/// # Errors
-/// As [`Config::advised`]; a limit that cannot be kept.
-pub(super) fn advise(requirements: &Requirements) -> Result<Prediction> {
-    let config = Config::advised(requirements)?;
-    let entries = requirements.entries;
-    let shape = config.shape()?;
-    let level_bytes = config.pages(entries) as u64 * PAGE_BYTES;
-    let flushed = config.flush_bytes(entries);
-    let spare_bytes = level_bytes / 4 + flushed as u64;
-    let flash_bytes = level_bytes + spare_bytes + crate::write::snapshot_pages(&shape) * PAGE_BYTES;
-    requirements.check_flash(flash_bytes)?;
-    let costs = config.costs_with(entries);
-    requirements.check_miss_reads(costs.reads_per_miss)?;
-    let device = &requirements.device.costs;
-    let insert_worst_ns = device.read.ns(flushed) + device.insert_worst_ns(flushed);
-    requirements.check_insert_worst(insert_worst_ns)?;
-    requirements.check_load(&costs)?;
-    let flush_ns = device.read.ns(flushed) + device.flush_ns(flushed);
-    let buffer_bytes = config.buffer_bytes();
-    let other_bytes =
-        config.ram_bytes_empty(FLUSH_THREADS) - buffer_bytes + config.map_bytes(entries);
-    Ok(Prediction {
-        options: AnyOptions::default(),
-        requirements: requirements.clone(),
-        costs,
-        entries_capacity: config.entries_max(FLUSH_THREADS).min(1 << 48),
-        buffer_bytes,
-        filter_bytes: 0,
-        optional_filter_bytes: 0,
-        other_bytes,
-        flash_bytes,
-        insert_amortised_ns: flush_ns / config.buffered_entries(),
-        insert_worst_ns,
-        compromise: None,
-        parameters: parameters(&config),
-        notes: notes(&config, entries),
-        config: config.into(),
-    })
-}
-
-pub(super) fn parameters(config: &Config) -> Vec<Parameter> {
-    let number = |number: u32| ParameterValue::Count(number.into());
-    vec![
-        ("partitions", number(config.partitions)),
-        ("pages_per_buffer", number(config.buffer_pages)),
-        ("first_pages", number(config.first_pages)),
-        ("group_pages", number(config.group_pages)),
-        ("page_cache_bytes", ParameterValue::Count(config.page_cache_bytes)),
-    ]
-}
-
-fn notes(config: &Config, entries: u64) -> Notes {
-    let levels = config.holding(entries);
-    let buffer = bytes(u64::from(config.buffer_pages) * PAGE_BYTES);
-    let limit = config
-        .ram_bytes_max
-        .map_or("no limit".to_owned(), |most| format!("at most {}", bytes(most)));
-    let first = u64::from(config.partitions) * u64::from(config.first_pages);
-    Notes {
-        shape: vec![
-            line(
-                "partitions",
-                config.partitions.to_string(),
-                format!("with a buffer of {buffer} each"),
-            ),
-            line(
-                "levels",
-                levels.len().to_string(),
-                format!("of {} pages and twice as many in each further one", count(first)),
-            ),
-            line("pages in RAM", bytes(config.page_cache_bytes), "of those that lookups used last"),
-            line(
-                "flush",
-                bytes(config.flush_bytes(entries) as u64),
-                "of a partition's levels, at most",
-            ),
-        ],
-        ram: format!("when it holds the required entries; {limit}"),
-        buffers: "of all partitions, with the spare ones".into(),
-        filters: "none: signatures and keys are in the pages".into(),
-        other: "pages of levels, their map, groups of a flush, log".into(),
-        per_entry: "all RAM over the required entries",
-        flash: "levels, up to a quarter more between checkpoints, and snapshots of buffers".into(),
-        hit: "a page of each level up to the key's; none where RAM has them".into(),
-        miss: "a page of each level".into(),
-        insert: "of device time, amortised: a flush over a buffer's entries".into(),
-        insert_worst: "one flush: a partition's levels are read and written",
-        written: Vec::new(),
-    }
 }
 
 #[cfg(test)]
@@ -338,6 +224,9 @@ mod tests {
     use nandex_device::{Counted, MemoryDevice};
 
     use super::*;
+    use crate::groups::FLUSH_THREADS;
+    use crate::groups::model::{GROUP_PAGES, advise};
+    use crate::model::Policy;
     use crate::multilevel::{Multilevel, RuntimeOptions};
     use crate::{Durability, Table, Threads, Volume, VolumeOptions};
 
@@ -431,15 +320,15 @@ mod tests {
                 policy: Policy::Grow,
                 ..Requirements::new(entries, 8, 8).ram(ram_bytes)
             };
-            let prediction = advise(&asked).unwrap();
+            let prediction = advise::<Config>(&asked).unwrap();
             let config: &Config = prediction.config.of().unwrap();
             assert!(prediction.ram_bytes() <= ram_bytes, "{entries} in {ram_bytes}");
             let least = if ram_bytes < 64 << 20 { ram_bytes / 4 } else { ram_bytes / 2 };
             assert!(config.page_cache_bytes >= least, "{config:?} in {ram_bytes}");
-            assert!(config.entries_max(FLUSH_THREADS) >= entries, "{config:?}");
+            assert!(config.ram().entries_max(FLUSH_THREADS) >= entries, "{config:?}");
         }
         let tight = Requirements { policy: Policy::Grow, ..Requirements::new(1_000, 8, 8) };
-        let error = advise(&tight.ram(100 << 10)).unwrap_err().to_string();
+        let error = advise::<Config>(&tight.ram(100 << 10)).unwrap_err().to_string();
         assert!(error.starts_with("RAM: 102400 bytes"), "{error}");
     }
 }

@@ -4,7 +4,7 @@ use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHasher;
 use nandex_store::records::{Crowded, RecordLayout};
 
-use crate::write::groups::Incoming;
+use crate::groups::Incoming;
 
 /// What became of an update.
 #[derive(Clone, Copy, Debug)]

@@ -1,18 +1,16 @@
 //! The figures of levels: counted where they arise.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::Inner;
+use super::Levels;
 use super::levels::LevelMap;
+use crate::groups::GroupMap;
 
 /// What the levels count in addition to the write path.
 #[derive(Debug, Default)]
 pub(crate) struct LevelCounters {
-    /// Pages of all levels now.
-    pub pages: AtomicU64,
-    /// Pages that were replaced since the last capture.
-    pub replaced_pages: AtomicU64,
     levels_added: AtomicU64,
 }
 
@@ -49,31 +47,28 @@ impl MultilevelStats {
 }
 
 impl LevelCounters {
-    /// Notes that a partition has another map now.
-    pub fn note(&self, before: &LevelMap, after: &LevelMap, levels_added: u64) {
-        self.pages.fetch_add(after.pages().wrapping_sub(before.pages()), Relaxed);
-        self.levels_added.fetch_add(levels_added, Relaxed);
+    /// Notes that a partition had that many levels and has others now.
+    pub fn note_levels(&self, before: usize, after: usize) {
+        self.levels_added.fetch_add(after.saturating_sub(before) as u64, Relaxed);
     }
 }
 
-impl Inner {
-    pub(super) fn multilevel_stats(&self) -> MultilevelStats {
-        let layout = &self.layout;
+impl Levels {
+    pub(super) fn stats_of(&self, maps: &[Arc<LevelMap>]) -> MultilevelStats {
         let mut stats = MultilevelStats {
-            levels_added: layout.counters.levels_added.load(Relaxed),
-            page_cache_pages: layout.cache.pages_max(),
-            page_cache_hits: layout.cache.hits(),
+            levels_added: self.counters.levels_added.load(Relaxed),
+            page_cache_pages: self.cache.pages_max(),
+            page_cache_hits: self.cache.hits(),
             ..MultilevelStats::default()
         };
-        for partition in &self.partitions {
-            let map = std::sync::Arc::clone(&partition.read().level);
+        for map in maps {
             stats.levels = stats.levels.max(map.len() as u64);
             stats.pages += map.pages();
             stats.groups += map.groups().count() as u64;
-            stats.entries += map.entries;
+            stats.entries += map.entries();
             stats.map_bytes += map.ram_bytes();
         }
-        stats.slots = stats.pages * layout.records.slots() as u64;
+        stats.slots = stats.pages * self.records.slots() as u64;
         stats
     }
 }

@@ -9,10 +9,11 @@ use nandex_device::{Counted, Device, MemoryDevice, PAGE_BYTES, PageBuf, PageId};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 use nandex_store::hash::HashKind;
 use nandex_store::page::{PAGE_HEADER_BYTES, seal};
-use nandex_store::{OpenOptions, VolumeOptions};
+use nandex_store::{OpenOptions, Volume, VolumeOptions};
 
 use super::levels::LevelPage;
 use super::*;
+use crate::groups::GroupConfig;
 use crate::grow::tests::{agrees, key, update, volume};
 use crate::write::capture_holds;
 use crate::{Durability, Error, Table, Threads};
@@ -44,11 +45,11 @@ fn a_lookup_reads_a_page_for_each_level_up_to_its_keys_own() {
     let device = Arc::new(Counted::new(MemoryDevice::new()));
     let volume = volume_on(Arc::clone(&device) as _);
     let table = Multilevel::create_with(&volume, "t", ONE, options_of(0)).unwrap();
-    assert_eq!((table.multilevel_stats().pages, table.get_u64(1).unwrap()), (0, None));
+    assert_eq!((table.group_stats().pages, table.get_u64(1).unwrap()), (0, None));
     let (mut from, mut levels) = (0, 0);
     for until in [600, 2000, 8000, 30_000] {
         insert(&table, from..until);
-        let stats = table.multilevel_stats();
+        let stats = table.group_stats();
         assert!(stats.levels > levels, "{stats:?}");
         let mut by_reads = [0; 12];
         for number in 0..until {
@@ -88,8 +89,8 @@ fn pages_in_ram_are_not_read_and_the_upper_levels_stay_there() {
             (device.snapshot() - before).pages_read
         };
         look_up();
-        let (hits, reads) = (table.multilevel_stats().page_cache_hits, look_up());
-        let stats = table.multilevel_stats();
+        let (hits, reads) = (table.group_stats().page_cache_hits, look_up());
+        let stats = table.group_stats();
         (reads, stats.page_cache_hits - hits, stats)
     };
     let (none, some, all) = (reads("none", 0), reads("some", 160 << 10), reads("all", 2 << 20));
@@ -114,7 +115,7 @@ fn a_flush_reads_what_it_may_change_and_writes_what_has_changed() {
     let (mut number, mut written) = (20_000, 0);
     for _ in 0..20 {
         let flushes = table.stats().flushes;
-        let (before, pages) = (device.snapshot(), table.multilevel_stats().pages);
+        let (before, pages) = (device.snapshot(), table.group_stats().pages);
         let data = table.stats().data_bytes_written;
         while table.stats().flushes == flushes {
             table.insert_u64(number, number).unwrap();
@@ -171,11 +172,11 @@ fn levels_go_with_their_last_keys_and_come_back() {
     let (_, volume) = volume();
     let table = Multilevel::create_with(&volume, "t", Config::tiny(), options_of(0)).unwrap();
     insert(&table, 0..30_000);
-    let full = table.multilevel_stats();
+    let full = table.group_stats();
     (0..30_000).for_each(|number| table.remove(&key(number)).unwrap());
     // Others, so that the last removals leave their buffers.
     insert(&table, 100_000..104_000);
-    let few = table.multilevel_stats();
+    let few = table.group_stats();
     assert!(full.levels > 5 && full.pages > 100 && full.occupancy() > 0.3, "{full:?}");
     assert!(few.levels < 5 && few.pages * 3 < full.pages, "{few:?} {full:?}");
     insert(&table, 0..30_000);
@@ -193,7 +194,7 @@ fn a_table_that_has_shrunk_loses_its_last_levels_and_no_key() {
         let mut oracle = HashMap::new();
         let all = 20_000;
         (0..all).for_each(|number| update(&table, &mut oracle, number, Some(number)));
-        let full = table.multilevel_stats();
+        let full = table.group_stats();
         for number in (0..all).filter(|number| number % 16 != 5) {
             update(&table, &mut oracle, number, None);
             if number % 2_500 == 2_499 {
@@ -210,7 +211,7 @@ fn a_table_that_has_shrunk_loses_its_last_levels_and_no_key() {
             others.clone().for_each(|it| update(&table, &mut oracle, it, Some(step)));
             others.clone().for_each(|it| update(&table, &mut oracle, it, None));
         }
-        let few = table.multilevel_stats();
+        let few = table.group_stats();
         assert!(full.levels >= 7 && few.levels <= 5, "{few:?} of {full:?}");
         assert!(few.pages * 3 < full.pages, "{few:?} of {full:?}");
         agrees(&table, table.iter(), &oracle, others.end);
@@ -244,7 +245,7 @@ fn lookups_while_levels_are_added_find_every_key() {
         is_done.store(true, Relaxed);
         lookers.into_iter().for_each(|it| it.join().unwrap());
     });
-    let stats = table.multilevel_stats();
+    let stats = table.group_stats();
     assert!(stats.levels_added >= 4 * 5 && stats.page_cache_hits > 0, "{stats:?}");
 }
 
@@ -272,7 +273,7 @@ fn updates_and_removals_outlive_power_cuts_between_levels() {
                 agrees(&cut, cut.iter(), &oracle, 10_000);
             }
         }
-        assert!(table.multilevel_stats().levels_added > 10);
+        assert!(table.group_stats().levels_added > 10);
     }
 }
 
@@ -295,8 +296,8 @@ fn a_table_whose_ram_is_spent_says_so_keeps_everything_and_takes_removals_and_mo
     let (device, volume) = volume();
     let limited = |entries: f64| {
         let tiny = Config::tiny();
-        let bytes = entries * tiny.map_bytes_per_entry(1);
-        Config { ram_bytes_max: Some(tiny.ram_bytes_empty(1) + bytes as u64), ..tiny }
+        let bytes = entries * tiny.ram().map_bytes_per_entry(1);
+        Config { ram_bytes_max: Some(tiny.ram().empty_bytes(1) + bytes as u64), ..tiny }
     };
     let table = Multilevel::create_with(&volume, "t", limited(9_000.0), options_of(1)).unwrap();
     let refused = (0..).find_map(|number| Some((number, table.insert_u64(number, number).err()?)));
@@ -373,7 +374,7 @@ fn a_damaged_page_is_told_and_not_carried_over() {
 /// A key of the third level, put on its page of the second in place of another one, so that all counts are right.
 fn plant_twin(device: &MemoryDevice, table: &Multilevel) -> (PageId, PageId) {
     let core = &table.handle.core;
-    let (plan, records, hasher) = (core.layout.plan, core.layout.records, core.layout.hasher);
+    let (plan, records, hasher) = (core.layout.own.plan, core.layout.records, core.layout.hasher);
     let map = Arc::clone(&core.partitions[0].read().level);
     let lower = map.group(2, 0).unwrap();
     let entries = device.read(lower.place.extent.start, PageBuf::zeroed(1)).unwrap();
@@ -433,7 +434,7 @@ fn keys_of_the_same_hash_on_several_levels_are_no_twins() {
     // Others fill the buffer, and do not share a hash.
     let others = (0..1_000_u64).map(|number| [number.to_le_bytes(); 3].concat());
     others.for_each(|key| table.insert(&key, &[1; 8]).unwrap());
-    assert!(table.multilevel_stats().levels > 1, "{:?}", table.multilevel_stats());
+    assert!(table.group_stats().levels > 1, "{:?}", table.group_stats());
     keys.for_each(|key| assert!(table.get(&key).unwrap().is_some()));
     table.close().unwrap();
     drop(volume);
@@ -480,11 +481,11 @@ fn pages_of_replaced_groups_are_used_again() {
     let volume = volume_on(Arc::clone(&device) as _);
     let table = Multilevel::create_with(&volume, "t", Config::tiny(), options_of(0)).unwrap();
     insert(&table, 0..40_000);
-    let (held, pages) = (table.multilevel_stats().pages, device.page_count());
+    let (held, pages) = (table.group_stats().pages, device.page_count());
     for round in 0..5 {
         (0..40_000).for_each(|number| table.insert_u64(number, number + round).unwrap());
     }
-    assert_eq!(table.multilevel_stats().pages, held);
+    assert_eq!(table.group_stats().pages, held);
     let written = table.stats().data_bytes_written / PAGE_BYTES as u64;
     assert!(written > 40 * held, "{written} pages");
     let more = device.page_count() - pages;

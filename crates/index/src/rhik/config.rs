@@ -1,22 +1,14 @@
 //! What a RHIK is created with, kept with it on flash, and what can be chosen at each opening.
 
-use nandex_store::buffer::STASH_LEN_MAX;
 use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
 use nandex_store::records::RecordLayout;
-use nandex_store::schedule::Channels;
 
 use super::rewrite::{Bodies, Occupancy};
-use crate::model::PAGE_BYTES;
-use crate::write::groups::{
-    CHECKPOINT_COPIES, GROUP_CHECKPOINT_RAM_BYTES, GROUP_PAGES_MAX, GROUP_RAM_BYTES, GROUPS_IN_RAM,
-    Incoming,
-};
-use crate::write::{TableShape, snapshot_pages};
-use crate::{Error, Result};
-
-/// The most partitions.
-pub(super) const PARTITIONS_MAX: u32 = 1 << 16;
+use crate::Result;
+pub use crate::groups::RuntimeOptions;
+use crate::groups::model::TABLES_PER_BUFFER;
+use crate::groups::{GroupConfig, GroupParameters, GroupRam};
 
 /// Slots from its home on in which an entry may be, unless the configuration says otherwise.
 pub const NEIGHBOURHOOD: u32 = 32;
@@ -25,30 +17,7 @@ pub const NEIGHBOURHOOD: u32 = 32;
 pub const SPLIT_PERMILLE: u32 = 900;
 
 /// Tables of a group unless the configuration says otherwise: 256 KiB.
-pub const GROUP_PAGES: u32 = 64;
-
-/// Pages of tables over those of the buffers, as long as buffers may grow.
-pub(super) const LAYER_PER_BUFFER: u64 = 16;
-
-/// RAM that does not depend on the configuration: the log's blocks, pages of lookups under way.
-pub(super) const FIXED_RAM_BYTES: u64 = 9 << 17;
-
-/// RAM of a partition without its buffer, in bytes.
-pub(super) const PARTITION_BYTES: u64 = 2304;
-
-/// The share of the groups that were replaced since the last checkpoint, at most.
-const REPLACED: f64 = 0.25;
-
-/// Threads that rewrite tables unless the options say otherwise.
-pub(super) const FLUSH_THREADS: usize = 1;
-
-/// RAM of an entry in a buffer's stash, in addition to its bytes.
-const STASHED_BYTES: u64 = 32;
-
-/// The most threads that rewrite tables.
-const FLUSH_THREADS_MAX: usize = 64;
-
-const VERSION: u8 = 1;
+pub const GROUP_PAGES: u32 = crate::groups::model::GROUP_PAGES;
 
 /// What a RHIK is created with. All of it is kept on flash and read back at open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,28 +67,35 @@ impl Config {
     }
 
     /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes.
-    pub const LOG_BYTES_MIN: u64 = 2 << 20;
+    pub const LOG_BYTES_MIN: u64 = GroupParameters::LOG_BYTES_MIN;
 
     /// The size of a log that seldom makes a table of this configuration flush early: four times what its buffers hold,
     /// at least 2 MiB, in bytes.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
-        let bytes = u64::from(self.partitions) * u64::from(self.buffer_pages) * PAGE_BYTES;
-        (4 * bytes).next_multiple_of(1 << 20).max(Self::LOG_BYTES_MIN)
+        self.common().log_bytes_best()
     }
 
     /// The layout of buffer pages.
     ///
     /// # Errors
-    /// [`Error::Config`] for widths out of range.
+    /// [`Error::Config`](crate::Error::Config) for widths out of range.
     pub fn layout(&self) -> Result<EntryLayout> {
-        Ok(EntryLayout::new(self.key_bytes, self.value_bytes)?)
+        self.common().layout()
     }
 
     /// The layout of record tables.
     #[must_use]
     pub fn record_layout(&self) -> RecordLayout {
         RecordLayout::new(self.key_bytes, self.value_bytes, self.neighbourhood as usize)
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config), naming the field.
+    pub fn validate(&self) -> Result<()> {
+        self.check()
     }
 
     /// When tables split and join.
@@ -129,207 +105,81 @@ impl Config {
         Occupancy { split_above, join_below: split_above / 2 }
     }
 
-    pub(super) fn shape(&self) -> Result<TableShape> {
-        let layout = self.layout()?;
-        let slots = u32::try_from(layout.slots()).expect("at most 508") * self.buffer_pages;
-        Ok(TableShape {
-            layout,
-            partitions: self.partitions,
-            buffer_pages: self.buffer_pages,
-            entries_max: slots,
-            // Removals that a table without RAM to grow takes into full buffers.
-            carry_over_max: slots / 16,
-            spare_buffers: self.spare_buffers,
-            stagger: self.stagger,
-        })
-    }
-
     /// Pages of a write buffer where all tables together are that many pages: a sixteenth of them, as long as that is
     /// no more than the configuration allows. Within a limit of RAM, all pages from the start: buffers that grew would
     /// leave holes in the allocator's memory, which the limit could not count.
-    pub(super) fn buffer_pages_for(&self, tables: u64) -> usize {
+    pub(super) fn buffer_pages_at(&self, tables: u64) -> usize {
         if self.ram_bytes_max.is_some() {
             return self.buffer_pages as usize;
         }
-        let share = tables / LAYER_PER_BUFFER / u64::from(self.partitions);
+        let share = tables / TABLES_PER_BUFFER / u64::from(self.partitions);
         share.clamp(1, self.buffer_pages.into()) as usize
     }
+}
 
-    /// RAM of all buffers with their stashes, in bytes.
-    pub(super) fn buffer_bytes(&self) -> u64 {
-        let buffers = u64::from(self.partitions) + u64::from(self.spare_buffers);
-        let stashed = STASHED_BYTES + (self.key_bytes + self.value_bytes) as u64;
-        buffers * (u64::from(self.buffer_pages) * (PAGE_BYTES + 8) + STASH_LEN_MAX as u64 * stashed)
+impl GroupConfig for Config {
+    const KIND: &'static str = super::KIND;
+    const BYTES: [&'static str; 2] = ["rhik configuration", "rhik state"];
+
+    fn tiny() -> Self {
+        Self::tiny()
     }
 
-    /// RAM that each thread takes to rewrite tables, in bytes: groups, tables that split, and a buffer's entries in the
-    /// tables' order.
-    pub(super) fn rewrite_ram_bytes(&self) -> u64 {
-        let entries = self.shape().map_or(0, |shape| shape.buffer_limit());
-        let sorted = (entries * size_of::<Incoming<'_>>()) as u64;
-        let groups = GROUPS_IN_RAM * u64::from(self.group_pages) * PAGE_BYTES;
-        groups + Bodies::RAM_BYTES + sorted
-    }
-
-    /// RAM of the copy of a buffer that a checkpoint saves, in bytes.
-    pub(super) fn snapshot_bytes(&self) -> u64 {
-        let places = 2 * u64::from(self.partitions);
-        self.shape().map_or(0, |shape| snapshot_pages(&shape) / places * PAGE_BYTES)
-    }
-
-    /// RAM that it takes without its directory, in bytes, with buffers of all pages and that many threads that rewrite
-    /// tables; 0 is one, the updating one.
-    pub(super) fn ram_bytes_empty(&self, flush_threads: usize) -> u64 {
-        // A partition's last group has any number of tables.
-        let group = GROUP_RAM_BYTES + GROUP_CHECKPOINT_RAM_BYTES;
-        FIXED_RAM_BYTES
-            + self.buffer_bytes()
-            + u64::from(self.partitions) * (PARTITION_BYTES + group)
-            + self.snapshot_bytes()
-            + self.rewrite_ram_bytes() * flush_threads.max(1) as u64
-    }
-
-    /// RAM of the directory for each entry at most, in bytes, with that of checkpoints: tables are at least two fifths
-    /// full on average, and half of the directory's entries may be second names.
-    pub(super) fn directory_bytes_per_entry(&self, flush_threads: usize) -> f64 {
-        let per_table = |bytes: u64| bytes as f64 / f64::from(self.group_pages);
-        let names = 2.0 * size_of::<u32>() as f64;
-        let group = 1.0 + per_table(GROUP_RAM_BYTES);
-        // Each thread makes the next directory of one partition.
-        let next = flush_threads.max(1) as f64 / f64::from(self.partitions);
-        let checkpoint = CHECKPOINT_COPIES as f64 + per_table(GROUP_CHECKPOINT_RAM_BYTES);
-        let table = (names + group) * (1.0 + next) + group * REPLACED + checkpoint;
-        table / (0.4 * self.record_layout().slots() as f64)
-    }
-
-    /// Entries that it surely holds within its RAM.
-    pub(super) fn entries_max(&self, flush_threads: usize) -> u64 {
-        self.ram_bytes_max.map_or(u64::MAX, |most| {
-            let left = most.saturating_sub(self.ram_bytes_empty(flush_threads));
-            (left as f64 / self.directory_bytes_per_entry(flush_threads)) as u64
-        })
-    }
-
-    /// Refuses less RAM than it takes without entries.
-    pub(super) fn check_ram(&self, flush_threads: usize) -> Result<()> {
-        let least = self.ram_bytes_empty(flush_threads);
-        match self.ram_bytes_max.filter(|most| *most < least) {
-            Some(most) => Err(crate::model::too_little("RAM", most, least)),
-            None => Ok(()),
+    fn common(&self) -> GroupParameters {
+        GroupParameters {
+            key_bytes: self.key_bytes,
+            value_bytes: self.value_bytes,
+            partitions: self.partitions,
+            buffer_pages: self.buffer_pages,
+            spare_buffers: self.spare_buffers,
+            group_pages: self.group_pages,
+            stagger: self.stagger,
+            ram_bytes_max: self.ram_bytes_max,
         }
     }
 
-    /// Refuses what cannot work.
-    ///
-    /// # Errors
-    /// [`Error::Config`], naming the field.
-    pub fn validate(&self) -> Result<()> {
-        self.layout()?;
-        let refuse = |field, reason: String| Err(Error::Config { field, reason });
-        if !self.partitions.is_power_of_two() || self.partitions > PARTITIONS_MAX {
-            let reason = format!("{} is no power of two up to 65,536", self.partitions);
-            return refuse("partitions", reason);
+    fn with_common(self, common: GroupParameters) -> Self {
+        Self {
+            key_bytes: common.key_bytes,
+            value_bytes: common.value_bytes,
+            partitions: common.partitions,
+            buffer_pages: common.buffer_pages,
+            spare_buffers: common.spare_buffers,
+            group_pages: common.group_pages,
+            stagger: common.stagger,
+            ram_bytes_max: common.ram_bytes_max,
+            ..self
         }
-        let fields = [
-            ("buffer_pages", self.buffer_pages, 1, 65_535),
-            ("spare_buffers", self.spare_buffers, 1, 65_536),
+    }
+
+    /// A partition's last group has any number of tables, tables that split are in memory, and half of the directory's
+    /// entries may be second names.
+    fn ram(&self) -> GroupRam {
+        GroupRam {
+            name_bytes: 2 * size_of::<u32>() as u64,
+            rewrite_bytes: Bodies::RAM_BYTES,
+            ..GroupRam::new(self.common(), self.record_layout())
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        self.common().check(&[
             ("neighbourhood", self.neighbourhood, 1, 64),
             ("split_permille", self.split_permille, 500, 1000),
-            ("group_pages", self.group_pages, 1, GROUP_PAGES_MAX),
-        ];
-        for (field, found, least, most) in fields {
-            if !(least..=most).contains(&found) {
-                return refuse(field, format!("{found} is not in {least}..={most}"));
-            }
-        }
-        self.check_ram(FLUSH_THREADS)
+        ])?;
+        self.ram().check(crate::groups::FLUSH_THREADS)
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let width = |bytes: usize| u8::try_from(bytes).expect("at most 64");
-        let mut out = vec![VERSION, width(self.key_bytes), width(self.value_bytes)];
-        out.push(u8::from(self.stagger));
-        for number in [
-            self.partitions,
-            self.buffer_pages,
-            self.spare_buffers,
-            self.neighbourhood,
-            self.split_permille,
-            self.group_pages,
-        ] {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        out.extend_from_slice(&self.ram_bytes_max.unwrap_or(0).to_le_bytes());
-        out
+    fn encode(&self) -> Vec<u8> {
+        self.common().encode(&[self.neighbourhood, self.split_permille], &[])
     }
 
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
-        let version = reader.u8()?;
-        if version != VERSION {
-            return Err(reader.refuse(format!("version {VERSION}"), version).into());
-        }
-        let (key_bytes, value_bytes) = (reader.u8()?.into(), reader.u8()?.into());
-        let stagger = match reader.u8()? {
-            0 => false,
-            1 => true,
-            other => return Err(reader.refuse("0 or 1", other).into()),
-        };
-        let config = Self {
-            key_bytes,
-            value_bytes,
-            partitions: reader.u32()?,
-            buffer_pages: reader.u32()?,
-            spare_buffers: reader.u32()?,
-            neighbourhood: reader.u32()?,
-            split_permille: reader.u32()?,
-            group_pages: reader.u32()?,
-            stagger,
-            ram_bytes_max: Some(reader.u64()?).filter(|bytes| *bytes > 0),
-        };
-        config.validate().map_err(|error| reader.refuse("a configuration that works", error))?;
+    fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let (common, [neighbourhood, split_permille], []) = GroupParameters::decode(reader)?;
+        let own = Self { neighbourhood, split_permille, ..Self::tiny() };
+        let config = own.with_common(common);
+        config.check().map_err(|error| reader.refuse("a configuration that works", error))?;
         Ok(config)
-    }
-}
-
-/// Options chosen at each opening.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RuntimeOptions {
-    /// Threads that rewrite tables with full buffers, 0 to 64. With 0 the updating thread does.
-    pub flush_threads: usize,
-    /// Reads in flight in a batch of lookups: 1 to 4096.
-    pub read_depth: usize,
-    /// RAM for a cache of entries, in bytes; 0 for none.
-    pub cache_bytes: u64,
-    /// RAM that the table may take from this opening on, in bytes, its cache included; `None` for what it was created
-    /// with.
-    pub ram_bytes_max: Option<u64>,
-    /// The device's channels, if it does not tell them itself.
-    pub channels: Option<Channels>,
-}
-
-impl Default for RuntimeOptions {
-    fn default() -> Self {
-        Self {
-            flush_threads: FLUSH_THREADS,
-            read_depth: 32,
-            cache_bytes: 0,
-            ram_bytes_max: None,
-            channels: None,
-        }
-    }
-}
-
-impl RuntimeOptions {
-    pub(super) fn validate(&self) -> Result<()> {
-        let refuse = |field, reason| Err(Error::Config { field, reason });
-        if self.flush_threads > FLUSH_THREADS_MAX {
-            let reason = format!("{}; they must be 0 to {FLUSH_THREADS_MAX}", self.flush_threads);
-            return refuse("flush_threads", reason);
-        }
-        if !(1..=4096).contains(&self.read_depth) {
-            return refuse("read_depth", format!("{}; it must be 1 to 4096", self.read_depth));
-        }
-        Ok(())
     }
 }
 
@@ -392,18 +242,18 @@ mod tests {
     fn a_table_keeps_nine_tenths_of_its_slots_and_its_directory_a_small_part_of_a_byte() {
         let config = Config { group_pages: GROUP_PAGES, ..Config::tiny() };
         assert_eq!(config.occupancy(), Occupancy { split_above: 214, join_below: 107 });
-        let bytes = config.directory_bytes_per_entry(1);
+        let bytes = config.ram().map_bytes_per_entry(1);
         assert!((0.1..0.25).contains(&bytes), "{bytes}");
-        let most = Some(config.ram_bytes_empty(1) + 100_000);
+        let most = Some(config.ram().empty_bytes(1) + 100_000);
         let limited = Config { ram_bytes_max: most, ..config };
-        assert_eq!(limited.entries_max(1), (100_000.0 / bytes) as u64);
+        assert_eq!(limited.ram().entries_max(1), (100_000.0 / bytes) as u64);
         // Another thread takes its own groups.
         assert_eq!(
-            config.ram_bytes_empty(2) - config.ram_bytes_empty(0),
-            config.rewrite_ram_bytes()
+            config.ram().empty_bytes(2) - config.ram().empty_bytes(0),
+            config.ram().flush_bytes()
         );
-        assert_eq!((limited.entries_max(2), limited.check_ram(1).is_ok()), (0, true));
-        let error = limited.check_ram(2).unwrap_err().to_string();
+        assert_eq!((limited.ram().entries_max(2), limited.ram().check(1).is_ok()), (0, true));
+        let error = limited.ram().check(2).unwrap_err().to_string();
         assert!(error.starts_with("RAM: "), "{error}");
     }
 }

@@ -18,7 +18,7 @@ use nandex_store::bytes::Reader;
 use nandex_store::{StructureId, hash::KeyHash};
 
 use crate::Result;
-use crate::write::groups::{GROUP_BYTES, GROUP_PAGES_MAX, Group, GroupMap};
+use crate::groups::{GROUP_BYTES, GROUP_PAGES_MAX, Group, GroupMap};
 
 /// The most bits of a hash that name a table of a partition.
 pub(super) const DEPTH_MAX: u8 = 24;
@@ -95,13 +95,13 @@ impl HashRange {
 
 /// All tables of a partition at one moment.
 #[derive(Debug, Default)]
-pub(crate) struct Directory {
+pub struct Directory {
     /// Bits of a hash that are an entry's number.
     depth: u8,
     /// For each entry the number of its group, and of its table in it.
     tables: Box<[u32]>,
     groups: Box<[Arc<Group>]>,
-    pub entries: u64,
+    entries: u64,
 }
 
 impl Directory {
@@ -151,35 +151,9 @@ impl Directory {
         self.tables.len()
     }
 
-    pub(super) fn groups(&self) -> &[Arc<Group>] {
+    /// Its groups, in order.
+    pub(super) fn group_list(&self) -> &[Arc<Group>] {
         &self.groups
-    }
-
-    pub(super) fn pages(&self) -> u64 {
-        self.groups.iter().map(|group| group.place.extent.pages).sum()
-    }
-
-    /// RAM in bytes.
-    pub(super) fn ram_bytes(&self) -> u64 {
-        let tables = self.tables.len() * size_of::<u32>();
-        (size_of::<Self>() + tables) as u64
-            + self.groups.iter().map(|it| it.ram_bytes()).sum::<u64>()
-    }
-
-    /// RAM in bytes that checkpoints take for it: their bytes, and lists of its extents.
-    pub(super) fn checkpoint_ram_bytes(&self) -> u64 {
-        self.groups.iter().map(|it| it.checkpoint_ram_bytes()).sum()
-    }
-
-    /// Bytes that a checkpoint keeps of it.
-    pub(super) fn encoded_bytes(&self) -> usize {
-        size_of::<u32>() + self.groups.iter().map(|it| it.encoded_bytes()).sum::<usize>()
-    }
-
-    /// Appends what a checkpoint keeps of it. docs/format.md draws the bytes.
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&(self.groups.len() as u32).to_le_bytes());
-        self.groups.iter().for_each(|group| group.encode(out));
     }
 
     /// Reads what a checkpoint keeps of one, from bytes that may be anything.
@@ -199,18 +173,30 @@ impl Directory {
 }
 
 impl GroupMap for Directory {
+    const NAME: &'static str = "its directory";
     const NOUN: &'static str = "tables";
 
     fn encoded_bytes(&self) -> usize {
-        self.encoded_bytes()
+        size_of::<u32>() + self.groups.iter().map(|it| it.encoded_bytes()).sum::<usize>()
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        self.encode(out);
+        out.extend_from_slice(&(self.groups.len() as u32).to_le_bytes());
+        self.groups.iter().for_each(|group| group.encode(out));
     }
 
     fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
         self.groups.iter()
+    }
+
+    fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    fn ram_bytes(&self) -> u64 {
+        let tables = self.tables.len() * size_of::<u32>();
+        (size_of::<Self>() + tables) as u64
+            + self.groups.iter().map(|it| it.ram_bytes()).sum::<u64>()
     }
 }
 
@@ -276,7 +262,7 @@ mod tests {
             let directory = Directory::new(groups(depths));
             directory.encode(&mut bytes);
             assert_eq!(bytes.len(), directory.encoded_bytes());
-            assert_eq!(read(&bytes).unwrap().groups(), groups(depths));
+            assert_eq!(read(&bytes).unwrap().group_list(), groups(depths));
             assert!((0..bytes.len()).all(|len| read(&bytes[..len]).is_err()));
         }
         for depths in [&[1][..], &[2, 1, 2], &[1, 1, 1], &[1, 25, 25], &[0, 0]] {

@@ -46,14 +46,10 @@
 //! | rewrite | the partition's tables, once | the same, and a page for each split | five groups, a buffer's entries |
 //! | split, join, doubling | none of their own | a page more or less | the partition's directory, copied |
 
-mod check;
 pub mod config;
 mod directory;
 mod flush;
-mod iter;
 mod model;
-mod read;
-mod recover;
 mod rewrite;
 mod row;
 mod stats;
@@ -62,23 +58,27 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Arc;
 
-use nandex_store::Volume;
-use nandex_store::hash::KeyHasher;
-use nandex_store::records::RecordLayout;
-use nandex_store::space::Extent;
+use nandex_store::StructureId;
+use nandex_store::bytes::Reader;
+use nandex_store::hash::KeyHash;
+use nandex_store::reads::LookupStep;
 
-use crate::write::groups::Group;
-use crate::write::{self, Core, Handle, PartitionState, Retired, TableShape};
-use crate::{Damage, Result};
+use crate::Result;
+use crate::any::AnyPair;
+use crate::groups::{
+    GroupIter, GroupLookups, GroupMap, GroupPlace, GroupRewrite, GroupRules, GroupStep,
+    GroupStructure, GroupTable, MapCheck, RewrittenMap,
+};
+use crate::lookup::LookupKey;
 
-use check::check;
 pub use config::{Config, RuntimeOptions};
-pub use iter::{Iter, Pair};
 pub(crate) use row::ROW;
 pub use stats::RhikStats;
+
+use directory::{Directory, HashRange};
+use rewrite::{Bodies, Occupancy};
 
 /// The name of this kind in the catalog.
 pub const KIND: &str = "rhik";
@@ -102,112 +102,101 @@ pub const KIND: &str = "rhik";
 /// assert_eq!(table.get_u64(17)?, None);
 /// # Ok::<(), nandex::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct Rhik {
-    handle: Handle<Records>,
-}
+pub type Rhik = GroupTable<Directories>;
 
-write::delegate_table!(Rhik);
+/// Iterates over all entries of a table; see [`Rhik::iter`].
+pub type Iter<'t> = GroupIter<'t, Directories>;
 
-/// What RHIK adds to the write path: a directory and record tables for each partition.
+/// An entry of the iteration: key and value.
+pub type Pair = AnyPair;
+
+/// What RHIK adds to a table of groups: a directory for each partition.
 #[derive(Debug)]
-pub(crate) struct Records {
-    config: Config,
-    shape: TableShape,
-    hasher: KeyHasher,
-    records: RecordLayout,
-    /// Entries with which its RAM is spent.
-    entries_max: u64,
-    /// The places for snapshots of buffers.
-    snapshots: Extent,
-    /// Held while a partition's buffers and directory change together, or all of them are captured.
-    maps: Mutex<()>,
-    retired: Retired<Group>,
+pub struct Directories {
+    occupancy: Occupancy,
+    /// Slots of a record table.
+    slots: u64,
     counters: stats::Counters,
-    /// Have snapshots been loaded and the log replayed?
-    is_open: AtomicBool,
-}
-
-type Inner = Core<Records>;
-type State = PartitionState<Records>;
-
-impl Records {
-    fn hold_maps(&self) -> MutexGuard<'_, ()> {
-        self.maps.lock().expect("no holder of the maps' lock panics")
-    }
 }
 
 impl Rhik {
-    /// Creates a table in a volume, with default [`RuntimeOptions`]. It takes pages as it grows.
-    ///
-    /// # Errors
-    /// A configuration that cannot work, a name that is taken, no space, a failed write.
-    pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
-        Self::create_with(volume, name, config, RuntimeOptions::default())
-    }
-
-    /// Creates a table in a volume.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
-    pub fn create_with(
-        volume: &Volume,
-        name: &str,
-        config: Config,
-        options: RuntimeOptions,
-    ) -> Result<Self> {
-        config.validate()?;
-        options.validate()?;
-        let shape = config.shape()?;
-        write::check_log(volume, &shape)?;
-        let pages = write::snapshot_pages(&shape);
-        let structure = volume.create_structure(name, KIND, config.encode(), pages)?;
-        recover::open(volume, &structure, options)
-    }
-
-    /// Opens a table of a volume, with default [`RuntimeOptions`]. Reads snapshots of buffers and the log's tail; no
-    /// record table.
-    ///
-    /// # Errors
-    /// No table of that name, another kind of structure, damage, a failed read.
-    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        Self::open_with(volume, name, RuntimeOptions::default())
-    }
-
-    /// Opens a table of a volume.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
-        options.validate()?;
-        let structure = volume.open_structure(name, KIND)?;
-        recover::open(volume, &structure, options)
-    }
-
-    /// What it was created with; its RAM is that of this opening.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        &self.handle.core.layout.config
-    }
-
-    /// All entries, each key once with its newest value, in no order.
-    ///
-    /// Each partition is seen as it was when the iteration reached it. Reads the whole table once, group by group, and
-    /// holds the keys of one partition's buffers in memory.
-    #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.handle.core)
-    }
-
-    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
-    /// entries come.
-    pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
-        self.iter().past_damage()
-    }
-
     /// Its directory and its tables now, and how they became what they are, in the paper's terms.
     #[must_use]
     pub fn rhik_stats(&self) -> RhikStats {
-        self.handle.core.rhik_stats()
+        self.group_stats()
+    }
+}
+
+impl GroupStructure for Directories {
+    type Config = Config;
+    type Scratch = Bodies;
+    type Stats = RhikStats;
+
+    fn new(config: &Config) -> Self {
+        let slots = config.record_layout().slots() as u64;
+        Self { occupancy: config.occupancy(), slots, counters: stats::Counters::default() }
+    }
+
+    fn decode_map(
+        _config: &Config,
+        structure: StructureId,
+        reader: &mut Reader<'_>,
+    ) -> Result<Directory> {
+        Directory::decode(structure, reader)
+    }
+
+    fn rewrite(
+        &self,
+        before: &Directory,
+        rewrite: GroupRewrite<'_, '_, Bodies>,
+    ) -> Result<RewrittenMap<Directory>> {
+        self.write_tables(before, rewrite)
+    }
+
+    fn check_map(_config: &Config, directory: &Directory, check: &mut MapCheck<'_, '_>) {
+        let mut range = None;
+        for group in directory.groups() {
+            let after = |depth: &u8| *range.insert(HashRange::behind(range, *depth));
+            check.group(&Ranges(group.notes.iter().map(after).collect()), group);
+        }
+    }
+
+    fn stats(&self, directories: &[Arc<Directory>]) -> RhikStats {
+        self.stats_of(directories)
+    }
+}
+
+impl GroupLookups for Directories {
+    type Map = Directory;
+    type Way = ();
+
+    #[inline]
+    fn first(&self, directory: &Arc<Directory>, key: &LookupKey) -> GroupStep<()> {
+        match directory.find(key.hash) {
+            Some((group, table)) => {
+                LookupStep::Read(GroupPlace { group: Arc::clone(group), table, way: () })
+            }
+            None => LookupStep::Answer(None),
+        }
+    }
+
+    #[inline]
+    fn prefetch(directory: &Directory, hash: KeyHash) {
+        directory.prefetch(hash);
+    }
+
+    fn may_have(&self, directory: &Directory, _hash: KeyHash) -> bool {
+        !directory.is_empty()
+    }
+}
+
+/// The range of each table of a group.
+struct Ranges(Vec<HashRange>);
+
+impl GroupRules for Ranges {
+    const NOUN: &'static str = "record table";
+
+    fn misplaced(&self, table: usize, hash: KeyHash) -> Option<&'static str> {
+        (!self.0[table].has(hash)).then_some("its key belongs to another table")
     }
 }

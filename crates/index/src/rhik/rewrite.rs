@@ -10,7 +10,7 @@ use nandex_store::page::PAGE_BODY_BYTES;
 use nandex_store::records::RecordLayout;
 
 use super::directory::{DEPTH_MAX, HashRange};
-use crate::write::groups::Incoming;
+use crate::groups::Incoming;
 use crate::{Error, Result};
 
 /// A table in memory.
@@ -26,7 +26,7 @@ const BODIES_MAX: u64 = DEPTH_MAX as u64 + 4;
 
 /// Bodies of tables that are used again and again, not in use now.
 #[derive(Debug, Default)]
-pub(super) struct Bodies(Vec<Box<[u8]>>);
+pub struct Bodies(Vec<Box<[u8]>>);
 
 impl Bodies {
     /// RAM of all of them at most, in bytes.

@@ -1,19 +1,17 @@
 //! The figures of directories and tables: counted where they arise.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::Inner;
+use super::Directories;
 use super::directory::Directory;
 use super::rewrite::Changes;
+use crate::groups::GroupMap;
 
 /// What RHIK counts in addition to the write path.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    /// Pages of all tables now.
-    pub pages: AtomicU64,
-    /// Pages of tables that were replaced since the last capture.
-    pub replaced_pages: AtomicU64,
     splits: AtomicU64,
     joins: AtomicU64,
     doublings: AtomicU64,
@@ -57,8 +55,6 @@ impl RhikStats {
 impl Counters {
     /// Notes that a partition has another directory now.
     pub fn note(&self, before: &Directory, after: &Directory, changes: Changes) {
-        self.pages.fetch_add(after.pages().wrapping_sub(before.pages()), Relaxed);
-        self.replaced_pages.fetch_add(before.pages(), Relaxed);
         self.splits.fetch_add(changes.splits, Relaxed);
         self.joins.fetch_add(changes.joins, Relaxed);
         let steps = |to: usize, from: usize| (to.max(1) / from.max(1)).max(1).ilog2().into();
@@ -67,9 +63,9 @@ impl Counters {
     }
 }
 
-impl Inner {
-    pub(super) fn rhik_stats(&self) -> RhikStats {
-        let counters = &self.layout.counters;
+impl Directories {
+    pub(super) fn stats_of(&self, directories: &[Arc<Directory>]) -> RhikStats {
+        let counters = &self.counters;
         let mut stats = RhikStats {
             splits: counters.splits.load(Relaxed),
             joins: counters.joins.load(Relaxed),
@@ -77,15 +73,14 @@ impl Inner {
             halvings: counters.halvings.load(Relaxed),
             ..RhikStats::default()
         };
-        for partition in &self.partitions {
-            let directory = std::sync::Arc::clone(&partition.read().level);
+        for directory in directories {
             stats.directory_entries += directory.len() as u64;
             stats.directory_bytes += directory.ram_bytes();
             stats.tables += directory.pages();
-            stats.groups += directory.groups().len() as u64;
-            stats.entries += directory.entries;
+            stats.groups += directory.group_list().len() as u64;
+            stats.entries += directory.entries();
         }
-        stats.slots = stats.tables * self.layout.records.slots() as u64;
+        stats.slots = stats.tables * self.slots;
         stats
     }
 }

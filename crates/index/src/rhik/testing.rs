@@ -1,73 +1,30 @@
 //! RHIK's configurations for tests, and its decoders for fuzzing.
 
-use nandex_device::PageId;
-use nandex_store::StructureId;
-use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
 use nandex_store::hash::{HashKind, KeyHasher};
 use nandex_store::page::PAGE_BODY_BYTES;
 use nandex_store::records::RecordLayout;
 
-use super::directory::Directory;
-use super::{Config, RuntimeOptions};
-use crate::any::AnyOptions;
-use crate::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};
+use super::{Config, Directories};
+use crate::groups::{decode_config, decode_map, test_table};
+use crate::testing::{Decoder, TableRequest, TableTests, TestTable};
 
 /// Variants have the usual tables in groups of four, and others in groups of one that are crowded and split early.
 pub(super) const TESTS: TableTests = TableTests { variants: 2, config };
 
 fn config(request: &TableRequest) -> TestTable {
-    let &TableRequest { variant, key_bytes, value_bytes, partitions, buffer_pages, .. } = request;
     let (neighbourhood, split_permille, group_pages) =
-        [(32, 900, 4), (6, 600, 1)][(variant % 2) as usize];
-    let config = Config {
-        key_bytes,
-        value_bytes,
-        partitions,
-        buffer_pages,
-        neighbourhood,
-        split_permille,
-        group_pages,
-        stagger: variant % 2 == 1,
-        ..Config::tiny()
-    };
-    let own = RuntimeOptions {
-        flush_threads: request.threads,
-        cache_bytes: request.cache_bytes,
-        ..RuntimeOptions::default()
-    };
-    let slots = config.layout().expect("these widths are in range").slots() as u64;
-    TestTable {
-        label: format!("RHIK, neighbourhoods of {neighbourhood}, groups of {group_pages}"),
-        config: config.into(),
-        options: AnyOptions::default().with(own),
-        buffer_entries: u64::from(buffer_pages) * slots,
-        retention: Retention::All,
-    }
+        [(32, 900, 4), (6, 600, 1)][(request.variant % 2) as usize];
+    let config = Config { neighbourhood, split_permille, group_pages, ..Config::tiny() };
+    let label = format!("RHIK, neighbourhoods of {neighbourhood}, groups of {group_pages}");
+    test_table(request, config, label)
 }
 
 pub(super) const DECODERS: &[Decoder] = &[
-    Decoder { name: "configuration", run: decode_config },
-    Decoder { name: "directory", run: decode_directory },
+    Decoder { name: "configuration", run: decode_config::<Config> },
+    Decoder { name: "directory", run: decode_map::<Directories> },
     Decoder { name: "record table", run: decode_table },
 ];
-
-fn decode_config(bytes: &[u8]) {
-    let mut reader = Reader::new(bytes, "rhik configuration", PageId(0));
-    if let Ok(config) = Config::decode(&mut reader) {
-        assert!(config.validate().is_ok());
-        assert_eq!(config.encode(), bytes[..bytes.len() - reader.left()]);
-    }
-}
-
-fn decode_directory(bytes: &[u8]) {
-    let mut reader = Reader::new(bytes, "rhik state", PageId(0));
-    if let Ok(directory) = Directory::decode(StructureId(1), &mut reader) {
-        let mut encoded = Vec::new();
-        directory.encode(&mut encoded);
-        assert_eq!(encoded, bytes[..bytes.len() - reader.left()]);
-    }
-}
 
 /// Key bytes, value bytes, the neighbourhood, and the body of a table.
 fn decode_table(bytes: &[u8]) {

@@ -7,9 +7,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::{Counted, Device, MemoryDevice, PAGE_BYTES, PageBuf};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
-use nandex_store::{OpenOptions, VolumeOptions};
+use nandex_store::{OpenOptions, Volume, VolumeOptions};
 
 use super::*;
+use crate::groups::GroupConfig;
 use crate::grow::tests::{agrees, key, update, volume};
 use crate::write::capture_holds;
 use crate::{Durability, Error, Table, Threads};
@@ -187,8 +188,8 @@ fn a_table_whose_ram_is_spent_says_so_keeps_everything_and_takes_removals_and_mo
     let (device, volume) = volume();
     let limited = |entries: f64| {
         let tiny = Config::tiny();
-        let bytes = entries * tiny.directory_bytes_per_entry(1);
-        Config { ram_bytes_max: Some(tiny.ram_bytes_empty(1) + bytes as u64), ..tiny }
+        let bytes = entries * tiny.ram().map_bytes_per_entry(1);
+        Config { ram_bytes_max: Some(tiny.ram().empty_bytes(1) + bytes as u64), ..tiny }
     };
     let table = Rhik::create_with(&volume, "t", limited(9_000.0), options_of(1)).unwrap();
     let refused = (0..).find_map(|number| Some((number, table.insert_u64(number, number).err()?)));
@@ -230,7 +231,7 @@ fn buffers_take_stated_ram_at_once_and_grow_with_the_tables_where_none_is_stated
         insert(&table, 0..60_000);
         (first, pages())
     };
-    let plenty = Some(config.ram_bytes_empty(0) + (1 << 20));
+    let plenty = Some(config.ram().empty_bytes(0) + (1 << 20));
     assert_eq!(buffer_pages("limited", plenty), (16, 16));
     assert_eq!(buffer_pages("unlimited", None), (1, 16));
 }
@@ -266,7 +267,7 @@ fn a_damaged_table_is_told_and_not_carried_over() {
     insert(&table, 0..8_000);
     let page = {
         let state = table.handle.core.partitions[0].read();
-        state.level.groups()[2].place.extent.start
+        state.level.group_list()[2].place.extent.start
     };
     let mut bytes = device.read(page, PageBuf::zeroed(1)).unwrap();
     bytes[PAGE_BYTES / 2] ^= 4;

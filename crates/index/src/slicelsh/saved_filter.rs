@@ -18,7 +18,7 @@ use nandex_store::space::Extent;
 
 use super::Inner;
 use super::filter::{BucketFilter, FilterLine, LINE_BYTES};
-use crate::write::groups::is_no_space;
+use crate::groups::is_no_space;
 use crate::{Error, Result};
 
 /// Bytes of a page before its lines: how many the partition has, and zeros.

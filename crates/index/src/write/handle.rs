@@ -62,8 +62,8 @@ impl<L: Checkpoints> Drop for Handle<L> {
 
 /// Makes a type with a field `handle` a [`Table`](crate::Table), and closable.
 macro_rules! delegate_table {
-    ($table:ty) => {
-        impl $table {
+    ([$($generics:tt)*] $table:ty) => {
+        impl<$($generics)*> $table {
             /// Saves what is buffered and ends the background threads. Dropping does the same, and
             /// ignores failures.
             ///
@@ -99,7 +99,7 @@ macro_rules! delegate_table {
             }
         }
 
-        impl $crate::Table for $table {
+        impl<$($generics)*> $crate::Table for $table {
             fn key_bytes(&self) -> usize {
                 self.handle.core.entry_layout().key_bytes()
             }
@@ -154,6 +154,9 @@ macro_rules! delegate_table {
                 self.handle.core.stats()
             }
         }
+    };
+    ($table:ty) => {
+        $crate::write::delegate_table!([] $table);
     };
 }
 

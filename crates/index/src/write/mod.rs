@@ -49,7 +49,6 @@ pub(crate) mod check;
 mod core;
 mod drafts;
 pub(crate) mod format;
-pub(crate) mod groups;
 mod handle;
 mod layout;
 mod moves;

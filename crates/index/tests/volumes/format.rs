@@ -215,7 +215,7 @@ fn multilevel_indexes_that_version_1_wrote_open_and_hold_everything() {
         let volume = open(fixture);
         for (name, config) in multilevel_configs() {
             assert_filled(&volume, name, config, 2500);
-            let stats = Multilevel::open(&volume, name).unwrap().multilevel_stats();
+            let stats = Multilevel::open(&volume, name).unwrap().group_stats();
             assert!(stats.levels >= 3 && stats.pages > 8, "{fixture}: {stats:?}");
         }
     }

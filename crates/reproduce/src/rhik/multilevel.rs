@@ -1,5 +1,6 @@
 //! The multi-level hash index on a taped device: the table itself, with its own cache of pages.
 
+use nandex::Configuration as _;
 use nandex::Multilevel;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
 use nandex::multilevel::{Config, MultilevelStats, RuntimeOptions};
@@ -54,7 +55,7 @@ impl MultilevelIndex {
 
     /// Its levels and pages.
     pub fn stats(&self) -> MultilevelStats {
-        self.0.table.multilevel_stats()
+        self.0.table.group_stats()
     }
 }
 

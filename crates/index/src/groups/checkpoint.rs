@@ -8,7 +8,7 @@ use nandex_store::Structure;
 use nandex_store::bytes::Reader;
 use nandex_store::space::Extent;
 
-use super::{Group, is_own};
+use super::Group;
 use crate::Result;
 use crate::write::{CapturedMaps, Core, Layout, OnFlash, Retired};
 
@@ -22,18 +22,36 @@ const HEAD_BYTES: usize = 9;
 const PARTITION_RECORD_BYTES: usize = 32;
 
 /// Which group has a key: a partition's directory, or its levels.
-pub(crate) trait GroupMap: Default {
+pub trait GroupMap: Default {
+    /// What it is called in sentences about its table.
+    const NAME: &'static str;
     /// What its groups are made of.
     const NOUN: &'static str;
 
     /// Bytes that a checkpoint keeps of it.
     fn encoded_bytes(&self) -> usize;
 
-    /// Appends what a checkpoint keeps of it.
+    /// Appends what a checkpoint keeps of it. docs/format.md draws the bytes.
     fn encode(&self, out: &mut Vec<u8>);
 
     /// Its groups.
     fn groups(&self) -> impl Iterator<Item = &Arc<Group>>;
+
+    /// Entries of all groups.
+    fn entries(&self) -> u64;
+
+    /// RAM in bytes.
+    fn ram_bytes(&self) -> u64;
+
+    /// RAM in bytes that checkpoints take for it: their bytes, and lists of its extents.
+    fn checkpoint_ram_bytes(&self) -> u64 {
+        self.groups().map(|it| it.checkpoint_ram_bytes()).sum()
+    }
+
+    /// Pages of all groups.
+    fn pages(&self) -> u64 {
+        self.groups().map(|group| group.place.extent.pages).sum()
+    }
 }
 
 /// What a checkpoint has kept of a table.
@@ -106,4 +124,9 @@ where
     extents.extend(groups().map(|group| group.extent()));
     drop(maps);
     CapturedMaps { bytes, extents: Some(retired.extents(&core.volume, extents)) }
+}
+
+/// Is this extent one of the structure's own, which are in order?
+fn is_own(ordered: &[Extent], extent: Extent) -> bool {
+    ordered.binary_search_by_key(&extent.start, |it| it.start).is_ok_and(|at| ordered[at] == extent)
 }

@@ -39,7 +39,7 @@ impl WriteQueue {
 }
 
 /// Writes groups, and gives their pages back if not all of them succeed.
-pub(crate) struct GroupWriter<'v> {
+pub struct GroupWriter<'v> {
     volume: &'v Volume,
     structure: StructureId,
     next_number: &'v dyn Fn() -> u64,
@@ -79,7 +79,7 @@ impl<'v> GroupWriter<'v> {
     ///
     /// # Errors
     /// No space, a write's failure, which poisons the volume.
-    pub(crate) fn push(&mut self, note: u8, entries: usize, body: &[u8]) -> Result<()> {
+    pub fn push(&mut self, note: u8, entries: usize, body: &[u8]) -> Result<()> {
         self.volume.poison().check()?;
         let mut pages = match self.pages.take() {
             Some(pages) => pages,
@@ -96,7 +96,7 @@ impl<'v> GroupWriter<'v> {
     ///
     /// # Errors
     /// As [`push`](Self::push).
-    pub(crate) fn end_group(&mut self) -> Result<()> {
+    pub fn end_group(&mut self) -> Result<()> {
         let Some(mut buf) = self.pages.take() else { return Ok(()) };
         let notes = std::mem::take(&mut self.notes);
         buf.set_pages(notes.len());
@@ -131,7 +131,7 @@ impl<'v> GroupWriter<'v> {
     ///
     /// # Errors
     /// No space, a write's failure, which poisons the volume.
-    pub(crate) fn finish(mut self) -> Result<Vec<Group>> {
+    pub fn finish(mut self) -> Result<Vec<Group>> {
         self.end_group()?;
         if is_on(Barrier::RecordsHearTheirWrites) {
             self.take_back(0)?;

@@ -1,4 +1,4 @@
-//! What a lookup reads below the buffers: the page that the directory names, and no other.
+//! What a lookup reads below the buffers: the record tables that the structure names.
 
 use std::sync::Arc;
 
@@ -7,26 +7,37 @@ use nandex_store::hash::KeyHash;
 use nandex_store::page::RawPage;
 use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace};
 
-use super::{Inner, Records, State};
+use super::{Group, GroupPlace, GroupStep, GroupStructure, Grouped};
 use crate::api::Value;
 use crate::lookup::{KeyLookup, LookupKey, Lookups, TableLookup};
-use crate::model::text::bytes;
-use crate::write::TableLayout;
-use crate::write::groups::Group;
+use crate::write::Core;
 use crate::{Error, Result};
 
 /// A lookup that reads a record table.
 #[derive(Clone, Debug)]
-pub(crate) struct RecordProbe {
+pub(crate) struct GroupProbe<W> {
     key: LookupKey,
     /// Keeps the group's pages as they are.
     group: Arc<Group>,
     table: u32,
     /// What the table said.
     found: Option<Value>,
+    way: W,
 }
 
-impl KeyLookup for Inner {
+/// A lookup of this key that takes this step.
+#[inline]
+fn probe<W>(key: LookupKey, step: GroupStep<W>) -> LookupStep<GroupProbe<W>, Option<Value>> {
+    step.map_read(|GroupPlace { group, table, way }| GroupProbe {
+        key,
+        group,
+        table,
+        found: None,
+        way,
+    })
+}
+
+impl<S: GroupStructure> KeyLookup for Core<Grouped<S>> {
     type KeyPlace = KeyHash;
 
     #[inline]
@@ -48,7 +59,7 @@ impl KeyLookup for Inner {
     fn prefetch(&self, hash: &KeyHash) {
         let state = self.partitions[self.partition_of(*hash)].read();
         state.active.prefetch(*hash);
-        state.level.prefetch(*hash);
+        S::prefetch(&state.level, *hash);
     }
 
     #[inline]
@@ -56,22 +67,14 @@ impl KeyLookup for Inner {
         &self,
         hash: &KeyHash,
         key: &[u8],
-    ) -> Result<LookupStep<RecordProbe, Option<Value>>> {
+    ) -> Result<LookupStep<GroupProbe<S::Way>, Option<Value>>> {
         let hash = *hash;
         let state = self.partitions[self.partition_of(hash)].read();
         if let Some(answer) = state.answer(hash, key)? {
             return Ok(LookupStep::Answer(answer));
         }
-        let Some((group, table)) = state.level.find(hash) else {
-            return Ok(LookupStep::Answer(None));
-        };
-        let group = Arc::clone(group);
-        Ok(LookupStep::Read(RecordProbe {
-            key: LookupKey::new(hash, key),
-            group,
-            table,
-            found: None,
-        }))
+        let key = LookupKey::new(hash, key);
+        Ok(probe(key, self.layout.own.first(&state.level, &key)))
     }
 
     #[inline]
@@ -80,63 +83,45 @@ impl KeyLookup for Inner {
     }
 }
 
-impl TableLookup for Inner {
+impl<S: GroupStructure> TableLookup for Core<Grouped<S>> {
     #[inline]
     fn hash_of(place: &KeyHash) -> KeyHash {
         *place
     }
 
     #[inline]
-    fn key_of(probe: &RecordProbe) -> &LookupKey {
+    fn key_of(probe: &GroupProbe<S::Way>) -> &LookupKey {
         &probe.key
     }
 }
 
-impl PageReads for Inner {
-    type Probe = RecordProbe;
+impl<S: GroupStructure> PageReads for Core<Grouped<S>> {
+    type Probe = GroupProbe<S::Way>;
     type Answer = Option<Value>;
     type Error = Error;
 
     #[inline]
-    fn place(&self, probe: &RecordProbe, _part: u32) -> ReadPlace {
+    fn place(&self, probe: &Self::Probe, _part: u32) -> ReadPlace {
         let start = probe.group.place.extent.start;
         ReadPlace::page(start.plus(probe.table.into()), start)
     }
 
-    fn look(&self, probe: &mut RecordProbe, _part: u32, page: &PageBuf) -> Result<()> {
+    fn look(&self, probe: &mut Self::Probe, _part: u32, page: &PageBuf) -> Result<()> {
         let label = probe.group.place.label(probe.table.into());
         let body = RawPage::new(page).check(label)?.body();
         let records = &self.layout.records;
         let slot = records.find(body, probe.key.hash, probe.key.bytes());
         probe.found = slot.map(|slot| Value::new(records.value(body, slot)));
+        self.layout.own.note_page(label, page);
         Ok(())
     }
 
     #[inline]
-    fn next(&self, probe: &mut RecordProbe) -> NextStep<Self> {
-        Ok(LookupStep::Answer(probe.found))
-    }
-}
-
-impl TableLayout for Records {
-    fn may_be_older(
-        _core: &Inner,
-        _index: usize,
-        state: &State,
-        hash: KeyHash,
-        key: &[u8],
-    ) -> bool {
-        state.in_frozen(hash, key) || !state.level.is_empty()
-    }
-
-    fn entries_below(state: &State) -> u64 {
-        state.level.entries
-    }
-
-    fn refusal(core: &Inner, entries: u64, _flash_bytes: u64) -> Error {
-        let most = core.layout.config.ram_bytes_max.map_or("its RAM".into(), bytes);
-        let reason =
-            format!("its directory would outgrow {most}, which it may take; open it with more RAM");
-        Error::GrowthStopped { entries, reason }
+    fn next(&self, probe: &mut Self::Probe) -> NextStep<Self> {
+        if probe.found.is_some() {
+            return Ok(LookupStep::Answer(probe.found));
+        }
+        let key = probe.key;
+        Ok(self::probe(key, self.layout.own.next(&probe.way, &key)).replace(probe))
     }
 }

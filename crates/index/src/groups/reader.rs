@@ -12,7 +12,7 @@ use crate::Result;
 pub(super) const IN_FLIGHT_MAX: usize = 2;
 
 /// The queue and the memory that reading groups takes again and again. Proves nothing: it gives bytes.
-pub(crate) struct GroupReader {
+pub struct GroupReader {
     queue: Box<dyn Queue>,
     /// The most pages of a group.
     group_pages: usize,
@@ -35,7 +35,7 @@ impl GroupReader {
     ///
     /// # Errors
     /// A queue that is broken.
-    pub(crate) fn begin(&mut self, groups: &[Arc<Group>]) -> Result<()> {
+    pub fn begin(&mut self, groups: &[Arc<Group>]) -> Result<()> {
         let mut done = Vec::new();
         while self.queue.in_flight() > 0 {
             self.queue.wait(usize::MAX, &mut done)?;
@@ -49,7 +49,7 @@ impl GroupReader {
     ///
     /// # Errors
     /// A failed read.
-    pub(crate) fn next(&mut self, groups: &[Arc<Group>], number: usize) -> Result<PageBuf> {
+    pub fn next(&mut self, groups: &[Arc<Group>], number: usize) -> Result<PageBuf> {
         self.start(groups, number + 1)?;
         loop {
             let at = self.ready.iter().position(|(token, _)| *token == number as u64);
@@ -66,12 +66,12 @@ impl GroupReader {
     }
 
     /// Takes a buffer back.
-    pub(crate) fn give(&mut self, buf: PageBuf) {
+    pub fn give(&mut self, buf: PageBuf) {
         self.idle.push(buf);
     }
 
     /// A buffer of that many pages.
-    pub(crate) fn buffer(&mut self, pages: usize) -> PageBuf {
+    pub fn buffer(&mut self, pages: usize) -> PageBuf {
         let idle = self.idle.pop().filter(|buf| buf.capacity_pages() >= pages);
         let mut buf = idle.unwrap_or_else(|| PageBuf::zeroed(pages.max(self.group_pages)));
         buf.set_pages(pages);

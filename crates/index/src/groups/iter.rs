@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nandex_store::entries::SlotState;
 use nandex_store::proven::{FailedRead, read_each};
 
-use super::{Group, RecordGroups};
+use super::{Group, GroupMap, GroupStructure, Grouped};
 use crate::any::AnyPair;
 use crate::api::Value;
 use crate::write::Core;
@@ -17,15 +17,15 @@ type Item = std::result::Result<AnyPair, Damage>;
 
 /// Iterates over all entries of a table, until one fails.
 #[derive(Debug)]
-pub(crate) struct GroupIter<'t, L: RecordGroups> {
-    items: GroupItems<'t, L>,
+pub struct GroupIter<'t, S: GroupStructure> {
+    items: GroupItems<'t, S>,
     failed: bool,
 }
 
 /// All entries of a table, and its damaged pages.
 #[derive(Debug)]
-pub(crate) struct GroupItems<'t, L: RecordGroups> {
-    inner: &'t Core<L>,
+pub struct GroupItems<'t, S: GroupStructure> {
+    inner: &'t Core<Grouped<S>>,
     on_failure: FailedRead,
     /// The partition that comes next.
     partition: usize,
@@ -36,8 +36,8 @@ pub(crate) struct GroupItems<'t, L: RecordGroups> {
     ready: VecDeque<Item>,
 }
 
-impl<'t, L: RecordGroups> GroupItems<'t, L> {
-    fn new(inner: &'t Core<L>, on_failure: FailedRead) -> Self {
+impl<'t, S: GroupStructure> GroupItems<'t, S> {
+    fn new(inner: &'t Core<Grouped<S>>, on_failure: FailedRead) -> Self {
         Self {
             inner,
             on_failure,
@@ -65,14 +65,14 @@ impl<'t, L: RecordGroups> GroupItems<'t, L> {
         }
         let slots = self.inner.entry_layout().slots();
         self.ready.extend(state.lost.iter().map(|lost| Err(lost.as_damage(slots))));
-        (self.groups, self.group) = (L::groups(&state.level), 0);
+        (self.groups, self.group) = (state.level.groups().cloned().collect(), 0);
         true
     }
 
     fn read_group(&mut self, group: &Group) {
         let labels: Vec<_> =
             (0..group.notes.len() as u64).map(|it| group.place.label(it)).collect();
-        let records = self.inner.layout.records();
+        let records = self.inner.layout.records;
         let device = &**self.inner.volume.device();
         read_each(device, &labels, self.on_failure, &mut |at, page| match page {
             Err(error) => {
@@ -92,7 +92,7 @@ impl<'t, L: RecordGroups> GroupItems<'t, L> {
     }
 }
 
-impl<L: RecordGroups> Iterator for GroupItems<'_, L> {
+impl<S: GroupStructure> Iterator for GroupItems<'_, S> {
     type Item = Item;
 
     fn next(&mut self) -> Option<Item> {
@@ -112,18 +112,18 @@ impl<L: RecordGroups> Iterator for GroupItems<'_, L> {
     }
 }
 
-impl<'t, L: RecordGroups> GroupIter<'t, L> {
-    pub(crate) fn new(inner: &'t Core<L>) -> Self {
+impl<'t, S: GroupStructure> GroupIter<'t, S> {
+    pub(super) fn new(inner: &'t Core<Grouped<S>>) -> Self {
         Self { items: GroupItems::new(inner, FailedRead::Ends), failed: false }
     }
 
     /// The same from the start, past damage.
-    pub(crate) fn past_damage(self) -> GroupItems<'t, L> {
+    pub(super) fn past_damage(self) -> GroupItems<'t, S> {
         GroupItems::new(self.items.inner, FailedRead::Splits)
     }
 }
 
-impl<L: RecordGroups> Iterator for GroupIter<'_, L> {
+impl<S: GroupStructure> Iterator for GroupIter<'_, S> {
     type Item = std::result::Result<AnyPair, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,0 +1,197 @@
+//! The offline check of tables of groups: the maps, each record table, that each entry is where a lookup looks for it,
+//! the snapshots, and the entries in the log.
+
+use nandex_device::PageId;
+use nandex_store::Structure;
+use nandex_store::bytes::Reader;
+use nandex_store::check::{Checker, Contents, Subject};
+use nandex_store::checkpoint::CatalogEntry;
+use nandex_store::generation;
+use nandex_store::hash::KeyHash;
+use nandex_store::page::Page;
+use nandex_store::records::RecordLayout;
+
+use super::checkpoint::RestoredMaps;
+use super::open::restore;
+use super::{Group, GroupConfig, GroupMap, GroupStructure};
+use crate::Result;
+use crate::check::{CheckProgress, OnProgress};
+use crate::write::SnapshotPlaces;
+use crate::write::check::{Buffers, note, note_flaws};
+use crate::write::format::WriteState;
+
+/// Checks one table and notes in the checker what is wrong with it. Reads each page of its groups once.
+pub(super) fn check<S: GroupStructure>(
+    checker: &mut Checker,
+    contents: &Contents,
+    entry: &CatalogEntry,
+    progress: &mut OnProgress<'_>,
+) {
+    match Described::<S>::decode(contents, entry) {
+        Ok(table) => {
+            table.buffers.snapshot_generations(checker);
+            table.maps(checker, progress);
+            table.buffers.snapshots(checker);
+            table.buffers.log(checker, contents, &mut |_, _| false);
+        }
+        Err(error) => {
+            let subject = Subject { structure: Some(&entry.name), what: "configuration and maps" };
+            note(checker, subject, contents.superblock.checkpoint.start, &error);
+        }
+    }
+}
+
+/// A table as its catalog entry describes it.
+struct Described<'a, S: GroupStructure> {
+    config: S::Config,
+    maps: Vec<S::Map>,
+    buffers: Buffers<'a>,
+}
+
+impl<'a, S: GroupStructure> Described<'a, S> {
+    fn decode(contents: &Contents, entry: &'a CatalogEntry) -> Result<Self> {
+        let place = contents.superblock.checkpoint.start;
+        let [configuration, state] = S::Config::BYTES;
+        let mut reader = Reader::new(&entry.config, configuration, place);
+        let config = S::Config::decode(&mut reader)?;
+        if reader.left() > 0 {
+            return Err(reader.refuse("the end of the configuration", reader.left()).into());
+        }
+        let structure = Structure::from(entry);
+        let mut reader = Reader::new(&entry.state, state, place);
+        let RestoredMaps { snapshots, maps } = restore::<S>(&structure, &config, &mut reader)?;
+        let shape = config.common().shape()?;
+        let state = if entry.state.is_empty() {
+            WriteState::new(shape.partitions as usize, entry.tail)
+        } else {
+            WriteState::decode(&mut reader)?
+        };
+        if reader.left() > 0 {
+            return Err(reader.refuse("the end of the state", reader.left()).into());
+        }
+        let places = SnapshotPlaces::new(entry.id, &shape, snapshots.start);
+        let (hasher, name) = (contents.hasher(), &entry.name[..]);
+        let buffers = Buffers { name, noun: "partition", shape, hasher, state, places, entry };
+        Ok(Self { config, maps, buffers })
+    }
+
+    fn maps(&self, checker: &mut Checker, progress: &mut OnProgress<'_>) {
+        let (structure, records) = (self.buffers.name, self.config.ram().records);
+        let pages = self.maps.iter().map(S::Map::pages).sum();
+        let mut pages_done = 0;
+        for (partition, map) in self.maps.iter().enumerate() {
+            progress(CheckProgress { structure, pages_done, pages });
+            let buffers = &self.buffers;
+            S::check_map(&self.config, map, &mut MapCheck { buffers, records, partition, checker });
+            pages_done += map.pages();
+        }
+        progress(CheckProgress { structure, pages_done, pages });
+    }
+}
+
+/// What a structure says of the tables of a group, by their numbers in it.
+pub trait GroupRules {
+    /// What a table is called.
+    const NOUN: &'static str;
+
+    /// Why a table has no keys of this hash.
+    fn misplaced(&self, table: usize, hash: KeyHash) -> Option<&'static str>;
+
+    /// Takes note of a key in its own table.
+    fn note_key(&self, _table: usize, _key: &[u8]) {}
+
+    /// What contradicts that a table has that many entries.
+    fn contradiction(&self, _table: usize, _entries: u64) -> Option<String> {
+        None
+    }
+}
+
+/// The map of a partition that is checked.
+pub struct MapCheck<'c, 'b> {
+    buffers: &'c Buffers<'b>,
+    records: RecordLayout,
+    partition: usize,
+    checker: &'c mut Checker,
+}
+
+impl MapCheck<'_, '_> {
+    /// Reads each page of a group once, and notes in the checker what is wrong.
+    pub fn group<R: GroupRules>(&mut self, rules: &R, group: &Group) {
+        let what = self.what(R::NOUN);
+        let subject = Subject { structure: Some(self.buffers.name), what: &what };
+        let start = group.place.extent.start;
+        let (number, next) =
+            (generation::sequence(group.place.generation), self.buffers.state.next_generation);
+        if number >= next {
+            self.checker.note(subject, start, format!("group {number}, where {next} comes next"));
+        }
+        let mut entries = 0;
+        let label = |index| group.place.label(index);
+        let run = (start, group.place.extent.pages);
+        let (buffers, records, partition) = (self.buffers, self.records, self.partition);
+        let tables = TableCheck { buffers, records, partition, rules };
+        let damaged = self.checker.pages(subject, run, &label, &mut |checker, index, page| {
+            let (found, flaws) = tables.table(index as usize, page);
+            entries += found;
+            note_flaws(checker, subject, label(index).page, &flaws);
+        });
+        if damaged == 0 && entries != group.entries {
+            let flaw = format!("expected {} entries, found {entries}", group.entries);
+            self.checker.note(subject, start, flaw);
+        }
+        self.checker.count_entries(buffers.name, entries);
+    }
+
+    /// Notes what is wrong with a page of the partition.
+    pub fn note(&mut self, noun: &str, page: PageId, flaws: &[String]) {
+        let what = self.what(noun);
+        let subject = Subject { structure: Some(self.buffers.name), what: &what };
+        note_flaws(self.checker, subject, page, flaws);
+    }
+
+    fn what(&self, noun: &str) -> String {
+        format!("{noun} of partition {}", self.partition)
+    }
+}
+
+/// The tables of a group that is checked.
+struct TableCheck<'c, 'b, R> {
+    buffers: &'c Buffers<'b>,
+    records: RecordLayout,
+    partition: usize,
+    rules: &'c R,
+}
+
+impl<R: GroupRules> TableCheck<'_, '_, R> {
+    /// The entries of a sealed page: how many there are, and what is wrong.
+    fn table(&self, table: usize, page: Page<'_>) -> (u64, Vec<String>) {
+        let body = page.body();
+        let mut flaws = Vec::new();
+        let mut entries = 0;
+        for slot in self.records.used(body) {
+            entries += 1;
+            flaws.extend(self.flaw(table, body, slot).map(|flaw| format!("slot {slot}: {flaw}")));
+        }
+        let count = self.records.count(body);
+        if count as u64 != entries {
+            flaws.push(format!("its head says {count} entries, and it has {entries}"));
+        }
+        flaws.extend(self.rules.contradiction(table, entries));
+        (entries, flaws)
+    }
+
+    /// Why a lookup would not find the entry of a slot.
+    fn flaw(&self, table: usize, body: &[u8], slot: usize) -> Option<String> {
+        let key = self.records.key(body, slot);
+        let hash = self.buffers.hasher.hash(key);
+        let own = self.buffers.shape.partition_of(hash);
+        if own != self.partition {
+            return Some(format!("its key belongs to partition {own}"));
+        }
+        if let Some(flaw) = self.rules.misplaced(table, hash) {
+            return Some(flaw.into());
+        }
+        self.rules.note_key(table, key);
+        self.records.flaw(body, hash, slot)
+    }
+}
