@@ -20,6 +20,7 @@ mod interrupt;
 mod key_feed;
 mod keys;
 mod left;
+mod lost;
 mod merging;
 mod neighbors;
 mod place;

@@ -4,6 +4,7 @@ use anyhow::Result;
 use nandex::{AnyNeighbors, AnyOptions, Volume};
 use serde::Serialize;
 
+use crate::lost::LostPages;
 use crate::size::{show_bytes, show_count};
 
 /// An index of neighbours, for people and programs.
@@ -12,6 +13,9 @@ pub struct NeighborsFigures {
     tables: u32,
     /// Entries for each document: one in each table.
     entries: u64,
+    /// Damaged pages of saved buffers, whose entries are not counted.
+    #[serde(skip_serializing_if = "LostPages::is_empty")]
+    lost_pages: LostPages,
     entries_capacity: u64,
     /// Entries that full buckets have dropped in its life.
     dropped_life: u64,
@@ -38,6 +42,7 @@ impl NeighborsFigures {
         let figures = Self {
             tables: stats.tables,
             entries: stats.entries,
+            lost_pages: LostPages::of(&stats.lost_pages),
             entries_capacity: about.entries_capacity,
             dropped_life: stats.dropped_life,
             evicted_life: stats.evicted_life,
@@ -52,6 +57,11 @@ impl NeighborsFigures {
         Ok(figures)
     }
 
+    /// Damaged pages whose entries are not counted.
+    pub fn lost_pages(&self) -> &LostPages {
+        &self.lost_pages
+    }
+
     /// Its rows of a list.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
         let documents = |entries: u64| show_count(entries / u64::from(self.tables));
@@ -59,7 +69,7 @@ impl NeighborsFigures {
             format!("{}, of about {} documents", show_count(self.entries), documents(self.entries));
         let ram = show_bytes(self.ram_bytes);
         let family = if self.family.is_empty() { "of no bytes" } else { &self.family };
-        vec![
+        let mut rows = vec![
             ("entries", entries),
             ("space for", format!("{} documents", documents(self.entries_capacity))),
             ("dropped", format!("{} entries of full buckets", show_count(self.dropped_life))),
@@ -68,6 +78,8 @@ impl NeighborsFigures {
             ("family", family.to_owned()),
             ("RAM", format!("{ram}, {:.2} bytes per document", self.ram_bytes_per_document)),
             ("flash", show_bytes(self.flash_bytes)),
-        ]
+        ];
+        rows.extend(self.lost_pages.row());
+        rows
     }
 }

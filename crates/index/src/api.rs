@@ -6,7 +6,9 @@
 use std::fmt;
 use std::ops::Deref;
 
-use crate::Result;
+use nandex_device::PageId;
+
+use crate::{Result, damage};
 
 pub use crate::neighbors::{CandidateStream, Neighbors, NeighborsStats};
 
@@ -273,6 +275,9 @@ pub trait Counter: Filter {
 pub struct FilterStats {
     /// Fingerprints stored, in RAM and on flash. Each part that has a fingerprint counts it.
     pub entries: u64,
+    /// Damaged pages of saved write buffers, in a volume that was opened read-only. No other figure counts the entries
+    /// that they held.
+    pub lost_pages: Vec<PageId>,
     /// Of these, in RAM.
     pub buffered: u64,
     /// Tombstones among them.
@@ -329,6 +334,14 @@ pub struct LevelStats {
 }
 
 impl FilterStats {
+    /// The number of fingerprints stored, as [`entries`](Self::entries) has it, if none is left out.
+    ///
+    /// # Errors
+    /// The first of the [`lost_pages`](Self::lost_pages).
+    pub fn all_entries(&self) -> Result<u64> {
+        self.lost_pages.first().map_or(Ok(self.entries), |page| Err(damage::lost_page(*page)))
+    }
+
     /// RAM per entry held, in bytes.
     #[must_use]
     pub fn ram_bytes_per_entry(&self) -> f64 {
@@ -402,6 +415,9 @@ pub const READS_HISTOGRAM_LEN: usize = 9;
 pub struct TableStats {
     /// Entries held, in the buffers and on flash, counting a key once per version still stored.
     pub entries: u64,
+    /// Damaged pages of saved write buffers, in a volume that was opened read-only. No other figure counts the entries
+    /// that they held.
+    pub lost_pages: Vec<PageId>,
     /// Bytes of RAM the structure holds: buffers, filters, maps, its share of the log's buffers.
     pub ram_bytes: u64,
     /// Bytes of flash the structure occupies.
@@ -454,6 +470,7 @@ impl TableStats {
         self.flush_fill = if flushes > 0 { slots / flushes as f64 } else { 0.0 };
         self.flushes = flushes;
         self.entries += part.entries;
+        self.lost_pages.extend(&part.lost_pages);
         self.ram_bytes += part.ram_bytes.saturating_sub(log_ram_bytes);
         self.flash_bytes += part.flash_bytes;
         self.inserts += part.inserts;

@@ -32,7 +32,8 @@ pub type OnProgress<'a> = dyn FnMut(CheckProgress<'_>) + 'a;
 /// slice, that the key is there once, and that it passes the incarnation's filter. For multi-level indexes it proves
 /// that no key is on two levels. For cascade filters it
 /// proves that fingerprints ascend and that each run has as many as the checkpoint says. For value logs it
-/// proves every written page, but not that a reference to each record exists. It reads everything in use
+/// proves every written page, those that only the log's references to newer records lead to among them, but not that
+/// a reference to each record exists. It reads everything in use
 /// once, in I/O chunks of 1 MiB, and the log twice. It holds a checkpoint, a chunk, and the filter of one
 /// incarnation in memory, and of a multi-level index 32 bytes for each entry of one partition. It never writes, so a
 /// read-only device is enough; nobody else may write to the volume meanwhile.

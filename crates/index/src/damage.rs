@@ -44,6 +44,12 @@ fn of_device(error: &DeviceError) -> String {
     }
 }
 
+/// The error of a page of a saved write buffer that was passed over when its structure was opened read-only.
+pub(crate) fn lost_page(page: PageId) -> Error {
+    let (expected, found) = ("a page that can be proven", "one that cannot");
+    StoreError::corrupt("snapshot page", page, expected, found).into()
+}
+
 /// The page that an error is about, if it names one.
 pub(crate) fn page_of(error: &Error) -> Option<PageId> {
     match error {

@@ -1,6 +1,8 @@
 //! The contract of an index of documents that may be alike, and the figures it shows. It is one of the
 //! [contracts](crate::api).
 
+use nandex_device::PageId;
+
 use crate::Result;
 use crate::api::{READS_HISTOGRAM_LEN, ratio};
 
@@ -136,6 +138,9 @@ pub struct NeighborsStats {
     pub tables: u32,
     /// Entries held, in RAM and on flash; those to be removed count until they are.
     pub entries: u64,
+    /// Damaged pages of saved write buffers, in a volume that was opened read-only. No other figure counts the entries
+    /// that they held.
+    pub lost_pages: Vec<PageId>,
     /// Of these, in RAM.
     pub buffered: u64,
     /// Bytes of RAM the structure holds: buffers, merges, its share of the log's buffers.

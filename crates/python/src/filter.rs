@@ -145,10 +145,11 @@ impl Filter {
         self.handle.merge(py, &other.get().handle, absorb)
     }
 
-    /// About how many keys are in it, each as often as it was added.
+    /// About how many keys are in it, each as often as it was added. Raises `DamagedError` if a damaged page has some
+    /// of them.
     #[getter]
     fn approx_items(&self, py: Python<'_>) -> PyResult<u64> {
-        self.handle.call(py, |filter| Ok(filter.stats().entries))
+        self.handle.call(py, |filter| filter.stats().all_entries())
     }
 
     /// Makes everything acknowledged so far durable, whatever the durability of the database.

@@ -1,6 +1,7 @@
 //! Figures of structures as dicts of Python: the names are those of the index's own.
 
 use nandex::counting::CountingStats;
+use nandex::device::PageId;
 use nandex::large::LargeStats;
 use nandex::{FilterStats, TableStats};
 use pyo3::prelude::*;
@@ -21,6 +22,11 @@ macro_rules! fields {
     };
 }
 
+/// The numbers of pages.
+fn numbers(pages: &[PageId]) -> Vec<u64> {
+    pages.iter().map(|page| page.0).collect()
+}
+
 /// The figures of a table.
 ///
 /// # Errors
@@ -31,6 +37,7 @@ pub fn of_table<'py>(py: Python<'py>, stats: &TableStats) -> PyResult<Bound<'py,
     fields!(dict, stats, miss_reads, reads_histogram, flushes, flush_fill, data_bytes_written);
     fields!(dict, stats, log_bytes_written, evicted, retained, forced_evictions, evicted_life);
     fields!(dict, stats, forced_evictions_life, cache_bytes, cache_entries_max, cache_hits);
+    dict.set_item("lost_pages", numbers(&stats.lost_pages))?;
     dict.set_item("ram_bytes_per_entry", stats.ram_bytes_per_entry())?;
     dict.set_item("reads_per_hit", stats.reads_per_hit())?;
     dict.set_item("reads_per_miss", stats.reads_per_miss())?;
@@ -46,6 +53,7 @@ pub fn of_table<'py>(py: Python<'py>, stats: &TableStats) -> PyResult<Bound<'py,
 pub fn of_map<'py>(py: Python<'py>, stats: &LargeStats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("entries", stats.table.entries)?;
+    dict.set_item("lost_pages", numbers(&stats.table.lost_pages))?;
     fields!(dict, stats, ram_bytes, hits, misses, overwritten);
     dict.set_item("flash_bytes", stats.table.flash_bytes + stats.values.flash_bytes)?;
     dict.set_item("written_per_byte", stats.written_per_byte())?;
@@ -74,6 +82,7 @@ pub fn of_filter<'py>(py: Python<'py>, stats: &FilterStats) -> PyResult<Bound<'p
     fields!(dict, stats, flash_bytes, reads_histogram, lookup_reads, merges, merge_bytes_read);
     fields!(dict, stats, data_bytes_written, log_bytes_written, unmatched_deletes);
     dict.set_item("levels", stats.levels.len())?;
+    dict.set_item("lost_pages", numbers(&stats.lost_pages))?;
     dict.set_item("ram_bytes_per_entry", stats.ram_bytes_per_entry())?;
     dict.set_item("bits_per_entry_on_flash", stats.bits_per_entry_on_flash())?;
     dict.set_item("reads_per_lookup", stats.reads_per_lookup())?;

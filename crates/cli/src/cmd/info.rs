@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use nandex::device::{Access, Device};
 use nandex::registry::{self, Family};
-use nandex::{AnyFilter, AnyOptions, Durability, Volume};
+use nandex::{AnyFilter, AnyOptions, Durability, Table, Volume};
 use serde::Serialize;
 
 use crate::cmd::filter::figures::FilterFigures;
@@ -13,6 +13,7 @@ use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
 use crate::geometry::ShownGeometry;
 use crate::growth::Growth;
+use crate::lost::LostPages;
 use crate::neighbors::NeighborsFigures;
 use crate::place::open_volume;
 use crate::size::{show_bytes, show_count};
@@ -66,6 +67,13 @@ impl TableInfo {
     const fn of(name: String, kind: String) -> Self {
         Self { name, kind, figures: None, filter: None, neighbors: None }
     }
+
+    /// Damaged pages whose entries are not counted.
+    fn lost_pages(&self) -> impl Iterator<Item = &LostPages> {
+        let of_table = self.figures.iter().map(|it| &it.lost_pages);
+        let of_filter = self.filter.iter().map(FilterFigures::lost_pages);
+        of_table.chain(of_filter).chain(self.neighbors.iter().map(NeighborsFigures::lost_pages))
+    }
 }
 
 /// The figures of a table.
@@ -75,6 +83,9 @@ struct Figures {
     key_bytes: Option<usize>,
     value_bytes: Option<usize>,
     entries: u64,
+    /// Damaged pages of saved buffers, whose entries are not counted.
+    #[serde(skip_serializing_if = "LostPages::is_empty")]
+    lost_pages: LostPages,
     /// Different keys that it surely holds.
     entries_capacity: u64,
     /// `entries` over `entries_capacity`; above 1 while there is more space than is sure.
@@ -98,7 +109,8 @@ struct Figures {
 /// Prints what the volume holds.
 ///
 /// # Errors
-/// No such file, a file that is no volume, one that is in use, damage.
+/// No such file, a file that is no volume, one that is in use, damage; quietly, after the result is printed, that
+/// damaged pages are missing from it.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let (volume, devices) = open_volume(&args.volume, Access::ReadOnly, Durability::default())?;
     let stats = volume.stats();
@@ -121,7 +133,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
             .map(|kept| ShownGeometry::of(&kept, &volume.device().geometry())),
         tables,
     };
-    console.print(&info, text)
+    console.print(&info, text)?;
+    info.tables.iter().flat_map(TableInfo::lost_pages).try_for_each(LostPages::result)
 }
 
 fn structure(volume: &Volume, name: String, free_bytes: Option<u64>) -> Result<TableInfo> {
@@ -160,6 +173,7 @@ fn figures(table: Keyed, free_bytes: Option<u64>) -> Result<Figures> {
         key_bytes: widths.map(|it| it.key_bytes),
         value_bytes: widths.map(|it| it.value_bytes),
         entries,
+        lost_pages: LostPages::of(&table.index().stats().lost_pages),
         entries_capacity,
         fullness: entries as f64 / entries_capacity.max(1) as f64,
         evicted_life,
@@ -263,5 +277,6 @@ fn figure_rows(it: &Figures) -> Vec<(&'static str, String)> {
         ("RAM", format!("{ram}, {:.2} bytes per entry", it.ram_bytes_per_entry)),
         ("flash", show_bytes(it.flash_bytes)),
     ]);
+    rows.extend(it.lost_pages.row());
     rows
 }

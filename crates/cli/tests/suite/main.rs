@@ -8,6 +8,7 @@ mod block_device;
 mod common;
 mod count;
 mod count_keys;
+mod damage;
 mod dedup;
 mod docs;
 mod file_bytes;

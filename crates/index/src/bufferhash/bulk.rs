@@ -104,7 +104,7 @@ impl BulkLayout for Incarnations {
             return core.put_each(index, chosen.scattered());
         }
         core.volume.poison().check()?;
-        let (hidden, direct) = core.split_buffered(index, chosen);
+        let (hidden, direct) = core.split_buffered(index, chosen)?;
         core.put_each(index, chosen.with(&hidden).scattered())?;
         let (scratch, bulk) = worker.memory()?;
         let direct = chosen.with(&direct);

@@ -99,13 +99,12 @@ impl Inner {
     ) -> Result<Evicted> {
         let ring = self.layout.rings.of(index);
         let mut state = self.partitions[index].write();
-        let space = self.layout.shape.buffer_limit().saturating_sub(state.active.len());
+        let space = self.layout.shape.buffer_limit().saturating_sub(state.active_mut().len());
         if space < kept.len() && !self.try_freeze(index, &mut state, 0)? {
             drop(state);
             return self.put_off(index, incarnation, ring.free_segments() > 0);
         }
-        let kept = kept.iter().filter(|(hash, entry)| state.buffered(*hash, entry.key).is_none());
-        let kept: Vec<_> = kept.copied().collect();
+        let kept = state.not_buffered(kept)?;
         match self.log_kept(&mut state, &kept) {
             Ok(true) => {}
             Ok(false) | Err(Error::Store(nandex_store::Error::LogFull { .. })) => {
@@ -116,7 +115,7 @@ impl Inner {
             Err(error) => return Err(error),
         }
         for &(hash, entry) in &kept {
-            state.active.put_carried_over(hash, entry);
+            state.active_mut().put_carried_over(hash, entry);
         }
         let retained = kept.len() as u64;
         state.updates += retained;

@@ -418,15 +418,15 @@ impl Inner {
             return Ok(());
         };
         let mut state = self.partitions[index].write();
-        let newer = state.buffered(hash, key).is_some();
+        let newer = state.buffered(hash, key)?.is_some();
         if newer || state.level.newest_sequence() != newest_sequence || !state.level.holds(source) {
             return Ok(());
         }
-        if state.active.put(hash, entry).is_err() {
+        if state.active_mut().put(hash, entry).is_err() {
             // A full buffer that cannot be flushed now: the next use of the key tries again.
             let frozen = state.frozen.is_empty()
                 && self.try_freeze(index, &mut state, self.policy.spares_kept)?;
-            if !frozen || state.active.put(hash, entry).is_err() {
+            if !frozen || state.active_mut().put(hash, entry).is_err() {
                 return Ok(());
             }
         }

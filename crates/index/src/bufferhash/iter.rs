@@ -66,9 +66,7 @@ impl<'t> Iter<'t> {
         self.read_keys.clear();
         self.read = 0;
         let state = self.inner.partitions[self.table].read();
-        state.refuse_lost()?;
-        let frozen = state.frozen.iter().rev().map(|frozen| &*frozen.buffer);
-        for buffer in std::iter::once(&state.active).chain(frozen) {
+        for buffer in state.buffers()? {
             let entries = buffer.page_entries().map(|(_, _, entry)| entry);
             for entry in entries.chain(buffer.stash_entries()) {
                 if self.buffered.insert(entry.key.to_vec()) && entry.state == SlotState::Live {

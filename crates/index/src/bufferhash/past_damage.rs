@@ -62,8 +62,7 @@ impl<'t> Group<'t> {
         let index = self.table / self.tables_per_table(core);
         let incarnations = {
             let state = core.partitions[index].read();
-            self.add_buffers(&state);
-            self.add_lost(core, &state);
+            self.add_buffers(core, &state);
             state.level.newest_first()
         };
         for (_, incarnation) in incarnations {
@@ -76,19 +75,16 @@ impl<'t> Group<'t> {
         self.finest.partitions.len() / core.partitions.len()
     }
 
-    fn add_buffers(&mut self, state: &State) {
-        let frozen = state.frozen.iter().rev().map(|frozen| &*frozen.buffer);
-        for buffer in std::iter::once(&state.active).chain(frozen) {
+    /// Adds what the buffers have, and the damage of pages that they would have been loaded from.
+    fn add_buffers(&mut self, core: &Inner, state: &State) {
+        let (buffers, lost) = state.buffers_past_damage();
+        for buffer in buffers {
             let in_pages = buffer.page_entries().map(|(_, _, entry)| entry);
             in_pages.chain(buffer.stash_entries()).for_each(|entry| self.add(entry));
         }
-    }
-
-    /// Adds the damage of pages that the buffers would have been loaded from.
-    fn add_lost(&mut self, core: &Inner, state: &State) {
         if self.tells(core) {
             let slots = core.entry_layout().slots();
-            let damage = state.lost.iter().filter_map(|lost| lost.damage(&self.pages, slots));
+            let damage = lost.iter().filter_map(|lost| lost.damage(&self.pages, slots));
             self.items.extend(damage.map(Err));
         }
     }

@@ -169,11 +169,14 @@ impl Inner {
     }
 
     /// May the table hold a version of this key? It certainly does not if RAM says so.
-    pub(super) fn may_hold(&self, hash: KeyHash, key: &[u8]) -> bool {
+    ///
+    /// # Errors
+    /// A lost page that may have the key.
+    pub(super) fn may_hold(&self, hash: KeyHash, key: &[u8]) -> Result<bool> {
         let index = self.partition_of(hash);
         let state = self.partitions[index].read();
-        state.buffered(hash, key).is_some()
-            || Incarnations::may_be_older(self, index, &state, hash, key)
+        Ok(state.buffered(hash, key)?.is_some()
+            || Incarnations::may_be_older(self, index, &state, hash, key))
     }
 
     #[inline]

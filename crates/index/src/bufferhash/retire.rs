@@ -23,15 +23,15 @@ impl Inner {
             self.work.push(pool::Job::Own(Job::Retire(index)));
             return Ok(());
         }
-        if state.active.len() > self.layout.config.carry_over_usual() {
+        if state.active_mut().len() > self.layout.config.carry_over_usual() {
             return match self.try_freeze(index, &mut state, 0) {
                 Err(Error::Full { .. }) => Ok(()),
                 frozen => frozen.map(drop),
             };
         }
         let mut small = self.layout.new_retired_buffer();
-        copy_entries(&state.active, &mut small, self.hasher);
-        state.active = small;
+        copy_entries(state.active_mut(), &mut small, self.hasher);
+        *state.active_mut() = small;
         Ok(())
     }
 }
@@ -66,8 +66,8 @@ mod tests {
         core.retire();
         core.work.wait_quiet();
         assert_eq!(core.pool.ram_bytes(), 0);
-        let states = core.partitions.iter().map(|it| it.read());
-        states.map(|it| (it.active.page_count(), it.level.window.len())).unzip()
+        let states = core.partitions.iter().map(|it| it.write());
+        states.map(|mut it| (it.active_mut().page_count(), it.level.window.len())).unzip()
     }
 
     /// Every seventh key was removed.

@@ -93,16 +93,15 @@ impl Inner {
         let pages = self.read_incarnation(index, incarnation.id)?;
         let kept = self.choose(index, incarnation, &pages)?;
         let mut state = table.write();
-        let kept = kept.iter().filter(|(hash, entry)| state.buffered(*hash, entry.key).is_none());
-        let kept: Vec<_> = kept.copied().collect();
-        if self.layout.shape.buffer_limit() < state.active.len() + kept.len() {
+        let kept = state.not_buffered(&kept)?;
+        if self.layout.shape.buffer_limit() < state.active_mut().len() + kept.len() {
             let has_segment = self.layout.rings.of(index).writable_segments() > 0;
             if !may_freeze || !has_segment || !self.try_freeze(index, &mut state, 0)? {
                 return Ok(false);
             }
         }
         for &(hash, entry) in &kept {
-            state.active.put_carried_over(hash, entry);
+            state.active_mut().put_carried_over(hash, entry);
         }
         state.updates += kept.len() as u64;
         drop(state);

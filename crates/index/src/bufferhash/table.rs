@@ -146,7 +146,7 @@ impl SuperTable {
     pub(super) fn prefetch(&self, filter: &IncarnationFilter, place: &KeyPlace) {
         let state = self.read();
         filter.prefetch(&state.level.slices, &place.positions);
-        state.active.prefetch(place.hash);
+        state.prefetch_active(|buffer| buffer.prefetch(place.hash));
     }
 
     /// What RAM knows of a key: buffers first, newest to oldest, then the filters of all incarnations.

@@ -23,7 +23,7 @@ impl AddsAbsent for CascadeLayout {
     fn note(core: &Inner, key: &[u8]) -> Result<(usize, FingerprintInsert)> {
         let (part, fingerprint) = core.place(key);
         let state = core.partitions[part].read();
-        let (buffered, levels) = (state.buffered(fingerprint), Arc::clone(&state.level));
+        let (buffered, levels) = (state.buffered(fingerprint)?, Arc::clone(&state.level));
         Ok((part, FingerprintInsert { fingerprint, buffered, levels }))
     }
 
@@ -42,7 +42,7 @@ impl AddsAbsent for CascadeLayout {
     /// It is if its count has not changed since before its lookup.
     fn is_absent(_core: &Inner, insert: &FingerprintInsert, state: &Part) -> Option<bool> {
         let is_as_before = Arc::ptr_eq(&state.level, &insert.levels)
-            && state.buffered(insert.fingerprint) == insert.buffered;
+            && state.buffered(insert.fingerprint).ok()? == insert.buffered;
         is_as_before.then_some(true)
     }
 }

@@ -69,8 +69,7 @@ impl Inner {
             };
             let (buffers, levels) = {
                 let state = other.partitions[theirs].read();
-                state.refuse_lost()?;
-                let buffers = state.buffers().filter(|buffer| buffer.entries() > 0);
+                let buffers = state.buffers()?.filter(|buffer| buffer.entries() > 0);
                 (
                     buffers.map(|buffer| buffer.sorted()).collect::<Vec<_>>(),
                     Arc::clone(&state.level),

@@ -58,8 +58,7 @@ impl Fingerprints {
         let mut sources: Vec<Box<dyn Source>> = Vec::new();
         let levels = {
             let state = self.core.partitions[part].read();
-            state.refuse_lost()?;
-            for buffer in state.buffers() {
+            for buffer in state.buffers()? {
                 sources.push(Box::new(Sorted::new(buffer.sorted())));
             }
             Arc::clone(&state.level)

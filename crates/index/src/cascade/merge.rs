@@ -229,7 +229,7 @@ impl Inner {
         part: usize,
     ) -> Result<(Option<Arc<FingerprintBuffer>>, Arc<Levels>, u64)> {
         let mut state = self.partitions[part].write();
-        if state.frozen.is_empty() && state.active.entries() > 0 {
+        if state.frozen.is_empty() && state.active_mut().entries() > 0 {
             self.try_freeze(part, &mut state, 0)?;
         }
         let buffer = state.frozen.front().map(|frozen| Arc::clone(&frozen.buffer));

@@ -167,14 +167,16 @@ impl CascadeLayout {
 
 impl Part {
     /// What the buffers say of a fingerprint.
-    fn buffered(&self, fingerprint: u64) -> i64 {
-        self.buffers().fold(0, |sum, buffer| sum.saturating_add(buffer.count(fingerprint)))
+    fn buffered(&self, fingerprint: u64) -> Result<i64> {
+        let add =
+            |sum: i64, buffer: &FingerprintBuffer| sum.saturating_add(buffer.count(fingerprint));
+        Ok(self.buffers()?.fold(0, add))
     }
 
     /// May lookups meet tombstones? Then they must read all levels.
-    fn may_have_tombstones(&self) -> bool {
-        self.buffers().any(|buffer| buffer.has_tombstones)
-            || self.level.readable().any(|run| run.tombstones() > 0)
+    fn may_have_tombstones(&self) -> Result<bool> {
+        Ok(self.buffers()?.any(|buffer| buffer.has_tombstones)
+            || self.level.readable().any(|run| run.tombstones() > 0))
     }
 
     /// The part's extents on flash: its levels, and the snapshot that recovery needs.
@@ -345,7 +347,8 @@ impl Cascade {
     /// no byte is written more than once, however many there are.
     ///
     /// # Errors
-    /// As [`absorb`](Self::absorb); nothing was added then.
+    /// As [`absorb`](Self::absorb). Nothing was added if the filters are unlike; parts that were merged before a failed
+    /// read or write keep what was added.
     pub fn absorb_all(&self, others: &[&Self]) -> Result<()> {
         let others: Vec<&Inner> = others.iter().map(|other| &*other.handle.core).collect();
         self.handle.core.absorb(&others)

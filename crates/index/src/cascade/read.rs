@@ -10,8 +10,8 @@ use nandex_device::{PageBuf, PageId};
 use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace, UserStep};
 use nandex_store::run::Run;
 
+use super::Inner;
 use super::levels::Levels;
-use super::{Inner, Part};
 use crate::lookup::{self, KeyLookup, Lookups};
 use crate::{Error, Result};
 
@@ -83,14 +83,13 @@ impl KeyLookup for CascadeLookup<'_> {
     }
 
     fn prefetch(&self, &(part, fingerprint): &(usize, u64)) {
-        self.inner.partitions[part].read().prefetch(fingerprint);
+        self.inner.partitions[part].read().prefetch(|buffer| buffer.prefetch(fingerprint));
     }
 
     fn search_ram(&self, &(part, fingerprint): &(usize, u64), _key: &[u8]) -> UserStep<Self> {
         let state = self.inner.partitions[part].read();
-        state.refuse_lost()?;
-        let sum = state.buffered(fingerprint);
-        let first_decides = self.kind == QueryKind::Presence && !state.may_have_tombstones();
+        let sum = state.buffered(fingerprint)?;
+        let first_decides = self.kind == QueryKind::Presence && !state.may_have_tombstones()?;
         if first_decides && sum > 0 {
             return Ok(LookupStep::Answer(sum));
         }
@@ -153,12 +152,6 @@ impl Inner {
 
     fn lookup(&self, kind: QueryKind) -> CascadeLookup<'_> {
         CascadeLookup { inner: self, kind }
-    }
-}
-
-impl Part {
-    fn prefetch(&self, fingerprint: u64) {
-        self.buffers().for_each(|buffer| buffer.prefetch(fingerprint));
     }
 }
 

@@ -33,7 +33,8 @@ struct Totals {
 impl Totals {
     fn add(&mut self, state: &PartitionState<CascadeLayout>) {
         self.updates += state.updates_taken;
-        let buffered: u64 = state.buffers().map(|buffer| buffer.deletes).sum();
+        let (buffers, _) = state.buffers_past_damage();
+        let buffered: u64 = buffers.map(|buffer| buffer.deletes).sum();
         self.deletes += state.level.deletes + buffered;
         let runs = &state.level.runs;
         self.runs_max = self.runs_max.max(runs.len());
@@ -59,7 +60,7 @@ impl Inner {
     /// Different fingerprints in buffers, each once per buffer.
     fn fingerprints_buffered(&self) -> u64 {
         let of = |part: &Partition<CascadeLayout>| -> u64 {
-            part.read().buffers().map(FingerprintBuffer::fingerprints).sum()
+            part.read().buffers_past_damage().0.map(FingerprintBuffer::fingerprints).sum()
         };
         self.partitions.iter().map(of).sum()
     }
@@ -85,6 +86,7 @@ impl Inner {
         let lookups = self.lookups.counters.read();
         FilterStats {
             entries,
+            lost_pages: self.lost_pages(),
             buffered,
             tombstones: levels.iter().map(|level| level.tombstones).sum(),
             rate: self.layout.universe.rate(entries),

@@ -40,7 +40,9 @@ impl Inner {
     fn sweep_part(&self, asked: &[BatchKey], sums: &mut [i64]) -> Result<()> {
         let levels = {
             let state = self.partitions[asked[0].part].read();
-            asked.iter().for_each(|it| sums[it.index] = state.buffered(it.fingerprint));
+            for it in asked {
+                sums[it.index] = state.buffered(it.fingerprint)?;
+            }
             Arc::clone(&state.level)
         };
         levels.readable().try_for_each(|run| self.sweep_run(run, asked, sums))

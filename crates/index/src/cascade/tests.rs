@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nandex_device::{Device, MemoryDevice};
+use nandex_device::{Access, Device, MemoryDevice};
 use nandex_store::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
 
 use super::*;
 use crate::write::capture_holds;
+
+const PAGE: usize = nandex_device::PAGE_BYTES;
 
 const INLINE: RuntimeOptions =
     RuntimeOptions { merge_threads: 0, read_depth: 4, io_chunk_pages: 4, channels: None };
@@ -192,7 +194,6 @@ fn check_of(image: Vec<u8>) -> nandex_store::check::Report {
 
 #[test]
 fn a_check_proves_every_page_of_every_run_and_the_log_and_names_what_is_damaged() {
-    const PAGE: usize = nandex_device::PAGE_BYTES;
     let device = Arc::new(MemoryDevice::new());
     let filter = Cascade::create_with(&volume_on(&device), "f", spread(), INLINE).unwrap();
     insert(&filter, 0..1300);
@@ -249,4 +250,39 @@ fn while_a_checkpoint_captures_no_buffer_is_merged() {
     let filter = Cascade::create(&volume_on(&Arc::default()), "f", Config::tiny()).unwrap();
     let core = &filter.handle.core;
     assert!(capture_holds(core, &core.layout.maps), "a merge could have changed them");
+}
+
+/// A sweep took a part whose snapshot was damaged for an empty one, and denied the part's keys. Other walks did not.
+#[test]
+fn every_walk_refuses_a_part_whose_snapshot_is_damaged() {
+    let device = Arc::new(MemoryDevice::new());
+    let config = Config { parts: 2, ..spread() };
+    let filter = Cascade::create_with(&volume_on(&device), "f", config, INLINE).unwrap();
+    insert(&filter, 0..300);
+    filter.flush().unwrap();
+    let lost = filter.handle.core.partitions[0].read().snapshot_extent().unwrap().start;
+    filter.close().unwrap();
+    let mut image = device.image();
+    image[lost.0 as usize * PAGE + 500] ^= 4;
+    let options = OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() };
+    let volume = Volume::open(Arc::new(MemoryDevice::from_image(image)), options).unwrap();
+    let filter = Cascade::open_with(&volume, "f", INLINE).unwrap();
+    assert_eq!(filter.stats().lost_pages, [lost]);
+    let refuses = |found: Result<()>| found.unwrap_err().to_string().contains(&lost.to_string());
+    let mut refused = 0;
+    for key in keys(0..300) {
+        let is_lost = filter.handle.core.place(&key).0 == 0;
+        refused += u64::from(is_lost);
+        for found in [
+            filter.contains(&key).map(u64::from),
+            filter.count(&key),
+            filter.sweep(&[&key]).map(|counts| counts[0]),
+        ] {
+            assert!(if is_lost { refuses(found.map(drop)) } else { found.unwrap() == 1 });
+        }
+    }
+    assert!(refused > 0 && refused < 300, "{refused}");
+    assert!(refuses(filter.iter().try_for_each(|entry| entry.map(drop))));
+    let other = Cascade::create_with(&volume_on(&Arc::default()), "f", config, INLINE).unwrap();
+    assert!(refuses(other.absorb(&filter)));
 }

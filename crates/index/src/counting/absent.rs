@@ -26,7 +26,7 @@ impl AddsAbsent for CountingLayout {
         core.placing().check(key)?;
         let at = core.locate(key);
         let state = core.partitions[at.partition].read();
-        let buffered = state.buffered(at.place, &at.key[..core.placing().width()]);
+        let buffered = state.buffered(at.place, &at.key[..core.placing().width()])?;
         let segments = Arc::clone(&state.level);
         Ok((at.partition, CountInsert { at, buffered, segments }))
     }
@@ -42,7 +42,7 @@ impl AddsAbsent for CountingLayout {
     /// It is if its count has not changed since before its lookup.
     fn is_absent(core: &Inner, insert: &CountInsert, state: &State) -> Option<bool> {
         let CountInsert { at, buffered, segments } = insert;
-        let now = state.buffered(at.place, &at.key[..core.placing().width()]);
+        let now = state.buffered(at.place, &at.key[..core.placing().width()]).ok()?;
         (Arc::ptr_eq(&state.level, segments) && now == *buffered).then_some(true)
     }
 }

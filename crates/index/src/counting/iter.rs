@@ -89,8 +89,7 @@ impl Inner {
     pub(super) fn sources_of(&self, index: usize) -> Result<(Sources, Arc<PartitionSegments>)> {
         let (buffers, segments) = {
             let state = self.partitions[index].read();
-            state.refuse_lost()?;
-            let buffers: Vec<_> = state.buffers().map(|buffer| buffer.sums().clone()).collect();
+            let buffers: Vec<_> = state.buffers()?.map(|buffer| buffer.sums().clone()).collect();
             (buffers, Arc::clone(&state.level))
         };
         let mut sources = Sources::new();

@@ -200,7 +200,7 @@ impl Inner {
         let _lock = self.partitions[index].maintain();
         let (buffer, segments) = {
             let mut state = self.partitions[index].write();
-            if state.frozen.is_empty() && state.active.entries() > 0 {
+            if state.frozen.is_empty() && state.active_mut().entries() > 0 {
                 self.try_freeze(index, &mut state, 0)?;
             }
             let buffer = state.frozen.front().map(|frozen| Arc::clone(&frozen.buffer));

@@ -77,14 +77,13 @@ impl KeyLookup for CountLookup<'_> {
 
     fn prefetch(&self, place: &KeyPlace) {
         let state = self.0.partitions[place.partition].read();
-        state.buffers().for_each(|buffer| buffer.prefetch(place.place));
+        state.prefetch(|buffer| buffer.prefetch(place.place));
     }
 
     fn search_ram(&self, at: &KeyPlace, _key: &[u8]) -> UserStep<Self> {
         let KeyPlace { key, partition, place } = *at;
         let state = self.0.partitions[partition].read();
-        state.refuse_lost()?;
-        let newer = state.buffered(place, &key[..self.0.placing().width()]);
+        let newer = state.buffered(place, &key[..self.0.placing().width()])?;
         if newer.removes {
             return Ok(LookupStep::Answer(newer.amount));
         }
@@ -153,15 +152,15 @@ impl Inner {
 
 impl State {
     /// What the buffers say of a key.
-    pub(super) fn buffered(&self, place: u64, key: &[u8]) -> Change {
+    pub(super) fn buffered(&self, place: u64, key: &[u8]) -> Result<Change> {
         let mut newer = Change::default();
-        for buffer in self.buffers() {
+        for buffer in self.buffers()? {
             newer = buffer.change(place, key).unwrap_or_default().then_at_most(newer);
             if newer.removes {
                 break;
             }
         }
-        newer
+        Ok(newer)
     }
 }
 

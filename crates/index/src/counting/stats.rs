@@ -65,7 +65,8 @@ impl Totals {
     fn add(&mut self, state: &State) {
         self.updates += state.updates_taken;
         self.deletes += state.level.deletes;
-        self.deletes += state.buffers().map(|buffer| buffer.deletes).sum::<u64>();
+        let (buffers, _) = state.buffers_past_damage();
+        self.deletes += buffers.map(|buffer| buffer.deletes).sum::<u64>();
         self.buffered += state.entries_buffered();
         let segments = &state.level;
         self.staged_max = self.staged_max.max(segments.staged.len() as u64);
@@ -128,6 +129,7 @@ impl Inner {
         let read = |counter: &AtomicU64| counter.load(Relaxed);
         FilterStats {
             entries,
+            lost_pages: self.lost_pages(),
             buffered: totals.buffered,
             tombstones: totals.staged.tombstones + totals.data.tombstones,
             rate: config.keys.rate(entries),

@@ -55,7 +55,8 @@ impl<'t, S: GroupStructure> GroupItems<'t, S> {
         self.partition += 1;
         self.buffered.clear();
         let state = partition.read();
-        for buffer in state.buffers() {
+        let (buffers, lost) = state.buffers_past_damage();
+        for buffer in buffers {
             let of_pages = buffer.page_entries().map(|(_, _, entry)| entry);
             for entry in of_pages.chain(buffer.stash_entries()) {
                 if self.buffered.insert(entry.key.to_vec()) && entry.state == SlotState::Live {
@@ -64,7 +65,7 @@ impl<'t, S: GroupStructure> GroupItems<'t, S> {
             }
         }
         let slots = self.inner.entry_layout().slots();
-        self.ready.extend(state.lost.iter().map(|lost| Err(lost.as_damage(slots))));
+        self.ready.extend(lost.iter().map(|lost| Err(lost.as_damage(slots))));
         (self.groups, self.group) = (state.level.groups().cloned().collect(), 0);
         true
     }

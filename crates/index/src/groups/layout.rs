@@ -278,12 +278,12 @@ impl<S: GroupStructure> Checkpoints for Grouped<S> {
         for partition in &core.partitions {
             let mut state = partition.write();
             // Three quarters of a page's slots: that many fit whatever their hashes are, with the stash.
-            let held = state.active.len().div_ceil(entries.slots() * 3 / 4);
+            let held = state.active_mut().len().div_ceil(entries.slots() * 3 / 4);
             let pages = least.max(held);
-            if pages < state.active.page_count() {
+            if pages < state.active_mut().page_count() {
                 let mut small = Buffer::new(entries, core.hasher, pages);
-                copy_entries(&state.active, &mut small, core.hasher);
-                state.active = small;
+                copy_entries(state.active_mut(), &mut small, core.hasher);
+                *state.active_mut() = small;
             }
         }
         let spares = (0..core.shape.spare_buffers).map_while(|_| core.pool.take(0)).count();

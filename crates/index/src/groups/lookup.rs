@@ -58,7 +58,7 @@ impl<S: GroupStructure> KeyLookup for Core<Grouped<S>> {
     #[inline]
     fn prefetch(&self, hash: &KeyHash) {
         let state = self.partitions[self.partition_of(*hash)].read();
-        state.active.prefetch(*hash);
+        state.prefetch_active(|buffer| buffer.prefetch(*hash));
         S::prefetch(&state.level, *hash);
     }
 

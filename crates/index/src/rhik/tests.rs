@@ -226,7 +226,7 @@ fn buffers_take_stated_ram_at_once_and_grow_with_the_tables_where_none_is_stated
     let buffer_pages = |name: &str, ram_bytes_max| {
         let config = Config { ram_bytes_max, ..config };
         let table = Rhik::create_with(&volume, name, config, options_of(0)).unwrap();
-        let pages = || table.handle.core.partitions[0].read().active.page_count();
+        let pages = || table.handle.core.partitions[0].write().active_mut().page_count();
         let first = pages();
         insert(&table, 0..60_000);
         (first, pages())

@@ -31,7 +31,7 @@ impl AddsAbsent for BloomSlicetables {
 
     /// It is if no buffer has it, and none that may have it has left for flash.
     fn is_absent(_core: &Inner, insert: &BloomInsert, state: &State) -> Option<bool> {
-        if state.has(insert.fingerprint) {
+        if state.has(insert.fingerprint).ok()? {
             return Some(false);
         }
         (state.buffers_left == insert.buffers_left).then_some(true)

@@ -65,7 +65,7 @@ impl KeyLookup for ContainsLookup<'_> {
     }
 
     fn prefetch(&self, &(index, fingerprint): &(usize, Fingerprint)) {
-        self.0.partitions[index].read().active.prefetch(fingerprint);
+        self.0.partitions[index].read().prefetch_active(|it| it.prefetch(fingerprint));
     }
 
     fn search_ram(
@@ -74,8 +74,7 @@ impl KeyLookup for ContainsLookup<'_> {
         _key: &[u8],
     ) -> Result<LookupStep<SliceProbe, bool>> {
         let state = self.0.partitions[index].read();
-        state.refuse_lost()?;
-        if state.has(fingerprint) {
+        if state.has(fingerprint)? {
             return Ok(LookupStep::Answer(true));
         }
         let block = self.0.layout.shadow.block(index as u32);
@@ -153,7 +152,7 @@ impl Inner {
 
 impl State {
     /// Does a buffer have all bits of a key?
-    pub(super) fn has(&self, fingerprint: Fingerprint) -> bool {
-        self.buffers().any(|buffer| buffer.has(fingerprint))
+    pub(super) fn has(&self, fingerprint: Fingerprint) -> Result<bool> {
+        Ok(self.buffers()?.any(|buffer| buffer.has(fingerprint)))
     }
 }

@@ -29,7 +29,8 @@ impl Inner {
             totals.slicetables += u64::from(block.is_some());
             let incarnations = state.level.incarnations.min(config.incarnations.into());
             let buffers = state.frozen.len() as u64;
-            let of_active = config.rate_of_one(state.active.content().keys);
+            let active = state.buffers_past_damage().0.next().map_or(0, |it| it.content().keys);
+            let of_active = config.rate_of_one(active);
             totals.rates += config.rate_of(incarnations + buffers, of_active);
         }
         totals
@@ -43,6 +44,7 @@ impl Inner {
         let level = LevelStats { entries: on_flash, tombstones: 0, pages };
         FilterStats {
             entries: buffered + on_flash,
+            lost_pages: self.lost_pages(),
             buffered,
             rate: rates / f64::from(config.partitions),
             rate_made_for: config.rate(),

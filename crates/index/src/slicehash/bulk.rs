@@ -46,7 +46,7 @@ impl Inner {
     /// are in buffers, and those that find no space, go to buffers.
     fn rewrite_with(&self, index: usize, chosen: &Chosen<'_>, scratch: &mut Scratch) -> Result<()> {
         let lock = self.partitions[index].maintain();
-        let (hidden, direct) = self.split_buffered(index, chosen);
+        let (hidden, direct) = self.split_buffered(index, chosen)?;
         let direct = chosen.with(&direct);
         let runs: Vec<SegmentId> =
             self.partitions[index].read().level.runs.iter().map(|run| run.id).collect();

@@ -266,7 +266,7 @@ impl Inner {
         let older = self.older_of(index);
         let _held = older.as_ref().map(|older| self.hold_older(older, index));
         // They are older than the buffer; a table that takes over has no runs.
-        pages.extend(self.inherited(older.as_deref(), index));
+        pages.extend(self.inherited(older.as_deref(), index)?);
         let inherited = pages.get(runs.len());
         // They leave the older table's RAM for this one's flash.
         let of_page = |page| self.entry_layout().entries(page).map(|(_, entry)| entry.key);

@@ -43,14 +43,12 @@ impl Contents {
         }
     }
 
-    /// Adds the damage of pages that a partition's buffers would have been loaded from.
-    fn add_lost(&mut self, state: &State, slots: usize) {
-        self.damage.extend(state.lost.iter().map(|lost| lost.as_damage(slots)));
-    }
-
-    /// Adds the entries in RAM whose keys `is_own` accepts.
-    fn add_ram(&mut self, state: &State, is_own: impl Fn(&[u8]) -> bool) {
-        let buffered = state.buffers().flat_map(|buffer| {
+    /// Adds the entries in RAM whose keys `is_own` accepts, and the damage of pages, of that many slots, that the
+    /// buffers would have been loaded from.
+    fn add_ram(&mut self, state: &State, slots: usize, is_own: impl Fn(&[u8]) -> bool) {
+        let (buffers, lost) = state.buffers_past_damage();
+        self.damage.extend(lost.iter().map(|lost| lost.as_damage(slots)));
+        let buffered = buffers.flat_map(|buffer| {
             let in_pages = buffer.page_entries().map(|(_, _, entry)| entry);
             in_pages.chain(buffer.stash_entries())
         });
@@ -118,8 +116,8 @@ impl Inner {
     fn snapshot(&self, index: usize) -> (Contents, Vec<SegmentId>, Option<SlicetablePlace>) {
         let mut contents = Contents::default();
         let state = self.partitions[index].read();
-        contents.add_ram(&state, |_| true);
-        contents.add_lost(&state, self.entry_layout().slots());
+        let slots = self.entry_layout().slots();
+        contents.add_ram(&state, slots, |_| true);
         let runs = state.level.runs.iter().rev().map(|run| run.id).collect();
         let Some(older) = self.older_of(index) else {
             let own = self.layout.shadow.block(index as u32);
@@ -127,8 +125,7 @@ impl Inner {
         };
         let from = self.index_in(&older, index);
         let state = older.partitions[from].read();
-        contents.add_ram(&state, |key| self.is_own(index, key));
-        contents.add_lost(&state, self.entry_layout().slots());
+        contents.add_ram(&state, slots, |key| self.is_own(index, key));
         let block = older.layout.shadow.block(from as u32);
         drop(state);
         (contents, runs, block.map(|block| SlicetablePlace { block, older: Some(older) }))

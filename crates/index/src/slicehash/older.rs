@@ -202,19 +202,21 @@ impl Inner {
     }
 
     /// What an older table has of a partition in RAM, oldest first; without one, the overflow of the partition's split.
-    pub(super) fn inherited(&self, older: Option<&Inner>, index: usize) -> Option<PageBuf> {
+    ///
+    /// # Errors
+    /// A page of the older table's buffers that is lost.
+    pub(super) fn inherited(&self, older: Option<&Inner>, index: usize) -> Result<Option<PageBuf>> {
         let Some(older) = older else {
             let state = self.partitions[index].read();
-            return self.in_pages(state.level.overflow.entries().collect());
+            return Ok(self.in_pages(state.level.overflow.entries().collect()));
         };
         let state = older.partitions[self.index_in(older, index)].read();
-        let buffers: Vec<_> = state.buffers().collect();
-        let buffered = buffers.into_iter().rev().flat_map(|buffer| {
+        let buffered = state.buffers()?.rev().flat_map(|buffer| {
             let in_pages = buffer.page_entries().map(|(_, _, entry)| entry);
             in_pages.chain(buffer.stash_entries())
         });
         let all = state.level.overflow.entries().chain(buffered);
-        self.in_pages(all.filter(|entry| self.is_own(index, entry.key)).collect())
+        Ok(self.in_pages(all.filter(|entry| self.is_own(index, entry.key)).collect()))
     }
 
     fn in_pages(&self, entries: Vec<Entry<'_>>) -> Option<PageBuf> {

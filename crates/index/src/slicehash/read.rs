@@ -81,7 +81,7 @@ impl KeyLookup for Inner {
 
     #[inline]
     fn prefetch(&self, hash: &KeyHash) {
-        self.partitions[self.partition_of(*hash)].read().active.prefetch(*hash);
+        self.partitions[self.partition_of(*hash)].read().prefetch_active(|it| it.prefetch(*hash));
     }
 
     #[inline]

@@ -219,7 +219,7 @@ impl Inner {
         for &pair in refused {
             let hash = self.layout.placing.hash(pair.key);
             let is_newer = state.frozen.iter().any(|it| it.buffer.version(pair, hash).is_some());
-            kept |= !is_newer && state.active.put_back(pair, hash);
+            kept |= !is_newer && state.active_mut().put_back(pair, hash);
         }
         if kept {
             state.updates += 1;

@@ -119,7 +119,6 @@ impl BucketLookup<'_> {
             let hash = core.layout.placing.hash(*key);
             let partition = core.layout.placing.partition_of(hash);
             let state = core.partitions[partition].read();
-            state.refuse_lost()?;
             let block = core.layout.shadow.block(partition as u32);
             let buffers_left = state.buffers_left;
             Ok(BucketPlace { key: *key, hash, partition, block, buffers_left })
@@ -226,11 +225,9 @@ impl Inner {
             if state.buffers_left != place.buffers_left {
                 return Ok(None);
             }
-            state.refuse_lost()?;
             let first = candidates.len();
             candidates.extend(flash.ids_of(table));
-            let frozen = state.frozen.iter().map(|frozen| &*frozen.buffer);
-            for buffer in frozen.chain([&state.active]) {
+            for buffer in state.buffers()?.rev() {
                 self.apply_buffer(buffer, (table, place), &mut candidates, first);
             }
         }

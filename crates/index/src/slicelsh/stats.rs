@@ -48,6 +48,7 @@ impl Inner {
         NeighborsStats {
             tables: self.layout.config.tables,
             entries: buffered + flushed,
+            lost_pages: self.lost_pages(),
             buffered,
             ram_bytes: self.ram_bytes(),
             flash_bytes: self.flash_bytes(),

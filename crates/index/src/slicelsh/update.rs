@@ -160,11 +160,12 @@ impl Inner {
         let (indices, ranges): (Vec<_>, Vec<_>) = document.partitions().unzip();
         let mut states = self.lock_all(indices.iter().copied());
         for (state, range) in states.iter().zip(&ranges) {
-            let updates = document.updates[range.clone()].iter();
-            updates.for_each(|(_, it)| state.active.prefetch(it.pair.table, it.hash));
+            for (_, it) in &document.updates[range.clone()] {
+                state.prefetch_active(|buffer| buffer.prefetch(it.pair.table, it.hash));
+            }
         }
-        let mut each = states.iter().zip(&ranges);
-        let full = each.position(|(state, range)| !state.active.has_space(range.len()));
+        let mut each = states.iter_mut().zip(&ranges);
+        let full = each.position(|(state, range)| !state.active_mut().has_space(range.len()));
         let Some(full) = full else { return Ok(Some(Spanned { indices, states, ranges })) };
         // Nobody waits for a buffer while holding the lock of another partition.
         let state = states.swap_remove(full);
@@ -183,10 +184,10 @@ impl Inner {
     fn apply_locked_document(&self, document: &Document, spanned: &mut Spanned<'_>) -> Result<()> {
         let (mut dropped, mut is_changed) = (0, false);
         for (state, range) in spanned.states.iter_mut().zip(&spanned.ranges) {
-            let is_full = !state.active.has_space(range.len());
+            let is_full = !state.active_mut().has_space(range.len());
             let mut changed = 0;
             for (_, update) in &document.updates[range.clone()] {
-                match state.active.put_forced(*update) {
+                match state.active_mut().put_forced(*update) {
                     Taken::Dropped => dropped += 1,
                     Taken::Changed => changed += 1,
                     Taken::Unchanged | Taken::Full => {}

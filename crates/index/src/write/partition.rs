@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use nandex_device::PageId;
 use nandex_store::Lsn;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::space::Extent;
 
 use super::{Boundary, Layout, LostPage, OnFlash, Snapshot, SnapshotStore, WriteBuffer};
+use crate::Result;
 
 /// A partition; BufferHash calls it a super table, the cascade filter a part.
 #[derive(Debug)]
@@ -22,8 +24,8 @@ pub(crate) struct Partition<L: Layout> {
 /// What changes in a partition.
 #[derive(Debug)]
 pub(crate) struct PartitionState<L: Layout> {
-    /// Takes updates.
-    pub(crate) active: L::Buffer,
+    /// Takes updates. Outside the write path it is read by [`buffers`](Self::buffers), which knows what it lacks.
+    pub(super) active: L::Buffer,
     /// The log's place before the first update that only this buffer holds. Unused where updates add up.
     pub(crate) since: Option<Lsn>,
     /// Counts the buffers of this partition; it names the active one.
@@ -46,9 +48,9 @@ pub(crate) struct PartitionState<L: Layout> {
     pub(crate) snapshot: Option<Snapshot<L::Buffer>>,
     /// Where the last flushed buffer ended in the log.
     pub(crate) flushed: Boundary,
-    /// Pages of the snapshot that are lost, where damage does not stop an opening.
-    pub(crate) lost: Vec<LostPage>,
-    /// Full buffers, oldest first, until they are on flash.
+    /// Pages of the snapshot that the active buffer lacks, where damage does not stop an opening.
+    pub(super) lost: Vec<LostPage>,
+    /// Full buffers, oldest first, until they are on flash. There are none where a page is lost.
     pub(crate) frozen: VecDeque<Frozen<L>>,
     /// What is below.
     pub(crate) level: L::Level,
@@ -127,26 +129,57 @@ impl<L: Layout> PartitionState<L> {
     }
 
     /// All buffers, newest first.
-    pub(crate) fn buffers(&self) -> impl Iterator<Item = &L::Buffer> {
+    ///
+    /// # Errors
+    /// A page of their snapshot is lost, so that they lack what it held.
+    pub(crate) fn buffers(&self) -> Result<impl DoubleEndedIterator<Item = &L::Buffer>> {
+        match self.lost.first() {
+            Some(lost) => Err(lost.error()),
+            None => Ok(self.all_buffers()),
+        }
+    }
+
+    /// All buffers, newest first, and the pages whose entries they lack.
+    pub(crate) fn buffers_past_damage(
+        &self,
+    ) -> (impl DoubleEndedIterator<Item = &L::Buffer>, &[LostPage]) {
+        (self.all_buffers(), &self.lost)
+    }
+
+    fn all_buffers(&self) -> impl DoubleEndedIterator<Item = &L::Buffer> {
         std::iter::once(&self.active).chain(self.frozen.iter().rev().map(|it| &*it.buffer))
     }
 
-    /// Refuses what depends on all of its buffers, if a page of them is lost.
-    ///
-    /// # Errors
-    /// Such a page.
-    pub(crate) fn refuse_lost(&self) -> crate::Result<()> {
-        self.lost.first().map_or(Ok(()), |lost| Err(lost.error()))
+    /// The pages whose entries the buffers lack.
+    pub(crate) fn lost_pages(&self) -> impl Iterator<Item = PageId> + '_ {
+        self.lost.iter().map(|lost| lost.page)
     }
 
-    /// Entries in its buffers.
+    /// The buffer that takes updates. Nothing is lost of one that can be written.
+    pub(crate) fn active_mut(&mut self) -> &mut L::Buffer {
+        &mut self.active
+    }
+
+    /// Asks the processor to fetch what a lookup will read of the active buffer.
+    #[inline]
+    pub(crate) fn prefetch_active(&self, fetch: impl FnOnce(&L::Buffer)) {
+        fetch(&self.active);
+    }
+
+    /// Asks the processor to fetch what a lookup will read of the buffers.
+    #[inline]
+    pub(crate) fn prefetch(&self, fetch: impl FnMut(&L::Buffer)) {
+        self.all_buffers().for_each(fetch);
+    }
+
+    /// Entries in its buffers, without those of lost pages.
     pub(crate) fn entries_buffered(&self) -> u64 {
-        self.buffers().map(WriteBuffer::entries).sum()
+        self.all_buffers().map(WriteBuffer::entries).sum()
     }
 
     /// RAM of its buffers, in bytes.
     pub(crate) fn buffer_bytes(&self) -> u64 {
-        self.buffers().map(WriteBuffer::ram_bytes).sum()
+        self.all_buffers().map(WriteBuffer::ram_bytes).sum()
     }
 
     /// The snapshot that recovery loads before it replays the log.

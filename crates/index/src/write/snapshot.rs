@@ -132,8 +132,7 @@ impl LostPage {
 
     /// The damage as an error.
     pub(crate) fn error(&self) -> Error {
-        let (expected, found) = ("a page that can be proven", "one that cannot");
-        nandex_store::Error::corrupt("snapshot page", self.page, expected, found).into()
+        damage::lost_page(self.page)
     }
 }
 

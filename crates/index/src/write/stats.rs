@@ -3,8 +3,10 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use nandex_device::PageId;
+
 use super::format::LifeCounts;
-use super::{Core, Layout, TableLayout};
+use super::{Core, Layout, Partition, TableLayout};
 use crate::Error;
 use crate::api::TableStats;
 
@@ -54,6 +56,12 @@ impl WriteCounters {
 }
 
 impl<L: Layout> Core<L> {
+    /// The damaged pages of snapshots whose entries the buffers lack.
+    pub(crate) fn lost_pages(&self) -> Vec<PageId> {
+        let of = |partition: &Partition<L>| partition.read().lost_pages().collect::<Vec<_>>();
+        self.partitions.iter().flat_map(of).collect()
+    }
+
     /// Counts a flushed buffer: its entries, and its slots.
     pub(crate) fn count_flush(&self, entries: u64, slots: usize) {
         self.counters.flushes.fetch_add(1, Relaxed);
@@ -75,7 +83,7 @@ impl<L: Layout> Core<L> {
     /// flushes, and the log's buffers.
     pub(crate) fn ram_bytes(&self) -> u64 {
         let buffers = self.partitions.iter().map(|it| it.read().buffer_bytes()).sum::<u64>();
-        let maps = self.partitions.len() * (size_of::<super::Partition<L>>() + 64 * 16);
+        let maps = self.partitions.len() * (size_of::<Partition<L>>() + 64 * 16);
         buffers
             + self.pool.ram_bytes()
             + L::usage(self).ram_bytes
@@ -113,6 +121,7 @@ impl<L: TableLayout> Core<L> {
         let life = counters.life();
         TableStats {
             entries,
+            lost_pages: self.lost_pages(),
             ram_bytes: self.ram_bytes(),
             flash_bytes: L::usage(self).flash_bytes,
             inserts,

@@ -259,24 +259,47 @@ impl LogCodec<Buffer> for EntryCodec {
 
 impl<L: TableLayout> PartitionState<L> {
     /// What the buffers know of a key.
+    ///
+    /// # Errors
+    /// Nothing, and a page that may have had it is lost.
     #[inline]
-    pub(crate) fn buffered(&self, hash: KeyHash, key: &[u8]) -> Option<Found<'_>> {
+    pub(crate) fn buffered(&self, hash: KeyHash, key: &[u8]) -> Result<Option<Found<'_>>> {
         let frozen = || self.frozen.iter().rev().find_map(|frozen| frozen.buffer.get(hash, key));
-        self.active.get(hash, key).or_else(frozen)
+        match self.active.get(hash, key).or_else(frozen) {
+            // What the snapshot had of it was older.
+            Some(found) => Ok(Some(found)),
+            None if self.lost.is_empty() => Ok(None),
+            None => self.lost.iter().try_for_each(|lost| lost.refuse(hash)).map(|()| None),
+        }
+    }
+
+    /// Those of these entries of which no buffer has a newer version.
+    ///
+    /// # Errors
+    /// As [`buffered`](Self::buffered).
+    pub(crate) fn not_buffered<'k>(
+        &self,
+        entries: &[(KeyHash, Entry<'k>)],
+    ) -> Result<Vec<(KeyHash, Entry<'k>)>> {
+        let mut others = Vec::with_capacity(entries.len());
+        for &(hash, entry) in entries {
+            if self.buffered(hash, entry.key)?.is_none() {
+                others.push((hash, entry));
+            }
+        }
+        Ok(others)
     }
 
     /// The buffers' answer to a lookup, if they have one.
     ///
     /// # Errors
-    /// They have none, and a page that may have had it is lost.
+    /// As [`buffered`](Self::buffered).
     #[inline]
     pub(crate) fn answer(&self, hash: KeyHash, key: &[u8]) -> Result<Option<Option<Value>>> {
-        match self.buffered(hash, key) {
-            Some(Found::Live(value)) => Ok(Some(Some(Value::new(value)))),
-            Some(Found::Tombstone) => Ok(Some(None)),
-            None if self.lost.is_empty() => Ok(None),
-            None => self.lost.iter().try_for_each(|lost| lost.refuse(hash)).map(|()| None),
-        }
+        Ok(self.buffered(hash, key)?.map(|found| match found {
+            Found::Live(value) => Some(Value::new(value)),
+            Found::Tombstone => None,
+        }))
     }
 
     /// Is a key in a buffer that is being written?

@@ -1,4 +1,9 @@
-//! Proves a value log offline: its configuration and state, and every written page of its segments.
+//! Proves a value log offline: its configuration and state, and every written page of its segments. Those written
+//! since the last checkpoint are known to the log alone, by the references in it.
+
+use std::collections::BTreeSet;
+
+use nandex_device::PageId;
 
 use crate::bytes::Reader;
 use crate::check::{Checker, Contents, Subject};
@@ -8,7 +13,7 @@ use crate::{Result, Structure};
 
 use super::ValuesConfig;
 use super::extents::Extents;
-use super::format::{LiveSegment, SEQUENCE_BITS, ValuesState};
+use super::format::{LiveSegment, PAYLOAD_BYTES, SEQUENCE_BITS, ValueRef, ValuesState};
 use super::recover::{mark_of, restore};
 use super::visit::Records;
 
@@ -26,6 +31,68 @@ pub fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {
         }
         Err(error) => checker.note_error(subject, place, &error),
     }
+}
+
+/// The pages that were written since the last checkpoint, as far as references lead to them.
+#[derive(Debug)]
+pub struct NewerPages<'e> {
+    entry: &'e CatalogEntry,
+    state: ValuesState,
+    extents: Extents,
+    mark: u64,
+    /// Each with the number of its segment.
+    pages: BTreeSet<(u64, PageId)>,
+}
+
+impl<'e> NewerPages<'e> {
+    /// None yet. `None` for a value log whose state is damaged, which [`check`] notes.
+    #[must_use]
+    pub fn of(contents: &Contents, entry: &'e CatalogEntry) -> Option<Self> {
+        let (state, extents) = decode(entry, contents).ok()?;
+        let mark = mark_of(&contents.hasher());
+        Some(Self { entry, state, extents, mark, pages: BTreeSet::new() })
+    }
+
+    /// Notes the pages of a record. One in a segment that is gone has none.
+    pub fn note(&mut self, reference: ValueRef) {
+        self.pages.extend(newer_pages(&self.state, &self.extents, reference));
+    }
+
+    /// Proves all of them.
+    pub fn check(&self, checker: &mut Checker) {
+        let subject = Subject { structure: Some(&self.entry.name), what: "value page" };
+        for &(sequence, page) in &self.pages {
+            let (kind, structure) = (PageKind::Value, self.entry.id);
+            let generation = self.mark << SEQUENCE_BITS | sequence;
+            let label = PageLabel { kind, structure, generation, page };
+            checker.pages(subject, (page, 1), &|_| label, &mut |_, _, _| {});
+        }
+    }
+}
+
+/// The pages of a record that the checkpoint does not know, each with the number of its segment.
+fn newer_pages(
+    state: &ValuesState,
+    extents: &Extents,
+    reference: ValueRef,
+) -> impl Iterator<Item = (u64, PageId)> + use<> {
+    let low = |sequence: u64| (sequence & u64::from(u32::MAX)) as u32;
+    let known = state.live.iter().find(|it| it.slot == reference.slot);
+    let known = known.filter(|it| low(it.sequence) == reference.sequence);
+    // Segments that were begun since have the next numbers.
+    let since = reference.sequence.wrapping_sub(low(state.last_sequence));
+    let (sequence, written) = match known {
+        Some(segment) => (segment.sequence, segment.pages),
+        None if (1..=extents.slots()).contains(&since) => {
+            (state.last_sequence + u64::from(since), 0)
+        }
+        None => (0, u32::MAX),
+    };
+    let payload = PAYLOAD_BYTES as u64;
+    let end = reference.end().div_ceil(payload).min(extents.segment_pages(reference.slot).into());
+    let first = extents.first_page(reference.slot);
+    let from = (u64::from(reference.offset) / payload).max(written.into());
+    (from..end).map(move |page| (sequence, first.plus(page)))
 }
 
 fn decode(entry: &CatalogEntry, contents: &Contents) -> Result<(ValuesState, Extents)> {

@@ -58,7 +58,7 @@ use nandex_device::{PageBuf, PageId};
 use crate::reads::ReadPool;
 use crate::{Captured, Checkpointed, Error, Result, Shutdown, StructureId, Volume};
 
-pub use check::check;
+pub use check::{NewerPages, check};
 pub use config::{ValuesConfig, WhenFull};
 pub use extents::SegmentGroup;
 pub use format::{REF_BYTES, ValueRef};

@@ -170,7 +170,9 @@ fn check_reference(reference: ValueRef, segment: LiveSegment, first: PageId) -> 
     if reference.end() <= end {
         return Ok(());
     }
-    Err(damaged(first, &format!("a record before byte {end}"), &format!("{reference:?}")))
+    let begin = u64::from(reference.offset) / PAYLOAD_BYTES as u64;
+    let page = first.plus(begin.max(segment.pages.into()));
+    Err(damaged(page, &format!("a record before byte {end}"), &format!("{reference:?}")))
 }
 
 impl PageReads for Inner {

@@ -9,6 +9,7 @@ mod absent;
 mod agreement;
 mod bad_input;
 mod crash;
+mod damage;
 mod devices;
 mod failures;
 mod faults;

@@ -34,7 +34,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nandex::device::{Allocation, Create, Device, FileDevice, FileOptions};
+use nandex::device::{Allocation, Create, Device, FileDevice, FileOptions, PageId};
 use nandex::store::values::{Purpose, ValueLog, ValueRef};
 use nandex::{
     AnyOptions, AnyTable, OpenOptions, Table, TableStats, Threads, Volume, VolumeOptions,
@@ -370,6 +370,14 @@ impl Cache {
             index_misses: names.misses + anchors.misses,
             flash_reads: reads(&names) + reads(&anchors) + self.content_reads.load(Relaxed),
         }
+    }
+
+    /// Damaged pages of the index's saved buffers, in a cache that was opened read-only. Its figures do not count the
+    /// entries that they held.
+    #[must_use]
+    pub fn lost_pages(&self) -> Vec<PageId> {
+        let (names, anchors) = (self.names.stats(), self.anchors.stats());
+        names.lost_pages.into_iter().chain(anchors.lost_pages).collect()
     }
 
     /// The volume of the cache.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::hashing::hash_name;
+use crate::lost::LostPages;
 use crate::size::{show_bytes, show_count};
 use crate::sizing::members;
 
@@ -15,6 +16,9 @@ use crate::sizing::members;
 pub struct FilterFigures {
     /// Different fingerprints; one that several parts have counts in each.
     entries: u64,
+    /// Damaged pages of saved buffers, whose entries are not counted.
+    #[serde(skip_serializing_if = "LostPages::is_empty")]
+    lost_pages: LostPages,
     /// Those in buffers.
     buffered: u64,
     /// Deletes that wait for a merge.
@@ -64,6 +68,7 @@ impl FilterFigures {
         };
         Self {
             entries,
+            lost_pages: LostPages::of(&stats.lost_pages),
             buffered,
             tombstones,
             rate: stats.rate,
@@ -81,6 +86,11 @@ impl FilterFigures {
             hash_key: if hasher.key() == SHARED_HASH_KEY { "shared" } else { "own" },
             unmatched_deletes: stats.unmatched_deletes,
         }
+    }
+
+    /// Damaged pages whose entries are not counted.
+    pub fn lost_pages(&self) -> &LostPages {
+        &self.lost_pages
     }
 
     /// Lines of a name and a value each.
@@ -122,6 +132,7 @@ impl FilterFigures {
                 format!("{}, {:.2} bits per key", show_bytes(self.flash_bytes), self.bits_per_key),
             ),
         ];
+        rows.extend(self.lost_pages.row());
         if self.tombstones > 0 {
             rows.push(("deletes", format!("{} wait for a merge", show_count(self.tombstones))));
         }

@@ -32,7 +32,7 @@ struct Info {
 /// Prints the figures.
 ///
 /// # Errors
-/// As for opening.
+/// As for opening; quietly, after the figures are printed, that damaged pages are missing from them.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let opened = open_to_read(&args.volume, &args.name)?;
     let figures = FilterFigures::of(opened.structure.filter(), opened.volume.hasher());
@@ -42,5 +42,6 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         let mut rows = vec![("filter", format!("{} in {}", info.name, info.path.display()))];
         rows.extend(info.figures.rows());
         aligned(&rows)
-    })
+    })?;
+    info.figures.lost_pages().result()
 }

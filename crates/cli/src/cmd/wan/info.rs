@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use nandex_wan::CacheStats;
+use serde::Serialize;
 
 use crate::console::{Console, aligned};
+use crate::lost::LostPages;
 use crate::size::{show_bytes, show_count};
 
 use super::cache;
@@ -18,22 +20,36 @@ pub struct Args {
     file: PathBuf,
 }
 
+/// The figures, for people and programs.
+#[derive(Debug, Serialize)]
+struct Info {
+    #[serde(flatten)]
+    stats: CacheStats,
+    /// Damaged pages of saved buffers, whose entries are not counted.
+    #[serde(skip_serializing_if = "LostPages::is_empty")]
+    lost_pages: LostPages,
+}
+
 /// Shows the figures.
 ///
 /// # Errors
-/// A file that is no cache or is in use, damage.
+/// A file that is no cache or is in use, damage; quietly, after the figures are shown, that damaged pages are missing
+/// from them.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let stats = cache::open_to_read(&args.file)?.stats();
-    console.print(&stats, |stats| aligned(&rows(stats)))
+    let cache = cache::open_to_read(&args.file)?;
+    let info = Info { stats: cache.stats(), lost_pages: LostPages::of(&cache.lost_pages()) };
+    console.print(&info, |info| aligned(&rows(info)))?;
+    info.lost_pages.result()
 }
 
-fn rows(stats: &CacheStats) -> [(&'static str, String); 6] {
-    [
+fn rows(Info { stats, lost_pages }: &Info) -> Vec<(&'static str, String)> {
+    let rows = [
         ("ring", show_bytes(stats.content_bytes_max)),
         ("overwritten segments", show_count(stats.recycled_segments)),
         ("chunks and containers", show_count(stats.index_entries)),
         ("anchors", show_count(stats.anchor_entries)),
         ("RAM", show_bytes(stats.ram_bytes)),
         ("flash", show_bytes(stats.flash_bytes)),
-    ]
+    ];
+    rows.into_iter().chain(lost_pages.row()).collect()
 }

@@ -238,8 +238,11 @@ impl Parts for Generations {
     fn remove(&self, newest: &Core, key: &[u8]) -> Result<()> {
         newest.check_key_width(key)?;
         let hash = newest.hasher.hash(key);
-        let mut older = self.cores().take_while(|core| core.id != newest.id);
-        newest.remove_over(key, older.any(|core| core.may_hold(hash, key)))
+        let mut is_older = false;
+        for core in self.cores().take_while(|core| core.id != newest.id) {
+            is_older = is_older || core.may_hold(hash, key)?;
+        }
+        newest.remove_over(key, is_older)
     }
 
     fn flush(&self) -> Result<()> {

@@ -9,7 +9,7 @@ use nandex_store::hash::KeyHash;
 use super::batch::Rule;
 use super::union::{RamLimit, Target, Union, workers_max};
 use super::{AbsorbOptions, Absorbed, Chosen, Placed, VersionSource, Versions, Watch};
-use crate::write::{Core, EntryUpdate, LOCKED_MAX, TableLayout};
+use crate::write::{Core, EntryUpdate, LOCKED_MAX, TableLayout, WriteBuffer};
 use crate::{Error, Result};
 
 /// What a table that absorbs others adds.
@@ -68,19 +68,22 @@ impl<L: BulkLayout> Drop for Worker<'_, L> {
 
 impl<L: TableLayout> Core<L> {
     /// The entries of one partition whose keys buffers have, which would hide them below, and the others.
+    ///
+    /// # Errors
+    /// A page of the buffers that is lost.
     pub(crate) fn split_buffered<'b>(
         &self,
         index: usize,
         chosen: &Chosen<'b>,
-    ) -> (Vec<Placed>, Cow<'b, [Placed]>) {
+    ) -> Result<(Vec<Placed>, Cow<'b, [Placed]>)> {
         let state = self.partitions[index].read();
-        if state.entries_buffered() == 0 {
-            return (Vec::new(), Cow::Borrowed(chosen.placed()));
+        if state.buffers()?.all(|buffer| buffer.entries() == 0) {
+            return Ok((Vec::new(), Cow::Borrowed(chosen.placed())));
         }
-        let is_buffered =
-            |entry: Entry<'_>| state.buffered(self.hasher.hash(entry.key), entry.key).is_some();
+        let buffered = |entry: Entry<'_>| state.buffered(self.hasher.hash(entry.key), entry.key);
+        let is_buffered = |entry: Entry<'_>| matches!(buffered(entry), Ok(Some(_)));
         let (hidden, direct) = chosen.split(is_buffered);
-        (hidden, Cow::Owned(direct))
+        Ok((hidden, Cow::Owned(direct)))
     }
 
     /// Puts entries of one partition into its buffers, in order, and logs them.

@@ -45,8 +45,7 @@ impl<L: TableLayout> PartitionState<L> {
     /// # Errors
     /// A page of the buffers that is lost; those of `visit`.
     pub(crate) fn each_buffered(&self, visit: &mut Visit<'_>) -> Result<()> {
-        self.refuse_lost()?;
-        self.buffers().try_for_each(|buffer| {
+        self.buffers()?.try_for_each(|buffer| {
             let in_pages = buffer.page_entries().map(|(_, _, entry)| entry);
             in_pages.chain(buffer.stash_entries()).try_for_each(&mut *visit)
         })
