@@ -66,6 +66,10 @@ def test_counters_are_merged(path: Path, tmp_path: Path) -> None:
         more.update(["b", "c"])
         words.merge(more)
         assert dict(words.items()) == {b"a": 1, b"b": 2, b"c": 1}
+        # A removal comes before the merge that follows it, wherever either of them is.
+        del words["b"]
+        words.merge(more)
+        assert dict(words.items()) == {b"a": 1, b"b": 1, b"c": 2}
         with pytest.raises(nandex.InputError, match="into itself"):
             words.merge(words)
         with pytest.raises(nandex.InputTypeError, match="a merge takes counters"):

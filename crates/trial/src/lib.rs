@@ -35,7 +35,7 @@ pub use plan::{Adversity, BLOCK, Plan, STRUCTURES, Structure, StructureSetup};
 pub use recording::{REPLAY, Recording};
 pub use report::{Counters, Failure};
 pub use session::Session;
-pub use sweep::{Sweep, recover, sweep};
+pub use sweep::{Cuts, Sweep, recover, sweep, sweep_life};
 pub use traced::{Trace, Traced};
 pub use versions::{Oracle, Versions};
 

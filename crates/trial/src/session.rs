@@ -20,6 +20,8 @@ enum Pending {
     Nothing,
     Made,
     Updated(Vec<u64>),
+    /// As the last one, and then as the next one.
+    Saved(Vec<u64>),
     /// All that was acknowledged before it is durable.
     Synced,
 }
@@ -77,7 +79,15 @@ impl<C: Contract> Session<C> {
         &self.open.as_ref().expect("only what is open is asked").1
     }
 
-    fn volume(&self) -> &Volume {
+    /// The open structure, for calls that nobody else may make meanwhile.
+    ///
+    /// # Panics
+    /// It is not open.
+    pub(crate) fn handle_mut(&mut self) -> &mut C::Handle {
+        &mut self.open.as_mut().expect("only what is open is asked").1
+    }
+
+    pub(crate) fn volume(&self) -> &Volume {
         &self.open.as_ref().expect("only what is open is asked").0
     }
 
@@ -152,6 +162,10 @@ impl<C: Contract> Session<C> {
             Pending::Updated(keys) => {
                 let is_durable = self.durability() == Durability::Always;
                 keys.iter().for_each(|key| self.past.acknowledge(*key, is_durable));
+            }
+            Pending::Saved(keys) => {
+                keys.iter().for_each(|key| self.past.acknowledge(*key, true));
+                self.past.synced();
             }
             Pending::Synced => self.past.synced(),
         }
@@ -295,6 +309,18 @@ impl<C: Contract> Session<C> {
                 Ok(())
             }
         }
+    }
+
+    /// An update of these keys has returned after which it and everything acknowledged before it is durable.
+    ///
+    /// # Errors
+    /// As [`updated`](Self::updated).
+    pub fn saved(&mut self, keys: &[u64], result: nandex::Result<()>) -> Result<(), Stop> {
+        self.updated(keys, result)?;
+        if let Pending::Updated(keys) = &mut self.pending {
+            self.pending = Pending::Saved(std::mem::take(keys));
+        }
+        Ok(())
     }
 
     /// A call has returned after which everything acknowledged is durable.

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
+use nandex::device::Device;
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Cut, Image, SimDevice};
 
@@ -55,7 +56,8 @@ enum Step {
     WorkOn,
 }
 
-struct Cuts<'a> {
+/// Recovers from the cuts of each step of a life.
+pub struct Cuts<'a> {
     counters: &'a mut Counters,
     rng: SplitMix64,
     device: SimDevice,
@@ -75,6 +77,22 @@ struct Cuts<'a> {
 /// # Errors
 /// A wrong answer.
 pub fn sweep<C: Contract>(setup: C, sweep: Sweep, counters: &mut Counters) -> Result<(), String> {
+    let Sweep { seed, calls, .. } = sweep;
+    sweep_life(setup, sweep, counters, |session, device, cuts| {
+        live(session, device, (seed, calls), cuts)
+    })
+}
+
+/// As [`sweep`], for a life of another course.
+///
+/// # Errors
+/// A wrong answer.
+pub fn sweep_life<C: Contract>(
+    setup: C,
+    sweep: Sweep,
+    counters: &mut Counters,
+    life: impl FnOnce(&mut Session<C>, Arc<dyn Device>, &mut Cuts<'_>) -> Result<(), String>,
+) -> Result<(), String> {
     let device = sweep.device.with_image(Image::new());
     device.record_cuts();
     let trace = Arc::<Trace>::default();
@@ -95,7 +113,7 @@ pub fn sweep<C: Contract>(setup: C, sweep: Sweep, counters: &mut Counters) -> Re
         work: None,
     };
     let traced = Arc::new(Traced::with(cuts.device.clone(), Arc::clone(&trace)));
-    let result = live(&mut session, traced, (sweep.seed, sweep.calls), &mut cuts);
+    let result = life(&mut session, traced, &mut cuts);
     // A test that compares traces must see the answers too.
     cuts.counters.trace = fold(fold(cuts.counters.trace, trace.hash()), session.answers());
     cuts.counters.operations += cuts.device.operations();

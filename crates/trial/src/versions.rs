@@ -21,6 +21,15 @@ impl<V> Versions<V> {
         self.all.push(version);
     }
 
+    /// Takes back the last attempt: it turned out to change nothing.
+    ///
+    /// # Panics
+    /// It was acknowledged.
+    pub fn retract(&mut self) {
+        assert!(self.all.len() - 1 > self.acknowledged.max(self.durable), "nothing was attempted");
+        self.all.pop();
+    }
+
     /// Notes that the newest acknowledged version may be gone, and that no later sync makes it durable.
     pub const fn doubt(&mut self) {
         self.acknowledged = self.durable;

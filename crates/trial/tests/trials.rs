@@ -103,15 +103,15 @@ fn killed_failing_and_wrong_devices_get_no_wrong_answer_out_of_a_cascade() {
 fn a_table_that_refuses_opens_although_its_replay_fills_buffers_at_other_places() {
     // A SliceHash that was full when its process was killed: its replay filled buffers at other places than
     // the inserts had, was told in the middle of it that the table is full, and refused to open for ever.
-    let total = counters_of(557);
+    let total = counters_of(393);
     assert!(total.reopenings > 3, "{total}");
 }
 
 #[test]
 fn a_table_that_a_long_life_fills_may_refuse() {
-    // A BufferHash of 56 incarnations, full in its fifth opening.
-    let setup = StructureSetup::Table(TableSetup::bufferhash(16_271));
-    let plan = Plan { setup, ..Plan::of(16_271) };
+    // A BufferHash of 56 incarnations, that is full in the end.
+    let setup = StructureSetup::Table(TableSetup::bufferhash(17_405));
+    let plan = Plan { setup, ..Plan::of(17_405) };
     let total = run_plan(&plan, 1).unwrap_or_else(|failure| panic!("{failure}"));
     assert!(total.calls > 150, "{total}");
 }

@@ -104,13 +104,13 @@ impl BulkLayout for Incarnations {
             return core.put_each(index, chosen.scattered());
         }
         core.volume.poison().check()?;
-        let (hidden, direct) = core.split_buffered(index, chosen)?;
-        core.put_each(index, chosen.with(&hidden).scattered())?;
+        if !core.partitions[index].read().frozen.is_empty() {
+            core.finish_flushes()?;
+        }
         let (scratch, bulk) = worker.memory()?;
-        let direct = chosen.with(&direct);
-        bulk.pages.sort(direct, core.layout.shape.buffer_pages as usize);
-        core.put_whole_segments(index, direct, scratch, bulk)?;
-        core.put_each(index, direct.with(bulk.pages.rest()).scattered())
+        let hidden = core.put_past_buffers(index, *chosen, scratch, bulk)?;
+        core.put_each(index, chosen.with(&hidden).scattered())?;
+        core.put_each(index, chosen.with(bulk.pages.rest()).scattered())
     }
 }
 
@@ -206,8 +206,30 @@ impl Pages {
 }
 
 impl Inner {
+    /// Puts whole segments of entries that no buffer would hide, and returns the others. Nothing older gets into a buffer
+    /// meanwhile: evictions wait for the maintenance lock, and what lookups have used is not put back.
+    fn put_past_buffers(
+        &self,
+        index: usize,
+        chosen: Chosen<'_>,
+        scratch: &mut Scratch,
+        bulk: &mut Bulk,
+    ) -> Result<Vec<Placed>> {
+        let table = &self.partitions[index];
+        let _lock = table.maintain();
+        table.write().level.absorbs = true;
+        let put = self.split_buffered(index, &chosen).and_then(|(hidden, direct)| {
+            let direct = chosen.with(&direct);
+            bulk.pages.sort(direct, self.layout.shape.buffer_pages as usize);
+            self.put_whole_segments(index, direct, scratch, bulk)?;
+            Ok(hidden)
+        });
+        table.write().level.absorbs = false;
+        put
+    }
+
     /// Fills segments and writes them, for as long as the entries that wait fill one and there is space for an
-    /// incarnation. One is filled while those before are being written.
+    /// incarnation. One is filled while those before are being written. The caller holds the maintenance lock.
     fn put_whole_segments(
         &self,
         index: usize,
@@ -215,11 +237,7 @@ impl Inner {
         scratch: &mut Scratch,
         Bulk { pages, writes }: &mut Bulk,
     ) -> Result<()> {
-        if !self.partitions[index].read().frozen.is_empty() {
-            self.finish_flushes()?;
-        }
         let entries_max = self.layout.config.filter.entries_max() as usize;
-        let _lock = self.partitions[index].maintain();
         while pages.choose(entries_max, self.entry_layout().slots()) {
             let Some(id) = self.segment_for_whole(index, writes.in_flight.len()) else { break };
             let (segment, kept) = self.fill_segment(pages, chosen, scratch, writes.segments.pop());

@@ -399,8 +399,8 @@ impl Inner {
     }
 
     /// Puts an entry found on flash back into the buffer, unless something newer may be there. Updates since
-    /// the lookup began are in a buffer, or in a newer incarnation. A removal leaves no trace only if the
-    /// incarnation of the entry is gone.
+    /// the lookup began are in a buffer, or in a newer incarnation, or on their way past the buffers. A removal
+    /// leaves no trace only if the incarnation of the entry is gone.
     fn reinsert(
         &self,
         index: usize,
@@ -418,7 +418,7 @@ impl Inner {
             return Ok(());
         };
         let mut state = self.partitions[index].write();
-        let newer = state.buffered(hash, key)?.is_some();
+        let newer = state.level.absorbs || state.buffered(hash, key)?.is_some();
         if newer || state.level.newest_sequence() != newest_sequence || !state.level.holds(source) {
             return Ok(());
         }

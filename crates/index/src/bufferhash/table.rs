@@ -57,6 +57,8 @@ pub(crate) struct Level {
     renumbered: u64,
     /// Have the filters of the incarnations found at open been loaded?
     pub(super) filters_loaded: bool,
+    /// Are entries of other tables on their way past the buffers? What lookups have found on flash may be older.
+    pub(super) absorbs: bool,
 }
 
 /// Background work in addition to flushes.
@@ -121,7 +123,15 @@ impl Level {
         let window = Window::new(k as usize, slices.columns())?;
         let incarnations = vec![Incarnation::default(); slices.columns()];
         let slices = Arc::new(slices);
-        Ok(Self { window, slices, incarnations, dropped: 0, renumbered: 0, filters_loaded: true })
+        Ok(Self {
+            window,
+            slices,
+            incarnations,
+            dropped: 0,
+            renumbered: 0,
+            filters_loaded: true,
+            absorbs: false,
+        })
     }
 
     /// A wider copy of its filters; the caller holds the maintenance lock, and [`put_wider`](Self::put_wider)s it.

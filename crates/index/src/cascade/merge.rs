@@ -13,7 +13,7 @@ use super::buffer::FingerprintBuffer;
 use super::levels::{Goal, Levels, Plan};
 use super::runs::RunSize;
 use crate::Result;
-use crate::write::{BOUNDARY_BYTES, OnFlash, WriteBuffer};
+use crate::write::{AllFrozen, OnFlash, WriteBuffer};
 
 /// The share of parts merged between two checkpoints: an eighth. That many have old runs in addition to the
 /// new ones.
@@ -57,7 +57,7 @@ impl Inner {
             drop(buffer);
             let Some(buffer) = oldest else { return Ok(()) };
             let plan = levels.plan(buffer.entries(), Goal::Flush, &self.layout.config);
-            self.merge_and_swap(part, &plan, Some(buffer), NO_EXTRA)?;
+            self.merge_and_swap(part, &plan, vec![buffer], NO_EXTRA)?;
         }
         let merges = self.counters.flushes.load(Relaxed);
         if merges.is_multiple_of(self.checkpoint_every()) {
@@ -71,13 +71,13 @@ impl Inner {
         &self,
         part: usize,
         plan: &Plan,
-        buffer: Option<Arc<FingerprintBuffer>>,
+        buffers: Vec<Arc<FingerprintBuffer>>,
         open_extra: OpenExtra<'_>,
     ) -> Result<()> {
-        let merged = self.merge(buffer.as_deref(), plan, open_extra)?;
-        let takes_buffer = buffer.is_some();
-        drop(buffer);
-        let flushed = self.swap(part, plan, merged, takes_buffer);
+        let merged = self.merge(&buffers, plan, open_extra)?;
+        let taken = buffers.len();
+        drop(buffers);
+        let flushed = self.swap(part, plan, merged, taken);
         flushed.into_iter().for_each(|buffer| self.recycle(buffer));
         Ok(())
     }
@@ -86,17 +86,17 @@ impl Inner {
         (self.partitions.len() / CHECKPOINT_SHARE).max(1) as u64
     }
 
-    /// Writes the result of a plan: the buffer, its runs, and the extra sources.
+    /// Writes the result of a plan: the buffers, its runs, and the extra sources.
     fn merge(
         &self,
-        buffer: Option<&FingerprintBuffer>,
+        buffers: &[Arc<FingerprintBuffer>],
         plan: &Plan,
         open_extra: OpenExtra<'_>,
     ) -> Result<Merged> {
         let mut extra = Some(open_extra()?);
         let RunSize { entries, count_bytes } = extra.as_ref().map(|it| it.size).unwrap_or_default();
         let runs = || plan.inputs.iter();
-        let buffered = buffer.map_or(0, WriteBuffer::entries);
+        let buffered = buffers.iter().map(|buffer| buffer.entries()).sum::<u64>();
         let entries = buffered + runs().map(|run| run.entries()).sum::<u64>() + entries;
         if entries == 0 {
             return Ok(Merged::default());
@@ -108,7 +108,7 @@ impl Inner {
         let size = RunSize { entries, count_bytes: count_bytes + buffered_bytes + run_bytes };
         let pages_read = runs().map(|run| run.used_pages()).sum::<u64>()
             + extra.as_ref().map_or(0, |extra| extra.pages);
-        let may_have_tombstones = buffer.is_some_and(|buffer| buffer.has_tombstones)
+        let may_have_tombstones = buffers.iter().any(|buffer| buffer.has_tombstones)
             || runs().any(|run| run.tombstones() > 0)
             || extra.as_ref().is_some_and(|extra| !extra.sources.is_empty());
         let options = MergeOptions { drop_negative: plan.is_last && may_have_tombstones };
@@ -121,7 +121,7 @@ impl Inner {
             };
             runs_read.extend(extra.runs);
             let mut sources: Vec<Box<dyn Source + '_>> = Vec::new();
-            sources.extend(buffer.map(FingerprintBuffer::source));
+            sources.extend(buffers.iter().map(|buffer| buffer.source()));
             for run in &plan.inputs {
                 sources.push(Box::new(self.layout.runs.reader(run)?));
             }
@@ -138,30 +138,30 @@ impl Inner {
         Ok(Merged { unmatched: merge.unmatched(), run })
     }
 
-    /// Replaces the inputs by the new run, and gives the buffer back that it took.
+    /// Replaces the inputs by the new run, and gives the oldest buffers back, `taken` of them, that it took.
     fn swap(
         &self,
         part: usize,
         plan: &Plan,
         merged: Merged,
-        takes_buffer: bool,
-    ) -> Option<Arc<FingerprintBuffer>> {
+        taken: usize,
+    ) -> Vec<Arc<FingerprintBuffer>> {
         let _maps = self.layout.hold_maps();
         let mut state = self.partitions[part].write();
-        let flushed = takes_buffer.then(|| state.take_flushed());
+        let flushed: Vec<_> = (0..taken).map(|_| state.take_flushed()).collect();
         let mut after = state.level.after(plan, merged.run);
-        after.deletes += flushed.as_ref().map_or(0, |frozen| frozen.buffer.deletes);
+        after.deletes += flushed.iter().map(|frozen| frozen.buffer.deletes).sum::<u64>();
         let after = Arc::new(after);
         let before = std::mem::replace(&mut state.level, Arc::clone(&after));
         drop(state);
-        let snapshot = flushed.as_ref().and_then(|it| it.snapshot.as_ref()?.place.clone());
-        self.layout.retire(&before, &after, snapshot);
+        let snapshots = flushed.iter().filter_map(|it| it.snapshot.as_ref()?.place.clone());
+        self.layout.retire(&before, &after, snapshots);
         let counters = &self.layout.counters;
         counters.level_entries.fetch_add(after.entries().wrapping_sub(before.entries()), Relaxed);
         counters.unmatched.fetch_add(merged.unmatched, Relaxed);
         self.counters.flushes.fetch_add(1, Relaxed);
         self.moved.store(true, SeqCst);
-        flushed.map(|frozen| frozen.buffer)
+        flushed.into_iter().map(|frozen| frozen.buffer).collect()
     }
 
     pub(super) fn compact(&self) -> Result<()> {
@@ -203,38 +203,21 @@ impl Inner {
         done.and_then(|()| self.flush_all())
     }
 
-    /// Makes one run of a part's buffer, all its runs, and the extra sources. Skips a part that is one run
-    /// without slack. Tombstones end only if no insert that they may belong to is still buffered.
+    /// Makes one run of all that a part's buffers hold, all its runs, and the extra sources. Skips a part that is one run
+    /// without slack. All buffers are taken, so that tombstones may end: no insert that they may belong to is buffered. And
+    /// what is durable of the part is what it was at one moment.
     pub(super) fn merge_all(&self, part: usize, open_extra: OpenExtra<'_>) -> Result<()> {
-        let _reservation = self.volume.reserve(BOUNDARY_BYTES as u64)?;
-        let _lock = self.partitions[part].maintain();
+        let AllFrozen { lock: _lock, buffers, level } = self.freeze_all(part)?;
         let extra = open_extra()?;
-        let (buffer, levels, left) = self.freeze_active(part)?;
-        let taken = buffer.as_ref().map_or(0, |buffer| buffer.entries());
-        let mut plan = levels.plan(extra.size.entries + taken, Goal::Compact, &self.layout.config);
-        plan.is_last &= left == 0;
+        let taken = buffers.iter().map(|buffer| buffer.entries()).sum::<u64>();
+        let plan = level.plan(extra.size.entries + taken, Goal::Compact, &self.layout.config);
         let is_tight = plan.inputs.iter().all(|run| !self.is_loose(run));
-        let has_nothing_more = buffer.is_none() && extra.sources.is_empty();
-        if has_nothing_more && plan.is_in_place(&levels) && is_tight {
+        let has_nothing_more = buffers.is_empty() && extra.sources.is_empty();
+        if has_nothing_more && plan.is_in_place(&level) && is_tight {
             return Ok(());
         }
         drop(extra);
-        self.merge_and_swap(part, &plan, buffer, open_extra)
-    }
-
-    /// Freezes a part's active buffer if it is not empty and no other waits. Returns the oldest frozen
-    /// buffer, the levels, and how many fingerprints are in other buffers.
-    fn freeze_active(
-        &self,
-        part: usize,
-    ) -> Result<(Option<Arc<FingerprintBuffer>>, Arc<Levels>, u64)> {
-        let mut state = self.partitions[part].write();
-        if state.frozen.is_empty() && state.active_mut().entries() > 0 {
-            self.try_freeze(part, &mut state, 0)?;
-        }
-        let buffer = state.frozen.front().map(|frozen| Arc::clone(&frozen.buffer));
-        let left = state.entries_buffered() - buffer.as_ref().map_or(0, |buffer| buffer.entries());
-        Ok((buffer, Arc::clone(&state.level), left))
+        self.merge_and_swap(part, &plan, buffers, open_extra)
     }
 
     /// Is a run much larger than necessary?
@@ -254,9 +237,9 @@ impl Inner {
 impl super::CascadeLayout {
     /// Keeps the pages of runs that left the levels until nobody reads them. The caller holds the maps, so no
     /// checkpoint comes between.
-    fn retire(&self, before: &Levels, after: &Levels, snapshot: Option<Arc<Run>>) {
+    fn retire(&self, before: &Levels, after: &Levels, snapshots: impl Iterator<Item = Arc<Run>>) {
         let is_out = |old: &&Arc<Run>| !after.readable().any(|run| Arc::ptr_eq(run, old));
-        self.retired.retire(before.readable().filter(is_out).cloned().chain(snapshot));
+        self.retired.retire(before.readable().filter(is_out).cloned().chain(snapshots));
     }
 }
 

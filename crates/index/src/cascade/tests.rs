@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nandex_device::{Access, Device, MemoryDevice};
+use nandex_sim::SimDevice;
 use nandex_store::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
 
 use super::*;
@@ -186,6 +187,58 @@ fn a_compaction_makes_deletes_durable_that_left_their_buffer_empty() {
     let killed = Arc::new(MemoryDevice::from_image(device.image()));
     let killed = Cascade::open_with(&reopened(&killed), "f", INLINE).unwrap();
     assert_eq!(killed.iter().count(), 0);
+}
+
+/// Keys that are in a filter once and are deleted, and another filter that has each of them once.
+fn deleted_and_absorbed(delete: impl Fn(&Cascade, &[&[u8]])) {
+    let device = SimDevice::instant();
+    let options = VolumeOptions {
+        durability: Durability::Never,
+        threads: Threads::Inline,
+        log_bytes: 1 << 20,
+        ..VolumeOptions::tiny()
+    };
+    let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
+    let config = Config { parts: 1, counts: true, ..spread() };
+    let filter = Cascade::create_with(&volume, "f", config, INLINE).unwrap();
+    insert(&filter, 0..50);
+    filter.flush().unwrap();
+    let doomed = keys(0..50);
+    delete(&filter, &doomed.iter().map(|key| &key[..]).collect::<Vec<_>>());
+    let theirs = volume_with(&Arc::new(MemoryDevice::new()), Durability::Never);
+    let other = Cascade::create_with(&theirs, "f", config, INLINE).unwrap();
+    insert(&other, 0..50);
+    device.record_cuts();
+    filter.absorb(&other).unwrap();
+    let cuts = device.take_cuts();
+    assert!(cuts.len() > 3, "{} cuts", cuts.len());
+    let images = cuts.iter().flat_map(|cut| [0, 1, 7].map(|seed| cut.survivors(seed)));
+    for image in images.chain([device.survivors(0)]) {
+        let device = Arc::new(SimDevice::instant().with_image(image));
+        let options = OpenOptions { threads: Threads::Inline, ..OpenOptions::default() };
+        let volume = Volume::open(device, options).unwrap();
+        let left = Cascade::open_with(&volume, "f", INLINE).unwrap();
+        let counts = doomed.iter().map(|key| left.count(key).unwrap());
+        assert!(counts.max() < Some(2), "absorbed next to what was deleted before");
+    }
+    assert!(doomed.iter().all(|key| filter.count(key).unwrap() == 1));
+}
+
+/// Without a log, deletes of a buffer that was left out were lost in a crash within an absorption, and what it absorbed
+/// was not: keys were there twice.
+#[test]
+fn deletes_of_all_buffers_come_before_what_is_absorbed() {
+    deleted_and_absorbed(|filter, doomed| {
+        let core = &filter.handle.core;
+        filter.insert(&key(99)).unwrap();
+        assert!(core.try_freeze(0, &mut core.partitions[0].write(), 0).unwrap());
+        filter.delete_many(doomed).unwrap();
+    });
+}
+
+#[test]
+fn deletes_that_left_their_buffer_empty_come_before_what_is_absorbed() {
+    deleted_and_absorbed(|filter, doomed| filter.delete_many(doomed).unwrap());
 }
 
 fn check_of(image: Vec<u8>) -> nandex_store::check::Report {

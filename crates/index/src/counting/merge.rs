@@ -11,18 +11,18 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use nandex_device::PAGE_BYTES;
 
 use super::buffer::SumBuffer;
-use super::entries::{Listed, Merge, Source};
+use super::entries::{Entries, Listed, Merge, Source};
 use super::segment::{Segment, SegmentContent, SegmentShape, SegmentSize};
 use super::segments::{PartitionSegments, STAGED_MAX};
 use super::{Discipline, Inner};
 use crate::Result;
-use crate::write::{BOUNDARY_BYTES, WriteBuffer};
+use crate::write::{AllFrozen, WriteBuffer};
 
 /// The share of partitions flushed between two checkpoints: an eighth. That many have old segments in addition to the
 /// new ones.
 const CHECKPOINT_SHARE: usize = 8;
 
-/// What is merged in addition to a partition's own: sources older than its buffers.
+/// What is merged in addition to a partition's own: sources newer than its buffers, whose removals come before it.
 type OpenExtra<'b> = &'b dyn Fn() -> Result<Extra<'b>>;
 
 /// Additional sources and their approximate size.
@@ -57,7 +57,7 @@ impl Inner {
             if self.may_stage(&segments, &buffer) {
                 self.stage(index, &segments, buffer)?;
             } else {
-                self.merge(index, &segments, Some(buffer), NO_EXTRA)?;
+                self.merge(index, &segments, vec![buffer], NO_EXTRA)?;
             }
         }
         let flushes = self.counters.flushes.load(Relaxed);
@@ -112,17 +112,17 @@ impl Inner {
         let mut after = segments.clone();
         after.staged.extend(written.map(Arc::new));
         layout.counters.stages.fetch_add(1, Relaxed);
-        self.swap(index, after, true);
+        self.swap(index, after, 1);
         Ok(())
     }
 
-    /// Writes a data segment of all segments of a partition, of a buffer, and of what is in addition. The caller holds
-    /// the maintenance lock.
+    /// Writes a data segment of all segments of a partition, of its oldest buffers, and of what is in addition. The
+    /// caller holds the maintenance lock.
     fn merge(
         &self,
         index: usize,
         segments: &PartitionSegments,
-        buffer: Option<Arc<SumBuffer>>,
+        buffers: Vec<Arc<SumBuffer>>,
         open_extra: OpenExtra<'_>,
     ) -> Result<()> {
         let mut extra = Some(open_extra()?);
@@ -131,16 +131,17 @@ impl Inner {
             size.entries += segment.content.entries;
             size.long_bytes += segment.content.long_bytes;
         }
-        size.entries += buffer.as_ref().map_or(0, |buffer| buffer.entries());
-        let buffered = buffer.as_ref().map(|buffer| buffer.sorted());
+        size.entries += buffers.iter().map(|buffer| buffer.entries()).sum::<u64>();
+        let buffered: Vec<_> = buffers.iter().map(|buffer| buffer.sorted()).collect();
         let begin = || {
             let extra = extra.take().map_or_else(open_extra, Ok)?;
             let mut sources: Vec<Box<dyn Source + '_>> = Vec::new();
             for segment in segments.data.iter().chain(&segments.staged) {
                 sources.push(Box::new(self.layout.segments.reader(segment)?));
             }
+            let listed = |it: &Entries| Box::new(Listed::new(it.clone())) as Box<dyn Source>;
+            sources.extend(buffered.iter().map(listed));
             sources.extend(extra.sources);
-            sources.extend(buffered.clone().map(|it| Box::new(Listed::new(it)) as Box<dyn Source>));
             Ok(Merge::new(self.layout.segments.placing.width(), sources, true))
         };
         let total = size.entries.max(1) as f64;
@@ -152,30 +153,26 @@ impl Inner {
         counters.merge_bytes_read.fetch_add(pages_read * PAGE_BYTES as u64, Relaxed);
         counters.merges.fetch_add(1, Relaxed);
         self.count_written(written.as_ref().map_or(0, Segment::pages) * PAGE_BYTES as u64);
-        let takes_buffer = buffer.is_some();
-        drop(buffer);
+        let taken = buffers.len();
+        drop(buffers);
         let data = written.map(Arc::new);
-        self.swap(
-            index,
-            PartitionSegments { data, staged: Vec::new(), ..segments.clone() },
-            takes_buffer,
-        );
+        self.swap(index, PartitionSegments { data, staged: Vec::new(), ..segments.clone() }, taken);
         Ok(())
     }
 
-    /// Replaces a partition's segments, and gives the buffer back that the new ones have taken.
-    fn swap(&self, index: usize, mut after: PartitionSegments, takes_buffer: bool) {
+    /// Replaces a partition's segments, and gives the oldest buffers back, `taken` of them, that the new ones have.
+    fn swap(&self, index: usize, mut after: PartitionSegments, taken: usize) {
         let _maps = self.layout.hold_maps();
         let mut state = self.partitions[index].write();
-        let flushed = takes_buffer.then(|| state.take_flushed());
-        after.deletes += flushed.as_ref().map_or(0, |frozen| frozen.buffer.deletes);
+        let flushed: Vec<_> = (0..taken).map(|_| state.take_flushed()).collect();
+        after.deletes += flushed.iter().map(|frozen| frozen.buffer.deletes).sum::<u64>();
         let after = Arc::new(after);
         let before = std::mem::replace(&mut state.level, Arc::clone(&after));
         drop(state);
         self.layout.counters.replaced(&before, &after);
         let is_out = |old: &&Arc<Segment>| !after.newest_first().any(|it| Arc::ptr_eq(it, old));
-        let snapshot = flushed.as_ref().and_then(|it| it.snapshot.as_ref()?.place.clone());
-        self.layout.retired.retire(before.newest_first().filter(is_out).cloned().chain(snapshot));
+        let snapshots = flushed.iter().filter_map(|it| it.snapshot.as_ref()?.place.clone());
+        self.layout.retired.retire(before.newest_first().filter(is_out).cloned().chain(snapshots));
         self.counters.flushes.fetch_add(1, Relaxed);
         self.moved.store(true, SeqCst);
         flushed.into_iter().for_each(|frozen| self.recycle(frozen.buffer));
@@ -194,21 +191,14 @@ impl Inner {
         self.flush_all()
     }
 
-    /// Merges a partition's segments, its oldest buffer, and what is in addition.
+    /// Merges a partition's segments, all that its buffers hold, and what is in addition. A buffer that is left would be
+    /// newer than the merge: its removals would end what came in addition after them.
     pub(super) fn merge_all(&self, index: usize, open_extra: OpenExtra<'_>) -> Result<()> {
-        let _reservation = self.volume.reserve(BOUNDARY_BYTES as u64)?;
-        let _lock = self.partitions[index].maintain();
-        let (buffer, segments) = {
-            let mut state = self.partitions[index].write();
-            if state.frozen.is_empty() && state.active_mut().entries() > 0 {
-                self.try_freeze(index, &mut state, 0)?;
-            }
-            let buffer = state.frozen.front().map(|frozen| Arc::clone(&frozen.buffer));
-            (buffer, Arc::clone(&state.level))
-        };
-        if buffer.is_none() && segments.staged.is_empty() && open_extra()?.sources.is_empty() {
+        let AllFrozen { lock: _lock, buffers, level } = self.freeze_all(index)?;
+        let has_nothing = buffers.is_empty() && level.staged.is_empty();
+        if has_nothing && open_extra()?.sources.is_empty() {
             return Ok(());
         }
-        self.merge(index, &segments, buffer, open_extra)
+        self.merge(index, &level, buffers, open_extra)
     }
 }

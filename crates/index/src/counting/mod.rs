@@ -41,6 +41,7 @@
 //! 4. Staging and merging write new segments in addition to the old ones. One checkpoint replaces them; their pages are
 //!    reused only when that is durable.
 //! 5. A removal ends in the data segment, where nothing older is below.
+//! 6. What is absorbed is newer than all buffers of its partition, which are merged with it.
 //!
 //! | act | flash reads | flash writes | RAM |
 //! |---|---|---|---|
@@ -365,7 +366,7 @@ impl Counting {
     }
 
     /// Adds everything that another table holds, on this volume or another one, in one pass that reads and writes each
-    /// byte once. The other table does not change. A crash may leave some partitions with it and others without: absorb
+    /// byte once. Removals that were acknowledged before come before it. The other table does not change. A crash may leave some partitions with it and others without: absorb
     /// into a table that can be made again.
     ///
     /// # Errors
@@ -389,8 +390,9 @@ impl Counting {
     }
 
     /// Begins to add counts of keys that come in the order of their hash, which reads and writes each data segment once
-    /// and logs nothing: the cheapest way to fill a table. Holds the counts of one partition in RAM. A crash may leave
-    /// some partitions with them and others without, as with [`absorb`](Self::absorb).
+    /// and logs nothing: the cheapest way to fill a table. Holds the counts of one partition in RAM, and adds them when
+    /// the next partition's come, after all updates until then. A crash may leave some partitions with them and others
+    /// without, as with [`absorb`](Self::absorb).
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! What can only be seen from inside: when buffers are staged and merged, what queries cost, and removals.
 
+mod absorbing;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -207,54 +209,6 @@ fn what_a_batch_added_before_it_was_refused_outlives_a_crash() {
 }
 
 #[test]
-fn a_table_absorbs_another_with_other_partitions_and_refuses_what_differs() {
-    let (_d1, _v1, one) = table(Config::tiny());
-    let (_d2, _v2, other) = table(Config { k: 3, ..Config::tiny() });
-    add(&one, 0..1500);
-    add(&other, 1000..4000);
-    other.remove(&key(3999)).unwrap();
-    one.absorb(&other).unwrap();
-    let keys: Vec<_> = (0..4001).map(key).collect();
-    let counts = one.count_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
-    for (name, count) in (0..4001).zip(counts) {
-        let expected = u64::from(name < 1500) + u64::from((1000..3999).contains(&name));
-        assert_eq!(count, expected, "{name}");
-    }
-    assert_eq!(other.count(&key(2000)).unwrap(), 1);
-    let (_d3, _v3, narrow) = table(Config { keys: Keys::Whole(4), ..Config::tiny() });
-    let error = one.absorb(&narrow).unwrap_err().to_string();
-    assert!(error.starts_with("keys: "), "{error}");
-    assert!(one.absorb(&one).is_err());
-}
-
-/// A partition of the other table that is large must not keep whoever wants to stop waiting for its end.
-#[test]
-fn an_absorption_tells_how_far_it_is_and_stops_within_a_partition() {
-    let one = Config { k: 1000, q: 50_000, ..Config::tiny() };
-    let (_d1, _v1, other) = table(one);
-    add(&other, 0..50_000);
-    let shares = |stops_at: f64| {
-        let (_device, _volume, whole) = table(one);
-        let seen = Mutex::new(Vec::new());
-        let watch = |share: f64| {
-            seen.lock().unwrap().push(share);
-            if share >= stops_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        let absorbed = whole.absorb_watched(&other, &watch);
-        assert_eq!(whole.config().partitions(), 1);
-        (absorbed, whole.iter().count(), seen.into_inner().unwrap())
-    };
-    let (absorbed, keys, seen) = shares(2.0);
-    absorbed.unwrap();
-    assert_eq!((keys, seen.last()), (50_000, Some(&1.0)));
-    assert!(seen.len() > 10 && seen.is_sorted(), "{seen:?}");
-    let (absorbed, keys, seen) = shares(0.3);
-    assert!(matches!(absorbed.unwrap_err(), Error::Stopped));
-    let last = *seen.last().unwrap();
-    assert!(keys == 0 && (0.3..0.5).contains(&last), "{keys} keys at {seen:?}");
-}
-
-#[test]
 fn an_iteration_tells_the_share_that_it_has_read() {
     let (_device, _volume, table) = table(Config { q: 20_000, ..Config::tiny() });
     add(&table, 0..20_000);
@@ -268,33 +222,6 @@ fn an_iteration_tells_the_share_that_it_has_read() {
     let half = shares[shares.len() / 2];
     assert!((0.3..0.7).contains(&half), "{half} after half of the keys");
     assert!(table.config().partitions() > 3);
-}
-
-#[test]
-fn a_sorted_stream_is_absorbed_with_each_data_segment_written_once() {
-    let (_device, volume, table) = table(Config::tiny());
-    add(&table, 0..500);
-    let mut sorted: Vec<_> = (250..3000).map(key).collect();
-    sorted.sort_by_key(|key| (volume.hasher().hash(key).place, *key));
-    let merges = table.counting_stats().merges;
-    let mut absorbing = table.absorb_sorted();
-    sorted.iter().try_for_each(|key| absorbing.push(key, 2)).unwrap();
-    absorbing.finish().unwrap();
-    let partitions = table.config().partitions();
-    assert_eq!(table.counting_stats().merges - merges, partitions);
-    let keys: Vec<_> = (0..3001).map(key).collect();
-    let counts = table.count_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
-    for (name, count) in (0..3001).zip(counts) {
-        let expected = u64::from(name < 500) + 2 * u64::from((250..3000).contains(&name));
-        assert_eq!(count, expected, "{name}");
-    }
-    let mut absorbing = table.absorb_sorted();
-    absorbing.push(&sorted[1], 1).unwrap();
-    for bad in [&sorted[0], &sorted[1]] {
-        let error = absorbing.push(bad, 1).unwrap_err().to_string();
-        assert!(error.starts_with("absorb_sorted: keys that do not ascend"), "{error}");
-    }
-    assert!(absorbing.push(b"short", 1).is_err());
 }
 
 #[test]

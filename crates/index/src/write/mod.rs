@@ -88,4 +88,4 @@ pub(crate) use snapshot::{LostPage, Snapshot, SnapshotRef, SnapshotStore};
 pub(crate) use table::{EntryUpdate, TableOpening, TableShape, copy_entries, leave};
 #[cfg(test)]
 pub(crate) use tests::capture_holds;
-pub(crate) use update::{BATCH, LOCKED_MAX, Locked, by_partition};
+pub(crate) use update::{AllFrozen, BATCH, LOCKED_MAX, Locked, by_partition};

@@ -1,8 +1,8 @@
 //! The update path: buffer first, then the log, then the acknowledgement; and what happens when a buffer is
 //! full.
 
-use std::sync::RwLockWriteGuard;
 use std::sync::atomic::Ordering::{Acquire, SeqCst};
+use std::sync::{Arc, MutexGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use nandex_store::Durability;
@@ -249,10 +249,18 @@ impl<L: Layout> Core<L> {
         state: Locked<'a, L>,
     ) -> Result<Locked<'a, L>> {
         drop(state);
+        self.continue_flushes()?;
+        Ok(self.partitions[index].write())
+    }
+
+    /// Lets flushes continue, here or in the background, for whoever needs a spare buffer. The caller holds no lock.
+    pub(crate) fn continue_flushes(&self) -> Result<()> {
+        self.volume.poison().check()?;
+        self.work.report_fault()?;
         if !self.catch_up_now()? {
             self.pool.wait(BUFFER_WAIT);
         }
-        Ok(self.partitions[index].write())
+        Ok(())
     }
 
     /// Freezes the active buffer if the pool has another, in addition to those it keeps.
@@ -287,6 +295,41 @@ impl<L: Layout> Core<L> {
                 self.pool.give(fresh);
                 Err(error)
             }
+        }
+    }
+}
+
+/// All that updates have left in a partition at one moment, until it is on flash.
+pub(crate) struct AllFrozen<'c, L: Layout> {
+    /// The maintenance lock.
+    pub(crate) lock: MutexGuard<'c, ()>,
+    /// The oldest first.
+    pub(crate) buffers: Vec<Arc<L::Buffer>>,
+    /// What is below them.
+    pub(crate) level: L::Level,
+}
+
+impl<L: Layout<Level: Clone>> Core<L> {
+    /// Freezes a partition's active buffer if it, or a snapshot of it, holds anything, and keeps other flushes of the
+    /// partition waiting. Waits for a spare buffer for the updates that come. The caller holds no lock.
+    ///
+    /// # Errors
+    /// A failed flush, a poisoned volume, a full log.
+    pub(crate) fn freeze_all(&self, index: usize) -> Result<AllFrozen<'_, L>> {
+        let _reservation = self.volume.reserve(BOUNDARY_BYTES as u64)?;
+        loop {
+            let lock = self.partitions[index].maintain();
+            let mut state = self.partitions[index].write();
+            // If all of it has cancelled out, its snapshot may still have a part.
+            let is_stale = state.snapshot.is_some() && state.updates > state.saved_updates;
+            let holds_anything = state.active.entries() > 0 || is_stale;
+            if !holds_anything || self.try_freeze(index, &mut state, 0)? {
+                let buffers = state.frozen.iter().map(|frozen| Arc::clone(&frozen.buffer));
+                let (buffers, level) = (buffers.collect(), state.level.clone());
+                return Ok(AllFrozen { lock, buffers, level });
+            }
+            drop((state, lock));
+            self.continue_flushes()?;
         }
     }
 }

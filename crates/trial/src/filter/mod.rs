@@ -1,10 +1,13 @@
 //! Filters of every kind under trial: their calls and their right answers.
 
+mod bulk;
 mod oracle;
 mod setup;
 
+use std::collections::BTreeSet;
+
 use nandex::cascade::{Cascade, Entry};
-use nandex::{AnyFilter, Volume, VolumeOptions};
+use nandex::{AnyFilter, Counting, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
 pub use oracle::{Found, Past};
@@ -12,6 +15,9 @@ pub use setup::{FilterSetup, further};
 
 use crate::contract::{Contract, Stop, Trust, pick};
 use crate::session::Session;
+
+/// Amounts that are added.
+const AMOUNTS: [i64; 4] = [1, 2, 300, 1 << 33];
 
 impl Contract for FilterSetup {
     type Handle = AnyFilter;
@@ -44,7 +50,7 @@ impl Contract for FilterSetup {
 
     fn call(session: &mut Session<Self>, rng: &mut SplitMix64) -> Result<(), Stop> {
         let key = rng.below(session.past.count());
-        match rng.below(24) {
+        match rng.below(30) {
             0..=2 => session.insert_many(&[key]),
             3..=8 => {
                 let keys = session.run(rng, (session.past.count() / 4).max(60));
@@ -69,12 +75,24 @@ impl Contract for FilterSetup {
                 let result = session.handle().flush();
                 session.synced(result)
             }
-            22 => {
-                let Some(cascade) = session.cascade() else { return Ok(()) };
-                let result = cascade.compact();
-                session.synced(result)
+            22 => session.compact(),
+            23 => session.checkpoint(),
+            24 => {
+                let keys = session.run(rng, 60);
+                session.insert_absent(&keys)
             }
-            _ => session.checkpoint(),
+            25 => {
+                let keys = session.run(rng, 30);
+                session.remove_many(&keys)
+            }
+            26 | 27 => {
+                let keys = session.run(rng, (session.past.count() / 2).max(60));
+                session.absorb(&keys, rng)
+            }
+            _ => {
+                let keys = session.run(rng, 60);
+                session.absorb_sorted(&keys, rng)
+            }
         }
     }
 
@@ -117,12 +135,8 @@ impl Contract for FilterSetup {
             [("insert", filter.insert(&key)), ("insert_many", filter.insert_many(&[&key]))];
         let deleted = deletes.then(|| ("delete", filter.delete(&key)));
         let others = [("sync", filter.sync()), ("flush", filter.flush())];
-        inserts
-            .into_iter()
-            .chain(deleted)
-            .chain(others)
-            .chain(filter.of::<Cascade>().map(|cascade| ("compact", cascade.compact())))
-            .collect()
+        let tried = inserts.into_iter().chain(deleted).chain(others);
+        tried.chain(session.bulk_updates()).collect()
     }
 }
 
@@ -132,7 +146,16 @@ impl Session<FilterSetup> {
         self.handle().of()
     }
 
-    fn insert_many(&mut self, keys: &[u64]) -> Result<(), Stop> {
+    /// The calls that only a counting table has.
+    fn counting(&self) -> Option<&Counting> {
+        self.handle().of()
+    }
+
+    /// Inserts each of these keys once, in one batch.
+    ///
+    /// # Errors
+    /// As [`Contract::call`].
+    pub fn insert_many(&mut self, keys: &[u64]) -> Result<(), Stop> {
         keys.iter().for_each(|key| self.past.attempt(*key, 1));
         let bytes: Vec<_> = keys.iter().map(|key| self.setup().key(*key)).collect();
         let borrowed: Vec<_> = bytes.iter().map(|key| &key[..]).collect();
@@ -144,7 +167,10 @@ impl Session<FilterSetup> {
     }
 
     /// Deletes one insert of each key that is surely there.
-    fn delete_many(&mut self, keys: &[u64]) -> Result<(), Stop> {
+    ///
+    /// # Errors
+    /// As [`Contract::call`].
+    pub fn delete_many(&mut self, keys: &[u64]) -> Result<(), Stop> {
         if !self.setup().deletes() {
             return Ok(());
         }
@@ -161,18 +187,23 @@ impl Session<FilterSetup> {
 
     /// Adds amounts, and removes the whole count of every third key.
     fn add_many(&mut self, keys: &[u64], rng: &mut SplitMix64) -> Result<(), Stop> {
-        let mut amounts = Vec::with_capacity(keys.len());
-        for &key in keys {
-            let held = self.past.held(key);
-            let takes = held > 0 && rng.below(3) == 0;
-            let amount = if takes { -held } else { pick(rng, &[1, 2, 300, 1 << 33]) };
-            self.past.attempt(key, amount);
-            amounts.push((self.setup().key(key), amount));
-        }
+        let amounts = self.draw_amounts(keys, rng);
         let borrowed: Vec<_> = amounts.iter().map(|(key, amount)| (&key[..], *amount)).collect();
         let Some(counter) = self.handle().counter() else { return Ok(()) };
         let result = counter.add_many(&borrowed);
         self.updated(keys, result)
+    }
+
+    /// An amount for each key, which is noted as attempted; every third one takes away what is surely there.
+    fn draw_amounts(&mut self, keys: &[u64], rng: &mut SplitMix64) -> Vec<(Vec<u8>, i64)> {
+        let amount = |key: &u64| {
+            let held = self.past.held(*key);
+            let takes = held > 0 && rng.below(3) == 0;
+            let amount = if takes { -held } else { pick(rng, &AMOUNTS) };
+            self.past.attempt(*key, amount);
+            (self.setup().key(*key), amount)
+        };
+        keys.iter().map(amount).collect()
     }
 
     fn judge(&mut self, key: u64, found: Found) -> Result<(), Stop> {
@@ -221,14 +252,21 @@ impl Session<FilterSetup> {
     }
 
     fn iterate(&mut self) -> Result<(), Stop> {
-        let Some(cascade) = self.cascade() else { return Ok(()) };
-        let entries = cascade.iter();
-        let entries: nandex::Result<Vec<Entry>> = entries.collect();
+        let entries: nandex::Result<Vec<(Vec<u8>, i64)>> = match (self.cascade(), self.counting()) {
+            (Some(cascade), _) => {
+                let of = |entry: Entry| (entry.fingerprint.to_be_bytes().to_vec(), entry.count);
+                cascade.iter().map(|entry| entry.map(of)).collect()
+            }
+            (_, Some(counting)) => counting.iter().collect(),
+            _ => return Ok(()),
+        };
         let Some(entries) = self.allowed(entries)? else { return Ok(()) };
-        if !entries.is_sorted_by(|one, next| one.fingerprint < next.fingerprint) {
-            return Err(Stop::Wrong("iteration gives fingerprints out of order, or twice".into()));
+        let is_sorted = entries.is_sorted_by(|(one, _), (next, _)| one < next);
+        let keys: BTreeSet<_> = entries.iter().map(|(key, _)| key).collect();
+        if keys.len() < entries.len() || self.cascade().is_some() && !is_sorted {
+            return Err(Stop::Wrong("iteration gives keys out of order, or twice".into()));
         }
-        let sum = entries.iter().map(|entry| i128::from(entry.count)).sum();
+        let sum = entries.iter().map(|(_, count)| i128::from(*count)).sum();
         self.note_answer(entries.len() as u64);
         self.past.judge_sum(sum, self.trust()).map_err(Stop::Wrong)
     }

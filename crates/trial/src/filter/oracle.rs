@@ -108,6 +108,25 @@ impl Past {
         least(&self.keys[key as usize])
     }
 
+    /// Notes an addition of 1, before it is called, that may not come because the key is there.
+    pub fn attempt_absent(&mut self, key: u64) {
+        let Range { least, .. } = *self.keys[key as usize].newest();
+        self.attempt(key, 1);
+        let Range { most, .. } = *self.keys[key as usize].newest();
+        self.keys[key as usize].retract();
+        self.keys[key as usize].attempt(Range { least, most });
+    }
+
+    /// Notes, before it is called, that the count of a key is set to 0.
+    pub fn attempt_removal(&mut self, key: u64) {
+        self.keys[key as usize].attempt(Range { least: 0, most: 0 });
+    }
+
+    /// Takes back the last attempt for a key: it has changed nothing.
+    pub fn retract(&mut self, key: u64) {
+        self.keys[key as usize].retract();
+    }
+
     /// Notes an update before it is called.
     pub fn attempt(&mut self, key: u64, amount: i64) {
         let Range { least, most } = *self.keys[key as usize].newest();

@@ -1,6 +1,7 @@
 //! Tables of every kind under trial: their calls and their right answers.
 
 mod bufferhash;
+mod bulk;
 mod oracle;
 mod registered;
 mod setup;
@@ -9,7 +10,10 @@ mod slicehash;
 use std::fmt::Debug;
 
 use nandex::testing::Retention;
-use nandex::{AnyConfig, AnyOptions, AnyTable, Result, Table, Value, Volume, VolumeOptions};
+use nandex::{
+    AbsorbOptions, AnyConfig, AnyOptions, AnyTable, Prefer, Result, Table, Value, Volume,
+    VolumeOptions,
+};
 use nandex_sim::workload::SplitMix64;
 
 pub use bufferhash::Rings;
@@ -18,7 +22,7 @@ pub use registered::{Registered, further};
 pub use setup::{DURABILITIES, Kind, TableSetup, Widths, stretch};
 pub use slicehash::Slices;
 
-use crate::contract::{Contract, Stop, Trust};
+use crate::contract::{Contract, Stop, Trust, pick};
 use crate::session::Session;
 
 /// RAM for a cache: every second table has one, for some of its keys.
@@ -94,7 +98,7 @@ impl<C: TableContract> Contract for C {
 
     fn call(session: &mut Session<Self>, rng: &mut SplitMix64) -> std::result::Result<(), Stop> {
         let key = rng.below(session.past.count());
-        match rng.below(20) {
+        match rng.below(23) {
             0..=2 => session.insert(key),
             3..=9 => {
                 let batch_max = session.setup().batch_max();
@@ -116,7 +120,17 @@ impl<C: TableContract> Contract for C {
                 let result = session.handle().flush();
                 session.synced(result)
             }
-            _ => session.checkpoint(),
+            19 => session.checkpoint(),
+            20 => {
+                let batch_max = session.setup().batch_max();
+                let keys = session.run(rng, batch_max);
+                session.get_or_insert_many(&keys)
+            }
+            _ => {
+                let keys_max = 2 * session.setup().batch_max();
+                let keys = session.run(rng, keys_max);
+                session.absorb(&keys, pick(rng, &[Prefer::First, Prefer::Last]))
+            }
         }
     }
 
@@ -142,13 +156,20 @@ impl<C: TableContract> Contract for C {
         session.past.attempt(0, true);
         let (key, value) = (session.setup().key(0), session.setup().value(0, put));
         let table = session.handle();
-        vec![
+        let mut tried = vec![
             ("insert", table.insert(&key, &value)),
             ("insert_many", table.insert_many(&[(&key, &value)])),
             ("remove", table.remove(&key)),
             ("sync", table.sync()),
             ("flush", table.flush()),
-        ]
+        ];
+        if session.absorbs() {
+            let other = session.other(&[0], &[put]);
+            let absorbed =
+                other.and_then(|other| session.absorb_other(&other, AbsorbOptions::default()));
+            tried.push(("absorb", absorbed));
+        }
+        tried
     }
 }
 
@@ -159,7 +180,11 @@ impl<C: TableContract> Session<C> {
         self.updated(&[key], result)
     }
 
-    fn insert_many(&mut self, keys: &[u64]) -> std::result::Result<(), Stop> {
+    /// Puts each of these keys in one batch.
+    ///
+    /// # Errors
+    /// As [`Contract::call`].
+    pub fn insert_many(&mut self, keys: &[u64]) -> std::result::Result<(), Stop> {
         let mut pairs = Vec::with_capacity(keys.len());
         for &key in keys {
             let put = self.past.attempt(key, false);
@@ -170,7 +195,11 @@ impl<C: TableContract> Session<C> {
         self.updated(keys, result)
     }
 
-    fn remove(&mut self, key: u64) -> std::result::Result<(), Stop> {
+    /// Removes a key.
+    ///
+    /// # Errors
+    /// As [`Contract::call`].
+    pub fn remove(&mut self, key: u64) -> std::result::Result<(), Stop> {
         self.past.attempt(key, true);
         let result = self.handle().remove(&self.setup().key(key));
         self.updated(&[key], result)

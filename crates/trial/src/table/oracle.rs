@@ -136,6 +136,30 @@ impl Past {
         self.puts
     }
 
+    /// Notes puts of one call, before it, and returns their numbers. It may make any of them first, so all are as old as
+    /// the first.
+    pub fn attempt_together(&mut self, keys: &[u64]) -> Vec<u64> {
+        let at = self.acts + 1;
+        let attempt = |key: &u64| {
+            self.puts += 1;
+            self.acts += 1;
+            self.keys[*key as usize].attempt(Version { put: Some(self.puts), at });
+            self.puts
+        };
+        keys.iter().map(attempt).collect()
+    }
+
+    /// Takes back the last attempt for a key: it changes nothing.
+    pub fn retract(&mut self, key: u64) {
+        self.keys[key as usize].retract();
+    }
+
+    /// May entries be evicted?
+    #[must_use]
+    pub const fn evicts(&self) -> bool {
+        self.window().is_some()
+    }
+
     /// Notes a lookup. If it makes an entry young, it makes others old.
     pub fn looked_up(&mut self) {
         self.acts += u64::from(matches!(self.retention, Retention::NewestUsed(_)));

@@ -55,7 +55,7 @@ type Way = (FaultKind, FaultSpan);
 const LOOKED_UP: [&str; 6] = ["counts", "data", "records", "slice", "run", "values"];
 
 /// What each life is chosen by, and calls in each of its openings.
-const LIFE: (u64, u64) = (1, 60);
+const LIFE: (u64, u64) = (5, 60);
 
 /// Notes which part of the life an operation is of. After a failed write or sync nothing is acknowledged any more,
 /// and nothing written.

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod absent;
+mod absorbed;
 mod agreement;
 mod bad_input;
 mod crash;

@@ -128,6 +128,7 @@ where
         let reason = "the volume was opened to be read; open it to be written".into();
         return Err(Error::Config { field: "table", reason });
     }
+    core.volume.poison().check()?;
     let own: &dyn VersionSource = core;
     let tables = std::iter::once(own).chain(others.iter().map(|other| other.0)).collect();
     let AbsorbOptions { prefer, ram_bytes, resumes } = *options;

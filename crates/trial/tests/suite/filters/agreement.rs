@@ -7,9 +7,11 @@ use nandex::cascade::Cascade;
 use nandex::device::MemoryDevice;
 use nandex::quotient::{self, Counts, QuotientFilter, SharedFilter};
 use nandex::registry::{self, FilterRow};
+use nandex::store::hash::{HashKind, KeyHasher};
 use nandex::testing::TestFilter;
 use nandex::{
-    AnyFilter, Counter, Durability, Filter, OpenOptions, Result, Threads, Volume, VolumeOptions,
+    AnyFilter, Counter, Counting, Durability, Filter, OpenOptions, Result, Threads, Volume,
+    VolumeOptions,
 };
 use proptest::prelude::*;
 use proptest::test_runner::Config as ProptestConfig;
@@ -28,6 +30,7 @@ struct Registered {
     threads: Threads,
     device: MemoryDevice,
     is_made: bool,
+    hasher: KeyHasher,
 }
 
 impl Registered {
@@ -44,7 +47,25 @@ impl Registered {
             threads: if threads == 0 { Threads::Inline } else { Threads::Background },
             device: MemoryDevice::new(),
             is_made: false,
+            hasher: KeyHasher::new(HashKind::default(), 0),
         }
+    }
+
+    /// Another filter of its kind, which has these amounts, and has lost as much again of the first ones.
+    fn other(&self, amounts: &[(&[u8], i64)], lost: usize) -> AnyFilter {
+        let options = VolumeOptions {
+            durability: Durability::Never,
+            threads: self.threads,
+            ..VolumeOptions::tiny()
+        };
+        let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+        let TestFilter { config, options, .. } = &self.made;
+        let other = AnyFilter::create_with(&volume, "other", config, options).unwrap();
+        let Some(counter) = other.counter() else { return other };
+        counter.add_many(amounts).unwrap();
+        let lost: Vec<_> = amounts[..lost].iter().map(|(key, amount)| (*key, -amount)).collect();
+        counter.add_many(&lost).unwrap();
+        other
     }
 }
 
@@ -62,6 +83,7 @@ impl Maker for Registered {
         }
         let of_volume = VolumeOptions { durability, threads, ..VolumeOptions::tiny() };
         let volume = Volume::create(device, of_volume).unwrap();
+        self.hasher = volume.hasher();
         AnyFilter::create_with(&volume, "f", config, options).unwrap()
     }
 
@@ -78,7 +100,35 @@ impl Maker for Registered {
     }
 
     fn compact(&self, filter: &AnyFilter) -> Result<()> {
-        filter.of::<Cascade>().map_or(Ok(()), Cascade::compact)
+        match (filter.of::<Cascade>(), filter.of::<Counting>()) {
+            (Some(cascade), _) => cascade.compact(),
+            (_, Some(counting)) => counting.compact(),
+            _ => Ok(()),
+        }
+    }
+
+    fn absorb(&self, filter: &AnyFilter, amounts: &[(&[u8], i64)], lost: usize) -> bool {
+        let absorbed = match (filter.of::<Cascade>(), filter.of::<Counting>()) {
+            (Some(cascade), _) => cascade.absorb(self.other(amounts, lost).of().unwrap()),
+            (_, Some(counting)) => counting.absorb(self.other(amounts, lost).of().unwrap()),
+            _ => return false,
+        };
+        absorbed.unwrap();
+        true
+    }
+
+    fn absorb_sorted(&self, filter: &AnyFilter, amounts: &[(&[u8], i64)]) -> bool {
+        let Some(counting) = filter.of::<Counting>() else { return false };
+        let mut sorted = amounts.to_vec();
+        sorted.sort_by_key(|(key, _)| (self.hasher.hash(key).place, *key));
+        let mut absorbing = counting.absorb_sorted();
+        sorted.iter().try_for_each(|(key, amount)| absorbing.push(key, *amount)).unwrap();
+        absorbing.finish().unwrap();
+        true
+    }
+
+    fn remove_many(&self, filter: &AnyFilter, keys: &[&[u8]]) -> bool {
+        filter.of::<Counting>().map(|counting| counting.remove_many(keys).unwrap()).is_some()
     }
 
     fn entries(&self, filter: &AnyFilter) -> Option<Vec<(u64, i64)>> {

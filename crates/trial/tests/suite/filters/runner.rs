@@ -10,6 +10,8 @@ use proptest::test_runner::{Config as ProptestConfig, RngAlgorithm, TestRng, Tes
 
 use super::odds::Odds;
 
+mod bulk;
+
 /// What opens the filter under test, again and again.
 pub trait Maker {
     type Made;
@@ -29,6 +31,22 @@ pub trait Maker {
     /// Merges all that it holds into one part, where it can.
     fn compact(&self, _filter: &Self::Made) -> Result<()> {
         Ok(())
+    }
+
+    /// Adds what another filter of its kind holds that has these amounts, and has lost as much again of the first `lost`
+    /// of them; returns whether it can.
+    fn absorb(&self, _filter: &Self::Made, _amounts: &[(&[u8], i64)], _lost: usize) -> bool {
+        false
+    }
+
+    /// Adds these amounts in the order of the hash, where it can.
+    fn absorb_sorted(&self, _filter: &Self::Made, _amounts: &[(&[u8], i64)]) -> bool {
+        false
+    }
+
+    /// Sets the counts of these keys to 0, where it can.
+    fn remove_many(&self, _filter: &Self::Made, _keys: &[&[u8]]) -> bool {
+        false
     }
 
     /// All its fingerprints and their counts, as its iterator gives them; nothing where it has none.
@@ -77,6 +95,10 @@ pub enum Act {
     Strangers(u64),
     Add(u64, i64),
     AddMany(u64, u64, i64),
+    Absorb(u64, u64, i64),
+    AbsorbSorted(u64, u64, i64),
+    /// Takes away whatever there is of each, and of those that were never there.
+    RemoveMany(u64, u64),
     Count(u64, u64),
     Sync,
     Flush,
@@ -105,7 +127,13 @@ pub fn acts(len: usize) -> impl Strategy<Value = Vec<Act>> {
         3 => (key.clone(), long.clone()).prop_map(|(k, n)| Act::ContainsMany(k, n)),
         2 => long.clone().prop_map(Act::Strangers),
         2 => (key.clone(), amount.clone()).prop_map(|(k, n)| Act::Add(k, n)),
-        2 => (key.clone(), short.clone(), amount).prop_map(|(k, n, by)| Act::AddMany(k, n, by)),
+        2 => (key.clone(), short.clone(), amount.clone())
+            .prop_map(|(k, n, by)| Act::AddMany(k, n, by)),
+        3 => (key.clone(), long.clone(), amount.clone())
+            .prop_map(|(k, n, by)| Act::Absorb(k, n, by)),
+        2 => (key.clone(), long.clone(), amount)
+            .prop_map(|(k, n, by)| Act::AbsorbSorted(k, n, by)),
+        2 => (key.clone(), long.clone()).prop_map(|(k, n)| Act::RemoveMany(k, n)),
         2 => (key, short).prop_map(|(k, n)| Act::Count(k, n)),
         1 => Just(Act::Sync),
         2 => Just(Act::Flush),
@@ -222,6 +250,9 @@ impl<M: Maker> Runner<M> {
             Act::Strangers(count) => self.meet_strangers(count),
             Act::Add(key, amount) => self.add(key, amount),
             Act::AddMany(key, count, amount) => self.add_many(run(key, count), amount),
+            Act::Absorb(key, count, amount) => self.absorb(run(key, count), amount),
+            Act::AbsorbSorted(key, count, amount) => self.absorb_sorted(run(key, count), amount),
+            Act::RemoveMany(key, count) => self.remove_many(run(key, count)),
             Act::Count(key, count) => self.count(&run(key, count).collect::<Vec<_>>()),
             Act::Sync => self.filter().sync().unwrap(),
             Act::Flush => self.filter().flush().unwrap(),
