@@ -42,7 +42,7 @@ pub(super) fn open(
         reads: ReadPool::new(device, channels, runtime.read_depth),
     }
     .of(volume, structure);
-    let cache = cache(&config, &runtime);
+    let cache = cache(&config, &runtime)?;
     let layout = assemble(config, runtime, rings, volume.hasher())?;
     let recovery = Recovering { layout, place };
     let prove = |inner: &Inner| {
@@ -58,11 +58,11 @@ pub(super) fn open(
 
 /// The table's cache of entries. With the policy LRU there is none: entries that are used stay because their uses read
 /// flash, which a cache would prevent.
-fn cache(config: &Config, options: &RuntimeOptions) -> Option<TableCache> {
+fn cache(config: &Config, options: &RuntimeOptions) -> Result<Option<TableCache>> {
     if config.policy == Policy::Lru {
-        return None;
+        return Ok(None);
     }
-    TableCache::new(options.cache_bytes, config.key_bytes, config.value_bytes)
+    TableCache::new(options.cache_bytes, (config.key_bytes, config.value_bytes))
 }
 
 /// The rings of the checkpoint, with all incarnations: the entries of later ones are in the log.

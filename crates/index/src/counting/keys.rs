@@ -42,8 +42,12 @@ impl Keys {
     /// The narrowest fingerprint with at most that rate for that many keys.
     ///
     /// # Errors
-    /// [`Error::Config`] if 8 bytes are too few.
+    /// [`Error::Config`] if 8 bytes are too few, and for a rate that is not between 0 and 1.
     pub fn for_rate(keys: u64, rate: f64) -> Result<Self> {
+        if !(rate > 0.0 && rate < 1.0) {
+            let reason = format!("{rate}; it must be between 0 and 1");
+            return Err(Error::Config { field: "rate", reason });
+        }
         let fits = |bytes: &u8| Self::Fingerprints(*bytes).rate(keys) <= rate;
         let bytes = FINGERPRINT_BYTES.into_iter().find(fits).ok_or_else(|| {
             let reason = format!(

@@ -142,6 +142,7 @@ impl Config {
 
 /// The configuration of a discipline with the largest buffers that fit the RAM.
 fn fitted(keys: Keys, q: u64, ram_bytes: u64, discipline: Discipline) -> Result<Config> {
+    Config::check_q(q)?;
     let with_buffers = |entries| with_buffers(keys, q, entries, discipline);
     with_buffers(1).validate()?;
     let partitions = with_buffers(1).partitions();

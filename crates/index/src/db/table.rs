@@ -183,7 +183,7 @@ impl<'db> TableBuilder<'db> {
         if let Some(cache) = &self.cache {
             return cache.bytes("cache");
         }
-        let left = limit.saturating_sub(taken);
+        let left = limit.saturating_sub(taken).min(nandex_device::ram_bytes());
         Ok(match self.policy {
             Policy::Grow => 0,
             _ if self.ram.is_none() => left.min(limit / 4),

@@ -38,6 +38,7 @@ pub(super) fn open<S: GroupStructure>(
     }
     .of(volume, structure);
     let cached = options.cache_bytes;
+    let cache = TableCache::new(cached, (common.key_bytes, common.value_bytes))?;
     let rest = common.ram_bytes_max.map(|most| most.saturating_sub(cached));
     let layout = Grouped {
         own: S::new(&config),
@@ -55,7 +56,6 @@ pub(super) fn open<S: GroupStructure>(
     };
     let recovery = Recovering { layout, maps };
     let handle = write::open(volume, structure, &mut reader, opening, recovery, count)?;
-    let cache = TableCache::new(cached, common.key_bytes, common.value_bytes);
     handle.core.lookups.use_cache(cache);
     Ok(handle)
 }

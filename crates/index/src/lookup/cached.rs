@@ -12,6 +12,7 @@ use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace, UserStep};
 use super::{KeyLookup, LookupKey, Lookups};
 use crate::api::Value;
 use crate::cache::{EntryCache, Leaving, Ticket};
+use crate::model::text::bytes;
 use crate::{Error, Result};
 
 /// What a table tells a cache of its lookups.
@@ -34,9 +35,24 @@ pub(crate) struct TableCache {
 
 impl TableCache {
     /// A cache of at most that many bytes; none if that is too little for anything.
-    pub(crate) fn new(cache_bytes: u64, key_bytes: usize, value_bytes: usize) -> Option<Self> {
-        let entries = EntryCache::new(cache_bytes, key_bytes, value_bytes)?;
-        Some(Self { entries: Arc::new(entries), superseded: None })
+    ///
+    /// # Errors
+    /// [`Error::Config`] for more bytes than the machine has.
+    pub(crate) fn new(
+        cache_bytes: u64,
+        (key_bytes, value_bytes): (usize, usize),
+    ) -> Result<Option<Self>> {
+        let most = nandex_device::ram_bytes();
+        if cache_bytes > most {
+            let reason = format!(
+                "{cache_bytes} bytes ({}); this machine has {most} ({}) of RAM",
+                bytes(cache_bytes),
+                bytes(most)
+            );
+            return Err(Error::Config { field: "cache_bytes", reason });
+        }
+        let entries = EntryCache::new(cache_bytes, key_bytes, value_bytes);
+        Ok(entries.map(|it| Self { entries: Arc::new(it), superseded: None }))
     }
 
     /// The same cache, for the newest of a table's parts.

@@ -7,6 +7,9 @@ use super::text::{bytes, time};
 use super::{CostPreset, DeviceArray, Load, OperationCosts, Policy};
 use crate::{Error, Result};
 
+/// Entries of a table, at most: some petabytes.
+const TABLE_ENTRIES_MAX: u64 = 1 << 48;
+
 /// What a table is for, and what it may take. Each structure sizes itself by these in its row's `advise`, and
 /// [`advise`](Self::advise) chooses among all of them.
 ///
@@ -85,18 +88,21 @@ impl Requirements {
         u64::from(self.key_bytes) + u64::from(self.value_bytes)
     }
 
-    /// Refuses what no structure can do: no entries, widths that no page takes, and a load out of range.
+    /// Refuses what no structure can do: no entries, more than any volume holds, widths that no page takes, and limits
+    /// or a load out of range.
     ///
     /// # Errors
     /// [`Error::Config`], naming the number.
     pub fn check(&self) -> Result<()> {
-        if self.entries == 0 {
-            return refuse("entries", "0; expected 1 or more".into());
+        if !(1..=TABLE_ENTRIES_MAX).contains(&self.entries) {
+            return refuse("entries", format!("{}; expected 1 to 2^48", self.entries));
         }
         let widths = (self.key_bytes.try_into(), self.value_bytes.try_into());
         let (key_bytes, value_bytes) =
             (widths.0.unwrap_or(usize::MAX), widths.1.unwrap_or(usize::MAX));
         EntryLayout::new(key_bytes, value_bytes)?;
+        check_limit("reads per miss", "pages", self.miss_reads_max)?;
+        check_limit("worst insert", "ns", self.insert_worst_ns_max)?;
         self.load.check()
     }
 
@@ -202,6 +208,14 @@ impl From<super::Budget> for Requirements {
     }
 }
 
+/// Refuses a limit that is no number, or that nothing keeps or everything does.
+fn check_limit(field: &'static str, unit: &str, limit: Option<f64>) -> Result<()> {
+    match limit.filter(|most| !(*most > 0.0 && most.is_finite())) {
+        Some(most) => refuse(field, format!("{most} {unit}; expected a finite number above 0")),
+        None => Ok(()),
+    }
+}
+
 fn refuse(field: &'static str, reason: String) -> Result<()> {
     Err(Error::Config { field, reason })
 }
@@ -224,10 +238,18 @@ mod tests {
     fn what_no_structure_can_do_is_refused_and_named() {
         let fine = Requirements::new(1000, 8, 8);
         let text = |it: Requirements| it.check().unwrap_err().to_string();
-        assert_eq!(
-            text(Requirements { entries: 0, ..fine.clone() }),
-            "entries: 0; expected 1 or more"
-        );
+        for entries in [0, TABLE_ENTRIES_MAX + 1, u64::MAX] {
+            let found = text(Requirements { entries, ..fine.clone() });
+            assert_eq!(found, format!("entries: {entries}; expected 1 to 2^48"));
+        }
+        // A limit that was no number made a choice among no candidates, which panicked.
+        for limit in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0] {
+            let limit = Some(limit);
+            let found = text(Requirements { insert_worst_ns_max: limit, ..fine.clone() });
+            assert!(found.starts_with("worst insert: ") && found.contains("finite"), "{found}");
+            let found = text(Requirements { miss_reads_max: limit, ..fine.clone() });
+            assert!(found.starts_with("reads per miss: ") && found.contains("finite"), "{found}");
+        }
         // `advise` refuses what `create` refuses.
         for key_bytes in [0, 4, 33, u32::MAX] {
             let found = text(Requirements { key_bytes, ..fine.clone() });

@@ -55,7 +55,7 @@ pub(super) fn open(
         state: &structure.state,
         takes_over: older.is_some(),
     };
-    let cache = TableCache::new(runtime.cache_bytes, config.key_bytes, config.value_bytes);
+    let cache = TableCache::new(runtime.cache_bytes, (config.key_bytes, config.value_bytes))?;
     let maps = Maps::restore(&from, config, &mut reader)?;
     let recovery = Recovering { maps, runtime, hasher: volume.hasher(), older };
     let count = |inner: &Inner| {

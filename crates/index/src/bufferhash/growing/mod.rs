@@ -168,9 +168,8 @@ impl Growing {
             in_background: options.flush_threads > 0,
             cache: TableCache::new(
                 options.cache_bytes,
-                config.first.key_bytes,
-                config.first.value_bytes,
-            ),
+                (config.first.key_bytes, config.first.value_bytes),
+            )?,
         };
         let cache = opening.cache.clone();
         let parts = Generations::open(volume, name, config.clone(), (options, cache))?;

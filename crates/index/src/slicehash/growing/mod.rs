@@ -159,9 +159,8 @@ impl Growing {
             in_background: options.flush_threads > 0,
             cache: TableCache::new(
                 options.cache_bytes,
-                config.first.key_bytes,
-                config.first.value_bytes,
-            ),
+                (config.first.key_bytes, config.first.value_bytes),
+            )?,
         };
         let cache = opening.cache.clone();
         let parts = Tables::open(volume, name, config, (options, cache))?;
