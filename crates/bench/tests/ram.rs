@@ -32,7 +32,11 @@ fn a_rhik_that_grows_never_takes_more_ram_than_it_counts_nor_than_it_was_given()
     let space = KeySpace::new(1);
     let mut bytes = Vec::with_capacity(BATCH as usize);
     let before = ALLOCATOR.allocated() as u64;
-    let options = VolumeOptions { log_bytes: config.log_bytes_best(), ..VolumeOptions::default() };
+    let options = VolumeOptions {
+        log_bytes: config.log_bytes_best(),
+        hash_key: Some(42),
+        ..VolumeOptions::default()
+    };
     let volume = Volume::create(device, options).unwrap();
     let mut table = AnyTable::create(&volume, "t", &config).unwrap();
     let mut counted = 0;

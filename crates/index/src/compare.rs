@@ -389,7 +389,13 @@ mod tests {
         let log_bytes = prediction.config.log_bytes_best();
         let durability = Durability::Every(Duration::from_secs(3600));
         let threads = Threads::Inline;
-        let options = VolumeOptions { log_bytes, durability, threads, ..VolumeOptions::default() };
+        let options = VolumeOptions {
+            log_bytes,
+            durability,
+            threads,
+            hash_key: Some(42),
+            ..VolumeOptions::default()
+        };
         let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
         let table =
             AnyTable::create_with(&volume, "t", &prediction.config, &prediction.options).unwrap();

@@ -15,5 +15,6 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def db(path: Path) -> Iterator[nandex.Database]:
-    with nandex.open(path, ram="32MiB") as opened:
+    # By a fixed hash key, every run finds the same false positives.
+    with nandex.open(path, ram="32MiB", hash_key=7) as opened:
         yield opened

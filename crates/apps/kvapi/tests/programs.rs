@@ -66,7 +66,11 @@ fn succeeds(program: &Path, uri: &str) {
 fn drive_in(path: &Path) {
     let options = FileOptions { create: Create::New, ..FileOptions::default() };
     let device = FileDevice::open(path, &options).unwrap();
-    let volume = Volume::create(Arc::new(device), VolumeOptions::default()).unwrap();
+    let volume = Volume::create(
+        Arc::new(device),
+        VolumeOptions { hash_key: Some(42), ..VolumeOptions::default() },
+    )
+    .unwrap();
     let config = Config { pairs_max: 20_000, key_bytes_min: 1, ..Config::of_capacity(64 << 20) };
     let index = IndexChoice { kind: "rhik", ram_bytes: None };
     let drive = Drive::create(&volume, DRIVE_NAME, config, index).unwrap();

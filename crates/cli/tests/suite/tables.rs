@@ -12,7 +12,10 @@ use nandex::{
 #[test]
 fn a_full_table_says_as_many_entries_as_its_figures() {
     for kind in ["bufferhash", "slicehash"] {
-        let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::default());
+        let volume = Volume::create(
+            Arc::new(MemoryDevice::new()),
+            VolumeOptions { hash_key: Some(42), ..VolumeOptions::default() },
+        );
         let required = Requirements { policy: Policy::Reject, ..Requirements::new(5000, 8, 8) };
         let plan = required.advise_one(kind).expect("it can be made");
         let table = AnyTable::create(&volume.expect("memory takes it"), "t", &plan.config);

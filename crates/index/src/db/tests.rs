@@ -9,6 +9,16 @@ use super::*;
 use crate::counting::Keys;
 use crate::{AnyTable, Counter, Filter, LargeTable, Policy, Table};
 
+/// Options by which every run hashes keys alike: under a random key, two of the keys of a test share a fingerprint of a
+/// filter once in some hundred runs.
+fn options() -> DatabaseOptions {
+    super::options().hash_key(7)
+}
+
+fn open(path: impl AsRef<Path>) -> Result<Database> {
+    options().open(path)
+}
+
 fn file() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.nandex");
@@ -23,7 +33,7 @@ fn text<T: std::fmt::Debug>(result: Result<T>) -> String {
 fn a_fresh_file_and_an_empty_one_are_made_and_reopened() {
     let (_folder, path) = file();
     for key in [7, 8] {
-        let db = open(&path).unwrap();
+        let db = super::open(&path).unwrap();
         let table = db.table("seen").create_or_open().unwrap();
         table.insert_u64(key, 42).unwrap();
         assert_eq!(table.get_u64(7).unwrap(), Some(42));
@@ -309,7 +319,7 @@ fn a_map_that_is_open_to_be_read_only_refuses_updates_at_once() {
 #[test]
 fn counting_tables_are_made_for_keys_and_reopened() {
     let (_folder, path) = file();
-    let db = options().hash_key(7).open(&path).unwrap();
+    let db = open(&path).unwrap();
     let words = db.counting("words").keys(1e5).stored(Keys::Whole(4)).create_or_open().unwrap();
     words.add_many(&[(&b"that"[..], 2), (b"this", 1)]).unwrap();
     words.close().unwrap();
@@ -321,7 +331,7 @@ fn counting_tables_are_made_for_keys_and_reopened() {
     let found = text(db.counting("seen").create_or_open());
     assert!(found.contains("open it with db.filter"), "{found}");
     let (_other_folder, other_path) = file();
-    let other = options().hash_key(7).open(&other_path).unwrap();
+    let other = open(&other_path).unwrap();
     let others = other.counting("w").stored(Keys::Whole(4)).create_or_open().unwrap();
     others.insert(b"this").unwrap();
     words.absorb(&others).unwrap();

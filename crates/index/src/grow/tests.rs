@@ -251,7 +251,7 @@ fn as_much_ram_is_taken_as_is_predicted() {
         let asked = Requirements { policy: Policy::Grow, ..Requirements::new(entries, 8, 8) };
         let predicted = asked.advise_one(kind).unwrap();
         let log_bytes = predicted.config.log_bytes_best();
-        let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
+        let options = VolumeOptions { log_bytes, hash_key: Some(42), ..VolumeOptions::default() };
         let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
         let table = AnyTable::create(&volume, "t", &predicted.config).unwrap();
         let keys: Vec<_> = (0..entries).map(key).collect();

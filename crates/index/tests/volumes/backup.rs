@@ -24,7 +24,7 @@ fn backup(volume: &Volume) -> Volume {
 }
 
 fn volume(log_bytes: u64) -> Volume {
-    let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
+    let options = VolumeOptions { log_bytes, hash_key: Some(42), ..VolumeOptions::default() };
     Volume::create(Arc::new(MemoryDevice::new()), options).unwrap()
 }
 

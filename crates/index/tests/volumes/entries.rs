@@ -13,7 +13,8 @@ const ENTRIES: [u64; 10] = [1, 100, 1000, 2500, 7777, 10_000, 30_000, 65_536, 12
 
 fn volume(device: &MemoryDevice, log_bytes: u64) -> Volume {
     let durability = Durability::Never;
-    let options = VolumeOptions { log_bytes, durability, ..VolumeOptions::default() };
+    let options =
+        VolumeOptions { log_bytes, durability, hash_key: Some(42), ..VolumeOptions::default() };
     Volume::create(Arc::new(device.clone()), options).unwrap()
 }
 

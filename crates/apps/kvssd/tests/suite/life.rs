@@ -37,7 +37,8 @@ fn a_file_keeps_a_drive_and_another_process_is_refused() {
     let open = || FileDevice::open(&path, &FileOptions::default());
     let new = FileOptions { create: Create::New, ..FileOptions::default() };
     let device = FileDevice::open(&path, &new).unwrap();
-    let options = VolumeOptions { log_bytes: 8 << 20, ..VolumeOptions::default() };
+    let options =
+        VolumeOptions { log_bytes: 8 << 20, hash_key: Some(42), ..VolumeOptions::default() };
     let volume = Volume::create(Arc::new(device), options).unwrap();
     let index = CHOICE;
     let drive = Drive::create(&volume, NAME, Config::tiny(), index).unwrap();
@@ -118,7 +119,8 @@ fn a_deletion_that_a_crash_interrupted_is_finished_by_the_next_opening() {
 
 #[test]
 fn threads_share_a_key_space_and_no_append_is_lost() {
-    let options = VolumeOptions { log_bytes: 8 << 20, ..VolumeOptions::default() };
+    let options =
+        VolumeOptions { log_bytes: 8 << 20, hash_key: Some(42), ..VolumeOptions::default() };
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
     let index = CHOICE;
     let drive = Drive::create(&volume, NAME, Config::tiny(), index).unwrap();

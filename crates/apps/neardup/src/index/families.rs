@@ -155,7 +155,8 @@ fn decisions_and_pairs_of_other_families_are_those_of_the_slow_way() {
 #[test]
 fn an_index_of_vectors_answers_removes_clusters_and_shows_itself_after_an_opening() {
     let device = Arc::new(MemoryDevice::new());
-    let volume_options = VolumeOptions { log_bytes: 16 << 20, ..VolumeOptions::default() };
+    let volume_options =
+        VolumeOptions { log_bytes: 16 << 20, hash_key: Some(42), ..VolumeOptions::default() };
     let volume = Volume::create(device.clone(), volume_options).unwrap();
     let mut index = Index::create_in(&volume, &vectors(6), CONFIG).unwrap();
     let documents = made_vectors(300);

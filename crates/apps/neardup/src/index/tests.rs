@@ -36,7 +36,7 @@ fn changed(change: impl FnOnce(&mut MinHashing)) -> NearOptions {
 
 pub(super) fn volume() -> Volume {
     let log_bytes = 16 << 20;
-    let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
+    let options = VolumeOptions { log_bytes, hash_key: Some(42), ..VolumeOptions::default() };
     Volume::create(Arc::new(MemoryDevice::new()), options).unwrap()
 }
 
@@ -208,7 +208,8 @@ fn an_index_that_is_opened_again_goes_on_where_it_was() {
     let expected = update(&mut over_maps(), &documents, Repeats::Refuse).unwrap();
     let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
     let log_bytes = 16 << 20;
-    let volume_options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
+    let volume_options =
+        VolumeOptions { log_bytes, hash_key: Some(42), ..VolumeOptions::default() };
     let volume = Volume::create(Arc::clone(&device), volume_options).unwrap();
     let mut index = Index::create_in(&volume, &options(), CONFIG).unwrap();
     let mut found = update(&mut index, &documents[..100], Repeats::Refuse).unwrap();
@@ -471,7 +472,12 @@ fn one_percent_more_documents_cost_one_percent_more() {
     let device: Arc<dyn Device> = Arc::clone(&counted) as Arc<dyn Device>;
     // Without threads, so that what the first part leaves to do is not done in the second.
     let threads = Threads::Inline;
-    let volume_options = VolumeOptions { log_bytes: 16 << 20, threads, ..VolumeOptions::default() };
+    let volume_options = VolumeOptions {
+        log_bytes: 16 << 20,
+        threads,
+        hash_key: Some(42),
+        ..VolumeOptions::default()
+    };
     let volume = Volume::create(device, volume_options).unwrap();
     let mut index = Index::create_in(&volume, &options(), CONFIG).unwrap();
     let documents = made(12_120, 5);

@@ -15,7 +15,7 @@ pub(super) fn options() -> LshOptions {
 }
 
 fn volume_options(threads: Threads) -> VolumeOptions {
-    VolumeOptions { log_bytes: 16 << 20, threads, ..VolumeOptions::default() }
+    VolumeOptions { log_bytes: 16 << 20, threads, hash_key: Some(42), ..VolumeOptions::default() }
 }
 
 fn in_memory() -> LshIndex {

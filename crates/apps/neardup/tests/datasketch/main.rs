@@ -115,7 +115,7 @@ fn candidates(folder: &Path, family: &Family, signatures: &[Signature]) -> Vec<V
     let (create, allocation) = (Create::New, Allocation::Sparse);
     let file = FileOptions { create, allocation, ..FileOptions::default() };
     let log_bytes = config.log_bytes_best();
-    let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
+    let options = VolumeOptions { log_bytes, hash_key: Some(42), ..VolumeOptions::default() };
     let volume = Volume::create(Arc::new(FileDevice::open(&path, &file).unwrap()), options);
     let alike = AnyNeighbors::create(&volume.unwrap(), "alike", &config.into()).unwrap();
     let sketcher = family.sketcher().unwrap();

@@ -17,7 +17,8 @@ pub(super) const CONFIG: CorpusConfig = CorpusConfig { ram_bytes: RAM_BYTES_MIN 
 const BYTES_SMALL: u64 = 16 << 20;
 
 fn volume() -> Volume {
-    let options = VolumeOptions { log_bytes: 16 << 20, ..VolumeOptions::default() };
+    let options =
+        VolumeOptions { log_bytes: 16 << 20, hash_key: Some(42), ..VolumeOptions::default() };
     Volume::create(Arc::new(MemoryDevice::new()), options).unwrap()
 }
 
@@ -385,7 +386,8 @@ fn check_without_space(volume: &Volume, values: ValuesConfig, reason: &str) {
 #[test]
 fn an_index_without_space_says_what_to_do_and_keeps_what_it_has() {
     let limited = MemoryDevice::with_limit((19 << 20) / 4096);
-    let options = VolumeOptions { log_bytes: 4 << 20, ..VolumeOptions::default() };
+    let options =
+        VolumeOptions { log_bytes: 4 << 20, hash_key: Some(42), ..VolumeOptions::default() };
     let limited = Volume::create(Arc::new(limited), options).unwrap();
     check_without_space(&limited, tables::values(), "make space for the volume, or remove some");
     // A log of blocks that keeps its size, as older indexes have.

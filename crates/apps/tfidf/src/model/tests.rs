@@ -9,7 +9,8 @@ use super::*;
 use crate::{Analysis, CorpusConfig, Document, DocumentLimit, Norm, RAM_BYTES_MIN, Repeats};
 
 fn corpus(texts: &[&str]) -> (Corpus, Vec<Document>) {
-    let options = VolumeOptions { log_bytes: 16 << 20, ..VolumeOptions::default() };
+    let options =
+        VolumeOptions { log_bytes: 16 << 20, hash_key: Some(42), ..VolumeOptions::default() };
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
     let config = CorpusConfig { ram_bytes: RAM_BYTES_MIN };
     let mut corpus = Corpus::create_in(&volume, &Analysis::default(), config).unwrap();

@@ -19,7 +19,8 @@ type Flash = Arc<Counted<MemoryDevice>>;
 
 fn empty(analysis: &Analysis) -> (Corpus, Flash) {
     let device = Arc::new(Counted::new(MemoryDevice::new()));
-    let options = VolumeOptions { log_bytes: 16 << 20, ..VolumeOptions::default() };
+    let options =
+        VolumeOptions { log_bytes: 16 << 20, hash_key: Some(42), ..VolumeOptions::default() };
     let volume = Volume::create(Arc::clone(&device) as _, options).unwrap();
     (Corpus::create_in(&volume, analysis, CONFIG).unwrap(), device)
 }

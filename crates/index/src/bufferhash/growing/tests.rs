@@ -88,7 +88,11 @@ fn a_generation_of_another_shape_is_refused() {
 fn from_a_thousand_entries_on_a_hit_reads_a_page_and_a_miss_hardly_any() {
     let requirements = Requirements { policy: Policy::Grow, ..Requirements::new(1000, 8, 8) };
     let config = Config::advised(&requirements).unwrap();
-    let options = VolumeOptions { log_bytes: config.log_bytes_best(), ..VolumeOptions::default() };
+    let options = VolumeOptions {
+        log_bytes: config.log_bytes_best(),
+        hash_key: Some(42),
+        ..VolumeOptions::default()
+    };
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
     let table = Growing::create(&volume, "t", config).unwrap();
     let spread = |number: u64| key(number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -118,7 +122,11 @@ fn from_a_thousand_entries_on_a_hit_reads_a_page_and_a_miss_hardly_any() {
 fn a_growing_table_takes_little_ram_for_each_entry_at_every_size() {
     let requirements = Requirements { policy: Policy::Grow, ..Requirements::new(1000, 8, 8) };
     let config = Config::advised(&requirements).unwrap();
-    let options = VolumeOptions { log_bytes: config.log_bytes_best(), ..VolumeOptions::default() };
+    let options = VolumeOptions {
+        log_bytes: config.log_bytes_best(),
+        hash_key: Some(42),
+        ..VolumeOptions::default()
+    };
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
     let table = Growing::create(&volume, "t", config).unwrap();
     let spread = |number: u64| key(number.wrapping_mul(0x9E37_79B9_7F4A_7C15));

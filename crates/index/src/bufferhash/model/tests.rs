@@ -370,6 +370,7 @@ fn a_table_that_refuses_takes_the_entries_that_it_was_made_for() {
             log_bytes: config.log_bytes_best(),
             durability: Durability::Never,
             threads: Threads::Inline,
+            hash_key: Some(42),
             ..VolumeOptions::default()
         };
         let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();

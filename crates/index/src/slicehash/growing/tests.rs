@@ -218,7 +218,11 @@ fn tables_of_another_shape_or_number_are_refused() {
 fn from_a_thousand_entries_on_a_lookup_reads_one_page() {
     let requirements = Requirements { policy: Policy::Grow, ..Requirements::new(1000, 8, 8) };
     let config = Config::advised(&requirements).unwrap();
-    let options = VolumeOptions { log_bytes: config.log_bytes_best(), ..VolumeOptions::default() };
+    let options = VolumeOptions {
+        log_bytes: config.log_bytes_best(),
+        hash_key: Some(42),
+        ..VolumeOptions::default()
+    };
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
     let table = Growing::create(&volume, "t", config).unwrap();
     let spread = |number: u64| key(number.wrapping_mul(0x9E37_79B9_7F4A_7C15));

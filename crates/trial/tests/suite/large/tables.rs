@@ -81,7 +81,11 @@ fn keys_of_1_to_255_bytes_and_values_of_up_to_2_mib_stand_on_tables_that_grow() 
     for made in made() {
         assert_eq!(made.retention, Retention::All);
         let device = Arc::new(MemoryDevice::new());
-        let volume = Volume::create(Arc::clone(&device) as _, VolumeOptions::default()).unwrap();
+        let volume = Volume::create(
+            Arc::clone(&device) as _,
+            VolumeOptions { hash_key: Some(42), ..VolumeOptions::default() },
+        )
+        .unwrap();
         let places = AnyTable::create_with(&volume, "places", &made.config, &made.options).unwrap();
         let values = ValuesConfig {
             segment_pages: 600,
