@@ -20,6 +20,7 @@
 //! they fill up in turn: M is their total when all are full. They hold half of that. For 100 million keys at a rate of
 //! 0.39 % in 32 buffers of 375,000 fingerprints each, slots have 15 bits, and a buffered key takes 17.7.
 
+use nandex_store::fingerprint::Universe;
 use nandex_store::run::RunShape;
 
 use super::config::MERGE_THREADS;
@@ -28,6 +29,7 @@ use crate::model::PAGE_BYTES;
 use crate::model::StoredKeys;
 use crate::model::text::bytes;
 pub use crate::model::{FanOut, FilterRequirements};
+use crate::quotient::REPEATS_MAX;
 use crate::{Error, Result};
 
 /// The most buffers' worth of keys in a single level, and the largest fan-out of several.
@@ -83,7 +85,8 @@ pub struct FilterCosts {
 }
 
 impl Config {
-    /// The configuration with the largest buffers that fit the RAM; none is larger than all keys.
+    /// The configuration with the largest buffers that fit the RAM; none is larger than all keys, or than the smallest
+    /// buffer. The rate is the required one, or a lower one where few keys at a high rate have too few fingerprints.
     ///
     /// # Errors
     /// [`Error::Config`] for keys, rates and fan-outs that cannot work, and for too little RAM, with the
@@ -93,9 +96,13 @@ impl Config {
             let reason = "whole; a cascade filter stores fingerprints, a counting table can store keys whole".into();
             return Err(Error::Config { field: "stored_keys", reason });
         }
+        let universe = Universe::for_rate(requirements.keys, requirements.rate)?;
+        // Without counts one key may take this many places of a buffer, which holds a quarter of all fingerprints.
+        let fewest = if requirements.counts { 1 } else { REPEATS_MAX as u64 };
+        let rate = requirements.rate.min(requirements.keys as f64 / (4 * fewest) as f64);
+        let requirements = &FilterRequirements { rate, ..*requirements };
         let with_buffers = |entries| with_buffers(requirements, entries);
-        let universe = with_buffers(1).universe()?;
-        let most = requirements.keys.min(universe.size() / 4).max(1);
+        let most = requirements.keys.min(universe.size() / 4).max(fewest);
         let least = most.min(BUFFER_ENTRIES_MIN);
         let smallest = with_buffers(least);
         smallest.validate()?;

@@ -17,8 +17,8 @@ pub const BLOCK_PAGES: u32 = 128;
 /// reads a page of the change segment for each key that is there.
 pub const CHANGE_PERMILLE: u32 = 125;
 
-/// Different keys of a table.
-const Q: Range = Range::Within(1, 1 << 48);
+/// The most different keys that a table is made for.
+pub(super) const KEYS_MAX: u64 = 1 << 48;
 
 /// The most partitions of a table.
 const PARTITIONS_MAX: u64 = 16_384;
@@ -99,7 +99,7 @@ parameters! {
 
     /// Different keys that it is made for: the paper's `q`. It takes more: data segments grow as they are merged, and
     /// so do the merges.
-    q: u64 = 2000, in Q;
+    q: u64 = 2000, in Range::Within(1, KEYS_MAX);
 
     /// Keys that the buffers of all partitions (the paper's H_R) take when all are full. They fill up one after
     /// another, so they hold about half as many.
@@ -128,11 +128,6 @@ impl Config {
             discipline: Discipline::MdbL,
             change_permille: CHANGE_PERMILLE,
         }
-    }
-
-    /// Refuses a number of keys from which nothing can be computed.
-    pub(super) fn check_q(q: u64) -> Result<()> {
-        Q.check("q", Some(q))
     }
 
     /// Refuses what cannot work.

@@ -16,7 +16,7 @@
 use nandex_store::hash::{HashKind, KeyHasher};
 
 use super::buffer::BufferShape;
-use super::config::BLOCK_PAGES;
+use super::config::{BLOCK_PAGES, KEYS_MAX};
 use super::keys::KeyPlacing;
 use super::segment::SegmentFilter;
 use super::{Config, Discipline, Keys, RuntimeOptions};
@@ -142,7 +142,10 @@ impl Config {
 
 /// The configuration of a discipline with the largest buffers that fit the RAM.
 fn fitted(keys: Keys, q: u64, ram_bytes: u64, discipline: Discipline) -> Result<Config> {
-    Config::check_q(q)?;
+    if !(1..=KEYS_MAX).contains(&q) {
+        let reason = format!("{q}; a counting table is made for 1 to 2^48 different keys");
+        return Err(Error::Config { field: "keys", reason });
+    }
     let with_buffers = |entries| with_buffers(keys, q, entries, discipline);
     with_buffers(1).validate()?;
     let partitions = with_buffers(1).partitions();

@@ -2,6 +2,7 @@
 
 use super::{Database, Quantity, TableBuilder};
 use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
+use crate::model::text;
 use crate::{AnyTable, Error, LargeTable, Policy, Result};
 
 /// The default for the bytes of a key and its value, with a record's overhead.
@@ -108,16 +109,24 @@ impl<'db> MapBuilder<'db> {
 
     fn config(&self) -> Result<ValuesConfig> {
         let policy = self.chosen_policy();
-        let bytes = match (&self.bytes, &self.entries) {
-            (Some(bytes), _) => bytes.bytes("bytes")?,
+        let (field, bytes) = match (&self.bytes, &self.entries) {
+            (Some(bytes), _) => ("bytes", bytes.bytes("bytes")?),
             // It takes flash when it needs it.
-            (None, _) if policy == Policy::Grow => 0,
+            (None, _) if policy == Policy::Grow => ("entries", 0),
             (None, entries) => {
                 let entries = entries.as_ref().map_or(Ok(ENTRIES), |it| it.count("entries"))?;
-                entries.saturating_mul(RECORD_BYTES)
+                ("entries", entries.saturating_mul(RECORD_BYTES))
             }
         };
-        Ok(ValuesConfig::holding(bytes, when_full(policy)?))
+        let config = ValuesConfig::holding(bytes, when_full(policy)?);
+        let too_many = |_| {
+            let (name, bytes) = (&self.name, text::bytes(bytes));
+            let reason = format!(
+                "{name:?}: {bytes} of keys and values are more than a map holds; state less"
+            );
+            Error::Config { field, reason }
+        };
+        config.validate().map_err(too_many).map(|()| config)
     }
 }
 

@@ -337,3 +337,74 @@ fn counting_tables_are_made_for_keys_and_reopened() {
     words.absorb(&others).unwrap();
     assert_eq!(words.count(b"this").unwrap(), 2);
 }
+
+/// A filter for one key was refused for its buffers, of which the program had stated nothing.
+#[test]
+fn structures_are_made_for_a_few_keys_and_hold_them() {
+    let (_folder, path) = file();
+    let db = open(&path).unwrap();
+    let names = std::cell::Cell::new(0);
+    let name = || names.replace(names.get() + 1).to_string();
+    for count in [1_u64, 2, 3, 7, 8, 9, 40] {
+        let keys: Vec<_> = (0..count).map(u64::to_le_bytes).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|it| &it[..]).collect();
+        let pairs: Vec<_> = keys.iter().map(|key| (*key, *key)).collect();
+        let expected: Vec<_> = keys.iter().map(|key| Some(key.to_vec())).collect();
+        for policy in [Policy::Reject, Policy::Grow, Policy::Fifo, Policy::Lru] {
+            let table = db.table(name()).entries(count).policy(policy).create_or_open().unwrap();
+            table.insert_many(&pairs).unwrap();
+            let found = table.get_many(&keys).unwrap();
+            assert!(found.iter().map(|it| it.as_ref().map(|it| it.to_vec())).eq(expected.clone()));
+        }
+        for policy in [Policy::Reject, Policy::Grow, Policy::Fifo] {
+            let map = || db.map(name()).policy(policy);
+            for map in [map().entries(count), map().bytes(count)] {
+                let map = map.create_or_open().unwrap();
+                map.put_many(&pairs).unwrap();
+                assert_eq!(map.get_many(&keys).unwrap(), expected);
+            }
+        }
+        for rate in [1e-9, 0.01, 0.1, 0.5, 0.999] {
+            let filter = || db.filter(name()).keys(count).rate(rate).refuse_when_full();
+            let (filter, counter) = (filter().create_or_open(), filter().counts().create_or_open());
+            let (filter, counter) = (filter.unwrap(), counter.unwrap());
+            filter.insert_many(&keys).unwrap();
+            keys.iter().for_each(|key| counter.add(key, 2).unwrap());
+            assert!(filter.contains_many(&keys).unwrap().iter().all(|it| *it));
+            assert!(counter.count_many(&keys).unwrap().iter().all(|it| *it >= 2));
+            assert!(filter.stats().rate_made_for <= rate, "{:?}", filter.stats());
+            assert_eq!(filter.stats().keys_made_for, count);
+        }
+        for stored in [Keys::Whole(8), Keys::Fingerprints(8)] {
+            let words = db.counting(name()).keys(count).stored(stored).create_or_open().unwrap();
+            keys.iter().for_each(|key| words.add(key, 2).unwrap());
+            assert_eq!(words.count_many(&keys).unwrap(), vec![2; keys.len()]);
+        }
+    }
+}
+
+#[test]
+fn numbers_that_no_structure_is_made_for_are_refused_as_they_were_stated() {
+    let (_folder, path) = file();
+    let db = open(&path).unwrap();
+    for count in [0, u64::MAX] {
+        let table = db.table("x").entries(count);
+        let mut refused = vec![
+            ("entries", text(table.clone().create_or_open())),
+            ("entries", text(table.policy(Policy::Grow).create_or_open())),
+            ("entries", text(db.map("x").entries(count).create_or_open())),
+            ("keys", text(db.filter("x").keys(count).create_or_open())),
+            ("keys", text(db.filter("x").keys(count).counts().create_or_open())),
+            ("keys", text(db.counting("x").keys(count).create_or_open())),
+        ];
+        if count > 0 {
+            refused.push(("bytes", text(db.map("x").bytes(count).create_or_open())));
+        }
+        for (stated, found) in refused {
+            assert!(found.contains(stated), "{stated}: {found}");
+            let is_named = found.contains(&count.to_string()) || found.contains("16384 PiB");
+            assert!(is_named, "{stated}: {found}");
+            assert!(!["buffer", "segments", "q: "].iter().any(|it| found.starts_with(it)));
+        }
+    }
+}

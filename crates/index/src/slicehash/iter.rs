@@ -43,7 +43,7 @@ impl Contents {
         }
     }
 
-    /// Adds the entries in RAM whose keys `is_own` accepts, and the damage of pages, of that many slots, that the
+    /// Adds the entries in RAM whose keys `is_own` accepts, and the damage of pages of `slots` slots that the
     /// buffers would have been loaded from.
     fn add_ram(&mut self, state: &State, slots: usize, is_own: impl Fn(&[u8]) -> bool) {
         let (buffers, lost) = state.buffers_past_damage();
