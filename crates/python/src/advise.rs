@@ -1,12 +1,16 @@
 //! Which structure fits some requirements: `nandex.advise`.
 
 use nandex::model::Load;
-use nandex::{Advice, Policy, Prediction, Requirements, size};
+use nandex::{Advice, Policy, Prediction, Requirements};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::amount::whole;
 use crate::error::{Raised, raise};
+use crate::number::{Reals, count, integer, optional, real, size};
+use crate::table::{KEY_BYTES, VALUE_BYTES};
+
+/// The most operations a second.
+const RATE_MAX: f64 = 1e12;
 
 /// Adds `advise`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -30,24 +34,21 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn advise<'py>(
     py: Python<'py>,
     entries: &Bound<'py, PyAny>,
-    key_bytes: u32,
-    value_bytes: u32,
+    #[pyo3(from_py_with = key_bytes)] key_bytes: u32,
+    #[pyo3(from_py_with = value_bytes)] value_bytes: u32,
     ram: Option<&Bound<'py, PyAny>>,
     flash: Option<&Bound<'py, PyAny>>,
     policy: &str,
-    inserts_per_s: f64,
-    lookups_per_s: f64,
-    miss_share: f64,
+    #[pyo3(from_py_with = inserts_per_s)] inserts_per_s: f64,
+    #[pyo3(from_py_with = lookups_per_s)] lookups_per_s: f64,
+    #[pyo3(from_py_with = miss_share)] miss_share: f64,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let bytes = |given: Option<&Bound<'py, PyAny>>, field| {
-        given.map(|given| whole(given, field, size::parse)).transpose()
-    };
     let policy: Policy =
         policy.parse().map_err(|reason| Raised::Config.new(format!("policy: {reason}")))?;
-    let entries = whole(entries, "entries", size::parse_count)?;
+    let entries = count(entries, "entries")?;
     let requirements = Requirements {
-        ram_bytes: bytes(ram, "ram")?,
-        flash_bytes: bytes(flash, "flash")?,
+        ram_bytes: optional(ram, "ram", size)?,
+        flash_bytes: optional(flash, "flash", size)?,
         load: Load { inserts_per_s, lookups_per_s, miss_share },
         policy,
         ..Requirements::new(entries, key_bytes, value_bytes)
@@ -55,6 +56,26 @@ fn advise<'py>(
     let advice = py.detach(|| requirements.advise()).map_err(raise)?;
     let dict = dict_of(py, &advice)?;
     py.import("nandex._stats")?.getattr("Advice")?.call1((advice.to_string(), dict))
+}
+
+fn key_bytes(given: &Bound<'_, PyAny>) -> PyResult<u32> {
+    integer(given, "key_bytes", KEY_BYTES)
+}
+
+fn value_bytes(given: &Bound<'_, PyAny>) -> PyResult<u32> {
+    integer(given, "value_bytes", VALUE_BYTES)
+}
+
+fn inserts_per_s(given: &Bound<'_, PyAny>) -> PyResult<f64> {
+    real(given, "inserts_per_s", Reals::Within(0.0..=RATE_MAX))
+}
+
+fn lookups_per_s(given: &Bound<'_, PyAny>) -> PyResult<f64> {
+    real(given, "lookups_per_s", Reals::Within(0.0..=RATE_MAX))
+}
+
+fn miss_share(given: &Bound<'_, PyAny>) -> PyResult<f64> {
+    real(given, "miss_share", Reals::Within(0.0..=1.0))
 }
 
 fn dict_of<'py>(py: Python<'py>, advice: &Advice) -> PyResult<Bound<'py, PyDict>> {

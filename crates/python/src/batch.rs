@@ -9,8 +9,8 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyIterator, PyList, PyModule, PyString, PyTuple};
 
-use crate::amount::type_name;
 use crate::error::Raised;
+use crate::number::type_name;
 
 /// Keys that one call of the index takes. The index reads them all at once, and a slice of the slowest drive takes
 /// well below a second.

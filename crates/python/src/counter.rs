@@ -3,7 +3,7 @@
 //! The table stores keys of one width. A key of up to [`LONGEST_MAX`] bytes is followed by zeros and by its length, as
 //! the command `nandex count` does it.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,10 +18,14 @@ use crate::batch::{Batch, Fits, SLICE, Slice, bytes_of};
 use crate::entries::{Datum, Entries, Part};
 use crate::error::Raised;
 use crate::handle::{Closing, Handle};
+use crate::number::{integer, optional};
 use crate::stats;
 
 /// The longest keys that a counter can be made for, in bytes.
 pub const LONGEST_MAX: u8 = nandex::counting::KEY_BYTES_MAX as u8 - 1;
+
+/// Amounts that can be added, and taken away.
+const AMOUNTS: RangeInclusive<i64> = -i64::MAX..=i64::MAX;
 
 impl Closing for Handle<Counting> {
     fn close_open(&self, py: Python<'_>) -> PyResult<()> {
@@ -50,17 +54,9 @@ pub struct KeyForm {
 }
 
 impl KeyForm {
-    /// The form for keys of up to this many bytes.
-    ///
-    /// # Errors
-    /// A length that the counting table does not take.
-    pub fn new(longest: u8) -> PyResult<Self> {
-        if (1..=LONGEST_MAX).contains(&longest) {
-            return Ok(Self { longest });
-        }
-        Err(Raised::Config.new(format!(
-            "longest: {longest} bytes; keys of 1 to {LONGEST_MAX} bytes are counted, so count a digest of longer ones"
-        )))
+    /// The form for keys of up to so many bytes, as [`longest_of`] reads them.
+    pub fn new(longest: u8) -> Self {
+        Self { longest }
     }
 
     /// What the table stores.
@@ -146,10 +142,10 @@ impl Counter {
             let mut stored = Vec::new();
             let mut changes = Vec::new();
             for item in items.by_ref().take(SLICE) {
-                let (key, amount): (Bound<'_, PyAny>, i64) = item?.extract()?;
+                let (key, amount): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
                 let key = bytes_of(&key, "key")?;
                 self.form.store(&key, &mut stored).map_err(crate::error::raise)?;
-                changes.push(sign.saturating_mul(amount));
+                changes.push(sign * integer(&amount, "amount", AMOUNTS)?);
             }
             if changes.is_empty() {
                 return Ok(());
@@ -206,7 +202,12 @@ impl Counter {
 impl Counter {
     /// Adds an amount to the count of a key.
     #[pyo3(signature = (key, amount=1))]
-    fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>, amount: i64) -> PyResult<()> {
+    fn add(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = amount)] amount: i64,
+    ) -> PyResult<()> {
         let key = bytes_of(key, "key")?;
         self.handle.call(py, |counting| counting.add(&self.form.stored(&key)?, amount))
     }
@@ -264,8 +265,9 @@ impl Counter {
     fn most_common<'py>(
         &self,
         py: Python<'py>,
-        n: Option<usize>,
+        n: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Vec<(Bound<'py, PyBytes>, u64)>> {
+        let n = optional(n, "n", |n, name| integer(n, name, 0..=usize::MAX))?;
         let (form, n) = (self.form, n.unwrap_or(usize::MAX));
         let top = self.handle.call_watched(py, |counting, stop| top(counting, n, stop))?;
         let shown =
@@ -374,6 +376,18 @@ impl Counter {
     fn __repr__(&self) -> String {
         self.handle.shown()
     }
+}
+
+/// The bytes of the longest key.
+///
+/// # Errors
+/// A length that the counting table does not take.
+pub fn longest_of(given: &Bound<'_, PyAny>) -> PyResult<u8> {
+    integer(given, "longest", 1..=LONGEST_MAX)
+}
+
+fn amount(given: &Bound<'_, PyAny>) -> PyResult<i64> {
+    integer(given, "amount", AMOUNTS)
 }
 
 /// The keys with the greatest counts.

@@ -4,19 +4,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use nandex::device::Create;
-use nandex::size::Quantity;
 use nandex::{Database as Db, Policy};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::amount::{Amount, durability};
-use crate::counter::{Counter, KeyForm};
+use crate::counter::{Counter, KeyForm, longest_of};
 use crate::dedup::{self, How};
 use crate::error::{Raised, raise};
 use crate::filter::Filter;
 use crate::handle::{Closing, Handle, close_each, note_open};
 use crate::map::Map;
+use crate::number::{Reals, count, durability, integer, optional, real, size};
 use crate::stats;
 use crate::table::{Kind, Table};
 
@@ -102,16 +101,19 @@ impl OpenFile {
 fn open(
     py: Python<'_>,
     path: PathBuf,
-    ram: Option<Amount>,
+    ram: Option<&Bound<'_, PyAny>>,
     mode: &str,
-    log: Option<Amount>,
+    log: Option<&Bound<'_, PyAny>>,
     durability: Option<&Bound<'_, PyAny>>,
-    hash_key: Option<u128>,
+    hash_key: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Database> {
-    let options = nandex::options().durability(self::durability(durability)?);
-    let options = with(options, ram, |options, ram| options.ram(ram));
-    let options = with(options, log, |options, log| options.log(log));
-    let options = hash_key.map_or(options.clone(), |key| options.hash_key(key));
+    let durability = optional(durability, "durability", self::durability)?;
+    let hash_key = optional(hash_key, "hash_key", |key, name| integer(key, name, 0..=u128::MAX))?;
+    let options = nandex::options();
+    let options = with(options, optional(ram, "ram", size)?, |options, ram| options.ram(ram));
+    let options = with(options, optional(log, "log", size)?, |options, log| options.log(log));
+    let options = with(options, durability, |options, it| options.durability(it));
+    let options = with(options, hash_key, |options, key| options.hash_key(key));
     let options = match mode {
         "c" => options,
         "r" => options.read_only(),
@@ -132,9 +134,9 @@ fn open(
 }
 
 /// The same builder with an option, if that is given.
-fn with<B>(builder: B, given: Option<Amount>, set: impl FnOnce(B, Quantity) -> B) -> B {
+fn with<B, T>(builder: B, given: Option<T>, set: impl FnOnce(B, T) -> B) -> B {
     match given {
-        Some(Amount(quantity)) => set(builder, quantity),
+        Some(given) => set(builder, given),
         None => builder,
     }
 }
@@ -163,20 +165,22 @@ impl Database {
         &self,
         py: Python<'_>,
         name: &str,
-        entries: Option<Amount>,
-        key: Kind,
-        value: Kind,
-        ram: Option<Amount>,
-        cache: Option<Amount>,
+        entries: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = Kind::of_key)] key: Kind,
+        #[pyo3(from_py_with = Kind::of_value)] value: Kind,
+        ram: Option<&Bound<'_, PyAny>>,
+        cache: Option<&Bound<'_, PyAny>>,
         policy: Option<&str>,
     ) -> PyResult<Table> {
         let policy = self::policy(policy)?;
+        let entries = optional(entries, "entries", count)?;
+        let (ram, cache) = (optional(ram, "ram", size)?, optional(cache, "cache", size)?);
         let table = self.inner.handle.call(py, |db| {
             let builder = db.table(name).widths(key.width(), value.width());
             let builder = with(builder, entries, |it, entries| it.entries(entries));
             let builder = with(builder, ram, |it, ram| it.ram(ram));
             let builder = with(builder, cache, |it, cache| it.cache(cache));
-            let builder = policy.map_or(builder.clone(), |policy| builder.policy(policy));
+            let builder = with(builder, policy, |it, policy| it.policy(policy));
             builder.create_or_open()
         })?;
         Ok(Table::new(self.inner.adopt(format!("table {name:?}"), table), key, value))
@@ -191,17 +195,19 @@ impl Database {
         &self,
         py: Python<'_>,
         name: &str,
-        entries: Option<Amount>,
-        bytes: Option<Amount>,
-        ram: Option<Amount>,
+        entries: Option<&Bound<'_, PyAny>>,
+        bytes: Option<&Bound<'_, PyAny>>,
+        ram: Option<&Bound<'_, PyAny>>,
         policy: Option<&str>,
     ) -> PyResult<Map> {
         let policy = self::policy(policy)?;
+        let entries = optional(entries, "entries", count)?;
+        let (bytes, ram) = (optional(bytes, "bytes", size)?, optional(ram, "ram", size)?);
         let map = self.inner.handle.call(py, |db| {
             let builder = with(db.map(name), entries, |it, entries| it.entries(entries));
             let builder = with(builder, bytes, |it, bytes| it.bytes(bytes));
             let builder = with(builder, ram, |it, ram| it.ram(ram));
-            let builder = policy.map_or(builder.clone(), |policy| builder.policy(policy));
+            let builder = with(builder, policy, |it, policy| it.policy(policy));
             builder.create_or_open()
         })?;
         Ok(Map::new(self.inner.adopt(format!("map {name:?}"), map)))
@@ -214,15 +220,17 @@ impl Database {
         &self,
         py: Python<'_>,
         name: &str,
-        keys: Option<Amount>,
-        rate: Option<f64>,
-        ram: Option<Amount>,
+        keys: Option<&Bound<'_, PyAny>>,
+        rate: Option<&Bound<'_, PyAny>>,
+        ram: Option<&Bound<'_, PyAny>>,
         grow: bool,
     ) -> PyResult<Filter> {
+        let (keys, ram) = (optional(keys, "keys", count)?, optional(ram, "ram", size)?);
+        let rate = optional(rate, "rate", |rate, name| real(rate, name, Reals::Between0And1))?;
         let filter = self.inner.handle.call(py, |db| {
             let builder = with(db.filter(name), keys, |it, keys| it.keys(keys));
             let builder = with(builder, ram, |it, ram| it.ram(ram));
-            let builder = rate.map_or(builder.clone(), |rate| builder.rate(rate));
+            let builder = with(builder, rate, |it, rate| it.rate(rate));
             let builder = if grow { builder } else { builder.refuse_when_full() };
             builder.create_or_open()
         })?;
@@ -236,11 +244,12 @@ impl Database {
         &self,
         py: Python<'_>,
         name: &str,
-        keys: Option<Amount>,
-        longest: u8,
-        ram: Option<Amount>,
+        keys: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = longest_of)] longest: u8,
+        ram: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Counter> {
-        let form = KeyForm::new(longest)?;
+        let (keys, ram) = (optional(keys, "keys", count)?, optional(ram, "ram", size)?);
+        let form = KeyForm::new(longest);
         let counting = self.inner.handle.call(py, |db| {
             let builder = with(db.counting(name), keys, |it, keys| it.keys(keys));
             let builder = with(builder, ram, |it, ram| it.ram(ram));
@@ -272,7 +281,7 @@ impl Database {
         chunker: Option<&str>,
         hash: Option<&str>,
         compare: bool,
-        workers: Option<usize>,
+        workers: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let how = How::new(paths, (average, chunker, hash), compare, workers)?;
         dedup::run(py, &self.inner.handle, how.leaving_out(self.path.clone()))

@@ -7,9 +7,9 @@ use nandex_dedup::{Chunker, Chunking, Error, Hash, IndexSettings, Options, Summa
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::amount::whole;
 use crate::error::{Raised, raise, raise_io};
 use crate::handle::Handle;
+use crate::number::{integer, optional, size};
 use crate::stats;
 
 /// Fingerprints that an index is made for; it grows.
@@ -32,7 +32,7 @@ impl How {
         paths: &Bound<'py, PyAny>,
         (average, chunker, hash): Given<'_, 'py>,
         compare: bool,
-        workers: Option<usize>,
+        workers: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Self> {
         let refuse = |field, reason: String| Raised::Config.new(format!("{field}: {reason}"));
         let usual = IndexSettings::default();
@@ -40,7 +40,7 @@ impl How {
         let chunker = chunker.map_err(|error| refuse("chunker", error.to_string()))?;
         let chunker = chunker.unwrap_or(usual.chunking.chunker());
         let average = match average {
-            Some(average) => usize::try_from(whole(average, "average", nandex::size::parse)?)?,
+            Some(average) => usize::try_from(size(average, "average")?).unwrap_or(usize::MAX),
             None => usual.chunking.average_bytes(),
         };
         let chunking = Chunking::new(chunker, average)
@@ -48,7 +48,9 @@ impl How {
         let hash = hash.map(str::parse::<Hash>).transpose();
         let hash = hash.map_err(|error| refuse("hash", error.to_string()))?.unwrap_or(usual.hash);
         let usual = Options::new(paths_of(paths)?);
-        let workers = workers.unwrap_or(usual.workers);
+        let within =
+            |workers: &Bound<'_, PyAny>, name: &str| integer(workers, name, 1..=usize::MAX);
+        let workers = optional(workers, "workers", within)?.unwrap_or(usual.workers);
         Ok(Self { options: Options { chunking, hash, compare, workers, ..usual } })
     }
 }

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod advise;
-mod amount;
 mod batch;
 mod counter;
 mod database;
@@ -18,6 +17,7 @@ mod filter;
 mod handle;
 mod lsh;
 mod map;
+mod number;
 mod sketch;
 mod stats;
 mod table;
@@ -30,7 +30,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _nandex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    amount::register(module)?;
+    number::register(module)?;
     handle::register(module)?;
     database::register(module)?;
     advise::register(module)?;

@@ -1,97 +1,232 @@
-//! Sizes, counts and other options as Python gives them.
+//! Numbers as Python gives them: integers, real numbers, sizes and counts. What does not fit is refused with the name of
+//! its argument, what it may be, and what it is; a `bool` is no number.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use nandex::Durability;
-use nandex::size::Quantity;
+use nandex::{Durability, size};
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyString};
+use pyo3::types::{PyBool, PyInt, PyString};
 
 use crate::error::Raised;
 
-/// A size or a count: an `int`, a `float` such as `1e9`, or a text such as `"256MiB"`.
-#[derive(Clone, Debug)]
-pub struct Amount(pub Quantity);
+/// Characters of what was given that a message shows.
+const SHOWN_CHARS: usize = 60;
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Amount {
-    type Error = PyErr;
+/// The longest interval of durability, in seconds.
+const DURABILITY_S_MAX: f64 = 1e9;
 
-    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(text) = given.cast::<PyString>() {
-            return Ok(Self(text.to_str()?.into()));
-        }
-        if given.cast::<PyInt>().is_ok() {
-            return number(&given).map(Self);
-        }
-        match given.extract::<f64>() {
-            Ok(number) => Ok(Self(number.into())),
-            Err(_) => Err(Raised::InputType.new(format!(
-                "an amount of the type {}: give an int, a float such as 1e9, or a str such as \"256MiB\"",
-                type_name(&given)
-            ))),
-        }
-    }
-}
+/// Bounds that messages have as powers.
+const POWERS: [(&str, &str); 5] = [
+    ("-9223372036854775808", "-2**63"),
+    ("4294967295", "2**32 - 1"),
+    ("9223372036854775807", "2**63 - 1"),
+    ("18446744073709551615", "2**64 - 1"),
+    ("340282366920938463463374607431768211455", "2**128 - 1"),
+];
 
-fn number(given: &Bound<'_, PyAny>) -> PyResult<Quantity> {
-    let number = given.extract::<u64>().map_err(|_| {
-        Raised::Config.new(format!("an amount of {given}: give a number from 0 to 2**64 - 1"))
-    })?;
-    Ok(number.into())
-}
-
-/// Adds the function.
+/// Adds the functions for the package's Python files.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(bytes, module)?)
+    module.add_function(wrap_pyfunction!(read_size, module)?)?;
+    module.add_function(wrap_pyfunction!(read_count, module)?)?;
+    module.add_function(wrap_pyfunction!(read_integer, module)?)?;
+    module.add_function(wrap_pyfunction!(read_real, module)?)
 }
 
-/// The bytes that an amount is, for `nandex.shards`.
+/// The bytes that a size is.
 #[pyfunction]
-#[pyo3(name = "_bytes")]
-fn bytes(amount: &Bound<'_, PyAny>, field: &str) -> PyResult<u64> {
-    whole(amount, field, nandex::size::parse)
+#[pyo3(name = "_size")]
+fn read_size(given: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    size(given, name)
 }
 
-/// The number of bytes or of things that an amount is.
+/// The number that a count is.
+#[pyfunction]
+#[pyo3(name = "_count")]
+fn read_count(given: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    count(given, name)
+}
+
+/// A whole number in a range.
+#[pyfunction]
+#[pyo3(name = "_integer")]
+fn read_integer(given: &Bound<'_, PyAny>, name: &str, least: i128, most: i128) -> PyResult<i128> {
+    integer(given, name, least..=most)
+}
+
+/// A number in a range.
+#[pyfunction]
+#[pyo3(name = "_real")]
+fn read_real(given: &Bound<'_, PyAny>, name: &str, least: f64, most: f64) -> PyResult<f64> {
+    real(given, name, Reals::Within(least..=most))
+}
+
+/// An argument that may be left out.
 ///
 /// # Errors
-/// A text that is none.
-pub fn whole(
-    amount: &Bound<'_, PyAny>,
-    field: &str,
-    parse: fn(&str) -> Result<u64, String>,
+/// Those of `read`.
+pub fn optional<T>(
+    given: Option<&Bound<'_, PyAny>>,
+    name: &str,
+    read: impl FnOnce(&Bound<'_, PyAny>, &str) -> PyResult<T>,
+) -> PyResult<Option<T>> {
+    given.map(|given| read(given, name)).transpose()
+}
+
+/// A whole number in a range: an `int`, or what has `__index__`.
+///
+/// # Errors
+/// Another type, a number outside the range.
+pub fn integer<N>(given: &Bound<'_, PyAny>, name: &str, range: RangeInclusive<N>) -> PyResult<N>
+where
+    N: PartialOrd + Display + for<'a, 'py> FromPyObject<'a, 'py>,
+{
+    let expected = || {
+        let [least, most] = [range.start(), range.end()].map(|bound| power(bound.to_string()));
+        format!("give a whole number from {least} to {most}")
+    };
+    let index = index(given).ok_or_else(|| wrong_type(given, name, &expected()))?;
+    let number = index.extract::<N>().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| out_of_range(given, name, &expected()))
+}
+
+/// Which real numbers an argument may be.
+pub enum Reals {
+    /// Those from one to another.
+    Within(RangeInclusive<f64>),
+    /// Those between 0 and 1.
+    Between0And1,
+}
+
+/// A real number: a `float`, an `int`, or what has `__float__`.
+///
+/// # Errors
+/// Another type, a number outside the range, no number.
+pub fn real(given: &Bound<'_, PyAny>, name: &str, reals: Reals) -> PyResult<f64> {
+    let expected = || match &reals {
+        Reals::Within(range) => {
+            format!("give a number from {} to {}", range.start(), range.end())
+        }
+        Reals::Between0And1 => "give a number between 0 and 1".to_owned(),
+    };
+    let fits = |number: f64| match &reals {
+        Reals::Within(range) => range.contains(&number),
+        Reals::Between0And1 => number > 0.0 && number < 1.0,
+    };
+    match float(given) {
+        Some(number) if fits(number) => Ok(number),
+        Some(_) => Err(out_of_range(given, name, &expected())),
+        None => Err(wrong_type(given, name, &expected())),
+    }
+}
+
+/// A size in bytes: a whole number, or a text such as `"256MiB"`.
+///
+/// # Errors
+/// Another type, a number that is no size, a text that is none.
+pub fn size(given: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    amount(given, name, (size::parse, "256MiB"))
+}
+
+/// A count: a whole number, or a text such as `"64M"`.
+///
+/// # Errors
+/// Another type, a number that is no count, a text that is none.
+pub fn count(given: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    amount(given, name, (size::parse_count, "64M"))
+}
+
+fn amount(
+    given: &Bound<'_, PyAny>,
+    name: &str,
+    (parse, example): (fn(&str) -> Result<u64, String>, &str),
 ) -> PyResult<u64> {
-    let refuse = |reason: String| Raised::Config.new(format!("{field}: {reason}"));
-    if let Ok(text) = amount.cast::<PyString>() {
-        return parse(text.to_str()?).map_err(refuse);
+    let expected =
+        || format!("give a whole number from 0 to 2**64 - 1, or a text such as {example:?}");
+    if let Ok(text) = given.cast::<PyString>() {
+        let refuse = |reason: String| Raised::Config.new(format!("{name}: {reason}"));
+        let text = text.to_str().map_err(|_| out_of_range(given, name, &expected()))?;
+        return parse(text).map_err(refuse);
     }
-    if let Ok(number) = amount.extract::<u64>() {
-        return Ok(number);
+    if let Some(index) = index(given) {
+        return index.extract().map_err(|_| out_of_range(given, name, &expected()));
     }
-    let number: f64 = amount.extract()?;
-    parse(&format!("{number}")).map_err(refuse)
+    let number = float(given).ok_or_else(|| wrong_type(given, name, &expected()))?;
+    let is_whole = (0.0..2f64.powi(64)).contains(&number) && number.fract() == 0.0;
+    if is_whole { Ok(number as u64) } else { Err(out_of_range(given, name, &expected())) }
 }
 
 /// When an update is durable: seconds, or a word.
 ///
 /// # Errors
-/// A number of seconds below 0, or another word.
-pub fn durability(given: Option<&Bound<'_, PyAny>>) -> PyResult<Durability> {
-    let Some(given) = given else { return Ok(Durability::default()) };
-    let refuse = || {
-        Raised::Config.new(format!(
-            "durability: {given:?} is none; give seconds, such as 0.1, or \"always\" or \"never\""
-        ))
-    };
+/// Another type, seconds outside the range, another word.
+pub fn durability(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Durability> {
+    let expected = format!(
+        "give \"always\", \"never\", or seconds from 0 to {DURABILITY_S_MAX:e}, such as 0.1"
+    );
     if let Ok(word) = given.cast::<PyString>() {
-        return match word.to_str()? {
-            "always" => Ok(Durability::Always),
-            "never" => Ok(Durability::Never),
-            _ => Err(refuse()),
+        return match word.to_str() {
+            Ok("always") => Ok(Durability::Always),
+            Ok("never") => Ok(Durability::Never),
+            _ => Err(out_of_range(given, name, &expected)),
         };
     }
-    let seconds: f64 = given.extract().map_err(|_| refuse())?;
-    Duration::try_from_secs_f64(seconds).map(Durability::Every).map_err(|_| refuse())
+    let seconds = float(given).ok_or_else(|| wrong_type(given, name, &expected))?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(period) if seconds <= DURABILITY_S_MAX => Ok(Durability::Every(period)),
+        _ => Err(out_of_range(given, name, &expected)),
+    }
+}
+
+/// Whether it is a `bool`, of Python or of numpy: they have the methods of numbers.
+pub fn is_bool(given: &Bound<'_, PyAny>) -> bool {
+    given.is_instance_of::<PyBool>()
+        || matches!(&type_name(given)[..], "numpy.bool" | "numpy.bool_")
+}
+
+/// An `int`, or what stands for one.
+pub fn index<'py>(given: &Bound<'py, PyAny>) -> Option<Bound<'py, PyInt>> {
+    if let Ok(number) = given.cast::<PyInt>() {
+        return Some(number.clone()).filter(|number| !number.is_instance_of::<PyBool>());
+    }
+    let number = given.call_method0("__index__").ok().filter(|_| !is_bool(given))?;
+    number.cast_into().ok()
+}
+
+/// The number that it stands for; infinity for integers that are larger than all others.
+fn float(given: &Bound<'_, PyAny>) -> Option<f64> {
+    match given.extract::<f64>() {
+        _ if is_bool(given) => None,
+        Err(error) if error.is_instance_of::<PyOverflowError>(given.py()) => Some(f64::INFINITY),
+        number => number.ok(),
+    }
+}
+
+fn power(bound: String) -> String {
+    let power = POWERS.iter().find(|(digits, _)| *digits == bound);
+    power.map_or(bound, |(_, power)| (*power).to_owned())
+}
+
+fn wrong_type(given: &Bound<'_, PyAny>, name: &str, expected: &str) -> PyErr {
+    let (found, of) = (shown(given), type_name(given));
+    Raised::InputType.new(format!("{name}: {found} of the type {of}; {expected}"))
+}
+
+fn out_of_range(given: &Bound<'_, PyAny>, name: &str, expected: &str) -> PyErr {
+    Raised::Config.new(format!("{name}: {}; {expected}", shown(given)))
+}
+
+/// What was given, as far as it is not too long. Python shows no integers of thousands of digits.
+pub fn shown(given: &Bound<'_, PyAny>) -> String {
+    let Ok(text) = given.repr() else { return "what cannot be shown".to_owned() };
+    let text = text.to_string_lossy();
+    let mut shown: String = text.chars().take(SHOWN_CHARS).collect();
+    if shown.len() < text.len() {
+        shown.push_str("...");
+    }
+    shown
 }
 
 /// The name of an object's type, for messages.

@@ -1,13 +1,21 @@
 //! Bucket keys of texts and of signatures, for `nandex.ray.near_dup`. They are keys on flash.
 
-use nandex::signature::{Bands, Sketcher};
+use nandex::signature::{Bands, PERMUTATIONS_MAX, Sketcher};
 use nandex_neardup::lsh::BandShape;
-use nandex_neardup::{Error, Hashing, MinHashing, NearOptions, Shingles, Shingling};
+use nandex_neardup::{
+    Error, Hashing, MinHashing, NearOptions, SHINGLE_LENGTH_MAX, Shingles, Shingling,
+};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::batch::{Batch, Fits};
 use crate::error::{Raised, raise};
+use crate::number::integer;
+
+/// The most numbers of a signature.
+pub const VALUES_MAX: usize = 1 << 20;
+
+type Three<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// Adds the functions.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -22,11 +30,13 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn text_keys<'py>(
     py: Python<'py>,
     texts: &Bound<'py, PyAny>,
-    num_perm: u32,
-    bands: (u32, u32),
-    shingle: usize,
+    #[pyo3(from_py_with = num_perm_of)] num_perm: u32,
+    bands: (Bound<'py, PyAny>, Bound<'py, PyAny>),
+    #[pyo3(from_py_with = shingle_of)] shingle: usize,
 ) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let mut texts = Batch::new(texts, "text", Fits::Any)?;
+    let number = |given| integer(given, "params", 1..=PERMUTATIONS_MAX);
+    let bands = (number(&bands.0)?, number(&bands.1)?);
     let mut hasher = TextHasher::new(num_perm, bands, shingle)?;
     let mut keys = Vec::new();
     while let Some(texts) = texts.next_slice()? {
@@ -35,6 +45,33 @@ fn text_keys<'py>(
         py.check_signals()?;
     }
     Ok(keys.into_pyarray(py))
+}
+
+/// The values of a signature.
+///
+/// # Errors
+/// Another type, a number that no signature has.
+pub fn num_perm_of(given: &Bound<'_, PyAny>) -> PyResult<u32> {
+    integer(given, "num_perm", 1..=PERMUTATIONS_MAX)
+}
+
+fn shingle_of(given: &Bound<'_, PyAny>) -> PyResult<usize> {
+    integer(given, "shingle", 1..=SHINGLE_LENGTH_MAX)
+}
+
+/// Values of a signature, those of a band, and bands.
+///
+/// # Errors
+/// Numbers that are none; bands that are not in a signature.
+pub fn band_shape(given: &Bound<'_, PyAny>) -> PyResult<BandShape> {
+    let (row_values, band_values, bands): Three<'_> = given.extract()?;
+    let number = |given: Bound<'_, PyAny>| integer(&given, "shape", 1..=VALUES_MAX);
+    let (row_values, band_values) = (number(row_values)?, number(band_values)?);
+    let shape = BandShape { row_values, band_values, bands: number(bands)? };
+    if shape.is_possible() {
+        return Ok(shape);
+    }
+    Err(Raised::Config.new(format!("{shape:?}: give bands that are in a signature")))
 }
 
 /// What computes the bucket keys of one text after another.
@@ -85,12 +122,8 @@ fn explain(error: Error) -> PyErr {
 fn signature_keys<'py>(
     py: Python<'py>,
     values: PyReadonlyArray1<'py, u64>,
-    shape: (usize, usize, usize),
+    #[pyo3(from_py_with = band_shape)] shape: BandShape,
 ) -> PyResult<Bound<'py, PyArray1<u64>>> {
-    let shape = BandShape { row_values: shape.0, band_values: shape.1, bands: shape.2 };
-    if !shape.is_possible() {
-        return Err(Raised::Config.new(format!("{shape:?}: give bands that are in a signature")));
-    }
     let values = values.as_slice().map_err(|error| Raised::Input.new(error.to_string()))?;
     let mut keys = Vec::new();
     py.detach(|| shape.add_keys(values, &mut keys));

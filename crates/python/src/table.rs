@@ -1,19 +1,24 @@
 //! Tables of fixed widths: `nandex.Table`.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use nandex::{AnyTable, Table as _, Value};
 use numpy::IntoPyArray;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBool, PyBytes, PyString};
 
-use crate::amount::type_name;
 use crate::batch::{Batch, Fits, Form, Pairs, bytes_of, helpers};
 use crate::entries::{Datum, Entries, Part};
 use crate::error::Raised;
 use crate::handle::{Closing, Handle};
+use crate::number::{integer, is_bool, shown, type_name};
 use crate::stats;
+
+/// Bytes that keys and values of a table may have.
+pub const KEY_BYTES: RangeInclusive<u32> = 8..=32;
+pub const VALUE_BYTES: RangeInclusive<u32> = 0..=64;
 
 /// What a table's keys or values are in Python.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,25 +29,36 @@ pub enum Kind {
     Bytes(u32),
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Kind {
-    type Error = PyErr;
+impl Kind {
+    /// The kind of a table's keys.
+    ///
+    /// # Errors
+    /// As [`of_value`](Self::of_value).
+    pub fn of_key(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::of(given, "key", KEY_BYTES)
+    }
 
-    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(word) = given.cast::<PyString>()
-            && word.to_str()? == "u64"
-        {
+    /// The kind of a table's values.
+    ///
+    /// # Errors
+    /// Another word than "u64", bytes outside the range, another type.
+    pub fn of_value(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::of(given, "value", VALUE_BYTES)
+    }
+
+    fn of(given: &Bound<'_, PyAny>, name: &str, bytes: RangeInclusive<u32>) -> PyResult<Self> {
+        let Ok(word) = given.cast::<PyString>() else {
+            return integer(given, name, bytes).map(Self::Bytes);
+        };
+        if word.to_str().is_ok_and(|word| word == "u64") {
             return Ok(Self::U64);
         }
-        given.extract().map(Self::Bytes).map_err(|_| {
-            let found = given.repr().map_or_else(|_| String::new(), |text| text.to_string());
-            Raised::Config.new(format!(
-                "keys or values of the kind {found}: give \"u64\" for numbers, or their bytes, such as 20"
-            ))
-        })
+        let (found, least, most) = (shown(given), bytes.start(), bytes.end());
+        Err(Raised::Config.new(format!(
+            "{name}: {found}; give \"u64\" for numbers, or how many bytes each has, {least} to {most}"
+        )))
     }
-}
 
-impl Kind {
     /// Bytes of each.
     pub fn width(self) -> u32 {
         match self {
@@ -77,13 +93,18 @@ impl Kind {
         if self != Self::U64 {
             return bytes_of(given, what).map(One::Bytes);
         }
-        if let Ok(number) = given.extract::<u64>() {
+        if !given.is_instance_of::<PyBool>()
+            && let Ok(number) = given.extract::<u64>()
+        {
             return Ok(One::Number(number.to_le_bytes()));
         }
-        let is_number = given.hasattr("__index__")?;
+        let is_number = given.hasattr("__index__")? && !is_bool(given);
         let (raised, found) = match is_number {
-            true => (Raised::Input, given.to_string()),
-            false => (Raised::InputType, format!("of the type {}", type_name(given))),
+            true => (Raised::Input, shown(given)),
+            false => {
+                let of = format!("{} of the type {}", shown(given), type_name(given));
+                (Raised::InputType, of)
+            }
         };
         Err(raised.new(format!("a {what} {found}: the table has numbers from 0 to 2**64 - 1")))
     }

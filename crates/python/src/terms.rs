@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 
-use nandex_tfidf::Analysis;
 use nandex_tfidf::tokenise::{Analyser, Tokens};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
 use crate::batch::{Batch, Fits};
-use crate::tfidf::{explain, stop_words};
+use crate::tfidf::{analysis, explain};
 
 /// Adds the function.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -33,12 +32,10 @@ fn terms<'py>(
     py: Python<'py>,
     documents: &Bound<'py, PyAny>,
     lowercase: bool,
-    ngrams: (usize, usize),
+    ngrams: (Bound<'py, PyAny>, Bound<'py, PyAny>),
     stop_words: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Terms<'py>> {
-    let (ngram_min, ngram_max) = ngrams;
-    let stop_words = self::stop_words(stop_words)?;
-    let analysis = Analysis { lowercase, ngram_min, ngram_max, stop_words };
+    let analysis = analysis(lowercase, &ngrams, stop_words)?;
     let analyser = Analyser::new(&analysis).map_err(explain)?;
     let mut documents = Batch::new(documents, "document", Fits::Any)?;
     let (mut counted, mut tokens) = (Counted::default(), Tokens::default());

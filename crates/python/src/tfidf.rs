@@ -12,9 +12,9 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList, PyString};
 
-use crate::amount::whole;
 use crate::error::{Raised, raise};
 use crate::handle::{Closing, Handle, note_open};
+use crate::number::{Reals, index, integer, optional, real, size};
 
 /// Documents, and bytes of text, that are taken from Python at a time.
 const TAKEN: usize = 256;
@@ -118,13 +118,11 @@ impl Tfidf {
         path: PathBuf,
         ram: &Bound<'_, PyAny>,
         lowercase: bool,
-        ngrams: (usize, usize),
+        ngrams: (Bound<'_, PyAny>, Bound<'_, PyAny>),
         stop_words: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let config = CorpusConfig { ram_bytes: whole(ram, "ram", nandex::size::parse)? };
-        let (ngram_min, ngram_max) = ngrams;
-        let stop_words = self::stop_words(stop_words)?;
-        let analysis = Analysis { lowercase, ngram_min, ngram_max, stop_words };
+        let config = CorpusConfig { ram_bytes: size(ram, "ram")? };
+        let analysis = analysis(lowercase, &ngrams, stop_words)?;
         let corpus = py.detach(|| create_or_open(&path, &analysis, config)).map_err(explain)?;
         let fitted = Mutex::new(Fitted { corpus: Arc::new(corpus), model: None });
         let handle = Arc::new(Handle::new(format!("the index {}", path.display()), fitted));
@@ -137,7 +135,7 @@ impl Tfidf {
     #[staticmethod]
     #[pyo3(signature = (path, *, ram))]
     fn check(py: Python<'_>, path: PathBuf, ram: &Bound<'_, PyAny>) -> PyResult<()> {
-        let config = CorpusConfig { ram_bytes: whole(ram, "ram", nandex::size::parse)? };
+        let config = CorpusConfig { ram_bytes: size(ram, "ram")? };
         py.detach(|| Corpus::open(&path, config)?.close()).map_err(explain)
     }
 
@@ -159,10 +157,13 @@ impl Tfidf {
         py: Python<'_>,
         min_df: &Bound<'_, PyAny>,
         max_df: &Bound<'_, PyAny>,
-        max_features: Option<u64>,
+        max_features: Option<&Bound<'_, PyAny>>,
         weighting: &Bound<'_, PyDict>,
     ) -> PyResult<u64> {
-        let selection = Selection { min_df: limit(min_df)?, max_df: limit(max_df)?, max_features };
+        let (min_df, max_df) = (limit(min_df, "min_df")?, limit(max_df, "max_df")?);
+        let within = |given: &Bound<'_, PyAny>, name: &str| integer(given, name, 1..=u64::MAX);
+        let max_features = optional(max_features, "max_features", within)?;
+        let selection = Selection { min_df, max_df, max_features };
         let weighting = weighting.extract::<Weights>()?.weighting()?;
         self.call(py, |fitted| lock(fitted).fit(&selection, weighting))
     }
@@ -334,11 +335,26 @@ impl Iterator for Texts {
     }
 }
 
-fn limit(given: &Bound<'_, PyAny>) -> PyResult<DocumentLimit> {
-    if let Ok(count) = given.extract::<u64>() {
-        return Ok(DocumentLimit::Count(count));
+/// How terms are found: those of the lengths that `ngrams` says.
+///
+/// # Errors
+/// Lengths that are no whole numbers; stop words that are no texts.
+pub fn analysis(
+    lowercase: bool,
+    (ngram_min, ngram_max): &(Bound<'_, PyAny>, Bound<'_, PyAny>),
+    stop_words: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Analysis> {
+    let length = |given| integer(given, "ngram_range", 1..=usize::MAX);
+    let (ngram_min, ngram_max) = (length(ngram_min)?, length(ngram_max)?);
+    Ok(Analysis { lowercase, ngram_min, ngram_max, stop_words: self::stop_words(stop_words)? })
+}
+
+/// A number of documents, or a share of them as a real number.
+fn limit(given: &Bound<'_, PyAny>, name: &str) -> PyResult<DocumentLimit> {
+    if index(given).is_some() {
+        return integer(given, name, 0..=u64::MAX).map(DocumentLimit::Count);
     }
-    given.extract().map(DocumentLimit::Share)
+    real(given, name, Reals::Within(0.0..=1.0)).map(DocumentLimit::Share)
 }
 
 /// How terms are weighed, by scikit-learn's names.
@@ -373,7 +389,7 @@ fn norm(given: Option<&str>) -> PyResult<Norm> {
 ///
 /// # Errors
 /// A text that is not "english", and elements that are no texts.
-pub fn stop_words(given: Option<&Bound<'_, PyAny>>) -> PyResult<StopWords> {
+fn stop_words(given: Option<&Bound<'_, PyAny>>) -> PyResult<StopWords> {
     let Some(given) = given else { return Ok(StopWords::None) };
     if given.cast::<PyString>().is_ok() {
         return match given.extract::<&str>()? {

@@ -55,7 +55,7 @@ def test_options_that_cannot_be_are_refused(path: Path) -> None:
     for ram in ("much", "1.5B", -1):
         with pytest.raises(nandex.ConfigError):
             nandex.open(path, ram=ram)
-    with pytest.raises(nandex.InputTypeError, match="an amount of the type list"):
+    with pytest.raises(nandex.InputTypeError, match="ram: .* of the type list"):
         nandex.open(path, ram=[1])  # type: ignore[arg-type]
     for durability in (-1.0, float("nan"), "sometimes"):
         with pytest.raises(nandex.ConfigError, match="durability"):
@@ -67,6 +67,30 @@ def test_options_that_cannot_be_are_refused(path: Path) -> None:
     with pytest.raises(nandex.FormatError, match="not a nandex volume"):
         nandex.open(path)
     assert path.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 8, 9])
+def test_structures_are_made_for_a_few_keys(count: int, db: nandex.Database) -> None:
+    if count == 0:
+        for make, stated in (
+            (lambda: db.table("n", entries=0), "entries"),
+            (lambda: db.map("n", entries=0), "entries"),
+            (lambda: db.filter("n", keys=0), "keys"),
+            (lambda: db.counter("n", keys=0), "keys"),
+        ):
+            with pytest.raises(nandex.ConfigError, match=f"{stated}: .*0"):
+                make()
+        return
+    keys = [f"key {number}" for number in range(count)]
+    for number, rate in enumerate((1e-9, 0.1, 0.9)):
+        with db.filter(f"f{number}", keys=count, rate=rate, grow=False) as seen:
+            seen.update(keys)
+            assert seen.contains_many(keys).all()
+    with db.table("t", entries=count) as table, db.map("m", entries=count) as pages, db.counter("c", keys=count) as words:
+        table.insert_many(range(count), range(count))
+        pages.put_many(keys, keys)
+        words.update(keys)
+        assert len(list(table.items())) == len(pages) == len(list(words.items())) == count
 
 
 def test_ram_is_shared_and_said(path: Path) -> None:

@@ -267,8 +267,8 @@ def test_a_forest_has_signatures_of_every_width() -> None:
 
 
 REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
-    (lambda: MinHashLSH(threshold=1.5), ValueError, "threshold must be in"),
-    (lambda: MinHashLSH(num_perm=1), ValueError, "Too few"),
+    (lambda: MinHashLSH(threshold=1.5), ValueError, "threshold: 1.5; give a number from 0 to 1"),
+    (lambda: MinHashLSH(num_perm=1), ValueError, "num_perm: 1; give a whole number from 2 to"),
     (lambda: MinHashLSH(weights=(0.9, 0.9)), ValueError, "sum to 1"),
     (lambda: MinHashLSH(num_perm=16, params=(8, 8)), ValueError, "more than num_perm"),
     (lambda: MinHashLSH(params=(1, 8)), ValueError, "2 bands or more"),
@@ -283,10 +283,10 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: small().query_many(np.zeros(8, int)), ValueError, "shape"),
     (lambda: small().query_many(np.zeros((1, 8))), TypeError, "float64"),
     (lambda: small(prepickle=False).insert((1,), sketch([b"a"], 8)), TypeError, "tuple"),
-    (lambda: MinHashLSHForest(num_perm=0), ValueError, "must be positive"),
-    (lambda: MinHashLSHForest(num_perm=4, l=8), ValueError, "cannot be greater"),
+    (lambda: MinHashLSHForest(num_perm=0), ValueError, "num_perm: 0; give a whole number from 1 to"),
+    (lambda: MinHashLSHForest(num_perm=4, l=8), ValueError, "l: 8; give a whole number from 1 to 4"),
     (lambda: MinHashLSHForest(num_perm=16).add("a", sketch([b"a"], 8)), ValueError, "out of range"),
-    (lambda: MinHashLSHForest(num_perm=16).query(sketch([b"a"], 16), 0), ValueError, "k must be positive"),
+    (lambda: MinHashLSHForest(num_perm=16).query(sketch([b"a"], 16), 0), ValueError, "k: 0; give a whole number from 1 to"),
     (lambda: MinHashLSHForest(num_perm=16).add_many("ab", [sketch([b"a"], 16)]), ValueError, "2 keys and 1"),
     (lambda: MinHashLSHForest(num_perm=16).get_minhash_hashvalues("a"), KeyError, "does not exist"),
     (lambda: MinHashLSHForest(num_perm=16, storage_config={"type": "redis"}), nandex.ConfigError, "'redis'"),

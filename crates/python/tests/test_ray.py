@@ -233,7 +233,7 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
         nandex.ray.Dedup(tmp_path, shards=2, ram="64MiB")
     with pytest.raises(nandex.ConfigError, match="give the number in it"):
         nandex.ray.Dedup(tmp_path, shards=3, ram=RAM)
-    with pytest.raises(nandex.ConfigError, match="give 1 to"):
+    with pytest.raises(nandex.ConfigError, match="give a whole number from 1 to"):
         nandex.ray.Dedup(tmp_path, shards=0)
     shards.close()
 

@@ -134,8 +134,8 @@ def test_a_table_that_cannot_grow_has_the_ram_of_its_cache(tmp_path: Path) -> No
 def test_a_file_that_is_gone_is_not_begun_again(tmp_path: Path) -> None:
     with pytest.raises(nandex.MissingError):
         FirstRows(tmp_path, ram=RAM, mode="w")
-    for shard, shards in [(2, 2), (-1, 2), (0, 1 << 17)]:
-        with pytest.raises(nandex.ConfigError, match="shards"):
+    for shard, shards, refused in [(2, 2, "shard: 2"), (-1, 2, "shard: -1"), (0, 1 << 17, "shards: 131072")]:
+        with pytest.raises(nandex.ConfigError, match=refused):
             FirstRows(tmp_path, shard, shards, ram=RAM)
 
 
@@ -384,10 +384,10 @@ def test_texts_share_keys_as_signatures_in_datasketch_do() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Bands(threshold=2), "threshold: 2; give 0 to 1"),
+        (lambda: Bands(threshold=2), "threshold: 2; give a number from 0 to 1"),
         (lambda: Bands(params=(0, 4)), "params"),
         (lambda: Bands(params=(40, 4)), "128 values at most"),
-        (lambda: Bands(shingle=0).of_texts(["a"]), "shingle: 0; give 1 to 64"),
+        (lambda: Bands(shingle=0).of_texts(["a"]), "shingle: 0; give a whole number from 1 to 64"),
         (lambda: Bands().of_texts([1]), "of the type int"),
         (lambda: Bands().of_texts(pa.array(["a", None])), "1 nulls"),
         (lambda: Bands().of_signatures(np.zeros((2, 64), int)), "give rows of 128"),

@@ -90,9 +90,15 @@ def _check_dtype(given: NDArray[Any], what: str, fits: _Fits, rows: bool) -> Non
 
 def _of_numbers(given: Any, what: str) -> Taken:
     try:
+        given = given if isinstance(given, (list, tuple)) else list(given)
+        kinds = set(map(type, given))
+        if bool in kinds or np.bool_ in kinds:
+            raise InputTypeError(f"a {what} that is a bool: the table has uint64")
         numbers = _array.array("Q", given)
     except OverflowError as error:
         raise InputError(f"a {what} that is not from 0 to 2**64 - 1: the table has uint64 ({error})") from error
+    except InputTypeError:
+        raise
     except TypeError as error:
         raise InputTypeError(f"a {what} that is no int: the table has uint64 ({error})") from error
     packed = np.frombuffer(numbers, np.uint8) if len(numbers) else _EMPTY

@@ -52,7 +52,7 @@ class InputError(Error, ValueError):
 
 
 class InputTypeError(Error, TypeError):
-    """Keys or values of a type that the structure does not take, such as an array of objects."""
+    """Keys, values or options of a type that is not taken, such as an array of objects, or a bool as a number."""
 
     __module__ = "nandex"
 

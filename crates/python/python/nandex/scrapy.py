@@ -22,6 +22,7 @@ from scrapy.utils.job import job_dir
 from scrapy.utils.request import RequestFingerprinter, referer_str
 
 import nandex
+from nandex._nandex import _count, _real, _size
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -36,6 +37,18 @@ __all__ = ["DupeFilter"]
 _FINGERPRINT_BYTES = 20
 
 _FILE = "requests.seen.nandex"
+
+
+def _rate_of(given: Any) -> float | None:
+    """The rate of a setting, which is a text if it comes from a command line."""
+    name = "NANDEX_DUPEFILTER_RATE"
+    if given is None:
+        return None
+    try:
+        rate = float(given) if isinstance(given, str) else given
+    except ValueError as error:
+        raise nandex.ConfigError(f"{name}: {given!r}; give a number between 0 and 1") from error
+    return _real(rate, name, 0.0, 1.0)
 
 
 class DupeFilter(BaseDupeFilter):
@@ -67,10 +80,11 @@ class DupeFilter(BaseDupeFilter):
         fingerprinter: Any = None,
         stats: StatsCollector | None = None,
     ) -> None:
+        rate = None if rate is None else _real(rate, "rate", 0.0, 1.0)
         self.path = None if path is None else Path(path)
         self.debug = debug
         self.fingerprinter = fingerprinter or RequestFingerprinter()
-        self._options = (ram, keys, rate)
+        self._options = (_size(ram, "ram"), _count(keys, "keys"), rate)
         self._stats = stats
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._db: nandex.Database | None = None
@@ -90,12 +104,11 @@ class DupeFilter(BaseDupeFilter):
         """The filter that settings ask for."""
         job = job_dir(settings)
         path = settings.get("NANDEX_DUPEFILTER_PATH") or (Path(job, _FILE) if job else None)
-        rate = settings.get("NANDEX_DUPEFILTER_RATE")
         return cls(
             path,
-            ram=settings.get("NANDEX_DUPEFILTER_RAM", "64MiB"),
-            keys=settings.get("NANDEX_DUPEFILTER_KEYS", 1_000_000),
-            rate=None if rate is None else float(rate),
+            ram=_size(settings.get("NANDEX_DUPEFILTER_RAM", "64MiB"), "NANDEX_DUPEFILTER_RAM"),
+            keys=_count(settings.get("NANDEX_DUPEFILTER_KEYS", 1_000_000), "NANDEX_DUPEFILTER_KEYS"),
+            rate=_rate_of(settings.get("NANDEX_DUPEFILTER_RATE")),
             debug=settings.getbool("DUPEFILTER_DEBUG"),
             fingerprinter=fingerprinter,
             stats=stats,

@@ -27,7 +27,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction import text as _text
 
 from nandex._errors import ConfigError, InputError
-from nandex._nandex import _Tfidf
+from nandex._nandex import _integer, _Tfidf
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,6 +38,9 @@ _RAM = "256MiB"
 
 #: The only pattern of tokens that there is: two or more characters of words in a row.
 _TOKENS = r"(?u)\b\w\w+\b"
+
+#: The most words of a term that a message is about; the index says how many it takes.
+_NGRAM_MAX = 1 << 31
 
 #: Bytes of a spooled document's length.
 _LENGTH_BYTES = 8
@@ -229,6 +232,8 @@ class _OnFlash:
         """Refuses parameters of scikit-learn that this cannot do."""
         if hasattr(self, "_validate_params"):
             self._validate_params()
+        for words in self.ngram_range:
+            _integer(words, "ngram_range", 1, _NGRAM_MAX)
         self._validate_ngram_range()
         usual = {"tokenizer": None, "token_pattern": _TOKENS, "analyzer": "word", "vocabulary": None}
         for name, value in usual.items():

@@ -10,17 +10,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use nandex::signature::{Bands, ErrorWeights};
-use nandex::size;
 use nandex_neardup::lsh::{BandShape, Found, Inserted, LshIndex, LshOptions, Record, Repeats};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use crate::amount::whole;
 use crate::batch::SLICE;
 use crate::error::{Raised, raise};
 use crate::handle::{Closing, Handle, note_open};
+use crate::number::{Reals, count, integer, real, size};
+use crate::sketch::{VALUES_MAX, band_shape, num_perm_of};
 use name::Pickling;
 
 /// Adds the index.
@@ -34,11 +34,14 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyo3(name = "_lsh_bands")]
 fn lsh_bands(
     py: Python<'_>,
-    threshold: f64,
-    num_perm: u32,
-    weights: (f64, f64),
+    threshold: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = num_perm_of)] num_perm: u32,
+    weights: (Bound<'_, PyAny>, Bound<'_, PyAny>),
 ) -> PyResult<(u32, u32)> {
-    let (false_positives, false_negatives) = weights;
+    let share = |given: &Bound<'_, PyAny>, name| real(given, name, Reals::Within(0.0..=1.0));
+    let threshold = share(threshold, "threshold")?;
+    let false_positives = share(&weights.0, "weights")?;
+    let false_negatives = share(&weights.1, "weights")?;
     let weights = ErrorWeights { false_positives, false_negatives };
     let bands = py.detach(|| Bands::optimal(threshold, num_perm, weights)).map_err(raise)?;
     Ok((bands.count, bands.rows))
@@ -79,17 +82,12 @@ impl Lsh {
         path: Option<PathBuf>,
         ram: &Bound<'_, PyAny>,
         documents: &Bound<'_, PyAny>,
-        shape: (usize, usize, usize),
+        #[pyo3(from_py_with = band_shape)] shape: BandShape,
         about: String,
         pickles: bool,
     ) -> PyResult<Self> {
-        let shape = BandShape { row_values: shape.0, band_values: shape.1, bands: shape.2 };
-        let tables = u32::try_from(shape.bands).ok().filter(|_| shape.is_possible());
-        let tables = tables.ok_or_else(|| {
-            Raised::Config.new(format!("{shape:?}: give bands that are in a signature"))
-        })?;
-        let ram_bytes = whole(ram, "ram", size::parse)?;
-        let documents = whole(documents, "documents", size::parse_count)?;
+        let tables = u32::try_from(shape.bands).unwrap_or(u32::MAX);
+        let (ram_bytes, documents) = (size(ram, "ram")?, count(documents, "documents")?);
         let options = LshOptions { ram_bytes, documents, tables, about };
         let what = match &path {
             Some(path) => format!("the index {}", path.display()),
@@ -171,8 +169,9 @@ impl Lsh {
         &self,
         py: Python<'py>,
         values: &Bound<'py, PyAny>,
-        row_values: usize,
+        row_values: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let row_values = integer(row_values, "row_values", 1..=VALUES_MAX)?;
         let width = row_values / self.shape.row_values;
         let Self { shape: BandShape { band_values, bands, .. }, .. } = *self;
         let shape = BandShape { row_values, band_values: band_values * width, bands };
@@ -266,7 +265,13 @@ impl Lsh {
     }
 
     /// The keys in a bucket of a table.
-    fn bucket(&self, py: Python<'_>, table: usize, hash: [u8; 8]) -> PyResult<Vec<Py<PyAny>>> {
+    fn bucket(
+        &self,
+        py: Python<'_>,
+        table: &Bound<'_, PyAny>,
+        hash: [u8; 8],
+    ) -> PyResult<Vec<Py<PyAny>>> {
+        let table = integer(table, "table", 0..=self.shape.bands - 1)?;
         let key = u64::from_be_bytes(hash);
         let names = self.handle.call(py, |index| index.bucket(table, key))?;
         names.iter().map(|name| self.key(py, name)).collect()
@@ -279,7 +284,8 @@ impl Lsh {
     }
 
     /// Some documents from a number on, and where to go on; no keys at the end.
-    fn scan<'py>(&self, py: Python<'py>, start: u64) -> PyResult<Scanned<'py>> {
+    fn scan<'py>(&self, py: Python<'py>, start: &Bound<'py, PyAny>) -> PyResult<Scanned<'py>> {
+        let start = integer(start, "start", 0..=u64::MAX)?;
         let (next, records) = self.handle.call(py, |index| index.scan(start))?;
         let keys = records.iter().map(|record| self.key(py, &record.name));
         let keys = PyList::new(py, keys.collect::<PyResult<Vec<_>>>()?)?;

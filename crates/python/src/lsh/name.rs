@@ -7,8 +7,8 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::amount::type_name;
 use crate::error::Raised;
+use crate::number::type_name;
 
 const TEXT: u8 = b's';
 const BYTES: u8 = b'b';

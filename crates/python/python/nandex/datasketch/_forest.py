@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nandex._errors import ConfigError, InputError, KeyNotFoundError
-from nandex.datasketch._stored import Sketch, Stored, check_integers, same_scheme
+from nandex._errors import InputError, KeyNotFoundError
+from nandex._nandex import _integer
+from nandex.datasketch._stored import COUNT_MAX, NUM_PERM_MAX, Sketch, Stored, check_integers, same_scheme
 from nandex.datasketch._views import HashTable, Keys
 
 if TYPE_CHECKING:
@@ -66,11 +67,8 @@ class MinHashLSHForest(Stored):
         storage_config: dict[str, Any] | None = None,
         prepickle: bool | None = None,
     ) -> None:
-        if l <= 0 or num_perm <= 0:
-            raise ConfigError(f"num_perm and l must be positive, and are {num_perm} and {l}")
-        if l > num_perm:
-            raise ConfigError(f"l cannot be greater than num_perm, and is {l} of {num_perm}")
-        self.l = l
+        num_perm = _integer(num_perm, "num_perm", 1, NUM_PERM_MAX)
+        self.l = l = _integer(l, "l", 1, num_perm)  # noqa: E741
         self.k = num_perm // l
         self.b = self.l * self.k
         self.hashranges = [(tree * self.k, (tree + 1) * self.k) for tree in range(l)]
@@ -110,8 +108,7 @@ class MinHashLSHForest(Stored):
 
     def query_many(self, minhashes: Any, k: int) -> list[list[Any]]:
         """The same for each signature: of an array of `hashvalues` with a row for each, or a list of MinHashes."""
-        if k <= 0:
-            raise InputError(f"k must be positive, and is {k}")
+        k = _integer(k, "k", 1, COUNT_MAX)
         prefixes = self._prefixes_of(minhashes)
         found: list[list[Any]] = [[] for _ in prefixes]
         descents = [_descend(self.k, k) for _ in prefixes]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from nandex._errors import ConfigError, InputError, InputTypeError
-from nandex._nandex import _lsh_bands
-from nandex.datasketch._stored import Sketch, Stored, check_integers, same_scheme
+from nandex._nandex import _integer, _lsh_bands, _real
+from nandex.datasketch._stored import COUNT_MAX, NUM_PERM_MAX, Sketch, Stored, check_integers, same_scheme
 from nandex.datasketch._views import HashTable, Keys, column
 
 if TYPE_CHECKING:
@@ -25,15 +25,12 @@ if TYPE_CHECKING:
 _Self = TypeVar("_Self", bound="_Session")
 
 
-def _check_parameters(threshold: float, num_perm: int, weights: tuple[float, float]) -> None:
-    if not 0.0 <= threshold <= 1.0:
-        raise ConfigError(f"threshold must be in [0.0, 1.0], and is {threshold}")
-    if num_perm < 2:
-        raise ConfigError(f"Too few permutation functions: {num_perm}; give 2 or more")
-    if any(weight < 0.0 or weight > 1.0 for weight in weights):
-        raise ConfigError(f"Weights must be in [0.0, 1.0], and are {weights}")
-    if sum(weights) != 1.0:
-        raise ConfigError(f"Weights must sum to 1.0, and are {weights}")
+def _checked(weights: tuple[float, float]) -> tuple[float, float]:
+    """The weights of both errors."""
+    false_positives, false_negatives = (_real(weight, "weights", 0.0, 1.0) for weight in weights)
+    if false_positives + false_negatives != 1.0:
+        raise ConfigError(f"weights: {weights}; give two that sum to 1")
+    return false_positives, false_negatives
 
 
 class MinHashLSH(Stored):
@@ -70,14 +67,13 @@ class MinHashLSH(Stored):
         prepickle: bool | None = None,
         hashfunc: Callable[[bytes], bytes] | None = None,
     ) -> None:
-        _check_parameters(threshold, num_perm, weights)
-        self.threshold = threshold
-        self.weights = weights
-        self.h = self.num_perm = num_perm
+        self.threshold = _real(threshold, "threshold", 0.0, 1.0)
+        self.weights = _checked(weights)
+        self.h = self.num_perm = num_perm = _integer(num_perm, "num_perm", 2, NUM_PERM_MAX)
         if params is None:
-            self.b, self.r = _lsh_bands(threshold, num_perm, weights)
+            self.b, self.r = _lsh_bands(self.threshold, num_perm, self.weights)
         else:
-            self.b, self.r = params
+            self.b, self.r = (_integer(number, "params", 0, NUM_PERM_MAX) for number in params)
         if self.b * self.r > num_perm:
             raise ConfigError(
                 f"params: {self.b} bands of {self.r} values are more than num_perm, {num_perm}; give fewer, or num_perm"
@@ -286,7 +282,7 @@ class _Session:
 
     def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
         self.lsh = lsh
-        self.lsh.buffer_size = buffer_size
+        self.lsh.buffer_size = _integer(buffer_size, "buffer_size", 0, COUNT_MAX)
 
     def close(self) -> None:
         """Does nothing."""

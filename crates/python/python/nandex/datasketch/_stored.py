@@ -26,6 +26,12 @@ _RAM = "256MiB"
 _DOCUMENTS_IN_FILE = 100_000
 _DOCUMENTS_IN_RAM = 10_000
 
+#: The most values of a signature.
+NUM_PERM_MAX = 1 << 16
+
+#: The most of what only counts.
+COUNT_MAX = (1 << 63) - 1
+
 
 class Sketch(Protocol):
     """A signature, such as a datasketch `MinHash`."""

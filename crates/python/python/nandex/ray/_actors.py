@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import ray
 
 import nandex
+from nandex import _nandex
 from nandex._errors import ConfigError, InUseError
 from nandex.ray._places import on, placed, planned, restored
+from nandex.shards import SHARDS_MAX
+from nandex.shards._shard import NUMBER_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 
     _Amount = int | float | str
     _Path = str | os.PathLike[str]
+
+#: The most processors that an actor may claim.
+_CPUS_MAX = 1e6
 
 #: How long an actor waits for the one before it to let go of the file.
 _IN_USE_S_MAX = 60.0
@@ -71,6 +77,10 @@ class Shards:
         keys: int | None = None,
         num_cpus: float = 0,
     ) -> None:
+        shards = _nandex._integer(shards, "shards", 1, SHARDS_MAX)
+        ram = _nandex._size(ram, "ram")
+        keys = None if keys is None else _nandex._integer(keys, "keys", 0, NUMBER_MAX)
+        num_cpus = _nandex._real(num_cpus, "num_cpus", 0.0, _CPUS_MAX)
         self._folder = str(Path(path).absolute())
         nodes = placed(self._KIND, self._folder, shards, ram)
         entries = None if keys is None else max(1, -(-keys // shards))

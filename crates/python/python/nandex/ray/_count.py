@@ -13,9 +13,11 @@ import pyarrow.compute as pc
 import ray
 from ray.data.expressions import monotonically_increasing_id
 
+from nandex import _nandex
 from nandex.ray._actors import Shards
 from nandex.ray._blocks import ROW, Waiting, column_of, mapped, parts_of, slices_of
 from nandex.shards import Counts, keys_of, split
+from nandex.shards._shard import NUMBER_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +54,7 @@ class Count(Shards):
 
     def most_common(self, count: int) -> list[tuple[Any, int]]:
         """The keys with the greatest counts, of equal ones the smaller key first. Texts are bytes."""
+        count = _nandex._integer(count, "count", 0, NUMBER_MAX)
         tops = self._all("most_common", count)
         return heapq.nsmallest(count, (pair for top in tops for pair in top), key=lambda pair: (-pair[1], pair[0]))
 

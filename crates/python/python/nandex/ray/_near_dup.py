@@ -13,6 +13,7 @@ import ray
 from ray.data.expressions import monotonically_increasing_id
 
 import nandex
+from nandex import _nandex
 from nandex._errors import ConfigError, InputError
 from nandex.ray._actors import Shards, absolute
 from nandex.ray._blocks import ROW, Waiting, column_of, mapped, parts_of, slices_of
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 #: Rows of a block whose keys are asked about at a time: each has a key for each band.
 _BATCH_ROWS = 1 << 17
+
+#: The most documents that are expected: each has up to 2^16 keys.
+DOCUMENTS_MAX = 1 << 48
 
 #: Bits of what is added to the numbers of one execution.
 _SALT_BITS = 62
@@ -73,7 +77,10 @@ class NearDup:
         num_cpus: float = 0,
     ) -> None:
         self.bands = Bands() if bands is None else bands
-        keys = None if documents is None else documents * self.bands.shape[0]
+        keys = None
+        if documents is not None:
+            documents = _nandex._integer(documents, "documents", 0, DOCUMENTS_MAX)
+            keys = documents * self.bands.shape[0]
         self._buckets = _Buckets(path, shards=shards, ram=ram, keys=keys, num_cpus=num_cpus)
         self._clusters = _Clusters(path, shards=shards, ram=ram, keys=documents, num_cpus=num_cpus)
 

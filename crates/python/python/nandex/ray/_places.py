@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from nandex import _nandex
 from nandex._errors import ConfigError, MissingError
 from nandex.shards import SHARDS_MAX
 
@@ -89,8 +90,7 @@ class _Files:
 
 
 def _there(kind: type[Shard], folder: str, shards: int) -> _Files:
-    if not 1 <= shards <= SHARDS_MAX:
-        raise ConfigError(f"shards: {shards}; give 1 to {SHARDS_MAX:,}")
+    shards = _nandex._integer(shards, "shards", 1, SHARDS_MAX)
     alive = [node for node in ray.nodes() if node["Alive"]]
     nodes = [node["NodeID"] for node in alive if node["Resources"].get("CPU")] or [node["NodeID"] for node in alive]
     lists = _each(_listed, [(node, (kind, folder)) for node in nodes])

@@ -15,6 +15,7 @@ from nandex.ray._actors import Shards
 from nandex.ray._blocks import Waiting, column_of, mapped, slices_of
 from nandex.ray._count import copy_counts, counts_of, executed, name_of, send_counts
 from nandex.shards import Terms
+from nandex.shards._shard import NUMBER_MAX
 
 if TYPE_CHECKING:
     import os
@@ -73,8 +74,10 @@ class _Weighing:
         if self.norm not in ("l1", "l2", None):
             raise ConfigError(f"norm: {self.norm!r}; give 'l1', 'l2' or None")
         for name, given in (("min_df", self.min_df), ("max_df", self.max_df)):
-            if given < 0 or (isinstance(given, float) and given > 1.0):
-                raise ConfigError(f"{name}: {given}; give a number of documents, or a share as a float from 0 to 1")
+            if isinstance(given, float):
+                _nandex._real(given, name, 0.0, 1.0)
+            else:
+                _nandex._integer(given, name, 0, NUMBER_MAX)
 
     def is_kept(self, found: NDArray[np.uint64], documents: int) -> NDArray[np.bool_]:
         """Which terms stay, by the documents that each is in."""

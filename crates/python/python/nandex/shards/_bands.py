@@ -17,6 +17,11 @@ _Keys = NDArray[np.uint64]
 _BAND = np.uint64(0x9E3779B97F4A7C15)
 
 
+#: The most values of a signature, and words of a shingle.
+_NUM_PERM_MAX = 1 << 16
+_SHINGLE_MAX = 64
+
+
 @dataclass(frozen=True)
 class Bands:
     """How a document becomes keys: those with a key in common are likely near-duplicates.
@@ -35,13 +40,19 @@ class Bands:
     shingle: int = 3
 
     def __post_init__(self) -> None:
+        num_perm = _nandex._integer(self.num_perm, "num_perm", 1, _NUM_PERM_MAX)
+        threshold = _nandex._real(self.threshold, "threshold", 0.0, 1.0)
+        shingle = _nandex._integer(self.shingle, "shingle", 1, _SHINGLE_MAX)
         if self.params is None:
-            if not 0.0 <= self.threshold <= 1.0:
-                raise ConfigError(f"threshold: {self.threshold}; give 0 to 1")
-            params = _nandex._lsh_bands(float(self.threshold), self.num_perm, (0.5, 0.5))
-            object.__setattr__(self, "params", params)
-        count, values = self.shape
-        if count < 1 or values < 1 or count * values > self.num_perm:
+            params = _nandex._lsh_bands(threshold, num_perm, (0.5, 0.5))
+        else:
+            count, values = (_nandex._integer(number, "params", 1, num_perm) for number in self.params)
+            params = count, values
+        checked = {"threshold": threshold, "num_perm": num_perm, "params": params, "shingle": shingle}
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        count, values = params
+        if count * values > num_perm:
             raise ConfigError(f"params: {self.params}; give bands that have {self.num_perm} values at most in all")
 
     @property

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 import nandex
+from nandex import _nandex
 from nandex._errors import ConfigError, InputError
-from nandex.shards._shard import Shard
+from nandex.shards._shard import NUMBER_MAX, Shard
 from nandex.shards._union_find import UnionFind
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Clusters(Shard):
 
     def end(self, number: int) -> None:
         """Ends a pass, durably."""
+        number = _nandex._integer(number, "number", 0, NUMBER_MAX)
         self._passes[_ENDED] = max(number, self._ended())
         self._passes.sync()
 
@@ -97,6 +99,7 @@ class Clusters(Shard):
 
     def end_copy(self, number: int) -> None:
         """Ends that, durably, with the number of the latest pass of the others."""
+        number = _nandex._integer(number, "number", 0, NUMBER_MAX)
         self._passes[_ENDED], self._passes[_COPYING] = number, 0
         self._passes.sync()
 

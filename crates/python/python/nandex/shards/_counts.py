@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 import nandex
+from nandex import _nandex
 from nandex._errors import DamagedError, InputError
 from nandex.shards._files import write_durably
-from nandex.shards._shard import Shard
+from nandex.shards._shard import NUMBER_MAX, Shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -160,6 +161,7 @@ class Counts(Shard):
 
     def most_common(self, count: int) -> list[tuple[Any, int]]:
         """The keys with the greatest counts. Reads the whole counter."""
+        count = _nandex._integer(count, "count", 0, NUMBER_MAX)
         if self.of is None:
             return []
         top = self._opened(self.of).most_common(count)

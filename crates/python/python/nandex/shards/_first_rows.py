@@ -48,8 +48,7 @@ class FirstRows(Shard):
     def _open(self, mode: Literal["c", "w", "x"]) -> None:
         super()._open(mode)
         if self._cache is None:
-            self._ram_bytes = _nandex._bytes(self._ram, "ram")
-            self._cache = self._ram_bytes // 2
+            self._cache = self._ram // 2
         # The first keys say how wide they are: 8 bytes of numbers, or 16 of digests.
         self._table: nandex.Table | None = None
         self._has_table = bool(self._db.structures())
@@ -116,7 +115,7 @@ class FirstRows(Shard):
                 table = self._db.table(
                     _TABLE, entries=self._entries, key=key, value="u64", policy="grow", ram=self._ram, cache=self._cache
                 )
-                if table.stats()["ram_bytes"] <= self._ram_bytes or not self._give_up_cache():
+                if table.stats()["ram_bytes"] <= self._ram or not self._give_up_cache():
                     return table
             except (nandex.FullError, nandex.RamError):
                 if not self._give_up_cache():

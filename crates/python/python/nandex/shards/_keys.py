@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nandex import _nandex
-from nandex._errors import ConfigError, InputError
+from nandex._errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,8 +51,7 @@ def numbers_of(*columns: Any) -> NDArray[np.uint64]:
 
 def split(keys: NDArray[Any], shards: int) -> list[_Places]:
     """The places of the keys of each shard, in their order. A key has always the same shard of that number of them."""
-    if not 1 <= shards <= SHARDS_MAX:
-        raise ConfigError(f"shards: {shards}; give 1 to {SHARDS_MAX:,}")
+    shards = _nandex._integer(shards, "shards", 1, SHARDS_MAX)
     numbers = keys if keys.dtype == np.uint64 else _first_words(keys)
     # Numbers in a row, and multiples of powers of two, become as good as random: the finalizer of SplitMix64.
     mixed = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import nandex
-from nandex._errors import ConfigError, DamagedError, ExistsError, FormatError
+from nandex import _nandex
+from nandex._errors import DamagedError, ExistsError, FormatError
 from nandex.shards._files import sync_folder
 from nandex.shards._keys import SHARDS_MAX
 from nandex.shards._snapshots import place
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     _Path = str | os.PathLike[str]
 
 _Self = TypeVar("_Self", bound="Shard")
+
+#: The most keys that a file is made for, the greatest number of a pass, and the most that is asked for.
+NUMBER_MAX = (1 << 64) - 1
 
 
 class Shard:
@@ -43,9 +47,10 @@ class Shard:
         entries: int | None = None,
         mode: Literal["c", "w", "x"] = "c",
     ) -> None:
-        if not 0 <= shard < shards <= SHARDS_MAX:
-            raise ConfigError(f"shard {shard} of {shards}: give shards from 0, and {SHARDS_MAX:,} of them at most")
         self.path = self.path_of(folder, shard, shards)
+        # What cannot be is refused before there is a file.
+        ram = _nandex._size(ram, "ram")
+        entries = None if entries is None else _nandex._integer(entries, "entries", 1, NUMBER_MAX)
         if mode != "w":
             self.path.parent.mkdir(parents=True, exist_ok=True)
         self._ram, self._entries = ram, entries
@@ -54,6 +59,8 @@ class Shard:
     @classmethod
     def path_of(cls, folder: _Path, shard: int, shards: int) -> Path:
         """The file of a shard."""
+        shards = _nandex._integer(shards, "shards", 1, SHARDS_MAX)
+        shard = _nandex._integer(shard, "shard", 0, shards - 1)
         return Path(folder, f"{cls.KIND}-{shard:05}-of-{shards:05}.nandex")
 
     def _open(self, mode: Literal["c", "w", "x"]) -> None:
@@ -110,6 +117,7 @@ class Shard:
         cls, snapshot: _Path, shards: int, store: Mapping[str, Any] | None = None
     ) -> tuple[list[int], list[str]]:
         """Which of that many shards have no snapshot there, and the names of those of this kind that are there."""
+        shards = _nandex._integer(shards, "shards", 1, SHARDS_MAX)
         names = [name for name in place(snapshot, store).names() if name.startswith(f"{cls.KIND}-")]
         expected = {cls.path_of("", shard, shards).name: shard for shard in range(shards)}
         return [shard for name, shard in expected.items() if name not in names], names

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nandex import _nandex
 from nandex._errors import InputError
-from nandex.shards._keys import split
+from nandex.shards._keys import SHARDS_MAX, split
+from nandex.shards._shard import NUMBER_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +38,7 @@ class UnionFind:
     """
 
     def __init__(self, shards: int, ask: Callable[[list[_Call]], list[Any]]) -> None:
-        self._shards, self._ask = shards, ask
+        self._shards, self._ask = _nandex._integer(shards, "shards", 1, SHARDS_MAX), ask
 
     @classmethod
     def of(cls, shards: list[Clusters]) -> UnionFind:
@@ -45,6 +47,7 @@ class UnionFind:
 
     def join(self, number: int, rows: _Numbers, left: _Numbers, right: _Numbers) -> None:
         """Adds rows in a pass, and pairs of them or of others. All of it is durable when this returns."""
+        number = _nandex._integer(number, "number", 0, NUMBER_MAX)
         if len(left) != len(right):
             raise InputError(f"pairs of {len(left)} and {len(right)} rows: give as many of ones as of the others")
         told = np.unique(np.concatenate([rows, left, right]))
