@@ -4,7 +4,7 @@
 #[must_use]
 pub fn ram_bytes() -> u64 {
     let found = rustix::system::sysinfo();
-    u64::try_from(found.totalram).unwrap_or(u64::MAX).saturating_mul(found.mem_unit.into())
+    found.totalram.saturating_mul(found.mem_unit.into())
 }
 
 #[cfg(test)]

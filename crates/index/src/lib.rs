@@ -79,6 +79,7 @@ pub use counting::Counting;
 pub use damage::Damage;
 pub use db::{Database, open, options};
 pub use error::{Error, Result};
+pub use groups::{GroupIter, GroupTable};
 pub use large::LargeTable;
 pub use lookup::engine::LookupEngine;
 pub use model::{FilterRequirements, NeighborsRequirements, Policy, Prediction, Requirements};

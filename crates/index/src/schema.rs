@@ -1,6 +1,6 @@
 //! Schemas of configurations: each parameter of a structure is declared once, in the order of its bytes on flash.
 //!
-//! The [`parameters!`] macro makes of such a declaration the structure's `Config`, its smallest limits, its bytes in
+//! The `parameters!` macro makes of such a declaration the structure's `Config`, its smallest limits, its bytes in
 //! both directions, the check of each range, and the list of its parameters for people and programs.
 
 use nandex_store::bytes::Reader;
@@ -174,9 +174,9 @@ pub(crate) fn check_version(kind: &str, version: u8, reader: &mut Reader<'_>) ->
 }
 
 /// Declares the configuration of a structure: the name of its kind and the version of its bytes, then its parameters
-/// in the order of their bytes. A parameter has a type, the smallest value that works in [`tiny`], and, after `in`,
+/// in the order of their bytes. A parameter has a type, the smallest value that works in `tiny`, and, after `in`,
 /// the values that it can have; `then` names a parameter, the rest of whose bytes follow here. `tiny [const]` makes
-/// [`tiny`] a constant function.
+/// `tiny` a constant function.
 ///
 /// What the values of several parameters have to do with one another is the type's own `validate`, which calls
 /// `check_ranges` first.

@@ -54,7 +54,7 @@ pub struct KeyForm {
 }
 
 impl KeyForm {
-    /// The form for keys of up to so many bytes, as [`longest_of`] reads them.
+    /// The form for keys of at most this many bytes, as [`longest_of`] reads them.
     pub fn new(longest: u8) -> Self {
         Self { longest }
     }

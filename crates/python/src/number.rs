@@ -1,5 +1,5 @@
-//! Numbers as Python gives them: integers, real numbers, sizes and counts. What does not fit is refused with the name of
-//! its argument, what it may be, and what it is; a `bool` is no number.
+//! Numbers as Python gives them: integers, real numbers, sizes and counts. What does not fit is refused with the name
+//! of its argument, what it may be, and what it is; a `bool` is no number.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -138,11 +138,10 @@ pub fn count(given: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     amount(given, name, (size::parse_count, "64M"))
 }
 
-fn amount(
-    given: &Bound<'_, PyAny>,
-    name: &str,
-    (parse, example): (fn(&str) -> Result<u64, String>, &str),
-) -> PyResult<u64> {
+/// Reads a text; an error is the reason against it.
+type Parse = fn(&str) -> Result<u64, String>;
+
+fn amount(given: &Bound<'_, PyAny>, name: &str, (parse, example): (Parse, &str)) -> PyResult<u64> {
     let expected =
         || format!("give a whole number from 0 to 2**64 - 1, or a text such as {example:?}");
     if let Ok(text) = given.cast::<PyString>() {

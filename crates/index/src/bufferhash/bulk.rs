@@ -206,8 +206,8 @@ impl Pages {
 }
 
 impl Inner {
-    /// Puts whole segments of entries that no buffer would hide, and returns the others. Nothing older gets into a buffer
-    /// meanwhile: evictions wait for the maintenance lock, and what lookups have used is not put back.
+    /// Puts whole segments of entries that no buffer would hide, and returns the others. Nothing older gets into a
+    /// buffer meanwhile: evictions wait for the maintenance lock, and what lookups have used is not put back.
     fn put_past_buffers(
         &self,
         index: usize,

@@ -203,9 +203,9 @@ impl Inner {
         done.and_then(|()| self.flush_all())
     }
 
-    /// Makes one run of all that a part's buffers hold, all its runs, and the extra sources. Skips a part that is one run
-    /// without slack. All buffers are taken, so that tombstones may end: no insert that they may belong to is buffered. And
-    /// what is durable of the part is what it was at one moment.
+    /// Makes one run of all that a part's buffers hold, all its runs, and the extra sources. Skips a part that is one
+    /// run without slack. All buffers are taken, so that tombstones may end: no insert that they may belong to is
+    /// buffered. And what is durable of the part is what it was at one moment.
     pub(super) fn merge_all(&self, part: usize, open_extra: OpenExtra<'_>) -> Result<()> {
         let AllFrozen { lock: _lock, buffers, level } = self.freeze_all(part)?;
         let extra = open_extra()?;

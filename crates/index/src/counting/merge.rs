@@ -191,8 +191,8 @@ impl Inner {
         self.flush_all()
     }
 
-    /// Merges a partition's segments, all that its buffers hold, and what is in addition. A buffer that is left would be
-    /// newer than the merge: its removals would end what came in addition after them.
+    /// Merges a partition's segments, all that its buffers hold, and what is in addition. A buffer that is left would
+    /// be newer than the merge: its removals would end what came in addition after them.
     pub(super) fn merge_all(&self, index: usize, open_extra: OpenExtra<'_>) -> Result<()> {
         let AllFrozen { lock: _lock, buffers, level } = self.freeze_all(index)?;
         let has_nothing = buffers.is_empty() && level.staged.is_empty();

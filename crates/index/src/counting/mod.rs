@@ -366,8 +366,8 @@ impl Counting {
     }
 
     /// Adds everything that another table holds, on this volume or another one, in one pass that reads and writes each
-    /// byte once. Removals that were acknowledged before come before it. The other table does not change. A crash may leave some partitions with it and others without: absorb
-    /// into a table that can be made again.
+    /// byte once. Removals that were acknowledged before come before it. The other table does not change. A crash may
+    /// leave some partitions with it and others without: absorb into a table that can be made again.
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) unless both store keys alike and have one hash function with one key; as

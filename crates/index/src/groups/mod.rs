@@ -3,8 +3,8 @@
 //! A **group** is some record tables next to one another, an extent of their own, written at once and replaced at once.
 //! A flush reads groups in order ([`GroupReader`]), puts its updates in, and writes new ones ([`GroupWriter`]); one
 //! checkpoint replaces the old by the new. All of that is the same for each structure of this kind, as are its handle
-//! ([`GroupTable`]), opening, lookup, iteration, check and most of its parameters. What differs is a [`GroupStructure`]:
-//! which table has a key, and when tables split or spill.
+//! ([`GroupTable`]), opening, lookup, iteration, check and most of its parameters. What differs is a
+//! [`GroupStructure`]: which table has a key, and when tables split or spill.
 //!
 //! ```text
 //!   GroupTable<S> -> write path -> Grouped<S>: Layout, Checkpoints      open, lookup, iter, check, model

@@ -38,7 +38,7 @@ pub trait GroupStructure: GroupLookups<Map: GroupMap> {
         reader: &mut Reader<'_>,
     ) -> Result<Self::Map>;
 
-    /// Writes the groups of a partition anew, as far as a full buffer's updates change them.
+    /// Rewrites the groups of a partition as far as a full buffer's updates change them.
     ///
     /// # Errors
     /// A failed read or write, damage, no space.

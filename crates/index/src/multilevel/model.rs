@@ -45,8 +45,8 @@ pub(super) struct HeldLevel {
 }
 
 impl GroupModel for Config {
-    /// Of the RAM that is stated, an eighth is for buffers, and the rest for the cache of pages. Without a limit, buffers
-    /// are a sixteenth of the levels, and the cache as large as they.
+    /// Of the RAM that is stated, an eighth is for buffers, and the rest for the cache of pages. Without a limit,
+    /// buffers are a sixteenth of the levels, and the cache as large as they.
     fn advised(requirements: &Requirements) -> Result<Self> {
         let common = model::plain::<Self>(requirements)?;
         let plain = Self { first_pages: FIRST_PAGES, page_cache_bytes: 0, ..Self::tiny() };

@@ -24,7 +24,7 @@ impl Sink for Tables<'_> {
 }
 
 impl Directories {
-    /// Writes all tables of a partition anew.
+    /// Rewrites all tables of a partition.
     pub(super) fn write_tables(
         &self,
         before: &Directory,

@@ -104,7 +104,7 @@ pub const KIND: &str = "rhik";
 /// ```
 pub type Rhik = GroupTable<Directories>;
 
-/// Iterates over all entries of a table; see [`Rhik::iter`].
+/// Iterates over all entries of a table; see [`GroupTable::iter`].
 pub type Iter<'t> = GroupIter<'t, Directories>;
 
 /// An entry of the iteration: key and value.

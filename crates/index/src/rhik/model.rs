@@ -37,7 +37,7 @@ impl Config {
     /// their size, and each rewrite becomes longer.
     ///
     /// # Errors
-    /// A policy other than [`Policy::Grow`], too little RAM.
+    /// A policy other than [`Policy::Grow`](crate::Policy::Grow), too little RAM.
     pub fn advised(requirements: &Requirements) -> Result<Self> {
         let common = model::plain::<Self>(requirements)?;
         let plain = Self {

@@ -1,5 +1,5 @@
-//! Calls for many keys at once: what another filter holds, streams in the order of the hash, removals, and keys that may
-//! not be there.
+//! Calls for many keys at once: what another filter holds, streams in the order of the hash, removals, and keys that
+//! may not be there.
 
 use std::sync::Arc;
 
@@ -44,8 +44,8 @@ impl Session<FilterSetup> {
         self.saved(&kept, result)
     }
 
-    /// Adds amounts in the order of the hash. Where keys share fingerprints, or streams are not taken, they are added as
-    /// a batch.
+    /// Adds amounts in the order of the hash. Where keys share fingerprints, or streams are not taken, they are added
+    /// as a batch.
     ///
     /// # Errors
     /// As [`Contract::call`](crate::Contract::call).

@@ -103,8 +103,8 @@ impl<C: TableContract> Session<C> {
             Ok(()) | Err(Error::Full { .. }) => {}
             Err(error) => return Err(error),
         }
-        let removed = puts.iter().zip(&pairs).filter(|(put, _)| put.is_multiple_of(REMOVED));
-        removed.map(|(_, (key, _))| other.remove(key)).collect::<Result<()>>()?;
+        let mut removed = puts.iter().zip(&pairs).filter(|(put, _)| put.is_multiple_of(REMOVED));
+        removed.try_for_each(|(_, (key, _))| other.remove(key))?;
         Ok(other)
     }
 

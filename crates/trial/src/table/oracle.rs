@@ -136,8 +136,8 @@ impl Past {
         self.puts
     }
 
-    /// Notes puts of one call, before it, and returns their numbers. It may make any of them first, so all are as old as
-    /// the first.
+    /// Notes puts of one call, before it, and returns their numbers. It may make any of them first, so all are as old
+    /// as the first.
     pub fn attempt_together(&mut self, keys: &[u64]) -> Vec<u64> {
         let at = self.acts + 1;
         let attempt = |key: &u64| {

@@ -291,7 +291,9 @@ fn bloom_filters_take_more_ram_than_fuse_filters_and_buffers_near_the_papers_opt
 fn nonsense_is_refused_and_named() {
     let fine = Requirements::new(1000, 8, 8);
     let unread = Requirements { miss_reads_max: Some(f64::NAN), ..fine.clone() };
-    assert_eq!(text(advise(&unread)), "reads per miss: NaN; expected 0.0001 to 10");
+    assert!(text(advise(&unread)).starts_with("reads per miss: NaN pages; expected a finite"));
+    let much = Requirements { miss_reads_max: Some(11.0), ..fine.clone() };
+    assert_eq!(text(advise(&much)), "reads per miss: 11; expected 0.0001 to 10");
     let many = Requirements { entries: u64::MAX, ..fine.clone() };
     assert!(text(advise(&many)).starts_with("entries: 18446744"));
     let front = Requirements { front_runs: 8, ..fine.clone() };

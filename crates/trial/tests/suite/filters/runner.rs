@@ -33,8 +33,8 @@ pub trait Maker {
         Ok(())
     }
 
-    /// Adds what another filter of its kind holds that has these amounts, and has lost as much again of the first `lost`
-    /// of them; returns whether it can.
+    /// Adds what another filter of its kind holds that has these amounts, and has lost as much again of the first
+    /// `lost` of them; returns whether it can.
     fn absorb(&self, _filter: &Self::Made, _amounts: &[(&[u8], i64)], _lost: usize) -> bool {
         false
     }

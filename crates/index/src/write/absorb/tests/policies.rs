@@ -27,8 +27,8 @@ fn newer(keys: Range<u64>) -> AnyTable {
     other
 }
 
-/// Keys of a full ring that are absorbed again: what an eviction keeps of the older entries may be put into buffers while
-/// new incarnations are on their way, and must not hide these.
+/// Keys of a full ring that are absorbed again: what an eviction keeps of the older entries may be put into buffers
+/// while new incarnations are on their way, and must not hide these.
 #[test]
 fn what_an_eviction_keeps_hides_nothing_that_is_absorbed() {
     for policy in POLICIES {
