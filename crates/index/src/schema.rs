@@ -1,6 +1,6 @@
 //! Schemas of configurations: each parameter of a structure is declared once, in the order of its bytes on flash.
 //!
-//! The `parameters!` macro makes of such a declaration the structure's `Config`, its smallest limits, its bytes in
+//! From a declaration, the `parameters!` macro makes the structure's `Config`, its smallest limits, its bytes in
 //! both directions, the check of each range, and the list of its parameters for people and programs.
 
 use nandex_store::bytes::Reader;

@@ -126,7 +126,7 @@ where
     CapturedMaps { bytes, extents: Some(retired.extents(&core.volume, extents)) }
 }
 
-/// Is this extent one of the structure's own, which are in order?
+/// Returns whether this extent is one of the structure's own, which are in order.
 fn is_own(ordered: &[Extent], extent: Extent) -> bool {
     ordered.binary_search_by_key(&extent.start, |it| it.start).is_ok_and(|at| ordered[at] == extent)
 }

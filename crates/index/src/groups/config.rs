@@ -72,7 +72,7 @@ pub struct GroupParameters {
     pub spare_buffers: u32,
     /// The most tables of a group.
     pub group_pages: u32,
-    /// Is the first buffer of each partition flushed early?
+    /// Whether the first buffer of each partition is flushed early.
     pub stagger: bool,
     /// RAM that the table may take, in bytes; `None` for no limit.
     pub ram_bytes_max: Option<u64>,

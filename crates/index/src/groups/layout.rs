@@ -44,7 +44,7 @@ pub(crate) struct Grouped<S: GroupStructure> {
     pub maps: Mutex<()>,
     pub retired: Retired<Group>,
     pub counters: GroupCounters,
-    /// Have snapshots been loaded and the log replayed?
+    /// Whether snapshots were loaded and the log was replayed.
     pub is_open: AtomicBool,
 }
 

@@ -154,7 +154,7 @@ impl Past {
         self.keys[key as usize].retract();
     }
 
-    /// May entries be evicted?
+    /// Whether entries may be evicted.
     #[must_use]
     pub const fn evicts(&self) -> bool {
         self.window().is_some()

@@ -213,7 +213,7 @@ fn differs(found: &str, expected: &str) -> String {
     format!("wrong: ..{}.. where ..{}.. is right", around(found), around(expected))
 }
 
-/// Is the error about this page?
+/// Returns whether the error is about this page.
 pub fn is_about(error: &Error, page: u64) -> bool {
     if let Error::Store(store::Error::Corrupt { page: found, .. }) = error {
         return found.0 == page;
