@@ -19,8 +19,8 @@ use anyhow::{Context, Result, ensure};
 use nandex::device::{Access, Counted, Counts, Create, Device, FileDevice, FileOptions};
 use nandex::device::{Overlay, PAGE_BYTES};
 use nandex::{
-    AbsorbOptions, Absorbed, AnyOptions, AnyTable, Durability, OpenOptions, Policy, Requirements,
-    Table, Volume, VolumeOptions, count_shared,
+    AbsorbOptions, Absorbed, AnyTable, Durability, OpenOptions, Policy, Requirements, Table,
+    Volume, VolumeOpenOptions, VolumeOptions, count_shared,
 };
 use serde::Serialize;
 
@@ -283,12 +283,11 @@ impl Index {
         // Its lock goes with it.
         drop(device);
         let device = Self::open_file(&file.0, Create::Open, Access::ReadOnly)?;
-        let options = OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() };
+        let options =
+            VolumeOpenOptions { access: Access::ReadOnly, ..VolumeOpenOptions::default() };
         // What an opening would write stays in RAM.
         let volume = Volume::open(Arc::new(Overlay::new(device.clone())), options)?;
-        let mut own = AnyOptions::default();
-        own.flush_threads = Some(0);
-        let table = AnyTable::open_with(&volume, "t", &own)?;
+        let table = AnyTable::open_with(&volume, "t", &OpenOptions::default().inline())?;
         Ok(Self { table, device, file })
     }
 }

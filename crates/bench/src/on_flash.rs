@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use nandex::device::{Create, Device, FileDevice, FileOptions};
-use nandex::{OpenOptions, Volume, VolumeOptions};
+use nandex::{Volume, VolumeOpenOptions, VolumeOptions};
 
 use crate::keys::mix;
 use crate::order::Order;
@@ -76,7 +76,7 @@ pub(crate) fn create_volume(file: &Path, log_bytes: u64, spec: &Spec) -> Result<
 pub(crate) fn open_volume(file: &Path, spec: &Spec) -> Result<Volume> {
     let device: Arc<dyn Device> = Arc::new(FileDevice::open(file, &FileOptions::default())?);
     let durability = durability(spec.durability);
-    Ok(Volume::open(device, OpenOptions { durability, ..OpenOptions::default() })?)
+    Ok(Volume::open(device, VolumeOpenOptions { durability, ..VolumeOpenOptions::default() })?)
 }
 
 /// The same for a volume.

@@ -11,8 +11,8 @@ use nandex::model::FanOut;
 use nandex::oracle::{BucketMap, MapTable, Multiset};
 use nandex::registry::{self, Family, TableRow};
 use nandex::{
-    AnyConfig, AnyFilter, AnyOptions, FilterRequirements, NeighborsRequirements, Policy,
-    Prediction, Requirements, Table, cascade, counting, slicehash,
+    AnyConfig, AnyFilter, FilterRequirements, NeighborsRequirements, OpenOptions, Policy,
+    Prediction, Requirements, Table, counting, slicehash,
 };
 
 use crate::documents::Documents;
@@ -257,28 +257,15 @@ fn counting_config(
 }
 
 /// The options to create and open a structure.
-fn options(kind: &str, spec: &Spec) -> Result<AnyOptions> {
-    let mut options = AnyOptions::default();
-    options.read_depth = Some(spec.depth);
+fn options(kind: &str, spec: &Spec) -> Result<OpenOptions> {
+    let mut options = OpenOptions { read_depth: Some(spec.depth), ..OpenOptions::default() };
     if let Family::Table(row) = family(kind)? {
         options.cache_bytes = match spec.cache_bytes {
             Some(cache_bytes) => cache_bytes,
             None => prediction(kind, row, spec)?.cache_bytes(),
         };
     }
-    // The other options of these suit their configurations.
-    let read_depth = spec.depth;
-    Ok(match kind {
-        cascade::KIND => {
-            let suited = cascade::RuntimeOptions::suited(config(kind, spec)?.of()?)?;
-            options.with(cascade::RuntimeOptions { read_depth, ..suited })
-        }
-        counting::KIND => {
-            let suited = counting::RuntimeOptions::suited(config(kind, spec)?.of()?);
-            options.with(counting::RuntimeOptions { read_depth, ..suited })
-        }
-        _ => options,
-    })
+    Ok(options)
 }
 
 /// An empty table in a `HashMap`.
@@ -397,6 +384,8 @@ impl<T: Table> Client for TableClient<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use nandex::cascade;
+
     use super::*;
     use crate::documents::DocumentSettings;
     use crate::subject::{Durability, StoredKeys};

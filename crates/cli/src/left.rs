@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use nandex::device::{Allocation, Device, FileDevice, FileOptions};
 use nandex::store::{Holds, holds};
-use nandex::{OpenOptions, Volume};
+use nandex::{Volume, VolumeOpenOptions};
 
 use crate::unfinished::{self, Unfinished};
 
@@ -45,7 +45,7 @@ impl Left {
         if is_device && holds(&device).with_context(cannot)? != Holds::Unfinished {
             return Ok(None);
         }
-        let volume = Volume::open(device, OpenOptions::default()).with_context(cannot)?;
+        let volume = Volume::open(device, VolumeOpenOptions::default()).with_context(cannot)?;
         Ok(Some(Self { made: made.of(&volume), volume, place }))
     }
 }

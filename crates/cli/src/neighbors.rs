@@ -1,7 +1,7 @@
 //! The figures of an index of neighbours.
 
 use anyhow::Result;
-use nandex::{AnyNeighbors, AnyOptions, Volume};
+use nandex::{AnyNeighbors, OpenOptions, Volume};
 use serde::Serialize;
 
 use crate::lost::LostPages;
@@ -37,7 +37,7 @@ impl NeighborsFigures {
     /// # Errors
     /// No such index, damage.
     pub fn of(volume: &Volume, name: &str) -> Result<Self> {
-        let index = AnyNeighbors::open(volume, name, &AnyOptions::default())?;
+        let index = AnyNeighbors::open(volume, name, &OpenOptions::default())?;
         let (stats, about) = (index.stats(), index.config().describe());
         let figures = Self {
             tables: stats.tables,

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use nandex::device::{Access, Device, Geometry, Overlay, Striping};
 use nandex::large::{ValuesConfig, table_name};
 use nandex::store::hash::{HashKind, KeyHasher};
-use nandex::{AnyTable, Durability, LargeTable, OpenOptions, Prediction, StaleSuperblock};
+use nandex::{AnyTable, Durability, LargeTable, Prediction, StaleSuperblock, VolumeOpenOptions};
 use nandex::{Volume, VolumeOptions};
 
 use crate::console::Console;
@@ -181,7 +181,8 @@ pub fn open_volume(
         true => StaleSuperblock::Open,
         false => StaleSuperblock::Refuse,
     };
-    let options = OpenOptions { access, stale, durability, log_device, ..OpenOptions::default() };
+    let options =
+        VolumeOpenOptions { access, stale, durability, log_device, ..VolumeOpenOptions::default() };
     let opened = Volume::open(Arc::clone(&devices.volume), options);
     Ok((opened.with_context(|| volume.cannot("open"))?, devices))
 }

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use nandex::large::{ValuesConfig, table_name};
 use nandex::registry::{self, Family};
-use nandex::{AnyOptions, AnyTable, Damage, LargeTable, Table, Volume};
+use nandex::{AnyTable, Damage, LargeTable, OpenOptions, Table, Volume};
 
 use crate::size::show_bytes;
 
@@ -95,9 +95,7 @@ impl Keyed {
     pub fn open_within(volume: &Volume, name: &str, memory: Memory) -> Result<Self> {
         let Memory { ram_bytes_max, cache_bytes } = memory;
         let kind = registry::kind_in(volume, name)?;
-        let mut options = AnyOptions::default();
-        options.ram_bytes_max = ram_bytes_max;
-        options.cache_bytes = cache_bytes;
+        let mut options = OpenOptions { ram_bytes_max, cache_bytes, ..OpenOptions::default() };
         let table = match registry::find(&kind).map(|row| &row.family) {
             Some(Family::Part) => {
                 let of_values = ValuesConfig::of(volume, name)?.ram_bytes();

@@ -47,6 +47,7 @@ mod lookup;
 pub mod model;
 pub mod multilevel;
 mod neighbors;
+mod options;
 pub mod oracle;
 pub mod quotient;
 pub mod registry;
@@ -59,13 +60,14 @@ pub mod slicehash;
 pub mod slicelsh;
 #[cfg(feature = "testing")]
 pub mod specimen;
+mod structure;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod write;
 
 pub use any::{
-    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyFilter, AnyNeighbors, AnyOptions, AnyPair,
-    AnyTable, Configuration, Description, OpenFilter, OpenNeighbors, OpenTable,
+    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyFilter, AnyNeighbors, AnyPair, AnyTable,
+    Configuration, Description, OpenFilter, OpenNeighbors, OpenTable,
 };
 pub use api::{
     CandidateStream, Counter, Filter, FilterStats, LevelStats, LookupStream, Neighbors,
@@ -88,12 +90,15 @@ pub use nandex_device as device;
 pub use nandex_store as store;
 pub use nandex_store::check::{Finding, Report};
 pub use nandex_store::{
-    Completion, Durability, OpenOptions, StaleSuperblock, Threads, Volume, VolumeOptions,
+    Completion, Durability, StaleSuperblock, Threads, Volume, VolumeOpenOptions, VolumeOptions,
 };
+pub use options::OpenOptions;
 pub use rhik::Rhik;
 pub use slicebloom::SliceBloom;
 pub use slicehash::SliceHash;
 pub use slicelsh::SliceLsh;
+pub use structure::Structure;
+pub use write::Handle;
 pub use write::absorb::{
     AbsorbOptions, Absorbed, Prefer, Versions, Watch, count_shared, expected_passes,
 };

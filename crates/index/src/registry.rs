@@ -11,29 +11,31 @@ use nandex_store::Volume;
 use nandex_store::check::{Checker, Contents};
 use nandex_store::checkpoint::CatalogEntry;
 
-use crate::any::{AnyConfig, AnyFilter, AnyNeighbors, AnyOptions, AnyTable};
+use crate::any::{AnyConfig, AnyFilter, AnyNeighbors, AnyTable};
 use crate::check::OnProgress;
+use crate::groups::Grouped;
 use crate::model::{FilterRequirements, NeighborsRequirements, Prediction, Requirements};
 #[cfg(feature = "testing")]
 use crate::testing;
 use crate::{
-    Result, bufferhash, cascade, counting, large, multilevel, rhik, slicebloom, slicehash, slicelsh,
+    OpenOptions, Result, bufferhash, cascade, counting, large, multilevel, rhik, slicebloom,
+    slicehash, slicelsh,
 };
 
 /// Every kind of structure that this nandex can read, in order of preference among equals.
 pub const ROWS: &[&Row] = &[
-    &bufferhash::ROW,
-    &slicehash::ROW,
-    &cascade::ROW,
-    &counting::ROW,
+    &Row::table::<bufferhash::Incarnations>(),
+    &Row::table::<slicehash::Slicetables>(),
+    &Row::filter::<cascade::CascadeLayout>(),
+    &Row::filter::<counting::CountingLayout>(),
     &large::ROW,
     &bufferhash::growing::ROW,
     &bufferhash::growing::GENERATION_ROW,
     &slicehash::growing::ROW,
     &slicehash::growing::TABLE_ROW,
-    &rhik::ROW,
-    &multilevel::ROW,
-    &slicebloom::ROW,
+    &Row::table::<Grouped<rhik::Directories>>(),
+    &Row::table::<Grouped<multilevel::Levels>>().baseline(),
+    &Row::filter::<slicebloom::BloomSlicetables>(),
     &slicelsh::ROW,
     #[cfg(feature = "testing")]
     &crate::specimen::ROW,
@@ -63,21 +65,6 @@ impl Row {
         if let Family::Table(row) = &mut self.family {
             row.is_baseline = true;
         }
-        self
-    }
-
-    /// The same with a table's configurations for tests, and decoders for fuzzing.
-    #[cfg(feature = "testing")]
-    #[must_use]
-    pub const fn tested(
-        mut self,
-        tests: testing::TableTests,
-        decoders: &'static [testing::Decoder],
-    ) -> Self {
-        if let Family::Table(row) = &mut self.family {
-            row.testing = tests;
-        }
-        self.decoders = decoders;
         self
     }
 }
@@ -112,9 +99,9 @@ pub struct TableRow {
     /// hash.
     pub merges_into: Option<&'static str>,
     /// Creates one from a configuration of its kind.
-    pub create: fn(&Volume, &str, &AnyConfig, &AnyOptions) -> Result<AnyTable>,
+    pub create: fn(&Volume, &str, &AnyConfig, &OpenOptions) -> Result<AnyTable>,
     /// Opens one.
-    pub open: fn(&Volume, &str, &AnyOptions) -> Result<AnyTable>,
+    pub open: fn(&Volume, &str, &OpenOptions) -> Result<AnyTable>,
     /// The prediction for requirements, or why it cannot meet them.
     pub advise: fn(&Requirements) -> Result<Prediction>,
     /// The smallest limits that work, for 8 + 8 bytes.
@@ -129,9 +116,9 @@ pub struct FilterRow {
     /// Does it delete keys? One that does not, such as a window of recent keys, refuses to.
     pub deletes: bool,
     /// Creates one from a configuration of its kind.
-    pub create: fn(&Volume, &str, &AnyConfig, &AnyOptions) -> Result<AnyFilter>,
+    pub create: fn(&Volume, &str, &AnyConfig, &OpenOptions) -> Result<AnyFilter>,
     /// Opens one.
-    pub open: fn(&Volume, &str, &AnyOptions) -> Result<AnyFilter>,
+    pub open: fn(&Volume, &str, &OpenOptions) -> Result<AnyFilter>,
     /// The configuration that meets requirements, or why none does.
     pub advise: fn(&FilterRequirements) -> Result<AnyConfig>,
     /// The smallest limits that work.
@@ -144,9 +131,9 @@ pub struct FilterRow {
 /// The functions of an index of neighbours.
 pub struct NeighborsRow {
     /// Creates one from a configuration of its kind.
-    pub create: fn(&Volume, &str, &AnyConfig, &AnyOptions) -> Result<AnyNeighbors>,
+    pub create: fn(&Volume, &str, &AnyConfig, &OpenOptions) -> Result<AnyNeighbors>,
     /// Opens one.
-    pub open: fn(&Volume, &str, &AnyOptions) -> Result<AnyNeighbors>,
+    pub open: fn(&Volume, &str, &OpenOptions) -> Result<AnyNeighbors>,
     /// The configuration that meets requirements, or why none does.
     pub advise: fn(&NeighborsRequirements) -> Result<AnyConfig>,
     /// The smallest limits that work.
@@ -283,7 +270,7 @@ mod tests {
             let made = AnyFilter::create(&volume, "f", &config).unwrap();
             made.insert(b"a key").unwrap();
             made.close().unwrap();
-            let opened = AnyFilter::open(&volume, "f", &AnyOptions::default()).unwrap();
+            let opened = AnyFilter::open(&volume, "f", &OpenOptions::default()).unwrap();
             assert_eq!((opened.config().kind(), opened.config()), (row.kind, config));
             assert!(opened.contains(b"a key").unwrap());
             assert_eq!(opened.delete(b"a key").is_ok(), filter.deletes, "{}", row.kind);
@@ -296,12 +283,12 @@ mod tests {
             let keys: Vec<u64> = (0..u64::from(made.tables())).collect();
             made.insert(7, &keys).unwrap();
             made.close().unwrap();
-            let opened = AnyNeighbors::open(&volume, "n", &AnyOptions::default()).unwrap();
+            let opened = AnyNeighbors::open(&volume, "n", &OpenOptions::default()).unwrap();
             assert_eq!((opened.config().kind(), opened.config()), (row.kind, config));
             assert_eq!(opened.candidates(&keys).unwrap(), [7]);
             assert!(
                 AnyTable::open(&volume, "n").is_err()
-                    && AnyFilter::open(&volume, "n", &AnyOptions::default()).is_err()
+                    && AnyFilter::open(&volume, "n", &OpenOptions::default()).is_err()
             );
         }
     }

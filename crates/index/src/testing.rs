@@ -19,7 +19,8 @@
 
 use std::fmt;
 
-use crate::any::{AnyConfig, AnyOptions};
+use crate::OpenOptions;
+use crate::any::AnyConfig;
 
 /// A function to fuzz: reads bytes that may be anything, and panics if an answer breaks a law.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +38,6 @@ pub struct TableTests {
     pub variants: u64,
     /// A small configuration: buffers of a page or two, so that a few hundred entries fill one.
     pub config: fn(&TableRequest) -> TestTable,
-}
-
-impl TableTests {
-    /// No configuration.
-    pub(crate) const NONE: Self =
-        Self { variants: 0, config: |_| panic!("there are no variants to ask for") };
 }
 
 /// What a harness asks of a table's configuration. The variant decides the rest.
@@ -91,7 +86,7 @@ pub struct TestTable {
     /// What to create it with.
     pub config: AnyConfig,
     /// What to create and open it with.
-    pub options: AnyOptions,
+    pub options: OpenOptions,
     /// Entries with which one write buffer is full, at most.
     pub buffer_entries: u64,
     /// Which entries it must still have.
@@ -131,7 +126,7 @@ pub struct TestFilter {
     /// What to create it with.
     pub config: AnyConfig,
     /// What to create and open it with.
-    pub options: AnyOptions,
+    pub options: OpenOptions,
     /// The number of different fingerprints.
     pub universe: u64,
     /// Is it made for counting?
@@ -160,7 +155,7 @@ pub struct TestNeighbors {
     /// What to create it with.
     pub config: AnyConfig,
     /// What to create and open it with.
-    pub options: AnyOptions,
+    pub options: OpenOptions,
     /// Hash tables.
     pub tables: u32,
     /// Documents that it holds without evicting or refusing any.

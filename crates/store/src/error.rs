@@ -50,7 +50,7 @@ pub enum Error {
         "the volume's superblock is stale: it is generation {found}, and the {what} at {page} was \
          written after generation {newest}; the drive has lost the newer ones, so structures and \
          updates since may be missing; restore the volume from a copy, or open the older state \
-         with --older-state (OpenOptions::stale) and take from it what is there"
+         with --older-state (VolumeOpenOptions::stale) and take from it what is there"
     )]
     Stale {
         /// The generation of the superblock.

@@ -38,7 +38,7 @@ pub use page::StructureId;
 pub use poison::{PanicGuard, Poison};
 pub use read_ahead::{PageRun, ReadAhead};
 pub use volume::{
-    Captured, Checkpointed, Completion, Holds, OpenOptions, Shutdown, StaleSuperblock, Structure,
-    StructureInfo, Threads, UNFINISHED_KIND, Volume, VolumeDevices, VolumeOptions, VolumeStats,
+    Captured, Checkpointed, Completion, Holds, Shutdown, StaleSuperblock, Structure, StructureInfo,
+    Threads, UNFINISHED_KIND, Volume, VolumeDevices, VolumeOpenOptions, VolumeOptions, VolumeStats,
     copy_closed, holds, is_part_of, part_name, remove_unfinished, superblock_generation,
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nandex_device::{Device, MemoryDevice, PAGE_BYTES, PageBuf};
 use nandex_store::{
-    Durability, Error, OpenOptions, Volume, VolumeDevices, VolumeOptions, copy_closed,
+    Durability, Error, Volume, VolumeDevices, VolumeOpenOptions, VolumeOptions, copy_closed,
 };
 
 fn options() -> VolumeOptions {
@@ -17,7 +17,7 @@ fn on(volume: &MemoryDevice) -> VolumeDevices {
 }
 
 fn names(device: &MemoryDevice) -> Vec<String> {
-    let volume = Volume::open(Arc::new(device.clone()), OpenOptions::default()).unwrap();
+    let volume = Volume::open(Arc::new(device.clone()), VolumeOpenOptions::default()).unwrap();
     volume.structures().into_iter().map(|it| it.name).collect()
 }
 
@@ -43,7 +43,7 @@ fn a_backup_of_an_open_volume_is_a_volume_and_what_comes_later_is_not_in_it() {
     volume.backup(&on(&copy)).unwrap();
     volume.create_structure("later", "kind", Vec::new(), 1).unwrap();
     assert_eq!(names(&copy), ["kept"]);
-    let found = Volume::open(Arc::new(copy.clone()), OpenOptions::default()).unwrap();
+    let found = Volume::open(Arc::new(copy.clone()), VolumeOpenOptions::default()).unwrap();
     let start = found.open_structure("kept", "kind").unwrap().extent().unwrap().start;
     assert!(copy.read(start, PageBuf::zeroed(1)).unwrap().iter().all(|&byte| byte == 0xa7));
     // Another one goes over nothing.
@@ -76,7 +76,8 @@ fn a_log_of_its_own_is_copied_to_a_device_of_its_own() {
     let error = volume.backup(&on(&MemoryDevice::new())).unwrap_err();
     assert!(matches!(error, Error::LogDevice { .. }), "{error}");
     let open_copy = |to: &VolumeDevices| {
-        let options = OpenOptions { log_device: to.log.clone(), ..OpenOptions::default() };
+        let options =
+            VolumeOpenOptions { log_device: to.log.clone(), ..VolumeOpenOptions::default() };
         let copy = Volume::open(Arc::clone(&to.volume), options).unwrap();
         assert_eq!(copy.structures().len(), 1);
     };

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use nandex_device::{Call, Device, MemoryDevice, Observer, OpKind, PageId, Watched};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 use nandex_store::{
-    Captured, Durability, Error, Lsn, OpenOptions, Result, Structure, Threads, Volume,
+    Captured, Durability, Error, Lsn, Result, Structure, Threads, Volume, VolumeOpenOptions,
     VolumeOptions,
 };
 
@@ -22,7 +22,8 @@ fn options() -> VolumeOptions {
 
 fn open(device: Arc<dyn Device>, log_device: Option<Arc<dyn Device>>) -> Result<Volume> {
     let (durability, threads) = (Durability::Never, Threads::Inline);
-    let options = OpenOptions { durability, log_device, threads, ..OpenOptions::default() };
+    let options =
+        VolumeOpenOptions { durability, log_device, threads, ..VolumeOpenOptions::default() };
     Volume::open(device, options)
 }
 

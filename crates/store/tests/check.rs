@@ -9,7 +9,7 @@ use std::sync::Arc;
 use nandex_device::{Device, MemoryDevice, PAGE_BYTES, PageBuf, PageId};
 use nandex_store::check::{FINDINGS_MAX, check};
 use nandex_store::superblock::Superblock;
-use nandex_store::{Captured, Error, OpenOptions, Volume, VolumeOptions};
+use nandex_store::{Captured, Error, Volume, VolumeOpenOptions, VolumeOptions};
 use part::Part;
 
 /// A volume with one structure of a kind nobody knows, and entries of it in the log.
@@ -86,7 +86,7 @@ fn one_damaged_superblock_is_a_finding_and_the_next_opening_mends_it() {
         let report = check(Arc::new(device.clone()), None).unwrap();
         let [finding] = &report.findings[..] else { panic!("{report:#?}") };
         assert_eq!((&finding.what[..], finding.page), ("superblock", older));
-        drop(Volume::open(Arc::new(device.clone()), OpenOptions::default()).unwrap());
+        drop(Volume::open(Arc::new(device.clone()), VolumeOpenOptions::default()).unwrap());
         assert!(check(Arc::new(device), None).unwrap().ok());
     }
 }

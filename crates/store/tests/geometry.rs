@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use nandex_device::{Described, Device, Geometry, Mapping, MemoryDevice};
-use nandex_store::{OpenOptions, Volume, VolumeOptions};
+use nandex_store::{Volume, VolumeOpenOptions, VolumeOptions};
 
 const FOUND: Geometry = Geometry {
     channels: Some(32),
@@ -21,7 +21,7 @@ fn options() -> VolumeOptions {
 }
 
 fn open(device: impl Device + 'static) -> Volume {
-    Volume::open(Arc::new(device), OpenOptions::default()).unwrap()
+    Volume::open(Arc::new(device), VolumeOpenOptions::default()).unwrap()
 }
 
 #[test]

@@ -15,7 +15,7 @@ use nandex_sim::SimDevice;
 use nandex_store::check::check;
 use nandex_store::superblock::Superblock;
 use nandex_store::{
-    Captured, Durability, Error, OpenOptions, Result, StaleSuperblock, Threads, Volume,
+    Captured, Durability, Error, Result, StaleSuperblock, Threads, Volume, VolumeOpenOptions,
     VolumeOptions,
 };
 
@@ -151,7 +151,10 @@ impl Life {
 
 fn open(device: Arc<dyn Device>, durability: Durability, stale: StaleSuperblock) -> Result<Volume> {
     let threads = Threads::Inline;
-    Volume::open(device, OpenOptions { durability, threads, stale, ..OpenOptions::default() })
+    Volume::open(
+        device,
+        VolumeOpenOptions { durability, threads, stale, ..VolumeOpenOptions::default() },
+    )
 }
 
 /// What an opening finds.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use nandex_device::{Device, MemoryDevice, PageBuf};
 use nandex_sim::{Image, SimDevice};
-use nandex_store::{Captured, Durability, Lsn, OpenOptions, Threads, Volume, VolumeOptions};
+use nandex_store::{Captured, Durability, Lsn, Threads, Volume, VolumeOpenOptions, VolumeOptions};
 
 use part::Part;
 
@@ -21,7 +21,8 @@ fn options() -> VolumeOptions {
 }
 
 fn open(device: Arc<dyn Device>) -> Volume {
-    let options = OpenOptions { durability: Durability::Never, ..OpenOptions::default() };
+    let options =
+        VolumeOpenOptions { durability: Durability::Never, ..VolumeOpenOptions::default() };
     Volume::open(device, options).unwrap()
 }
 
@@ -156,7 +157,7 @@ fn pinned_log() -> MemoryDevice {
 #[test]
 fn updates_of_a_structure_not_open_yet_are_a_fault_only_when_somebody_waits_for_their_space() {
     for threads in [Threads::Background, Threads::Inline] {
-        let options = OpenOptions { threads, ..OpenOptions::default() };
+        let options = VolumeOpenOptions { threads, ..VolumeOpenOptions::default() };
         let volume = Volume::open(Arc::new(pinned_log()), options).unwrap();
         // Longer than the background waits before it looks at the log, and finds it nearly full.
         std::thread::sleep(Duration::from_millis(60));
@@ -203,7 +204,7 @@ fn a_structure_that_is_being_made_or_opened_does_not_keep_the_log() {
         volume.log().sync().unwrap();
         let crashed = Volume::open(
             Arc::new(MemoryDevice::from_image(device.image())),
-            OpenOptions::default(),
+            VolumeOpenOptions::default(),
         )
         .unwrap();
         let found = crashed.open_structure("made", "kind").unwrap();
@@ -268,7 +269,7 @@ fn an_extent_is_used_again_once_a_durable_checkpoint_leaves_it_out() {
     assert_eq!(volume.allocate(7).unwrap(), first);
     drop((roamer, volume));
     // What no capture has named is free again.
-    let volume = Volume::open(device, OpenOptions::default()).unwrap();
+    let volume = Volume::open(device, VolumeOpenOptions::default()).unwrap();
     let found = volume.open_structure("roams", "roamer").unwrap();
     assert_eq!(found.extents, [second]);
     assert_eq!(volume.allocate(7).unwrap(), first);

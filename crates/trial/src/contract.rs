@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use nandex::device::Device;
-use nandex::{OpenOptions, Volume, VolumeOptions};
+use nandex::{Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
 use crate::session::Session;
@@ -87,9 +87,9 @@ pub trait Contract: Clone + Debug + Send + 'static {
     }
 
     /// What the volume is opened with: as it was created.
-    fn open_options(&self) -> OpenOptions {
+    fn open_options(&self) -> VolumeOpenOptions {
         let VolumeOptions { durability, threads, .. } = self.volume_options();
-        OpenOptions { durability, threads, ..OpenOptions::default() }
+        VolumeOpenOptions { durability, threads, ..VolumeOpenOptions::default() }
     }
 
     /// Does it go on with less when the device has no space for what it asks for?

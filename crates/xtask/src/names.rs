@@ -15,18 +15,8 @@ use crate::tree::File;
 const DEFINITIONS_MAX: usize = 2;
 
 /// Names that are said together with their module's.
-const COMMON: [&str; 10] = [
-    "Advice",
-    "Args",
-    "Config",
-    "Error",
-    "Format",
-    "Iter",
-    "Options",
-    "Policy",
-    "Result",
-    "RuntimeOptions",
-];
+const COMMON: [&str; 9] =
+    ["Advice", "Args", "Config", "Error", "Format", "Iter", "Options", "Policy", "Result"];
 
 /// The folder of a crate and a name, and where it is defined.
 type Definitions<'f> = BTreeMap<(String, String), Vec<(&'f File, usize)>>;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nandex::device::{FileDevice, FileOptions, MemoryDevice};
-use nandex::{OpenOptions, Volume, VolumeOptions};
+use nandex::{Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_kvssd::{Config, DRIVE_NAME, Drive, IndexChoice, ResultCode};
 
 use crate::failure::{Failure, Result, number};
@@ -55,7 +55,7 @@ fn in_file(path: &Path) -> Result<Drive> {
     }
     let opened = FileDevice::open(path, &FileOptions::default())
         .map_err(|error| Failure::new(ResultCode::SysIo, error.to_string()))
-        .and_then(|device| Ok(Volume::open(Arc::new(device), OpenOptions::default())?))
+        .and_then(|device| Ok(Volume::open(Arc::new(device), VolumeOpenOptions::default())?))
         .and_then(|volume| Ok(Drive::open(&volume, DRIVE_NAME)?));
     opened.map_err(|failure| failure.at(path))
 }

@@ -3,9 +3,7 @@
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
 use nandex::registry::{self, Family};
 use nandex::store::values::format::PAYLOAD_BYTES;
-use nandex::{
-    AnyOptions, Policy, Prediction, Requirements, bufferhash, multilevel, rhik, slicehash,
-};
+use nandex::{OpenOptions, Policy, Prediction, Requirements};
 
 use crate::catalog::PAIR_HEADER_BYTES;
 use crate::{Error, Result};
@@ -149,10 +147,6 @@ impl IndexChoice<'_> {
 /// Options of an index of any kind that does all work on the calling threads. With a volume of
 /// [`Threads::Inline`](nandex::Threads::Inline), the same calls give the same operations of the device.
 #[must_use]
-pub fn without_threads() -> AnyOptions {
-    let buffers = bufferhash::RuntimeOptions { flush_threads: 0, ..Default::default() };
-    let slices = slicehash::RuntimeOptions { flush_threads: 0, ..Default::default() };
-    let records = rhik::RuntimeOptions { flush_threads: 0, ..Default::default() };
-    let levels = multilevel::RuntimeOptions { flush_threads: 0, ..Default::default() };
-    AnyOptions::default().with(buffers).with(slices).with(records).with(levels)
+pub fn without_threads() -> OpenOptions {
+    OpenOptions::default().inline()
 }

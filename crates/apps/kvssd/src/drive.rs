@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use nandex::large::table_name;
 use nandex::store::mutants::{Barrier, is_on};
-use nandex::{AnyConfig, AnyOptions, AnyTable, LargeTable, Volume};
+use nandex::{AnyConfig, AnyTable, LargeTable, OpenOptions, Volume};
 
 use crate::catalog::{
     CATALOG_KEY, CONFIG_KEY, Catalog, NAME_BYTES_MAX, PREFIX_BYTES, SPACE_BYTES, Space, SpaceId,
@@ -111,7 +111,7 @@ impl Drive {
         volume: &Volume,
         name: &str,
         config: Config,
-        (index, options): (&AnyConfig, &AnyOptions),
+        (index, options): (&AnyConfig, &OpenOptions),
     ) -> Result<Self> {
         config.validate()?;
         let table = AnyTable::create_with(volume, &table_name(name), index, options)?;
@@ -129,14 +129,14 @@ impl Drive {
     /// # Errors
     /// No such drive, one that is open already, damage, a failed read.
     pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        Self::open_with(volume, name, &AnyOptions::default())
+        Self::open_with(volume, name, &OpenOptions::default())
     }
 
     /// As [`open`](Self::open), with options of the index.
     ///
     /// # Errors
     /// As `open`.
-    pub fn open_with(volume: &Volume, name: &str, options: &AnyOptions) -> Result<Self> {
+    pub fn open_with(volume: &Volume, name: &str, options: &OpenOptions) -> Result<Self> {
         if !volume.structures().iter().any(|it| it.name == table_name(name)) {
             return Err(Error::NoDrive { name: name.to_owned() });
         }

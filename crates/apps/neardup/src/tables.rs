@@ -9,8 +9,8 @@ use std::sync::Arc;
 use nandex::device::{self, Allocation, Create, FileDevice, FileOptions};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
 use nandex::{
-    AnyConfig, AnyOptions, AnyTable, LargeTable, Policy, Requirements, Result, Table, Threads,
-    Volume, bufferhash, slicelsh,
+    AnyConfig, AnyTable, LargeTable, OpenOptions, Policy, Requirements, Result, Table, Volume,
+    bufferhash,
 };
 
 /// Documents for which the tables begin; they grow from there.
@@ -114,7 +114,7 @@ pub(crate) fn open_records(
     LargeTable::open(volume, name, references)
 }
 
-fn records_options(volume: &Volume, ram: RecordsRam) -> AnyOptions {
+fn records_options(volume: &Volume, ram: RecordsRam) -> OpenOptions {
     let mut options = options_within(volume, ram.table_bytes_max);
     options.cache_bytes = ram.cache_bytes;
     options
@@ -173,20 +173,13 @@ fn growing(
     bufferhash::growing::Config::advised(&asked).map(AnyConfig::from)
 }
 
-fn options_within(volume: &Volume, ram_bytes_max: Option<u64>) -> AnyOptions {
+fn options_within(volume: &Volume, ram_bytes_max: Option<u64>) -> OpenOptions {
     let mut options = options(volume);
     options.ram_bytes_max = ram_bytes_max;
     options
 }
 
 /// Structures of a volume without threads have none.
-pub(crate) fn options(volume: &Volume) -> AnyOptions {
-    let mut options = AnyOptions::default();
-    if volume.threads() == Threads::Inline {
-        let usual = bufferhash::RuntimeOptions::default();
-        options = options.with(bufferhash::RuntimeOptions { flush_threads: 0, ..usual });
-        let usual = slicelsh::RuntimeOptions::default();
-        options = options.with(slicelsh::RuntimeOptions { flush_threads: 0, ..usual });
-    }
-    options
+pub(crate) fn options(volume: &Volume) -> OpenOptions {
+    OpenOptions::suited_to(volume)
 }

@@ -11,7 +11,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use nandex::device::MemoryDevice;
-use nandex::{OpenOptions, Threads, Volume, VolumeOptions};
+use nandex::{Threads, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_tfidf::{
     Analysis, Corpus, CorpusConfig, Document, DocumentResult, Indexing, Model, NoRankIndex,
     RAM_BYTES_MIN, RankIndex, Ranked, Repeats, StopWords,
@@ -82,7 +82,7 @@ fn open(name: &str) -> Corpus {
     let device = || Arc::new(MemoryDevice::from_image(image.clone()));
     let report = nandex::check(device(), None, &mut |_| {}).unwrap();
     assert!(report.ok(), "{name}: {:#?}", report.findings);
-    let volume = Volume::open(device(), OpenOptions::default()).unwrap();
+    let volume = Volume::open(device(), VolumeOpenOptions::default()).unwrap();
     Corpus::open_in(&volume, CONFIG).unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nandex::{OpenOptions, Threads, Volume, VolumeOptions};
+use nandex::{Threads, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_sim::{Cut, Image, SimDevice};
 
 use crate::testing::{FINE, SMALL, cache, edited, noise, text};
@@ -21,7 +21,7 @@ fn create(device: SimDevice) -> Cache {
 }
 
 fn open(device: SimDevice) -> Cache {
-    let options = OpenOptions { threads: Threads::Inline, ..OpenOptions::default() };
+    let options = VolumeOpenOptions { threads: Threads::Inline, ..VolumeOpenOptions::default() };
     Cache::open_in(&Volume::open(Arc::new(device), options).unwrap()).unwrap()
 }
 

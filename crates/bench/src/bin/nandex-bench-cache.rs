@@ -12,9 +12,9 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use clap::Parser;
 use nandex::device::MemoryDevice;
-use nandex::slicehash::RuntimeOptions;
 use nandex::{
-    Durability, Policy, Requirements, SliceHash, Table, Volume, VolumeOptions, slicehash,
+    Durability, OpenOptions, Policy, Requirements, SliceHash, Table, Volume, VolumeOptions,
+    slicehash,
 };
 use nandex_bench::keys::KeySpace;
 use nandex_bench::process::finish;
@@ -106,7 +106,7 @@ fn replay(trace: &Trace, entries: u64) -> Result<(f64, f64)> {
     table.close()?;
     // Seven entries of 8 + 8 bytes take 128.
     let cache_bytes = entries * 128 / 7;
-    let own = RuntimeOptions { cache_bytes, ..RuntimeOptions::default() };
+    let own = OpenOptions { cache_bytes, ..OpenOptions::default() };
     let table = SliceHash::open_with(&volume, name, own)?;
     ensure!(table.stats().cache_bytes > 0, "--entries {entries}: a cache has at least 7");
     let start = Instant::now();

@@ -16,8 +16,8 @@ use clap::Parser;
 use nandex::device::output::write_output;
 use nandex::device::{Create, FileDevice, FileOptions};
 use nandex::{
-    AnyTable, OpenOptions, Policy, Requirements, Table, Volume, VolumeOptions, bufferhash, rhik,
-    slicehash,
+    AnyTable, Policy, Requirements, Table, Volume, VolumeOpenOptions, VolumeOptions, bufferhash,
+    rhik, slicehash,
 };
 use nandex_bench::keys::{KEY_BYTES, KeySpace, Rng, VALUE_BYTES};
 use nandex_bench::percentiles::Spread;
@@ -243,7 +243,7 @@ fn remove(file: &Path) -> Result<()> {
 fn open(file: &Path) -> Result<(Volume, AnyTable, f64)> {
     let start = Instant::now();
     let device = Arc::new(FileDevice::open(file, &FileOptions::default())?);
-    let volume = Volume::open(device, OpenOptions::default())?;
+    let volume = Volume::open(device, VolumeOpenOptions::default())?;
     let table = AnyTable::open(&volume, "t")?;
     Ok((volume, table, start.elapsed().as_secs_f64()))
 }

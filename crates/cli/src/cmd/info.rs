@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use nandex::device::{Access, Device};
 use nandex::registry::{self, Family};
-use nandex::{AnyFilter, AnyOptions, Durability, Table, Volume};
+use nandex::{AnyFilter, Durability, OpenOptions, Table, Volume};
 use serde::Serialize;
 
 use crate::cmd::filter::figures::FilterFigures;
@@ -159,7 +159,7 @@ fn structure(volume: &Volume, name: String, free_bytes: Option<u64>) -> Result<T
 }
 
 fn filter_figures(volume: &Volume, name: &str) -> Result<FilterFigures> {
-    let filter = AnyFilter::open(volume, name, &AnyOptions::default())?;
+    let filter = AnyFilter::open(volume, name, &OpenOptions::default())?;
     let figures = FilterFigures::of(&*filter, volume.hasher());
     filter.close()?;
     Ok(figures)

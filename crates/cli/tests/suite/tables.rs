@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::common::{Folder, json};
 use nandex::device::{FileDevice, FileOptions, MemoryDevice};
 use nandex::{
-    AnyTable, Error, OpenOptions, Policy, Requirements, Table, Volume, VolumeOptions, slicehash,
+    AnyTable, Error, Policy, Requirements, Table, Volume, VolumeOpenOptions, VolumeOptions,
+    slicehash,
 };
 
 #[test]
@@ -220,7 +221,7 @@ fn a_volume_keeps_the_channels_that_it_was_made_with_and_places_slicetables_by_t
     assert!(text.contains("16, chunks of 8.0 KiB, by order of writing\n"), "{text}");
     // Slicetables are rounds of 16 chunks of two pages.
     let file = FileDevice::open(folder.path("t.nandex"), &FileOptions::default());
-    let volume = Volume::open(Arc::new(file.expect("it was made")), OpenOptions::default());
+    let volume = Volume::open(Arc::new(file.expect("it was made")), VolumeOpenOptions::default());
     let volume = volume.expect("it was closed");
     assert_eq!(volume.device().geometry().channels, Some(16));
     let table = AnyTable::open(&volume, "main").expect("it is a table");

@@ -1,4 +1,4 @@
-//! Configurations and options of a structure of any kind.
+//! Configurations of a structure of any kind.
 
 use std::any::Any;
 use std::fmt;
@@ -149,56 +149,5 @@ impl fmt::Debug for AnyConfig {
 impl PartialEq for AnyConfig {
     fn eq(&self, other: &Self) -> bool {
         self.kind() == other.kind() && self.0.encode() == other.0.encode()
-    }
-}
-
-/// Options for opening a structure of any kind. Holds the options of several kinds; a structure takes those
-/// of its own type, or its defaults.
-///
-/// ```
-/// use nandex::{AnyOptions, bufferhash, slicehash};
-///
-/// let options = AnyOptions::default()
-///     .with(bufferhash::RuntimeOptions { read_depth: 64, ..Default::default() })
-///     .with(slicehash::RuntimeOptions { read_depth: 64, ..Default::default() });
-/// assert_eq!(options.of::<slicehash::RuntimeOptions>().unwrap().read_depth, 64);
-/// ```
-#[derive(Clone, Default)]
-pub struct AnyOptions {
-    /// Reads in flight in a batch of lookups, for a structure of any kind; its own default if `None`. Options
-    /// of the structure's own type take precedence.
-    pub read_depth: Option<usize>,
-    /// RAM that a table's cache of entries may take, in bytes, if options of the structure's own type say none.
-    pub cache_bytes: u64,
-    /// RAM that a table which grows may take from this opening on, in bytes; if `None`, what it was created with.
-    pub ram_bytes_max: Option<u64>,
-    /// Threads that write full buffers and load filters, for a table of any kind; its own default if `None`. Options
-    /// of the table's own type take precedence. With 0 a table that is only read in its order loads no filters.
-    pub flush_threads: Option<usize>,
-    own: Vec<Arc<dyn Any + Send + Sync>>,
-}
-
-impl AnyOptions {
-    /// The same, with a structure's own options.
-    #[must_use]
-    pub fn with<O: Any + Send + Sync>(mut self, options: O) -> Self {
-        self.own.retain(|other| !other.is::<O>());
-        self.own.push(Arc::new(options));
-        self
-    }
-
-    /// The options of this type, if any.
-    #[must_use]
-    pub fn of<O: Any>(&self) -> Option<&O> {
-        self.own.iter().find_map(|options| options.downcast_ref())
-    }
-}
-
-impl fmt::Debug for AnyOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = f.debug_struct("AnyOptions");
-        out.field("read_depth", &self.read_depth).field("cache_bytes", &self.cache_bytes);
-        out.field("ram_bytes_max", &self.ram_bytes_max).field("flush_threads", &self.flush_threads);
-        out.field("own", &self.own.len()).finish()
     }
 }

@@ -6,9 +6,9 @@ use std::ops::Deref;
 
 use nandex_store::Volume;
 
-use super::{AnyConfig, AnyOptions};
+use super::AnyConfig;
 use crate::registry::{self, Family, FilterRow};
-use crate::{Counter, Error, Filter, Result};
+use crate::{Counter, Error, Filter, OpenOptions, Result};
 
 /// What an open filter of any kind adds to [`Filter`].
 pub trait OpenFilter: Filter + Any + fmt::Debug {
@@ -29,13 +29,13 @@ pub trait OpenFilter: Filter + Any + fmt::Debug {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use nandex::{AnyFilter, AnyOptions, Filter, Volume, VolumeOptions, cascade, device::MemoryDevice};
+/// use nandex::{AnyFilter, OpenOptions, Filter, Volume, VolumeOptions, cascade, device::MemoryDevice};
 ///
 /// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
 /// let seen = AnyFilter::create(&volume, "seen", &cascade::Config::tiny().into())?;
 /// seen.insert(b"a page's address")?;
 /// seen.close()?;
-/// let seen = AnyFilter::open(&volume, "seen", &AnyOptions::default())?;
+/// let seen = AnyFilter::open(&volume, "seen", &OpenOptions::default())?;
 /// assert!(seen.contains(b"a page's address")?);
 /// # Ok::<(), nandex::Error>(())
 /// ```
@@ -48,7 +48,7 @@ impl AnyFilter {
     /// # Errors
     /// As the kind's own `create`; a configuration that is not a filter's.
     pub fn create(volume: &Volume, name: &str, config: &AnyConfig) -> Result<Self> {
-        Self::create_with(volume, name, config, &AnyOptions::default())
+        Self::create_with(volume, name, config, &OpenOptions::default())
     }
 
     /// Creates a filter in a volume, of the kind that the configuration is for.
@@ -59,7 +59,7 @@ impl AnyFilter {
         volume: &Volume,
         name: &str,
         config: &AnyConfig,
-        options: &AnyOptions,
+        options: &OpenOptions,
     ) -> Result<Self> {
         (filter_row(name, config.kind())?.create)(volume, name, config, options)
     }
@@ -68,7 +68,7 @@ impl AnyFilter {
     ///
     /// # Errors
     /// No structure of that name, one that is not a filter, and the errors of the kind's own opening.
-    pub fn open(volume: &Volume, name: &str, options: &AnyOptions) -> Result<Self> {
+    pub fn open(volume: &Volume, name: &str, options: &OpenOptions) -> Result<Self> {
         let kind = registry::kind_in(volume, name)?;
         (filter_row(name, &kind)?.open)(volume, name, options)
     }

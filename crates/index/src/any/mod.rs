@@ -12,14 +12,14 @@ use std::fmt;
 
 use nandex_store::Volume;
 
-pub use config::{AnyConfig, AnyOptions, Configuration, Description};
+pub use config::{AnyConfig, Configuration, Description};
 pub use filter::{AnyFilter, OpenFilter};
 pub use neighbors::{AnyNeighbors, OpenNeighbors};
 
 use crate::api::{LookupStream, Table, TableStats, Value};
 use crate::registry::{self, Family, TableRow};
 use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch};
-use crate::{Damage, Error, Result};
+use crate::{Damage, Error, OpenOptions, Result};
 
 /// An entry of any table: key and value.
 pub type AnyPair = (Vec<u8>, Value);
@@ -99,7 +99,7 @@ impl AnyTable {
     /// # Errors
     /// As the kind's own `create`; a configuration that is not a table's.
     pub fn create(volume: &Volume, name: &str, config: &AnyConfig) -> Result<Self> {
-        Self::create_with(volume, name, config, &AnyOptions::default())
+        Self::create_with(volume, name, config, &OpenOptions::default())
     }
 
     /// Creates a table in a volume, of the kind that the configuration is for.
@@ -110,7 +110,7 @@ impl AnyTable {
         volume: &Volume,
         name: &str,
         config: &AnyConfig,
-        options: &AnyOptions,
+        options: &OpenOptions,
     ) -> Result<Self> {
         (table_row(name, config.kind())?.create)(volume, name, config, options)
     }
@@ -121,14 +121,14 @@ impl AnyTable {
     /// No structure of that name, one of a kind that this nandex cannot read, and the errors of the kind's
     /// own opening.
     pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        Self::open_with(volume, name, &AnyOptions::default())
+        Self::open_with(volume, name, &OpenOptions::default())
     }
 
     /// Opens a table of a volume by its name, whatever its kind.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_with(volume: &Volume, name: &str, options: &AnyOptions) -> Result<Self> {
+    pub fn open_with(volume: &Volume, name: &str, options: &OpenOptions) -> Result<Self> {
         let kind = registry::kind_in(volume, name)?;
         (table_row(name, &kind)?.open)(volume, name, options)
     }

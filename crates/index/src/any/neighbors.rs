@@ -6,9 +6,9 @@ use std::ops::Deref;
 
 use nandex_store::Volume;
 
-use super::{AnyConfig, AnyOptions};
+use super::AnyConfig;
 use crate::registry::{self, Family, NeighborsRow};
-use crate::{Error, Neighbors, Result};
+use crate::{Error, Neighbors, OpenOptions, Result};
 
 /// What an open index of neighbours of any kind adds to [`Neighbors`].
 pub trait OpenNeighbors: Neighbors + Any + fmt::Debug {
@@ -29,13 +29,13 @@ pub trait OpenNeighbors: Neighbors + Any + fmt::Debug {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use nandex::{AnyNeighbors, AnyOptions, Neighbors, Volume, VolumeOptions, device::MemoryDevice, slicelsh};
+/// use nandex::{AnyNeighbors, OpenOptions, Neighbors, Volume, VolumeOptions, device::MemoryDevice, slicelsh};
 ///
 /// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
 /// let alike = AnyNeighbors::create(&volume, "alike", &slicelsh::Config::tiny().into())?;
 /// alike.insert(17, &[1, 2, 3])?;
 /// alike.close()?;
-/// let alike = AnyNeighbors::open(&volume, "alike", &AnyOptions::default())?;
+/// let alike = AnyNeighbors::open(&volume, "alike", &OpenOptions::default())?;
 /// assert_eq!(alike.candidates(&[9, 2, 9])?, [17]);
 /// # Ok::<(), nandex::Error>(())
 /// ```
@@ -48,7 +48,7 @@ impl AnyNeighbors {
     /// # Errors
     /// As the kind's own `create`; a configuration of another structure.
     pub fn create(volume: &Volume, name: &str, config: &AnyConfig) -> Result<Self> {
-        Self::create_with(volume, name, config, &AnyOptions::default())
+        Self::create_with(volume, name, config, &OpenOptions::default())
     }
 
     /// Creates an index in a volume, of the kind that the configuration is for.
@@ -59,7 +59,7 @@ impl AnyNeighbors {
         volume: &Volume,
         name: &str,
         config: &AnyConfig,
-        options: &AnyOptions,
+        options: &OpenOptions,
     ) -> Result<Self> {
         (neighbors_row(name, config.kind())?.create)(volume, name, config, options)
     }
@@ -68,7 +68,7 @@ impl AnyNeighbors {
     ///
     /// # Errors
     /// No structure of that name, one that is no index of neighbours, and the errors of the kind's own opening.
-    pub fn open(volume: &Volume, name: &str, options: &AnyOptions) -> Result<Self> {
+    pub fn open(volume: &Volume, name: &str, options: &OpenOptions) -> Result<Self> {
         let kind = registry::kind_in(volume, name)?;
         (neighbors_row(name, &kind)?.open)(volume, name, options)
     }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use nandex_device::Device;
 use nandex_store::buffer::STASH_LEN_MAX;
 use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
@@ -11,9 +10,10 @@ use nandex_store::entries::EntryLayout;
 use super::KIND;
 use super::filter::{FilterShape, ShapeParts};
 pub use crate::model::Policy;
+use crate::options::Priority;
 use crate::schema::{Range, Stored, StoredInParts, choice, parameters};
 use crate::write::TableShape;
-use crate::{Error, Result};
+use crate::{Error, OpenOptions, Result};
 
 /// Its number; what it is about follows later.
 impl Stored for Policy {
@@ -104,7 +104,7 @@ pub enum Placement {
     #[default]
     Shared,
     /// On a raw flash chip that only this table uses, from its first page on, given at each opening
-    /// ([`RuntimeOptions::chip`]). Each super table has a ring in its own part of the chip. A segment is
+    /// ([`OpenOptions::chip`]). Each super table has a ring in its own part of the chip. A segment is
     /// erased by a discard just before it is written, and synced after it; by then a durable checkpoint no
     /// longer refers to its old content. Segments are whole erase blocks, so an eviction never copies: choose
     /// buffers of a block minus the filter's pages, and a flush costs the paper's C1 + C2, the minimum
@@ -315,48 +315,23 @@ impl Config {
     }
 }
 
-/// Returns an entry's priority from its key and value; higher stays longer.
-pub type Priority = Arc<dyn Fn(&[u8], &[u8]) -> u64 + Send + Sync>;
+/// How entries are ranked, where the policy evicts by priority.
+pub(super) struct Ranking(pub(super) Priority);
 
-/// Options chosen each time a BufferHash is opened.
-#[derive(Clone)]
-pub struct RuntimeOptions {
-    /// Threads that write full buffers. Default 1; with 0 the inserting thread writes its buffer when it is
-    /// full, and the first lookup that needs the filters of a table just opened loads them.
-    pub flush_threads: usize,
-    /// Reads in flight in a batch of lookups. Default 32.
-    pub read_depth: usize,
-    /// RAM for a cache of entries, in bytes: the keys that are looked up most are answered without a read. Default 0;
-    /// with [`Policy::Lru`] there is none, because an entry stays by being read.
-    pub cache_bytes: u64,
-    /// An entry's priority, for the priority policies. Default: the first 8 bytes of its value as a
-    /// little-endian number.
-    pub priority: Priority,
-    /// The chip of a table with [`Placement::Chip`]; `None` for others. Nothing else may be on it.
-    pub chip: Option<Arc<dyn Device>>,
-}
-
-impl Default for RuntimeOptions {
-    fn default() -> Self {
-        Self {
-            flush_threads: 1,
-            read_depth: 32,
-            cache_bytes: 0,
-            priority: Arc::new(value_as_priority),
-            chip: None,
-        }
-    }
-}
-
-impl fmt::Debug for RuntimeOptions {
+impl fmt::Debug for Ranking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = f.debug_struct("RuntimeOptions");
-        out.field("flush_threads", &self.flush_threads).field("read_depth", &self.read_depth);
-        out.field("cache_bytes", &self.cache_bytes).field("chip", &self.chip);
-        out.finish_non_exhaustive()
+        f.debug_struct("Ranking").finish_non_exhaustive()
     }
 }
 
+impl Ranking {
+    /// By the function that the options have, if any.
+    pub(super) fn of(options: &OpenOptions) -> Self {
+        Self(options.priority.clone().unwrap_or_else(|| Arc::new(value_as_priority)))
+    }
+}
+
+/// An entry's priority unless the options tell another: the first 8 bytes of its value.
 fn value_as_priority(_key: &[u8], value: &[u8]) -> u64 {
     let mut word = [0; 8];
     let len = value.len().min(8);

@@ -188,7 +188,7 @@ impl Inner {
         pages: &'p PageBuf,
     ) -> Result<Vec<(KeyHash, Entry<'p>)>> {
         let threshold = self.layout.threshold.load(Relaxed);
-        let priority = |entry: &Entry<'_>| (self.layout.options.priority)(entry.key, entry.value);
+        let priority = |entry: &Entry<'_>| (self.layout.ranking.0)(entry.key, entry.value);
         let mut kept: Vec<_> = (0..pages.pages())
             .flat_map(|page| self.entry_layout().entries(pages.page(page)))
             .map(|(_, entry)| (self.hasher.hash(entry.key), entry))

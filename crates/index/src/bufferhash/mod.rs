@@ -53,8 +53,8 @@ mod read;
 mod recover;
 mod retire;
 mod rings;
-mod row;
 mod space;
+mod structure;
 mod table;
 #[cfg(feature = "testing")]
 mod testing;
@@ -66,17 +66,16 @@ mod tests;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use nandex_store::Volume;
 use nandex_store::hash::KeyHasher;
-use nandex_store::{Structure, Volume};
 
-use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch, absorb, unwatched};
-use crate::write::{self, Core, Handle, TableShape};
-use crate::{Damage, Result};
+use crate::Result;
+use crate::write::{Core, Handle, TableShape};
 
+pub use crate::options::Priority;
 use check::{check, refuse_chip};
-pub use config::{Config, Placement, Policy, Priority, RuntimeOptions};
+pub use config::{Config, Placement, Policy};
 pub use iter::{Iter, Pair};
-pub(crate) use row::ROW;
 
 use filter::IncarnationFilter;
 use rings::Rings;
@@ -102,18 +101,13 @@ pub const KIND: &str = "bufferhash";
 /// assert_eq!(table.get_u64(17)?, None);
 /// # Ok::<(), nandex::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct BufferHash {
-    handle: Handle<Incarnations>,
-}
-
-write::delegate_table!(BufferHash);
+pub type BufferHash = Handle<Incarnations>;
 
 /// What BufferHash adds to the write path: incarnations in a ring, and their filters.
 #[derive(Debug)]
-pub(crate) struct Incarnations {
+pub struct Incarnations {
     config: Config,
-    options: RuntimeOptions,
+    ranking: config::Ranking,
     shape: TableShape,
     hasher: KeyHasher,
     filter: IncarnationFilter,
@@ -127,14 +121,6 @@ pub(crate) struct Incarnations {
 type Inner = Core<Incarnations>;
 
 impl BufferHash {
-    /// Creates a table in a volume, with default [`RuntimeOptions`].
-    ///
-    /// # Errors
-    /// A configuration that cannot work, a name that is taken, no space, a failed write.
-    pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
-        Self::create_with(volume, name, config, RuntimeOptions::default())
-    }
-
     /// Creates a table of 8-byte keys and values for that many entries within that much RAM, with the
     /// parameters that the cost model of section 6 advises. See [`Config::advised`] for other widths and
     /// requirements.
@@ -145,148 +131,9 @@ impl BufferHash {
         Self::create(volume, name, Config::advised(&budget.into())?)
     }
 
-    /// Creates a table in a volume.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
-    pub fn create_with(
-        volume: &Volume,
-        name: &str,
-        config: Config,
-        options: RuntimeOptions,
-    ) -> Result<Self> {
-        let create = |config, pages| Ok(volume.create_structure(name, KIND, config, pages)?);
-        Self::create_as(volume, create, config, options)
-    }
-
-    /// Creates one as `create` makes its entry in the catalog, from its configuration and number of pages.
-    fn create_as(
-        volume: &Volume,
-        create: impl FnOnce(Vec<u8>, u64) -> Result<Structure>,
-        config: Config,
-        options: RuntimeOptions,
-    ) -> Result<Self> {
-        config.validate()?;
-        let shape = config.shape()?;
-        write::check_log(volume, &shape)?;
-        rings::grow_chip(volume, &config, &options)?;
-        let pages = config.volume_ring_pages() + write::snapshot_pages(&shape);
-        recover::open(volume, &create(config.encode(), pages)?, options)
-    }
-
-    /// Opens a table of a volume, with default [`RuntimeOptions`].
-    ///
-    /// Reads snapshots of buffers and the log's tail; filters are loaded in the background, or when the first
-    /// lookup needs them.
-    ///
-    /// # Errors
-    /// No table of that name, another kind of structure, damage, a failed read.
-    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        Self::open_with(volume, name, RuntimeOptions::default())
-    }
-
-    /// Opens a table of a volume.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
-        Self::open_as(volume, (name, KIND), options)
-    }
-
-    /// Opens one that the catalog knows under a kind of its own.
-    fn open_as(
-        volume: &Volume,
-        (name, kind): (&str, &str),
-        options: RuntimeOptions,
-    ) -> Result<Self> {
-        let structure = volume.open_structure(name, kind)?;
-        recover::open(volume, &structure, options)
-    }
-
-    /// What it was created with.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        &self.handle.core.layout.config
-    }
-
-    /// All entries, each key once with its newest value, in no order.
-    ///
-    /// Each super table is seen as it was when the iteration reached it, but incarnations that are evicted
-    /// while they are read are missing. Reads the whole table once, sequentially, and one page for each entry
-    /// that a newer version may hide.
-    #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.handle.core)
-    }
-
-    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
-    /// entries come. A key whose newest version was on such a page may come with an older one, or although it was
-    /// removed.
-    ///
-    /// Needs no filters. Reads the whole table once, 64 KiB at a time, and holds the keys of 16 pages of each
-    /// incarnation of a super table in memory.
-    pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
-        past_damage::past_damage(vec![&*self.handle.core])
-    }
-
-    /// Adds all entries of other tables, in the order of the hash: all are read in long runs, and what is new fills
-    /// one buffer after another, so that each incarnation is written once. Of entries with one key the options say
-    /// which stays. What was added is durable when this returns.
-    ///
-    /// Nobody can update this table meanwhile, which is why it is borrowed exclusively. Others may be in use: of
-    /// updates that come to them meanwhile some are added and some are not. They may be in the same volume or in
-    /// others. Tables whose volumes hash keys as this one's does are read once, others as often as
-    /// [`Absorbed::passes`] says.
-    ///
-    /// # Errors
-    /// Tables of other widths; too little RAM for their entries; a full table that may not evict, a failed read or
-    /// write, damage. What was added before stays.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use nandex::bufferhash::Config;
-    /// use nandex::{AbsorbOptions, BufferHash, Volume, VolumeOptions, device::MemoryDevice};
-    ///
-    /// let table = |name| {
-    ///     let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
-    ///     BufferHash::create(&volume, name, Config::tiny())
-    /// };
-    /// let (mut ours, theirs) = (table("ours")?, table("theirs")?);
-    /// ours.insert_u64(1, 10)?;
-    /// theirs.insert_u64(1, 11)?;
-    /// theirs.insert_u64(2, 20)?;
-    /// let absorbed = ours.absorb(&[theirs.versions()], &AbsorbOptions::default())?;
-    /// assert_eq!((absorbed.shared, absorbed.put), (1, 1));
-    /// assert_eq!((ours.get_u64(1)?, ours.get_u64(2)?), (Some(10), Some(20)));
-    /// # Ok::<(), nandex::Error>(())
-    /// ```
-    pub fn absorb(&mut self, others: &[Versions<'_>], options: &AbsorbOptions) -> Result<Absorbed> {
-        self.absorb_watched(others, options, &unwatched)
-    }
-
-    /// As [`absorb`](Self::absorb); tells `watch` from time to time the share that is done, which may end it.
-    ///
-    /// # Errors
-    /// As [`absorb`](Self::absorb), and [`Error::Stopped`](crate::Error::Stopped).
-    pub fn absorb_watched(
-        &mut self,
-        others: &[Versions<'_>],
-        options: &AbsorbOptions,
-        watch: &Watch<'_>,
-    ) -> Result<Absorbed> {
-        absorb(&self.handle.core, others, options, watch)
-    }
-
-    /// Its versions of keys, for another table to [`absorb`](Self::absorb) or for
-    /// [`count_shared`](crate::count_shared).
-    #[must_use]
-    pub fn versions(&self) -> Versions<'_> {
-        Versions(&*self.handle.core)
-    }
-
     /// Changes the threshold of [`Policy::Threshold`], from the next eviction on, until reopened.
     pub fn set_threshold(&self, priority: u64) {
-        self.handle.core.layout.threshold.store(priority, Relaxed);
+        self.core.layout.threshold.store(priority, Relaxed);
     }
 
     /// Waits until the filters of a table that was just opened are loaded, so that no lookup has to.
@@ -294,7 +141,6 @@ impl BufferHash {
     /// # Errors
     /// A failed read, or damage.
     pub fn load_filters(&self) -> Result<()> {
-        let inner = &self.handle.core;
-        (0..inner.partitions.len()).try_for_each(|index| inner.load_filters(index))
+        self.core.load_all_filters()
     }
 }

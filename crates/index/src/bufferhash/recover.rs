@@ -4,29 +4,29 @@ use nandex_device::{PageBuf, PageId};
 use nandex_store::bytes::Reader;
 use nandex_store::hash::KeyHasher;
 use nandex_store::page::{PageKind, RawPage};
-use nandex_store::reads::ReadPool;
 use nandex_store::ring::{SegmentId, SegmentTag};
-use nandex_store::schedule::Channels;
 use nandex_store::{Lsn, Structure, Volume};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::config::Ranking;
 use super::filter::IncarnationFilter;
 use super::format::decode_filter;
 use super::rings::Rings;
 use super::table::{Incarnation, Job, Level};
-use super::{BufferHash, Config, Incarnations, Inner, Policy, RuntimeOptions};
-use crate::Result;
+use super::{BufferHash, Config, Incarnations, Inner, Policy};
 use crate::lookup::TableCache;
+use crate::options::FLUSH_THREADS;
 use crate::write::pool;
 use crate::write::{self, CapturedMaps, Checkpoints, Levels, Recovery, TableOpening};
+use crate::{OpenOptions, Result};
 
 /// Opens a table: a list of steps.
 pub(super) fn open(
     volume: &Volume,
     structure: &Structure,
-    runtime: RuntimeOptions,
+    runtime: OpenOptions,
 ) -> Result<BufferHash> {
     let place = structure.extent()?.start;
     let mut reader = Reader::new(&structure.config, "bufferhash configuration", place);
@@ -34,16 +34,15 @@ pub(super) fn open(
     let mut reader = Reader::new(&structure.state, "bufferhash state", place);
     let rings = Rings::restore(volume, structure, &config, &runtime, &mut reader)?;
     let device = Arc::clone(rings.device());
-    let channels = Channels::of(&device.geometry());
     let opening = TableOpening {
         shape: config.shape()?,
-        flush_threads: runtime.flush_threads,
+        flush_threads: runtime.flush_threads.unwrap_or(FLUSH_THREADS),
         snapshots_at: place.plus(config.volume_ring_pages()),
-        reads: ReadPool::new(device, channels, runtime.read_depth),
+        reads: runtime.reads(&device),
     }
     .of(volume, structure);
     let cache = cache(&config, &runtime)?;
-    let layout = assemble(config, runtime, rings, volume.hasher())?;
+    let layout = assemble(config, &runtime, rings, volume.hasher())?;
     let recovery = Recovering { layout, place };
     let prove = |inner: &Inner| {
         let segments = inner.layout.rings.segments().unwrap_or_default();
@@ -53,12 +52,12 @@ pub(super) fn open(
     };
     let handle = write::open(volume, structure, &mut reader, opening, recovery, prove)?;
     handle.core.lookups.use_cache(cache);
-    Ok(BufferHash { handle })
+    Ok(handle)
 }
 
 /// The table's cache of entries. With the policy LRU there is none: entries that are used stay because their uses read
 /// flash, which a cache would prevent.
-fn cache(config: &Config, options: &RuntimeOptions) -> Result<Option<TableCache>> {
+fn cache(config: &Config, options: &OpenOptions) -> Result<Option<TableCache>> {
     if config.policy == Policy::Lru {
         return Ok(None);
     }
@@ -80,7 +79,7 @@ impl Recovery<Incarnations> for Recovering {
 
 fn assemble(
     config: Config,
-    options: RuntimeOptions,
+    options: &OpenOptions,
     rings: Rings,
     hasher: KeyHasher,
 ) -> Result<Incarnations> {
@@ -92,8 +91,8 @@ fn assemble(
         rings,
         cascade_credit: AtomicU64::new(u64::from(config.cascade_limit) * 1000),
         threshold: AtomicU64::new(threshold),
+        ranking: Ranking::of(options),
         config,
-        options,
     })
 }
 
@@ -152,6 +151,11 @@ fn levels(layout: &Incarnations, place: PageId) -> Result<Levels<Incarnations>> 
 }
 
 impl Inner {
+    /// Loads the filters of all super tables, as far as lookups have not done so.
+    pub(super) fn load_all_filters(&self) -> Result<()> {
+        (0..self.partitions.len()).try_for_each(|index| self.load_filters(index))
+    }
+
     /// Loads the filters of the incarnations that existed at opening, once.
     pub(super) fn load_filters(&self, index: usize) -> Result<()> {
         let table = &self.partitions[index];

@@ -38,31 +38,32 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
+    use crate::OpenOptions;
     use std::sync::Arc;
 
     use nandex_device::MemoryDevice;
-    use nandex_store::{OpenOptions, Volume, VolumeOptions};
+    use nandex_store::{Volume, VolumeOpenOptions, VolumeOptions};
 
-    use crate::bufferhash::{BufferHash, Config, Policy, RuntimeOptions};
+    use crate::bufferhash::{BufferHash, Config, Policy};
     use crate::{Error, Table};
 
     fn create(device: &MemoryDevice, flush_threads: usize) -> BufferHash {
         let options = VolumeOptions { log_bytes: 1 << 20, ..VolumeOptions::tiny() };
         let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
         let config = Config { policy: Policy::Reject, segments: 60, ..Config::tiny() };
-        let own = RuntimeOptions { flush_threads, ..RuntimeOptions::default() };
+        let own = OpenOptions { flush_threads: Some(flush_threads), ..OpenOptions::default() };
         BufferHash::create_with(&volume, "t", config, own).unwrap()
     }
 
     fn open(device: MemoryDevice, flush_threads: usize) -> BufferHash {
-        let volume = Volume::open(Arc::new(device), OpenOptions::default()).unwrap();
-        let own = RuntimeOptions { flush_threads, ..RuntimeOptions::default() };
+        let volume = Volume::open(Arc::new(device), VolumeOpenOptions::default()).unwrap();
+        let own = OpenOptions { flush_threads: Some(flush_threads), ..OpenOptions::default() };
         BufferHash::open_with(&volume, "t", own).unwrap()
     }
 
     /// Retires it; gives the pages of its buffers, and the incarnations of its super tables.
     fn retire(table: &BufferHash) -> (Vec<usize>, Vec<usize>) {
-        let core = &table.handle.core;
+        let core = &table.core;
         core.retire();
         core.work.wait_quiet();
         assert_eq!(core.pool.ram_bytes(), 0);

@@ -25,8 +25,8 @@ use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
 use nandex_store::space::Extent;
 use nandex_store::{Structure, Volume};
 
-use super::{Config, Inner, Placement, RuntimeOptions};
-use crate::{Error, Result};
+use super::{Config, Inner, Placement};
+use crate::{Error, OpenOptions, Result};
 
 /// Incarnations that are checked before a chip is refused as another's; one of them may be damaged.
 const PROOFS_MAX: usize = 8;
@@ -50,7 +50,7 @@ pub(super) struct Rings {
 pub(super) fn device(
     volume: &Volume,
     config: &Config,
-    options: &RuntimeOptions,
+    options: &OpenOptions,
 ) -> Result<Arc<dyn Device>> {
     let refuse = |reason: &str| Err(Error::Config { field: "chip", reason: reason.into() });
     match (config.placement, &options.chip) {
@@ -69,7 +69,7 @@ pub(super) fn device(
 ///
 /// # Errors
 /// As [`device`], and no space.
-pub(super) fn grow_chip(volume: &Volume, config: &Config, options: &RuntimeOptions) -> Result<()> {
+pub(super) fn grow_chip(volume: &Volume, config: &Config, options: &OpenOptions) -> Result<()> {
     let device = device(volume, config, options)?;
     if let Placement::Chip { .. } = config.placement {
         device.grow(config.ring_pages())?;
@@ -86,7 +86,7 @@ impl Rings {
         volume: &Volume,
         structure: &Structure,
         config: &Config,
-        options: &RuntimeOptions,
+        options: &OpenOptions,
         reader: &mut Reader<'_>,
     ) -> Result<Self> {
         let device = device(volume, config, options)?;

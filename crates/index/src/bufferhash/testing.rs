@@ -7,7 +7,8 @@ use nandex_store::hash::{HashKind, KeyHasher};
 
 use super::filter::FilterShape;
 use super::format::decode_filter;
-use super::{Config, Policy, RuntimeOptions};
+use super::{Config, Policy};
+use crate::OpenOptions;
 use crate::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};
 
 /// Variants cover each policy, each with both kinds of filter in one and in two words of columns.
@@ -65,10 +66,9 @@ fn config(request: &TableRequest) -> TestTable {
     }
 }
 
-fn options(request: &TableRequest) -> crate::AnyOptions {
+fn options(request: &TableRequest) -> crate::OpenOptions {
     let &TableRequest { threads: flush_threads, cache_bytes, .. } = request;
-    let own = RuntimeOptions { flush_threads, cache_bytes, ..RuntimeOptions::default() };
-    crate::AnyOptions::default().with(own)
+    OpenOptions { flush_threads: Some(flush_threads), cache_bytes, ..OpenOptions::default() }
 }
 
 /// A ring of 24 keeps more than 16 incarnations in addition to the newest. Under a partial discard up to four

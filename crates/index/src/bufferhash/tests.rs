@@ -8,7 +8,7 @@ use nandex_device::MemoryDevice;
 use super::filter::FilterShape;
 use super::*;
 use crate::api::Table;
-use crate::{OpenOptions, Threads, VolumeOptions};
+use crate::{OpenOptions, Threads, VolumeOpenOptions, VolumeOptions};
 
 /// A table that evicts by this policy.
 fn table_that(policy: Policy) -> BufferHash {
@@ -16,13 +16,13 @@ fn table_that(policy: Policy) -> BufferHash {
 }
 
 fn table_on(device: &MemoryDevice, policy: Policy) -> BufferHash {
-    table_with(device, policy, RuntimeOptions::default(), Threads::Background)
+    table_with(device, policy, OpenOptions::default(), Threads::Background)
 }
 
 fn table_with(
     device: &MemoryDevice,
     policy: Policy,
-    runtime: RuntimeOptions,
+    runtime: OpenOptions,
     threads: Threads,
 ) -> BufferHash {
     let options = VolumeOptions { log_bytes: 1 << 20, threads, ..VolumeOptions::tiny() };
@@ -51,7 +51,7 @@ fn the_oldest_go_first_and_only_when_the_ring_is_full() {
 #[test]
 fn update_based_eviction_drops_the_stale_and_keeps_the_live() {
     // Without threads, since a flush that is late may force an eviction.
-    let inline = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+    let inline = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
     let table = table_with(&MemoryDevice::new(), Policy::Update, inline, Threads::Inline);
     // 2,000 keys that are never touched again, then the same 4,000 keys over and over.
     fill(&table, 0..2000);
@@ -81,7 +81,7 @@ fn what_an_eviction_keeps_survives_a_crash_after_the_checkpoint_that_evicts() {
         VolumeOptions { log_bytes: 1 << 20, threads: Threads::Inline, ..VolumeOptions::tiny() };
     let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
     let config = Config { policy: Policy::Update, ..Config::tiny() };
-    let inline = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+    let inline = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
     let table = BufferHash::create_with(&volume, "t", config, inline).unwrap();
     fill(&table, 0..2000);
     let mut updates = (0..).flat_map(|round| (10_000..14_000).map(move |key| (key, round)));
@@ -92,7 +92,7 @@ fn what_an_eviction_keeps_survives_a_crash_after_the_checkpoint_that_evicts() {
         volume.checkpoint().unwrap();
     }
     let copy = MemoryDevice::from_image(device.image());
-    let crashed = Volume::open(Arc::new(copy), OpenOptions::default()).unwrap();
+    let crashed = Volume::open(Arc::new(copy), VolumeOpenOptions::default()).unwrap();
     let crashed = BufferHash::open(&crashed, "t").unwrap();
     for key in 0..2000 {
         assert_eq!(crashed.get_u64(key).unwrap(), Some(key * 3), "key {key}");
@@ -108,7 +108,7 @@ fn what_an_eviction_keeps_takes_no_log_space_that_others_have_reserved() {
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
     let filter = FilterShape::fuse(1900, 12, 1).unwrap();
     let config = Config { policy: Policy::Update, buffer_pages: 8, filter, ..Config::tiny() };
-    let inline = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+    let inline = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
     let table = BufferHash::create_with(&volume, "t", config, inline).unwrap();
     fill(&table, 0..8000);
     let log = volume.log();
@@ -155,7 +155,7 @@ fn a_recovery_keeps_what_a_partial_discard_keeps() {
         lives.find(|images| !images.is_empty()).expect("one life without forced evictions");
     for (number, image) in images.into_iter().enumerate() {
         let crashed = MemoryDevice::from_image(image);
-        let crashed = Volume::open(Arc::new(crashed), OpenOptions::default()).unwrap();
+        let crashed = Volume::open(Arc::new(crashed), VolumeOpenOptions::default()).unwrap();
         let crashed = BufferHash::open(&crashed, "t").unwrap();
         for key in 0..2000 {
             let (value, stats) = (crashed.get_u64(key).unwrap(), crashed.stats());
@@ -172,7 +172,7 @@ fn what_an_eviction_keeps_survives_a_close_and_the_checkpoints_after_it() {
         VolumeOptions { log_bytes: 1 << 20, threads: Threads::Inline, ..VolumeOptions::tiny() };
     let volume = Volume::create(Arc::new(device), options).unwrap();
     let config = Config { policy: Policy::Update, ..Config::tiny() };
-    let inline = || RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+    let inline = || OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
     let mut table = BufferHash::create_with(&volume, "t", config, inline()).unwrap();
     fill(&table, 0..2000);
     let mut updates = (10_000..14_000).cycle().zip(0..);
@@ -195,7 +195,7 @@ fn after_a_background_job_only_a_checkpoint_makes_a_close_clean() {
     // A job may move something on flash. The log alone knows that until the next checkpoint.
     let table = table_that(Policy::Fifo);
     fill(&table, 0..1000);
-    let core = &table.handle.core;
+    let core = &table.core;
     core.flush_all().unwrap();
     core.work.wait_quiet();
     core.volume.checkpoint().unwrap();
@@ -212,7 +212,7 @@ fn a_table_whose_lock_was_held_by_a_panic_is_dropped_and_says_why_it_saves_nothi
     for closes in [true, false] {
         let table = table_that(Policy::Fifo);
         fill(&table, 0..100);
-        let core = Arc::clone(&table.handle.core);
+        let core = Arc::clone(&table.core);
         let panicked = std::thread::spawn(move || {
             let _state = core.partitions[0].write();
             panic!("a bug under the lock");
@@ -273,7 +273,7 @@ fn under_lru_what_is_used_stays() {
         if key % 10 == 0 {
             // Each of the first 200 keys is used every 2,000 inserts, while 10,000 fit.
             table.get_u64(key / 10 % 200).unwrap();
-            table.handle.core.work.wait_quiet();
+            table.core.work.wait_quiet();
         }
     }
     let kept = (0..200).filter(|&key| table.get_u64(key).unwrap().is_some()).count();
@@ -291,14 +291,14 @@ fn filters_take_ram_for_the_incarnations_that_have_come() {
     let config =
         Config { segments: 240, incarnations_max: 50, policy: Policy::Reject, ..Config::tiny() };
     let all = config.filter.ram_bytes();
-    let own = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+    let own = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
     let mut table = BufferHash::create_with(&volume, "t", config, own.clone()).unwrap();
     let each = |table: &BufferHash| -> Vec<_> {
         let of = |it: &table::SuperTable| {
             let level = &it.read().level;
             (level.window.len(), level.slices.ram_bytes())
         };
-        table.handle.core.partitions.iter().map(of).collect()
+        table.core.partitions.iter().map(of).collect()
     };
     // Its 12 rows of a slot are whole quads.
     let expected = |incarnations: usize| all * filter::Slices::width_of(incarnations) / 64;
@@ -330,12 +330,12 @@ fn a_table_that_evicts_has_columns_for_the_incarnations_that_it_keeps_however_lo
         let volume = volume.unwrap();
         let (segments, incarnations_max, filter) = (4 * 15 + 4, 60, filter.unwrap());
         let config = Config { segments, incarnations_max, filter, ..Config::tiny() };
-        let own = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+        let own = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
         let mut table = BufferHash::create_with(&volume, "t", config, own.clone()).unwrap();
         let mut most = 0;
         for last in (0..200_000).step_by(2000) {
             fill(&table, last..last + 2000);
-            for super_table in &table.handle.core.partitions {
+            for super_table in &table.core.partitions {
                 let state = super_table.read();
                 most = most.max(state.level.window.len());
                 let columns = state.level.slices.columns();
@@ -356,7 +356,7 @@ fn a_table_that_evicts_has_columns_for_the_incarnations_that_it_keeps_however_lo
 
 #[test]
 fn an_iteration_gives_a_key_once_whatever_is_evicted_meanwhile() {
-    let inline = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+    let inline = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
     for policy in [Policy::Update, Policy::Fifo] {
         let options = VolumeOptions { threads: Threads::Inline, ..VolumeOptions::tiny() };
         let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();

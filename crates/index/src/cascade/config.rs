@@ -2,7 +2,6 @@
 
 use nandex_store::bytes::Reader;
 use nandex_store::fingerprint::{Split, Universe};
-use nandex_store::schedule::Channels;
 
 use super::KIND;
 use super::buffer::BufferShape;
@@ -10,13 +9,6 @@ pub use crate::model::WhenFull;
 use crate::quotient::REPEATS_MAX;
 use crate::schema::{Range, Stored, choice, parameters};
 use crate::{Error, Result};
-
-/// Threads that merge unless the options say otherwise: one that inserts leaves half of a second processor idle, as
-/// a merge waits for the device too.
-pub(super) const MERGE_THREADS: usize = 2;
-
-/// The most threads that merge.
-const MERGE_THREADS_MAX: usize = 64;
 
 /// The least fan-out; the HotStorage'11 deck has this one.
 pub const FAN_OUT_MIN: u32 = 2;
@@ -183,46 +175,6 @@ impl Config {
 
     /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes.
     pub const LOG_BYTES_MIN: u64 = 1 << 20;
-}
-
-/// Options chosen at each opening.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RuntimeOptions {
-    /// Threads that merge full buffers into levels, 0 to 64, each those of other parts. With 0 the inserting thread
-    /// does. Each has I/O chunks of its own.
-    pub merge_threads: usize,
-    /// Reads in flight in a batch of lookups: 1 to 4096.
-    pub read_depth: usize,
-    /// Pages that a merge reads or writes at once.
-    pub io_chunk_pages: u32,
-    /// The device's channels, if it does not tell them itself.
-    pub channels: Option<Channels>,
-}
-
-impl Default for RuntimeOptions {
-    fn default() -> Self {
-        Self { merge_threads: MERGE_THREADS, read_depth: 32, io_chunk_pages: 256, channels: None }
-    }
-}
-
-impl RuntimeOptions {
-    pub(super) fn validate(&self) -> Result<()> {
-        let refuse = |field, reason| Err(Error::Config { field, reason });
-        if self.merge_threads > MERGE_THREADS_MAX {
-            let reason = format!("{}; they must be 0 to {MERGE_THREADS_MAX}", self.merge_threads);
-            return refuse("merge_threads", reason);
-        }
-        if !(1..=4096).contains(&self.read_depth) {
-            return refuse("read_depth", format!("{}; it must be 1 to 4096", self.read_depth));
-        }
-        if !(1..=65_536).contains(&self.io_chunk_pages) {
-            return refuse(
-                "io_chunk_pages",
-                format!("{}; they must be 1 to 65,536", self.io_chunk_pages),
-            );
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

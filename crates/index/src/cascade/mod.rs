@@ -56,10 +56,10 @@ mod merge;
 pub mod model;
 mod read;
 mod recover;
-mod row;
 mod runs;
 mod snapshot;
 mod stats;
+mod structure;
 mod sweep;
 #[cfg(feature = "testing")]
 mod testing;
@@ -71,24 +71,22 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use nandex_store::Lsn;
 use nandex_store::fingerprint::{Split, Universe};
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::run::Run;
 use nandex_store::space::Extent;
-use nandex_store::{Lsn, Volume};
 
 use crate::Result;
-use crate::api::{Counter, Filter, FilterStats};
 use crate::write::{
     BufferRam, CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Retired,
     Usage, WritePolicy,
 };
 
 use check::check;
-pub use config::{Config, FAN_OUT_MIN, PARTS_MAX, RuntimeOptions, WhenFull};
+pub use config::{Config, FAN_OUT_MIN, PARTS_MAX, WhenFull};
 pub use iter::Fingerprints;
 pub use nandex_store::run::Entry;
-pub(crate) use row::ROW;
 
 use buffer::{BufferShape, FingerprintBuffer};
 use levels::Levels;
@@ -113,14 +111,11 @@ pub const KIND: &str = "cascade";
 /// assert!(!seen.contains(b"a page's address")?);
 /// # Ok::<(), nandex::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct Cascade {
-    handle: Handle<CascadeLayout>,
-}
+pub type Cascade = Handle<CascadeLayout>;
 
 /// What the cascade filter adds to the write path: levels of runs for each part.
 #[derive(Debug)]
-pub(crate) struct CascadeLayout {
+pub struct CascadeLayout {
     config: Config,
     universe: Universe,
     /// The division into parts.
@@ -244,82 +239,29 @@ impl Checkpoints for CascadeLayout {
 }
 
 impl Cascade {
-    /// Creates a cascade filter in a volume, with the options that suit it. It takes its pages as it grows.
-    ///
-    /// # Errors
-    /// [`Error::Config`](crate::Error::Config), a name that is taken, a failed write.
-    pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
-        config.validate()?;
-        Self::create_with(volume, name, config, RuntimeOptions::suited(&config)?)
-    }
-
-    /// Creates a cascade filter in a volume.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
-    pub fn create_with(
-        volume: &Volume,
-        name: &str,
-        config: Config,
-        options: RuntimeOptions,
-    ) -> Result<Self> {
-        config.validate()?;
-        options.validate()?;
-        Inner::check_log(volume, &config)?;
-        let structure = volume.create_structure(name, KIND, config.encode(), 0)?;
-        recover::open(volume, &structure, options)
-    }
-
-    /// Opens a cascade filter of a volume by its name, with the options that suit it. Loads snapshots of its
-    /// buffers and replays the log's updates.
-    ///
-    /// # Errors
-    /// No structure of that name and kind, one that is open already, damage, a failed read.
-    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        let structure = volume.open_structure(name, KIND)?;
-        let options = RuntimeOptions::suited(&recover::config_of(&structure)?)?;
-        recover::open(volume, &structure, options)
-    }
-
-    /// Opens a cascade filter of a volume by its name.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
-        options.validate()?;
-        let structure = volume.open_structure(name, KIND)?;
-        recover::open(volume, &structure, options)
-    }
-
-    /// What it was created with.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        &self.handle.core.layout.config
-    }
-
     /// The universe of the fingerprints; every part has a share of it.
     #[must_use]
     pub fn universe(&self) -> Universe {
-        self.handle.core.layout.universe
+        self.core.layout.universe
     }
 
     /// All fingerprints with their counts, in ascending order. Each part is seen as it was when the iteration
     /// reached it. Reads each run once, in I/O chunks, and holds a copy of one part's buffers in RAM.
     #[must_use]
     pub fn iter(&self) -> Fingerprints {
-        Fingerprints::new(Arc::clone(&self.handle.core))
+        Fingerprints::new(Arc::clone(&self.core))
     }
 
     /// The counts of all of `keys`, in their order, by reading the whole filter once from front to back. It
     /// pays off when reading the keys' pages one by one takes longer: from about half as many keys on
     /// as the filter has pages, on a drive with 60,000 random reads a second and 1 GB/s in I/O chunks.
-    /// Takes 32 bytes of RAM for each key. In [`FilterStats::reads_histogram`] such lookups count as reading
-    /// none.
+    /// Takes 32 bytes of RAM for each key. In
+    /// [`FilterStats::reads_histogram`](crate::FilterStats::reads_histogram) such lookups count as reading none.
     ///
     /// # Errors
     /// A failed read, damage.
     pub fn sweep(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
-        self.handle.core.sweep(keys)
+        self.core.sweep(keys)
     }
 
     /// Makes one run of all levels and buffers: a lookup then reads one page, deletes are gone, and no page
@@ -330,7 +272,7 @@ impl Cascade {
     /// # Errors
     /// A failed read or write, damage, no space for the new run in addition to the old ones.
     pub fn compact(&self) -> Result<()> {
-        self.handle.core.compact()
+        self.core.compact()
     }
 
     /// Adds everything that another filter holds, on this volume or another one: merges all runs, and the
@@ -350,75 +292,7 @@ impl Cascade {
     /// As [`absorb`](Self::absorb). Nothing was added if the filters are unlike; parts that were merged before a failed
     /// read or write keep what was added.
     pub fn absorb_all(&self, others: &[&Self]) -> Result<()> {
-        let others: Vec<&Inner> = others.iter().map(|other| &*other.handle.core).collect();
-        self.handle.core.absorb(&others)
-    }
-
-    /// Saves what is buffered and ends the merging thread. Dropping does the same, and ignores failures.
-    ///
-    /// # Errors
-    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
-    pub fn close(mut self) -> Result<()> {
-        self.handle.shut_down()
-    }
-}
-
-impl Filter for Cascade {
-    fn insert(&self, key: &[u8]) -> Result<()> {
-        self.handle.core.add_key(key, 1)
-    }
-
-    fn delete(&self, key: &[u8]) -> Result<()> {
-        self.handle.core.add_key(key, -1)
-    }
-
-    fn contains(&self, key: &[u8]) -> Result<bool> {
-        self.handle.core.contains(key)
-    }
-
-    fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
-        self.handle.core.add_keys(keys.iter().map(|key| (*key, 1)))
-    }
-
-    fn insert_if_absent_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
-        self.handle.core.add_absent(keys)
-    }
-
-    fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {
-        self.handle.core.add_keys(keys.iter().map(|key| (*key, -1)))
-    }
-
-    fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
-        self.handle.core.contains_many(keys)
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.handle.core.sync()
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.handle.core.flush_all()
-    }
-
-    fn stats(&self) -> FilterStats {
-        self.handle.core.stats()
-    }
-}
-
-impl Counter for Cascade {
-    fn add(&self, key: &[u8], amount: i64) -> Result<()> {
-        self.handle.core.add_key(key, amount)
-    }
-
-    fn count(&self, key: &[u8]) -> Result<u64> {
-        self.handle.core.count(key)
-    }
-
-    fn add_many(&self, amounts: &[(&[u8], i64)]) -> Result<()> {
-        self.handle.core.add_keys(amounts.iter().copied())
-    }
-
-    fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
-        self.handle.core.count_many(keys)
+        let others: Vec<&Inner> = others.iter().map(|other| &*other.core).collect();
+        self.core.absorb(&others)
     }
 }

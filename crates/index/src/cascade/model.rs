@@ -23,12 +23,12 @@
 use nandex_store::fingerprint::Universe;
 use nandex_store::run::RunShape;
 
-use super::config::MERGE_THREADS;
-use super::{Config, RuntimeOptions};
+use super::Config;
 use crate::model::PAGE_BYTES;
 use crate::model::StoredKeys;
 use crate::model::text::bytes;
 pub use crate::model::{FanOut, FilterRequirements};
+use crate::options::MERGE_THREADS;
 use crate::quotient::REPEATS_MAX;
 use crate::{Error, Result};
 
@@ -254,24 +254,15 @@ impl Config {
     }
 
     /// Pages of an I/O chunk: up to 1 MiB, and a sixth of the buffers' RAM for all chunks.
-    fn io_chunk_pages(&self) -> Result<u32> {
+    pub(super) fn io_chunk_pages(&self) -> Result<u32> {
         let bytes = self.buffer_bytes_max()? / CHUNKS_SHARE / self.io_chunks();
         Ok(u32::try_from((bytes / PAGE_BYTES).clamp(4, 256)).expect("at most 256"))
     }
 }
 
-impl RuntimeOptions {
-    /// The options that [`Config::advised`] assumes: small I/O chunks for small buffers.
-    ///
-    /// # Errors
-    /// [`Error::Config`] for an invalid configuration.
-    pub fn suited(config: &Config) -> Result<Self> {
-        Ok(Self { io_chunk_pages: config.io_chunk_pages()?, ..Self::default() })
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use crate::OpenOptions;
     use std::sync::Arc;
 
     use nandex_device::MemoryDevice;
@@ -363,8 +354,7 @@ mod tests {
             let buffer_entries = 8000;
             let keys = buffer_entries * buffers;
             let config = Config { keys, buffer_entries, fan_out, rate: 1e-6, ..Config::tiny() };
-            let options =
-                RuntimeOptions { merge_threads: 0, ..RuntimeOptions::suited(&config).unwrap() };
+            let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
             let volume_options = VolumeOptions {
                 log_bytes: config.log_bytes_best(),
                 durability: Durability::Never,

@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex};
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::fingerprint::Universe;
-use nandex_store::reads::ReadPool;
 use nandex_store::run::Run;
-use nandex_store::schedule::Channels;
 use nandex_store::space::Extent;
 use nandex_store::{IoChunks, Structure, StructureId, Volume};
 
@@ -16,11 +14,12 @@ use super::format::{FingerprintCodec, Head};
 use super::levels::Levels;
 use super::runs::Runs;
 use super::snapshot::RunSnapshots;
-use super::{Cascade, CascadeLayout, Config, Inner, RuntimeOptions, stats};
-use crate::Result;
+use super::{Cascade, CascadeLayout, Config, Inner, stats};
+use crate::options::MERGE_THREADS;
 use crate::write::{
     self, BufferRam, CapturedMaps, Opening, Options, Recovery, Retired, Stagger, WriteShape,
 };
+use crate::{OpenOptions, Result};
 
 /// The configuration of a filter that is in a volume.
 pub(super) fn config_of(structure: &Structure) -> Result<Config> {
@@ -31,32 +30,33 @@ pub(super) fn config_of(structure: &Structure) -> Result<Config> {
 pub(super) fn open(
     volume: &Volume,
     structure: &Structure,
-    options: RuntimeOptions,
+    options: OpenOptions,
 ) -> Result<Cascade> {
     let config = config_of(structure)?;
     let mut reader = Reader::new(&structure.state, "cascade state", PageId(0));
     let (head, levels) = restore(structure, &config, &mut reader)?;
-    let chunks = IoChunks { chunk_pages: options.io_chunk_pages as usize, ..IoChunks::default() };
+    let flush_threads = options.flush_threads.unwrap_or(MERGE_THREADS);
+    let io_chunk_pages = options.io_chunk_pages.map_or_else(|| config.io_chunk_pages(), Ok)?;
+    let chunks = IoChunks { chunk_pages: io_chunk_pages as usize, ..IoChunks::default() };
     let (structure_id, universe) = (structure.id, config.part_universe()?);
-    let channels = options.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));
     let runs = Runs { volume: volume.clone(), structure: structure_id, universe, chunks };
     let opening = Opening {
         shape: WriteShape {
             partitions: config.parts,
             // One more is full while others are merged.
-            spare_buffers: options.merge_threads.max(1) as u32 + 1,
+            spare_buffers: flush_threads.max(1) as u32 + 1,
             buffer_entries_max: u64::MAX,
             stagger: Stagger::Between { least: 0, most: config.part_entries() },
         },
-        options: Options { flush_threads: options.merge_threads },
-        reads: ReadPool::new(Arc::clone(volume.device()), channels, options.read_depth),
+        options: Options { flush_threads },
+        reads: options.reads(volume.device()),
         codec: FingerprintCodec::new(config.universe()?, config.split()?),
         snapshots: RunSnapshots(runs.clone()),
     };
     let recovery =
         Recovering { layout: assemble(config, runs, head, structure.extents.clone())?, levels };
     let handle = write::open(volume, structure, &mut reader, opening, recovery, |_| Ok(()))?;
-    Ok(Cascade { handle })
+    Ok(handle)
 }
 
 /// The head and the levels of each part, from the checkpoint.

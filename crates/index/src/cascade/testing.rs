@@ -3,8 +3,8 @@
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 
-use super::{Config, RuntimeOptions};
-use crate::any::AnyOptions;
+use super::Config;
+use crate::OpenOptions;
 use crate::testing::{Decoder, FilterTests, TestFilter};
 
 /// Variants cover all rates and fan-outs, counting or not; keys, parts and buffers are mixed.
@@ -30,17 +30,17 @@ fn config(variant: u64, threads: usize) -> TestFilter {
         counts,
         ..Config::tiny()
     };
-    let own = RuntimeOptions {
-        merge_threads: threads,
-        io_chunk_pages: 1 + (variant % 6) as u32,
-        ..RuntimeOptions::default()
+    let own = OpenOptions {
+        flush_threads: Some(threads),
+        io_chunk_pages: Some(1 + (variant % 6) as u32),
+        ..OpenOptions::default()
     };
     TestFilter {
         label: format!(
             "cascade filter at {rate}, fan-out {fan_out:?}, {parts} parts, counts: {counts}"
         ),
         config: config.into(),
-        options: AnyOptions::default().with(own),
+        options: own,
         universe: config.universe().expect("these numbers are in range").size(),
         counts,
         key_bytes: None,

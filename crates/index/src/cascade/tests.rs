@@ -5,15 +5,23 @@ use std::time::Duration;
 
 use nandex_device::{Access, Device, MemoryDevice};
 use nandex_sim::SimDevice;
-use nandex_store::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
+use nandex_store::{Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions};
 
 use super::*;
+use crate::OpenOptions;
+use crate::api::{Counter, Filter};
 use crate::write::capture_holds;
 
 const PAGE: usize = nandex_device::PAGE_BYTES;
 
-const INLINE: RuntimeOptions =
-    RuntimeOptions { merge_threads: 0, read_depth: 4, io_chunk_pages: 4, channels: None };
+fn inline() -> OpenOptions {
+    OpenOptions {
+        flush_threads: Some(0),
+        read_depth: Some(4),
+        io_chunk_pages: Some(4),
+        ..OpenOptions::default()
+    }
+}
 
 fn volume_on(device: &Arc<MemoryDevice>) -> Volume {
     volume_with(device, Durability::Every(Duration::from_secs(3600)))
@@ -31,7 +39,7 @@ fn volume_with(device: &Arc<MemoryDevice>, durability: Durability) -> Volume {
 }
 
 fn reopened(device: &Arc<MemoryDevice>) -> Volume {
-    let options = OpenOptions { threads: Threads::Inline, ..OpenOptions::default() };
+    let options = VolumeOpenOptions { threads: Threads::Inline, ..VolumeOpenOptions::default() };
     Volume::open(Arc::clone(device) as Arc<dyn Device>, options).unwrap()
 }
 
@@ -56,7 +64,7 @@ fn all_there(filter: &Cascade, numbers: std::ops::Range<u64>) -> bool {
 }
 
 fn level_entries(filter: &Cascade) -> Vec<u64> {
-    let levels = filter.handle.core.levels(0);
+    let levels = filter.core.levels(0);
     levels.runs.iter().map(|run| run.as_ref().map_or(0, |run| run.entries())).collect()
 }
 
@@ -68,7 +76,7 @@ fn spread() -> Config {
 #[test]
 fn full_buffers_go_to_the_smallest_level_with_space() {
     let device = Arc::new(MemoryDevice::new());
-    let filter = Cascade::create_with(&volume_on(&device), "f", spread(), INLINE).unwrap();
+    let filter = Cascade::create_with(&volume_on(&device), "f", spread(), inline()).unwrap();
     // Levels hold 400, 800 and 1,600; a buffer 200, and is merged by the insert that finds it full.
     let mut seen = Vec::new();
     for number in 0..2001 {
@@ -99,7 +107,7 @@ fn full_buffers_go_to_the_smallest_level_with_space() {
 fn one_wide_level_takes_every_buffer() {
     let device = Arc::new(MemoryDevice::new());
     let config = Config { fan_out: None, ..spread() };
-    let filter = Cascade::create_with(&volume_on(&device), "f", config, INLINE).unwrap();
+    let filter = Cascade::create_with(&volume_on(&device), "f", config, inline()).unwrap();
     insert(&filter, 0..3000);
     assert_eq!(level_entries(&filter), [2800]);
     assert!(all_there(&filter, 0..3000));
@@ -113,7 +121,7 @@ fn one_wide_level_takes_every_buffer() {
 fn a_sweep_answers_as_lookups_do_and_reads_each_page_once() {
     let device = Arc::new(MemoryDevice::new());
     let config = Config { parts: 3, counts: true, ..spread() };
-    let filter = Cascade::create_with(&volume_on(&device), "f", config, INLINE).unwrap();
+    let filter = Cascade::create_with(&volume_on(&device), "f", config, inline()).unwrap();
     insert(&filter, 0..2000);
     insert(&filter, 500..900);
     filter.delete(&key(7)).unwrap();
@@ -134,7 +142,7 @@ fn pages_of_old_runs_are_used_again_but_not_while_somebody_reads_them() {
     let device = Arc::new(MemoryDevice::new());
     let volume = volume_on(&device);
     let filter =
-        Cascade::create_with(&volume, "f", Config { fan_out: None, ..spread() }, INLINE).unwrap();
+        Cascade::create_with(&volume, "f", Config { fan_out: None, ..spread() }, inline()).unwrap();
     insert(&filter, 0..1000);
     let mut found = filter.iter();
     assert!(found.next().is_some());
@@ -158,15 +166,15 @@ fn counts_outlive_a_checkpoint_that_was_taken_while_the_filter_was_closed() {
     let device = Arc::new(MemoryDevice::new());
     let volume = volume_on(&device);
     let config = Config { counts: true, parts: 1, ..spread() };
-    let filter = Cascade::create_with(&volume, "f", config, INLINE).unwrap();
+    let filter = Cascade::create_with(&volume, "f", config, inline()).unwrap();
     insert(&filter, 0..50);
     filter.close().unwrap();
     volume.checkpoint().unwrap();
-    let filter = Cascade::open_with(&volume, "f", INLINE).unwrap();
+    let filter = Cascade::open_with(&volume, "f", inline()).unwrap();
     volume.checkpoint().unwrap();
     insert(&filter, 0..30);
     let killed = Arc::new(MemoryDevice::from_image(device.image()));
-    let killed = Cascade::open_with(&reopened(&killed), "f", INLINE).unwrap();
+    let killed = Cascade::open_with(&reopened(&killed), "f", inline()).unwrap();
     for number in 0..50 {
         let count = if number < 30 { 2 } else { 1 };
         assert_eq!(killed.count(&key(number)).unwrap(), count, "key {number}");
@@ -179,13 +187,13 @@ fn a_compaction_makes_deletes_durable_that_left_their_buffer_empty() {
     let device = Arc::new(MemoryDevice::new());
     let volume = volume_with(&device, Durability::Never);
     let filter =
-        Cascade::create_with(&volume, "f", Config { parts: 1, ..spread() }, INLINE).unwrap();
+        Cascade::create_with(&volume, "f", Config { parts: 1, ..spread() }, inline()).unwrap();
     insert(&filter, 0..50);
     let doomed = keys(0..50);
     filter.delete_many(&doomed.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
     filter.compact().unwrap();
     let killed = Arc::new(MemoryDevice::from_image(device.image()));
-    let killed = Cascade::open_with(&reopened(&killed), "f", INLINE).unwrap();
+    let killed = Cascade::open_with(&reopened(&killed), "f", inline()).unwrap();
     assert_eq!(killed.iter().count(), 0);
 }
 
@@ -200,13 +208,13 @@ fn deleted_and_absorbed(delete: impl Fn(&Cascade, &[&[u8]])) {
     };
     let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
     let config = Config { parts: 1, counts: true, ..spread() };
-    let filter = Cascade::create_with(&volume, "f", config, INLINE).unwrap();
+    let filter = Cascade::create_with(&volume, "f", config, inline()).unwrap();
     insert(&filter, 0..50);
     filter.flush().unwrap();
     let doomed = keys(0..50);
     delete(&filter, &doomed.iter().map(|key| &key[..]).collect::<Vec<_>>());
     let theirs = volume_with(&Arc::new(MemoryDevice::new()), Durability::Never);
-    let other = Cascade::create_with(&theirs, "f", config, INLINE).unwrap();
+    let other = Cascade::create_with(&theirs, "f", config, inline()).unwrap();
     insert(&other, 0..50);
     device.record_cuts();
     filter.absorb(&other).unwrap();
@@ -215,9 +223,10 @@ fn deleted_and_absorbed(delete: impl Fn(&Cascade, &[&[u8]])) {
     let images = cuts.iter().flat_map(|cut| [0, 1, 7].map(|seed| cut.survivors(seed)));
     for image in images.chain([device.survivors(0)]) {
         let device = Arc::new(SimDevice::instant().with_image(image));
-        let options = OpenOptions { threads: Threads::Inline, ..OpenOptions::default() };
+        let options =
+            VolumeOpenOptions { threads: Threads::Inline, ..VolumeOpenOptions::default() };
         let volume = Volume::open(device, options).unwrap();
-        let left = Cascade::open_with(&volume, "f", INLINE).unwrap();
+        let left = Cascade::open_with(&volume, "f", inline()).unwrap();
         let counts = doomed.iter().map(|key| left.count(key).unwrap());
         assert!(counts.max() < Some(2), "absorbed next to what was deleted before");
     }
@@ -229,7 +238,7 @@ fn deleted_and_absorbed(delete: impl Fn(&Cascade, &[&[u8]])) {
 #[test]
 fn deletes_of_all_buffers_come_before_what_is_absorbed() {
     deleted_and_absorbed(|filter, doomed| {
-        let core = &filter.handle.core;
+        let core = &filter.core;
         filter.insert(&key(99)).unwrap();
         assert!(core.try_freeze(0, &mut core.partitions[0].write(), 0).unwrap());
         filter.delete_many(doomed).unwrap();
@@ -248,7 +257,7 @@ fn check_of(image: Vec<u8>) -> nandex_store::check::Report {
 #[test]
 fn a_check_proves_every_page_of_every_run_and_the_log_and_names_what_is_damaged() {
     let device = Arc::new(MemoryDevice::new());
-    let filter = Cascade::create_with(&volume_on(&device), "f", spread(), INLINE).unwrap();
+    let filter = Cascade::create_with(&volume_on(&device), "f", spread(), inline()).unwrap();
     insert(&filter, 0..1300);
     filter.delete(&key(3)).unwrap();
     filter.flush().unwrap();
@@ -263,8 +272,8 @@ fn a_check_proves_every_page_of_every_run_and_the_log_and_names_what_is_damaged(
     assert_eq!(whole.structures[0].entries, 1301);
     assert!(whole.log_entries >= 2);
     let volume = reopened(&Arc::new(MemoryDevice::from_image(image.clone())));
-    let filter = Cascade::open_with(&volume, "f", INLINE).unwrap();
-    let runs: Vec<_> = filter.handle.core.partitions[0].read().extents().collect();
+    let filter = Cascade::open_with(&volume, "f", inline()).unwrap();
+    let runs: Vec<_> = filter.core.partitions[0].read().extents().collect();
     assert!(runs.len() > 1 && runs.iter().any(|it| it.pages > 1), "{runs:?}");
     for page in runs.iter().flat_map(|it| it.start.0..it.end().0) {
         let mut bad = image.clone();
@@ -280,7 +289,7 @@ fn a_check_proves_every_page_of_every_run_and_the_log_and_names_what_is_damaged(
 fn several_filters_are_absorbed_in_one_pass_and_none_when_one_is_unlike() {
     let device = Arc::new(MemoryDevice::new());
     let volume = volume_on(&device);
-    let create = |name, config| Cascade::create_with(&volume, name, config, INLINE).unwrap();
+    let create = |name, config| Cascade::create_with(&volume, name, config, inline()).unwrap();
     let whole = create("whole", spread());
     let parts = ["a", "b", "c"].map(|name| create(name, spread()));
     for (part, first) in parts.iter().zip([0, 500, 1000]) {
@@ -301,7 +310,7 @@ fn several_filters_are_absorbed_in_one_pass_and_none_when_one_is_unlike() {
 fn while_a_checkpoint_captures_no_buffer_is_merged() {
     // It would be on flash by the levels, and in the log by the buffers: counted twice after a crash.
     let filter = Cascade::create(&volume_on(&Arc::default()), "f", Config::tiny()).unwrap();
-    let core = &filter.handle.core;
+    let core = &filter.core;
     assert!(capture_holds(core, &core.layout.maps), "a merge could have changed them");
 }
 
@@ -310,21 +319,21 @@ fn while_a_checkpoint_captures_no_buffer_is_merged() {
 fn every_walk_refuses_a_part_whose_snapshot_is_damaged() {
     let device = Arc::new(MemoryDevice::new());
     let config = Config { parts: 2, ..spread() };
-    let filter = Cascade::create_with(&volume_on(&device), "f", config, INLINE).unwrap();
+    let filter = Cascade::create_with(&volume_on(&device), "f", config, inline()).unwrap();
     insert(&filter, 0..300);
     filter.flush().unwrap();
-    let lost = filter.handle.core.partitions[0].read().snapshot_extent().unwrap().start;
+    let lost = filter.core.partitions[0].read().snapshot_extent().unwrap().start;
     filter.close().unwrap();
     let mut image = device.image();
     image[lost.0 as usize * PAGE + 500] ^= 4;
-    let options = OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() };
+    let options = VolumeOpenOptions { access: Access::ReadOnly, ..VolumeOpenOptions::default() };
     let volume = Volume::open(Arc::new(MemoryDevice::from_image(image)), options).unwrap();
-    let filter = Cascade::open_with(&volume, "f", INLINE).unwrap();
+    let filter = Cascade::open_with(&volume, "f", inline()).unwrap();
     assert_eq!(filter.stats().lost_pages, [lost]);
     let refuses = |found: Result<()>| found.unwrap_err().to_string().contains(&lost.to_string());
     let mut refused = 0;
     for key in keys(0..300) {
-        let is_lost = filter.handle.core.place(&key).0 == 0;
+        let is_lost = filter.core.place(&key).0 == 0;
         refused += u64::from(is_lost);
         for found in [
             filter.contains(&key).map(u64::from),
@@ -336,6 +345,6 @@ fn every_walk_refuses_a_part_whose_snapshot_is_damaged() {
     }
     assert!(refused > 0 && refused < 300, "{refused}");
     assert!(refuses(filter.iter().try_for_each(|entry| entry.map(drop))));
-    let other = Cascade::create_with(&volume_on(&Arc::default()), "f", config, INLINE).unwrap();
+    let other = Cascade::create_with(&volume_on(&Arc::default()), "f", config, inline()).unwrap();
     assert!(refuses(other.absorb(&filter)));
 }

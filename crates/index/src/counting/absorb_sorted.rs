@@ -18,7 +18,7 @@ pub struct Absorbing<'t> {
 
 impl<'t> Absorbing<'t> {
     pub(super) fn new(table: &'t Counting) -> Self {
-        let inner = &*table.handle.core;
+        let inner = &*table.core;
         Self { inner, partition: 0, waiting: Entries::new(inner.placing().width()) }
     }
 

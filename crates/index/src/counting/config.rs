@@ -1,7 +1,6 @@
 //! What a counting table is created with, kept with it on flash, and what can be chosen at each opening.
 
 use nandex_store::bytes::Reader;
-use nandex_store::schedule::Channels;
 
 use super::KIND;
 use super::format::record_bytes;
@@ -25,12 +24,6 @@ const PARTITIONS_MAX: u64 = 16_384;
 
 /// The most pages of a data block: 256 MiB.
 const BLOCK_PAGES_MAX: u64 = 1 << 16;
-
-/// The most threads that merge.
-const MERGE_THREADS_MAX: usize = 64;
-
-/// Pages that a merge reads or writes at once unless the options say otherwise: 256 KiB.
-const IO_CHUNK_PAGES: u32 = 64;
 
 /// How full buffers reach the data segment: the paper's sections 2.3 and 2.4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -190,44 +183,6 @@ impl Config {
         let (short, _) = record_bytes(self.keys.stored_bytes());
         let bytes = self.buffer_entries.saturating_mul(6 * short as u64);
         bytes.next_multiple_of(1 << 20).max(1 << 20)
-    }
-}
-
-/// Options chosen at each opening.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RuntimeOptions {
-    /// Threads that stage and merge full buffers, 0 to 64. With 0 the updating thread does. Each has I/O chunks of its
-    /// own.
-    pub merge_threads: usize,
-    /// Reads in flight in a batch of queries: 1 to 4096.
-    pub read_depth: usize,
-    /// Pages that a merge reads or writes at once.
-    pub io_chunk_pages: u32,
-    /// The device's channels, if it does not tell them itself.
-    pub channels: Option<Channels>,
-}
-
-impl Default for RuntimeOptions {
-    fn default() -> Self {
-        Self { merge_threads: 2, read_depth: 32, io_chunk_pages: IO_CHUNK_PAGES, channels: None }
-    }
-}
-
-impl RuntimeOptions {
-    pub(super) fn validate(&self) -> Result<()> {
-        let refuse = |field, reason| Err(Error::Config { field, reason });
-        if self.merge_threads > MERGE_THREADS_MAX {
-            let reason = format!("{}; they must be 0 to {MERGE_THREADS_MAX}", self.merge_threads);
-            return refuse("merge_threads", reason);
-        }
-        if !(1..=4096).contains(&self.read_depth) {
-            return refuse("read_depth", format!("{}; it must be 1 to 4096", self.read_depth));
-        }
-        if !(1..=65_536).contains(&self.io_chunk_pages) {
-            let reason = format!("{}; they must be 1 to 65,536", self.io_chunk_pages);
-            return refuse("io_chunk_pages", reason);
-        }
-        Ok(())
     }
 }
 

@@ -68,11 +68,11 @@ mod model;
 mod page;
 mod read;
 mod recover;
-mod row;
 mod segment;
 mod segments;
 mod snapshot;
 mod stats;
+mod structure;
 #[cfg(feature = "testing")]
 mod testing;
 #[cfg(test)]
@@ -83,12 +83,11 @@ mod update;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use nandex_store::Lsn;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::space::Extent;
-use nandex_store::{Lsn, Volume};
 
 use crate::Result;
-use crate::api::{Counter, Filter, FilterStats};
 use crate::write::{
     BufferRam, CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Retired,
     Usage, WritePolicy,
@@ -97,12 +96,11 @@ use crate::write::{
 pub use absorb_sorted::Absorbing;
 pub use change::Change;
 use check::check;
-pub use config::{BLOCK_PAGES, CHANGE_PERMILLE, Config, Discipline, RuntimeOptions};
+pub use config::{BLOCK_PAGES, CHANGE_PERMILLE, Config, Discipline};
 pub use estimate::{EstimateConfig, EstimatedKey, KeyBounds, TopEstimate};
 pub use iter::Counts;
 pub use keys::{KEY_BYTES_MAX, Keys};
 pub use read::CountStream;
-pub(crate) use row::ROW;
 pub use stats::CountingStats;
 pub use top::TopKeys;
 
@@ -130,14 +128,11 @@ pub const KIND: &str = "counting";
 /// assert_eq!(words.count(b"notebook")?, 0);
 /// # Ok::<(), nandex::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct Counting {
-    handle: Handle<CountingLayout>,
-}
+pub type Counting = Handle<CountingLayout>;
 
 /// What the counting table adds to the write path: segments for each partition.
 #[derive(Debug)]
-pub(crate) struct CountingLayout {
+pub struct CountingLayout {
     config: Config,
     buffer_ram: Arc<BufferRam<BufferShape>>,
     segments: Segments,
@@ -227,65 +222,12 @@ impl Checkpoints for CountingLayout {
 }
 
 impl Counting {
-    /// Creates a counting table in a volume, with the options that suit it. It takes its pages as it grows.
-    ///
-    /// # Errors
-    /// [`Error::Config`](crate::Error::Config), a name that is taken, a failed write.
-    pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
-        config.validate()?;
-        Self::create_with(volume, name, config, RuntimeOptions::suited(&config))
-    }
-
-    /// Creates a counting table in a volume.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
-    pub fn create_with(
-        volume: &Volume,
-        name: &str,
-        config: Config,
-        options: RuntimeOptions,
-    ) -> Result<Self> {
-        config.validate()?;
-        options.validate()?;
-        Inner::check_log(volume, &config)?;
-        let structure = volume.create_structure(name, KIND, config.encode(), 0)?;
-        recover::open(volume, &structure, options)
-    }
-
-    /// Opens a counting table of a volume by its name, with the options that suit it. Reads what is staged, loads
-    /// snapshots of its buffers, and replays the log's updates.
-    ///
-    /// # Errors
-    /// No structure of that name and kind, one that is open already, damage, a failed read.
-    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        let structure = volume.open_structure(name, KIND)?;
-        let options = RuntimeOptions::suited(&recover::config_of(&structure)?);
-        recover::open(volume, &structure, options)
-    }
-
-    /// Opens a counting table of a volume by its name.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
-        options.validate()?;
-        let structure = volume.open_structure(name, KIND)?;
-        recover::open(volume, &structure, options)
-    }
-
-    /// What it was created with.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        &self.handle.core.layout.config
-    }
-
     /// Sets a key's count to 0, whatever it is: no read, the mark is applied when its data block is merged.
     ///
     /// # Errors
     /// A key of the wrong width, a poisoned volume.
     pub fn remove(&self, key: &[u8]) -> Result<()> {
-        self.handle.core.change_key(key, Change::REMOVE)
+        self.core.change_key(key, Change::REMOVE)
     }
 
     /// Sets the count of each key to 0.
@@ -293,7 +235,7 @@ impl Counting {
     /// # Errors
     /// As [`remove`](Self::remove); keys before the failing one are removed, later ones may or may not be.
     pub fn remove_many(&self, keys: &[&[u8]]) -> Result<()> {
-        self.handle.core.change_keys(keys.iter().map(|key| (*key, Change::REMOVE)))
+        self.core.change_keys(keys.iter().map(|key| (*key, Change::REMOVE)))
     }
 
     /// The sum of all that was added to a key since it was last removed; below 0 if more was subtracted than added.
@@ -302,7 +244,7 @@ impl Counting {
     /// # Errors
     /// A key of the wrong width, a failed read, a page that fails its check.
     pub fn sum(&self, key: &[u8]) -> Result<i64> {
-        self.handle.core.sum(key)
+        self.core.sum(key)
     }
 
     /// The sums of all of `keys`, in their order; the reads overlap.
@@ -310,7 +252,7 @@ impl Counting {
     /// # Errors
     /// As [`sum`](Self::sum).
     pub fn sum_many(&self, keys: &[&[u8]]) -> Result<Vec<i64>> {
-        self.handle.core.sum_many(keys)
+        self.core.sum_many(keys)
     }
 
     /// Begins a stream of queries: the device's queue stays full from the first key to the last, without the ends of
@@ -336,7 +278,7 @@ impl Counting {
     /// ```
     #[must_use]
     pub fn stream(&self) -> CountStream<'_> {
-        CountStream::new(&self.handle.core)
+        CountStream::new(&self.core)
     }
 
     /// All keys, as they are stored, with their sums other than 0, in the order of their hash. Each partition is seen
@@ -344,7 +286,7 @@ impl Counting {
     /// partition's buffers in RAM.
     #[must_use]
     pub fn iter(&self) -> Counts {
-        Counts::new(Arc::clone(&self.handle.core))
+        Counts::new(Arc::clone(&self.core))
     }
 
     /// The `count` keys with the greatest counts, the greatest first, of equal counts the smaller key first: exact, by
@@ -353,7 +295,7 @@ impl Counting {
     /// # Errors
     /// A failed read, damage.
     pub fn top(&self, count: usize) -> Result<Vec<(Vec<u8>, u64)>> {
-        Inner::top(&self.handle.core, count)
+        Inner::top(&self.core, count)
     }
 
     /// Merges all that is buffered and staged: a query then reads one page. Reads and writes everything once. Updates
@@ -362,7 +304,7 @@ impl Counting {
     /// # Errors
     /// A failed read or write, damage, no space for a new data segment in addition to the old one.
     pub fn compact(&self) -> Result<()> {
-        self.handle.core.merge_each(merge::NO_EXTRA_OF_ANY)
+        self.core.merge_each(merge::NO_EXTRA_OF_ANY)
     }
 
     /// Adds everything that another table holds, on this volume or another one, in one pass that reads and writes each
@@ -386,7 +328,7 @@ impl Counting {
         other: &Self,
         watch: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
     ) -> Result<()> {
-        self.handle.core.absorb(&other.handle.core, watch)
+        self.core.absorb(&other.core, watch)
     }
 
     /// Begins to add counts of keys that come in the order of their hash, which reads and writes each data segment once
@@ -415,75 +357,6 @@ impl Counting {
     /// What it has staged and merged, in the paper's terms.
     #[must_use]
     pub fn counting_stats(&self) -> CountingStats {
-        self.handle.core.counting_stats()
-    }
-
-    /// Saves what is buffered and ends the merging threads. Dropping does the same, and ignores failures.
-    ///
-    /// # Errors
-    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
-    pub fn close(mut self) -> Result<()> {
-        self.handle.shut_down()
-    }
-}
-
-impl Filter for Counting {
-    fn insert(&self, key: &[u8]) -> Result<()> {
-        self.add(key, 1)
-    }
-
-    fn delete(&self, key: &[u8]) -> Result<()> {
-        self.add(key, -1)
-    }
-
-    fn contains(&self, key: &[u8]) -> Result<bool> {
-        Ok(self.sum(key)? > 0)
-    }
-
-    fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
-        self.handle.core.change_keys(keys.iter().map(|key| (*key, Change::add(1))))
-    }
-
-    fn insert_if_absent_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
-        self.handle.core.add_absent(keys)
-    }
-
-    fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {
-        self.handle.core.change_keys(keys.iter().map(|key| (*key, Change::add(-1))))
-    }
-
-    fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
-        Ok(self.sum_many(keys)?.into_iter().map(|sum| sum > 0).collect())
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.handle.core.sync()
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.handle.core.flush_all()
-    }
-
-    fn stats(&self) -> FilterStats {
-        self.handle.core.stats()
-    }
-}
-
-impl Counter for Counting {
-    fn add(&self, key: &[u8], amount: i64) -> Result<()> {
-        self.handle.core.change_key(key, Change::add(amount))
-    }
-
-    fn count(&self, key: &[u8]) -> Result<u64> {
-        self.sum(key).map(read::clamped)
-    }
-
-    fn add_many(&self, amounts: &[(&[u8], i64)]) -> Result<()> {
-        let changes = amounts.iter().map(|(key, amount)| (*key, Change::add(*amount)));
-        self.handle.core.change_keys(changes)
-    }
-
-    fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
-        Ok(self.sum_many(keys)?.into_iter().map(read::clamped).collect())
+        self.core.counting_stats()
     }
 }

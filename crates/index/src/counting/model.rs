@@ -19,9 +19,10 @@ use super::buffer::BufferShape;
 use super::config::{BLOCK_PAGES, KEYS_MAX};
 use super::keys::KeyPlacing;
 use super::segment::SegmentFilter;
-use super::{Config, Discipline, Keys, RuntimeOptions};
+use super::{Config, Discipline, Keys};
 use crate::model::text::bytes;
 use crate::model::{FilterRequirements, OperationCosts, PAGE_BYTES};
+use crate::options::MERGE_THREADS;
 use crate::{Error, Result};
 
 /// RAM that does not depend on sizes: eight blocks of the log, and the pages of a batch of queries.
@@ -127,9 +128,8 @@ impl Config {
     #[must_use]
     pub fn ram_bytes(&self) -> u64 {
         let shape = self.buffer_shape();
-        let options = RuntimeOptions::suited(self);
-        let threads = options.merge_threads as u64;
-        let chunk_bytes = CHUNKS * u64::from(options.io_chunk_pages) * PAGE_BYTES;
+        let threads = MERGE_THREADS as u64;
+        let chunk_bytes = CHUNKS * u64::from(self.io_chunk_pages()) * PAGE_BYTES;
         let sorted_bytes = 2 * self.partition_entries() * (24 + self.keys.stored_bytes() as u64);
         let merges = threads * (MERGED_SEGMENTS * chunk_bytes + sorted_bytes);
         let staged = match self.discipline {
@@ -192,16 +192,13 @@ fn with_buffers(keys: Keys, q: u64, buffer_entries: u64, discipline: Discipline)
     Config { buffer_entries: buffer_entries.max(config.partitions()), ..config }
 }
 
-impl RuntimeOptions {
-    /// The options that [`Config::for_budget`] assumes: small I/O chunks for small tables.
-    #[must_use]
-    pub fn suited(config: &Config) -> Self {
-        let options = Self::default();
-        let pages = config.blocks().min(config.k.into()) * u64::from(config.block_pages);
-        let chunks = CHUNKS * MERGED_SEGMENTS * options.merge_threads as u64;
-        let share = config.buffer_shape().bytes_max() / CHUNKS_SHARE / chunks / PAGE_BYTES;
-        let io_chunk_pages = share.min(pages / 8).clamp(4, 64) as u32;
-        Self { io_chunk_pages, ..options }
+impl Config {
+    /// Pages of an I/O chunk: small ones for small tables, as [`for_budget`](Self::for_budget) assumes.
+    pub(super) fn io_chunk_pages(&self) -> u32 {
+        let pages = self.blocks().min(self.k.into()) * u64::from(self.block_pages);
+        let chunks = CHUNKS * MERGED_SEGMENTS * MERGE_THREADS as u64;
+        let share = self.buffer_shape().bytes_max() / CHUNKS_SHARE / chunks / PAGE_BYTES;
+        share.min(pages / 8).clamp(4, 64) as u32
     }
 }
 

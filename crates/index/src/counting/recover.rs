@@ -5,8 +5,6 @@ use std::sync::{Arc, Mutex};
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
-use nandex_store::reads::ReadPool;
-use nandex_store::schedule::Channels;
 use nandex_store::{IoChunks, Structure, Volume};
 
 use super::buffer::BufferShape;
@@ -17,11 +15,12 @@ use super::segment::{Segment, SegmentFilter, Segments};
 use super::segments::PartitionSegments;
 use super::snapshot::SegmentSnapshots;
 use super::stats::CountingCounters;
-use super::{Config, Counting, CountingLayout, Inner, RuntimeOptions};
-use crate::Result;
+use super::{Config, Counting, CountingLayout, Inner};
+use crate::options::MERGE_THREADS;
 use crate::write::{
     self, BufferRam, CapturedMaps, Opening, Options, Recovery, Retired, Stagger, WriteShape,
 };
+use crate::{OpenOptions, Result};
 
 /// The configuration of a table that is in a volume.
 pub(super) fn config_of(structure: &Structure) -> Result<Config> {
@@ -32,14 +31,16 @@ pub(super) fn config_of(structure: &Structure) -> Result<Config> {
 pub(super) fn open(
     volume: &Volume,
     structure: &Structure,
-    options: RuntimeOptions,
+    options: OpenOptions,
 ) -> Result<Counting> {
     let config = config_of(structure)?;
     let mut reader = Reader::new(&structure.state, "counting state", PageId(0));
     let mut levels = restore(structure, &config, &mut reader)?;
     let placing =
         KeyPlacing { keys: config.keys, hasher: volume.hasher(), partitions: config.partitions() };
-    let chunks = IoChunks { chunk_pages: options.io_chunk_pages as usize, ..IoChunks::default() };
+    let flush_threads = options.flush_threads.unwrap_or(MERGE_THREADS);
+    let io_chunk_pages = options.io_chunk_pages.unwrap_or_else(|| config.io_chunk_pages());
+    let chunks = IoChunks { chunk_pages: io_chunk_pages as usize, ..IoChunks::default() };
     let segments = Segments {
         volume: volume.clone(),
         structure: structure.id,
@@ -57,17 +58,16 @@ pub(super) fn open(
             }
         }
     }
-    let channels = options.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));
     let opening = Opening {
         shape: WriteShape {
             partitions: u32::try_from(config.partitions()).expect("at most 16,384"),
             // One more is full while others are merged.
-            spare_buffers: options.merge_threads.max(1) as u32 + 1,
+            spare_buffers: flush_threads.max(1) as u32 + 1,
             buffer_entries_max: u64::MAX,
             stagger: Stagger::Between { least: 0, most: config.partition_entries() },
         },
-        options: Options { flush_threads: options.merge_threads },
-        reads: ReadPool::new(Arc::clone(volume.device()), channels, options.read_depth),
+        options: Options { flush_threads },
+        reads: options.reads(volume.device()),
         codec: ChangeCodec::new(placing),
         snapshots: SegmentSnapshots(segments.clone()),
     };
@@ -82,7 +82,7 @@ pub(super) fn open(
     };
     let recovery = Recovering { layout, levels };
     let handle = write::open(volume, structure, &mut reader, opening, recovery, |_| Ok(()))?;
-    Ok(Counting { handle })
+    Ok(handle)
 }
 
 /// The same segment with a filter of what it has.

@@ -10,8 +10,8 @@ use super::format::ChangeCodec;
 use super::keys::KeyPlacing;
 use super::page::CountPage;
 use super::segments::PartitionSegments;
-use super::{Config, Discipline, Keys, RuntimeOptions};
-use crate::any::AnyOptions;
+use super::{Config, Discipline, Keys};
+use crate::OpenOptions;
 use crate::testing::{Decoder, FilterTests, TestFilter};
 use crate::write::LogCodec;
 
@@ -37,10 +37,10 @@ fn config(variant: u64, threads: usize) -> TestFilter {
         discipline,
         change_permille: [1000, 300, 0][(variant / 5 % 3) as usize],
     };
-    let own = RuntimeOptions {
-        merge_threads: threads,
-        io_chunk_pages: 1 + (variant % 6) as u32,
-        ..RuntimeOptions::default()
+    let own = OpenOptions {
+        flush_threads: Some(threads),
+        io_chunk_pages: Some(1 + (variant % 6) as u32),
+        ..OpenOptions::default()
     };
     let (universe, key_bytes) = match keys {
         Keys::Whole(bytes) => (u64::MAX, Some(bytes.into())),
@@ -49,7 +49,7 @@ fn config(variant: u64, threads: usize) -> TestFilter {
     TestFilter {
         label: format!("counting table, {}, {keys:?}", discipline.name()),
         config: config.into(),
-        options: AnyOptions::default().with(own),
+        options: own,
         universe,
         counts: true,
         key_bytes,

@@ -8,14 +8,21 @@ use std::time::Duration;
 
 use nandex_device::{Device, MemoryDevice};
 use nandex_store::hash::mix;
-use nandex_store::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
+use nandex_store::{Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions};
 
 use super::*;
-use crate::Error;
+use crate::api::{Counter, Filter};
 use crate::write::capture_holds;
+use crate::{Error, OpenOptions};
 
-const INLINE: RuntimeOptions =
-    RuntimeOptions { merge_threads: 0, read_depth: 4, io_chunk_pages: 4, channels: None };
+fn inline() -> OpenOptions {
+    OpenOptions {
+        flush_threads: Some(0),
+        read_depth: Some(4),
+        io_chunk_pages: Some(4),
+        ..OpenOptions::default()
+    }
+}
 
 fn volume_on(device: &Arc<MemoryDevice>) -> Volume {
     let options = VolumeOptions {
@@ -28,14 +35,14 @@ fn volume_on(device: &Arc<MemoryDevice>) -> Volume {
 }
 
 fn reopened(device: &Arc<MemoryDevice>) -> Volume {
-    let options = OpenOptions { threads: Threads::Inline, ..OpenOptions::default() };
+    let options = VolumeOpenOptions { threads: Threads::Inline, ..VolumeOpenOptions::default() };
     Volume::open(Arc::clone(device) as Arc<dyn Device>, options).unwrap()
 }
 
 fn table(config: Config) -> (Arc<MemoryDevice>, Volume, Counting) {
     let device = Arc::new(MemoryDevice::new());
     let volume = volume_on(&device);
-    let table = Counting::create_with(&volume, "c", config, INLINE).unwrap();
+    let table = Counting::create_with(&volume, "c", config, inline()).unwrap();
     (device, volume, table)
 }
 
@@ -82,7 +89,7 @@ fn every_discipline_counts_as_a_map_does() {
                 table.close().unwrap();
                 drop(volume.take());
                 let again = reopened(&device);
-                table = Counting::open_with(&again, "c", INLINE).unwrap();
+                table = Counting::open_with(&again, "c", inline()).unwrap();
                 volume = Some(again);
             }
         }
@@ -155,7 +162,7 @@ fn keys_of_one_page_go_on_the_next_ones_and_to_the_overflow_region() {
         ..VolumeOptions::tiny()
     };
     let volume = Volume::create(Arc::clone(&device) as Arc<dyn Device>, options).unwrap();
-    let table = Counting::create_with(&volume, "c", config, INLINE).unwrap();
+    let table = Counting::create_with(&volume, "c", config, inline()).unwrap();
     let key = |name: u64| [7u64.to_le_bytes(), name.to_le_bytes()].concat();
     let keys: Vec<_> = (0..5000).map(key).collect();
     let amounts: Vec<_> = keys.iter().map(|key| (&key[..], 3)).collect();
@@ -193,8 +200,8 @@ fn bad_keys_and_amounts_are_refused_and_nothing_is_lost() {
 fn what_a_batch_added_before_it_was_refused_outlives_a_crash() {
     let device = Arc::new(MemoryDevice::new());
     let volume = volume_on(&device);
-    let table =
-        Counting::create_with(&volume, "c", Config { k: 1000, ..Config::tiny() }, INLINE).unwrap();
+    let table = Counting::create_with(&volume, "c", Config { k: 1000, ..Config::tiny() }, inline())
+        .unwrap();
     table.add(&key(1), i64::MAX).unwrap();
     let many = [(&key(2)[..], 1), (&key(1)[..], 1), (&key(3)[..], 1)];
     assert!(table.add_many(&many).is_err());
@@ -204,7 +211,7 @@ fn what_a_batch_added_before_it_was_refused_outlives_a_crash() {
     std::mem::forget((table, volume));
     let copy = Arc::new(MemoryDevice::from_image(device.image()));
     let volume = reopened(&copy);
-    let table = Counting::open_with(&volume, "c", INLINE).unwrap();
+    let table = Counting::open_with(&volume, "c", inline()).unwrap();
     assert_eq!(sums(&table), before);
 }
 
@@ -240,7 +247,7 @@ fn a_table_grows_past_the_keys_it_was_made_for() {
 fn while_a_checkpoint_captures_no_buffer_is_staged_or_merged() {
     // It would be on flash by the segments, and in the log by the buffers: counted twice after a crash.
     let (_device, _volume, table) = table(Config::tiny());
-    let core = &table.handle.core;
+    let core = &table.core;
     assert!(capture_holds(core, &core.layout.maps), "a merge could have changed them");
 }
 

@@ -7,7 +7,7 @@ use super::{Database, Quantity};
 use crate::model::WhenFull;
 use crate::registry;
 use crate::{
-    AnyConfig, AnyFilter, AnyOptions, Counter, Error, FilterRequirements, Result, cascade,
+    AnyConfig, AnyFilter, Counter, Error, FilterRequirements, OpenOptions, Result, cascade,
 };
 
 /// The default number of keys of a filter.
@@ -79,7 +79,7 @@ impl<'db> FilterBuilder<'db> {
         let mut shares = db.shares();
         let limit = shares.limit(&db.volume, name, self.ram.as_ref())?;
         let filter = if kind.is_some() {
-            AnyFilter::open(&db.volume, name, &AnyOptions::default())?
+            AnyFilter::open(&db.volume, name, &OpenOptions::default())?
         } else {
             let config = self.advise(limit).map_err(|error| shares.explain(name, limit, &error))?;
             AnyFilter::create(&db.volume, name, &config).map_err(|error| db.explain(name, error))?

@@ -50,7 +50,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use nandex_device::{Access, Create, Device, FileDevice, FileOptions, Overlay, PAGE_BYTES};
-use nandex_store::{Durability, OpenOptions, Volume, VolumeOptions};
+use nandex_store::{Durability, Volume, VolumeOpenOptions, VolumeOptions};
 
 pub use counting::CountingBuilder;
 pub use filter::{AnyCounter, CounterBuilder, FilterBuilder};
@@ -175,7 +175,10 @@ impl DatabaseOptions {
         let volume = if is_new {
             Volume::create(device, create)?
         } else {
-            Volume::open(device, OpenOptions { access, durability, ..OpenOptions::default() })?
+            Volume::open(
+                device,
+                VolumeOpenOptions { access, durability, ..VolumeOpenOptions::default() },
+            )?
         };
         Ok(Database { volume, shares: Mutex::new(Shares::new(ram_bytes)) })
     }

@@ -3,7 +3,7 @@
 use super::ram::{Shares, fitting};
 use super::{Database, Quantity};
 use crate::model::text;
-use crate::{AnyOptions, AnyTable, Error, Policy, Prediction, Requirements, Result, Table};
+use crate::{AnyTable, Error, OpenOptions, Policy, Prediction, Requirements, Result, Table};
 
 /// The default number of entries of a table.
 const ENTRIES: u64 = 1_000_000;
@@ -128,7 +128,7 @@ impl<'db> TableBuilder<'db> {
         let limit_without = self.without_cache(limit)?;
         let advised = self.advise(limit_without, |asked| asked.advise_one(kind)).ok();
         let mut options =
-            advised.as_ref().map_or_else(AnyOptions::default, |it| it.options.clone());
+            advised.as_ref().map_or_else(OpenOptions::default, |it| it.options.clone());
         options.ram_bytes_max = Some(limit);
         options.cache_bytes = match &advised {
             Some(advised) => self.cache_bytes(advised.ram_bytes(), limit)?,

@@ -3,7 +3,6 @@
 
 use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
-use nandex_store::schedule::Channels;
 
 use super::{GROUP_PAGES_MAX, GroupRam};
 use crate::model::PAGE_BYTES;
@@ -12,12 +11,6 @@ use crate::{Error, Result};
 
 /// The most partitions.
 pub(super) const PARTITIONS_MAX: u32 = 1 << 16;
-
-/// Threads that flush buffers unless the options say otherwise.
-pub(crate) const FLUSH_THREADS: usize = 1;
-
-/// The most threads that flush buffers.
-const FLUSH_THREADS_MAX: usize = 64;
 
 const VERSION: u8 = 1;
 
@@ -187,47 +180,5 @@ impl GroupParameters {
             ram_bytes_max: Some(reader.u64()?).filter(|bytes| *bytes > 0),
         };
         Ok((common, numbers, sizes))
-    }
-}
-
-/// Options chosen at each opening.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RuntimeOptions {
-    /// Threads that rewrite tables with full buffers, 0 to 64. With 0 the updating thread does.
-    pub flush_threads: usize,
-    /// Reads in flight in a batch of lookups: 1 to 4096.
-    pub read_depth: usize,
-    /// RAM for a cache of entries, in bytes; 0 for none.
-    pub cache_bytes: u64,
-    /// RAM that the table may take from this opening on, in bytes, its cache included; `None` for what it was created
-    /// with.
-    pub ram_bytes_max: Option<u64>,
-    /// The device's channels, if it does not tell them itself.
-    pub channels: Option<Channels>,
-}
-
-impl Default for RuntimeOptions {
-    fn default() -> Self {
-        Self {
-            flush_threads: FLUSH_THREADS,
-            read_depth: 32,
-            cache_bytes: 0,
-            ram_bytes_max: None,
-            channels: None,
-        }
-    }
-}
-
-impl RuntimeOptions {
-    pub(super) fn validate(&self) -> Result<()> {
-        let refuse = |field, reason| Err(Error::Config { field, reason });
-        if self.flush_threads > FLUSH_THREADS_MAX {
-            let reason = format!("{}; they must be 0 to {FLUSH_THREADS_MAX}", self.flush_threads);
-            return refuse("flush_threads", reason);
-        }
-        if !(1..=4096).contains(&self.read_depth) {
-            return refuse("read_depth", format!("{}; it must be 1 to 4096", self.read_depth));
-        }
-        Ok(())
     }
 }

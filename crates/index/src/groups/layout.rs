@@ -29,23 +29,23 @@ use crate::{Error, Result};
 
 /// What tables of groups add to the write path: a map of groups for each partition.
 #[derive(Debug)]
-pub(crate) struct Grouped<S: GroupStructure> {
-    pub config: S::Config,
+pub struct Grouped<S: GroupStructure> {
+    pub(crate) config: S::Config,
     /// What the structure adds.
-    pub own: S,
-    pub shape: TableShape,
-    pub hasher: KeyHasher,
-    pub records: RecordLayout,
+    pub(crate) own: S,
+    pub(crate) shape: TableShape,
+    pub(crate) hasher: KeyHasher,
+    pub(crate) records: RecordLayout,
     /// Entries with which its RAM is spent.
-    pub entries_max: u64,
+    pub(crate) entries_max: u64,
     /// The places for snapshots of buffers.
-    pub snapshots: Extent,
+    pub(crate) snapshots: Extent,
     /// Held while a partition's buffers and map change together, or all of them are captured.
-    pub maps: Mutex<()>,
-    pub retired: Retired<Group>,
-    pub counters: GroupCounters,
+    pub(crate) maps: Mutex<()>,
+    pub(crate) retired: Retired<Group>,
+    pub(crate) counters: GroupCounters,
     /// Whether snapshots were loaded and the log was replayed.
-    pub is_open: AtomicBool,
+    pub(crate) is_open: AtomicBool,
 }
 
 /// What is counted of groups in addition to the write path.

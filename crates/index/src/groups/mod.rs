@@ -44,8 +44,8 @@ use crate::{Error, Result};
 
 pub use check::{GroupRules, MapCheck};
 pub use checkpoint::GroupMap;
-pub use config::{GroupConfig, GroupParameters, RuntimeOptions};
-pub use iter::{GroupItems, GroupIter};
+pub use config::{GroupConfig, GroupParameters};
+pub use iter::GroupIter;
 pub use model::GroupModel;
 pub use ram::GroupRam;
 pub use reader::GroupReader;
@@ -57,7 +57,6 @@ pub use table::GroupTable;
 pub use testing::{decode_config, decode_map, test_table};
 pub use writer::GroupWriter;
 
-pub(crate) use config::FLUSH_THREADS;
 pub(crate) use layout::Grouped;
 
 /// The most tables of a group.

@@ -1,14 +1,14 @@
 //! What a table of groups costs when it holds what is required, and the search for its buffers.
 
-use super::config::{FLUSH_THREADS, PARTITIONS_MAX};
+use super::config::PARTITIONS_MAX;
 use super::{GroupConfig, GroupParameters};
-use crate::Result;
-use crate::any::AnyOptions;
 use crate::model::text::bytes;
 use crate::model::{
     Notes, OperationCosts, PAGE_BYTES, Parameter, ParameterValue, Policy, Prediction, Requirements,
     too_little,
 };
+use crate::options::FLUSH_THREADS;
+use crate::{OpenOptions, Result};
 
 /// Pages of tables over those of the buffers, as long as buffers may grow.
 pub(crate) const TABLES_PER_BUFFER: u64 = 16;
@@ -170,7 +170,7 @@ pub(crate) fn advise<C: GroupModel>(requirements: &Requirements) -> Result<Predi
     let rewrite_ns = device.read.ns(rewritten) + device.flush_ns(rewritten);
     let (buffer_bytes, other_bytes) = ram_bytes_with(&config, entries);
     Ok(Prediction {
-        options: AnyOptions::default(),
+        options: OpenOptions::default(),
         requirements: requirements.clone(),
         costs,
         entries_capacity: config.ram().entries_max(FLUSH_THREADS).min(1 << 48),

@@ -6,35 +6,34 @@ use std::sync::{Arc, Mutex};
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
-use nandex_store::reads::ReadPool;
-use nandex_store::schedule::Channels;
 use nandex_store::{Structure, Volume};
 
 use super::checkpoint::RestoredMaps;
 use super::layout::GroupCounters;
-use super::{GroupConfig, GroupMap, GroupStructure, Grouped, RuntimeOptions};
-use crate::Result;
+use super::{GroupConfig, GroupMap, GroupStructure, Grouped};
 use crate::lookup::TableCache;
+use crate::options::FLUSH_THREADS;
 use crate::write::{self, Core, Handle, Levels, Recovery, Retired, TableOpening, snapshot_pages};
+use crate::{OpenOptions, Result};
 
 /// Opens a table: a list of steps.
 pub(super) fn open<S: GroupStructure>(
     volume: &Volume,
     structure: &Structure,
-    options: RuntimeOptions,
+    options: &OpenOptions,
 ) -> Result<Handle<Grouped<S>>> {
     let [configuration, state] = S::Config::BYTES;
     let mut reader = Reader::new(&structure.config, configuration, PageId(0));
-    let config = limited(S::Config::decode(&mut reader)?, &options)?;
+    let config = limited(S::Config::decode(&mut reader)?, options)?;
     let mut reader = Reader::new(&structure.state, state, PageId(0));
     let RestoredMaps { snapshots, maps } = restore::<S>(structure, &config, &mut reader)?;
-    let channels = options.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));
+    let flush_threads = options.flush_threads.unwrap_or(FLUSH_THREADS);
     let (common, ram) = (config.common(), config.ram());
     let opening = TableOpening {
         shape: common.shape()?,
-        flush_threads: options.flush_threads,
+        flush_threads,
         snapshots_at: snapshots.start,
-        reads: ReadPool::new(Arc::clone(volume.device()), channels, options.read_depth),
+        reads: options.reads(volume.device()),
     }
     .of(volume, structure);
     let cached = options.cache_bytes;
@@ -45,7 +44,7 @@ pub(super) fn open<S: GroupStructure>(
         shape: common.shape()?,
         hasher: volume.hasher(),
         records: ram.records,
-        entries_max: limited_to(config, rest).ram().entries_max(options.flush_threads),
+        entries_max: limited_to(config, rest).ram().entries_max(flush_threads),
         snapshots,
         maps: Mutex::default(),
         retired: Retired::new(structure.extents.clone()),
@@ -61,10 +60,10 @@ pub(super) fn open<S: GroupStructure>(
 }
 
 /// The configuration with the RAM of this opening.
-fn limited<C: GroupConfig>(config: C, options: &RuntimeOptions) -> Result<C> {
+fn limited<C: GroupConfig>(config: C, options: &OpenOptions) -> Result<C> {
     let config = limited_to(config, options.ram_bytes_max.or(config.common().ram_bytes_max));
     config.check()?;
-    config.ram().check(options.flush_threads)?;
+    config.ram().check(options.flush_threads.unwrap_or(FLUSH_THREADS))?;
     Ok(config)
 }
 

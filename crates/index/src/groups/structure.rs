@@ -18,6 +18,17 @@ use crate::lookup::LookupKey;
 
 /// A structure whose record tables are in groups. An open table has one of it, next to the maps of its partitions.
 pub trait GroupStructure: GroupLookups<Map: GroupMap> {
+    /// Its name in sentences, such as `RHIK`.
+    const NAME: &'static str;
+    /// Its use, in a sentence.
+    const GOOD_FOR: &'static str;
+    /// Its configurations for tests.
+    #[cfg(feature = "testing")]
+    const TESTS: crate::testing::TableTests;
+    /// The decoders of its own bytes, for fuzzing.
+    #[cfg(feature = "testing")]
+    const DECODERS: &'static [crate::testing::Decoder];
+
     /// What a table of this kind is created with.
     type Config: GroupModel;
     /// Memory that rewrites use again and again, in addition to that for groups.

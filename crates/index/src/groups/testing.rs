@@ -4,8 +4,8 @@ use nandex_device::PageId;
 use nandex_store::StructureId;
 use nandex_store::bytes::Reader;
 
-use super::{GroupConfig, GroupMap, GroupModel, GroupParameters, GroupStructure, RuntimeOptions};
-use crate::any::AnyOptions;
+use super::{GroupConfig, GroupMap, GroupModel, GroupParameters, GroupStructure};
+use crate::OpenOptions;
 use crate::testing::{Retention, TableRequest, TestTable};
 
 /// A table as a harness asks for it, with what else the configuration and its `label` say.
@@ -21,16 +21,16 @@ pub fn test_table<C: GroupModel>(request: &TableRequest, config: C, label: Strin
         stagger,
         ..config.common()
     };
-    let own = RuntimeOptions {
-        flush_threads: request.threads,
+    let own = OpenOptions {
+        flush_threads: Some(request.threads),
         cache_bytes: request.cache_bytes,
-        ..RuntimeOptions::default()
+        ..OpenOptions::default()
     };
     let slots = common.layout().expect("these widths are in range").slots() as u64;
     TestTable {
         label,
         config: config.with_common(common).into(),
-        options: AnyOptions::default().with(own),
+        options: own,
         buffer_entries: u64::from(buffer_pages) * slots,
         retention: Retention::All,
     }

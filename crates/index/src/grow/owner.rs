@@ -6,15 +6,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLockReadGuard};
 use std::thread::JoinHandle;
 
-use nandex_store::reads::ReadPool;
-use nandex_store::schedule::Channels;
 use nandex_store::{Durability, Shutdown, Structure, StructureId, Volume};
 
 use super::{Requests, Root, start_thread};
 use crate::api::{TableStats, Value};
 use crate::lookup::{self, Cached, Lookups, TableCache, TableLookup};
 use crate::write::{Core, TableLayout};
-use crate::{Error, Result};
+use crate::{Error, OpenOptions, Result};
 
 /// The parts of a table that grows.
 pub(crate) trait Parts: Debug + Send + Sync + Sized + 'static {
@@ -89,11 +87,7 @@ pub(crate) struct Owner<P: Parts> {
 pub(crate) struct GrowingOpening {
     pub key_bytes: usize,
     pub value_bytes: usize,
-    /// How reads are spread over the device's channels; `None` for what its geometry says.
-    pub channels: Option<Channels>,
-    pub read_depth: usize,
-    /// Is growth prepared in the background?
-    pub in_background: bool,
+    pub options: OpenOptions,
     pub cache: Option<TableCache>,
 }
 
@@ -108,12 +102,10 @@ impl<P: Parts> Owner<P> {
         parts: P,
         opening: GrowingOpening,
     ) -> Result<Self> {
-        let device = Arc::clone(volume.device());
-        let channels = opening.channels.unwrap_or_else(|| Channels::of(&device.geometry()));
         let mut owner = Self {
             parts: Arc::new(parts),
             volume: volume.clone(),
-            lookups: Lookups::new(ReadPool::new(device, channels, opening.read_depth)),
+            lookups: Lookups::new(opening.options.reads(volume.device())),
             key_bytes: opening.key_bytes,
             value_bytes: opening.value_bytes,
             id: structure.id,
@@ -122,7 +114,7 @@ impl<P: Parts> Owner<P> {
             is_closed: false,
         };
         owner.lookups.use_cache(opening.cache);
-        if opening.in_background {
+        if opening.options.flush_threads != Some(0) {
             owner.thread = Some(start_thread(&owner.parts)?);
         }
         Ok(owner)

@@ -8,12 +8,12 @@ use std::thread;
 use std::time::Duration;
 
 use nandex_device::MemoryDevice;
-use nandex_store::{OpenOptions, Volume, VolumeOptions};
+use nandex_store::{Volume, VolumeOpenOptions, VolumeOptions};
 
 use crate::write::{Core, TableLayout};
 use crate::{
-    AnyConfig, AnyOptions, AnyTable, Policy, Requirements, Result, Table, Value, bufferhash,
-    multilevel, registry, rhik, slicehash,
+    AnyConfig, AnyTable, OpenOptions, Policy, Requirements, Result, Table, Value, multilevel,
+    registry, rhik,
 };
 
 pub(crate) fn volume() -> (Arc<MemoryDevice>, Volume) {
@@ -110,14 +110,8 @@ pub(crate) fn update(
     }
 }
 
-fn with_threads(flush_threads: usize) -> AnyOptions {
-    let of_bufferhash =
-        bufferhash::RuntimeOptions { flush_threads, ..bufferhash::RuntimeOptions::default() };
-    let of_slicehash =
-        slicehash::RuntimeOptions { flush_threads, ..slicehash::RuntimeOptions::default() };
-    let of_rhik = rhik::RuntimeOptions { flush_threads, ..rhik::RuntimeOptions::default() };
-    let of_levels = multilevel::RuntimeOptions { flush_threads, ..Default::default() };
-    AnyOptions::default().with(of_bufferhash).with(of_slicehash).with(of_rhik).with(of_levels)
+fn with_threads(flush_threads: usize) -> OpenOptions {
+    OpenOptions { flush_threads: Some(flush_threads), ..OpenOptions::default() }
 }
 
 /// How many parts a table has had.
@@ -158,7 +152,8 @@ fn updates_and_removals_of_what_an_older_part_has_are_what_is_found() {
             if step % 9_000 == 8_999 {
                 table.close().unwrap();
                 drop(volume);
-                volume = Volume::open(Arc::clone(&device) as _, OpenOptions::default()).unwrap();
+                volume =
+                    Volume::open(Arc::clone(&device) as _, VolumeOpenOptions::default()).unwrap();
                 table = AnyTable::open_with(&volume, "t", &options).unwrap();
             }
         }

@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::text::{self, Line, bytes, count, line, time};
 use super::{OperationCosts, PAGE_BYTES, Policy, Requirements, log_bytes};
-use crate::any::{AnyConfig, AnyOptions};
+use crate::OpenOptions;
+use crate::any::AnyConfig;
 
 /// A structure's answer to [`Requirements`]: its configuration, and the figures that its cost model predicts.
 /// Prints as a report that explains each number.
@@ -14,7 +15,7 @@ pub struct Prediction {
     /// What to create it with.
     pub config: AnyConfig,
     /// What to open it with.
-    pub options: AnyOptions,
+    pub options: OpenOptions,
     /// What the user asked for.
     pub requirements: Requirements,
     /// What its operations ask of the device once it is full.

@@ -128,7 +128,7 @@ impl GroupConfig for Config {
                 return Err(Error::Config { field, reason });
             }
         }
-        self.ram().check(crate::groups::FLUSH_THREADS)
+        self.ram().check(crate::options::FLUSH_THREADS)
     }
 
     fn encode(&self) -> Vec<u8> {

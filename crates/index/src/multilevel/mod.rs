@@ -60,7 +60,6 @@ mod lift;
 mod model;
 mod page_cache;
 mod read;
-mod row;
 mod spill;
 mod stats;
 #[cfg(feature = "testing")]
@@ -74,12 +73,11 @@ use nandex_store::StructureId;
 use nandex_store::bytes::Reader;
 use nandex_store::records::RecordLayout;
 
+pub use crate::OpenOptions;
 use crate::Result;
-pub use crate::groups::RuntimeOptions;
 use crate::groups::{GroupRewrite, GroupStructure, GroupTable, MapCheck, RewrittenMap};
 
 pub use config::Config;
-pub(crate) use row::ROW;
 pub use stats::MultilevelStats;
 
 use levels::{LevelMap, LevelPlan};
@@ -118,6 +116,13 @@ pub struct Levels {
 }
 
 impl GroupStructure for Levels {
+    const NAME: &'static str = "multi-level index";
+    const GOOD_FOR: &'static str = "A comparison with RHIK: the index of older key-value drives, which reads a page for each of its levels.";
+    #[cfg(feature = "testing")]
+    const TESTS: crate::testing::TableTests = testing::TESTS;
+    #[cfg(feature = "testing")]
+    const DECODERS: &'static [crate::testing::Decoder] = testing::DECODERS;
+
     type Config = Config;
     type Scratch = ();
     type Stats = MultilevelStats;

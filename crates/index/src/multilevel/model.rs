@@ -219,15 +219,16 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use crate::OpenOptions;
     use std::sync::Arc;
 
     use nandex_device::{Counted, MemoryDevice};
 
     use super::*;
-    use crate::groups::FLUSH_THREADS;
     use crate::groups::model::{GROUP_PAGES, advise};
     use crate::model::Policy;
-    use crate::multilevel::{Multilevel, RuntimeOptions};
+    use crate::multilevel::Multilevel;
+    use crate::options::FLUSH_THREADS;
     use crate::{Durability, Table, Threads, Volume, VolumeOptions};
 
     const WIDE: Config = Config { partitions: 2, buffer_pages: 4, ..Config::tiny() };
@@ -241,7 +242,7 @@ mod tests {
             ..VolumeOptions::tiny()
         };
         let volume = Volume::create(Arc::clone(&device) as _, options).unwrap();
-        let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+        let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
         let table = Multilevel::create_with(&volume, "t", config, options).unwrap();
         let insert = |number| table.insert_u64(number, number).unwrap();
         (0..entries * 9 / 10).for_each(insert);

@@ -9,20 +9,20 @@ use nandex_device::{Counted, Device, MemoryDevice, PAGE_BYTES, PageBuf, PageId};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 use nandex_store::hash::HashKind;
 use nandex_store::page::{PAGE_HEADER_BYTES, seal};
-use nandex_store::{OpenOptions, Volume, VolumeOptions};
+use nandex_store::{Volume, VolumeOpenOptions, VolumeOptions};
 
 use super::levels::LevelPage;
 use super::*;
 use crate::groups::GroupConfig;
 use crate::grow::tests::{agrees, key, update, volume};
 use crate::write::capture_holds;
-use crate::{Durability, Error, Table, Threads};
+use crate::{Durability, Error, OpenOptions, Table, Threads};
 
 /// One partition without a cache of pages.
 const ONE: Config = Config { partitions: 1, page_cache_bytes: 0, ..Config::tiny() };
 
-fn options_of(flush_threads: usize) -> RuntimeOptions {
-    RuntimeOptions { flush_threads, ..RuntimeOptions::default() }
+fn options_of(flush_threads: usize) -> OpenOptions {
+    OpenOptions { flush_threads: Some(flush_threads), ..OpenOptions::default() }
 }
 
 fn volume_on(device: Arc<dyn Device>) -> Volume {
@@ -59,7 +59,7 @@ fn a_lookup_reads_a_page_for_each_level_up_to_its_keys_own() {
             assert_eq!((counts.reads, counts.writes), (counts.pages_read, 0));
             by_reads[counts.pages_read as usize] += 1;
         }
-        let level_entries = table.handle.core.partitions[0].read().level.entries_by_level();
+        let level_entries = table.core.partitions[0].read().level.entries_by_level();
         // Each key in a level is read there, and buffers answer for the rest.
         assert_eq!(by_reads[1..=level_entries.len()], level_entries);
         assert_eq!(by_reads[stats.levels as usize + 1..].iter().sum::<u64>(), 0);
@@ -145,12 +145,12 @@ fn a_version_that_moves_up_leaves_none_below() {
     let all = 12_000;
     (0..all).for_each(|number| update(&table, &mut oracle, number, Some(number)));
     table.flush().unwrap();
-    let below = table.handle.core.partitions[0].read().level.entries_by_level();
+    let below = table.core.partitions[0].read().level.entries_by_level();
     // Space in every level, and the later keys put again.
     (0..all / 2).for_each(|number| update(&table, &mut oracle, number, None));
     (all / 2..all).for_each(|number| update(&table, &mut oracle, number, Some(number + 1)));
     table.flush().unwrap();
-    let above = table.handle.core.partitions[0].read().level.entries_by_level();
+    let above = table.core.partitions[0].read().level.entries_by_level();
     assert_eq!(above.iter().sum::<u64>(), all / 2);
     assert!(
         above[0] > 200 && above[below.len() - 1] < below[below.len() - 1],
@@ -162,7 +162,7 @@ fn a_version_that_moves_up_leaves_none_below() {
     agrees(&table, table.iter(), &oracle, all);
     table.close().unwrap();
     drop(volume);
-    let volume = Volume::open(device, OpenOptions::default()).unwrap();
+    let volume = Volume::open(device, VolumeOpenOptions::default()).unwrap();
     let table = Multilevel::open(&volume, "t").unwrap();
     agrees(&table, table.iter(), &oracle, all);
 }
@@ -200,7 +200,7 @@ fn a_table_that_has_shrunk_loses_its_last_levels_and_no_key() {
             if number % 2_500 == 2_499 {
                 table.sync().unwrap();
                 let copy = Arc::new(MemoryDevice::from_image(device.image()));
-                let volume = Volume::open(copy, OpenOptions::default()).unwrap();
+                let volume = Volume::open(copy, VolumeOpenOptions::default()).unwrap();
                 let cut = Multilevel::open_with(&volume, "t", options_of(0)).unwrap();
                 agrees(&cut, cut.iter(), &oracle, all);
             }
@@ -268,7 +268,7 @@ fn updates_and_removals_outlive_power_cuts_between_levels() {
             if step % 1_000 == 999 {
                 table.sync().unwrap();
                 let copy = Arc::new(MemoryDevice::from_image(device.image()));
-                let volume = Volume::open(copy, OpenOptions::default()).unwrap();
+                let volume = Volume::open(copy, VolumeOpenOptions::default()).unwrap();
                 let cut = Multilevel::open_with(&volume, "t", options_of(0)).unwrap();
                 agrees(&cut, cut.iter(), &oracle, 10_000);
             }
@@ -317,9 +317,9 @@ fn a_table_whose_ram_is_spent_says_so_keeps_everything_and_takes_removals_and_mo
     }
     table.close().unwrap();
     drop(volume);
-    let volume = Volume::open(device, OpenOptions::default()).unwrap();
+    let volume = Volume::open(device, VolumeOpenOptions::default()).unwrap();
     let more = limited(40_000.0).ram_bytes_max;
-    let options = RuntimeOptions { ram_bytes_max: more, ..options_of(1) };
+    let options = OpenOptions { ram_bytes_max: more, ..options_of(1) };
     let table = Multilevel::open_with(&volume, "t", options).unwrap();
     for number in 21_000..40_000 {
         update(&table, &mut oracle, number, Some(number));
@@ -342,7 +342,7 @@ fn a_device_without_space_is_told_and_everything_that_was_taken_is_there() {
     drop(table);
     drop(volume);
     let copy = Arc::new(MemoryDevice::from_image(device.image()));
-    let volume = Volume::open(copy, OpenOptions::default()).unwrap();
+    let volume = Volume::open(copy, VolumeOpenOptions::default()).unwrap();
     let table = Multilevel::open(&volume, "t").unwrap();
     for number in 0..taken {
         assert_eq!(table.get_u64(number).unwrap(), Some(number));
@@ -356,7 +356,7 @@ fn a_damaged_page_is_told_and_not_carried_over() {
     let table = Multilevel::create_with(&volume, "t", ONE, options_of(0)).unwrap();
     insert(&table, 0..8_000);
     let page = {
-        let state = table.handle.core.partitions[0].read();
+        let state = table.core.partitions[0].read();
         state.level.group(2, 0).unwrap().place.extent.start
     };
     let mut bytes = device.read(page, PageBuf::zeroed(1)).unwrap();
@@ -373,7 +373,7 @@ fn a_damaged_page_is_told_and_not_carried_over() {
 
 /// A key of the third level, put on its page of the second in place of another one, so that all counts are right.
 fn plant_twin(device: &MemoryDevice, table: &Multilevel) -> (PageId, PageId) {
-    let core = &table.handle.core;
+    let core = &table.core;
     let (plan, records, hasher) = (core.layout.own.plan, core.layout.records, core.layout.hasher);
     let map = Arc::clone(&core.partitions[0].read().level);
     let lower = map.group(2, 0).unwrap();
@@ -497,6 +497,6 @@ fn while_a_checkpoint_captures_no_map_changes() {
     // Its old groups would be given back although the checkpoint names them.
     let (_, volume) = volume();
     let table = Multilevel::create_with(&volume, "t", Config::tiny(), options_of(0)).unwrap();
-    let core = &table.handle.core;
+    let core = &table.core;
     assert!(capture_holds(core, &core.layout.maps), "a flush could have changed them");
 }

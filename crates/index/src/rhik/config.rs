@@ -5,8 +5,8 @@ use nandex_store::entries::EntryLayout;
 use nandex_store::records::RecordLayout;
 
 use super::rewrite::{Bodies, Occupancy};
+pub use crate::OpenOptions;
 use crate::Result;
-pub use crate::groups::RuntimeOptions;
 use crate::groups::model::TABLES_PER_BUFFER;
 use crate::groups::{GroupConfig, GroupParameters, GroupRam};
 
@@ -167,7 +167,7 @@ impl GroupConfig for Config {
             ("neighbourhood", self.neighbourhood, 1, 64),
             ("split_permille", self.split_permille, 500, 1000),
         ])?;
-        self.ram().check(crate::groups::FLUSH_THREADS)
+        self.ram().check(crate::options::FLUSH_THREADS)
     }
 
     fn encode(&self) -> Vec<u8> {

@@ -51,7 +51,6 @@ mod directory;
 mod flush;
 mod model;
 mod rewrite;
-mod row;
 mod stats;
 #[cfg(feature = "testing")]
 mod testing;
@@ -73,8 +72,7 @@ use crate::groups::{
 };
 use crate::lookup::LookupKey;
 
-pub use config::{Config, RuntimeOptions};
-pub(crate) use row::ROW;
+pub use config::Config;
 pub use stats::RhikStats;
 
 use directory::{Directory, HashRange};
@@ -128,6 +126,13 @@ impl Rhik {
 }
 
 impl GroupStructure for Directories {
+    const NAME: &'static str = "RHIK";
+    const GOOD_FOR: &'static str = "Entries whose number nobody knows, at most one page read for any key: a directory in RAM, and tables that split.";
+    #[cfg(feature = "testing")]
+    const TESTS: crate::testing::TableTests = testing::TESTS;
+    #[cfg(feature = "testing")]
+    const DECODERS: &'static [crate::testing::Decoder] = testing::DECODERS;
+
     type Config = Config;
     type Scratch = Bodies;
     type Stats = RhikStats;

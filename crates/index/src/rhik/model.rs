@@ -150,15 +150,16 @@ impl GroupModel for Config {
 
 #[cfg(test)]
 mod tests {
+    use crate::OpenOptions;
     use std::sync::Arc;
 
     use nandex_device::MemoryDevice;
 
     use super::*;
-    use crate::groups::FLUSH_THREADS;
     use crate::groups::model::advise;
     use crate::model::Policy;
-    use crate::rhik::{Rhik, RuntimeOptions};
+    use crate::options::FLUSH_THREADS;
+    use crate::rhik::Rhik;
     use crate::{Durability, Table, Threads, Volume, VolumeOptions};
 
     /// What a table of that many entries has on flash, and what it writes for each of a tenth more.
@@ -169,7 +170,7 @@ mod tests {
             ..VolumeOptions::tiny()
         };
         let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
-        let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+        let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
         let table = Rhik::create_with(&volume, "t", config, options).unwrap();
         let insert = |number| table.insert_u64(number, number).unwrap();
         (0..entries).for_each(insert);

@@ -7,16 +7,16 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::{Counted, Device, MemoryDevice, PAGE_BYTES, PageBuf};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
-use nandex_store::{OpenOptions, Volume, VolumeOptions};
+use nandex_store::{Volume, VolumeOpenOptions, VolumeOptions};
 
 use super::*;
 use crate::groups::GroupConfig;
 use crate::grow::tests::{agrees, key, update, volume};
 use crate::write::capture_holds;
-use crate::{Durability, Error, Table, Threads};
+use crate::{Durability, Error, OpenOptions, Table, Threads};
 
-fn options_of(flush_threads: usize) -> RuntimeOptions {
-    RuntimeOptions { flush_threads, ..RuntimeOptions::default() }
+fn options_of(flush_threads: usize) -> OpenOptions {
+    OpenOptions { flush_threads: Some(flush_threads), ..OpenOptions::default() }
 }
 
 fn volume_on(device: Arc<dyn Device>) -> Volume {
@@ -135,7 +135,7 @@ fn a_table_goes_back_when_most_of_its_keys_are_removed() {
     agrees(&table, table.iter(), &oracle, 30_000);
     table.close().unwrap();
     drop(volume);
-    let volume = Volume::open(device, OpenOptions::default()).unwrap();
+    let volume = Volume::open(device, VolumeOpenOptions::default()).unwrap();
     let table = Rhik::open(&volume, "t").unwrap();
     agrees(&table, table.iter(), &oracle, 30_000);
 }
@@ -159,7 +159,7 @@ fn updates_and_removals_outlive_power_cuts_between_splits() {
             if step % 1_000 == 999 {
                 table.sync().unwrap();
                 let copy = Arc::new(MemoryDevice::from_image(device.image()));
-                let volume = Volume::open(copy, OpenOptions::default()).unwrap();
+                let volume = Volume::open(copy, VolumeOpenOptions::default()).unwrap();
                 let cut = Rhik::open_with(&volume, "t", options_of(0)).unwrap();
                 agrees(&cut, cut.iter(), &oracle, 10_000);
             }
@@ -209,9 +209,9 @@ fn a_table_whose_ram_is_spent_says_so_keeps_everything_and_takes_removals_and_mo
     }
     table.close().unwrap();
     drop(volume);
-    let volume = Volume::open(device, OpenOptions::default()).unwrap();
+    let volume = Volume::open(device, VolumeOpenOptions::default()).unwrap();
     let more = limited(40_000.0).ram_bytes_max;
-    let options = RuntimeOptions { ram_bytes_max: more, ..options_of(1) };
+    let options = OpenOptions { ram_bytes_max: more, ..options_of(1) };
     let table = Rhik::open_with(&volume, "t", options).unwrap();
     for number in 21_000..40_000 {
         update(&table, &mut oracle, number, Some(number));
@@ -226,7 +226,7 @@ fn buffers_take_stated_ram_at_once_and_grow_with_the_tables_where_none_is_stated
     let buffer_pages = |name: &str, ram_bytes_max| {
         let config = Config { ram_bytes_max, ..config };
         let table = Rhik::create_with(&volume, name, config, options_of(0)).unwrap();
-        let pages = || table.handle.core.partitions[0].write().active_mut().page_count();
+        let pages = || table.core.partitions[0].write().active_mut().page_count();
         let first = pages();
         insert(&table, 0..60_000);
         (first, pages())
@@ -251,7 +251,7 @@ fn a_device_without_space_is_told_and_everything_that_was_taken_is_there() {
     drop(table);
     drop(volume);
     let copy = Arc::new(MemoryDevice::from_image(device.image()));
-    let volume = Volume::open(copy, OpenOptions::default()).unwrap();
+    let volume = Volume::open(copy, VolumeOpenOptions::default()).unwrap();
     let table = Rhik::open(&volume, "t").unwrap();
     for number in 0..taken {
         assert_eq!(table.get_u64(number).unwrap(), Some(number));
@@ -266,7 +266,7 @@ fn a_damaged_table_is_told_and_not_carried_over() {
     let table = Rhik::create_with(&volume, "t", config, options_of(0)).unwrap();
     insert(&table, 0..8_000);
     let page = {
-        let state = table.handle.core.partitions[0].read();
+        let state = table.core.partitions[0].read();
         state.level.group_list()[2].place.extent.start
     };
     let mut bytes = device.read(page, PageBuf::zeroed(1)).unwrap();
@@ -336,6 +336,6 @@ fn while_a_checkpoint_captures_no_directory_changes() {
     // Its old tables would be given back although the checkpoint names them.
     let (_, volume) = volume();
     let table = Rhik::create_with(&volume, "t", Config::tiny(), options_of(0)).unwrap();
-    let core = &table.handle.core;
+    let core = &table.core;
     assert!(capture_holds(core, &core.layout.maps), "a rewrite could have changed them");
 }

@@ -10,6 +10,9 @@ use crate::schema::{Range, parameters};
 use crate::write::{Stagger, WriteShape};
 use crate::{Error, Result};
 
+/// Pages that a flush reads or writes at once, unless the options say otherwise.
+pub(super) const IO_CHUNK_PAGES: u32 = 64;
+
 /// The most partitions of a filter.
 pub const PARTITIONS_MAX: u32 = 1 << 16;
 
@@ -27,9 +30,6 @@ const BITS_PER_KEY_MAX: u64 = 4096;
 
 /// The most bits of a buffer: 256 MiB.
 const BITS_MAX: u64 = 1 << 31;
-
-/// The most threads that flush.
-const FLUSH_THREADS_MAX: usize = 64;
 
 parameters! {
     /// What a SliceBloom is created with. All of it is kept on flash and read back at open.
@@ -218,44 +218,6 @@ impl Config {
             return refuse("buffer_keys", reason);
         }
         Ok(self.shadow_shape().validate()?)
-    }
-}
-
-/// Options chosen at each opening.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RuntimeOptions {
-    /// Threads that write full buffers into slicetables, 0 to 64. With 0 the inserting thread does. Each has I/O
-    /// chunks of its own.
-    pub flush_threads: usize,
-    /// Reads in flight in a batch or stream of lookups: 1 to 4096.
-    pub read_depth: usize,
-    /// Pages that a flush reads or writes at once.
-    pub io_chunk_pages: u32,
-    /// The device's channels, if it does not tell them itself.
-    pub channels: Option<Channels>,
-}
-
-impl Default for RuntimeOptions {
-    fn default() -> Self {
-        Self { flush_threads: 1, read_depth: 32, io_chunk_pages: 64, channels: None }
-    }
-}
-
-impl RuntimeOptions {
-    pub(super) fn validate(&self) -> Result<()> {
-        let refuse = |field, reason| Err(Error::Config { field, reason });
-        if self.flush_threads > FLUSH_THREADS_MAX {
-            let reason = format!("{}; they must be 0 to {FLUSH_THREADS_MAX}", self.flush_threads);
-            return refuse("flush_threads", reason);
-        }
-        if !(1..=4096).contains(&self.read_depth) {
-            return refuse("read_depth", format!("{}; it must be 1 to 4096", self.read_depth));
-        }
-        if !(1..=65_536).contains(&self.io_chunk_pages) {
-            let reason = format!("{}; they must be 1 to 65,536", self.io_chunk_pages);
-            return refuse("io_chunk_pages", reason);
-        }
-        Ok(())
     }
 }
 

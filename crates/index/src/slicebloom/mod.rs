@@ -55,10 +55,10 @@ mod format;
 mod model;
 mod read;
 mod recover;
-mod row;
 mod snapshot;
 mod stats;
 mod stream;
+mod structure;
 #[cfg(feature = "testing")]
 mod testing;
 #[cfg(test)]
@@ -68,17 +68,14 @@ mod update;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
+use nandex_store::IoChunks;
 use nandex_store::shadow::Shadow;
-use nandex_store::{IoChunks, Volume};
 
-use crate::api::{Filter, FilterStats};
 use crate::write::{Core, Handle, PartitionState};
-use crate::{Error, Result};
 
 use check::check;
-pub use config::{Config, HASHES_MAX, INCARNATIONS_MAX, PARTITIONS_MAX, RuntimeOptions};
+pub use config::{Config, HASHES_MAX, INCARNATIONS_MAX, PARTITIONS_MAX};
 pub use model::SliceBloomCosts;
-pub(crate) use row::ROW;
 pub use stream::ContainsStream;
 
 use format::{BitPlacing, Fingerprint, SliceLayout};
@@ -90,8 +87,8 @@ pub const KIND: &str = "slicebloom";
 ///
 /// It surely has the most recent [`Config::window_keys`] inserts; of older ones some are there and some are not. It
 /// cannot delete and cannot count. Each insert counts, also of a key that is there:
-/// [`insert_if_absent`](Filter::insert_if_absent) keeps the window for different keys, and does not make an old key
-/// young.
+/// [`insert_if_absent`](crate::Filter::insert_if_absent) keeps the window for different keys, and does not make an old
+/// key young.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -105,14 +102,11 @@ pub const KIND: &str = "slicebloom";
 /// assert!(seen.delete(b"a packet's hash").is_err());
 /// # Ok::<(), nandex::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct SliceBloom {
-    handle: Handle<BloomSlicetables>,
-}
+pub type SliceBloom = Handle<BloomSlicetables>;
 
 /// What SliceBloom adds to the write path: a slicetable of bits for each partition.
 #[derive(Debug)]
-pub(crate) struct BloomSlicetables {
+pub struct BloomSlicetables {
     config: Config,
     slices: SliceLayout,
     shadow: Shadow,
@@ -145,119 +139,10 @@ impl Inner {
 }
 
 impl SliceBloom {
-    /// Creates a filter in a volume, with default [`RuntimeOptions`].
-    ///
-    /// # Errors
-    /// A configuration that cannot work, a name that is taken, no space, a failed write.
-    pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
-        Self::create_with(volume, name, config, RuntimeOptions::default())
-    }
-
-    /// Creates a filter in a volume.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
-    pub fn create_with(
-        volume: &Volume,
-        name: &str,
-        config: Config,
-        options: RuntimeOptions,
-    ) -> Result<Self> {
-        config.validate()?;
-        options.validate()?;
-        Inner::check_log(volume, &config)?;
-        let structure = volume.create_structure(name, KIND, config.encode(), config.pages())?;
-        recover::open(volume, &structure, options)
-    }
-
-    /// Opens a filter of a volume by its name, with default [`RuntimeOptions`]. Loads snapshots of its buffers and
-    /// replays the log's keys; reads no slicetable.
-    ///
-    /// # Errors
-    /// No structure of that name and kind, one that is open already, damage, a failed read.
-    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        Self::open_with(volume, name, RuntimeOptions::default())
-    }
-
-    /// Opens a filter of a volume by its name.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
-        options.validate()?;
-        let structure = volume.open_structure(name, KIND)?;
-        recover::open(volume, &structure, options)
-    }
-
-    /// What it was created with.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        &self.handle.core.layout.config
-    }
-
     /// Lookups without batches: keys go in and answers come out while the device's queue stays full. All reads of a
     /// key are in flight together.
     #[must_use]
     pub fn stream(&self) -> ContainsStream<'_> {
-        ContainsStream::new(&self.handle.core)
-    }
-
-    /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores failures.
-    ///
-    /// # Errors
-    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
-    pub fn close(mut self) -> Result<()> {
-        self.handle.shut_down()
-    }
-}
-
-/// The refusal of a delete.
-fn no_deletes() -> Error {
-    Error::NoDeletes {
-        structure: "SliceBloom",
-        reason: "one bit stands for many keys, and a key goes when it is older than the window; take a cascade filter to \
-                 delete keys",
-    }
-}
-
-impl Filter for SliceBloom {
-    fn insert(&self, key: &[u8]) -> Result<()> {
-        self.handle.core.add_key(key)
-    }
-
-    fn delete(&self, _key: &[u8]) -> Result<()> {
-        Err(no_deletes())
-    }
-
-    fn contains(&self, key: &[u8]) -> Result<bool> {
-        self.handle.core.contains(key)
-    }
-
-    fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
-        self.handle.core.add_keys(keys)
-    }
-
-    fn insert_if_absent_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
-        self.handle.core.add_absent(keys)
-    }
-
-    fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {
-        if keys.is_empty() { Ok(()) } else { Err(no_deletes()) }
-    }
-
-    fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
-        self.handle.core.contains_many(keys)
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.handle.core.sync()
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.handle.core.flush_all()
-    }
-
-    fn stats(&self) -> FilterStats {
-        self.handle.core.stats()
+        ContainsStream::new(&self.core)
     }
 }

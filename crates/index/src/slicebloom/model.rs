@@ -5,10 +5,10 @@
 
 use nandex_device::PAGE_BYTES;
 
+use super::Config;
 use super::config::{HASHES_MAX, PARTITIONS_MAX};
 use super::flush::CHUNKS;
 use super::format::FINGERPRINT_BYTES;
-use super::{Config, RuntimeOptions};
 use crate::model::text::bytes;
 use crate::model::{FanOut, FilterRequirements, OperationCosts, StoredKeys, WhenFull, log_bytes};
 use crate::{Error, Result};
@@ -176,7 +176,7 @@ impl Config {
     fn ram_bytes(&self) -> u64 {
         let partitions = u64::from(self.partitions);
         let buffers = (partitions + u64::from(self.spare_buffers)) * self.buffer_bytes();
-        let chunk_pages = self.block_pages().min(RuntimeOptions::default().io_chunk_pages);
+        let chunk_pages = self.block_pages().min(super::config::IO_CHUNK_PAGES);
         let chunks = CHUNKS as u64 * u64::from(chunk_pages) * PAGE_BYTES as u64;
         buffers + partitions * PARTITION_RAM_BYTES + chunks + FIXED_RAM_BYTES
     }

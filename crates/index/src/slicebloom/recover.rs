@@ -1,28 +1,28 @@
 //! From flash back to memory: the map of the checkpoint; snapshots and the log are the write path's.
 
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
-use nandex_store::reads::ReadPool;
-use nandex_store::schedule::Channels;
 use nandex_store::shadow::ShadowRecovery;
 use nandex_store::space::Extent;
 use nandex_store::{IoChunks, Structure, StructureId, Volume};
 
+use super::config::IO_CHUNK_PAGES;
 use super::flush::CHUNKS;
 use super::format::{FingerprintCodec, decode_version};
 use super::snapshot::BitmapSnapshots;
-use super::{BloomSlicetables, Config, RuntimeOptions, SliceBloom, SliceLevel};
-use crate::Result;
+use super::{BloomSlicetables, Config, SliceBloom, SliceLevel};
+use crate::options::FLUSH_THREADS;
 use crate::write::{self, Levels, Opening, Options, Recovery, SnapshotPlaces};
+use crate::{OpenOptions, Result};
 
 /// Opens a filter: a list of steps.
 pub(super) fn open(
     volume: &Volume,
     structure: &Structure,
-    options: RuntimeOptions,
+    options: OpenOptions,
 ) -> Result<SliceBloom> {
     let extent = structure.extent()?;
     let mut reader = Reader::new(&structure.config, "slicebloom configuration", extent.start);
@@ -30,24 +30,24 @@ pub(super) fn open(
     let mut reader = Reader::new(&structure.state, "slicebloom state", extent.start);
     let from = FilterSource { id: structure.id, start: extent.start, epoch: volume.epoch() };
     let maps = restore(&from, &config, structure.state.is_empty(), &mut reader)?;
-    let channels = options.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));
     let opening = Opening {
         shape: config.write_shape(),
-        options: Options { flush_threads: options.flush_threads },
-        reads: ReadPool::new(Arc::clone(volume.device()), channels, options.read_depth),
+        options: Options { flush_threads: options.flush_threads.unwrap_or(FLUSH_THREADS) },
+        reads: options.reads(volume.device()),
         codec: FingerprintCodec(config.placing()),
         snapshots: BitmapSnapshots { volume: volume.clone(), places: from.places(&config) },
     };
     let chunks = IoChunks { chunk_pages: chunk_pages(&config, &options), chunks: CHUNKS };
     let recovery = Recovering { config, chunks, maps };
     let handle = write::open(volume, structure, &mut reader, opening, recovery, |_| Ok(()))?;
-    Ok(SliceBloom { handle })
+    Ok(handle)
 }
 
 /// As few chunks as possible, all of about the same length.
-fn chunk_pages(config: &Config, options: &RuntimeOptions) -> usize {
+fn chunk_pages(config: &Config, options: &OpenOptions) -> usize {
     let block_pages = config.block_pages();
-    block_pages.div_ceil(block_pages.div_ceil(options.io_chunk_pages)) as usize
+    block_pages.div_ceil(block_pages.div_ceil(options.io_chunk_pages.unwrap_or(IO_CHUNK_PAGES)))
+        as usize
 }
 
 /// Where a filter's maps and pages come from.

@@ -5,11 +5,11 @@ use nandex_store::StructureId;
 use nandex_store::bytes::Reader;
 use nandex_store::page::PAGE_BODY_BYTES;
 
+use super::Config;
 use super::buffer::{Bitmap, Content};
 use super::format::{FingerprintCodec, SliceLayout, encode_state};
 use super::recover::{FilterSource, restore};
-use super::{Config, RuntimeOptions};
-use crate::any::AnyOptions;
+use crate::OpenOptions;
 use crate::testing::{Decoder, FilterTests, TestFilter};
 use crate::write::LogCodec;
 
@@ -29,10 +29,10 @@ fn config(variant: u64, threads: usize) -> TestFilter {
         spare_buffers: 1 + (variant / 2 % 2) as u32,
         align_pages: [1, 4][(variant / 6) as usize],
     };
-    let own = RuntimeOptions {
-        flush_threads: threads,
-        io_chunk_pages: 1 + (variant % 6) as u32,
-        ..RuntimeOptions::default()
+    let own = OpenOptions {
+        flush_threads: Some(threads),
+        io_chunk_pages: Some(1 + (variant % 6) as u32),
+        ..OpenOptions::default()
     };
     let Config { partitions, buffer_keys, incarnations, .. } = config;
     TestFilter {
@@ -40,7 +40,7 @@ fn config(variant: u64, threads: usize) -> TestFilter {
             "SliceBloom of {partitions} partitions, {incarnations} incarnations of {buffer_keys} keys"
         ),
         config: config.into(),
-        options: AnyOptions::default().with(own),
+        options: own,
         universe: u64::MAX,
         counts: false,
         key_bytes: None,

@@ -10,13 +10,22 @@ use nandex_sim::{Fill, SimDevice};
 use nandex_store::hash::mix;
 use nandex_store::schedule::Channels;
 use nandex_store::shadow::Block;
-use nandex_store::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
+use nandex_store::{Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions};
 
 use super::*;
+use crate::Error;
+use crate::OpenOptions;
+use crate::api::Filter;
 use crate::write::capture_holds;
 
-const INLINE: RuntimeOptions =
-    RuntimeOptions { flush_threads: 0, read_depth: 8, io_chunk_pages: 4, channels: None };
+fn inline() -> OpenOptions {
+    OpenOptions {
+        flush_threads: Some(0),
+        read_depth: Some(8),
+        io_chunk_pages: Some(4),
+        ..OpenOptions::default()
+    }
+}
 
 /// So few false positives that a test meets none.
 const EXACT: Config = Config { bits_per_key: 96, hashes: 16, partitions: 1, ..Config::tiny() };
@@ -33,16 +42,17 @@ fn volume_on(device: Arc<dyn Device>, durability: Durability) -> Volume {
 
 fn made(config: Config) -> SliceBloom {
     let volume = volume_on(Arc::new(MemoryDevice::new()), Durability::Never);
-    SliceBloom::create_with(&volume, "f", config, INLINE).unwrap()
+    SliceBloom::create_with(&volume, "f", config, inline()).unwrap()
 }
 
 /// Opens what a kill leaves on the device.
 fn killed(device: &MemoryDevice) -> SliceBloom {
     let copy = Arc::new(MemoryDevice::from_image(device.image()));
     let durability = Durability::Every(Duration::from_secs(3600));
-    let options = OpenOptions { threads: Threads::Inline, durability, ..OpenOptions::default() };
+    let options =
+        VolumeOpenOptions { threads: Threads::Inline, durability, ..VolumeOpenOptions::default() };
     let volume = Volume::open(copy as Arc<dyn Device>, options).unwrap();
-    SliceBloom::open_with(&volume, "f", INLINE).unwrap()
+    SliceBloom::open_with(&volume, "f", inline()).unwrap()
 }
 
 fn key(number: u64) -> [u8; 8] {
@@ -145,7 +155,7 @@ fn false_positives_are_as_many_as_the_formula_says() {
 fn counted(config: Config) -> (Arc<Counted<MemoryDevice>>, SliceBloom) {
     let device = Arc::new(Counted::new(MemoryDevice::new()));
     let volume = volume_on(Arc::clone(&device) as Arc<dyn Device>, Durability::Never);
-    let filter = SliceBloom::create_with(&volume, "f", config, INLINE).unwrap();
+    let filter = SliceBloom::create_with(&volume, "f", config, inline()).unwrap();
     (device, filter)
 }
 
@@ -189,15 +199,15 @@ fn the_reads_of_a_lookup_go_out_at_once() {
     let volume = volume_on(Arc::new(device.clone()), Durability::Never);
     let config = Config { partitions: 1, buffer_keys: 8000, incarnations: 64, ..Config::tiny() };
     let config = config.aligned_to(&channels);
-    let filter = SliceBloom::create_with(&volume, "f", config, INLINE).unwrap();
+    let filter = SliceBloom::create_with(&volume, "f", config, inline()).unwrap();
     insert(&filter, 0..8100);
     let timed = |act: &dyn Fn()| {
         let before = device.now();
         act();
         (device.now() - before) as f64
     };
-    let block = filter.handle.core.layout.shadow.block(0).unwrap();
-    let page = |number: u64| filter.handle.core.layout.shadow.page(block, number % 100);
+    let block = filter.core.layout.shadow.block(0).unwrap();
+    let page = |number: u64| filter.core.layout.shadow.page(block, number % 100);
     let one = timed(&|| {
         (0..200).for_each(|at| drop(device.read(page(at * 7), PageBuf::zeroed(1)).unwrap()));
     });
@@ -237,7 +247,7 @@ fn a_flush_reads_and_writes_one_slicetable_and_a_key_costs_what_the_model_says()
 fn ram_is_what_the_model_says_and_next_to_the_buffers_less_than_a_tenth_of_a_bit() {
     let config = Config { partitions: 4, buffer_keys: 16_384, incarnations: 256, ..Config::tiny() };
     let volume = volume_on(Arc::new(MemoryDevice::new()), Durability::Never);
-    let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+    let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
     let filter = SliceBloom::create_with(&volume, "f", config, options).unwrap();
     insert(&filter, 0..200_000);
     let (stats, costs) = (filter.stats(), config.costs());
@@ -289,7 +299,7 @@ fn however_often_it_is_killed_each_key_counts_once() {
     let device = MemoryDevice::new();
     let durability = Durability::Every(Duration::from_secs(3600));
     let volume = volume_on(Arc::new(device.clone()), durability);
-    let filter = SliceBloom::create_with(&volume, "f", config, INLINE).unwrap();
+    let filter = SliceBloom::create_with(&volume, "f", config, inline()).unwrap();
     let mut fifo = Fifo { inserts: 0, config };
     for round in 0..100 {
         insert(&filter, fifo.inserts..fifo.inserts + 23);
@@ -313,11 +323,11 @@ fn however_often_it_is_killed_each_key_counts_once() {
 fn a_filter_opened_after_a_checkpoint_that_was_taken_while_it_was_closed_goes_on_where_it_was() {
     let device = MemoryDevice::new();
     let volume = volume_on(Arc::new(device.clone()), Durability::Every(Duration::from_secs(3600)));
-    let filter = SliceBloom::create_with(&volume, "f", EXACT, INLINE).unwrap();
+    let filter = SliceBloom::create_with(&volume, "f", EXACT, inline()).unwrap();
     insert(&filter, 0..130);
     filter.close().unwrap();
     volume.checkpoint().unwrap();
-    let filter = SliceBloom::open_with(&volume, "f", INLINE).unwrap();
+    let filter = SliceBloom::open_with(&volume, "f", inline()).unwrap();
     volume.checkpoint().unwrap();
     insert(&filter, 130..160);
     filter.sync().unwrap();
@@ -331,12 +341,12 @@ fn a_check_proves_every_page_and_names_what_is_damaged() {
     let device = Arc::new(MemoryDevice::new());
     let volume = volume_on(Arc::clone(&device) as _, Durability::Every(Duration::from_secs(3600)));
     let config = Config { incarnations: 64, ..EXACT };
-    let filter = SliceBloom::create_with(&volume, "f", config, INLINE).unwrap();
+    let filter = SliceBloom::create_with(&volume, "f", config, inline()).unwrap();
     insert(&filter, 0..130);
     filter.flush().unwrap();
     insert(&filter, 130..140);
     filter.sync().unwrap();
-    let core = &filter.handle.core;
+    let core = &filter.core;
     let block = core.layout.shadow.block(0).unwrap();
     let pages = u64::from(config.block_pages());
     let slices: Vec<_> = (0..pages).map(|page| core.layout.shadow.page(block, page).0).collect();
@@ -369,6 +379,6 @@ fn a_check_proves_every_page_and_names_what_is_damaged() {
 fn while_a_checkpoint_captures_no_buffer_becomes_a_column() {
     // It would be on flash by the map, and in the log by the buffers: counted twice after a crash.
     let filter = made(Config::tiny());
-    let core = &filter.handle.core;
+    let core = &filter.core;
     assert!(capture_holds(core, &core.layout.maps), "a flush could have changed them");
 }

@@ -9,15 +9,17 @@ use crate::write::{BATCH, by_partition, check_log_of_sums};
 
 impl Inner {
     /// Adds each key, in order, and acknowledges.
-    pub(super) fn add_keys(&self, keys: &[&[u8]]) -> Result<()> {
+    pub(super) fn add_keys<'k>(&self, mut keys: impl Iterator<Item = &'k [u8]>) -> Result<()> {
         let mut records = Vec::new();
-        for keys in keys.chunks(BATCH) {
-            let located: Vec<_> = keys.iter().map(|key| self.place(key)).collect();
+        loop {
+            let located: Vec<_> = keys.by_ref().take(BATCH).map(|key| self.place(key)).collect();
+            if located.is_empty() {
+                return self.acknowledge();
+            }
             by_partition(self.partitions.len(), located.iter().copied(), |index, fingerprints| {
                 self.reserve_and_apply(index, fingerprints, &mut records)
             })?;
         }
-        self.acknowledge()
     }
 
     /// Adds one key, and acknowledges.

@@ -308,40 +308,6 @@ impl Config {
     }
 }
 
-/// Options chosen each time a SliceHash is opened.
-#[derive(Clone, Debug)]
-pub struct RuntimeOptions {
-    /// Threads that merge full buffers into slicetables. Default 1; with 0 the inserting thread does, at
-    /// the moment its buffer is full.
-    pub flush_threads: usize,
-    /// Reads in flight in a batch of lookups. Default 32.
-    pub read_depth: usize,
-    /// RAM for a cache of entries, in bytes: the keys that are looked up most are answered without a read. Default 0.
-    pub cache_bytes: u64,
-    /// How reads are spread over the device's channels. Default: by the device's geometry, and in order of
-    /// arrival if it has none.
-    pub channels: Option<Channels>,
-    /// RAM for filters, in bytes. The partitions with the most false-positive reads share it (paper, section
-    /// 5.1.2). Default 0: every lookup that RAM cannot answer reads one page.
-    pub filter_bytes: u64,
-    /// Pages of 4 KiB in an I/O chunk of a merge. Default 128; four chunks are in memory for each flush
-    /// thread.
-    pub io_chunk_pages: u32,
-}
-
-impl Default for RuntimeOptions {
-    fn default() -> Self {
-        Self {
-            flush_threads: 1,
-            read_depth: 32,
-            cache_bytes: 0,
-            channels: None,
-            filter_bytes: 0,
-            io_chunk_pages: 128,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -176,8 +176,7 @@ impl Layout for Slicetables {
     fn new_scratch(core: &Inner) -> Result<Scratch> {
         // As few chunks as possible, all of about the same length.
         let block_pages = core.layout.config.block_pages();
-        let io_chunk_pages =
-            block_pages.div_ceil(block_pages.div_ceil(core.layout.options.io_chunk_pages));
+        let io_chunk_pages = block_pages.div_ceil(block_pages.div_ceil(core.layout.io_chunk_pages));
         let chunks = IoChunks { chunk_pages: io_chunk_pages as usize, chunks: CHUNKS };
         let poison = std::sync::Arc::clone(core.volume.poison());
         let rewriter = Rewriter::new(&**core.volume.device(), poison, chunks)?;
@@ -452,8 +451,8 @@ impl Inner {
         visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let pages = u64::from(self.layout.config.block_pages());
-        let io_chunk_pages = u64::from(self.layout.options.io_chunk_pages);
-        for first in (0..pages).step_by(self.layout.options.io_chunk_pages as usize) {
+        let io_chunk_pages = u64::from(self.layout.io_chunk_pages);
+        for first in (0..pages).step_by(self.layout.io_chunk_pages as usize) {
             let count = usize::try_from(io_chunk_pages.min(pages - first)).expect("fits in memory");
             let place = self.layout.shadow.page(block, first);
             let buf = self.volume.device().read(place, PageBuf::zeroed(count))?;

@@ -150,12 +150,12 @@ impl Inner {
         contents: &mut Contents,
     ) {
         let SlicetablePlace { block, older } = place;
-        let Slicetables { config, shadow, options, slices, .. } =
+        let Slicetables { config, shadow, io_chunk_pages, slices, .. } =
             &older.as_deref().unwrap_or(self).layout;
         let pages = u64::from(config.block_pages());
         let labels: Vec<_> =
             (0..pages).map(|page| shadow.label(*block, page, PageKind::Slice)).collect();
-        for labels in labels.chunks(options.io_chunk_pages as usize) {
+        for labels in labels.chunks(*io_chunk_pages as usize) {
             read_each(&**self.volume.device(), labels, failed, &mut |at, page| match page {
                 Ok(page) => self.add_slices(index, place, page.body(), contents),
                 Err(error) => {

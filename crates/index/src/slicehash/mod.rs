@@ -61,7 +61,7 @@ mod older;
 mod overflow;
 mod read;
 mod recover;
-mod row;
+mod structure;
 #[cfg(feature = "testing")]
 mod testing;
 mod versions;
@@ -71,21 +71,18 @@ mod tests;
 
 use std::sync::Mutex;
 
+use nandex_store::Volume;
 use nandex_store::hash::KeyHasher;
-use nandex_store::proven::FailedRead;
 use nandex_store::shadow::Shadow;
 pub use nandex_store::slice;
-use nandex_store::{Structure, Volume};
 
+use crate::Result;
 use crate::model::Budget;
-use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch, absorb, unwatched};
-use crate::write::{self, Core, Handle, PartitionState, TableShape};
-use crate::{Damage, Result};
+use crate::write::{Core, Handle, PartitionState, TableShape};
 
 use check::check;
-pub use config::{Config, Policy, RuntimeOptions};
+pub use config::{Config, Policy};
 pub use iter::{Iter, Pair};
-pub(crate) use row::ROW;
 
 use layout::Slicing;
 use older::Older;
@@ -112,18 +109,13 @@ pub const KIND: &str = "slicehash";
 /// assert_eq!(table.get_u64(17)?, None);
 /// # Ok::<(), nandex::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct SliceHash {
-    handle: Handle<Slicetables>,
-}
-
-write::delegate_table!(SliceHash);
+pub type SliceHash = Handle<Slicetables>;
 
 /// What SliceHash adds to the write path: slicetables, and a front table before them.
 #[derive(Debug)]
-pub(crate) struct Slicetables {
+pub struct Slicetables {
     config: Config,
-    options: RuntimeOptions,
+    io_chunk_pages: u32,
     shape: TableShape,
     hasher: KeyHasher,
     slices: SliceLayout,
@@ -166,14 +158,6 @@ type Inner = Core<Slicetables>;
 type State = PartitionState<Slicetables>;
 
 impl SliceHash {
-    /// Creates a table in a volume, with default [`RuntimeOptions`].
-    ///
-    /// # Errors
-    /// A configuration that cannot work, a name that is taken, no space, a failed write.
-    pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
-        Self::create_with(volume, name, config, RuntimeOptions::default())
-    }
-
     /// Creates a table of 8-byte keys and values for that many entries within that much RAM, with the
     /// parameters that the cost model advises. See [`Config::advised`] for other widths and
     /// requirements.
@@ -182,136 +166,5 @@ impl SliceHash {
     /// A budget too small for the table, with the least that is enough; else as [`create`](Self::create).
     pub fn with_budget(volume: &Volume, name: &str, budget: Budget) -> Result<Self> {
         Self::create(volume, name, Config::advised(&budget.into())?)
-    }
-
-    /// Creates a table in a volume.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
-    pub fn create_with(
-        volume: &Volume,
-        name: &str,
-        config: Config,
-        options: RuntimeOptions,
-    ) -> Result<Self> {
-        let create = |config, pages| Ok(volume.create_structure(name, KIND, config, pages)?);
-        Self::create_as(volume, create, (config, options), None)
-    }
-
-    /// Creates one as `create` makes its entry in the catalog, from its configuration and number of pages.
-    fn create_as(
-        volume: &Volume,
-        create: impl FnOnce(Vec<u8>, u64) -> Result<Structure>,
-        (config, options): (Config, RuntimeOptions),
-        older: Option<Older>,
-    ) -> Result<Self> {
-        config.validate()?;
-        config.check_array(&volume.device().geometry())?;
-        recover::check_options(&options)?;
-        let shape = config.shape()?;
-        write::check_log(volume, &shape)?;
-        let images = write::snapshot_pages(&shape);
-        let pages = config.slicetable_pages() + config.front_pages() + images;
-        recover::open(volume, &create(config.encode(), pages)?, options, older)
-    }
-
-    /// Opens a table of a volume, with default [`RuntimeOptions`].
-    ///
-    /// Reads snapshots of buffers and the log's tail; no slicetable.
-    ///
-    /// # Errors
-    /// No table of that name, another kind of structure, damage, a failed read.
-    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        Self::open_with(volume, name, RuntimeOptions::default())
-    }
-
-    /// Opens a table of a volume.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
-        let structure = volume.open_structure(name, KIND)?;
-        recover::open(volume, &structure, options, None)
-    }
-
-    /// What it was created with.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        &self.handle.core.layout.config
-    }
-
-    /// All entries, each key once with its newest value, in no order.
-    ///
-    /// Each partition is seen as it was when the iteration reached it. Reads the whole table once,
-    /// sequentially, and holds the buffers and one slicetable's keys in memory.
-    #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.handle.core)
-    }
-
-    /// Adds all entries of other tables, in the order of the hash: all are read in long runs, and each slicetable is
-    /// rewritten once for all that comes. Of entries with one key the options say which stays. What was added is
-    /// durable when this returns.
-    ///
-    /// Nobody can update this table meanwhile, which is why it is borrowed exclusively. Others may be in use: of
-    /// updates that come to them meanwhile some are added and some are not. They may be in the same volume or in
-    /// others. Tables whose volumes hash keys as this one's does are read once, others as often as
-    /// [`Absorbed::passes`] says.
-    ///
-    /// # Errors
-    /// Tables of other widths; too little RAM for their entries; a full table that may not evict, a failed read or
-    /// write, damage. What was added before stays.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use nandex::slicehash::Config;
-    /// use nandex::{AbsorbOptions, SliceHash, Volume, VolumeOptions, device::MemoryDevice};
-    ///
-    /// let table = |name| {
-    ///     let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
-    ///     SliceHash::create(&volume, name, Config::tiny())
-    /// };
-    /// let (mut ours, theirs) = (table("ours")?, table("theirs")?);
-    /// ours.insert_u64(1, 10)?;
-    /// theirs.insert_u64(1, 11)?;
-    /// theirs.insert_u64(2, 20)?;
-    /// let absorbed = ours.absorb(&[theirs.versions()], &AbsorbOptions::default())?;
-    /// assert_eq!((absorbed.shared, absorbed.put), (1, 1));
-    /// assert_eq!((ours.get_u64(1)?, ours.get_u64(2)?), (Some(10), Some(20)));
-    /// # Ok::<(), nandex::Error>(())
-    /// ```
-    pub fn absorb(&mut self, others: &[Versions<'_>], options: &AbsorbOptions) -> Result<Absorbed> {
-        self.absorb_watched(others, options, &unwatched)
-    }
-
-    /// As [`absorb`](Self::absorb); tells `watch` from time to time the share that is done, which may end it.
-    ///
-    /// # Errors
-    /// As [`absorb`](Self::absorb), and [`Error::Stopped`](crate::Error::Stopped).
-    pub fn absorb_watched(
-        &mut self,
-        others: &[Versions<'_>],
-        options: &AbsorbOptions,
-        watch: &Watch<'_>,
-    ) -> Result<Absorbed> {
-        absorb(&self.handle.core, others, options, watch)
-    }
-
-    /// Its versions of keys, for another table to [`absorb`](Self::absorb) or for
-    /// [`count_shared`](crate::count_shared).
-    #[must_use]
-    pub fn versions(&self) -> Versions<'_> {
-        Versions(&*self.handle.core)
-    }
-
-    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
-    /// entries come. A key whose newest version was on such a page may come with an older one, or although it was
-    /// removed.
-    ///
-    /// Reads and holds as much as [`iter`](Self::iter).
-    pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
-        let core = &self.handle.core;
-        let contents = |index| core.contents(index, FailedRead::Splits);
-        (0..core.partitions.len()).flat_map(move |index| contents(index).into_items())
     }
 }

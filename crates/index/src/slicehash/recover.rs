@@ -3,15 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::hash::KeyHasher;
 use nandex_store::mutants::{Barrier, is_on};
-use nandex_store::reads::ReadPool;
 use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
-use nandex_store::schedule::Channels;
 use nandex_store::shadow::{MAP_UPDATE_BYTES, Shadow, ShadowRecovery};
 use nandex_store::space::Extent;
 use nandex_store::{Lsn, Structure, StructureId, Volume};
@@ -21,31 +19,31 @@ use super::front::{Front, Run};
 use super::layout::Slicing;
 use super::older::Older;
 use super::overflow::Overflow;
-use super::{Config, Inner, Level, RuntimeOptions, SliceHash, SlicetableJob, Slicetables};
+use super::{Config, Inner, Level, SliceHash, SlicetableJob, Slicetables};
 use crate::lookup::TableCache;
+use crate::options::{FLUSH_THREADS, IO_CHUNK_PAGES};
 use crate::write::{
     self, CapturedMaps, Checkpoints, Levels, Recovery, StateOf, TableOpening, apply_moves, pool,
 };
-use crate::{Error, Result};
+use crate::{OpenOptions, Result};
 
 /// Opens a table, which may take over from an older one: a list of steps.
 pub(super) fn open(
     volume: &Volume,
     structure: &Structure,
-    runtime: RuntimeOptions,
+    runtime: OpenOptions,
     older: Option<Older>,
 ) -> Result<SliceHash> {
     let place = structure.extent()?.start;
     let mut reader = Reader::new(&structure.config, "slicehash configuration", place);
     let config = Config::decode(&mut reader)?;
-    check_options(&runtime)?;
+    runtime.validate()?;
     let mut reader = Reader::new(&structure.state, "slicehash state", place);
-    let channels = runtime.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));
     let opening = TableOpening {
         shape: config.shape()?,
-        flush_threads: runtime.flush_threads,
+        flush_threads: runtime.flush_threads.unwrap_or(FLUSH_THREADS),
         snapshots_at: place.plus(config.slicetable_pages() + config.front_pages()),
-        reads: ReadPool::new(Arc::clone(volume.device()), channels, runtime.read_depth),
+        reads: runtime.reads(volume.device()),
     }
     .of(volume, structure);
     let from = Source {
@@ -65,22 +63,7 @@ pub(super) fn open(
     };
     let handle = write::open(volume, structure, &mut reader, opening, recovery, count)?;
     handle.core.lookups.use_cache(cache);
-    Ok(SliceHash { handle })
-}
-
-/// Refuses options that cannot work.
-pub(super) fn check_options(options: &RuntimeOptions) -> Result<()> {
-    let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.into() });
-    if options.read_depth == 0 {
-        return refuse("read_depth", "0 does not do; lookups need at least one read in flight");
-    }
-    if options.io_chunk_pages == 0 {
-        return refuse(
-            "io_chunk_pages",
-            "0 does not do; a merge reads at least one page at a time",
-        );
-    }
-    Ok(())
+    Ok(handle)
 }
 
 /// Where a table's maps come from.
@@ -203,7 +186,7 @@ impl Maps {
 /// A table during recovery, between the checkpoint's maps and its final state.
 struct Recovering {
     maps: Maps,
-    runtime: RuntimeOptions,
+    runtime: OpenOptions,
     hasher: KeyHasher,
     older: Option<Older>,
 }
@@ -221,14 +204,14 @@ impl Recovery<Slicetables> for Recovering {
     fn finish(self) -> Result<(Slicetables, Levels<Slicetables>)> {
         let config = self.maps.config;
         let Restored { shadow, front, levels } = self.maps.finish()?;
-        let builders = self.runtime.flush_threads;
+        let builders = self.runtime.flush_threads.unwrap_or(FLUSH_THREADS);
         let filters = Filters::new(&config, self.runtime.filter_bytes, builders);
         let layout = Slicetables {
             shape: config.shape()?,
             hasher: self.hasher,
             slices: config.slice_layout(),
             slicing: Slicing::new(&config),
-            options: self.runtime,
+            io_chunk_pages: self.runtime.io_chunk_pages.unwrap_or(IO_CHUNK_PAGES),
             maps: Mutex::default(),
             captured: Captured::default(),
             filters,

@@ -5,8 +5,8 @@ use nandex_store::page::PAGE_BODY_BYTES;
 
 use super::format::{Moved, decode_config, decode_log_entry};
 use super::slice::SliceLayout;
-use super::{Config, Policy, RuntimeOptions};
-use crate::any::AnyOptions;
+use super::{Config, Policy};
+use crate::OpenOptions;
 use crate::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};
 
 /// Variants cover both policies, each with every sort of slicetable.
@@ -53,12 +53,12 @@ fn config(request: &TableRequest) -> TestTable {
     let config = Config { slices, entries_max: slices * plain.slice_entries(), ..plain };
     // Not a divisor of a slicetable's pages.
     let (flush_threads, io_chunk_pages) = (request.threads, 5);
-    let own = RuntimeOptions {
-        flush_threads,
-        io_chunk_pages,
+    let own = OpenOptions {
+        flush_threads: Some(flush_threads),
+        io_chunk_pages: Some(io_chunk_pages),
         filter_bytes: sort.filter_bytes,
         cache_bytes: request.cache_bytes,
-        ..RuntimeOptions::default()
+        ..OpenOptions::default()
     };
     let Sort { slice_parts, bucket_slots, .. } = sort;
     TestTable {
@@ -66,7 +66,7 @@ fn config(request: &TableRequest) -> TestTable {
             "SliceHash {policy:?}, {slice_parts} parts, buckets of {bucket_slots}, {front_runs} runs"
         ),
         config: config.into(),
-        options: AnyOptions::default().with(own),
+        options: own,
         buffer_entries,
         retention: match (request.keys, policy) {
             (Some(_), _) => Retention::All,

@@ -8,15 +8,15 @@ use nandex_device::MemoryDevice;
 
 use super::*;
 use crate::api::Table;
-use crate::{Error, VolumeOptions};
+use crate::{Error, OpenOptions, VolumeOptions};
 
 fn volume() -> Volume {
     let options = VolumeOptions { log_bytes: 1 << 20, ..VolumeOptions::tiny() };
     Volume::create(Arc::new(MemoryDevice::new()), options).unwrap()
 }
 
-fn inline() -> RuntimeOptions {
-    RuntimeOptions { flush_threads: 0, io_chunk_pages: 5, ..RuntimeOptions::default() }
+fn inline() -> OpenOptions {
+    OpenOptions { flush_threads: Some(0), io_chunk_pages: Some(5), ..OpenOptions::default() }
 }
 
 fn fill(table: &SliceHash, keys: std::ops::Range<u64>) {
@@ -92,10 +92,10 @@ fn a_full_table_that_may_not_evict_says_so_and_takes_more_once_enough_is_removed
 #[test]
 fn filters_go_where_lookups_miss_and_spare_them_their_read() {
     let volume = volume();
-    let options = RuntimeOptions { filter_bytes: 12 * 40 * 8 * 3, ..inline() };
+    let options = OpenOptions { filter_bytes: 12 * 40 * 8 * 3, ..inline() };
     let table = SliceHash::create_with(&volume, "t", Config::tiny(), options).unwrap();
     fill(&table, 0..9000);
-    let inner = &table.handle.core;
+    let inner = &table.core;
     let of = |partition: usize| {
         let hash = |key: &u64| inner.hasher.hash(&key.to_le_bytes());
         (1_000_000..).filter(move |key| inner.partition_of(hash(key)) == partition)
@@ -141,13 +141,13 @@ fn bursts_go_to_the_front_and_are_merged_when_it_is_quiet() {
         }
     }
     table.flush().unwrap();
-    table.handle.core.work.wait_quiet();
-    let runs: usize = table.handle.core.partitions.iter().map(|p| p.read().level.runs.len()).sum();
+    table.core.work.wait_quiet();
+    let runs: usize = table.core.partitions.iter().map(|p| p.read().level.runs.len()).sum();
     assert_eq!(runs, 0, "runs are merged when nothing else is to be done");
     for key in 0..4000 {
         assert_eq!(table.get_u64(key).unwrap(), Some(key + 5), "key {key}");
     }
-    let on_flash: u64 = table.handle.core.partitions.iter().map(|p| p.read().level.entries).sum();
+    let on_flash: u64 = table.core.partitions.iter().map(|p| p.read().level.entries).sum();
     assert!(on_flash <= 4000, "{on_flash}");
 }
 
@@ -157,7 +157,7 @@ fn what_a_close_saved_outlives_a_checkpoint_without_the_table() {
     // part of the log.
     let volume = volume();
     let config = Config { front_runs: 16, ..Config::tiny() };
-    let threads = || RuntimeOptions { flush_threads: 2, ..RuntimeOptions::default() };
+    let threads = || OpenOptions { flush_threads: Some(2), ..OpenOptions::default() };
     let mut table = SliceHash::create_with(&volume, "t", config, threads()).unwrap();
     for life in 0..60 {
         for key in 0..6000 {

@@ -12,7 +12,7 @@ use super::format::update_bytes;
 use super::placement::Placement;
 use super::snapshot::snapshot_pages;
 use crate::schema::{Range, Stored, choice, parameters};
-use crate::{Error, Result};
+use crate::{Error, OpenOptions, Result};
 
 /// The most hash tables.
 pub const TABLES_MAX: u32 = 64;
@@ -282,68 +282,10 @@ fn hex(family: &[u8]) -> String {
     }
 }
 
-/// Options chosen each time a SliceLSH is opened.
-#[derive(Clone, Debug)]
-pub struct RuntimeOptions {
-    /// Threads that merge full buffers into slicetables. Default 1; with 0 the inserting thread does, at
-    /// the moment its buffer is full.
-    pub flush_threads: usize,
-    /// Reads in flight in a batch of lookups. Default 32.
-    pub read_depth: usize,
-    /// How reads are spread over the device's channels. Default: by the device's geometry, and in order of
-    /// arrival if it has none.
-    pub channels: Option<Channels>,
-    /// Pages of 4 KiB in an I/O chunk of a merge. Default 128; four chunks are in memory for each flush
-    /// thread.
-    pub io_chunk_pages: u32,
-    /// The family that the index must have been made for; `None` for whichever it has.
-    pub family: Option<Vec<u8>>,
-    /// RAM for a filter of the buckets that are on flash, in bytes at most, in addition to
-    /// [`Config::ram_bytes`](Config::ram_bytes): lookups of other buckets read nothing. It takes up to 12 bits for an
-    /// entry of a full index, and is left out below 4. After an opening it is made again from all slicetables, once
-    /// lookups have read an eighth as many pages as these have. Default 0, which is none.
-    pub filter_bytes_max: u64,
-    /// RAM of the index with its filter, in bytes at most; `None` for no limit. The filter takes what this
-    /// leaves of it in addition to [`Config::ram_bytes`](Config::ram_bytes), and is left out where that is too little.
-    /// What the configuration takes by itself is not changed by it.
-    pub ram_bytes_max: Option<u64>,
-}
-
-impl Default for RuntimeOptions {
-    fn default() -> Self {
-        Self {
-            flush_threads: 1,
-            read_depth: 32,
-            channels: None,
-            io_chunk_pages: 128,
-            family: None,
-            filter_bytes_max: 0,
-            ram_bytes_max: None,
-        }
-    }
-}
-
-impl RuntimeOptions {
-    /// RAM for the filter of an index of this configuration, in bytes at most.
-    pub(super) fn filter_bytes(&self, config: &Config) -> u64 {
-        let left = self.ram_bytes_max.map(|most| most.saturating_sub(config.ram_bytes()));
-        left.map_or(self.filter_bytes_max, |left| left.min(self.filter_bytes_max))
-    }
-
-    /// Refuses options that cannot work.
-    pub(super) fn validate(&self) -> Result<()> {
-        let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.into() });
-        if self.read_depth == 0 {
-            return refuse("read_depth", "0 does not do; lookups need at least one read in flight");
-        }
-        if self.io_chunk_pages == 0 {
-            return refuse(
-                "io_chunk_pages",
-                "0 does not do; a merge reads at least one page at a time",
-            );
-        }
-        Ok(())
-    }
+/// RAM for the filter of an index that is opened with these options, in bytes at most.
+pub(super) fn filter_bytes(options: &OpenOptions, config: &Config) -> u64 {
+    let left = options.ram_bytes_max.map(|most| most.saturating_sub(config.ram_bytes()));
+    left.map_or(options.filter_bytes, |left| left.min(options.filter_bytes))
 }
 
 /// RAM in bytes of a merge: four I/O chunks, and the order of a buffer's entries.

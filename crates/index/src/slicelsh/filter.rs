@@ -252,10 +252,10 @@ mod tests {
 
     use nandex_device::{Device, MemoryDevice};
     use nandex_store::hash::{HashKind, KeyHasher};
-    use nandex_store::{OpenOptions, Volume, VolumeOptions};
+    use nandex_store::{Volume, VolumeOpenOptions, VolumeOptions};
 
     use super::*;
-    use crate::slicelsh::RuntimeOptions;
+    use crate::OpenOptions;
     use crate::{Neighbors, SliceLsh};
 
     const FILTERED: u64 = 1 << 20;
@@ -265,8 +265,12 @@ mod tests {
         Config { partitions: 4, slices: 40, entries_max: 3 * 40 * 190, ..Config::tiny() }
     }
 
-    fn options(filter_bytes_max: u64) -> RuntimeOptions {
-        RuntimeOptions { flush_threads: 0, filter_bytes_max, ..RuntimeOptions::default() }
+    fn options(filter_bytes_max: u64) -> OpenOptions {
+        OpenOptions {
+            flush_threads: Some(0),
+            filter_bytes: filter_bytes_max,
+            ..OpenOptions::default()
+        }
     }
 
     fn row(document: u64) -> [u64; 3] {
@@ -274,7 +278,7 @@ mod tests {
     }
 
     /// Inserts documents, and returns the volume that has them on flash.
-    fn filled(device: &Arc<dyn Device>, options: RuntimeOptions) -> (Volume, SliceLsh) {
+    fn filled(device: &Arc<dyn Device>, options: OpenOptions) -> (Volume, SliceLsh) {
         let volume = Volume::create(Arc::clone(device), VolumeOptions::tiny()).unwrap();
         let index = SliceLsh::create_with(&volume, "alike", config(), options).unwrap();
         for document in 0..2000 {
@@ -310,7 +314,7 @@ mod tests {
                 index.close().unwrap();
                 index = SliceLsh::open_with(&volume, "alike", options(FILTERED)).unwrap();
             }
-            let filter = index.handle.core.layout.filter.as_ref().unwrap();
+            let filter = index.core.layout.filter.as_ref().unwrap();
             let is_whole = || (0..4).all(|partition| filter.is_whole(partition));
             assert_eq!(is_whole(), !reopened);
             let pages = u64::from(config().block_pages()) * 4;
@@ -338,8 +342,8 @@ mod tests {
         let counted = |ram_bytes_max: Option<u64>| {
             let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
             let (volume, index) =
-                filled(&device, RuntimeOptions { ram_bytes_max, ..options(FILTERED) });
-            let filter = index.handle.core.layout.filter.as_ref().map(BucketFilter::ram_bytes);
+                filled(&device, OpenOptions { ram_bytes_max, ..options(FILTERED) });
+            let filter = index.core.layout.filter.as_ref().map(BucketFilter::ram_bytes);
             (filter, index.stats().ram_bytes - volume.log().stats().ram_bytes)
         };
         let own = config().ram_bytes();
@@ -377,14 +381,14 @@ mod tests {
     fn with_a_damaged_page_lookups_read_and_say_so() {
         let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
         let (volume, index) = filled(&device, options(0));
-        let block = index.handle.core.layout.shadow.block(1).unwrap();
-        let place = index.handle.core.layout.shadow.page(block, 0);
+        let block = index.core.layout.shadow.block(1).unwrap();
+        let place = index.core.layout.shadow.page(block, 0);
         index.close().unwrap();
         drop(volume);
         let mut page = device.read(place, PageBuf::zeroed(1)).unwrap();
         page[100] ^= 1;
         device.write(place, page).unwrap();
-        let volume = Volume::open(Arc::clone(&device), OpenOptions::default()).unwrap();
+        let volume = Volume::open(Arc::clone(&device), VolumeOpenOptions::default()).unwrap();
         let index = SliceLsh::open_with(&volume, "alike", options(FILTERED)).unwrap();
         let failures = (0..2000).filter(|it| index.candidates(&row(*it)).is_err()).count();
         assert!(failures > 0);

@@ -102,10 +102,10 @@ impl Layout for SlicetableGroups {
     }
 
     fn new_scratch(core: &Inner) -> Result<MergeScratch> {
-        let Self { config, options, .. } = &core.layout;
+        let Self { config, io_chunk_pages, .. } = &core.layout;
         // As few chunks as possible, all of about the same length.
         let block_pages = config.block_pages();
-        let io_chunk_pages = block_pages.div_ceil(block_pages.div_ceil(options.io_chunk_pages));
+        let io_chunk_pages = block_pages.div_ceil(block_pages.div_ceil(*io_chunk_pages));
         let chunks = IoChunks { chunk_pages: io_chunk_pages as usize, chunks: CHUNKS };
         let poison = Arc::clone(core.volume.poison());
         let rewriter = Rewriter::new(&**core.volume.device(), poison, chunks)?;

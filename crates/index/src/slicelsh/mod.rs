@@ -68,11 +68,11 @@ mod model;
 pub mod placement;
 mod read;
 mod recover;
-mod row;
 mod saved_filter;
 mod snapshot;
 mod stats;
 mod stream;
+mod structure;
 #[cfg(feature = "testing")]
 mod testing;
 #[cfg(test)]
@@ -83,20 +83,19 @@ use std::sync::atomic::AtomicU64;
 
 use nandex_store::shadow::Shadow;
 use nandex_store::slice::SliceLayout;
-use nandex_store::{Structure, Volume};
 
 use crate::api::{CandidateStream, Neighbors, NeighborsStats};
 use crate::write::{Core, Handle, PartitionState};
 use crate::{Error, Result};
 
 use check::check;
-pub use config::{Config, FAMILY_BYTES_MAX, Policy, RuntimeOptions, TABLES_MAX};
+pub use config::{Config, FAMILY_BYTES_MAX, Policy, TABLES_MAX};
 use filter::BucketFilter;
 use keys::BucketPlacing;
 use placement::Placement;
-pub(crate) use row::ROW;
 use saved_filter::SavedFilter;
 use stream::RowStream;
+pub(crate) use structure::ROW;
 
 /// The name of this kind in the catalog.
 pub const KIND: &str = "slicelsh";
@@ -119,16 +118,13 @@ pub const KIND: &str = "slicelsh";
 /// assert_eq!(alike.candidates(&[100, 200, 300])?, []);
 /// # Ok::<(), nandex::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct SliceLsh {
-    handle: Handle<SlicetableGroups>,
-}
+pub type SliceLsh = Handle<SlicetableGroups>;
 
 /// What SliceLSH adds to the write path: a group of slicetables for each partition.
 #[derive(Debug)]
-pub(crate) struct SlicetableGroups {
+pub struct SlicetableGroups {
     config: Config,
-    options: RuntimeOptions,
+    io_chunk_pages: u32,
     placing: BucketPlacing,
     placement: Placement,
     slices: SliceLayout,
@@ -153,67 +149,7 @@ pub(crate) struct GroupLevel {
 type Inner = Core<SlicetableGroups>;
 type State = PartitionState<SlicetableGroups>;
 
-impl SliceLsh {
-    /// Creates an index in a volume, with default [`RuntimeOptions`].
-    ///
-    /// # Errors
-    /// A configuration that cannot work, a name that is taken, no space, a failed write.
-    pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
-        Self::create_with(volume, name, config, RuntimeOptions::default())
-    }
-
-    /// Creates an index in a volume.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
-    pub fn create_with(
-        volume: &Volume,
-        name: &str,
-        config: Config,
-        options: RuntimeOptions,
-    ) -> Result<Self> {
-        config.validate()?;
-        options.validate()?;
-        recover::check_log(volume, &config)?;
-        let structure = volume.create_structure(name, KIND, config.encode(), config.pages())?;
-        recover::open(volume, &structure, options)
-    }
-
-    /// Opens an index of a volume, with default [`RuntimeOptions`].
-    ///
-    /// Reads snapshots of buffers, the log's tail and the saved filter, if RAM is given for one; no slicetable.
-    ///
-    /// # Errors
-    /// No index of that name, another kind of structure, damage, a failed read.
-    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        Self::open_with(volume, name, RuntimeOptions::default())
-    }
-
-    /// Opens an index of a volume.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open); an index of another family than the options ask for.
-    pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
-        options.validate()?;
-        let structure: Structure = volume.open_structure(name, KIND)?;
-        recover::open(volume, &structure, options)
-    }
-
-    /// What it was created with.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        &self.handle.core.layout.config
-    }
-
-    /// Saves what is buffered, and the filter of partitions that were merged, and ends the background threads. Dropping
-    /// does the same, and ignores failures.
-    ///
-    /// # Errors
-    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
-    pub fn close(mut self) -> Result<()> {
-        self.handle.shut_down()
-    }
-}
+impl SliceLsh {}
 
 impl Neighbors for SliceLsh {
     fn tables(&self) -> u32 {
@@ -225,40 +161,40 @@ impl Neighbors for SliceLsh {
     }
 
     fn insert_many(&self, ids: &[u64], keys: &[u64]) -> Result<()> {
-        self.handle.core.insert_documents(ids, keys)
+        self.core.insert_documents(ids, keys)
     }
 
     fn candidates(&self, keys: &[u64]) -> Result<Vec<u64>> {
-        self.handle.core.check_keys(1, keys)?;
+        self.core.check_keys(1, keys)?;
         Ok(self.candidates_many(keys)?.into_iter().next().unwrap_or_default())
     }
 
     fn candidates_many(&self, keys: &[u64]) -> Result<Vec<Vec<u64>>> {
-        self.handle.core.candidates_of(keys)
+        self.core.candidates_of(keys)
     }
 
     fn stream(&self) -> Result<Box<dyn CandidateStream + '_>> {
-        Ok(Box::new(RowStream::new(&self.handle.core)))
+        Ok(Box::new(RowStream::new(&self.core)))
     }
 
     fn candidates_then_insert_many(&self, ids: &[u64], keys: &[u64]) -> Result<Vec<Vec<u64>>> {
-        self.handle.core.candidates_then_insert(ids, keys)
+        self.core.candidates_then_insert(ids, keys)
     }
 
     fn remove(&self, id: u64, keys: &[u64]) -> Result<()> {
-        self.handle.core.remove_document(id, keys)
+        self.core.remove_document(id, keys)
     }
 
     fn sync(&self) -> Result<()> {
-        self.handle.core.sync()
+        self.core.sync()
     }
 
     fn flush(&self) -> Result<()> {
-        self.handle.core.flush_all()
+        self.core.flush_all()
     }
 
     fn stats(&self) -> NeighborsStats {
-        self.handle.core.stats()
+        self.core.stats()
     }
 }
 

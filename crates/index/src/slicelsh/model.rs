@@ -8,7 +8,7 @@
 use super::buffer::BucketBuffer;
 use super::config::merge_bytes;
 use super::format::update_bytes;
-use super::{Config, Policy, RuntimeOptions};
+use super::{Config, Policy};
 use crate::model::{NeighborsRequirements, OperationCosts, PAGE_BYTES, too_little};
 use crate::{Error, Result, model};
 
@@ -136,7 +136,7 @@ impl Config {
     /// RAM that an index takes with one flush thread, in bytes: buffers, a merge, maps and its share of the log.
     #[must_use]
     pub fn ram_bytes(&self) -> u64 {
-        let merge = merge_bytes(self, RuntimeOptions::default().io_chunk_pages);
+        let merge = merge_bytes(self, crate::options::IO_CHUNK_PAGES);
         self.buffer_bytes() + merge + u64::from(self.partitions) * PARTITION_BYTES + OTHER_BYTES
     }
 

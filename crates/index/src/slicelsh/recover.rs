@@ -1,14 +1,11 @@
 //! From flash back to memory: the map of the checkpoint, the moves in the log, then the write path's state.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::hash::KeyHasher;
-use nandex_store::reads::ReadPool;
-use nandex_store::schedule::Channels;
 use nandex_store::shadow::{MAP_UPDATE_BYTES, ShadowRecovery};
 use nandex_store::space::Extent;
 use nandex_store::{Lsn, Structure, StructureId, Volume};
@@ -20,13 +17,14 @@ use super::keys::BucketPlacing;
 use super::saved_filter::SavedFilter;
 use super::snapshot::{BucketSnapshots, places};
 use super::stats::DocumentCounters;
-use super::{Config, GroupLevel, Inner, RuntimeOptions, SliceLsh, SlicetableGroups};
-use crate::Result;
+use super::{Config, GroupLevel, Inner, SliceLsh, SlicetableGroups, config};
 use crate::model::text::bytes;
+use crate::options::{FLUSH_THREADS, IO_CHUNK_PAGES};
 use crate::write::{
     self, CapturedMaps, Checkpoints, Levels, Opening, Options, Recovery, Stagger, StateOf,
     WriteShape, apply_moves,
 };
+use crate::{OpenOptions, Result};
 
 /// Refuses an index whose buffers the volume's log cannot cover.
 pub(super) fn check_log(volume: &Volume, config: &Config) -> Result<()> {
@@ -49,7 +47,7 @@ pub(super) const fn placing(config: &Config, hasher: KeyHasher) -> BucketPlacing
 pub(super) fn open(
     volume: &Volume,
     structure: &Structure,
-    options: RuntimeOptions,
+    options: OpenOptions,
 ) -> Result<SliceLsh> {
     let place = structure.extent()?.start;
     let mut reader = Reader::new(&structure.config, "slicelsh configuration", place);
@@ -71,18 +69,17 @@ pub(super) fn open(
         inner.load_filter()
     };
     let handle = write::open(volume, structure, &mut reader, opening, recovery, count)?;
-    Ok(SliceLsh { handle })
+    Ok(handle)
 }
 
 fn opening(
     volume: &Volume,
     structure: &Structure,
     config: &Config,
-    options: &RuntimeOptions,
+    options: &OpenOptions,
 ) -> Result<Opening<BucketBuffer>> {
     let most = u64::from(config.buffer_entries);
     let half = Stagger::Between { least: most / 2, most };
-    let channels = options.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));
     let snapshots_at = structure.extent()?.start.plus(config.slicetable_pages());
     let places = places(structure.id, config, snapshots_at);
     let placing = placing(config, volume.hasher());
@@ -93,8 +90,8 @@ fn opening(
             buffer_entries_max: most,
             stagger: if config.stagger { half } else { Stagger::Off },
         },
-        options: Options { flush_threads: options.flush_threads },
-        reads: ReadPool::new(Arc::clone(volume.device()), channels, options.read_depth),
+        options: Options { flush_threads: options.flush_threads.unwrap_or(FLUSH_THREADS) },
+        reads: options.reads(volume.device()),
         codec: DocumentCodec { placing },
         snapshots: BucketSnapshots::new(volume, placing, places),
     })
@@ -151,7 +148,7 @@ pub(super) fn moved(
 struct RecoveringGroups {
     map: ShadowRecovery,
     config: Config,
-    options: RuntimeOptions,
+    options: OpenOptions,
     hasher: KeyHasher,
     saved_filter: SavedFilter,
     place: PageId,
@@ -182,12 +179,14 @@ impl Recovery<SlicetableGroups> for RecoveringGroups {
             slices: Config::slice_layout(),
             captured: AtomicU64::new(0),
             counters: DocumentCounters::default(),
-            filter: BucketFilter::new(&config, options.filter_bytes(&config), |partition| {
-                shadow.block(partition).is_none()
-            }),
+            filter: BucketFilter::new(
+                &config,
+                config::filter_bytes(&options, &config),
+                |partition| shadow.block(partition).is_none(),
+            ),
             saved_filter,
             config,
-            options,
+            io_chunk_pages: options.io_chunk_pages.unwrap_or(IO_CHUNK_PAGES),
             shadow,
         };
         Ok((layout, levels))

@@ -216,14 +216,15 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
+    use crate::OpenOptions;
     use std::ops::Range;
     use std::sync::Arc;
 
     use nandex_device::{MemoryDevice, PageId};
-    use nandex_store::{OpenOptions, Volume, VolumeOptions};
+    use nandex_store::{Volume, VolumeOpenOptions, VolumeOptions};
 
     use super::*;
-    use crate::slicelsh::{Config, RuntimeOptions};
+    use crate::slicelsh::Config;
     use crate::{Neighbors, SliceLsh};
 
     const PARTITIONS: usize = 4;
@@ -271,13 +272,14 @@ mod tests {
         fn crash(self) -> Self {
             let device = MemoryDevice::from_image(self.device.image());
             std::mem::forget((self.index, self.volume));
-            let volume = Volume::open(Arc::new(device.clone()), OpenOptions::default()).unwrap();
+            let volume =
+                Volume::open(Arc::new(device.clone()), VolumeOpenOptions::default()).unwrap();
             let index = SliceLsh::open_with(&volume, "alike", options(FILTERED)).unwrap();
             Self { device, volume, index }
         }
 
         fn inner(&self) -> &Inner {
-            &self.index.handle.core
+            &self.index.core
         }
 
         fn whole(&self) -> usize {
@@ -322,8 +324,12 @@ mod tests {
         }
     }
 
-    fn options(filter_bytes_max: u64) -> RuntimeOptions {
-        RuntimeOptions { flush_threads: 0, filter_bytes_max, ..RuntimeOptions::default() }
+    fn options(filter_bytes_max: u64) -> OpenOptions {
+        OpenOptions {
+            flush_threads: Some(0),
+            filter_bytes: filter_bytes_max,
+            ..OpenOptions::default()
+        }
     }
 
     #[test]

@@ -7,8 +7,8 @@ use super::format::{
     DocumentCodec, DocumentUpdate, decode_config, put_snapshot_entry, snapshot_entries,
 };
 use super::keys::BucketPlacing;
-use super::{Config, Policy, RuntimeOptions};
-use crate::any::AnyOptions;
+use super::{Config, Policy};
+use crate::OpenOptions;
 use crate::testing::{Decoder, NeighborsTests, TestNeighbors};
 use crate::write::LogCodec;
 use crate::write::format::Moved;
@@ -40,16 +40,16 @@ fn config(variant: u64, threads: usize) -> TestNeighbors {
     };
     let has_filter = variant % 3 == 1;
     // Not a divisor of a block's pages.
-    let own = RuntimeOptions {
-        flush_threads: threads,
-        io_chunk_pages: 5,
-        filter_bytes_max: if has_filter { 1 << 20 } else { 0 },
-        ..RuntimeOptions::default()
+    let own = OpenOptions {
+        flush_threads: Some(threads),
+        io_chunk_pages: Some(5),
+        filter_bytes: if has_filter { 1 << 20 } else { 0 },
+        ..OpenOptions::default()
     };
     TestNeighbors {
         label: format!("SliceLSH {policy:?}, {tables} tables on {channels}, {bucket_ids_max} ids"),
         config: config.into(),
-        options: AnyOptions::default().with(own),
+        options: own,
         tables,
         // Few enough for the slices of one partition, if all are there.
         documents: 240,

@@ -14,7 +14,8 @@ use nandex_store::schedule::{Channels, SequentialWrite};
 
 use super::*;
 use crate::oracle::BucketMap;
-use crate::{OpenOptions, VolumeOptions, check as check_volume};
+use crate::{OpenOptions, VolumeOpenOptions, VolumeOptions, check as check_volume};
+use nandex_store::Volume;
 
 fn volume_on(device: Arc<dyn Device>, log_bytes: u64) -> Volume {
     let options = VolumeOptions { log_bytes, ..VolumeOptions::tiny() };
@@ -25,8 +26,8 @@ fn volume() -> Volume {
     volume_on(Arc::new(MemoryDevice::new()), 1 << 20)
 }
 
-fn inline() -> RuntimeOptions {
-    RuntimeOptions { flush_threads: 0, io_chunk_pages: 5, ..RuntimeOptions::default() }
+fn inline() -> OpenOptions {
+    OpenOptions { flush_threads: Some(0), io_chunk_pages: Some(5), ..OpenOptions::default() }
 }
 
 fn create(config: Config) -> SliceLsh {
@@ -157,7 +158,7 @@ fn another_family_than_the_volumes_is_refused_and_its_own_is_given_back() {
     let config = Config { family: family.clone(), ..Config::tiny() };
     SliceLsh::create(&volume, "n", config).unwrap().close().unwrap();
     let open = |family: &[u8]| {
-        let options = RuntimeOptions { family: Some(family.to_vec()), ..RuntimeOptions::default() };
+        let options = OpenOptions { family: Some(family.to_vec()), ..OpenOptions::default() };
         SliceLsh::open_with(&volume, "n", options)
     };
     let error = open(b"simhash").unwrap_err().to_string();
@@ -184,8 +185,8 @@ fn keys_that_are_no_rows_and_options_that_cannot_work_are_refused() {
     index.insert_many(&[], &[]).unwrap();
     assert_eq!(index.stats().entries, 0);
     for options in [
-        RuntimeOptions { read_depth: 0, ..inline() },
-        RuntimeOptions { io_chunk_pages: 0, ..inline() },
+        OpenOptions { read_depth: Some(0), ..inline() },
+        OpenOptions { io_chunk_pages: Some(0), ..inline() },
     ] {
         assert!(SliceLsh::create_with(&volume(), "m", Config::tiny(), options).is_err());
     }
@@ -299,7 +300,7 @@ fn ram_for_a_document_of_ten_tables_is_within_sixteen_bytes() {
     let asked = crate::NeighborsRequirements::new(60_000, 10);
     let config = Config::advised(&asked).unwrap();
     let volume = volume_on(Arc::new(MemoryDevice::new()), config.log_bytes_best());
-    let options = RuntimeOptions { io_chunk_pages: 8, ..inline() };
+    let options = OpenOptions { io_chunk_pages: Some(8), ..inline() };
     let index = SliceLsh::create_with(&volume, "n", config, options).unwrap();
     let documents: Vec<u64> = (0..60_000).collect();
     let rows: Vec<u64> = documents.iter().flat_map(|document| own_keys(*document, 10)).collect();
@@ -366,7 +367,7 @@ fn a_read_only_volume_answers_from_flash_and_log_and_takes_nothing() {
     drop(index);
     drop(volume);
     let before = device.image();
-    let options = OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() };
+    let options = VolumeOpenOptions { access: Access::ReadOnly, ..VolumeOpenOptions::default() };
     let volume = Volume::open(Arc::clone(&device) as _, options).unwrap();
     let index = SliceLsh::open(&volume, "n").unwrap();
     for document in 0..300 {

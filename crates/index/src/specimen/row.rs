@@ -7,8 +7,7 @@ use nandex_store::bytes::Reader;
 use super::check::check;
 use super::{Config, ENTRIES_MAX, KIND, Specimen};
 use crate::any::{
-    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyOptions, AnyTable, Configuration, Description,
-    OpenTable,
+    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyTable, Configuration, Description, OpenTable,
 };
 use crate::api::Value;
 use crate::model::text::{count, line};
@@ -17,7 +16,7 @@ use crate::model::{
 };
 use crate::registry::{Family, Row, TableRow};
 use crate::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};
-use crate::{Error, Result};
+use crate::{Error, OpenOptions, Result};
 
 /// The specimen's row.
 pub(crate) const ROW: Row = Row {
@@ -41,7 +40,7 @@ pub(crate) const ROW: Row = Row {
     decoders: &[Decoder { name: "configuration, state and update", run: decode }],
 };
 
-fn create(volume: &Volume, name: &str, config: &AnyConfig, _: &AnyOptions) -> Result<AnyTable> {
+fn create(volume: &Volume, name: &str, config: &AnyConfig, _: &OpenOptions) -> Result<AnyTable> {
     Specimen::create(volume, name, *config.of()?).map(Into::into)
 }
 
@@ -71,7 +70,7 @@ fn advise(requirements: &Requirements) -> Result<Prediction> {
     requirements.check_load(&costs)?;
     Ok(Prediction {
         config: config.into(),
-        options: AnyOptions::default(),
+        options: OpenOptions::default(),
         requirements: requirements.clone(),
         costs,
         entries_capacity: requirements.entries,
@@ -158,7 +157,7 @@ fn test_config(request: &TableRequest) -> TestTable {
     TestTable {
         label: "Specimen".into(),
         config: config.into(),
-        options: AnyOptions::default(),
+        options: OpenOptions::default(),
         buffer_entries: entries_max.into(),
         retention: if keys.is_some() { Retention::All } else { Retention::Refuses },
     }

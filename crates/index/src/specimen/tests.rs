@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nandex_device::MemoryDevice;
-use nandex_store::{OpenOptions, VolumeOptions};
+use nandex_store::{VolumeOpenOptions, VolumeOptions};
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn updates_are_found_after_the_next_opening_and_a_full_one_refuses() {
     table.remove(&[1; 8]).unwrap();
     table.close().unwrap();
     drop(volume);
-    let volume = Volume::open(device, OpenOptions::default()).unwrap();
+    let volume = Volume::open(device, VolumeOpenOptions::default()).unwrap();
     let table = Specimen::open(&volume, "s").unwrap();
     assert_eq!(table.get(&[2; 8]).unwrap().as_deref(), Some(&[4; 8][..]));
     assert_eq!(table.stats().entries, 1);

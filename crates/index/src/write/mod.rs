@@ -74,7 +74,7 @@ pub(crate) use add_absent::AddsAbsent;
 pub(crate) use boundary::{BOUNDARY_BYTES, Boundary, BoundaryRecord};
 pub(crate) use buffer::{LogCodec, WriteBuffer};
 pub(crate) use buffer_ram::BufferRam;
-pub(crate) use handle::{Handle, delegate_table};
+pub use handle::Handle;
 pub(crate) use layout::{CapturedMaps, Checkpoints, Layout, TableLayout, Usage, WritePolicy};
 pub(crate) use moves::apply_moves;
 pub(crate) use page_snapshots::{PageSnapshots, SnapshotPlaces, snapshot_pages};

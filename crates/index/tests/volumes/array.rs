@@ -8,7 +8,8 @@ use nandex::device::{Access, ArrayOptions, Create, Device, FileDevice, FileOptio
 use nandex::device::{Counted, LabelledArray, Member, MemoryDevice, Striping};
 use nandex::oracle::MapTable;
 use nandex::{
-    BufferHash, OpenOptions, SliceHash, Table, Threads, Volume, VolumeOptions, slicehash,
+    BufferHash, OpenOptions, SliceHash, Table, Threads, Volume, VolumeOpenOptions, VolumeOptions,
+    slicehash,
 };
 use nandex_sim::preset::Preset;
 use nandex_sim::{Fill, SimDevice};
@@ -37,7 +38,7 @@ fn create(device: Arc<dyn Device>) -> (Volume, BufferHash) {
 }
 
 fn open(device: Arc<dyn Device>) -> (Volume, BufferHash) {
-    let options = OpenOptions { threads: Threads::Inline, ..OpenOptions::default() };
+    let options = VolumeOpenOptions { threads: Threads::Inline, ..VolumeOpenOptions::default() };
     let volume = Volume::open(device, options).unwrap();
     let table = BufferHash::open(&volume, "t").unwrap();
     (volume, table)
@@ -142,7 +143,7 @@ fn slicetables_take_turns_on_the_devices_or_each_slice_is_read_from_all_at_once(
         let array = Arc::new(LabelledArray::create(named, &options).unwrap());
         let volume = Volume::create(array, VolumeOptions::tiny()).unwrap();
         // With flush threads, which slicetable is free when a merge begins would differ from run to run.
-        let inline = slicehash::RuntimeOptions { flush_threads: 0, ..Default::default() };
+        let inline = OpenOptions { flush_threads: Some(0), ..Default::default() };
         let table = SliceHash::create_with(&volume, "t", config, inline).unwrap();
         (0..8000u64).for_each(|number| table.insert_u64(number, number * 3).unwrap());
         table.flush().unwrap();

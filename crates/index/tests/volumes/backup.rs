@@ -7,7 +7,7 @@ use std::thread;
 
 use nandex::device::{Device, MemoryDevice};
 use nandex::store::VolumeDevices;
-use nandex::{AnyTable, Cascade, Filter, OpenOptions, Requirements, Volume};
+use nandex::{AnyTable, Cascade, Filter, Requirements, Volume, VolumeOpenOptions};
 use nandex::{VolumeOptions, cascade, registry};
 
 /// Keys that a writer puts.
@@ -20,7 +20,7 @@ fn backup(volume: &Volume) -> Volume {
     volume.backup(&VolumeDevices { volume: Arc::clone(&copy), log: None }).unwrap();
     let report = nandex::check(Arc::clone(&copy), None, &mut |_| {}).unwrap();
     assert!(report.ok(), "{:?}", report.findings);
-    Volume::open(copy, OpenOptions::default()).unwrap()
+    Volume::open(copy, VolumeOpenOptions::default()).unwrap()
 }
 
 fn volume(log_bytes: u64) -> Volume {

@@ -11,7 +11,7 @@ use nandex::device::{
 use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
 use nandex::store::superblock::Superblock;
 use nandex::{
-    AnyConfig, AnyTable, Error, Finding, OpenOptions, Report, Table, Volume, VolumeOptions,
+    AnyConfig, AnyTable, Error, Finding, Report, Table, Volume, VolumeOpenOptions, VolumeOptions,
     multilevel, rhik, slicehash,
 };
 
@@ -65,7 +65,8 @@ fn flipped(image: &[u8], page: usize, byte: usize) -> Vec<u8> {
 }
 
 fn everything(image: Vec<u8>) -> Result<BTreeMap<u64, u64>, Error> {
-    let volume = Volume::open(Arc::new(MemoryDevice::from_image(image)), OpenOptions::default())?;
+    let volume =
+        Volume::open(Arc::new(MemoryDevice::from_image(image)), VolumeOpenOptions::default())?;
     let table = AnyTable::open(&volume, "seen")?;
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
     table.iter().map(|pair| pair.map(|(key, value)| (number(&key), number(&value)))).collect()
@@ -90,7 +91,7 @@ fn a_whole_volume_has_no_findings_after_a_crash_and_after_a_close() {
         assert_eq!(report.structures.len(), 1);
         assert!(report.structures[0].entries >= KEYS - 100, "{report:?}");
         let device = MemoryDevice::from_image(crashed);
-        let volume = Volume::open(Arc::new(device.clone()), OpenOptions::default()).unwrap();
+        let volume = Volume::open(Arc::new(device.clone()), VolumeOpenOptions::default()).unwrap();
         let table = AnyTable::open(&volume, "seen").unwrap();
         (0..KEYS).for_each(|key| assert_eq!(table.get_u64(key).unwrap(), Some(key * 3)));
         table.close().unwrap();

@@ -7,9 +7,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use nandex::bufferhash::{Config, Placement, Policy, RuntimeOptions};
+use nandex::bufferhash::{Config, Placement, Policy};
 use nandex::device::{Device, MemoryDevice, PageBuf, PageId};
-use nandex::{BufferHash, Durability, OpenOptions, Result, Table, Threads, Volume, VolumeOptions};
+use nandex::{
+    BufferHash, Durability, OpenOptions, Result, Table, Threads, Volume, VolumeOpenOptions,
+    VolumeOptions,
+};
 use nandex_sim::{Fill, Image, SimDevice};
 
 use super::{BUS_NS, COMMAND_NS, ERASE_NS, PROGRAM_NS};
@@ -26,9 +29,9 @@ fn config(policy: Policy) -> Config {
     Config { policy, placement: Placement::Chip { block_pages: BLOCK_PAGES }, ..Config::tiny() }
 }
 
-fn options(chip: &SimDevice) -> RuntimeOptions {
+fn options(chip: &SimDevice) -> OpenOptions {
     let chip = Some(Arc::new(chip.clone()) as Arc<dyn Device>);
-    RuntimeOptions { flush_threads: 0, chip, ..RuntimeOptions::default() }
+    OpenOptions { flush_threads: Some(0), chip, ..OpenOptions::default() }
 }
 
 fn create(device: Arc<dyn Device>, chip: &SimDevice, config: Config) -> Result<BufferHash> {
@@ -43,10 +46,10 @@ fn create(device: Arc<dyn Device>, chip: &SimDevice, config: Config) -> Result<B
 }
 
 fn open(device: Arc<dyn Device>, chip: &SimDevice) -> Result<BufferHash> {
-    let volume = OpenOptions {
+    let volume = VolumeOpenOptions {
         durability: Durability::Always,
         threads: Threads::Inline,
-        ..OpenOptions::default()
+        ..VolumeOpenOptions::default()
     };
     BufferHash::open_with(&Volume::open(device, volume)?, "t", options(chip))
 }
@@ -107,7 +110,7 @@ fn every_policy_agrees_with_the_oracle_over_several_laps_and_openings() -> Resul
 fn threads_that_share_a_table_on_a_chip_find_what_they_put() -> Result<()> {
     let chip = chip();
     let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
-    let options = RuntimeOptions { flush_threads: 2, ..options(&chip) };
+    let options = OpenOptions { flush_threads: Some(2), ..options(&chip) };
     let table = BufferHash::create_with(&volume, "t", config(Policy::Fifo), options)?;
     std::thread::scope(|scope| {
         let work = |thread: u64| -> Result<()> {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use nandex::device::{Access, MemoryDevice, PAGE_BYTES};
 use nandex::testing::Retention;
 use nandex::{
-    AnyConfig, AnyFilter, AnyOptions, AnyTable, Durability, OpenOptions, Table, Threads, Volume,
-    VolumeOptions, registry,
+    AnyConfig, AnyFilter, AnyTable, Durability, OpenOptions, Table, Threads, Volume,
+    VolumeOpenOptions, VolumeOptions, registry,
 };
 use nandex_sim::SimDevice;
 
@@ -33,7 +33,8 @@ fn options() -> VolumeOptions {
 }
 
 fn open(device: &MemoryDevice, access: Access) -> nandex::Result<Volume> {
-    let options = OpenOptions { access, threads: Threads::Inline, ..OpenOptions::default() };
+    let options =
+        VolumeOpenOptions { access, threads: Threads::Inline, ..VolumeOpenOptions::default() };
     Ok(Volume::open(Arc::new(device.clone()), options)?)
 }
 
@@ -65,7 +66,7 @@ fn live(table: &AnyTable, mut midway: impl FnMut()) -> Oracle {
 
 /// A table as two power cuts leave it: one in the middle of updates, and one after all were synced, with what is there
 /// then.
-fn crashed(config: &AnyConfig, own: &AnyOptions) -> (Vec<u8>, Vec<u8>, Oracle) {
+fn crashed(config: &AnyConfig, own: &OpenOptions) -> (Vec<u8>, Vec<u8>, Oracle) {
     let device = SimDevice::instant();
     let options = VolumeOptions { durability: Durability::Every(HOUR), ..options() };
     let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
@@ -86,7 +87,7 @@ fn data_pages(image: &[u8]) -> Vec<u64> {
 }
 
 /// All that can be read, and the pages that are told; the device stays as it is.
-fn read_past(device: &MemoryDevice, own: &AnyOptions) -> (Map, BTreeMap<u64, u64>) {
+fn read_past(device: &MemoryDevice, own: &OpenOptions) -> (Map, BTreeMap<u64, u64>) {
     let before = device.image();
     let volume = open(device, Access::ReadOnly).unwrap();
     let table = AnyTable::open_with(&volume, "t", own).unwrap();
@@ -98,7 +99,7 @@ fn read_past(device: &MemoryDevice, own: &AnyOptions) -> (Map, BTreeMap<u64, u64
 }
 
 /// Looks up keys: the right answer, or an error.
-fn look_up(device: &MemoryDevice, own: &AnyOptions, whole: &Map, numbers: &[u64]) {
+fn look_up(device: &MemoryDevice, own: &OpenOptions, whole: &Map, numbers: &[u64]) {
     let volume = open(device, Access::ReadOnly).unwrap();
     let table = AnyTable::open_with(&volume, "t", own).unwrap();
     for number in numbers {
@@ -124,7 +125,7 @@ impl Refused {
         self.told += other.told;
     }
 
-    fn try_to_write(&mut self, image: &[u8], own: &AnyOptions, page: u64) {
+    fn try_to_write(&mut self, image: &[u8], own: &OpenOptions, page: u64) {
         let device = MemoryDevice::from_image(image.to_vec());
         let opened = open(&device, Access::ReadWrite)
             .and_then(|volume| AnyTable::open_with(&volume, "t", own).map(drop));
@@ -139,7 +140,7 @@ impl Refused {
 }
 
 /// Some pages of a table that a power cut left, damaged one at a time.
-fn pages_damaged(label: &str, image: &[u8], own: &AnyOptions, whole: &Map) -> Refused {
+fn pages_damaged(label: &str, image: &[u8], own: &OpenOptions, whole: &Map) -> Refused {
     let device = MemoryDevice::from_image(image.to_vec());
     let mut refused = Refused::default();
     for page in data_pages(image).into_iter().skip(label.len() % 5).step_by(5) {
@@ -162,7 +163,7 @@ fn pages_damaged(label: &str, image: &[u8], own: &AnyOptions, whole: &Map) -> Re
     refused
 }
 
-fn each_crash(label: &str, (config, own): (&AnyConfig, &AnyOptions), law: Retention) -> Refused {
+fn each_crash(label: &str, (config, own): (&AnyConfig, &OpenOptions), law: Retention) -> Refused {
     let (midway, image, oracle) = crashed(config, own);
     let whole_of = |image: &[u8]| {
         let (whole, damaged) = read_past(&MemoryDevice::from_image(image.to_vec()), own);
@@ -191,7 +192,7 @@ fn a_crashed_volume_with_a_damaged_page_gives_all_that_is_whole_to_be_read() {
     assert!(all.refused > 20 && all.refused < all.tried && all.told > 100, "{all:?}");
 }
 
-fn crashed_filter(config: &AnyConfig, own: &AnyOptions) -> (Vec<u8>, BTreeSet<u64>) {
+fn crashed_filter(config: &AnyConfig, own: &OpenOptions) -> (Vec<u8>, BTreeSet<u64>) {
     let device = SimDevice::instant();
     let options = VolumeOptions { durability: Durability::Every(HOUR), ..options() };
     let volume = Volume::create(Arc::new(device.clone()), options).unwrap();

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use nandex::device::{Device, MemoryDevice, PAGE_BYTES, PageBuf, PageId};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
 use nandex::testing::{TableRequest, TestTable};
-use nandex::{AnyTable, Damage, LargeTable, OpenOptions, Table, Threads, Volume, VolumeOptions};
+use nandex::{
+    AnyTable, Damage, LargeTable, Table, Threads, Volume, VolumeOpenOptions, VolumeOptions,
+};
 use nandex::{bufferhash, registry};
 
 /// Keys and values of any width.
@@ -213,7 +215,7 @@ fn a_closed_volume_with_damaged_pages_opens_and_gives_the_rest() {
         drop(volume);
         let image = device.image();
         flip_some(&device);
-        let volume = Volume::open(Arc::new(device), OpenOptions::default()).unwrap();
+        let volume = Volume::open(Arc::new(device), VolumeOpenOptions::default()).unwrap();
         let table = AnyTable::open_with(&volume, "t", &made.options).unwrap();
         let (pairs, damaged) = left(table.iter_past_damage());
         let held = damaged.keys().flat_map(|page| keys_in(&image, *page)).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nandex::device::MemoryDevice;
 use nandex::large::{LargeTable, TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
 use nandex::{
-    AnyTable, Durability, OpenOptions, Policy, Prediction, Requirements, Table, Volume,
+    AnyTable, Durability, Policy, Prediction, Requirements, Table, Volume, VolumeOpenOptions,
     VolumeOptions, registry,
 };
 
@@ -88,7 +88,7 @@ fn a_table_of_any_size_takes_as_many_entries_as_were_asked_for() {
         }
         table.close().unwrap_or_else(|error| panic!("{entries}, closing: {error}"));
         drop(volume);
-        let volume = Volume::open(Arc::new(device), OpenOptions::default()).unwrap();
+        let volume = Volume::open(Arc::new(device), VolumeOpenOptions::default()).unwrap();
         let index = AnyTable::open(&volume, "t-keys").unwrap();
         let table = LargeTable::open(&volume, "t", index).unwrap();
         for keys in keys.chunks(500) {

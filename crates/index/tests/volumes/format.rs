@@ -20,8 +20,8 @@ use nandex::bufferhash::{self, Config, Policy};
 use nandex::device::MemoryDevice;
 use nandex::store::hash::HashKind;
 use nandex::{
-    AnyConfig, AnyOptions, AnyTable, Cascade, Counter, Counting, Durability, Filter, Multilevel,
-    OpenOptions, Rhik, SliceHash, Table, Threads, Volume, VolumeOptions, cascade, counting,
+    AnyConfig, AnyTable, Cascade, Counter, Counting, Durability, Filter, Multilevel, OpenOptions,
+    Rhik, SliceHash, Table, Threads, Volume, VolumeOpenOptions, VolumeOptions, cascade, counting,
     multilevel, rhik, slicehash,
 };
 
@@ -65,7 +65,7 @@ fn open(name: &str) -> Volume {
         nandex::check(Arc::new(MemoryDevice::from_image(image.clone())), None, &mut |_| {});
     let report = report.unwrap();
     assert!(report.ok(), "{name}: {:#?}", report.findings);
-    Volume::open(Arc::new(MemoryDevice::from_image(image)), OpenOptions::default()).unwrap()
+    Volume::open(Arc::new(MemoryDevice::from_image(image)), VolumeOpenOptions::default()).unwrap()
 }
 
 /// What all fixtures hold: of these numbers each with three times itself, but for every seventh.
@@ -425,7 +425,7 @@ fn left_by<S>(
 
 fn write_slicehashes(is_closed: bool) -> MemoryDevice {
     let (device, volume) = inline(if is_closed { HashKind::Xxh3 } else { HashKind::Sip13 });
-    let runtime = || slicehash::RuntimeOptions { flush_threads: 0, ..Default::default() };
+    let runtime = || OpenOptions { flush_threads: Some(0), ..Default::default() };
     let create = |(name, config)| SliceHash::create_with(&volume, name, config, runtime()).unwrap();
     let tables: Vec<AnyTable> = slice_configs().into_iter().map(|it| create(it).into()).collect();
     tables.iter().for_each(|table| fill(table, 0..500));
@@ -436,9 +436,7 @@ fn write_slicehashes(is_closed: bool) -> MemoryDevice {
 
 fn write_growing(is_closed: bool) -> MemoryDevice {
     let (device, volume) = inline(HashKind::default());
-    let options = AnyOptions::default()
-        .with(bufferhash::RuntimeOptions { flush_threads: 0, ..Default::default() })
-        .with(slicehash::RuntimeOptions { flush_threads: 0, ..Default::default() });
+    let options = OpenOptions::default().inline();
     let create = |(name, config)| AnyTable::create_with(&volume, name, &config, &options).unwrap();
     let tables = growing_configs().map(create);
     for keys in [0..1500, 1500..3000, 3000..4000] {
@@ -452,8 +450,9 @@ fn write_growing(is_closed: bool) -> MemoryDevice {
 
 fn write_filters(is_closed: bool) -> MemoryDevice {
     let (device, volume) = inline(HashKind::default());
-    let runtime = cascade::RuntimeOptions { merge_threads: 0, ..Default::default() };
-    let create = |(name, config)| Cascade::create_with(&volume, name, config, runtime).unwrap();
+    let runtime = OpenOptions { flush_threads: Some(0), ..Default::default() };
+    let create =
+        |(name, config)| Cascade::create_with(&volume, name, config, runtime.clone()).unwrap();
     let filters: Vec<_> = filter_configs().into_iter().map(create).collect();
     filters.iter().for_each(|filter| note(filter, 0..500));
     filters.iter().for_each(|filter| filter.flush().unwrap());
@@ -463,8 +462,9 @@ fn write_filters(is_closed: bool) -> MemoryDevice {
 
 fn write_counts(is_closed: bool) -> MemoryDevice {
     let (device, volume) = inline(HashKind::default());
-    let runtime = counting::RuntimeOptions { merge_threads: 0, ..Default::default() };
-    let create = |(name, config)| Counting::create_with(&volume, name, config, runtime).unwrap();
+    let runtime = OpenOptions { flush_threads: Some(0), ..Default::default() };
+    let create =
+        |(name, config)| Counting::create_with(&volume, name, config, runtime.clone()).unwrap();
     let tables: Vec<_> = counting_configs().into_iter().map(create).collect();
     tables.iter().for_each(|table| count_all(table, 0..500));
     tables.iter().for_each(|table| table.flush().unwrap());
@@ -474,8 +474,9 @@ fn write_counts(is_closed: bool) -> MemoryDevice {
 
 fn write_multilevels(is_closed: bool) -> MemoryDevice {
     let (device, volume) = inline(HashKind::default());
-    let runtime = multilevel::RuntimeOptions { flush_threads: 0, ..Default::default() };
-    let create = |(name, config)| Multilevel::create_with(&volume, name, config, runtime).unwrap();
+    let runtime = OpenOptions { flush_threads: Some(0), ..Default::default() };
+    let create =
+        |(name, config)| Multilevel::create_with(&volume, name, config, runtime.clone()).unwrap();
     let tables: Vec<AnyTable> =
         multilevel_configs().into_iter().map(|it| create(it).into()).collect();
     tables.iter().for_each(|table| fill(table, 0..1500));
@@ -486,8 +487,9 @@ fn write_multilevels(is_closed: bool) -> MemoryDevice {
 
 fn write_rhiks(is_closed: bool) -> MemoryDevice {
     let (device, volume) = inline(HashKind::default());
-    let runtime = rhik::RuntimeOptions { flush_threads: 0, ..Default::default() };
-    let create = |(name, config)| Rhik::create_with(&volume, name, config, runtime).unwrap();
+    let runtime = OpenOptions { flush_threads: Some(0), ..Default::default() };
+    let create =
+        |(name, config)| Rhik::create_with(&volume, name, config, runtime.clone()).unwrap();
     let tables: Vec<AnyTable> = rhik_configs().into_iter().map(|it| create(it).into()).collect();
     tables.iter().for_each(|table| fill(table, 0..1500));
     tables.iter().for_each(|table| table.flush().unwrap());

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use nandex::BufferHash;
 use nandex::bufferhash::filter::{FilterShape, ShapeParts};
-use nandex::bufferhash::{Config, Placement, Policy, RuntimeOptions};
+use nandex::bufferhash::{Config, Placement, Policy};
 use nandex::device::Device;
+use nandex::{BufferHash, OpenOptions};
 
 use crate::play::Player;
 use crate::tape::{Act, Step, Tape, TapedDevice};
@@ -83,7 +83,7 @@ impl Setup {
     pub fn create(&self, device: Arc<dyn Device>) -> Result<BufferHash> {
         let log_bytes = self.config()?.log_bytes_best().max(LOG_BYTES_MIN);
         let volume = volume(device, self.scale.seed(), log_bytes)?;
-        let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+        let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
         Ok(BufferHash::create_with(&volume, "paper", self.config()?, options)?)
     }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use nandex::cascade::{Config, RuntimeOptions, WhenFull};
+use nandex::cascade::{Config, WhenFull};
 use nandex::device::{Device, PAGE_BYTES};
 use nandex::store::fingerprint::Universe;
 use nandex::store::run::RunShape;
-use nandex::{Cascade, Volume};
+use nandex::{Cascade, OpenOptions, Volume};
 use nandex_sim::SimDevice;
 
 use crate::volume::volume;
@@ -83,10 +83,10 @@ impl Measures {
         let config = self.config(fan_out)?;
         let log_bytes = config.log_bytes_best().max(LOG_BYTES_MIN);
         let volume = volume(Arc::new(drive.clone()), self.scale.seed(), log_bytes)?;
-        let options = RuntimeOptions {
-            merge_threads: 0,
-            io_chunk_pages: CHUNK_PAGES,
-            ..RuntimeOptions::default()
+        let options = OpenOptions {
+            flush_threads: Some(0),
+            io_chunk_pages: Some(CHUNK_PAGES),
+            ..OpenOptions::default()
         };
         let filter = Cascade::create_with(&volume, "deck", config, options)?;
         Ok((filter, volume))

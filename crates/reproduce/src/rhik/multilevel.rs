@@ -1,9 +1,9 @@
 //! The multi-level hash index on a taped device: the table itself, with its own cache of pages.
 
 use nandex::Configuration as _;
-use nandex::Multilevel;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
-use nandex::multilevel::{Config, MultilevelStats, RuntimeOptions};
+use nandex::multilevel::{Config, MultilevelStats};
+use nandex::{Multilevel, OpenOptions};
 use nandex_kvssd::Access;
 
 use super::lab::{CACHED_PAGE_BYTES, IndexSize, KvIndex, PAGE_BYTES, Requests};
@@ -46,7 +46,7 @@ impl MultilevelIndex {
     /// As [`Multilevel::create`].
     pub fn new(size: IndexSize) -> Result<Self> {
         let config = config(size);
-        let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+        let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
         let index = TapedTable::new(size.seed, config.log_bytes_best(), |volume| {
             Multilevel::create_with(volume, "index", config, options)
         })?;

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use nandex::Rhik;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
-use nandex::rhik::{Config, RhikStats, RuntimeOptions};
+use nandex::rhik::{Config, RhikStats};
+use nandex::{OpenOptions, Rhik};
 use nandex_kvssd::{Access, PageCache};
 use nandex_sim::RequestKind;
 
@@ -52,7 +52,7 @@ impl RhikIndex {
         let fits = size.keys * TABLE_BYTES <= size.dram_bytes;
         let large = dram.saturating_sub(directory_bytes / PAGE_BYTES) / 8 * 7;
         let config = config(if fits { dram / 4 } else { large });
-        let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+        let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
         let buffers = u64::from((config.partitions + config.spare_buffers) * config.buffer_pages);
         let left = size.dram_bytes.saturating_sub(buffers * PAGE_BYTES + directory_bytes);
         let index = TapedTable::new(size.seed, config.log_bytes_best(), |volume| {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use nandex::device::{ArrayDevice, Device, Striping};
-use nandex::slicehash::{Config, Policy, RuntimeOptions};
-use nandex::{SliceHash, Table, Volume};
+use nandex::slicehash::{Config, Policy};
+use nandex::{OpenOptions, SliceHash, Table, Volume};
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Model, RequestKind};
 
@@ -98,10 +98,10 @@ impl Setup {
     }
 
     fn create_in(&self, volume: &Volume) -> Result<SliceHash> {
-        let options = RuntimeOptions {
-            flush_threads: 0,
-            io_chunk_pages: CHUNK_PAGES,
-            ..RuntimeOptions::default()
+        let options = OpenOptions {
+            flush_threads: Some(0),
+            io_chunk_pages: Some(CHUNK_PAGES),
+            ..OpenOptions::default()
         };
         Ok(SliceHash::create_with(volume, "paper", self.config(), options)?)
     }

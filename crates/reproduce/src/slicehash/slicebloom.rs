@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use nandex::slicebloom::{Config, RuntimeOptions};
+use nandex::slicebloom::Config;
 use nandex::store::schedule::Channels;
-use nandex::{Filter as _, SliceBloom};
+use nandex::{Filter as _, OpenOptions, SliceBloom};
 use nandex_sim::RequestKind;
 
 use super::lab::{BUFFER_PAGES, CHUNK_PAGES, MERGES_MIN, Mix, PARTITIONS, ROUND_PAGES};
@@ -62,10 +62,10 @@ impl Setup {
         let (device, config) = (TapedDevice::new(), self.config());
         let log_bytes = config.log_bytes_best().max(LOG_BYTES_MIN);
         let volume = volume(Arc::new(device.clone()), self.seed, log_bytes)?;
-        let options = RuntimeOptions {
-            flush_threads: 0,
-            io_chunk_pages: CHUNK_PAGES,
-            ..RuntimeOptions::default()
+        let options = OpenOptions {
+            flush_threads: Some(0),
+            io_chunk_pages: Some(CHUNK_PAGES),
+            ..OpenOptions::default()
         };
         let filter = SliceBloom::create_with(&volume, "paper", config, options)?;
         Ok(Taped::new(filter, device))

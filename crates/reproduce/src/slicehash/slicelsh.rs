@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use nandex::slicelsh::{Config, Policy, RuntimeOptions};
+use nandex::slicelsh::{Config, Policy};
 use nandex::store::hash::mix;
 use nandex::store::schedule::Channels;
-use nandex::{Neighbors as _, SliceLsh};
+use nandex::{Neighbors as _, OpenOptions, SliceLsh};
 use nandex_sim::workload::SplitMix64;
 
 use super::lab::CHUNK_PAGES;
@@ -89,10 +89,10 @@ impl Setup {
         let (device, config) = (TapedDevice::new(), self.config(channels));
         let log_bytes = config.log_bytes_best().max(LOG_BYTES_MIN);
         let volume = volume(Arc::new(device.clone()), self.seed, log_bytes)?;
-        let options = RuntimeOptions {
-            flush_threads: 0,
-            io_chunk_pages: CHUNK_PAGES,
-            ..RuntimeOptions::default()
+        let options = OpenOptions {
+            flush_threads: Some(0),
+            io_chunk_pages: Some(CHUNK_PAGES),
+            ..OpenOptions::default()
         };
         Ok(Taped::new(SliceLsh::create_with(&volume, "paper", config, options)?, device))
     }

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use nandex::bufferhash::{Config, RuntimeOptions};
+use nandex::bufferhash::Config;
 use nandex::device::Device;
-use nandex::{BufferHash, Durability, Result, Table, Threads, Volume, VolumeOptions};
+use nandex::{BufferHash, Durability, OpenOptions, Result, Table, Threads, Volume, VolumeOptions};
 use nandex_reproduce::batch::{Processor, inserts, lookups, mixed};
 use nandex_reproduce::play::Player;
 use nandex_reproduce::tape::TapedDevice;
@@ -25,7 +25,7 @@ pub fn volume(device: Arc<dyn Device>) -> Result<Volume> {
 }
 
 fn create(device: Arc<dyn Device>) -> Result<BufferHash> {
-    let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+    let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
     BufferHash::create_with(&volume(device)?, "t", Config::tiny(), options)
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use nandex::device::Device;
-use nandex::rhik::{Config, RuntimeOptions};
-use nandex::{Result, Rhik, Table};
+use nandex::rhik::Config;
+use nandex::{OpenOptions, Result, Rhik, Table};
 use nandex_reproduce::play::Player;
 use nandex_reproduce::tape::TapedDevice;
 use nandex_reproduce::{Drive, Filled, Origin, Outcome, Paper, Ran, Row, Scale, Taped};
@@ -133,7 +133,7 @@ fn the_same_scale_and_seed_give_the_same_outcome() {
 }
 
 fn create(device: Arc<dyn Device>) -> Result<Rhik> {
-    let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+    let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
     Rhik::create_with(&volume(device)?, "t", Config::tiny(), options)
 }
 

@@ -11,7 +11,7 @@ use super::segments::Segments;
 use super::*;
 use crate::bytes::Reader;
 use crate::space::Extent;
-use crate::{Durability, OpenOptions, Threads, VolumeOptions};
+use crate::{Durability, Threads, VolumeOpenOptions, VolumeOptions};
 
 const CONFIG: ValuesConfig =
     ValuesConfig { segment_pages: 6, segments: 6, io_chunk_pages: 2, when_full: WhenFull::Keep };
@@ -26,7 +26,7 @@ fn volume(device: &SimDevice) -> Volume {
 }
 
 fn opened(device: &SimDevice) -> Volume {
-    let options = OpenOptions { threads: Threads::Inline, ..OpenOptions::default() };
+    let options = VolumeOpenOptions { threads: Threads::Inline, ..VolumeOpenOptions::default() };
     Volume::open(Arc::new(device.clone()), options).unwrap()
 }
 

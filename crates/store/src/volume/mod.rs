@@ -40,7 +40,7 @@ use crate::{Durability, Error, Log, Lsn, Poison, Result, StructureId};
 pub use backup::{VolumeDevices, copy_closed, superblock_generation};
 pub use completion::{Completion, Holds, UNFINISHED_KIND, holds, remove_unfinished};
 pub(crate) use opening::{log_region, read_superblock, space_of};
-pub use options::{OpenOptions, StaleSuperblock, Threads, VolumeOptions};
+pub use options::{StaleSuperblock, Threads, VolumeOpenOptions, VolumeOptions};
 pub use stats::{StructureInfo, VolumeStats};
 
 use checkpointing::Maintenance;

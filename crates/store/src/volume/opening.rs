@@ -7,7 +7,7 @@ use nandex_device::{Access, Device, PageBuf, PageId, random_u128};
 
 use super::backup::Source;
 use super::replay::LogReplay;
-use super::{FRESH_LOG, OpenOptions, Root, StaleSuperblock, Volume, VolumeOptions, Work};
+use super::{FRESH_LOG, Root, StaleSuperblock, Volume, VolumeOpenOptions, VolumeOptions, Work};
 use crate::checkpoint::{self, Catalog, pages_for};
 use crate::kept_geometry::{check_kept, described};
 use crate::log::{AnchorSource, Log, LogAnchor, LogEnd, LogOptions, LogRegion};
@@ -41,7 +41,7 @@ impl Volume {
         Self::start((device, backup), root, region, FRESH_LOG.next, work, FRESH_LOG)
     }
 
-    /// Opens a volume, for reading and writing unless [`OpenOptions::access`] says otherwise.
+    /// Opens a volume, for reading and writing unless [`VolumeOpenOptions::access`] says otherwise.
     ///
     /// Reads the superblocks, the checkpoint and the log's tail; the time does not depend on the
     /// volume's size.
@@ -49,7 +49,7 @@ impl Volume {
     /// # Errors
     /// [`Error::Foreign`], [`Error::Version`], [`Error::Truncated`], [`Error::Corrupt`], [`Error::Stale`],
     /// [`Error::LogDevice`], or a failure of the device.
-    pub fn open(device: Arc<dyn Device>, mut options: OpenOptions) -> Result<Self> {
+    pub fn open(device: Arc<dyn Device>, mut options: VolumeOpenOptions) -> Result<Self> {
         let (device, backup) = Source::watch(device, &mut options.log_device);
         // Data of a killed process may still be in a cache; it must not be lost after we built on it.
         if is_on(Barrier::OpenSyncsWhatItReads) {
@@ -65,7 +65,7 @@ impl Volume {
         let tail = superblock.log_tail;
         let removed = Vec::new();
         let root = Root { superblock, catalog, space, spare: None, removed, checkpoints: 0, idle };
-        let OpenOptions { access, durability, threads, .. } = options;
+        let VolumeOpenOptions { access, durability, threads, .. } = options;
         let work = Work { access, durability, threads };
         Self::start((device, backup), root, region, tail, work, end)
     }

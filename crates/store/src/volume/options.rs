@@ -115,7 +115,7 @@ impl VolumeOptions {
 
 /// Options of opening a volume.
 #[derive(Clone, Debug, Default)]
-pub struct OpenOptions {
+pub struct VolumeOpenOptions {
     /// Default: to write. With [`Access::ReadOnly`] the log's updates stay in RAM, at most as much as the log holds:
     /// no buffer is flushed, no page merged or evicted and no checkpoint taken, so damaged pages do not stop a
     /// recovery. Updates are refused. What an opening writes nevertheless belongs in an

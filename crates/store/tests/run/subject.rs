@@ -13,7 +13,8 @@ use nandex_store::run::{
 };
 use nandex_store::space::Extent;
 use nandex_store::{
-    Captured, Durability, Error, OpenOptions, Result, Structure, Threads, Volume, VolumeOptions,
+    Captured, Durability, Error, Result, Structure, Threads, Volume, VolumeOpenOptions,
+    VolumeOptions,
 };
 
 use crate::part::Part;
@@ -77,7 +78,12 @@ impl Subject {
         let (durability, threads) = (Durability::Never, Threads::Inline);
         let volume = Volume::open(
             device,
-            OpenOptions { durability, log_device: None, threads, ..OpenOptions::default() },
+            VolumeOpenOptions {
+                durability,
+                log_device: None,
+                threads,
+                ..VolumeOpenOptions::default()
+            },
         )?;
         let structure = volume.open_structure("r", "runs")?;
         Self::assemble(volume, structure)

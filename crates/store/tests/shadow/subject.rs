@@ -12,7 +12,7 @@ use nandex_store::shadow::{
     Block, Draft, Journal, Published, RewriteCosts, Rewriter, Shadow, ShadowRecovery, ShadowShape,
 };
 use nandex_store::{
-    Captured, Durability, OpenOptions, Result, Structure, Threads, Volume, VolumeOptions,
+    Captured, Durability, Result, Structure, Threads, Volume, VolumeOpenOptions, VolumeOptions,
 };
 
 use crate::part::Part;
@@ -60,7 +60,7 @@ impl Subject {
         let (durability, threads) = settings();
         let volume = Volume::open(
             device,
-            OpenOptions { durability, log_device, threads, ..OpenOptions::default() },
+            VolumeOpenOptions { durability, log_device, threads, ..VolumeOpenOptions::default() },
         )?;
         let structure = volume.open_structure("s", "blocks")?;
         Self::assemble(volume, structure)

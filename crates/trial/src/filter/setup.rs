@@ -1,9 +1,9 @@
 //! One configuration of a cascade filter, as small as it can be: volumes of a few dozen pages.
 
-use nandex::cascade::{Config, RuntimeOptions};
+use nandex::cascade::Config;
 use nandex::device::PAGE_BYTES;
 use nandex::registry::{self, FilterRow, Row};
-use nandex::{AnyConfig, AnyOptions, Durability, Threads, VolumeOptions};
+use nandex::{AnyConfig, Durability, OpenOptions, Threads, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
 use crate::contract::pick;
@@ -74,16 +74,19 @@ impl FilterSetup {
     }
 
     /// The configuration and the options to open it with.
-    pub(super) fn made(&self) -> (AnyConfig, AnyOptions) {
+    pub(super) fn made(&self) -> (AnyConfig, OpenOptions) {
         let threads = if self.threads == Threads::Inline { 0 } else { 1 };
         if let Some((row, variant)) = self.row {
             let made = (row.testing.config)(variant, threads);
             return (made.config, made.options);
         }
         let io_chunk_pages = self.io_chunk_pages;
-        let own =
-            RuntimeOptions { merge_threads: threads, io_chunk_pages, ..RuntimeOptions::default() };
-        (self.config.into(), AnyOptions::default().with(own))
+        let own = OpenOptions {
+            flush_threads: Some(threads),
+            io_chunk_pages: Some(io_chunk_pages),
+            ..OpenOptions::default()
+        };
+        (self.config.into(), own)
     }
 
     /// Structure and sort, for lists.

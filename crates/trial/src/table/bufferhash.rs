@@ -1,10 +1,10 @@
 //! A BufferHash under trial.
 
-use nandex::Threads;
 use nandex::bufferhash::filter::FilterShape;
-use nandex::bufferhash::{Config, Policy, RuntimeOptions};
+use nandex::bufferhash::{Config, Policy};
 use nandex::store::entries::EntryLayout;
 use nandex::testing::Retention;
+use nandex::{OpenOptions, Threads};
 use nandex_sim::workload::SplitMix64;
 
 use super::cache_bytes;
@@ -103,9 +103,13 @@ impl Rings {
     }
 
     /// The options to open it with.
-    pub(super) fn options(&self, threads: Threads) -> RuntimeOptions {
+    pub(super) fn options(&self, threads: Threads) -> OpenOptions {
         let flush_threads = if threads == Threads::Inline { 0 } else { 2 };
-        RuntimeOptions { flush_threads, cache_bytes: self.cache_bytes, ..RuntimeOptions::default() }
+        OpenOptions {
+            flush_threads: Some(flush_threads),
+            cache_bytes: self.cache_bytes,
+            ..OpenOptions::default()
+        }
     }
 
     /// How many keys there are. If partial discards keep all live entries, few enough that there is space for

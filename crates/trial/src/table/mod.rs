@@ -11,7 +11,7 @@ use std::fmt::Debug;
 
 use nandex::testing::Retention;
 use nandex::{
-    AbsorbOptions, AnyConfig, AnyOptions, AnyTable, Prefer, Result, Table, Value, Volume,
+    AbsorbOptions, AnyConfig, AnyTable, OpenOptions, Prefer, Result, Table, Value, Volume,
     VolumeOptions,
 };
 use nandex_sim::workload::SplitMix64;
@@ -34,7 +34,7 @@ pub fn cache_bytes(number: u64) -> u64 {
 /// One configuration of a table. Its calls and its oracle are the same for all of them.
 pub trait TableContract: Clone + Debug + Send + 'static {
     /// The table's configuration, and the options to create and open it with.
-    fn made(&self) -> (AnyConfig, AnyOptions);
+    fn made(&self) -> (AnyConfig, OpenOptions);
 
     /// The options for creating the volume.
     fn volume(&self) -> VolumeOptions;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nandex::device::PAGE_BYTES;
 use nandex::registry::TableRow;
 use nandex::testing::{Retention, TestTable};
-use nandex::{AnyConfig, AnyOptions, Durability, Threads, VolumeOptions};
+use nandex::{AnyConfig, Durability, OpenOptions, Threads, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
 use super::TableContract;
@@ -143,16 +143,15 @@ impl TableContract for TableSetup {
         Self { threads: Threads::Inline, ..*self }
     }
 
-    fn made(&self) -> (AnyConfig, AnyOptions) {
-        let options = AnyOptions::default();
+    fn made(&self) -> (AnyConfig, OpenOptions) {
         match self.kind {
             Kind::Rings(rings) => {
                 let config = rings.config(self.widths, self.is_roomy);
-                (config.into(), options.with(rings.options(self.threads)))
+                (config.into(), rings.options(self.threads))
             }
             Kind::Slices(slices) => {
                 let config = slices.config(self.is_roomy);
-                (config.into(), options.with(slices.options(self.threads)))
+                (config.into(), slices.options(self.threads))
             }
             Kind::Registered(table) => {
                 let TestTable { config, options, .. } = table.made(self.thread_count());

@@ -1,8 +1,8 @@
 //! A SliceHash under trial.
 
-use nandex::Threads;
-use nandex::slicehash::{Config, Policy, RuntimeOptions};
+use nandex::slicehash::{Config, Policy};
 use nandex::testing::Retention;
+use nandex::{OpenOptions, Threads};
 use nandex_sim::workload::SplitMix64;
 
 use super::cache_bytes;
@@ -129,15 +129,15 @@ impl Slices {
     }
 
     /// The options to open it with.
-    pub(super) fn options(&self, threads: Threads) -> RuntimeOptions {
-        RuntimeOptions {
+    pub(super) fn options(&self, threads: Threads) -> OpenOptions {
+        OpenOptions {
             // The front table is for buffers that fill while a merge is running elsewhere: only threads use
             // it.
-            flush_threads: if threads == Threads::Inline { 0 } else { 1 },
+            flush_threads: Some(usize::from(threads != Threads::Inline)),
             filter_bytes: self.filter_bytes,
-            io_chunk_pages: self.io_chunk_pages,
+            io_chunk_pages: Some(self.io_chunk_pages),
             cache_bytes: self.cache_bytes,
-            ..RuntimeOptions::default()
+            ..OpenOptions::default()
         }
     }
 

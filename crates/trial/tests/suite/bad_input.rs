@@ -7,7 +7,7 @@ use nandex::cascade::Cascade;
 use nandex::device::MemoryDevice;
 use nandex::testing::TableRequest;
 use nandex::{
-    AnyFilter, AnyNeighbors, AnyOptions, AnyTable, BufferHash, SliceHash, Volume, VolumeOptions,
+    AnyFilter, AnyNeighbors, AnyTable, BufferHash, OpenOptions, SliceHash, Volume, VolumeOptions,
     bufferhash, cascade, slicehash,
 };
 
@@ -64,7 +64,7 @@ fn a_structure_of_another_kind_is_refused_and_taken_for_what_it_is() {
             let wrong = format!("the structure \"{kind}\" is a {kind}, not a {other}");
             assert_eq!(told, if kind == other { Ok(()) } else { Err(wrong) });
         }
-        let options = AnyOptions::default();
+        let options = OpenOptions::default();
         if let Ok(index) = AnyNeighbors::open(&volume, kind, &options) {
             assert_eq!(index.config().kind(), kind);
             drop(index);
@@ -102,7 +102,7 @@ fn a_table_that_finds_no_space_is_refused_and_keeps_no_pages() {
         let made = Made::of_table(kind, &request);
         let volume = volume_on(MemoryDevice::with_limit(150));
         let config = bufferhash::Config { segments: 8, ..bufferhash::Config::tiny() };
-        let small = Made::from((config.into(), AnyOptions::default()));
+        let small = Made::from((config.into(), OpenOptions::default()));
         let small = small.create(&volume, "small").unwrap();
         small.insert(1).unwrap();
         let free = volume.stats().free_pages;

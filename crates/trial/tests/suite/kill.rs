@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use nandex::bufferhash::Policy;
 use nandex::device::Device;
-use nandex::{AnyOptions, Durability, OpenOptions, Volume, VolumeOptions};
+use nandex::{Durability, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::Contract;
 use nandex_trial::amount;
@@ -49,7 +49,7 @@ impl Victim {
             keys: KEYS,
         };
         let filter = filters::Setup::exact(Durability::Always).threaded();
-        let options = AnyOptions::default().with(filter.runtime());
+        let options = filter.runtime();
         match number {
             0 => table(setup),
             1 => table(sliced),
@@ -67,7 +67,7 @@ impl Victim {
 
     fn open(&self, device: Arc<dyn Device>) -> Structure {
         let VolumeOptions { durability, threads, .. } = self.volume;
-        let options = OpenOptions { durability, threads, ..OpenOptions::default() };
+        let options = VolumeOpenOptions { durability, threads, ..VolumeOpenOptions::default() };
         self.made.open(&Volume::open(device, options).unwrap(), "t").unwrap()
     }
 }

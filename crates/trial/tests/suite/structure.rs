@@ -5,14 +5,14 @@ use std::ops::Range;
 use nandex::registry::{self, Family};
 use nandex::testing::{TableRequest, TestTable};
 use nandex::{
-    AnyConfig, AnyFilter, AnyNeighbors, AnyOptions, AnyTable, Result, Table, Value, Volume,
+    AnyConfig, AnyFilter, AnyNeighbors, AnyTable, OpenOptions, Result, Table, Value, Volume,
 };
 
 /// What a structure is created and opened with.
 #[derive(Clone, Debug)]
 pub struct Made {
     pub config: AnyConfig,
-    pub options: AnyOptions,
+    pub options: OpenOptions,
 }
 
 /// An open one.
@@ -32,8 +32,8 @@ fn rows_of(numbers: &[u64], tables: u32) -> Vec<u64> {
     numbers.iter().flat_map(row).collect()
 }
 
-impl From<(AnyConfig, AnyOptions)> for Made {
-    fn from((config, options): (AnyConfig, AnyOptions)) -> Self {
+impl From<(AnyConfig, OpenOptions)> for Made {
+    fn from((config, options): (AnyConfig, OpenOptions)) -> Self {
         Self { config, options }
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use nandex::device::{Device, MemoryDevice};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
 use nandex::{
-    AnyConfig, Durability, OpenOptions, Threads, Volume, VolumeOptions, multilevel, rhik, slicehash,
+    AnyConfig, Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions, multilevel, rhik,
+    slicehash,
 };
 use nandex_kvssd::{Config, Drive, IndexChoice, KeyOrder, KeySpace, Result, without_threads};
 
@@ -55,7 +56,8 @@ pub fn create_on(
 
 /// Opens it again.
 pub fn open_on(device: Arc<dyn Device>, durability: Durability) -> Result<Drive> {
-    let options = OpenOptions { durability, threads: Threads::Inline, ..OpenOptions::default() };
+    let options =
+        VolumeOpenOptions { durability, threads: Threads::Inline, ..VolumeOpenOptions::default() };
     Drive::open_with(&Volume::open(device, options)?, NAME, &without_threads())
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nandex::device::{Create, FileDevice, FileOptions, MemoryDevice};
-use nandex::{Durability, OpenOptions, Volume, VolumeOptions};
+use nandex::{Durability, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_kvssd::{
     Config, Drive, IndexChoice, KeyOrder, ResultCode, RetrieveOptions, StoreKind, StoreOptions,
 };
@@ -46,7 +46,7 @@ fn a_file_keeps_a_drive_and_another_process_is_refused() {
     assert!(open().is_err(), "the file is locked");
     drive.close().unwrap();
     drop((drive, volume));
-    let volume = Volume::open(Arc::new(open().unwrap()), OpenOptions::default()).unwrap();
+    let volume = Volume::open(Arc::new(open().unwrap()), VolumeOpenOptions::default()).unwrap();
     let drive = Drive::open(&volume, NAME).unwrap();
     assert_eq!(drive.space_info("main").unwrap().pairs, 1);
 }

@@ -2,7 +2,7 @@
 
 use nandex::device::MemoryDevice;
 use nandex::signature::{Signature, SimHashBits, Similarity, Sketcher};
-use nandex::{OpenOptions, VolumeOptions};
+use nandex::{VolumeOpenOptions, VolumeOptions};
 use std::sync::Arc;
 
 use super::tests::{CONFIG, Verdicts, made, options, update, volume};
@@ -163,7 +163,7 @@ fn an_index_of_vectors_answers_removes_clusters_and_shows_itself_after_an_openin
     let found = update(&mut index, &documents, Repeats::Refuse).unwrap();
     index.close().unwrap();
     drop(volume);
-    let volume = Volume::open(device, OpenOptions::default()).unwrap();
+    let volume = Volume::open(device, VolumeOpenOptions::default()).unwrap();
     let mut index = Index::open_in(&volume, CONFIG).unwrap();
     index.check_options(&vectors(6)).unwrap();
     for other in [options(), simhash(SimHashBits::Bits64, 3), vectors(5)] {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use nandex::device::Device;
-use nandex::{AnyNeighbors, AnyOptions, OpenOptions, Threads, Volume, VolumeOptions, slicelsh};
+use nandex::{
+    AnyNeighbors, OpenOptions, Threads, Volume, VolumeOpenOptions, VolumeOptions, slicelsh,
+};
 use nandex_sim::{Cut, Image, SimDevice};
 
 use super::tests::{CONFIG, Verdicts, made, options, update};
@@ -17,9 +19,8 @@ const BATCH: usize = 4;
 const DEEPER: u64 = 40;
 const STRIDE: usize = 5;
 
-fn inline() -> AnyOptions {
-    let usual = slicelsh::RuntimeOptions::default();
-    AnyOptions::default().with(slicelsh::RuntimeOptions { flush_threads: 0, ..usual })
+fn inline() -> OpenOptions {
+    OpenOptions::default().inline()
 }
 
 fn create(device: Arc<dyn Device>) -> Index {
@@ -44,7 +45,7 @@ fn create(device: Arc<dyn Device>) -> Index {
 }
 
 fn open(device: Arc<dyn Device>) -> Index {
-    let options = OpenOptions { threads: Threads::Inline, ..OpenOptions::default() };
+    let options = VolumeOpenOptions { threads: Threads::Inline, ..VolumeOpenOptions::default() };
     limited(Index::open_in(&Volume::open(device, options).unwrap(), CONFIG).unwrap())
 }
 

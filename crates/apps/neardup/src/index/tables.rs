@@ -14,8 +14,8 @@ use nandex::device::Create;
 use nandex::signature::Family;
 use nandex::store::schedule::Channels;
 use nandex::{
-    AnyNeighbors, AnyOptions, AnyTable, LargeTable, NeighborsRequirements, OpenOptions, Policy,
-    Volume, VolumeOptions, slicelsh,
+    AnyNeighbors, AnyTable, LargeTable, NeighborsRequirements, OpenOptions, Policy, Volume,
+    VolumeOpenOptions, VolumeOptions, slicelsh,
 };
 
 use crate::tables::{DocumentTables, DocumentTablesPlan, file, options};
@@ -42,7 +42,7 @@ pub(super) fn create_volume(path: &Path, log_bytes: u64) -> Result<Volume> {
 
 /// Opens the volume of an index.
 pub(super) fn open_volume(path: &Path) -> Result<Volume> {
-    Ok(Volume::open(file(path, Create::Open)?, OpenOptions::default())?)
+    Ok(Volume::open(file(path, Create::Open)?, VolumeOpenOptions::default())?)
 }
 
 impl Tables {
@@ -143,10 +143,7 @@ pub(super) fn log_bytes(family: &Family, config: &IndexConfig) -> Result<u64> {
 }
 
 /// The options of the index of neighbours.
-fn neighbors_options(volume: &Volume, config: &IndexConfig) -> AnyOptions {
-    let options = options(volume);
-    let usual = options.of::<slicelsh::RuntimeOptions>().cloned().unwrap_or_default();
-    let filter_bytes_max = filter_bytes(config);
+fn neighbors_options(volume: &Volume, config: &IndexConfig) -> OpenOptions {
     let ram_bytes_max = Some(neighbors_bytes(config));
-    options.with(slicelsh::RuntimeOptions { filter_bytes_max, ram_bytes_max, ..usual })
+    OpenOptions { filter_bytes: filter_bytes(config), ram_bytes_max, ..options(volume) }
 }

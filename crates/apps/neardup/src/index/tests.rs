@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nandex::device::{Counted, Device, MemoryDevice};
 use nandex::signature::{Bands, Scheme, SimHashBits};
-use nandex::{AnyNeighbors, OpenOptions, Threads, VolumeOptions};
+use nandex::{AnyNeighbors, Threads, VolumeOpenOptions, VolumeOptions};
 
 use super::brute::Brute;
 use super::*;
@@ -215,7 +215,7 @@ fn an_index_that_is_opened_again_goes_on_where_it_was() {
     let mut found = update(&mut index, &documents[..100], Repeats::Refuse).unwrap();
     for part in [&documents[100..200], &documents[200..]] {
         index.close().unwrap();
-        let volume = Volume::open(Arc::clone(&device), OpenOptions::default()).unwrap();
+        let volume = Volume::open(Arc::clone(&device), VolumeOpenOptions::default()).unwrap();
         index = Index::open_in(&volume, CONFIG).unwrap();
         index.check_options(&options()).unwrap();
         found.extend(update(&mut index, part, Repeats::Refuse).unwrap());

@@ -57,7 +57,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use nandex::device::{Create, Device, MemoryDevice};
 use nandex::store::hash::{HashKind, KeyHasher};
 use nandex::{
-    AnyTable, Durability, LargeTable, OpenOptions, Result, Threads, Volume, VolumeOptions,
+    AnyTable, Durability, LargeTable, Result, Threads, Volume, VolumeOpenOptions, VolumeOptions,
 };
 
 use crate::tables::{RecordsRam, create_records, file, log_bytes, open_records};
@@ -176,7 +176,7 @@ impl LshIndex {
         if device.is_empty_file()? {
             return Self::create_in(&Volume::create(device as Arc<dyn Device>, create)?, options);
         }
-        let volume = Volume::open(device as Arc<dyn Device>, OpenOptions::default())?;
+        let volume = Volume::open(device as Arc<dyn Device>, VolumeOpenOptions::default())?;
         Self::open_in(&volume, options)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nandex::{OpenOptions, VolumeOptions};
+use nandex::{VolumeOpenOptions, VolumeOptions};
 use nandex_sim::{Cut, Image, SimDevice};
 
 use super::tests::{Slow, options, queried, row, scanned};
@@ -25,7 +25,7 @@ fn create(device: Arc<dyn Device>) -> LshIndex {
 }
 
 fn open(device: Arc<dyn Device>) -> LshIndex {
-    let inline = OpenOptions { threads: Threads::Inline, ..OpenOptions::default() };
+    let inline = VolumeOpenOptions { threads: Threads::Inline, ..VolumeOpenOptions::default() };
     LshIndex::open_in(&Volume::open(device, inline).unwrap(), options()).unwrap()
 }
 

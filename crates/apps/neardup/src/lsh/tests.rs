@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
-use nandex::{Durability, Error, OpenOptions, Threads, VolumeOptions};
+use nandex::{Durability, Error, Threads, VolumeOpenOptions, VolumeOptions};
 
 use super::*;
 use crate::numbers::Numbers;
@@ -173,7 +173,8 @@ fn an_index_is_the_same_after_an_opening_closed_or_not() {
             let options = volume_options(Threads::Background);
             Volume::create(Arc::clone(&device) as Arc<dyn Device>, options).unwrap()
         } else {
-            Volume::open(Arc::clone(&device) as Arc<dyn Device>, OpenOptions::default()).unwrap()
+            Volume::open(Arc::clone(&device) as Arc<dyn Device>, VolumeOpenOptions::default())
+                .unwrap()
         };
         let index = if opening == 0 {
             LshIndex::create_in(&volume, options()).unwrap()
@@ -188,7 +189,7 @@ fn an_index_is_the_same_after_an_opening_closed_or_not() {
             drop(index);
         }
     }
-    let volume = Volume::open(device, OpenOptions::default()).unwrap();
+    let volume = Volume::open(device, VolumeOpenOptions::default()).unwrap();
     let other = LshOptions { about: "another".into(), ..options() };
     let error = LshIndex::open_in(&volume, other).unwrap_err().to_string();
     assert!(error.contains("made with a test and is opened with another"), "{error}");
@@ -373,7 +374,7 @@ fn an_opening_knows_the_scheme_of_the_signatures() {
     index.close().unwrap();
     drop(volume);
     for device in [device, crashed] {
-        let volume = Volume::open(Arc::new(device), OpenOptions::default()).unwrap();
+        let volume = Volume::open(Arc::new(device), VolumeOpenOptions::default()).unwrap();
         let index = LshIndex::open_in(&volume, options()).unwrap();
         assert_eq!(index.scheme().as_deref(), Some("affine32"));
     }

@@ -3,8 +3,8 @@
 //! A pair of tables is filled once, from sorted runs, and then only read. The next fold fills the pair of the next
 //! generation. So a crash leaves the pair that the state names whole, and perhaps another one that nobody uses.
 
-use nandex::counting::{Absorbing, BLOCK_PAGES, Config, Counts, Keys, RuntimeOptions};
-use nandex::{Counting, Volume};
+use nandex::counting::{Absorbing, BLOCK_PAGES, Config, Counts, Keys};
+use nandex::{Counting, OpenOptions, Volume};
 
 use super::runs::Delta;
 use crate::Result;
@@ -147,6 +147,6 @@ fn config(terms: u64) -> Config {
     Config { buffer_entries: config.partitions(), ..config }
 }
 
-fn options() -> RuntimeOptions {
-    RuntimeOptions { merge_threads: 0, ..RuntimeOptions::default() }
+fn options() -> OpenOptions {
+    OpenOptions { flush_threads: Some(0), ..OpenOptions::default() }
 }

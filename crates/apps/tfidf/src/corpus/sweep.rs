@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nandex::device::{Counted, Device};
 use nandex::large::WhenFull;
-use nandex::{OpenOptions, Threads, Volume, VolumeOptions};
+use nandex::{Threads, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_sim::{Cut, Image, SimDevice};
 
 use super::tests::{CONFIG, counted, listed};
@@ -36,7 +36,7 @@ fn short() -> ValuesConfig {
 }
 
 fn open(device: Arc<dyn Device>) -> Corpus {
-    let options = OpenOptions { threads: Threads::Inline, ..OpenOptions::default() };
+    let options = VolumeOpenOptions { threads: Threads::Inline, ..VolumeOpenOptions::default() };
     let volume = Volume::open(device, options).unwrap();
     limited(Corpus::open_in(&volume, CONFIG).unwrap())
 }

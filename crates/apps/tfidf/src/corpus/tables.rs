@@ -18,8 +18,8 @@ use std::sync::Arc;
 use nandex::device::{Allocation, Create, Device, FileDevice, FileOptions};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
 use nandex::{
-    AnyConfig, AnyOptions, AnyTable, LargeTable, OpenOptions, Policy, Requirements, Threads,
-    Volume, VolumeOptions, bufferhash,
+    AnyConfig, AnyTable, LargeTable, OpenOptions, Policy, Requirements, Volume, VolumeOpenOptions,
+    VolumeOptions, bufferhash,
 };
 
 use super::CorpusConfig;
@@ -61,7 +61,7 @@ pub(super) fn create_volume(path: &Path, config: &CorpusConfig) -> Result<Volume
 
 /// Opens the volume of an index.
 pub(super) fn open_volume(path: &Path) -> Result<Volume> {
-    Ok(Volume::open(file(path, Create::Open)?, OpenOptions::default())?)
+    Ok(Volume::open(file(path, Create::Open)?, VolumeOpenOptions::default())?)
 }
 
 impl Tables {
@@ -116,13 +116,8 @@ pub(super) fn log_bytes(config: &CorpusConfig) -> u64 {
 }
 
 /// Tables of a volume without threads have none.
-fn options(volume: &Volume) -> AnyOptions {
-    let mut options = AnyOptions::default();
-    if volume.threads() == Threads::Inline {
-        let usual = bufferhash::RuntimeOptions::default();
-        options = options.with(bufferhash::RuntimeOptions { flush_threads: 0, ..usual });
-    }
-    options
+fn options(volume: &Volume) -> OpenOptions {
+    OpenOptions::suited_to(volume)
 }
 
 fn requirements(

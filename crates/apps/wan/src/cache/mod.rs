@@ -37,8 +37,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nandex::device::{Allocation, Create, Device, FileDevice, FileOptions, PageId};
 use nandex::store::values::{Purpose, ValueLog, ValueRef};
 use nandex::{
-    AnyOptions, AnyTable, OpenOptions, Table, TableStats, Threads, Volume, VolumeOptions,
-    bufferhash, store,
+    AnyTable, OpenOptions, Table, TableStats, Volume, VolumeOpenOptions, VolumeOptions, store,
 };
 use serde::Serialize;
 
@@ -147,7 +146,7 @@ impl Cache {
     /// # Errors
     /// As [`open_file`](Self::open_file).
     pub fn open(device: Arc<dyn Device>) -> Result<Self> {
-        Self::open_in(&Volume::open(device, OpenOptions::default())?)
+        Self::open_in(&Volume::open(device, VolumeOpenOptions::default())?)
     }
 
     /// Makes a cache in a volume that has none, whose log has the bytes of [`CacheConfig::log_bytes`].
@@ -413,14 +412,8 @@ fn file(path: &Path, create: Create) -> Result<Arc<dyn Device>> {
 }
 
 /// Structures of a volume without threads have none.
-fn options(volume: &Volume) -> AnyOptions {
-    match volume.threads() {
-        Threads::Inline => AnyOptions::default().with(bufferhash::RuntimeOptions {
-            flush_threads: 0,
-            ..bufferhash::RuntimeOptions::default()
-        }),
-        _ => AnyOptions::default(),
-    }
+fn options(volume: &Volume) -> OpenOptions {
+    OpenOptions::suited_to(volume)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use nandex::device::{Access, Device, Striping};
-use nandex::{AnyOptions, Durability, Prediction, Threads, Volume, VolumeOptions, registry};
+use nandex::{Durability, OpenOptions, Prediction, Threads, Volume, VolumeOptions, registry};
 use nandex_kvssd::{
     Config, DRIVE_NAME, Drive, IndexChoice, IopsParameters, KeyOrder, KeySpace, Timing,
     without_threads,
@@ -165,7 +165,7 @@ fn create_on(
 fn make(
     volume: &Volume,
     config: Config,
-    index: (&nandex::AnyConfig, &AnyOptions),
+    index: (&nandex::AnyConfig, &OpenOptions),
 ) -> Result<Drive> {
     let drive = Drive::create_with(volume, DRIVE_NAME, config, index)?;
     drive.create_key_space(SPACE, 0, KeyOrder::None)?;

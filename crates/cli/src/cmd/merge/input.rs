@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use nandex::device::Access;
 use nandex::registry::{self, Family};
 use nandex::store::hash::KeyHasher;
-use nandex::{AnyOptions, AnyTable, Durability, Table, Versions, Volume};
+use nandex::{AnyTable, Durability, OpenOptions, Table, Versions, Volume};
 
 use crate::devices::VolumeArgs;
 use crate::place::{TableArgs, only_table, open_volume};
@@ -40,9 +40,8 @@ impl Input {
                 cannot()
             );
         }
-        let mut options = AnyOptions::default();
         // Nothing is looked up, so no filter is needed.
-        options.flush_threads = Some(0);
+        let options = OpenOptions::default().inline();
         let table = AnyTable::open_with(&opened, &name, &options).with_context(cannot)?;
         table.versions().with_context(cannot)?;
         Ok(Self { path: path.to_owned(), volume: opened, name, table })

@@ -3,9 +3,9 @@
 use super::KIND;
 use super::generations::GENERATIONS_MAX;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
-use crate::bufferhash::{self, Placement, Policy, RuntimeOptions};
+use crate::bufferhash::{self, Placement, Policy};
 use crate::schema::parameters;
-use crate::{Error, Result};
+use crate::{Error, OpenOptions, Result};
 
 /// Super tables of the newest generation for which a new log is long enough.
 const LOG_SUPER_TABLES: u32 = 32;
@@ -159,10 +159,10 @@ pub(crate) fn of_super_tables(first: &bufferhash::Config, super_tables: u32) -> 
 }
 
 /// What is left for the parts of a table whose cache is the table's own.
-pub(super) fn without_cache(config: Config, options: RuntimeOptions) -> (Config, RuntimeOptions) {
+pub(super) fn without_cache(config: Config, options: OpenOptions) -> (Config, OpenOptions) {
     let left = |most: u64| most.saturating_sub(options.cache_bytes);
     let config = Config { ram_bytes_max: config.ram_bytes_max.map(left), ..config };
-    (config, RuntimeOptions { cache_bytes: 0, ..options })
+    (config, OpenOptions { cache_bytes: 0, ..options })
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use nandex_store::{StructureId, Volume, part_name};
 use super::config::{ram_bytes_of, without_cache};
 use super::{Config, GENERATION_KIND};
 use crate::api::TableStats;
-use crate::bufferhash::{self, BufferHash, Incarnations, Inner as Core, RuntimeOptions};
+use crate::bufferhash::{self, BufferHash, Incarnations, Inner as Core};
 use crate::grow::{Newest, Parts, Requests, full_enough};
 use crate::lookup::TableCache;
 use crate::model::text;
-use crate::{Error, Result};
+use crate::{Error, OpenOptions, Result};
 
 /// Generations of a table, at most; each holds as much as all before it, unless the log is too short.
 pub(super) const GENERATIONS_MAX: usize = 256;
@@ -24,7 +24,7 @@ pub(super) struct Generations {
     volume: Volume,
     name: String,
     config: Config,
-    options: RuntimeOptions,
+    options: OpenOptions,
     cache: Option<TableCache>,
     /// Those that are in use. Only added to, so that lookups need no lock.
     cores: Box<[OnceLock<Arc<Core>>]>,
@@ -64,7 +64,7 @@ impl Generations {
         volume: &Volume,
         name: &str,
         config: Config,
-        (options, cache): (RuntimeOptions, Option<TableCache>),
+        (options, cache): (OpenOptions, Option<TableCache>),
     ) -> Result<Self> {
         let (config, options) = without_cache(config, options);
         let generations = Self {
@@ -112,11 +112,11 @@ impl Generations {
 
     fn use_next(&self, tables: &mut Tables, table: BufferHash) {
         let number = tables.used.len();
-        table.handle.core.lookups.share_cache(self.cache.as_ref());
-        let set = self.cores[number].set(Arc::clone(&table.handle.core));
+        table.core.lookups.share_cache(self.cache.as_ref());
+        let set = self.cores[number].set(Arc::clone(&table.core));
         assert!(set.is_ok(), "generation {number} is new");
         let updates = self.updates.write().expect("no holder of the lock of updates panics");
-        tables.used.last().iter().for_each(|it| it.handle.core.lookups.supersede());
+        tables.used.last().iter().for_each(|it| it.core.lookups.supersede());
         self.len.store(number + 1, Release);
         self.requests.due_at(full_enough(table.config().entries_capacity()));
         drop(updates);
@@ -146,7 +146,8 @@ impl Generations {
             let name = (&self.name[..], &part[..]);
             Ok(self.volume.create_part(name, GENERATION_KIND, config, pages)?)
         };
-        BufferHash::create_as(&self.volume, create, config, self.options.clone())
+        let entry = BufferHash::enter(&self.volume, create, &config, &self.options)?;
+        bufferhash::recover::open(&self.volume, &entry, self.options.clone())
     }
 
     fn check_ram(&self, tables: &Tables, next: &bufferhash::Config) -> Result<()> {
@@ -165,7 +166,7 @@ impl Generations {
     }
 
     fn stopped(&self, tables: &Tables, reason: String) -> Error {
-        let entries = tables.used.iter().map(|it| it.handle.core.stats().entries).sum();
+        let entries = tables.used.iter().map(|it| it.core.stats().entries).sum();
         Error::GrowthStopped { entries, reason }
     }
 

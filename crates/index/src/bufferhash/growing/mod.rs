@@ -51,13 +51,12 @@ use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::{Structure, Volume};
 
-use super::RuntimeOptions;
 use crate::bufferhash::Pair;
 use crate::bufferhash::past_damage::past_damage;
 use crate::grow::{self, GrowingOpening, Owner};
 use crate::lookup::TableCache;
 use crate::write::absorb::Versions;
-use crate::{Damage, Result};
+use crate::{Damage, OpenOptions, Result};
 
 pub use config::Config;
 use generations::{Generations, generation_name};
@@ -98,12 +97,12 @@ pub struct Growing {
 grow::delegate_growing!(Growing);
 
 impl Growing {
-    /// Creates a table in a volume, with default [`RuntimeOptions`].
+    /// Creates a table in a volume, with default [`OpenOptions`].
     ///
     /// # Errors
     /// A configuration that cannot work, a name that is taken, no space, a failed write.
     pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
-        Self::create_with(volume, name, config, RuntimeOptions::default())
+        Self::create_with(volume, name, config, OpenOptions::default())
     }
 
     /// Creates a table in a volume.
@@ -114,26 +113,26 @@ impl Growing {
         volume: &Volume,
         name: &str,
         config: Config,
-        options: RuntimeOptions,
+        options: OpenOptions,
     ) -> Result<Self> {
         config.validate()?;
         let structure = volume.create_structure(name, KIND, config.encode(), 0)?;
         Self::start(volume, (name, &structure), None, options)
     }
 
-    /// Opens a table of a volume, with default [`RuntimeOptions`].
+    /// Opens a table of a volume, with default [`OpenOptions`].
     ///
     /// # Errors
     /// No table of that name, another kind of structure, damage, a failed read.
     pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        Self::open_with(volume, name, RuntimeOptions::default())
+        Self::open_with(volume, name, OpenOptions::default())
     }
 
     /// Opens a table of a volume.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
+    pub fn open_with(volume: &Volume, name: &str, options: OpenOptions) -> Result<Self> {
         Self::open_within(volume, name, None, options)
     }
 
@@ -145,7 +144,7 @@ impl Growing {
         volume: &Volume,
         name: &str,
         ram_bytes_max: Option<u64>,
-        options: RuntimeOptions,
+        options: OpenOptions,
     ) -> Result<Self> {
         let structure = volume.open_structure(name, KIND)?;
         Self::start(volume, (name, &structure), ram_bytes_max, options)
@@ -155,7 +154,7 @@ impl Growing {
         volume: &Volume,
         (name, structure): (&str, &Structure),
         ram_bytes_max: Option<u64>,
-        options: RuntimeOptions,
+        options: OpenOptions,
     ) -> Result<Self> {
         let mut reader = Reader::new(&structure.config, "growing configuration", PageId(0));
         let config = Config::decode(&mut reader)?;
@@ -163,9 +162,7 @@ impl Growing {
         let opening = GrowingOpening {
             key_bytes: config.first.key_bytes,
             value_bytes: config.first.value_bytes,
-            channels: None,
-            read_depth: options.read_depth,
-            in_background: options.flush_threads > 0,
+            options: options.clone(),
             cache: TableCache::new(
                 options.cache_bytes,
                 (config.first.key_bytes, config.first.value_bytes),
@@ -221,8 +218,6 @@ impl Growing {
     /// # Errors
     /// A failed read, or damage.
     pub fn load_filters(&self) -> Result<()> {
-        self.owner.parts.cores().try_for_each(|core| {
-            (0..core.partitions.len()).try_for_each(|index| core.load_filters(index))
-        })
+        self.owner.parts.cores().try_for_each(|core| core.load_all_filters())
     }
 }

@@ -2,7 +2,6 @@
 
 use super::Config;
 use super::config::of_super_tables;
-use crate::any::AnyOptions;
 use crate::bufferhash;
 use crate::bufferhash::model::{FIXED_RAM_BYTES, INCARNATIONS_MIN, one_super_table};
 use crate::model::text::{bytes, count, line};
@@ -10,7 +9,7 @@ use crate::model::{
     Notes, OperationCosts, PAGE_BYTES, ParameterValue, Policy, Prediction, Requirements, log_bytes,
     too_little,
 };
-use crate::{Error, Result};
+use crate::{Error, OpenOptions, Result};
 
 /// Entries of a super table, where buffers of these entries are not too large for it.
 const ENTRIES_PER_SUPER_TABLE: u64 = 1 << 19;
@@ -97,7 +96,7 @@ pub fn advise(requirements: &Requirements) -> Result<Prediction> {
     let entries_flushed =
         flush_bytes / (costs.insert_write_bytes - log_bytes(requirements.entry_bytes()));
     Ok(Prediction {
-        options: AnyOptions::default(),
+        options: OpenOptions::default(),
         requirements: requirements.clone(),
         costs,
         entries_capacity: sum(bufferhash::Config::entries_capacity),

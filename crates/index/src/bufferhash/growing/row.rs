@@ -5,17 +5,15 @@ use nandex_store::Volume;
 use super::check::check;
 use super::model::{advise, parameters};
 use super::{Config, GENERATION_KIND, Growing, KIND};
-use crate::Result;
 use crate::any::{
-    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyOptions, AnyTable, Configuration, Description,
-    OpenTable,
+    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyTable, Configuration, Description, OpenTable,
 };
 use crate::bufferhash;
-use crate::bufferhash::row::own;
 use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES};
 use crate::registry::{Family, Row, TableRow};
 use crate::write::absorb::Versions;
+use crate::{OpenOptions, Result};
 
 /// The growing table's row.
 pub(crate) const ROW: Row = Row {
@@ -62,16 +60,16 @@ fn create(
     volume: &Volume,
     name: &str,
     config: &AnyConfig,
-    options: &AnyOptions,
+    options: &OpenOptions,
 ) -> Result<AnyTable> {
     let config = config.of::<Config>()?.clone();
     let ram_bytes_max = options.ram_bytes_max.or(config.ram_bytes_max);
     let config = Config { ram_bytes_max, ..config };
-    Growing::create_with(volume, name, config, own(options)).map(Into::into)
+    Growing::create_with(volume, name, config, options.clone()).map(Into::into)
 }
 
-fn open(volume: &Volume, name: &str, options: &AnyOptions) -> Result<AnyTable> {
-    let table = Growing::open_within(volume, name, options.ram_bytes_max, own(options));
+fn open(volume: &Volume, name: &str, options: &OpenOptions) -> Result<AnyTable> {
+    let table = Growing::open_within(volume, name, options.ram_bytes_max, options.clone());
     table.map(Into::into)
 }
 

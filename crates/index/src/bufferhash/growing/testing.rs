@@ -6,9 +6,9 @@ use nandex_store::entries::EntryLayout;
 
 use super::Config;
 use super::config::of_super_tables;
-use crate::AnyOptions;
+use crate::OpenOptions;
 use crate::bufferhash::filter::FilterShape;
-use crate::bufferhash::{self, Policy, RuntimeOptions};
+use crate::bufferhash::{self, Policy};
 use crate::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};
 
 /// Variants have few incarnations and many.
@@ -31,11 +31,12 @@ fn config(request: &TableRequest) -> TestTable {
     };
     let first = of_super_tables(&one, partitions);
     let &TableRequest { threads: flush_threads, cache_bytes, .. } = request;
-    let own = RuntimeOptions { flush_threads, cache_bytes, ..RuntimeOptions::default() };
+    let own =
+        OpenOptions { flush_threads: Some(flush_threads), cache_bytes, ..OpenOptions::default() };
     TestTable {
         label: format!("growing BufferHash, {incarnations_max} incarnations"),
         config: Config { first, incarnations_max, ram_bytes_max: None }.into(),
-        options: AnyOptions::default().with(own),
+        options: own,
         buffer_entries: entries.into(),
         retention: Retention::All,
     }

@@ -9,7 +9,7 @@ use super::*;
 use crate::bufferhash::BufferHash;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::grow::tests::{key, tells, volume};
-use crate::{Error, Policy, Requirements, Table};
+use crate::{Error, OpenOptions, Policy, Requirements, Table};
 
 #[test]
 fn a_table_whose_ram_is_spent_says_so_and_keeps_what_it_has() {
@@ -37,7 +37,7 @@ fn a_table_whose_ram_is_spent_says_so_and_keeps_what_it_has() {
 #[test]
 fn while_a_table_fits_its_cache_hardly_any_hit_reads_a_page() {
     let (_, volume) = volume();
-    let options = RuntimeOptions { cache_bytes: 1 << 20, ..RuntimeOptions::default() };
+    let options = OpenOptions { cache_bytes: 1 << 20, ..OpenOptions::default() };
     let table = Growing::create_with(&volume, "t", Config::tiny(), options).unwrap();
     for number in 0..10_000 {
         assert_eq!(table.get_or_insert(&key(number), &key(number)).unwrap(), None);
@@ -60,7 +60,7 @@ fn while_a_table_fits_its_cache_hardly_any_hit_reads_a_page() {
 #[test]
 fn a_generation_that_is_not_the_newest_tells_the_cache_no_value() {
     let (_, volume) = volume();
-    let options = RuntimeOptions { cache_bytes: 1 << 16, ..RuntimeOptions::default() };
+    let options = OpenOptions { cache_bytes: 1 << 16, ..OpenOptions::default() };
     let table = Growing::create_with(&volume, "t", Config::tiny(), options).unwrap();
     let cores = &table.owner.parts;
     assert!(tells(cores.core(0)));
@@ -78,8 +78,11 @@ fn a_generation_of_another_shape_is_refused() {
     let other = crate::bufferhash::Config { buffer_pages: 3, ..Config::tiny().first };
     let create =
         |config, pages| Ok(volume.create_part(("t", "g2"), GENERATION_KIND, config, pages)?);
-    let made = BufferHash::create_as(&volume, create, other, RuntimeOptions::default());
-    made.unwrap().close().unwrap();
+    BufferHash::enter(&volume, create, &other, &OpenOptions::default()).unwrap();
+    BufferHash::open_as(&volume, ("t/g2", GENERATION_KIND), OpenOptions::default())
+        .unwrap()
+        .close()
+        .unwrap();
     let error = Growing::open(&volume, "t").unwrap_err().to_string();
     assert!(error.contains("\"t/g2\" has other buffers"), "{error}");
 }

@@ -2,11 +2,10 @@
 
 use super::advise::{BufferHashSizing, Search};
 use super::paper::Store;
-use crate::Result;
-use crate::any::AnyOptions;
 use crate::bufferhash::filter::FilterKind;
 use crate::model::text::{Line, bytes, count, line, time};
 use crate::model::{Notes, PAGE_BYTES, ParameterValue, Prediction, Requirements, page_slots};
+use crate::{OpenOptions, Result};
 
 pub(super) fn predict(search: &Search<'_>, found: &BufferHashSizing) -> Result<Prediction> {
     let requirements = search.requirements;
@@ -18,7 +17,7 @@ pub(super) fn predict(search: &Search<'_>, found: &BufferHashSizing) -> Result<P
     let is_relaxed = found.miss_reads > search.miss_reads_max;
     let mut prediction = Prediction {
         config: config.into(),
-        options: AnyOptions::default(),
+        options: OpenOptions::default(),
         requirements: requirements.clone(),
         costs,
         entries_capacity: found.live() * found.entries,

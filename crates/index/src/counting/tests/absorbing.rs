@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 
 use super::*;
+use crate::OpenOptions;
 
 #[test]
 fn a_table_absorbs_another_with_other_partitions_and_refuses_what_differs() {
@@ -100,7 +101,7 @@ fn sum_after(name: u64) -> i64 {
 
 /// Adds to each key in the order of the hash.
 fn absorb_sorted(table: &Counting, keys: u64) {
-    let hasher = table.handle.core.hasher;
+    let hasher = table.core.hasher;
     let mut sorted: Vec<_> = (0..keys).map(key).collect();
     sorted.sort_by_key(|key| (hasher.hash(key).place, *key));
     let mut absorbing = table.absorb_sorted();
@@ -145,11 +146,11 @@ fn what_is_absorbed_comes_after_removals_that_are_buffered() {
         let said = format!("{way}, {}", config.discipline.name());
         assert_sums(&table, 300, &said);
         let copy = Arc::new(MemoryDevice::from_image(device.image()));
-        let crashed = Counting::open_with(&reopened(&copy), "c", INLINE).unwrap();
+        let crashed = Counting::open_with(&reopened(&copy), "c", inline()).unwrap();
         assert_sums(&crashed, 300, &format!("{said}, after a crash"));
         table.close().unwrap();
         drop(volume);
-        let again = Counting::open_with(&reopened(&device), "c", INLINE).unwrap();
+        let again = Counting::open_with(&reopened(&device), "c", inline()).unwrap();
         assert_sums(&again, 300, &format!("{said}, opened again"));
     }
 }
@@ -161,7 +162,7 @@ fn removals_in_buffers_that_wait_for_a_flush_come_before_what_is_absorbed() {
     for (waiting, absorb) in (0..3).flat_map(|waiting| ways.map(|absorb| (waiting, absorb))) {
         let (_device, _volume, table) = table(Config { k: 1000, ..Config::tiny() });
         with_buffered_removals(&table, 150);
-        let core = &table.handle.core;
+        let core = &table.core;
         for number in 0..waiting {
             assert!(core.try_freeze(0, &mut core.partitions[0].write(), 0).unwrap());
             table.remove(&key(3 * number)).unwrap();
@@ -178,7 +179,7 @@ fn while_counts_are_absorbed_a_removed_key_has_none_or_those_and_no_update_is_lo
     for absorb in ways {
         let options = VolumeOptions { log_bytes: 1 << 20, ..VolumeOptions::tiny() };
         let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
-        let threads = RuntimeOptions { merge_threads: 2, ..INLINE };
+        let threads = OpenOptions { flush_threads: Some(2), ..inline() };
         let table = Counting::create_with(&volume, "c", Config::tiny(), threads).unwrap();
         with_buffered_removals(&table, 600);
         let has_ended = AtomicBool::new(false);

@@ -4,9 +4,9 @@ use super::KIND;
 use crate::model::PAGE_BYTES;
 use crate::schema::parameters;
 use crate::slicehash::model::{self, PARTITION_BYTES, PARTITIONS_MAX};
-use crate::slicehash::{self, Policy, RuntimeOptions};
+use crate::slicehash::{self, Policy};
 use crate::write::logged_bytes;
-use crate::{Error, Result};
+use crate::{Error, OpenOptions, Result};
 
 /// RAM that does not depend on the size: the log's blocks, pages of lookups under way.
 pub(super) const FIXED_RAM_BYTES: u64 = 9 << 17;
@@ -150,10 +150,10 @@ fn log_bytes_min(table: &slicehash::Config) -> u64 {
 }
 
 /// What is left for the parts of a table whose cache is the table's own.
-pub(super) fn without_cache(config: Config, options: RuntimeOptions) -> (Config, RuntimeOptions) {
+pub(super) fn without_cache(config: Config, options: OpenOptions) -> (Config, OpenOptions) {
     let left = |most: u64| most.saturating_sub(options.cache_bytes);
     let config = Config { ram_bytes_max: config.ram_bytes_max.map(left), ..config };
-    (config, RuntimeOptions { cache_bytes: 0, ..options })
+    (config, OpenOptions { cache_bytes: 0, ..options })
 }
 
 #[cfg(test)]

@@ -51,12 +51,12 @@ use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::{Structure, Volume};
 
-use super::{Inner as Core, RuntimeOptions};
+use super::Inner as Core;
 use crate::grow::{self, GrowingOpening, Owner};
 use crate::lookup::TableCache;
 use crate::slicehash::Pair;
 use crate::write::absorb::Versions;
-use crate::{Damage, Result};
+use crate::{Damage, OpenOptions, Result};
 
 pub use config::Config;
 pub use iter::Iter;
@@ -97,12 +97,12 @@ pub struct Growing {
 grow::delegate_growing!(Growing);
 
 impl Growing {
-    /// Creates a table in a volume, with default [`RuntimeOptions`].
+    /// Creates a table in a volume, with default [`OpenOptions`].
     ///
     /// # Errors
     /// A configuration that cannot work, a name that is taken, no space, a failed write.
     pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
-        Self::create_with(volume, name, config, RuntimeOptions::default())
+        Self::create_with(volume, name, config, OpenOptions::default())
     }
 
     /// Creates a table in a volume.
@@ -113,19 +113,19 @@ impl Growing {
         volume: &Volume,
         name: &str,
         config: Config,
-        options: RuntimeOptions,
+        options: OpenOptions,
     ) -> Result<Self> {
         config.validate()?;
         let structure = volume.create_structure(name, KIND, config.encode(), 0)?;
         Self::start(volume, (name, &structure), None, options)
     }
 
-    /// Opens a table of a volume, with default [`RuntimeOptions`].
+    /// Opens a table of a volume, with default [`OpenOptions`].
     ///
     /// # Errors
     /// No table of that name, another kind of structure, damage, a failed read.
     pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        Self::open_within(volume, name, None, RuntimeOptions::default())
+        Self::open_within(volume, name, None, OpenOptions::default())
     }
 
     /// Opens a table of a volume, which from now on may take this RAM in bytes; if `None`, what it was created with.
@@ -136,7 +136,7 @@ impl Growing {
         volume: &Volume,
         name: &str,
         ram_bytes_max: Option<u64>,
-        options: RuntimeOptions,
+        options: OpenOptions,
     ) -> Result<Self> {
         let structure = volume.open_structure(name, KIND)?;
         Self::start(volume, (name, &structure), ram_bytes_max, options)
@@ -146,7 +146,7 @@ impl Growing {
         volume: &Volume,
         (name, structure): (&str, &Structure),
         ram_bytes_max: Option<u64>,
-        options: RuntimeOptions,
+        options: OpenOptions,
     ) -> Result<Self> {
         let mut reader = Reader::new(&structure.config, "growing configuration", PageId(0));
         let config = Config::decode(&mut reader)?;
@@ -154,9 +154,7 @@ impl Growing {
         let opening = GrowingOpening {
             key_bytes: config.first.key_bytes,
             value_bytes: config.first.value_bytes,
-            channels: options.channels,
-            read_depth: options.read_depth,
-            in_background: options.flush_threads > 0,
+            options: options.clone(),
             cache: TableCache::new(
                 options.cache_bytes,
                 (config.first.key_bytes, config.first.value_bytes),

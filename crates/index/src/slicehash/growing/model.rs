@@ -2,14 +2,13 @@
 
 use super::Config;
 use super::config::{FIXED_RAM_BYTES, buffer_bytes, capacity, ram_bytes, with_partitions};
-use crate::any::AnyOptions;
 use crate::model::text::{bytes, count, line};
 use crate::model::{
     Notes, PAGE_BYTES, Parameter, ParameterValue, Policy, Prediction, Requirements, too_little,
 };
 use crate::slicehash::model::{PARTITIONS_MAX, slice_mean};
 use crate::slicehash::{self};
-use crate::{Error, Result};
+use crate::{Error, OpenOptions, Result};
 
 /// Slices of a slicetable: 3 MiB. Tables of entries of 8 + 8 bytes are then nearly full at powers of two.
 const SLICES: u32 = 768;
@@ -77,7 +76,7 @@ pub fn advise(requirements: &Requirements) -> Result<Prediction> {
     requirements.check_load(&costs)?;
     let merge_ns = device.read.ns(slicetable_bytes) + device.flush_ns(slicetable_bytes);
     Ok(Prediction {
-        options: AnyOptions::default(),
+        options: OpenOptions::default(),
         requirements: requirements.clone(),
         costs,
         entries_capacity: capacity(&table),

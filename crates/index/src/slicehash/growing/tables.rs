@@ -14,8 +14,8 @@ use crate::grow::{Newest, Parts, Requests, full_enough};
 use crate::lookup::TableCache;
 use crate::model::text;
 use crate::slicehash::older::Older;
-use crate::slicehash::{self, Inner as Core, RuntimeOptions, SliceHash, Slicetables, recover};
-use crate::{Error, Result};
+use crate::slicehash::{self, Inner as Core, SliceHash, Slicetables, recover};
+use crate::{Error, OpenOptions, Result};
 
 /// The tables.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Tables {
     volume: Volume,
     name: String,
     config: Config,
-    options: RuntimeOptions,
+    options: OpenOptions,
     cache: Option<TableCache>,
     /// Answers lookups and takes updates.
     newest: RwLock<Arc<Core>>,
@@ -75,15 +75,15 @@ impl Tables {
         volume: &Volume,
         name: &str,
         config: Config,
-        (options, cache): (RuntimeOptions, Option<TableCache>),
+        (options, cache): (OpenOptions, Option<TableCache>),
     ) -> Result<Self> {
         let (config, options) = without_cache(config, options);
         let owned = open_tables(volume, name, &config, &options)?;
         for table in [&owned.older, &owned.newest].into_iter().flatten() {
-            table.handle.core.lookups.share_cache(cache.as_ref());
+            table.core.lookups.share_cache(cache.as_ref());
         }
-        owned.older.iter().for_each(|it| it.handle.core.lookups.supersede());
-        let newest = Arc::clone(&owned.newest().handle.core);
+        owned.older.iter().for_each(|it| it.core.lookups.supersede());
+        let newest = Arc::clone(&owned.newest().core);
         let tables = Self {
             volume: volume.clone(),
             name: name.to_owned(),
@@ -108,10 +108,10 @@ impl Tables {
     /// Has the newest table take over what is left of the older one, and drops that.
     fn settle(&self, owned: &mut Owned) -> Result<()> {
         if let Some(older) = &owned.older {
-            let newest = &owned.newest().handle.core;
+            let newest = &owned.newest().core;
             newest.take_over_all()?;
             newest.forget_older();
-            let counted = older.handle.core.stats();
+            let counted = older.core.stats();
             // The newest table takes over what it has counted over its life.
             let gone = TableStats {
                 entries: 0,
@@ -124,9 +124,9 @@ impl Tables {
             owned.gone.add_part(&gone, 0);
         }
         if let Some(older) = owned.older.take() {
-            let core = Arc::clone(&older.handle.core);
+            let core = Arc::clone(&older.core);
             older.close()?;
-            owned.newest().handle.core.counters.take_over(core.counters.life());
+            owned.newest().core.counters.take_over(core.counters.life());
         }
         let name = table_name(&self.name, owned.number - 1);
         if self.volume.structures().iter().any(|it| it.name == name) {
@@ -158,7 +158,7 @@ impl Tables {
     }
 
     fn stopped(&self, owned: &Owned, reason: String) -> Error {
-        Error::GrowthStopped { entries: owned.newest().handle.core.stats().entries, reason }
+        Error::GrowthStopped { entries: owned.newest().core.stats().entries, reason }
     }
 
     fn owned(&self) -> MutexGuard<'_, Owned> {
@@ -212,11 +212,11 @@ impl Parts for Tables {
         // Else a merge of the newer table, which holds a partition of this one, might be asked to do these first.
         full_core.catch_up_now()?;
         let next = owned.next.take().expect("it was just made");
-        next.handle.core.lookups.share_cache(self.cache.as_ref());
+        next.core.lookups.share_cache(self.cache.as_ref());
         full_core.lookups.supersede();
-        next.handle.core.take_over_from(&full_core);
+        next.core.take_over_from(&full_core);
         let mut newest = self.newest.write().expect("no holder of the newest table's lock panics");
-        *newest = Arc::clone(&next.handle.core);
+        *newest = Arc::clone(&next.core);
         drop(newest);
         drop(updates);
         owned.older = owned.newest.replace(next);
@@ -229,8 +229,8 @@ impl Parts for Tables {
     fn flush(&self) -> Result<()> {
         let owned = self.owned();
         for table in [&owned.older, &owned.newest].into_iter().flatten() {
-            if !table.handle.core.is_saved() {
-                table.handle.core.flush_all()?;
+            if !table.core.is_saved() {
+                table.core.flush_all()?;
             }
         }
         Ok(())
@@ -239,17 +239,17 @@ impl Parts for Tables {
     fn stats(&self) -> TableStats {
         let owned = self.owned();
         let log_ram_bytes = self.volume.log().stats().ram_bytes;
-        let newest = &owned.newest().handle.core;
+        let newest = &owned.newest().core;
         let mut sum = owned.gone.clone();
         sum.ram_bytes = log_ram_bytes;
         sum.add_part(&newest.stats(), log_ram_bytes);
         if let Some(older) = &owned.older {
-            let older = &older.handle.core;
+            let older = &older.core;
             let entries = newest.entries_to_take_over(older);
             sum.add_part(&TableStats { entries, ..older.stats() }, log_ram_bytes);
         }
         if let Some(next) = &owned.next {
-            let stats = next.handle.core.stats();
+            let stats = next.core.stats();
             sum.add_part(&stats, log_ram_bytes);
         }
         sum
@@ -266,7 +266,7 @@ impl Parts for Tables {
 /// taken over, or to make the next one.
 fn due_at(owned: &Owned) -> u64 {
     if let Some(older) = &owned.older {
-        return older.handle.core.counters.flushed_entries.load(Relaxed);
+        return older.core.counters.flushed_entries.load(Relaxed);
     }
     full_enough(capacity(owned.newest().config()))
 }
@@ -275,7 +275,7 @@ fn create(
     volume: &Volume,
     (name, number): (&str, usize),
     table: slicehash::Config,
-    (config, options): (&Config, &RuntimeOptions),
+    (config, options): (&Config, &OpenOptions),
 ) -> Result<SliceHash> {
     let found = table_name(name, number);
     if volume.structures().iter().any(|it| it.name == found) {
@@ -284,18 +284,15 @@ fn create(
     let part = part(number);
     let create =
         |config, pages| Ok(volume.create_part((name, &part), TABLE_KIND, config, pages)?);
-    SliceHash::create_as(
-        volume,
-        create,
-        (table, for_table(&table, options)),
-        Some(Older::default()),
-    )
+    let options = for_table(&table, options);
+    let entry = SliceHash::enter(volume, create, &table, &options)?;
+    recover::open(volume, &entry, options, Some(Older::default()))
 }
 
 fn open_table(
     volume: &Volume,
     (name, number): (&str, usize),
-    (config, options): (&Config, &RuntimeOptions),
+    (config, options): (&Config, &OpenOptions),
     older: Older,
 ) -> Result<SliceHash> {
     let name = table_name(name, number);
@@ -307,9 +304,9 @@ fn open_table(
 }
 
 /// The options for one of the tables.
-fn for_table(table: &slicehash::Config, options: &RuntimeOptions) -> RuntimeOptions {
-    let io_chunk_pages = options.io_chunk_pages.min(io_chunk_pages(table));
-    RuntimeOptions { io_chunk_pages, ..options.clone() }
+fn for_table(table: &slicehash::Config, options: &OpenOptions) -> OpenOptions {
+    let io_chunk_pages = options.io_chunk_pages.unwrap_or(u32::MAX).min(io_chunk_pages(table));
+    OpenOptions { io_chunk_pages: Some(io_chunk_pages), ..options.clone() }
 }
 
 /// Opens the newest table, and the one before it if that is still there.
@@ -317,7 +314,7 @@ fn open_tables(
     volume: &Volume,
     name: &str,
     config: &Config,
-    options: &RuntimeOptions,
+    options: &OpenOptions,
 ) -> Result<Owned> {
     let structures = volume.structures();
     let found = structures.iter().filter(|it| it.kind == TABLE_KIND);
@@ -329,9 +326,9 @@ fn open_tables(
         [only] => (only, None, open(only, Older::default())?),
         [before, last] if before + 1 == last => {
             let older = open(before, Older::default())?;
-            older.handle.core.finish_flushes()?;
-            let newest = open(last, Older::new(Arc::clone(&older.handle.core)))?;
-            older.handle.core.retire();
+            older.core.finish_flushes()?;
+            let newest = open(last, Older::new(Arc::clone(&older.core)))?;
+            older.core.retire();
             (last, Some(older), newest)
         }
         _ => {

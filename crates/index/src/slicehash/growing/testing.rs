@@ -5,8 +5,8 @@ use nandex_store::bytes::Reader;
 
 use super::Config;
 use super::config::with_partitions;
-use crate::AnyOptions;
-use crate::slicehash::{self, RuntimeOptions};
+use crate::OpenOptions;
+use crate::slicehash::{self};
 use crate::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};
 
 /// Variants have slices of one part and of three, without filters and with some.
@@ -28,18 +28,18 @@ fn config(request: &TableRequest) -> TestTable {
     // Few partitions at first, so that a short test makes it grow several times.
     let one = slicehash::Config { entries_max: space * 7 / 8, ..plain };
     let first = with_partitions(one, partitions.div_ceil(4));
-    let own = RuntimeOptions {
-        flush_threads: request.threads,
-        io_chunk_pages: 5,
+    let own = OpenOptions {
+        flush_threads: Some(request.threads),
+        io_chunk_pages: Some(5),
         filter_bytes,
         cache_bytes: request.cache_bytes,
-        ..RuntimeOptions::default()
+        ..OpenOptions::default()
     };
     let slots = plain.layout().expect("these widths are in range").slots() as u64;
     TestTable {
         label: format!("growing SliceHash, {slice_parts} parts"),
         config: Config { first, ram_bytes_max: None }.into(),
-        options: AnyOptions::default().with(own),
+        options: own,
         buffer_entries: u64::from(buffer_pages) * slots,
         retention: Retention::All,
     }

@@ -7,17 +7,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use nandex_device::MemoryDevice;
 use nandex_store::bytes::get_u64;
 use nandex_store::entries::Entry;
-use nandex_store::{OpenOptions, VolumeOptions};
+use nandex_store::{VolumeOpenOptions, VolumeOptions};
 
 use super::config::{FIXED_RAM_BYTES, capacity, next, ram_bytes};
 use super::*;
 use crate::grow::tests::{agrees, key, tells, update, volume};
 use crate::slicehash::layout::Slicing;
 use crate::slicehash::{self, SliceHash, State};
-use crate::{Durability, Error, Policy, Requirements, Table};
+use crate::{Durability, Error, OpenOptions, Policy, Requirements, Table};
 
-fn options_of(flush_threads: usize) -> RuntimeOptions {
-    RuntimeOptions { flush_threads, ..RuntimeOptions::default() }
+fn options_of(flush_threads: usize) -> OpenOptions {
+    OpenOptions { flush_threads: Some(flush_threads), ..OpenOptions::default() }
 }
 
 /// No policy evicts here, so the counts are made up.
@@ -37,7 +37,7 @@ fn what_a_table_that_is_gone_has_counted_stays_counted() {
     assert_eq!((life(&table), table.stats().evicted), ((5, 2), 5));
     table.close().unwrap();
     drop(volume);
-    let volume = Volume::open(device, OpenOptions::default()).unwrap();
+    let volume = Volume::open(device, VolumeOpenOptions::default()).unwrap();
     let table = Growing::open(&volume, "t").unwrap();
     assert_eq!((life(&table), table.stats().evicted), ((5, 2), 0));
 }
@@ -45,7 +45,7 @@ fn what_a_table_that_is_gone_has_counted_stays_counted() {
 #[test]
 fn a_table_that_is_not_the_newest_tells_the_cache_no_value() {
     let (_, volume) = volume();
-    let options = RuntimeOptions { cache_bytes: 1 << 16, ..options_of(0) };
+    let options = OpenOptions { cache_bytes: 1 << 16, ..options_of(0) };
     let table = Growing::create_with(&volume, "t", Config::tiny(), options).unwrap();
     let first = table.owner.parts.core();
     assert!(tells(&first));
@@ -94,7 +94,7 @@ fn what_a_split_has_no_space_for_is_found_updated_removed_and_outlives_a_power_c
             table.flush().unwrap();
             agrees(&table, table.iter(), oracle, keys);
             let copy = Arc::new(MemoryDevice::from_image(device.image()));
-            let volume = Volume::open(copy, OpenOptions::default()).unwrap();
+            let volume = Volume::open(copy, VolumeOpenOptions::default()).unwrap();
             let cut = Growing::open_within(&volume, "t", None, options_of(0)).unwrap();
             agrees(&cut, cut.iter(), oracle, keys);
             assert_eq!(overflow(&cut), overflow(&table));
@@ -116,7 +116,7 @@ fn what_a_split_has_no_space_for_is_found_updated_removed_and_outlives_a_power_c
 /// Whether every key that was flushed is found after a power cut, in the version that was flushed or a newer one.
 fn assert_flushed(device: &MemoryDevice, flushed: &HashMap<u64, u64>, at: (u64, u64)) {
     let copy = Arc::new(MemoryDevice::from_image(device.image()));
-    let volume = Volume::open(copy, OpenOptions::default()).unwrap();
+    let volume = Volume::open(copy, VolumeOpenOptions::default()).unwrap();
     let cut = Growing::open_within(&volume, "t", None, options_of(0)).unwrap();
     for (number, least) in flushed {
         let found = cut.get(&[number.to_le_bytes(); 4].concat()).unwrap();
@@ -202,8 +202,9 @@ fn tables_of_another_shape_or_number_are_refused() {
     let make = |part: &str, config| {
         let create =
             |config, pages| Ok(volume.create_part(("t", part), TABLE_KIND, config, pages)?);
-        let made = SliceHash::create_as(&volume, create, (config, RuntimeOptions::default()), None);
-        made.unwrap().close().unwrap();
+        SliceHash::enter(&volume, create, &config, &OpenOptions::default()).unwrap();
+        let (name, options) = (format!("t/{part}"), OpenOptions::default());
+        SliceHash::open_as(&volume, (&name, TABLE_KIND), options).unwrap().close().unwrap();
     };
     make("t2", slicehash::Config { slices: 13, ..Config::tiny().first });
     let error = Growing::open(&volume, "t").unwrap_err().to_string();

@@ -1,11 +1,9 @@
 //! The prediction as a report: every figure, what it is and its section of the paper.
 
 use super::advise::{Search, SliceHashSizing, slice_entries, slice_mean};
-use crate::Result;
-use crate::any::AnyOptions;
 use crate::model::text::{Line, bytes, count, line, time};
 use crate::model::{Notes, PAGE_BYTES, ParameterValue, Prediction, log_bytes};
-use crate::slicehash::RuntimeOptions;
+use crate::{OpenOptions, Result};
 
 pub(super) fn predict(search: &Search<'_>, found: &SliceHashSizing) -> Result<Prediction> {
     let (requirements, layout) = (search.requirements, &found.layout);
@@ -14,11 +12,11 @@ pub(super) fn predict(search: &Search<'_>, found: &SliceHashSizing) -> Result<Pr
     let entries_capacity = (slices * mean) as u64;
     let config = found.config(requirements, entries_capacity).aligned_to(&requirements.channels);
     config.validate()?;
-    let own = RuntimeOptions { filter_bytes: found.filter_bytes, ..RuntimeOptions::default() };
+    let own = OpenOptions { filter_bytes: found.filter_bytes, ..OpenOptions::default() };
     let mut prediction = Prediction {
         flash_bytes: config.slicetable_pages() * PAGE_BYTES,
         config: config.into(),
-        options: AnyOptions::default().with(own),
+        options: own,
         requirements: requirements.clone(),
         costs: search.operation_costs(layout),
         entries_capacity,

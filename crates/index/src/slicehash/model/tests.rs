@@ -14,7 +14,7 @@ use crate::model::{
     ArrayDesign, CostPreset, DeviceArray, Load, Policy, Prediction, Requirements, buffer_entries,
     log_bytes, page_slots,
 };
-use crate::slicehash::{Config, RuntimeOptions};
+use crate::slicehash::Config;
 
 const MIB: u64 = 1 << 20;
 
@@ -59,8 +59,7 @@ fn check(requirements: &Requirements, found: &SliceHashSizing, prediction: &Pred
     assert_eq!(prediction.buffer_bytes, buffers * one);
     assert!(prediction.ram_bytes() <= requirements.ram_bytes.unwrap_or(u64::MAX));
     assert_eq!(prediction.filter_bytes == 0, costs.reads_per_miss >= 1.0);
-    let options: &RuntimeOptions = prediction.options.of().unwrap();
-    assert_eq!(options.filter_bytes, prediction.filter_bytes);
+    assert_eq!(prediction.options.filter_bytes, prediction.filter_bytes);
     // Flash.
     let tables = u64::from(partitions + config.spare_blocks);
     assert_eq!(prediction.flash_bytes, tables * u64::from(slices) * 4096);

@@ -18,7 +18,7 @@ use super::inline;
 use crate::api::Table;
 use crate::write::telling::{Asked, telling};
 use crate::write::{Layout, capture_holds};
-use crate::{Durability, OpenOptions, Threads, VolumeOptions};
+use crate::{Durability, Threads, VolumeOpenOptions, VolumeOptions};
 
 /// Nothing is durable before it is synced, so that a test says what a crash finds.
 const DURABILITY: Durability = Durability::Every(Duration::from_secs(3600));
@@ -36,8 +36,11 @@ fn create(device: Arc<dyn Device>, config: Config) -> SliceHash {
 
 fn open(image: Image) -> (SimDevice, SliceHash) {
     let device = SimDevice::instant().with_image(image);
-    let options =
-        OpenOptions { durability: DURABILITY, threads: Threads::Inline, ..OpenOptions::default() };
+    let options = VolumeOpenOptions {
+        durability: DURABILITY,
+        threads: Threads::Inline,
+        ..VolumeOpenOptions::default()
+    };
     let volume = Volume::open(Arc::new(device.clone()), options).unwrap();
     let table = SliceHash::open_with(&volume, "t", inline()).unwrap();
     (device, table)
@@ -45,7 +48,7 @@ fn open(image: Image) -> (SimDevice, SliceHash) {
 
 /// The first keys of a partition.
 fn keys_of(table: &SliceHash, partition: usize, count: usize) -> Vec<u64> {
-    let inner = &table.handle.core;
+    let inner = &table.core;
     let is_of = |key: &u64| inner.partition_of(inner.hasher.hash(&key.to_le_bytes())) == partition;
     (0..).filter(is_of).take(count).collect()
 }
@@ -62,14 +65,14 @@ fn assert_holds(table: &SliceHash, keys: &[u64], value: u64, story: &str) {
 
 /// Freezes a partition's buffer, which is then waiting to be flushed.
 fn freeze(table: &SliceHash, partition: usize) {
-    let inner = &table.handle.core;
+    let inner = &table.core;
     let mut state = inner.partitions[partition].write();
     assert!(inner.try_freeze(partition, &mut state, 0).unwrap());
 }
 
 /// Flushes a partition's oldest frozen buffer by hand.
 fn flush(table: &SliceHash, partition: usize) {
-    let inner = &table.handle.core;
+    let inner = &table.core;
     let frozen = inner.partitions[partition].read().frozen.front().cloned().unwrap();
     let mut scratch = Slicetables::new_scratch(inner).unwrap();
     Slicetables::flush(inner, partition, frozen, &mut scratch).unwrap();
@@ -77,13 +80,13 @@ fn flush(table: &SliceHash, partition: usize) {
 
 /// Forgets the jobs that wait, because the test does them by hand or never.
 fn forget_jobs(table: &SliceHash) {
-    while table.handle.core.work.next_now().is_some() {
-        table.handle.core.work.done();
+    while table.core.work.next_now().is_some() {
+        table.core.work.done();
     }
 }
 
 fn runs(table: &SliceHash, partition: usize) -> usize {
-    table.handle.core.partitions[partition].read().level.runs.len()
+    table.core.partitions[partition].read().level.runs.len()
 }
 
 #[test]
@@ -115,7 +118,7 @@ fn a_move_that_the_checkpoint_holds_leaves_the_image_that_came_after_it() {
     table.sync().unwrap();
     put(&table, &keys[300..], 1);
     table.sync().unwrap();
-    let inner = &table.handle.core;
+    let inner = &table.core;
     inner.snapshot_all();
     inner.volume.checkpoint().unwrap();
     assert!(inner.partitions[0].read().snapshot.is_some(), "saved");
@@ -137,7 +140,7 @@ fn what_a_merge_during_recovery_leaves_behind_outlives_the_next_crash() {
     // The log has more than a buffer takes.
     let (again, found) = open(device.survivors(0));
     assert_eq!(found.stats().flushes, 1);
-    let left = found.handle.core.partitions[0].read().since.is_some();
+    let left = found.core.partitions[0].read().since.is_some();
     assert!(left, "what was left behind keeps its place in the log");
     found.sync().unwrap();
     let (_, found) = open(again.survivors(0));
@@ -155,7 +158,7 @@ fn runs_that_were_merged_after_the_checkpoint_do_not_come_back() {
     // While flushes wait, they go to the front.
     flush(&table, 0);
     assert_eq!(runs(&table, 0), 1);
-    table.handle.core.volume.checkpoint().unwrap();
+    table.core.volume.checkpoint().unwrap();
     forget_jobs(&table);
     put(&table, &keys, 2);
     freeze(&table, 0);
@@ -187,7 +190,7 @@ fn a_run_that_was_merged_out_of_turn_does_not_come_back() {
     forget_jobs(&table);
     flush(&table, 0);
     assert_eq!((runs(&table, 1), runs(&table, 0)), (1, 0));
-    table.handle.core.volume.checkpoint().unwrap();
+    table.core.volume.checkpoint().unwrap();
     let (_, found) = open(device.survivors(1));
     assert_holds(&found, &keys[0], 2, "merged");
     assert_holds(&found, &keys[1], 1, "in a run");
@@ -199,10 +202,10 @@ fn a_checkpoint_saves_each_buffer_once_though_two_request_it_and_it_changes_mean
     // was logged between them named the first, which the second had destroyed.
     let device = telling();
     let table = Arc::new(create(Arc::new(device.clone()), Config::tiny()));
-    let partitions = table.handle.core.partitions.len();
+    let partitions = table.core.partitions.len();
     put(&table, &(0..400).collect::<Vec<_>>(), 1);
     table.sync().unwrap();
-    let inner = &table.handle.core;
+    let inner = &table.core;
     inner.snapshot_all();
     inner.snapshot_before(inner.volume.log().next_lsn());
     let written = Arc::new(Mutex::new(Vec::new()));
@@ -236,15 +239,15 @@ fn an_image_that_came_during_a_merge_is_durable_before_the_move_names_it() {
     put(&table, &keys[200..], 1);
     table.sync().unwrap();
     assert_eq!(runs(&table, 0), 1);
-    let inner = &table.handle.core;
+    let inner = &table.core;
     let tell = {
         let (table, device) = (Arc::clone(&table), device.clone());
         move |asked| {
             if asked == Asked::Sync {
                 // The new slicetable is durable; now a checkpoint prepares.
                 device.observer().set(None);
-                table.handle.core.snapshot_all();
-                table.handle.core.write_snapshots().unwrap();
+                table.core.snapshot_all();
+                table.core.write_snapshots().unwrap();
             }
         }
     };
@@ -266,7 +269,7 @@ fn while_a_checkpoint_captures_no_merge_changes_the_maps() {
     // A merge between the captures of slicetables and runs would be in neither, where the log was too full
     // for its move: its runs would be gone, and the slicetable the old one.
     let table = create(Arc::new(SimDevice::instant()), Config::tiny());
-    let core = &table.handle.core;
+    let core = &table.core;
     assert!(capture_holds(core, &core.layout.maps), "a merge could have changed them");
 }
 

@@ -11,7 +11,7 @@ use super::super::*;
 use super::{inline, insert_own, own_keys};
 use crate::write::Layout;
 use crate::write::telling::{Asked, Tell, telling};
-use crate::{Durability, OpenOptions, Threads, VolumeOptions};
+use crate::{Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions};
 
 /// Nothing is durable before it is synced, so that a test says what a crash finds.
 const DURABILITY: Durability = Durability::Every(Duration::from_secs(3600));
@@ -32,7 +32,7 @@ fn config() -> Config {
 
 /// Merges the buffer by hand, whether it is full or not.
 fn merge(index: &SliceLsh) {
-    let inner = &index.handle.core;
+    let inner = &index.core;
     let mut state = inner.partitions[0].write();
     assert!(inner.try_freeze(0, &mut state, 0).unwrap());
     drop(state);
@@ -90,7 +90,7 @@ fn a_snapshot_that_ends_during_a_merge_is_durable_before_the_move_names_it() {
     };
     let volume = Volume::create(Arc::new(device.clone()), volume_options).unwrap();
     let index = Arc::new(SliceLsh::create_with(&volume, "n", config(), inline()).unwrap());
-    let inner = &index.handle.core;
+    let inner = &index.core;
     insert_own(&index, 0..240);
     index.flush().unwrap();
     let save = || {
@@ -135,7 +135,8 @@ fn a_snapshot_that_ends_during_a_merge_is_durable_before_the_move_names_it() {
     index.sync().unwrap_err();
     for seed in 0..64 {
         let image = device.inner().survivors(seed);
-        let options = OpenOptions { threads: Threads::Inline, ..OpenOptions::default() };
+        let options =
+            VolumeOpenOptions { threads: Threads::Inline, ..VolumeOpenOptions::default() };
         let device = SimDevice::instant().with_image(image);
         let volume = Volume::open(Arc::new(device), options).unwrap();
         let found = SliceLsh::open_with(&volume, "n", inline()).unwrap();

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::bufferhash::{self, BufferHash};
 use crate::slicehash::{self, SliceHash};
-use crate::{AnyConfig, AnyOptions, AnyTable, Durability, Error, Result, Table, registry};
+use crate::{AnyConfig, AnyTable, Durability, Error, OpenOptions, Result, Table, registry};
 
 type Map = BTreeMap<u64, u64>;
 
@@ -29,10 +29,8 @@ fn tiny(kind: &str) -> AnyConfig {
     (row.tiny)()
 }
 
-fn inline() -> AnyOptions {
-    let mut options = AnyOptions::default();
-    options.flush_threads = Some(0);
-    options
+fn inline() -> OpenOptions {
+    OpenOptions::default().inline()
 }
 
 fn options(hash_key: u128) -> VolumeOptions {

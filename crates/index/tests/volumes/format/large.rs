@@ -1,10 +1,10 @@
 //! Tables of keys and values of any size: those of version 1 whose value logs keep their size, and those that grew.
 
-use nandex::bufferhash::{Config, Policy, RuntimeOptions, growing};
+use nandex::bufferhash::{Config, Policy, growing};
 use nandex::device::MemoryDevice;
 use nandex::large::{ValuesConfig, WhenFull};
 use nandex::store::hash::HashKind;
-use nandex::{AnyConfig, AnyOptions, AnyTable, LargeTable, Volume};
+use nandex::{AnyConfig, AnyTable, LargeTable, OpenOptions, Volume};
 
 use super::{inline, left_by, open};
 
@@ -20,8 +20,8 @@ fn fixed_index(policy: Policy) -> AnyConfig {
     Config { key_bytes: 16, value_bytes: 16, policy, ..Config::tiny() }.into()
 }
 
-fn options() -> AnyOptions {
-    AnyOptions::default().with(RuntimeOptions { flush_threads: 0, ..Default::default() })
+fn options() -> OpenOptions {
+    OpenOptions::default().inline()
 }
 
 fn create(

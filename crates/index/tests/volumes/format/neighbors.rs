@@ -2,7 +2,7 @@
 
 use nandex::device::MemoryDevice;
 use nandex::store::hash::HashKind;
-use nandex::{Neighbors, SliceLsh, slicelsh};
+use nandex::{Neighbors, OpenOptions, SliceLsh, slicelsh};
 
 use super::{inline, left_by, open};
 
@@ -76,8 +76,8 @@ fn filters_that_version_1_saved_are_whole() {
     }
 }
 
-fn options(filter_bytes_max: u64) -> slicelsh::RuntimeOptions {
-    slicelsh::RuntimeOptions { flush_threads: 0, filter_bytes_max, ..Default::default() }
+fn options(filter_bytes_max: u64) -> OpenOptions {
+    OpenOptions { flush_threads: Some(0), filter_bytes: filter_bytes_max, ..Default::default() }
 }
 
 pub fn write(is_closed: bool, filter_bytes_max: u64) -> MemoryDevice {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nandex::device::{Access, Call, Device, MemoryDevice, Observer, OpKind, PAGE_BYTES, Watched};
-use nandex::{Durability, OpenOptions, Result, Threads, Volume, VolumeOptions};
+use nandex::{Durability, Result, Threads, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_trial::parallel;
 
 use super::answers::{Answers, Verdict};
@@ -81,7 +81,10 @@ fn options() -> VolumeOptions {
 /// Every update that is acknowledged must be there later.
 fn open_volume(device: Arc<dyn Device>, access: Access) -> Result<Volume> {
     let (threads, durability) = (Threads::Inline, Durability::Always);
-    Ok(Volume::open(device, OpenOptions { access, threads, durability, ..Default::default() })?)
+    Ok(Volume::open(
+        device,
+        VolumeOpenOptions { access, threads, durability, ..Default::default() },
+    )?)
 }
 
 /// What was left of it.

@@ -10,7 +10,7 @@ use nandex::registry::{self, FilterRow};
 use nandex::store::hash::{HashKind, KeyHasher};
 use nandex::testing::TestFilter;
 use nandex::{
-    AnyFilter, Counter, Counting, Durability, Filter, OpenOptions, Result, Threads, Volume,
+    AnyFilter, Counter, Counting, Durability, Filter, Result, Threads, Volume, VolumeOpenOptions,
     VolumeOptions,
 };
 use proptest::prelude::*;
@@ -77,7 +77,8 @@ impl Maker for Registered {
         let Self { durability, threads, .. } = *self;
         let TestFilter { config, options, .. } = &self.made;
         if std::mem::replace(&mut self.is_made, true) {
-            let of_volume = OpenOptions { durability, threads, ..OpenOptions::default() };
+            let of_volume =
+                VolumeOpenOptions { durability, threads, ..VolumeOpenOptions::default() };
             let volume = Volume::open(device, of_volume).unwrap();
             return AnyFilter::open(&volume, "f", options).unwrap();
         }

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use nandex::cascade::{Cascade, Config, RuntimeOptions, WhenFull};
+use nandex::cascade::{Cascade, Config, WhenFull};
 use nandex::device::MemoryDevice;
-use nandex::{Counter, Filter, Volume, VolumeOptions};
+use nandex::{Counter, Filter, OpenOptions, Volume, VolumeOptions};
 
 use super::runner::key;
 use super::support::Setup;
@@ -63,19 +63,19 @@ fn configurations_that_cannot_work_are_refused_and_leave_nothing_behind() {
         assert!(error.starts_with(&format!("{field}: ")), "{config:?}: {error}");
     }
     for (options, field) in [
-        (RuntimeOptions { merge_threads: 65, ..RuntimeOptions::default() }, "merge_threads"),
-        (RuntimeOptions { read_depth: 0, ..RuntimeOptions::default() }, "read_depth"),
-        (RuntimeOptions { read_depth: 5000, ..RuntimeOptions::default() }, "read_depth"),
-        (RuntimeOptions { io_chunk_pages: 0, ..RuntimeOptions::default() }, "io_chunk_pages"),
-        (RuntimeOptions { io_chunk_pages: 1 << 20, ..RuntimeOptions::default() }, "io_chunk_pages"),
+        (OpenOptions { flush_threads: Some(65), ..OpenOptions::default() }, "flush_threads"),
+        (OpenOptions { read_depth: Some(0), ..OpenOptions::default() }, "read_depth"),
+        (OpenOptions { read_depth: Some(5000), ..OpenOptions::default() }, "read_depth"),
+        (OpenOptions { io_chunk_pages: Some(0), ..OpenOptions::default() }, "io_chunk_pages"),
+        (OpenOptions { io_chunk_pages: Some(1 << 20), ..OpenOptions::default() }, "io_chunk_pages"),
     ] {
-        let error = refusal(Cascade::create_with(&volume, "f", tiny, options));
+        let error = refusal(Cascade::create_with(&volume, "f", tiny, options.clone()));
         assert!(error.starts_with(&format!("{field}: ")), "{options:?}: {error}");
     }
     let filter = Cascade::create(&volume, "f", tiny).unwrap();
     filter.close().unwrap();
-    let options = RuntimeOptions { merge_threads: 99, ..RuntimeOptions::default() };
-    assert!(refusal(Cascade::open_with(&volume, "f", options)).starts_with("merge_threads: "));
+    let options = OpenOptions { flush_threads: Some(99), ..OpenOptions::default() };
+    assert!(refusal(Cascade::open_with(&volume, "f", options)).starts_with("flush_threads: "));
     Cascade::open(&volume, "f").unwrap();
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use nandex::cascade::{Cascade, Config, RuntimeOptions};
+use nandex::cascade::{Cascade, Config};
 use nandex::device::Device;
-use nandex::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
+use nandex::{Durability, OpenOptions, Threads, Volume, VolumeOpenOptions, VolumeOptions};
 
 /// How much larger each level is; nothing for a single wide one.
 pub const FAN_OUTS: [Option<u32>; 4] = [Some(2), Some(4), None, Some(16)];
@@ -52,14 +52,18 @@ impl Setup {
         VolumeOptions { durability, threads, volume_id: Some(7), ..VolumeOptions::tiny() }
     }
 
-    pub fn open_options(&self) -> OpenOptions {
+    pub fn open_options(&self) -> VolumeOpenOptions {
         let Self { durability, threads, .. } = *self;
-        OpenOptions { durability, threads, ..OpenOptions::default() }
+        VolumeOpenOptions { durability, threads, ..VolumeOpenOptions::default() }
     }
 
-    pub fn runtime(&self) -> RuntimeOptions {
+    pub fn runtime(&self) -> OpenOptions {
         let Self { merge_threads, io_chunk_pages, .. } = *self;
-        RuntimeOptions { merge_threads, io_chunk_pages, ..RuntimeOptions::default() }
+        OpenOptions {
+            flush_threads: Some(merge_threads),
+            io_chunk_pages: Some(io_chunk_pages),
+            ..OpenOptions::default()
+        }
     }
 
     /// Creates a filter of this setup in a volume.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use nandex::cascade::Cascade;
 use nandex::device::MemoryDevice;
-use nandex::{Counter, Filter, OpenOptions, Volume, VolumeOptions};
+use nandex::{Counter, Filter, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
 use super::runner::key;
@@ -157,7 +157,7 @@ fn two_filters_of_one_volume_leave_each_other_alone() {
     });
     filters.into_iter().for_each(|filter| filter.close().unwrap());
     drop(volume);
-    let volume = Volume::open(device, OpenOptions::default()).unwrap();
+    let volume = Volume::open(device, VolumeOpenOptions::default()).unwrap();
     volume.drop_structure("a").unwrap();
     let filter = setup.open_filter(&volume, "b").unwrap();
     assert!(filter.stats().entries > 0);

@@ -1,11 +1,11 @@
 //! What all modules share: configurations, keys and values made from numbers, and the oracle.
 
 use nandex::bufferhash::filter::FilterShape;
-use nandex::bufferhash::{Config, Policy, RuntimeOptions, growing};
+use nandex::bufferhash::{Config, Policy, growing};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
 use nandex::store::entries::EntryLayout;
 use nandex::store::hash::HashKind;
-use nandex::{AnyConfig, AnyOptions, Durability, Threads};
+use nandex::{AnyConfig, Durability, OpenOptions, Threads};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::stretch;
 
@@ -72,9 +72,8 @@ impl Setup {
         }
     }
 
-    pub fn options(&self) -> AnyOptions {
-        let runtime = RuntimeOptions { flush_threads: self.flush_threads(), ..Default::default() };
-        AnyOptions::default().with(runtime)
+    pub fn options(&self) -> OpenOptions {
+        OpenOptions { flush_threads: Some(self.flush_threads()), ..OpenOptions::default() }
     }
 
     /// The same with threads in the background.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nandex::device::MemoryDevice;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
 use nandex::testing::{Retention, TableRequest, TestTable};
-use nandex::{AnyTable, LargeTable, OpenOptions, Volume, VolumeOptions, registry, rhik};
+use nandex::{AnyTable, LargeTable, Volume, VolumeOpenOptions, VolumeOptions, registry, rhik};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::stretch;
 
@@ -101,11 +101,11 @@ fn keys_of_1_to_255_bytes_and_values_of_up_to_2_mib_stand_on_tables_that_grow() 
         // As a power cut leaves it, and then closed.
         table.sync().unwrap();
         let copy = Arc::new(MemoryDevice::from_image(device.image()));
-        let cut = Volume::open(copy, OpenOptions::default()).unwrap();
+        let cut = Volume::open(copy, VolumeOpenOptions::default()).unwrap();
         agrees(&open(&cut, &made), &oracle, &made.label);
         table.close().unwrap();
         drop(volume);
-        let volume = Volume::open(device, OpenOptions::default()).unwrap();
+        let volume = Volume::open(device, VolumeOpenOptions::default()).unwrap();
         agrees(&open(&volume, &made), &oracle, &made.label);
         kinds.push(made.config.kind());
     }

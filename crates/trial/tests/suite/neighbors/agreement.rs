@@ -7,7 +7,7 @@ use nandex::device::MemoryDevice;
 use nandex::oracle::BucketMap;
 use nandex::registry;
 use nandex::testing::TestNeighbors;
-use nandex::{AnyNeighbors, Durability, Neighbors, OpenOptions, Volume, VolumeOptions};
+use nandex::{AnyNeighbors, Durability, Neighbors, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
 /// An index, and what it must agree with.
@@ -48,7 +48,8 @@ impl Pair {
         drop(volume);
         let report = nandex::check(Arc::clone(&self.device) as _, None, &mut |_| {}).unwrap();
         assert!(report.ok(), "{}: {:?}", self.made.label, report.findings);
-        let volume = Volume::open(Arc::clone(&self.device) as _, OpenOptions::default()).unwrap();
+        let volume =
+            Volume::open(Arc::clone(&self.device) as _, VolumeOpenOptions::default()).unwrap();
         self.index = Some(AnyNeighbors::open(&volume, "n", &self.made.options).unwrap());
         self.volume = Some(volume);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nandex::bufferhash::{Config, Policy};
 use nandex::device::{Access, Create, FileDevice, FileOptions, MemoryDevice, PAGE_BYTES, PageId};
 use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, StructureId, seal};
-use nandex::{AnyTable, BufferHash, OpenOptions, Table, Volume, VolumeOptions};
+use nandex::{AnyTable, BufferHash, Table, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_trial::Contract;
 
 use super::support::{DURABILITIES, SLICES, Setup};
@@ -256,6 +256,6 @@ fn a_read_only_device_is_refused_with_what_to_do() {
     std::fs::write(&path, image()).unwrap();
     let options = FileOptions { access: Access::ReadOnly, ..FileOptions::default() };
     let device = Arc::new(FileDevice::open(&path, &options).unwrap());
-    let error = Volume::open(device, OpenOptions::default()).unwrap_err().to_string();
+    let error = Volume::open(device, VolumeOpenOptions::default()).unwrap_err().to_string();
     assert!(error.contains("was opened read-only; open it read-write"), "{error}");
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nandex::device::MemoryDevice;
 use nandex::testing::{TableRequest, TestTable};
 use nandex::{
-    AnyTable, Durability, Error, Table, Threads, Volume, VolumeOptions, registry, slicehash,
+    AnyTable, Durability, Error, OpenOptions, Table, Threads, Volume, VolumeOptions, registry,
 };
 use nandex_sim::workload::SplitMix64;
 
@@ -28,11 +28,8 @@ fn create(made: &TestTable) -> AnyTable {
         ..VolumeOptions::tiny()
     };
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
-    let mut options = made.options.clone();
-    if let Some(own) = options.of::<slicehash::RuntimeOptions>().cloned() {
-        // Which filters there are depends on the pages that were read; they say which removals leave a trace.
-        options = options.with(slicehash::RuntimeOptions { filter_bytes: 0, ..own });
-    }
+    // Which filters there are depends on the pages that were read; they say which removals leave a trace.
+    let options = OpenOptions { filter_bytes: 0, ..made.options.clone() };
     AnyTable::create_with(&volume, "t", &made.config, &options).unwrap()
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nandex::bufferhash::Policy;
 use nandex::device::MemoryDevice;
-use nandex::{AnyTable, OpenOptions, Table, Volume, VolumeOptions};
+use nandex::{AnyTable, Table, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_trial::Contract;
 
 use super::support::{DURABILITIES, SLICES, Setup};
@@ -21,7 +21,7 @@ fn assert_holds(table: &AnyTable, keys: Range<u64>) {
 /// What a power cut leaves of a device, as a volume.
 fn crashed(device: &MemoryDevice) -> (MemoryDevice, Volume) {
     let device = MemoryDevice::from_image(device.image());
-    let volume = Volume::open(Arc::new(device.clone()), OpenOptions::default()).unwrap();
+    let volume = Volume::open(Arc::new(device.clone()), VolumeOpenOptions::default()).unwrap();
     (device, volume)
 }
 
@@ -43,7 +43,7 @@ fn a_closed_table_does_not_keep_the_log_of_another() {
         first.close().unwrap();
         insert(&second, 0..40_000);
         drop((second, volume));
-        let volume = Volume::open(Arc::new(device.clone()), OpenOptions::default()).unwrap();
+        let volume = Volume::open(Arc::new(device.clone()), VolumeOpenOptions::default()).unwrap();
         let second = setup.open(&volume, "second").unwrap();
         insert(&second, 40_000..80_000);
         // Opened again in the same session, it is written and lost power with.

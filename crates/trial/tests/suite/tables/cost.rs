@@ -9,7 +9,9 @@ use nandex::bufferhash::{BufferHash, Config, Policy};
 use nandex::device::{
     Call, Counted, Counts, Device, MemoryDevice, Observer, OpKind, PAGE_BYTES, Watched,
 };
-use nandex::{Durability, SliceHash, Table, Threads, Volume, VolumeOptions, slicehash};
+use nandex::{
+    Durability, OpenOptions, SliceHash, Table, Threads, Volume, VolumeOptions, slicehash,
+};
 use nandex_trial::Contract;
 
 type Device1 = Arc<Counted<MemoryDevice>>;
@@ -223,7 +225,7 @@ fn slices(config: slicehash::Config) -> (SliceHash, Volume, Device1) {
     };
     let volume = Volume::create(Arc::clone(&device) as Arc<dyn Device>, options).unwrap();
     let runtime =
-        slicehash::RuntimeOptions { flush_threads: 0, io_chunk_pages: 5, ..Default::default() };
+        OpenOptions { flush_threads: Some(0), io_chunk_pages: Some(5), ..Default::default() };
     let table = SliceHash::create_with(&volume, "t", config, runtime).unwrap();
     (table, volume, device)
 }

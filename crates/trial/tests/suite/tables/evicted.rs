@@ -7,8 +7,8 @@ use std::time::Duration;
 use nandex::device::MemoryDevice;
 use nandex::testing::{TableRequest, TestTable};
 use nandex::{
-    AnyTable, Durability, Error, OpenOptions, Table, TableStats, Threads, Volume, VolumeOptions,
-    registry,
+    AnyTable, Durability, Error, Table, TableStats, Threads, Volume, VolumeOpenOptions,
+    VolumeOptions, registry,
 };
 
 /// Keys of an opening: several times what a table without space holds.
@@ -43,8 +43,11 @@ fn create((made, threads): &Made) -> (MemoryDevice, AnyTable) {
 }
 
 fn open((made, threads): &Made, device: &MemoryDevice) -> AnyTable {
-    let options =
-        OpenOptions { durability: DURABILITY, threads: *threads, ..OpenOptions::default() };
+    let options = VolumeOpenOptions {
+        durability: DURABILITY,
+        threads: *threads,
+        ..VolumeOpenOptions::default()
+    };
     let volume = Volume::open(Arc::new(device.clone()), options).unwrap();
     AnyTable::open_with(&volume, "t", &made.options).unwrap()
 }

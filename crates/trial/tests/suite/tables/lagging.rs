@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nandex::bufferhash::Policy;
 use nandex::device::{Call, MemoryDevice, Observer, OpKind, Result, Watched};
-use nandex::{OpenOptions, Table, Volume};
+use nandex::{Table, Volume, VolumeOpenOptions};
 use nandex_trial::Contract;
 use nandex_trial::table::TableContract;
 
@@ -42,7 +42,8 @@ fn a_full_table_whose_flushes_lag_closes_and_opens() {
         table.close().unwrap();
         drop(volume);
         for _ in 0..2 {
-            let volume = Volume::open(Arc::new(memory.clone()), OpenOptions::default()).unwrap();
+            let volume =
+                Volume::open(Arc::new(memory.clone()), VolumeOpenOptions::default()).unwrap();
             let table = setup.open(&volume, "t").unwrap();
             for number in 0..taken {
                 assert!(table.get(&setup.key(number)).unwrap().is_some(), "{number} of {taken}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
 use nandex::store::log::{Log, Reservation};
-use nandex::{OpenOptions, Table, Volume};
+use nandex::{Table, Volume, VolumeOpenOptions};
 use nandex_trial::Contract;
 use nandex_trial::table::TableContract;
 
@@ -40,7 +40,7 @@ fn a_flush_takes_no_log_space_that_others_have_reserved() {
         table.sync().unwrap();
         // What kept its old place in the log is there after a power cut.
         let device = MemoryDevice::from_image(device.image());
-        let volume = Volume::open(Arc::new(device), OpenOptions::default()).unwrap();
+        let volume = Volume::open(Arc::new(device), VolumeOpenOptions::default()).unwrap();
         let table = setup.open(&volume, "t").unwrap();
         for number in 0..900 {
             let found = table.get(&setup.key(number)).unwrap();

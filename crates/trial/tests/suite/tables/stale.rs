@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nandex::bufferhash::Policy;
 use nandex::device::{Call, MemoryDevice, Observer, OpKind, Result, Watched};
-use nandex::{AnyTable, OpenOptions, Table, Volume};
+use nandex::{AnyTable, Table, Volume, VolumeOpenOptions};
 use nandex_trial::Contract;
 use nandex_trial::table::TableContract;
 
@@ -103,7 +103,7 @@ fn a_snapshot_that_a_carry_over_keeps_hides_nothing_newer() {
     table.sync().unwrap();
     volume.checkpoint().unwrap();
     let device = MemoryDevice::from_image(memory.image());
-    let volume = Volume::open(Arc::new(device), OpenOptions::default()).unwrap();
+    let volume = Volume::open(Arc::new(device), VolumeOpenOptions::default()).unwrap();
     let table = setup().open(&volume, "t").unwrap();
     let found = table.get(&setup().key(0)).unwrap();
     assert_eq!(found.as_deref(), Some(&setup().value(0, 1)[..]), "the newer version");

@@ -3,7 +3,7 @@
 use nandex::bufferhash::{Config, Policy};
 use nandex::registry::{self, Family, TableRow};
 use nandex::testing::{Retention, TableRequest, TestTable};
-use nandex::{AnyConfig, AnyOptions, Durability, Threads, VolumeOptions};
+use nandex::{AnyConfig, Durability, OpenOptions, Threads, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::cache_bytes;
 use nandex_trial::table::{TableContract, stretch};
@@ -155,7 +155,7 @@ impl TableContract for Setup {
         Self { flush_threads: 0, threads: Threads::Inline, ..*self }
     }
 
-    fn made(&self) -> (AnyConfig, AnyOptions) {
+    fn made(&self) -> (AnyConfig, OpenOptions) {
         let TestTable { config, options, .. } = self.test_table();
         (config, options)
     }

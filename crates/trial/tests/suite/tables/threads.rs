@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nandex::bufferhash::Policy;
 use nandex::device::{Create, FileDevice, FileOptions, MemoryDevice};
-use nandex::{AnyTable, Durability, OpenOptions, Table, Volume, VolumeOptions};
+use nandex::{AnyTable, Durability, Table, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::Contract;
 use nandex_trial::table::TableContract;
@@ -201,7 +201,7 @@ fn a_table_may_outlive_its_volumes_handle_and_the_other_way_round() {
             drop(table);
             drop(volume);
         }
-        let volume = Volume::open(Arc::new(device), OpenOptions::default()).unwrap();
+        let volume = Volume::open(Arc::new(device), VolumeOpenOptions::default()).unwrap();
         let table = setup.open(&volume, "t").unwrap();
         (0..3000).for_each(|key| assert_eq!(table.get_u64(key).unwrap(), Some(key)));
     }

@@ -1,6 +1,7 @@
 //! Tables that evict, and put back what they have used, while they absorb.
 
 use super::*;
+use crate::OpenOptions;
 use crate::bufferhash::Policy;
 
 const POLICIES: [Policy; 5] =
@@ -15,7 +16,7 @@ fn evicting(policy: Policy, threads: Threads) -> BufferHash {
     let options = VolumeOptions { threads, ..options(7) };
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
     let flush_threads = if threads == Threads::Inline { 0 } else { 2 };
-    let runtime = bufferhash::RuntimeOptions { flush_threads, ..Default::default() };
+    let runtime = OpenOptions { flush_threads: Some(flush_threads), ..Default::default() };
     let config = bufferhash::Config { policy, ..bufferhash::Config::tiny() };
     BufferHash::create_with(&volume, "t", config, runtime).unwrap()
 }

@@ -1,7 +1,7 @@
 //! Merges of tables whose power is cut.
 
 use nandex_sim::{Image, SimDevice};
-use nandex_store::OpenOptions;
+use nandex_store::VolumeOpenOptions;
 
 use super::*;
 
@@ -19,7 +19,7 @@ impl Sweep<'_> {
     fn open(&self, image: Image) -> (SimDevice, AnyTable) {
         let device = SimDevice::instant().with_image(image);
         let (durability, threads) = (self.durability, Threads::Inline);
-        let options = OpenOptions { threads, durability, ..OpenOptions::default() };
+        let options = VolumeOpenOptions { threads, durability, ..VolumeOpenOptions::default() };
         let volume = Volume::open(Arc::new(device.clone()), options).unwrap();
         let table = AnyTable::open_with(&volume, "t", &inline()).unwrap();
         (device, table)

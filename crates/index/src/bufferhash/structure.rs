@@ -1,0 +1,132 @@
+//! BufferHash as a [`Structure`].
+
+use nandex_store::check::{Checker, Contents};
+use nandex_store::checkpoint::CatalogEntry;
+use nandex_store::{Structure as Entry, Volume};
+
+use super::past_damage::past_damage;
+use super::{Config, Incarnations, Inner, Iter, KIND, check, model, recover, refuse_chip, rings};
+use crate::any::{AnyEntries, AnyEntriesPastDamage, Configuration, Description};
+use crate::check::OnProgress;
+use crate::model::text::bytes;
+use crate::model::{OperationCosts, PAGE_BYTES, ParameterValue, Prediction, Requirements};
+use crate::structure::Structure;
+use crate::structure::table::TableStructure;
+use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch, absorb};
+use crate::write::{self, Handle};
+use crate::{OpenOptions, Result};
+
+impl Structure for Incarnations {
+    const KIND: &'static str = KIND;
+    const NAME: &'static str = "BufferHash";
+    const GOOD_FOR: &'static str = "Each entry written once, a few bytes of RAM per entry, few reads for keys that are not there.";
+    #[cfg(feature = "testing")]
+    const DECODERS: &'static [crate::testing::Decoder] = super::testing::DECODERS;
+
+    type Config = Config;
+
+    fn admit(volume: &Volume, config: &Config, options: &OpenOptions) -> Result<u64> {
+        let shape = config.shape()?;
+        write::check_log(volume, &shape)?;
+        rings::grow_chip(volume, config, options)?;
+        Ok(config.volume_ring_pages() + write::snapshot_pages(&shape))
+    }
+
+    fn restore(volume: &Volume, entry: &Entry, options: OpenOptions) -> Result<Handle<Self>> {
+        recover::open(volume, entry, options)
+    }
+
+    fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn check(
+        checker: &mut Checker,
+        contents: &Contents,
+        entry: &CatalogEntry,
+        progress: &mut OnProgress<'_>,
+    ) -> Result<()> {
+        refuse_chip(entry)?;
+        check(checker, contents, entry, progress);
+        Ok(())
+    }
+
+    fn tiny() -> Config {
+        Config::tiny()
+    }
+}
+
+impl TableStructure for Incarnations {
+    const MERGES: bool = true;
+    #[cfg(feature = "testing")]
+    const TESTS: crate::testing::TableTests = super::testing::TESTS;
+
+    fn advise(requirements: &Requirements) -> Result<Prediction> {
+        model::advise(requirements)
+    }
+
+    fn iter(core: &Inner) -> AnyEntries<'_> {
+        Box::new(Iter::new(core))
+    }
+
+    fn iter_past_damage(core: &Inner) -> AnyEntriesPastDamage<'_> {
+        Box::new(past_damage(vec![core]))
+    }
+
+    fn warm_up(core: &Inner) -> Result<()> {
+        core.load_all_filters()
+    }
+
+    fn versions(core: &Inner) -> Option<Versions<'_>> {
+        Some(Versions(core))
+    }
+
+    fn absorb(
+        core: &Inner,
+        others: &[Versions<'_>],
+        options: &AbsorbOptions,
+        watch: &Watch<'_>,
+    ) -> Result<Absorbed> {
+        absorb(core, others, options, watch)
+    }
+}
+
+impl Configuration for Config {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        Self::encode(self)
+    }
+
+    fn validate(&self) -> Result<()> {
+        Self::validate(self)
+    }
+
+    fn log_bytes_best(&self) -> u64 {
+        Self::log_bytes_best(self)
+    }
+
+    fn operation_costs(&self) -> Result<OperationCosts> {
+        Self::operation_costs(self)
+    }
+
+    fn describe(&self) -> Description {
+        let (super_tables, incarnations) = (self.super_tables, self.incarnations());
+        let buffer = bytes(u64::from(self.buffer_pages) * PAGE_BYTES);
+        Description {
+            when_full: self.policy.to_string(),
+            entries_capacity: self.entries_capacity(),
+            parameters: vec![
+                ("super_tables", ParameterValue::Count(super_tables.into())),
+                ("incarnations", ParameterValue::Count(incarnations)),
+                ("pages_per_buffer", ParameterValue::Count(self.buffer_pages.into())),
+                ("pages_per_segment", ParameterValue::Count(self.segment_pages().into())),
+            ],
+            shape: format!(
+                "super tables: {super_tables}, k = {incarnations} incarnations, buffers of {buffer}"
+            ),
+        }
+    }
+}

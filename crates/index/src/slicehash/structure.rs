@@ -1,0 +1,156 @@
+//! SliceHash as a [`Structure`].
+
+use nandex_store::check::{Checker, Contents};
+use nandex_store::checkpoint::CatalogEntry;
+use nandex_store::{Structure as Entry, Volume};
+
+use nandex_store::proven::FailedRead;
+use nandex_store::schedule::Channels;
+
+use super::{Config, Inner, Iter, KIND, Policy, Slicetables, check, model, recover};
+use crate::any::{AnyConfig, AnyEntries, AnyEntriesPastDamage, Configuration, Description};
+use crate::check::OnProgress;
+use crate::model::text::bytes;
+use crate::model::{OperationCosts, PAGE_BYTES, ParameterValue, Prediction, Requirements};
+use crate::structure::Structure;
+use crate::structure::table::TableStructure;
+use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch, absorb};
+use crate::write::{self, Handle};
+use crate::{OpenOptions, Result};
+
+impl Structure for Slicetables {
+    const KIND: &'static str = KIND;
+    const NAME: &'static str = "SliceHash";
+    const GOOD_FOR: &'static str =
+        "One page read for any key, a fraction of the RAM, many more bytes written.";
+    #[cfg(feature = "testing")]
+    const DECODERS: &'static [crate::testing::Decoder] = super::testing::DECODERS;
+
+    type Config = Config;
+
+    fn admit(volume: &Volume, config: &Config, _options: &OpenOptions) -> Result<u64> {
+        config.check_array(&volume.device().geometry())?;
+        let shape = config.shape()?;
+        write::check_log(volume, &shape)?;
+        Ok(config.slicetable_pages() + config.front_pages() + write::snapshot_pages(&shape))
+    }
+
+    fn restore(volume: &Volume, entry: &Entry, options: OpenOptions) -> Result<Handle<Self>> {
+        recover::open(volume, entry, options, None)
+    }
+
+    fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn check(
+        checker: &mut Checker,
+        contents: &Contents,
+        entry: &CatalogEntry,
+        progress: &mut OnProgress<'_>,
+    ) -> Result<()> {
+        check(checker, contents, entry, progress);
+        Ok(())
+    }
+
+    fn tiny() -> Config {
+        Config::tiny()
+    }
+}
+
+impl TableStructure for Slicetables {
+    const MERGES: bool = true;
+    #[cfg(feature = "testing")]
+    const TESTS: crate::testing::TableTests = super::testing::TESTS;
+
+    fn advise(requirements: &Requirements) -> Result<Prediction> {
+        model::advise(requirements)
+    }
+
+    fn iter(core: &Inner) -> AnyEntries<'_> {
+        Box::new(Iter::new(core))
+    }
+
+    fn iter_past_damage(core: &Inner) -> AnyEntriesPastDamage<'_> {
+        let contents = |index| core.contents(index, FailedRead::Splits);
+        Box::new((0..core.partitions.len()).flat_map(move |index| contents(index).into_items()))
+    }
+
+    fn versions(core: &Inner) -> Option<Versions<'_>> {
+        Some(Versions(core))
+    }
+
+    fn absorb(
+        core: &Inner,
+        others: &[Versions<'_>],
+        options: &AbsorbOptions,
+        watch: &Watch<'_>,
+    ) -> Result<Absorbed> {
+        absorb(core, others, options, watch)
+    }
+}
+
+impl Configuration for Config {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        Self::encode(self)
+    }
+
+    fn validate(&self) -> Result<()> {
+        Self::validate(self)
+    }
+
+    fn log_bytes_best(&self) -> u64 {
+        Self::log_bytes_best(self)
+    }
+
+    fn operation_costs(&self) -> Result<OperationCosts> {
+        Self::operation_costs(self)
+    }
+
+    fn aligned_to(&self, channels: &Channels) -> Option<AnyConfig> {
+        (channels.count() > 1).then(|| Self::aligned_to(*self, channels).into())
+    }
+
+    fn describe(&self) -> Description {
+        let &Self { partitions, slices, .. } = self;
+        let incarnations = Self::incarnations(self).unwrap_or(0.0);
+        let buffer = bytes(u64::from(self.buffer_pages) * PAGE_BYTES);
+        let count = |number: u32| ParameterValue::Count(number.into());
+        Description {
+            when_full: match self.policy {
+                Policy::Fifo => "fifo".into(),
+                Policy::Reject => "reject".into(),
+            },
+            entries_capacity: u64::from(partitions) * u64::from(self.entries_max),
+            parameters: vec![
+                ("partitions", count(partitions)),
+                ("incarnations", ParameterValue::Number(incarnations)),
+                ("pages_per_buffer", count(self.buffer_pages)),
+                ("slices", count(slices)),
+                ("slice_parts", count(self.slice_parts)),
+                ("devices", count(self.devices.max(self.slice_parts))),
+                ("front_runs", count(self.front_runs)),
+            ],
+            shape: format!(
+                "partitions: {partitions}, slices: {slices}, k = {incarnations:.1} buffers of {buffer}{}",
+                self.shown_array()
+            ),
+        }
+    }
+}
+
+impl Config {
+    /// What several devices are for, if it tells them apart.
+    fn shown_array(&self) -> String {
+        let shown = |design, devices| format!("; {design}-oriented on {devices} devices");
+        match (self.devices, self.slice_parts) {
+            (1, 1) => String::new(),
+            (devices, 1) => shown("throughput", devices),
+            (_, parts) => shown("memory", parts),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! SliceLSH as a [`Structure`].
+
+use nandex_store::check::{Checker, Contents};
+use nandex_store::checkpoint::CatalogEntry;
+use nandex_store::{Structure as Entry, Volume};
+
+use super::{Config, KIND, Policy, SliceLsh, SlicetableGroups, check, recover};
+use crate::any::{AnyConfig, Configuration, Description, OpenNeighbors};
+use crate::check::OnProgress;
+use crate::model::text::count;
+use crate::model::{OperationCosts, ParameterValue};
+use crate::registry::{Family, NeighborsRow, Row};
+use crate::structure::Structure;
+use crate::write::Handle;
+use crate::{OpenOptions, Result};
+
+impl Structure for SlicetableGroups {
+    const KIND: &'static str = KIND;
+    const NAME: &'static str = "SliceLSH";
+    const GOOD_FOR: &'static str = "Documents that may be alike, by bucket keys: one page read for each hash table, all at once.";
+    #[cfg(feature = "testing")]
+    const DECODERS: &'static [crate::testing::Decoder] = super::testing::DECODERS;
+
+    type Config = Config;
+
+    fn admit(volume: &Volume, config: &Config, _options: &OpenOptions) -> Result<u64> {
+        recover::check_log(volume, config).map(|()| config.pages())
+    }
+
+    fn restore(volume: &Volume, entry: &Entry, options: OpenOptions) -> Result<Handle<Self>> {
+        recover::open(volume, entry, options)
+    }
+
+    fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn check(
+        checker: &mut Checker,
+        contents: &Contents,
+        entry: &CatalogEntry,
+        progress: &mut OnProgress<'_>,
+    ) -> Result<()> {
+        check(checker, contents, entry, progress);
+        Ok(())
+    }
+
+    fn tiny() -> Config {
+        Config::tiny()
+    }
+}
+
+/// SliceLSH's row.
+pub(crate) const ROW: Row = Row::of::<SlicetableGroups>(Family::Neighbors(NeighborsRow {
+    create: |volume, name, config, options| {
+        let config = config.of::<Config>()?.clone();
+        SliceLsh::create_with(volume, name, config, options.clone()).map(Into::into)
+    },
+    open: |volume, name, options| {
+        SliceLsh::open_with(volume, name, options.clone()).map(Into::into)
+    },
+    advise: |requirements| Config::advised(requirements).map(Into::into),
+    tiny: || Config::tiny().into(),
+    #[cfg(feature = "testing")]
+    testing: super::testing::TESTS,
+}));
+
+impl OpenNeighbors for SliceLsh {
+    fn config(&self) -> AnyConfig {
+        Self::config(self).clone().into()
+    }
+
+    fn family(&self) -> &[u8] {
+        &Self::config(self).family
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Self::close(*self)
+    }
+}
+
+impl Configuration for Config {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        Self::encode(self)
+    }
+
+    fn validate(&self) -> Result<()> {
+        Self::validate(self)
+    }
+
+    fn log_bytes_best(&self) -> u64 {
+        Self::log_bytes_best(self)
+    }
+
+    fn operation_costs(&self) -> Result<OperationCosts> {
+        self.validate()?;
+        Ok(self.document_costs())
+    }
+
+    fn describe(&self) -> Description {
+        let number = |value: u32| ParameterValue::Count(value.into());
+        let placed = if self.placement().is_striped() {
+            "striped, since no channels are known".to_owned()
+        } else {
+            format!("each on channels of its own, of {}", self.channels)
+        };
+        Description {
+            when_full: match self.policy {
+                Policy::Fifo => "fifo".into(),
+                Policy::Reject => "reject".into(),
+            },
+            entries_capacity: u64::from(self.partitions) * u64::from(self.entries_max),
+            parameters: vec![
+                ("tables", number(self.tables)),
+                ("partitions", number(self.partitions)),
+                ("incarnations", ParameterValue::Number(self.incarnations())),
+                ("buffer_entries", number(self.buffer_entries)),
+                ("slices", number(self.slices)),
+                ("bucket_ids_max", number(self.bucket_ids_max)),
+                ("channels", number(self.channels)),
+                ("chunk_pages", number(self.chunk_pages)),
+            ],
+            shape: format!(
+                "{} tables {placed}; partitions: {}, k = {:.1} buffers of {} entries, {} ids of a bucket",
+                self.tables,
+                self.partitions,
+                self.incarnations(),
+                count(self.buffer_entries.into()),
+                self.bucket_ids_max
+            ),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The one handle of all structures.
+//!
+//! A [`Structure`] is a layout of pages with its parameters. [`Handle`] makes, opens and closes any of them. What it
+//! does between is implemented once for each family: a [`TableStructure`](table::TableStructure) makes its handle a
+//! [`Table`](crate::Table), a [`FilterStructure`](filter::FilterStructure) a [`Filter`](crate::Filter). `BufferHash`,
+//! `SliceHash` and the others are names of handles.
+#![expect(private_bounds, reason = "only this crate implements the seams of the engine")]
+
+pub(crate) mod filter;
+pub(crate) mod table;
+
+use nandex_store::check::{Checker, Contents};
+use nandex_store::checkpoint::CatalogEntry;
+use nandex_store::{Structure as Entry, Volume};
+
+use crate::any::Configuration;
+use crate::check::OnProgress;
+use crate::write::{Checkpoints, Handle};
+use crate::{OpenOptions, Result};
+
+/// A kind of structure: where its full buffers go, and what it is made from.
+pub trait Structure: Checkpoints {
+    /// Its name in the volume's catalog, such as `bufferhash`; also its word on command lines.
+    const KIND: &'static str;
+    /// Its name in sentences, such as `BufferHash`.
+    const NAME: &'static str;
+    /// Its use, in a sentence.
+    const GOOD_FOR: &'static str;
+
+    /// What one is created with.
+    type Config: Configuration + Clone;
+
+    /// Proves that a volume can take one of this configuration, and returns the pages that it takes at once.
+    ///
+    /// # Errors
+    /// A configuration that cannot work, here or at all.
+    fn admit(volume: &Volume, config: &Self::Config, options: &OpenOptions) -> Result<u64>;
+
+    /// Opens one, given as its entry in the catalog: a list of steps.
+    ///
+    /// # Errors
+    /// Damage, a failed read, options that cannot work.
+    fn restore(volume: &Volume, entry: &Entry, options: OpenOptions) -> Result<Handle<Self>>;
+
+    /// What it was created with; its RAM is that of this opening.
+    fn config(&self) -> &Self::Config;
+
+    /// Proves one offline and notes damage in the checker.
+    ///
+    /// # Errors
+    /// The check is impossible.
+    fn check(
+        checker: &mut Checker,
+        contents: &Contents,
+        entry: &CatalogEntry,
+        progress: &mut OnProgress<'_>,
+    ) -> Result<()>;
+
+    /// The smallest limits that work.
+    fn tiny() -> Self::Config;
+
+    /// The decoders of its own bytes, for fuzzing.
+    #[cfg(feature = "testing")]
+    const DECODERS: &'static [crate::testing::Decoder];
+}
+
+impl<S: Structure> Handle<S> {
+    /// Creates one in a volume, with default [`OpenOptions`].
+    ///
+    /// # Errors
+    /// A configuration that cannot work, a name that is taken, no space, a failed write.
+    pub fn create(volume: &Volume, name: &str, config: S::Config) -> Result<Self> {
+        Self::create_with(volume, name, config, OpenOptions::default())
+    }
+
+    /// Creates one in a volume.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    #[expect(clippy::needless_pass_by_value, reason = "callers have no more use for it")]
+    pub fn create_with(
+        volume: &Volume,
+        name: &str,
+        config: S::Config,
+        options: OpenOptions,
+    ) -> Result<Self> {
+        let create = |config, pages| Ok(volume.create_structure(name, S::KIND, config, pages)?);
+        let entry = Self::enter(volume, create, &config, &options)?;
+        S::restore(volume, &entry, options)
+    }
+
+    /// Enters one in the catalog, as `create` does it from its configuration and number of pages.
+    pub(crate) fn enter(
+        volume: &Volume,
+        create: impl FnOnce(Vec<u8>, u64) -> Result<Entry>,
+        config: &S::Config,
+        options: &OpenOptions,
+    ) -> Result<Entry> {
+        config.validate()?;
+        options.validate()?;
+        let pages = S::admit(volume, config, options)?;
+        create(config.encode(), pages)
+    }
+
+    /// Opens one of a volume by its name, with default [`OpenOptions`]. Reads snapshots of buffers and the log's tail.
+    ///
+    /// # Errors
+    /// No structure of that name and kind, one that is open already, damage, a failed read.
+    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
+        Self::open_with(volume, name, OpenOptions::default())
+    }
+
+    /// Opens one of a volume by its name.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(volume: &Volume, name: &str, options: OpenOptions) -> Result<Self> {
+        Self::open_as(volume, (name, S::KIND), options)
+    }
+
+    /// Opens one that the catalog knows under a kind of its own.
+    pub(crate) fn open_as(
+        volume: &Volume,
+        (name, kind): (&str, &str),
+        options: OpenOptions,
+    ) -> Result<Self> {
+        options.validate()?;
+        S::restore(volume, &volume.open_structure(name, kind)?, options)
+    }
+
+    /// What it was created with; its RAM is that of this opening.
+    #[must_use]
+    pub fn config(&self) -> &S::Config {
+        self.core.layout.config()
+    }
+
+    /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores failures.
+    ///
+    /// # Errors
+    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+    pub fn close(mut self) -> Result<()> {
+        self.shut_down()
+    }
+}

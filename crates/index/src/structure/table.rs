@@ -1,0 +1,335 @@
+//! Tables: what a structure with keys and values adds, and what every such handle does.
+#![expect(private_bounds, reason = "only this crate implements the seams of the engine")]
+
+use nandex_store::Volume;
+use nandex_store::bytes::get_u64;
+
+use super::Structure;
+use crate::any::{AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyTable, OpenTable};
+use crate::api::{LookupStream, Table, TableStats, Value};
+use crate::lookup::{self, Cached, TableLookup};
+use crate::model::{Prediction, Requirements};
+use crate::registry::{Family, Row, TableRow};
+#[cfg(feature = "testing")]
+use crate::testing::TableTests;
+use crate::write::absorb::{
+    AbsorbOptions, Absorbed, BulkLayout, VersionSource, Versions, Watch, absorb, unwatched,
+};
+use crate::write::{Core, Handle, TableLayout};
+use crate::{Error, OpenOptions, Result};
+
+/// A structure from keys to values of fixed widths.
+pub(crate) trait TableStructure: Structure + TableLayout {
+    /// Whether it is for requirements of a table that grows, and for no others.
+    const GROWS: bool = false;
+    /// Whether tables of this kind can be merged in the order of the hash.
+    const MERGES: bool = false;
+    /// Its configurations for tests.
+    #[cfg(feature = "testing")]
+    const TESTS: TableTests;
+
+    /// The prediction for requirements, or why it cannot meet them.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming the requirement that it cannot meet.
+    fn advise(requirements: &Requirements) -> Result<Prediction>;
+
+    /// See [`Handle::iter`].
+    fn iter(core: &Core<Self>) -> AnyEntries<'_>;
+
+    /// See [`Handle::iter_past_damage`].
+    fn iter_past_damage(core: &Core<Self>) -> AnyEntriesPastDamage<'_>;
+
+    /// Loads what lookups need and opening left on flash, so that no lookup has to.
+    ///
+    /// # Errors
+    /// A failed read, damage.
+    fn warm_up(_core: &Core<Self>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Its versions of keys, for another table to absorb; `None` if it cannot give them in the order of the hash.
+    fn versions(_core: &Core<Self>) -> Option<Versions<'_>> {
+        None
+    }
+
+    /// Adds all entries of other tables; see [`Handle::absorb`].
+    ///
+    /// # Errors
+    /// A kind that absorbs none; those of [`Handle::absorb`].
+    fn absorb(
+        _core: &Core<Self>,
+        _others: &[Versions<'_>],
+        _options: &AbsorbOptions,
+        _watch: &Watch<'_>,
+    ) -> Result<Absorbed> {
+        Err(cannot_merge(Self::KIND))
+    }
+}
+
+/// The refusal of a table that can only be read and written key by key.
+pub(crate) fn cannot_merge(kind: &str) -> Error {
+    let reason = format!(
+        "a table of the kind {kind:?} cannot be merged in the order of the hash; add what it dumps to another table, with \
+         `nandex dump` and `nandex load`"
+    );
+    Error::Config { field: "table", reason }
+}
+
+impl<S: TableStructure> Handle<S> {
+    /// All entries, each key once with its newest value, in no order.
+    ///
+    /// Each partition is seen as it was when the iteration reached it; of a table that evicts, entries that are dropped
+    /// while they are read are missing. Reads the whole table once, in long runs, and holds the keys of one partition's
+    /// buffers in memory.
+    #[must_use]
+    pub fn iter(&self) -> AnyEntries<'_> {
+        S::iter(&self.core)
+    }
+
+    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
+    /// entries come. A key whose newest version was on such a page may come with an older one, or although it was
+    /// removed.
+    #[must_use]
+    pub fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_> {
+        S::iter_past_damage(&self.core)
+    }
+}
+
+impl<S: TableStructure> Handle<S>
+where
+    Core<S>: TableLookup,
+{
+    #[inline]
+    fn cached(&self) -> Cached<'_, Core<S>> {
+        Cached::new(&*self.core)
+    }
+
+    /// Puts `value` under `key`, for tables of 8 + 8 bytes; numbers are stored little-endian.
+    ///
+    /// # Errors
+    /// As [`Table::insert`].
+    #[inline]
+    pub fn insert_u64(&self, key: u64, value: u64) -> Result<()> {
+        self.insert(&key.to_le_bytes(), &value.to_le_bytes())
+    }
+
+    /// The value under `key`, for tables of 8 + 8 bytes.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    #[inline]
+    pub fn get_u64(&self, key: u64) -> Result<Option<u64>> {
+        self.core.check_value(&[0; 8])?;
+        let found = lookup::single(&self.cached(), &key.to_le_bytes())?;
+        Ok(found.map(|value: Value| get_u64(&value, 0)))
+    }
+}
+
+impl<S: TableStructure + BulkLayout> Handle<S>
+where
+    Core<S>: VersionSource,
+{
+    /// Adds all entries of other tables, in the order of the hash: all are read in long runs, and what is new is
+    /// written once, incarnation after incarnation, or each slicetable with all that comes to it. Of entries with one
+    /// key the options say which stays. What was added is durable when this returns.
+    ///
+    /// Updates of this table have to wait meanwhile, which is why it is borrowed exclusively. Others may be in use: of
+    /// updates that come to them meanwhile some are added and some are not. They may be in the same volume or in
+    /// others. Tables whose volumes hash keys as this one's does are read once, others as often as
+    /// [`Absorbed::passes`] says.
+    ///
+    /// # Errors
+    /// Tables of other widths; too little RAM for their entries; a full table that may not evict, a failed read or
+    /// write, damage. What was added before stays.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use nandex::bufferhash::Config;
+    /// use nandex::{AbsorbOptions, BufferHash, Volume, VolumeOptions, device::MemoryDevice};
+    ///
+    /// let table = |name| {
+    ///     let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
+    ///     BufferHash::create(&volume, name, Config::tiny())
+    /// };
+    /// let (mut ours, theirs) = (table("ours")?, table("theirs")?);
+    /// ours.insert_u64(1, 10)?;
+    /// theirs.insert_u64(1, 11)?;
+    /// theirs.insert_u64(2, 20)?;
+    /// let absorbed = ours.absorb(&[theirs.versions()], &AbsorbOptions::default())?;
+    /// assert_eq!((absorbed.shared, absorbed.put), (1, 1));
+    /// assert_eq!((ours.get_u64(1)?, ours.get_u64(2)?), (Some(10), Some(20)));
+    /// # Ok::<(), nandex::Error>(())
+    /// ```
+    pub fn absorb(&mut self, others: &[Versions<'_>], options: &AbsorbOptions) -> Result<Absorbed> {
+        self.absorb_watched(others, options, &unwatched)
+    }
+
+    /// As [`absorb`](Self::absorb); tells `watch` from time to time the share that is done, which may end it.
+    ///
+    /// # Errors
+    /// As [`absorb`](Self::absorb), and [`Error::Stopped`].
+    pub fn absorb_watched(
+        &mut self,
+        others: &[Versions<'_>],
+        options: &AbsorbOptions,
+        watch: &Watch<'_>,
+    ) -> Result<Absorbed> {
+        absorb(&self.core, others, options, watch)
+    }
+
+    /// Its versions of keys, for another table to [`absorb`](Self::absorb) or for
+    /// [`count_shared`](crate::count_shared).
+    #[must_use]
+    pub fn versions(&self) -> Versions<'_> {
+        Versions(&*self.core)
+    }
+}
+
+impl<S: TableStructure> Table for Handle<S>
+where
+    Core<S>: TableLookup,
+{
+    fn key_bytes(&self) -> usize {
+        self.core.entry_layout().key_bytes()
+    }
+
+    fn value_bytes(&self) -> usize {
+        self.core.entry_layout().value_bytes()
+    }
+
+    #[inline]
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.core.insert(key, value).map_err(|error| self.core.counted(error))
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<()> {
+        self.core.remove(key).map_err(|error| self.core.counted(error))
+    }
+
+    #[inline]
+    fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        lookup::single(&self.cached(), key)
+    }
+
+    fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        self.core.insert_many(pairs).map_err(|error| self.core.counted(error))
+    }
+
+    fn get_or_insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Option<Value>>> {
+        self.core.get_or_insert_many(pairs).map_err(|error| self.core.counted(error))
+    }
+
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
+        lookup::batch(&self.cached(), keys)
+    }
+
+    fn stream(&self) -> Result<Box<dyn LookupStream + '_>> {
+        Ok(lookup::stream(&*self.core))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.core.sync()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.core.flush_all()
+    }
+
+    fn stats(&self) -> TableStats {
+        self.core.stats()
+    }
+}
+
+impl<S: TableStructure> OpenTable for Handle<S>
+where
+    Core<S>: TableLookup,
+{
+    fn config(&self) -> AnyConfig {
+        Self::config(self).clone().into()
+    }
+
+    fn iter(&self) -> AnyEntries<'_> {
+        S::iter(&self.core)
+    }
+
+    fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_> {
+        S::iter_past_damage(&self.core)
+    }
+
+    fn warm_up(&self) -> Result<()> {
+        S::warm_up(&self.core)
+    }
+
+    fn versions(&self) -> Option<Versions<'_>> {
+        S::versions(&self.core)
+    }
+
+    fn absorb(
+        &mut self,
+        others: &[Versions<'_>],
+        options: &AbsorbOptions,
+        watch: &Watch<'_>,
+    ) -> Result<Absorbed> {
+        S::absorb(&self.core, others, options, watch)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Self::close(*self)
+    }
+}
+
+impl Row {
+    /// The row of a table.
+    #[must_use]
+    pub(crate) const fn table<S: TableStructure>() -> Self
+    where
+        Core<S>: TableLookup,
+    {
+        let table = TableRow {
+            grows: S::GROWS,
+            is_baseline: false,
+            merges_into: if S::MERGES { Some(S::KIND) } else { None },
+            create: create::<S>,
+            open: open::<S>,
+            advise: S::advise,
+            tiny: || S::tiny().into(),
+            #[cfg(feature = "testing")]
+            testing: S::TESTS,
+        };
+        Self::of::<S>(Family::Table(table))
+    }
+
+    /// The row of a structure of this family.
+    pub(crate) const fn of<S: Structure>(family: Family) -> Self {
+        Self {
+            kind: S::KIND,
+            name: S::NAME,
+            good_for: S::GOOD_FOR,
+            family,
+            check: S::check,
+            #[cfg(feature = "testing")]
+            decoders: S::DECODERS,
+        }
+    }
+}
+
+fn create<S: TableStructure>(
+    volume: &Volume,
+    name: &str,
+    config: &AnyConfig,
+    options: &OpenOptions,
+) -> Result<AnyTable>
+where
+    Core<S>: TableLookup,
+{
+    let config = config.of::<S::Config>()?.clone();
+    Handle::<S>::create_with(volume, name, config, options.clone()).map(Into::into)
+}
+
+fn open<S: TableStructure>(volume: &Volume, name: &str, options: &OpenOptions) -> Result<AnyTable>
+where
+    Core<S>: TableLookup,
+{
+    Handle::<S>::open_with(volume, name, options.clone()).map(Into::into)
+}
