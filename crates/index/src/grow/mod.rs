@@ -4,6 +4,7 @@
 //! has an entry in the catalog with the configuration, and keeps nothing else.
 
 mod owner;
+mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -16,7 +17,9 @@ use nandex_store::{Captured, Checkpointed, Lsn, StructureId, Volume};
 
 use crate::{Error, Result};
 
-pub(crate) use owner::{GrowingOpening, Newest, Owner, Parts, delegate_growing};
+pub(crate) use owner::{GrowingOpening, Newest, Owner, Parts};
+pub(crate) use table::GrowingStructure;
+pub use table::{Growing, Grows};
 
 /// The part of a table that is full when the next one is made in the background.
 const FULL_ENOUGH: (u64, u64) = (7, 8);

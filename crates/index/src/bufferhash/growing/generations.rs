@@ -20,7 +20,7 @@ pub(super) const GENERATIONS_MAX: usize = 256;
 
 /// The generations of a table.
 #[derive(Debug)]
-pub(super) struct Generations {
+pub struct Generations {
     volume: Volume,
     name: String,
     config: Config,

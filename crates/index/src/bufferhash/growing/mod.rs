@@ -40,28 +40,18 @@ mod generations;
 mod iter;
 mod model;
 mod read;
-mod row;
+mod structure;
 #[cfg(feature = "testing")]
 mod testing;
 #[cfg(test)]
 mod tests;
 mod versions;
 
-use nandex_device::PageId;
-use nandex_store::bytes::Reader;
-use nandex_store::{Structure, Volume};
-
-use crate::bufferhash::Pair;
-use crate::bufferhash::past_damage::past_damage;
-use crate::grow::{self, GrowingOpening, Owner};
-use crate::lookup::TableCache;
-use crate::write::absorb::Versions;
-use crate::{Damage, OpenOptions, Result};
-
 pub use config::Config;
-use generations::{Generations, generation_name};
-pub use iter::Iter;
-pub(crate) use row::{GENERATION_ROW, ROW};
+pub use generations::Generations;
+use generations::generation_name;
+use iter::Iter;
+pub(crate) use structure::GENERATION_ROW;
 
 /// The name of this kind in the catalog.
 pub const KIND: &str = "growing";
@@ -88,136 +78,12 @@ pub const GENERATION_KIND: &str = "generation";
 /// assert_eq!(table.get(&17u64.to_le_bytes())?.as_deref(), Some(&[1; 8][..]));
 /// # Ok::<(), nandex::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct Growing {
-    config: Config,
-    owner: Owner<Generations>,
-}
-
-grow::delegate_growing!(Growing);
+pub type Growing = crate::grow::Growing<Generations>;
 
 impl Growing {
-    /// Creates a table in a volume, with default [`OpenOptions`].
-    ///
-    /// # Errors
-    /// A configuration that cannot work, a name that is taken, no space, a failed write.
-    pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
-        Self::create_with(volume, name, config, OpenOptions::default())
-    }
-
-    /// Creates a table in a volume.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
-    pub fn create_with(
-        volume: &Volume,
-        name: &str,
-        config: Config,
-        options: OpenOptions,
-    ) -> Result<Self> {
-        config.validate()?;
-        let structure = volume.create_structure(name, KIND, config.encode(), 0)?;
-        Self::start(volume, (name, &structure), None, options)
-    }
-
-    /// Opens a table of a volume, with default [`OpenOptions`].
-    ///
-    /// # Errors
-    /// No table of that name, another kind of structure, damage, a failed read.
-    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        Self::open_with(volume, name, OpenOptions::default())
-    }
-
-    /// Opens a table of a volume.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_with(volume: &Volume, name: &str, options: OpenOptions) -> Result<Self> {
-        Self::open_within(volume, name, None, options)
-    }
-
-    /// Opens a table of a volume, which from now on may take this RAM in bytes; if `None`, what it was created with.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_within(
-        volume: &Volume,
-        name: &str,
-        ram_bytes_max: Option<u64>,
-        options: OpenOptions,
-    ) -> Result<Self> {
-        let structure = volume.open_structure(name, KIND)?;
-        Self::start(volume, (name, &structure), ram_bytes_max, options)
-    }
-
-    fn start(
-        volume: &Volume,
-        (name, structure): (&str, &Structure),
-        ram_bytes_max: Option<u64>,
-        options: OpenOptions,
-    ) -> Result<Self> {
-        let mut reader = Reader::new(&structure.config, "growing configuration", PageId(0));
-        let config = Config::decode(&mut reader)?;
-        let config = Config { ram_bytes_max: ram_bytes_max.or(config.ram_bytes_max), ..config };
-        let opening = GrowingOpening {
-            key_bytes: config.first.key_bytes,
-            value_bytes: config.first.value_bytes,
-            options: options.clone(),
-            cache: TableCache::new(
-                options.cache_bytes,
-                (config.first.key_bytes, config.first.value_bytes),
-            )?,
-        };
-        let cache = opening.cache.clone();
-        let parts = Generations::open(volume, name, config.clone(), (options, cache))?;
-        Ok(Self { config, owner: Owner::start(volume, structure, parts, opening)? })
-    }
-
-    /// What it was created with; its RAM is that of this opening.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
     /// How many generations it has.
     #[must_use]
     pub fn generations(&self) -> usize {
         self.owner.parts.len()
-    }
-
-    /// All entries, each key once with its newest value, in no order. A key that is updated meanwhile may come twice,
-    /// with its old and its new value.
-    ///
-    /// Reads all generations once, sequentially, and a page for each entry that a newer version may hide.
-    #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.owner)
-    }
-
-    /// Its versions of keys, for another table to [`absorb`](crate::BufferHash::absorb) or for
-    /// [`count_shared`](crate::count_shared).
-    #[must_use]
-    pub fn versions(&self) -> Versions<'_> {
-        Versions(&self.owner)
-    }
-
-    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
-    /// entries come. A key whose newest version was on such a page may come with an older one, or although it was
-    /// removed.
-    ///
-    /// Needs no filters. Reads each generation as often as the one with the most super tables has one for each of its
-    /// own, 64 KiB at a time. Of generations that begin meanwhile it reads nothing.
-    pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
-        let mut cores: Vec<_> = self.owner.parts.cores().collect();
-        cores.reverse();
-        past_damage(cores)
-    }
-
-    /// Loads the filters of a table that was just opened, so that no lookup has to.
-    ///
-    /// # Errors
-    /// A failed read, or damage.
-    pub fn load_filters(&self) -> Result<()> {
-        self.owner.parts.cores().try_for_each(|core| core.load_all_filters())
     }
 }

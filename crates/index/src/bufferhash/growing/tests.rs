@@ -5,6 +5,8 @@ use std::sync::Arc;
 use nandex_device::MemoryDevice;
 use nandex_store::VolumeOptions;
 
+use nandex_store::Volume;
+
 use super::*;
 use crate::bufferhash::BufferHash;
 use crate::bufferhash::model::FIXED_RAM_BYTES;

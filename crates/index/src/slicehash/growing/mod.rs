@@ -39,7 +39,7 @@ pub mod config;
 mod iter;
 mod model;
 mod read;
-mod row;
+mod structure;
 mod tables;
 #[cfg(feature = "testing")]
 mod testing;
@@ -47,21 +47,12 @@ mod testing;
 mod tests;
 mod versions;
 
-use nandex_device::PageId;
-use nandex_store::bytes::Reader;
-use nandex_store::{Structure, Volume};
-
 use super::Inner as Core;
-use crate::grow::{self, GrowingOpening, Owner};
-use crate::lookup::TableCache;
-use crate::slicehash::Pair;
-use crate::write::absorb::Versions;
-use crate::{Damage, OpenOptions, Result};
 
 pub use config::Config;
-pub use iter::Iter;
-pub(crate) use row::{ROW, TABLE_ROW};
-use tables::Tables;
+use iter::Iter;
+pub(crate) use structure::TABLE_ROW;
+pub use tables::Tables;
 
 /// The name of this kind in the catalog.
 pub const KIND: &str = "growing-slicehash";
@@ -88,89 +79,9 @@ pub const TABLE_KIND: &str = "growing-slicehash-table";
 /// assert_eq!(table.get(&17u64.to_le_bytes())?.as_deref(), Some(&[1; 8][..]));
 /// # Ok::<(), nandex::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct Growing {
-    config: Config,
-    owner: Owner<Tables>,
-}
-
-grow::delegate_growing!(Growing);
+pub type Growing = crate::grow::Growing<Tables>;
 
 impl Growing {
-    /// Creates a table in a volume, with default [`OpenOptions`].
-    ///
-    /// # Errors
-    /// A configuration that cannot work, a name that is taken, no space, a failed write.
-    pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
-        Self::create_with(volume, name, config, OpenOptions::default())
-    }
-
-    /// Creates a table in a volume.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
-    pub fn create_with(
-        volume: &Volume,
-        name: &str,
-        config: Config,
-        options: OpenOptions,
-    ) -> Result<Self> {
-        config.validate()?;
-        let structure = volume.create_structure(name, KIND, config.encode(), 0)?;
-        Self::start(volume, (name, &structure), None, options)
-    }
-
-    /// Opens a table of a volume, with default [`OpenOptions`].
-    ///
-    /// # Errors
-    /// No table of that name, another kind of structure, damage, a failed read.
-    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        Self::open_within(volume, name, None, OpenOptions::default())
-    }
-
-    /// Opens a table of a volume, which from now on may take this RAM in bytes; if `None`, what it was created with.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_within(
-        volume: &Volume,
-        name: &str,
-        ram_bytes_max: Option<u64>,
-        options: OpenOptions,
-    ) -> Result<Self> {
-        let structure = volume.open_structure(name, KIND)?;
-        Self::start(volume, (name, &structure), ram_bytes_max, options)
-    }
-
-    fn start(
-        volume: &Volume,
-        (name, structure): (&str, &Structure),
-        ram_bytes_max: Option<u64>,
-        options: OpenOptions,
-    ) -> Result<Self> {
-        let mut reader = Reader::new(&structure.config, "growing configuration", PageId(0));
-        let config = Config::decode(&mut reader)?;
-        let config = Config { ram_bytes_max: ram_bytes_max.or(config.ram_bytes_max), ..config };
-        let opening = GrowingOpening {
-            key_bytes: config.first.key_bytes,
-            value_bytes: config.first.value_bytes,
-            options: options.clone(),
-            cache: TableCache::new(
-                options.cache_bytes,
-                (config.first.key_bytes, config.first.value_bytes),
-            )?,
-        };
-        let cache = opening.cache.clone();
-        let parts = Tables::open(volume, name, config, (options, cache))?;
-        Ok(Self { config, owner: Owner::start(volume, structure, parts, opening)? })
-    }
-
-    /// What it was created with; its RAM is that of this opening.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
     /// The partitions of its newest table.
     #[must_use]
     pub fn partitions(&self) -> usize {
@@ -181,30 +92,5 @@ impl Growing {
     #[must_use]
     pub fn tables(&self) -> usize {
         self.owner.parts.number()
-    }
-
-    /// All entries, each key once with its newest value, in no order.
-    ///
-    /// Each partition is seen as it was when the iteration reached it. Reads the whole table once, sequentially, and
-    /// holds the buffers and one slicetable's keys in memory.
-    #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.owner.parts)
-    }
-
-    /// Its versions of keys, for another table to [`absorb`](crate::BufferHash::absorb) or for
-    /// [`count_shared`](crate::count_shared).
-    #[must_use]
-    pub fn versions(&self) -> Versions<'_> {
-        Versions(&self.owner)
-    }
-
-    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
-    /// entries come. A key whose newest version was on such a page may come with an older one, or although it was
-    /// removed.
-    ///
-    /// Reads and holds as much as [`iter`](Self::iter).
-    pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
-        iter::past_damage(&self.owner.parts)
     }
 }

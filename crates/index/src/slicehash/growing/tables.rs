@@ -19,7 +19,7 @@ use crate::{Error, OpenOptions, Result};
 
 /// The tables.
 #[derive(Debug)]
-pub(super) struct Tables {
+pub struct Tables {
     volume: Volume,
     name: String,
     config: Config,

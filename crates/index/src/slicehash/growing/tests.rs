@@ -10,6 +10,8 @@ use nandex_store::entries::Entry;
 use nandex_store::{VolumeOpenOptions, VolumeOptions};
 
 use super::config::{FIXED_RAM_BYTES, capacity, next, ram_bytes};
+use nandex_store::Volume;
+
 use super::*;
 use crate::grow::tests::{agrees, key, tells, update, volume};
 use crate::slicehash::layout::Slicing;
@@ -95,7 +97,7 @@ fn what_a_split_has_no_space_for_is_found_updated_removed_and_outlives_a_power_c
             agrees(&table, table.iter(), oracle, keys);
             let copy = Arc::new(MemoryDevice::from_image(device.image()));
             let volume = Volume::open(copy, VolumeOpenOptions::default()).unwrap();
-            let cut = Growing::open_within(&volume, "t", None, options_of(0)).unwrap();
+            let cut = Growing::open_with(&volume, "t", options_of(0)).unwrap();
             agrees(&cut, cut.iter(), oracle, keys);
             assert_eq!(overflow(&cut), overflow(&table));
         };
@@ -117,7 +119,7 @@ fn what_a_split_has_no_space_for_is_found_updated_removed_and_outlives_a_power_c
 fn assert_flushed(device: &MemoryDevice, flushed: &HashMap<u64, u64>, at: (u64, u64)) {
     let copy = Arc::new(MemoryDevice::from_image(device.image()));
     let volume = Volume::open(copy, VolumeOpenOptions::default()).unwrap();
-    let cut = Growing::open_within(&volume, "t", None, options_of(0)).unwrap();
+    let cut = Growing::open_with(&volume, "t", options_of(0)).unwrap();
     for (number, least) in flushed {
         let found = cut.get(&[number.to_le_bytes(); 4].concat()).unwrap();
         let found = found.map(|it| get_u64(&it, 0));

@@ -1,0 +1,147 @@
+//! The growing table as a [`GrowingStructure`], and its parts in the [`registry`](crate::registry).
+
+use nandex_store::Volume;
+use nandex_store::bytes::Reader;
+use nandex_store::check::{Checker, Contents};
+use nandex_store::checkpoint::CatalogEntry;
+
+use super::check::check;
+use super::model::{advise, parameters};
+use super::{Config, GENERATION_KIND, Generations, Iter, KIND};
+use crate::any::{AnyEntries, AnyEntriesPastDamage, Configuration, Description};
+use crate::bufferhash::past_damage::past_damage;
+use crate::bufferhash::{self, Inner as Core};
+use crate::grow::{GrowingStructure, Grows, Owner};
+use crate::lookup::TableCache;
+use crate::model::text::bytes;
+use crate::model::{OperationCosts, PAGE_BYTES, Prediction, Requirements};
+use crate::registry::{Family, Row};
+use crate::{OpenOptions, Result};
+
+/// A generation's row.
+pub(crate) const GENERATION_ROW: Row = Row {
+    kind: GENERATION_KIND,
+    name: "generation",
+    good_for: "Part of a growing BufferHash.",
+    family: Family::Generation,
+    check: |checker, contents, entry, progress| {
+        bufferhash::check(checker, contents, entry, progress);
+        Ok(())
+    },
+    #[cfg(feature = "testing")]
+    decoders: &[],
+};
+
+/// Entries of a table that has grown for a long time.
+const ENTRIES_GROWN: u64 = 1 << 26;
+
+impl Grows for Generations {
+    type Config = Config;
+}
+
+impl GrowingStructure for Generations {
+    const KIND: &'static str = KIND;
+    const NAME: &'static str = "growing BufferHash";
+    const GOOD_FOR: &'static str =
+        "Entries whose number nobody knows: a BufferHash that doubles and evicts nothing.";
+    const MERGES_INTO: &'static str = bufferhash::KIND;
+    #[cfg(feature = "testing")]
+    const TESTS: crate::testing::TableTests = super::testing::TESTS;
+    #[cfg(feature = "testing")]
+    const DECODERS: &'static [crate::testing::Decoder] = super::testing::DECODERS;
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Config> {
+        Config::decode(reader)
+    }
+
+    fn widths(config: &Config) -> (usize, usize) {
+        (config.first.key_bytes, config.first.value_bytes)
+    }
+
+    fn ram_bytes_max(config: &mut Config) -> &mut Option<u64> {
+        &mut config.ram_bytes_max
+    }
+
+    fn tiny() -> Config {
+        Config::tiny()
+    }
+
+    fn open_parts(
+        volume: &Volume,
+        name: &str,
+        config: Config,
+        opened: (OpenOptions, Option<TableCache>),
+    ) -> Result<Self> {
+        Self::open(volume, name, config, opened)
+    }
+
+    fn advise(requirements: &Requirements) -> Result<Prediction> {
+        advise(requirements)
+    }
+
+    fn iter(owner: &Owner<Self>) -> AnyEntries<'_> {
+        Box::new(Iter::new(owner))
+    }
+
+    fn iter_past_damage(owner: &Owner<Self>) -> AnyEntriesPastDamage<'_> {
+        let mut cores: Vec<_> = owner.parts.cores().collect();
+        cores.reverse();
+        Box::new(past_damage(cores))
+    }
+
+    fn warm_up(&self) -> Result<()> {
+        self.cores().try_for_each(Core::load_all_filters)
+    }
+
+    fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {
+        check(checker, contents, entry);
+    }
+}
+
+impl Configuration for Config {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        Self::encode(self)
+    }
+
+    fn validate(&self) -> Result<()> {
+        Self::validate(self)
+    }
+
+    /// That of generations of 32 super tables at least: the log keeps its length while the table grows.
+    fn log_bytes_best(&self) -> u64 {
+        self.log_bytes_best()
+    }
+
+    /// Once it has grown to 64 M entries, or as far as its RAM goes.
+    fn operation_costs(&self) -> Result<OperationCosts> {
+        self.costs(self.entries_capacity().min(ENTRIES_GROWN))
+    }
+
+    fn describe(&self) -> Description {
+        let (super_tables, incarnations) = (self.first.super_tables, self.first.incarnations_max);
+        let buffer = bytes(u64::from(self.first.buffer_pages) * PAGE_BYTES);
+        let within = self
+            .ram_bytes_max
+            .map_or(String::new(), |most| format!("; all within {}", bytes(most)));
+        Description {
+            when_full: "grow".into(),
+            entries_capacity: self.entries_capacity(),
+            parameters: parameters(self),
+            shape: format!(
+                "first super tables: {super_tables}, {incarnations} incarnations, buffers of {buffer}{within}"
+            ),
+        }
+    }
+
+    fn growth_bytes_per_entry(&self) -> Option<f64> {
+        let (first, limit) = (&self.first, self.ram_bytes_max);
+        let incarnations = u64::from(first.super_tables) * u64::from(first.incarnations_max);
+        let bytes = incarnations * u64::from(first.segment_pages()) * PAGE_BYTES;
+        let entries = first.entries_capacity().max(1);
+        limit.is_none().then(|| bytes as f64 / entries as f64)
+    }
+}
