@@ -252,6 +252,31 @@ mod tests {
     }
 
     #[test]
+    fn a_configuration_is_made_again_from_its_values_as_text() {
+        let tables = tables().map(|(_, table)| (table.tiny)());
+        let filters = filters().map(|(_, filter)| (filter.tiny)());
+        let all = tables.chain(filters).chain(neighbors().map(|(_, it)| (it.tiny)()));
+        let mut parameters = 0;
+        for config in all {
+            let (values, specs) = (config.values(), config.specs());
+            let of = |(name, value): &(String, String)| (name.clone(), value.clone());
+            let values: Vec<_> = values.iter().map(of).collect();
+            let again = config.with(values.iter().map(|(name, value)| (&name[..], &value[..])));
+            assert_eq!(again.unwrap(), config);
+            // Each parameter has a value, or parts that have.
+            assert!(specs.iter().all(|spec| {
+                values.iter().any(|(name, _)| name.split('.').next() == Some(spec.name))
+            }));
+            parameters += values.len();
+            if !specs.is_empty() {
+                let error = config.with([("colour", "red")]).unwrap_err().to_string();
+                assert!(error.contains(&format!("there are {}", specs[0].name)), "{error}");
+            }
+        }
+        assert!(parameters > 90, "{parameters}");
+    }
+
+    #[test]
     fn what_is_made_by_its_row_is_opened_as_what_it_is() {
         for (row, table) in tables() {
             let config = (table.tiny)();

@@ -1,7 +1,8 @@
 //! Schemas of configurations: each parameter of a structure is declared once, in the order of its bytes on flash.
 //!
 //! From a declaration, the `parameters!` macro makes the structure's `Config`, its smallest limits, its bytes in
-//! both directions, the check of each range, and the list of its parameters for people and programs.
+//! both directions, the check of each range, its values as text in both directions, and the list of its parameters for
+//! people and programs.
 
 use nandex_store::bytes::Reader;
 
@@ -64,6 +65,52 @@ pub(crate) trait Stored: Sized {
     fn number(&self) -> Option<u64> {
         None
     }
+
+    /// Its value as text, which [`parse`](Self::parse) takes.
+    fn show(&self) -> String;
+
+    /// Reads a value from text.
+    ///
+    /// # Errors
+    /// What a value can be.
+    fn parse(text: &str) -> std::result::Result<Self, String>;
+
+    /// Sets it, or the part of it that `path` names, from text.
+    ///
+    /// # Errors
+    /// No part of that name; what a value can be.
+    fn set(&mut self, path: &str, text: &str) -> std::result::Result<(), String> {
+        if !path.is_empty() {
+            return Err(format!("it has no part {path:?}"));
+        }
+        *self = Self::parse(text)?;
+        Ok(())
+    }
+
+    /// Appends its values by their names, of which the first is this one.
+    fn list(&self, name: &str, out: &mut Vec<(String, String)>) {
+        out.push((name.to_owned(), self.show()));
+    }
+}
+
+/// Reads one of several words.
+///
+/// # Errors
+/// The words.
+pub(crate) fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> std::result::Result<T, String> {
+    let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+    found.ok_or_else(|| {
+        let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+        format!("{text:?} is none of {}", words.join(", "))
+    })
+}
+
+/// The word of a value.
+pub(crate) fn word_of<T: PartialEq>(value: &T, words: &[(&str, T)]) -> String {
+    words
+        .iter()
+        .find(|(_, it)| it == value)
+        .map_or_else(String::new, |(word, _)| (*word).to_owned())
 }
 
 /// A value whose bytes are in two places.
@@ -92,6 +139,16 @@ macro_rules! stored_numbers {
             fn number(&self) -> Option<u64> {
                 Some((*self).into())
             }
+
+            fn show(&self) -> String {
+                self.to_string()
+            }
+
+            fn parse(text: &str) -> std::result::Result<Self, String> {
+                let most = Self::MAX;
+                let number = crate::size::parse(text)?;
+                number.try_into().map_err(|_| format!("{number} is more than {most}"))
+            }
         }
 
         /// Zero stands for `None`.
@@ -106,6 +163,14 @@ macro_rules! stored_numbers {
 
             fn number(&self) -> Option<u64> {
                 self.map(Into::into)
+            }
+
+            fn show(&self) -> String {
+                self.map_or_else(|| "none".to_owned(), |number| number.show())
+            }
+
+            fn parse(text: &str) -> std::result::Result<Self, String> {
+                if text == "none" { Ok(None) } else { $number::parse(text).map(Some) }
             }
         }
     )*};
@@ -126,6 +191,27 @@ impl Stored for usize {
     fn number(&self) -> Option<u64> {
         Some(*self as u64)
     }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        u32::parse(text).map(|number| number as Self)
+    }
+}
+
+/// A width in bytes, in one byte.
+pub(crate) struct Byte;
+
+impl Byte {
+    pub(crate) fn put(bytes: &usize, out: &mut Vec<u8>) {
+        out.push(u8::try_from(*bytes).expect("a width that was checked is at most 64"));
+    }
+
+    pub(crate) fn take(reader: &mut Reader<'_>) -> Result<usize> {
+        Ok(reader.u8()?.into())
+    }
 }
 
 impl Stored for f64 {
@@ -136,6 +222,14 @@ impl Stored for f64 {
     fn take(reader: &mut Reader<'_>) -> Result<Self> {
         Ok(Self::from_bits(reader.u64()?))
     }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        text.parse().map_err(|_| format!("{text:?} is no number"))
+    }
 }
 
 impl Stored for bool {
@@ -145,6 +239,14 @@ impl Stored for bool {
 
     fn take(reader: &mut Reader<'_>) -> Result<Self> {
         choice(reader, &[false, true], "0 or 1")
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        word(text, &[("false", false), ("true", true)])
     }
 }
 
@@ -186,7 +288,7 @@ macro_rules! parameters {
         pub struct $config:ident: $kind:expr, version $version:literal, tiny [$($const:tt)?];
         $(
             $(#[doc = $doc:literal])*
-            $field:ident: $type:ty = $tiny:expr $(, in $range:expr)? $(, then $rest:ident)?;
+            $field:ident: $type:ty $(as $stored:ty)? = $tiny:expr $(, in $range:expr)? $(, then $rest:ident)?;
         )*
     ) => {
         $(#[$meta])*
@@ -222,7 +324,7 @@ macro_rules! parameters {
             pub(crate) fn encode(&self) -> Vec<u8> {
                 let mut out = vec![$version];
                 $(
-                    $crate::schema::Stored::put(&self.$field, &mut out);
+                    parameters!(@put &self.$field, &mut out $(, $stored)?);
                     $($crate::schema::StoredInParts::put_rest(&self.$rest, &mut out);)?
                 )*
                 out
@@ -234,7 +336,7 @@ macro_rules! parameters {
             ) -> $crate::Result<Self> {
                 $crate::schema::check_version($kind, $version, reader)?;
                 $(
-                    let $field = <$type as $crate::schema::Stored>::take(reader)?;
+                    let $field: $type = parameters!(@take reader $(, $stored)?);
                     $(let $rest = $crate::schema::StoredInParts::take_rest($rest, reader)?;)?
                 )*
                 let config = Self { $($field,)* };
@@ -252,13 +354,86 @@ macro_rules! parameters {
             fn take(reader: &mut nandex_store::bytes::Reader<'_>) -> $crate::Result<Self> {
                 Self::decode(reader)
             }
+
+            fn show(&self) -> String {
+                format!("{self:?}")
+            }
+
+            fn parse(_text: &str) -> std::result::Result<Self, String> {
+                Err("state its own parameters, one by one, after a dot".to_owned())
+            }
+
+            fn set(&mut self, path: &str, text: &str) -> std::result::Result<(), String> {
+                let (name, path) = path.split_once('.').unwrap_or((path, ""));
+                match name {
+                    $(stringify!($field) => $crate::schema::Stored::set(&mut self.$field, path, text),)*
+                    _ => {
+                        let names: Vec<_> = Self::PARAMETERS.iter().map(|it| it.name).collect();
+                        Err(format!("{name:?} is no parameter; there are {}", names.join(", ")))
+                    }
+                }
+            }
+
+            fn list(&self, name: &str, out: &mut Vec<(String, String)>) {
+                let at = if name.is_empty() { String::new() } else { format!("{name}.") };
+                $($crate::schema::Stored::list(
+                    &self.$field,
+                    &format!("{at}{}", stringify!($field)),
+                    out,
+                );)*
+            }
         }
     };
+    (@put $value:expr, $out:expr) => { $crate::schema::Stored::put($value, $out) };
+    (@put $value:expr, $out:expr, $stored:ty) => { <$stored>::put($value, $out) };
+    (@take $reader:expr) => { $crate::schema::Stored::take($reader)? };
+    (@take $reader:expr, $stored:ty) => { <$stored>::take($reader)? };
     (@range) => { $crate::schema::Range::Any };
     (@range $range:expr) => { $range };
 }
 
 pub(crate) use parameters;
+
+/// What [`Configuration`](crate::Configuration) asks of every configuration that is declared by `parameters!`.
+macro_rules! configuration {
+    ($kind:expr) => {
+        fn kind(&self) -> &'static str {
+            $kind
+        }
+
+        fn encode(&self) -> Vec<u8> {
+            Self::encode(self)
+        }
+
+        fn validate(&self) -> $crate::Result<()> {
+            Self::validate(self)
+        }
+
+        fn specs(&self) -> &'static [$crate::schema::ParameterSpec] {
+            Self::PARAMETERS
+        }
+
+        fn values(&self) -> Vec<(String, String)> {
+            let mut out = Vec::new();
+            $crate::schema::Stored::list(self, "", &mut out);
+            out
+        }
+
+        fn with(&self, name: &str, value: &str) -> $crate::Result<$crate::AnyConfig> {
+            let mut config = self.clone();
+            $crate::schema::Stored::set(&mut config, name, value)
+                .map_err(|reason| $crate::schema::refusal(name, reason))?;
+            Ok(config.into())
+        }
+    };
+}
+
+pub(crate) use configuration;
+
+/// The refusal of a value that was stated for a parameter.
+pub(crate) fn refusal(name: &str, reason: String) -> Error {
+    Error::Config { field: "parameter", reason: format!("{name}: {reason}") }
+}
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use nandex_store::schedule::Channels;
 
 use crate::model::{OperationCosts, Parameter};
+use crate::schema::ParameterSpec;
 use crate::{Error, Result};
 
 /// What every structure's configuration offers, whatever its kind.
@@ -22,6 +23,20 @@ pub trait Configuration: Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// [`Error::Config`], naming the field.
     fn validate(&self) -> Result<()>;
+
+    /// What its parameters are, in the order of their bytes on flash.
+    fn specs(&self) -> &'static [ParameterSpec];
+
+    /// Its parameters' names and values, as [`with`](Self::with) takes them. The parts of one that has parts come by
+    /// themselves, such as `filter.bits`.
+    fn values(&self) -> Vec<(String, String)>;
+
+    /// The same with another value of a parameter, by its name. Whether all values work together is
+    /// [`validate`](Self::validate)'s to say.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: no such parameter, with those that there are; a text that is no value of it.
+    fn with(&self, name: &str, value: &str) -> Result<AnyConfig>;
 
     /// The length in bytes of a log that seldom makes this structure flush early.
     fn log_bytes_best(&self) -> u64;
@@ -85,6 +100,39 @@ impl AnyConfig {
     /// [`Error::Config`], naming the field.
     pub fn validate(&self) -> Result<()> {
         self.0.validate()
+    }
+
+    /// What its parameters are, in the order of their bytes on flash.
+    #[must_use]
+    pub fn specs(&self) -> &'static [ParameterSpec] {
+        self.0.specs()
+    }
+
+    /// Its parameters' names and values; see [`Configuration::values`].
+    #[must_use]
+    pub fn values(&self) -> Vec<(String, String)> {
+        self.0.values()
+    }
+
+    /// The same with other values of parameters, by their names, such as `("filter.bits", "14")`.
+    ///
+    /// ```
+    /// use nandex::{AnyConfig, slicehash};
+    ///
+    /// let config = AnyConfig::from(slicehash::Config::tiny());
+    /// let rejecting = config.with([("policy", "reject"), ("partitions", "8")])?;
+    /// assert_eq!(rejecting.of::<slicehash::Config>()?.partitions, 8);
+    /// assert!(config.with([("partitions", "7")]).unwrap_err().to_string().contains("power of two"));
+    /// # Ok::<(), nandex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Config`]: no such parameter, with those that there are; a text that is no value of it; values that do
+    /// not work together.
+    pub fn with<'v>(&self, values: impl IntoIterator<Item = (&'v str, &'v str)>) -> Result<Self> {
+        let set = |config: Self, (name, value)| config.0.with(name, value);
+        let config = values.into_iter().try_fold(self.clone(), set)?;
+        config.validate().map(|()| config)
     }
 
     /// The length in bytes of a log that seldom makes this structure flush early.

@@ -8,10 +8,10 @@ use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
 
 use super::KIND;
-use super::filter::{FilterShape, ShapeParts};
+use super::filter::{FilterKind, FilterShape, ShapeParts};
 pub use crate::model::Policy;
 use crate::options::Priority;
-use crate::schema::{Range, Stored, StoredInParts, choice, parameters};
+use crate::schema::{Range, Stored, StoredInParts, choice, parameters, word, word_of};
 use crate::write::TableShape;
 use crate::{Error, OpenOptions, Result};
 
@@ -33,6 +33,14 @@ impl Stored for Policy {
         let [threshold, top] = [Self::Threshold(0), Self::Top(0)];
         let all = [Self::Fifo, Self::Lru, Self::Update, threshold, top, Self::Reject];
         choice(reader, &all, "a known policy")
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        text.parse()
     }
 }
 
@@ -76,6 +84,41 @@ impl Stored for FilterShape {
             words: reader.u32()?,
         })
     }
+
+    fn show(&self) -> String {
+        format!("{self:?}")
+    }
+
+    fn parse(_text: &str) -> std::result::Result<Self, String> {
+        Err("state filter.kind, filter.bits, filter.entries_max or filter.words".to_owned())
+    }
+
+    fn set(&mut self, path: &str, text: &str) -> std::result::Result<(), String> {
+        let (mut kind, mut bits) = (self.kind(), self.bits());
+        let (mut entries_max, mut words) = (self.entries_max(), self.words());
+        match path {
+            "kind" => kind = word(text, &FilterKind::WORDS)?,
+            "bits" => bits = f64::parse(text)?,
+            "entries_max" => entries_max = u32::parse(text)?,
+            "words" => words = u32::parse(text)?,
+            _ => *self = Self::parse(text)?,
+        }
+        let made = match kind {
+            FilterKind::Bloom => Self::bloom(entries_max, bits, words),
+            FilterKind::Fuse => Self::fuse(entries_max, bits.round() as u32, words),
+        };
+        *self = made.map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    fn list(&self, name: &str, out: &mut Vec<(String, String)>) {
+        let kind = word_of(&self.kind(), &FilterKind::WORDS);
+        let numbers = [("bits", self.bits().show()), ("entries_max", self.entries_max().show())];
+        let words = ("words", self.words().show());
+        for (part, value) in [("kind", kind)].into_iter().chain(numbers).chain([words]) {
+            out.push((format!("{name}.{part}"), value));
+        }
+    }
 }
 
 /// Pages of a chip's erase block; 0 where there is no chip.
@@ -93,6 +136,21 @@ impl Stored for Placement {
             0 => Self::Shared,
             block_pages => Self::Chip { block_pages },
         })
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Self::Shared => "shared".to_owned(),
+            Self::Chip { block_pages } => format!("chip:{block_pages}"),
+        }
+    }
+
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        match text.split_once(':') {
+            Some(("chip", pages)) => Ok(Self::Chip { block_pages: u32::parse(pages)? }),
+            _ => word(text, &[("shared", Self::Shared)])
+                .map_err(|_| format!("{text:?} is neither shared nor chip:BLOCK_PAGES")),
+        }
     }
 }
 

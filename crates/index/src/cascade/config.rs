@@ -7,7 +7,7 @@ use super::KIND;
 use super::buffer::BufferShape;
 pub use crate::model::WhenFull;
 use crate::quotient::REPEATS_MAX;
-use crate::schema::{Range, Stored, choice, parameters};
+use crate::schema::{Range, Stored, choice, parameters, word, word_of};
 use crate::{Error, Result};
 
 /// The least fan-out; the HotStorage'11 deck has this one.
@@ -16,6 +16,10 @@ pub const FAN_OUT_MIN: u32 = 2;
 /// The most parts of a filter.
 pub const PARTS_MAX: u32 = 4096;
 
+impl WhenFull {
+    const WORDS: [(&'static str, Self); 2] = [("grow", Self::Grow), ("refuse", Self::Refuse)];
+}
+
 impl Stored for WhenFull {
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(*self == Self::Refuse));
@@ -23,6 +27,14 @@ impl Stored for WhenFull {
 
     fn take(reader: &mut Reader<'_>) -> Result<Self> {
         choice(reader, &[Self::Grow, Self::Refuse], "0 or 1")
+    }
+
+    fn show(&self) -> String {
+        word_of(self, &Self::WORDS)
+    }
+
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        word(text, &Self::WORDS)
     }
 }
 

@@ -6,7 +6,7 @@ use super::KIND;
 use super::format::record_bytes;
 pub use super::keys::Keys;
 use super::segment::{SegmentShape, SegmentSize};
-use crate::schema::{Range, Stored, choice, parameters};
+use crate::schema::{Range, Stored, choice, parameters, word};
 use crate::{Error, Result};
 
 /// Pages of a data block unless the configuration says otherwise, as in the paper: 512 KiB.
@@ -60,6 +60,14 @@ impl Stored for Discipline {
     fn take(reader: &mut Reader<'_>) -> Result<Self> {
         choice(reader, &Self::ALL, "a discipline, 0 to 2")
     }
+
+    fn show(&self) -> String {
+        self.name().to_owned()
+    }
+
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        word(text, &Self::ALL.map(|it| (it.name(), it)))
+    }
 }
 
 /// Whole keys (0) or fingerprints (1), then their bytes.
@@ -76,6 +84,24 @@ impl Stored for Keys {
         let expected = "whole keys (0) or fingerprints (1)";
         let kind = choice(reader, &[Self::Whole, Self::Fingerprints], expected)?;
         Ok(kind(reader.u8()?))
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Self::Whole(bytes) => format!("whole:{bytes}"),
+            Self::Fingerprints(bytes) => format!("fingerprints:{bytes}"),
+        }
+    }
+
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        let (kind, bytes) = text.split_once(':').unwrap_or((text, ""));
+        let kind = word(
+            kind,
+            &[("whole", Self::Whole as fn(u8) -> Self), ("fingerprints", Self::Fingerprints)],
+        )?;
+        u8::parse(bytes)
+            .map(kind)
+            .map_err(|error| format!("{error}; state the bytes of a key, as in whole:8"))
     }
 }
 

@@ -102,17 +102,7 @@ impl CounterStructure for CountingLayout {
 }
 
 impl Configuration for Config {
-    fn kind(&self) -> &'static str {
-        KIND
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        Self::encode(self)
-    }
-
-    fn validate(&self) -> Result<()> {
-        Self::validate(self)
-    }
+    crate::schema::configuration!(KIND);
 
     fn log_bytes_best(&self) -> u64 {
         Self::log_bytes_best(self)

@@ -6,6 +6,7 @@ use nandex_store::entries::EntryLayout;
 
 use super::{GROUP_PAGES_MAX, GroupRam};
 use crate::model::PAGE_BYTES;
+use crate::schema::ParameterSpec;
 use crate::write::TableShape;
 use crate::{Error, Result};
 
@@ -20,6 +21,22 @@ pub trait GroupConfig: Copy + PartialEq + std::fmt::Debug + Send + Sync + 'stati
     const KIND: &'static str;
     /// What errors call its configuration, and its state.
     const BYTES: [&'static str; 2];
+
+    /// What its parameters are, if they can be stated by their names.
+    const SPECS: &'static [ParameterSpec] = &[];
+
+    /// Its parameters' names and values.
+    fn values(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// Sets a parameter by its name.
+    ///
+    /// # Errors
+    /// No such parameter, or what a value can be.
+    fn set(&mut self, _name: &str, _value: &str) -> std::result::Result<(), String> {
+        Err("the parameters of this kind cannot be stated".to_owned())
+    }
 
     /// The smallest limits that work.
     fn tiny() -> Self;

@@ -9,11 +9,12 @@ use nandex_store::{Structure as Entry, Volume};
 use super::check::check;
 use super::model::advise;
 use super::{GroupConfig, GroupIter, GroupModel, GroupStructure, Grouped, open};
-use crate::any::{AnyEntries, AnyEntriesPastDamage, Configuration, Description};
+use crate::any::{AnyConfig, AnyEntries, AnyEntriesPastDamage, Configuration, Description};
 use crate::check::OnProgress;
 use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES, Prediction, Requirements};
 use crate::options::FLUSH_THREADS;
+use crate::schema::{ParameterSpec, refusal};
 use crate::structure::Structure;
 use crate::structure::table::TableStructure;
 use crate::write::{self, Core, Handle};
@@ -104,6 +105,20 @@ impl<C: GroupModel> Configuration for C {
 
     fn validate(&self) -> Result<()> {
         self.check()
+    }
+
+    fn specs(&self) -> &'static [ParameterSpec] {
+        C::SPECS
+    }
+
+    fn values(&self) -> Vec<(String, String)> {
+        GroupConfig::values(self)
+    }
+
+    fn with(&self, name: &str, value: &str) -> Result<AnyConfig> {
+        let mut config = *self;
+        config.set(name, value).map_err(|reason| refusal(name, reason))?;
+        Ok(config.into())
     }
 
     fn log_bytes_best(&self) -> u64 {

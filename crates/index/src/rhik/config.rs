@@ -9,6 +9,7 @@ pub use crate::OpenOptions;
 use crate::Result;
 use crate::groups::model::TABLES_PER_BUFFER;
 use crate::groups::{GroupConfig, GroupParameters, GroupRam};
+use crate::schema::{Byte, ParameterSpec, Range, Stored, parameters};
 
 /// Slots from its home on in which an entry may be, unless the configuration says otherwise.
 pub const NEIGHBOURHOOD: u32 = 32;
@@ -19,53 +20,46 @@ pub const SPLIT_PERMILLE: u32 = 900;
 /// Tables of a group unless the configuration says otherwise: 256 KiB.
 pub const GROUP_PAGES: u32 = crate::groups::model::GROUP_PAGES;
 
-/// What a RHIK is created with. All of it is kept on flash and read back at open.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+parameters! {
+    /// What a RHIK is created with. All of it is kept on flash and read back at open.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Config: super::KIND, version 1, tiny [const];
+
     /// Bytes in a key: 8 to 32.
-    pub key_bytes: usize,
+    key_bytes: usize as Byte = 8, in Range::Within(8, 32);
+
     /// Bytes in a value: 0 to 64.
-    pub value_bytes: usize,
+    value_bytes: usize as Byte = 8, in Range::Within(0, 64);
+
+    /// Flush the first buffer of each partition early, each at another fill, so that they do not all flush at once.
+    stagger: bool = false;
+
     /// Partitions, a power of two up to 65,536. Each has a write buffer and a directory.
-    pub partitions: u32,
+    partitions: u32 = 4, in Range::PowerOfTwo(1 << 16);
+
     /// Pages of 4 KiB in a write buffer at most, 1 to 65,535. Without a limit of RAM a buffer has as few as a sixteenth
     /// of its partition's tables.
-    pub buffer_pages: u32,
+    buffer_pages: u32 = 2, in Range::Within(1, 65_535);
+
     /// Buffers in addition to one per partition, for partitions whose buffer is being written.
-    pub spare_buffers: u32,
+    spare_buffers: u32 = 2, in Range::Within(1, 65_536);
+
     /// Slots from its home on in which an entry may be: hopscotch's H, 1 to 64.
-    pub neighbourhood: u32,
+    neighbourhood: u32 = NEIGHBOURHOOD, in Range::Within(1, 64);
+
     /// The share of slots in use, in thousandths, above which a table splits: 500 to 1000. Two tables that would fill
     /// half of that together are joined.
-    pub split_permille: u32,
+    split_permille: u32 = SPLIT_PERMILLE, in Range::Within(500, 1000);
+
     /// The most tables that are written at once: 1 to 256.
-    pub group_pages: u32,
-    /// Flush the first buffer of each partition early, each at another fill, so that they do not all flush at once.
-    pub stagger: bool,
+    group_pages: u32 = 4, in Range::Within(1, 256);
+
     /// RAM that the table may take, in bytes; `None` for no limit. Its buffers take their share of it at once, and its
     /// directory grows within the rest.
-    pub ram_bytes_max: Option<u64>,
+    ram_bytes_max: Option<u64> = None;
 }
 
 impl Config {
-    /// The smallest limits that work, so that tests reach every one of them: 4 partitions of 2-page buffers, and groups
-    /// of 4 tables.
-    #[must_use]
-    pub const fn tiny() -> Self {
-        Self {
-            key_bytes: 8,
-            value_bytes: 8,
-            partitions: 4,
-            buffer_pages: 2,
-            spare_buffers: 2,
-            neighbourhood: NEIGHBOURHOOD,
-            split_permille: SPLIT_PERMILLE,
-            group_pages: 4,
-            stagger: false,
-            ram_bytes_max: None,
-        }
-    }
-
     /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes.
     pub const LOG_BYTES_MIN: u64 = GroupParameters::LOG_BYTES_MIN;
 
@@ -121,6 +115,18 @@ impl GroupConfig for Config {
     const KIND: &'static str = super::KIND;
     const BYTES: [&'static str; 2] = ["rhik configuration", "rhik state"];
 
+    const SPECS: &'static [ParameterSpec] = Self::PARAMETERS;
+
+    fn values(&self) -> Vec<(String, String)> {
+        let mut out = Vec::new();
+        self.list("", &mut out);
+        out
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> std::result::Result<(), String> {
+        Stored::set(self, name, value)
+    }
+
     fn tiny() -> Self {
         Self::tiny()
     }
@@ -163,23 +169,16 @@ impl GroupConfig for Config {
     }
 
     fn check(&self) -> Result<()> {
-        self.common().check(&[
-            ("neighbourhood", self.neighbourhood, 1, 64),
-            ("split_permille", self.split_permille, 500, 1000),
-        ])?;
+        self.check_ranges()?;
         self.ram().check(crate::options::FLUSH_THREADS)
     }
 
     fn encode(&self) -> Vec<u8> {
-        self.common().encode(&[self.neighbourhood, self.split_permille], &[])
+        Self::encode(self)
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self> {
-        let (common, [neighbourhood, split_permille], []) = GroupParameters::decode(reader)?;
-        let own = Self { neighbourhood, split_permille, ..Self::tiny() };
-        let config = own.with_common(common);
-        config.check().map_err(|error| reader.refuse("a configuration that works", error))?;
-        Ok(config)
+        Self::decode(reader)
     }
 }
 

@@ -9,7 +9,7 @@ use nandex_store::shadow::ShadowShape;
 use super::KIND;
 use super::slice::SliceLayout;
 use crate::model::buffer_entries;
-use crate::schema::{Range, Stored, choice, parameters};
+use crate::schema::{Range, Stored, choice, parameters, word, word_of};
 use crate::write::TableShape;
 use crate::{Error, Result};
 
@@ -24,6 +24,10 @@ pub enum Policy {
     Reject,
 }
 
+impl Policy {
+    const WORDS: [(&'static str, Self); 2] = [("fifo", Self::Fifo), ("reject", Self::Reject)];
+}
+
 impl Stored for Policy {
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(*self == Self::Reject));
@@ -31,6 +35,14 @@ impl Stored for Policy {
 
     fn take(reader: &mut Reader<'_>) -> Result<Self> {
         choice(reader, &[Self::Fifo, Self::Reject], "a known policy")
+    }
+
+    fn show(&self) -> String {
+        word_of(self, &Self::WORDS)
+    }
+
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        word(text, &Self::WORDS)
     }
 }
 

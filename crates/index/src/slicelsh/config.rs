@@ -11,7 +11,7 @@ use super::buffer::BucketBuffer;
 use super::format::update_bytes;
 use super::placement::Placement;
 use super::snapshot::snapshot_pages;
-use crate::schema::{Range, Stored, choice, parameters};
+use crate::schema::{Range, Stored, choice, parameters, word, word_of};
 use crate::{Error, OpenOptions, Result};
 
 /// The most hash tables.
@@ -33,6 +33,10 @@ pub enum Policy {
     Reject,
 }
 
+impl Policy {
+    const WORDS: [(&'static str, Self); 2] = [("fifo", Self::Fifo), ("reject", Self::Reject)];
+}
+
 impl Stored for Policy {
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(*self == Self::Reject));
@@ -40,6 +44,14 @@ impl Stored for Policy {
 
     fn take(reader: &mut Reader<'_>) -> Result<Self> {
         choice(reader, &[Self::Fifo, Self::Reject], "a known policy")
+    }
+
+    fn show(&self) -> String {
+        word_of(self, &Self::WORDS)
+    }
+
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        word(text, &Self::WORDS)
     }
 }
 
@@ -58,6 +70,19 @@ impl Stored for Vec<u8> {
             return Err(reader.refuse(expected, bytes).into());
         }
         Ok(reader.take(bytes)?.to_vec())
+    }
+
+    fn show(&self) -> String {
+        self.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        let refuse = || format!("{text:?} is no family; state its bytes in hex, two digits each");
+        let digits = text.as_bytes().chunks(2).map(|pair| {
+            let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2);
+            pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or_else(refuse)
+        });
+        digits.collect()
     }
 }
 

@@ -15,6 +15,7 @@ use crate::model::{
     Notes, OperationCosts, ParameterValue, Policy, Prediction, Requirements, log_bytes, too_little,
 };
 use crate::registry::{Family, Row, TableRow};
+use crate::schema::{ParameterSpec, refusal};
 use crate::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};
 use crate::{Error, OpenOptions, Result};
 
@@ -101,6 +102,18 @@ impl Configuration for Config {
 
     fn validate(&self) -> Result<()> {
         Self::validate(self)
+    }
+
+    fn specs(&self) -> &'static [ParameterSpec] {
+        &[]
+    }
+
+    fn values(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn with(&self, name: &str, _value: &str) -> Result<AnyConfig> {
+        Err(refusal(name, "a specimen has no parameters that can be stated".to_owned()))
     }
 
     fn log_bytes_best(&self) -> u64 {

@@ -48,7 +48,21 @@ pub struct ShapeParts {
     pub words: u32,
 }
 
+impl FilterKind {
+    pub(in crate::bufferhash) const WORDS: [(&'static str, Self); 2] =
+        [("bloom", Self::Bloom), ("fuse", Self::Fuse)];
+}
+
 impl FilterShape {
+    /// The bits that it was made with: of a Bloom filter for each entry, of a fuse filter those of a fingerprint.
+    #[must_use]
+    pub fn bits(&self) -> f64 {
+        match self.kind {
+            FilterKind::Bloom => f64::from(self.parts.slots) / f64::from(self.parts.entries_max),
+            FilterKind::Fuse => self.parts.bits_per_slot.into(),
+        }
+    }
+
     /// Bloom filters of `bits_per_entry`, with the best number of hash functions (paper, section 6.2).
     ///
     /// # Errors

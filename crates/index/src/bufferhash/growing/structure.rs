@@ -99,17 +99,7 @@ impl GrowingStructure for Generations {
 }
 
 impl Configuration for Config {
-    fn kind(&self) -> &'static str {
-        KIND
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        Self::encode(self)
-    }
-
-    fn validate(&self) -> Result<()> {
-        Self::validate(self)
-    }
+    crate::schema::configuration!(KIND);
 
     /// That of generations of 32 super tables at least: the log keeps its length while the table grows.
     fn log_bytes_best(&self) -> u64 {

@@ -89,17 +89,7 @@ impl GrowingStructure for Tables {
 }
 
 impl Configuration for Config {
-    fn kind(&self) -> &'static str {
-        KIND
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        Self::encode(self)
-    }
-
-    fn validate(&self) -> Result<()> {
-        Self::validate(self)
-    }
+    crate::schema::configuration!(KIND);
 
     /// The log keeps its length while the table grows, so it is that of a table of some size.
     fn log_bytes_best(&self) -> u64 {
