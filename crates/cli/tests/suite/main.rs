@@ -13,6 +13,7 @@ mod dedup;
 mod docs;
 mod file_bytes;
 mod filter;
+mod info;
 mod kvssd;
 mod merge;
 mod neardup;
