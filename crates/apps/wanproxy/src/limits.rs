@@ -11,6 +11,9 @@ const ENGINE_THREADS_MAX: usize = 256;
 /// Connections, at most: each takes two open files.
 const CONNECTIONS_MAX: usize = 100_000;
 
+/// How long a segment may be gathered.
+const FLUSH_MAX: Duration = Duration::from_secs(60);
+
 /// The budget of buffers, at least and at most.
 const BUFFER_BYTES: RangeInclusive<usize> = 1 << 20..=1 << 40;
 
@@ -107,6 +110,12 @@ impl Limits {
                 return Err(Error::Options { field, reason: "0 s; expected some time".into() });
             }
         }
+        for (field, found) in [("flush_idle", self.flush_idle), ("flush_after", self.flush_after)] {
+            if found > FLUSH_MAX {
+                let reason = format!("{found:?}; expected {FLUSH_MAX:?} at most");
+                return Err(Error::Options { field, reason });
+            }
+        }
         if self.ping_every * 2 > self.link_timeout {
             let reason =
                 format!("{:?}; expected half of {:?} at most", self.ping_every, self.link_timeout);
@@ -130,6 +139,8 @@ mod tests {
         assert!(refusal(limits).starts_with("buffers: 1000 bytes; expected 1048576 to"));
         let limits = Limits { idle_timeout: Duration::ZERO, ..Limits::default() };
         assert!(refusal(limits).starts_with("idle_timeout"));
+        let limits = Limits { flush_idle: Duration::MAX, ..Limits::default() };
+        assert!(refusal(limits).ends_with("expected 60s at most"));
         let limits = Limits { ping_every: Duration::from_secs(60), ..Limits::default() };
         assert!(refusal(limits).starts_with("ping_every"));
     }

@@ -17,6 +17,7 @@ mod info;
 mod kvssd;
 mod merge;
 mod neardup;
+mod numbers;
 mod outputs;
 mod reproduce;
 mod sim;
