@@ -1,5 +1,7 @@
 //! The requirements of a table on the command line, and which structure meets them.
 
+use std::ops::RangeInclusive;
+
 use anyhow::Result;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use nandex::model::{ArrayDesign, CostPreset, DeviceArray, Load, Parameter, ParameterValue};
@@ -11,6 +13,10 @@ use crate::size;
 
 /// Nanoseconds of a millisecond.
 const NS_PER_MS: f64 = 1e6;
+
+/// Widths of keys and of values, in bytes, that a table of fixed widths may have.
+const KEY_BYTES: RangeInclusive<u64> = 8..=32;
+const VALUE_BYTES: RangeInclusive<u64> = 0..=64;
 
 /// The structure of a table: one of the registry's kinds, or none for the most suitable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -71,6 +77,32 @@ pub fn policy(word: &str) -> Result<Policy, String> {
         Some((name, number)) => format!("{name}:{}", size::parse_count(number)?).parse(),
         None => word.parse(),
     }
+}
+
+/// Reads the width of keys.
+///
+/// # Errors
+/// A width that no table has, with those that they have.
+pub fn key_bytes(text: &str) -> Result<u64, String> {
+    let width = size::parse_within(text, KEY_BYTES);
+    width.map_err(|why| format!("{why}; hash longer keys to 16 bytes or more"))
+}
+
+/// Reads the width of values.
+///
+/// # Errors
+/// As [`key_bytes`].
+pub fn value_bytes(text: &str) -> Result<u64, String> {
+    let width = size::parse_within(text, VALUE_BYTES);
+    width.map_err(|why| format!("{why}; keep longer values elsewhere"))
+}
+
+/// Reads the width of a key and its value.
+///
+/// # Errors
+/// As [`key_bytes`].
+pub fn entry_bytes(text: &str) -> Result<u64, String> {
+    size::parse_within(text, *KEY_BYTES.start()..=KEY_BYTES.end() + VALUE_BYTES.end())
 }
 
 /// Limits and load, as `advise` and `create` take them.

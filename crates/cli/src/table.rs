@@ -98,6 +98,11 @@ impl Keyed {
         let mut options = OpenOptions { ram_bytes_max, cache_bytes, ..OpenOptions::default() };
         let table = match registry::find(&kind).map(|row| &row.family) {
             Some(Family::Part) => {
+                if !has_keys(volume, name) {
+                    bail!(
+                        "{name} is a value log without a table of keys: a program made it, and that program reads it"
+                    );
+                }
                 let of_values = ValuesConfig::of(volume, name)?.ram_bytes();
                 options.ram_bytes_max = ram_bytes_max.map(|most| most.saturating_sub(of_values));
                 let index = AnyTable::open_with(volume, &table_name(name), &options)?;
@@ -302,6 +307,13 @@ impl Keyed {
             Self::AnySize(table) => Ok(table.close()?),
         }
     }
+}
+
+/// Whether the value log of that name has a table of its keys, as tables of any size do. An application may keep a log
+/// whose records are found in another way.
+pub fn has_keys(volume: &Volume, name: &str) -> bool {
+    let keys = table_name(name);
+    volume.structures().iter().any(|it| it.name == keys)
 }
 
 /// The names of a volume's structures that a user made: without the indexes of tables of any size, and without the

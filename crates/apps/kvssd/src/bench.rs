@@ -1,5 +1,6 @@
 //! Asynchronous writes and reads at a depth, as kvbench asks them: insert all, overwrite, read, and a mix.
 
+use crate::config::Config;
 use crate::measure::{Measure, RunReport};
 use crate::options::{RetrieveOptions, StoreOptions};
 use crate::queue::{Command, CommandQueue};
@@ -62,7 +63,7 @@ const PHASES: [(Phase, &str); 5] = [
 pub type Watch<'w> = dyn FnMut(u64) -> bool + 'w;
 
 impl BenchPlan {
-    fn check(&self) -> Result<()> {
+    fn check(&self, drive: &Config) -> Result<()> {
         let refuse = |what, reason| Err(Error::Param { what, reason });
         if self.pairs == 0 {
             return refuse("pairs", "0; give one or more");
@@ -72,6 +73,15 @@ impl BenchPlan {
         }
         if self.read_percent > 100 {
             return refuse("read percent", "it must be from 0 to 100");
+        }
+        // Before memory is taken for either.
+        let (min, max) = (drive.key_bytes_min.into(), drive.key_bytes_max.into());
+        if self.key_bytes > max {
+            return Err(Error::KeyLength { found: self.key_bytes, min, max });
+        }
+        let (found, max) = (self.value_bytes as u64, drive.value_bytes_max.into());
+        if found > max {
+            return Err(Error::ValueLength { found, max });
         }
         Ok(())
     }
@@ -115,7 +125,7 @@ impl BenchPlan {
     /// # Errors
     /// A plan that is none, a full drive, a failed read or write.
     pub fn run(&self, space: &KeySpace, watch: &mut Watch<'_>) -> Result<Vec<RunReport>> {
-        self.check()?;
+        self.check(space.drive().config())?;
         let (mut reports, mut done) = (Vec::new(), 0);
         for (phase, name) in PHASES {
             let (report, goes_on) = self.run_phase(space, (phase, name), &mut done, watch)?;

@@ -219,13 +219,13 @@ impl<C: Deref<Target = Cache>> Taking<C> {
         if self.has_asked {
             return Ok(None);
         }
-        let decoded = match self.waiting.front() {
+        let decoded = match self.waiting.front_mut() {
             None => return Ok(None),
             Some(Waiting::End(frame)) => {
                 check_end(frame, &self.stats)?;
                 return Ok(Some(Step::End(answer(Kind::Taken, frame.sequence, Vec::new()))));
             }
-            Some(Waiting::Plain(bytes)) => Decoded::Segment(bytes.clone()),
+            Some(Waiting::Plain(bytes)) => Decoded::Segment(std::mem::take(bytes)),
             Some(Waiting::Segment(registered)) => self.decoder.decode(registered)?,
         };
         Ok(Some(match decoded {

@@ -104,7 +104,7 @@ impl Cuts {
 
     /// The segment of these bytes, at most [`SEGMENT_BYTES_MAX`].
     pub(crate) fn segment_of(&self, bytes: &[u8]) -> Segment {
-        let mut segment = Segment::default();
+        let mut segment = Segment { bytes: Vec::with_capacity(bytes.len()), lengths: Vec::new() };
         self.chunking.split(bytes).for_each(|chunk| segment.push(chunk));
         segment
     }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use nandex::device::MemoryDevice;
+use nandex::device::{Device, MemoryDevice};
+use nandex::{Volume, VolumeOptions};
 
 use crate::{CACHE_BYTES_MIN, Cache, CacheConfig, EncodeOptions};
 
@@ -72,5 +73,13 @@ pub(crate) const FINE: EncodeOptions = EncodeOptions {
 
 /// A cache in RAM, of the smallest size.
 pub(crate) fn cache() -> Cache {
-    Cache::create(Arc::new(MemoryDevice::new()), SMALL).expect("it fits")
+    cache_on(Arc::new(MemoryDevice::new()), SMALL)
+}
+
+/// A cache on a device. By a fixed hash key, every run fills its pages alike.
+pub(crate) fn cache_on(device: Arc<dyn Device>, config: CacheConfig) -> Cache {
+    let log_bytes = config.log_bytes().expect("it can work");
+    let options = VolumeOptions { log_bytes, hash_key: Some(42), ..VolumeOptions::default() };
+    let volume = Volume::create(device, options).expect("it fits");
+    Cache::create_in(&volume, config).expect("it fits")
 }

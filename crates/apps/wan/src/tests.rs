@@ -9,7 +9,7 @@ use nandex::device::MemoryDevice;
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, Faults, SimDevice};
 use proptest::prelude::*;
 
-use crate::testing::{FINE, Random, SMALL, cache, edited, noise, text};
+use crate::testing::{FINE, Random, SMALL, cache, cache_on, edited, noise, text};
 use crate::*;
 
 fn encoded(cache: &Cache, stream: &[u8]) -> Vec<u8> {
@@ -295,7 +295,7 @@ fn a_side_that_is_a_backup_of_earlier_asks_for_what_came_later() {
     let (device, other) = (SimDevice::instant(), SimDevice::instant());
     let here = cache();
     let streams: Vec<Vec<u8>> = (0..4).map(|seed| text(300_000, seed)).collect();
-    let there = Cache::create(Arc::new(device.clone()), SMALL).unwrap();
+    let there = cache_on(Arc::new(device.clone()), SMALL);
     transferred(&here, &there, &streams[0]);
     transferred(&here, &there, &streams[1]);
     there.close().unwrap();
@@ -312,7 +312,7 @@ fn a_side_that_is_a_backup_of_earlier_asks_for_what_came_later() {
 #[test]
 fn a_smaller_cache_on_one_side_asks_for_what_it_has_recycled() {
     let large = CacheConfig { content_bytes: 32 << 20, ..SMALL };
-    let here = Cache::create(Arc::new(MemoryDevice::new()), large).unwrap();
+    let here = cache_on(Arc::new(MemoryDevice::new()), large);
     let there = cache();
     let stream = noise(1 << 20, 1);
     transferred(&here, &there, &stream);
@@ -388,7 +388,7 @@ fn answers_that_nothing_led_to_are_refused() {
 #[test]
 fn a_full_device_of_the_cache_is_an_error_and_leaves_no_wrong_stream() {
     let device = SimDevice::instant();
-    let there = Cache::create(Arc::new(device.clone()), SMALL).unwrap();
+    let there = cache_on(Arc::new(device.clone()), SMALL);
     let here = cache();
     transferred(&here, &there, &text(100_000, 1));
     let at = device.seen(FaultOn::Write) + 1;
@@ -410,7 +410,7 @@ fn a_full_device_of_the_cache_is_an_error_and_leaves_no_wrong_stream() {
 fn wrong_bits_from_the_device_of_a_cache_never_reach_the_stream() {
     let device = SimDevice::instant();
     let here = cache();
-    let there = Cache::create(Arc::new(device.clone()), SMALL).unwrap();
+    let there = cache_on(Arc::new(device.clone()), SMALL);
     let stream = noise(400_000, 1);
     transferred(&here, &there, &stream);
     there.close().unwrap();

@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod buffers;
 mod bypass;
 mod client;
 mod config;
@@ -49,6 +50,7 @@ mod target;
 mod tests;
 mod wire;
 
+pub use buffers::BufferSnapshot;
 pub use config::{ClientConfig, Entrance, Peer, Security, ServerConfig};
 pub use error::{Error, Refusal, Result};
 pub use key::SharedKey;

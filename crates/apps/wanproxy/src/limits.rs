@@ -1,5 +1,6 @@
 //! Limits: what a peer or a program may take before and after it is known.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::{Error, Result};
@@ -10,6 +11,12 @@ const ENGINE_THREADS_MAX: usize = 256;
 /// Connections, at most: each takes two open files.
 const CONNECTIONS_MAX: usize = 100_000;
 
+/// How long a segment may be gathered.
+const FLUSH_MAX: Duration = Duration::from_secs(60);
+
+/// The budget of buffers, at least and at most.
+const BUFFER_BYTES: RangeInclusive<usize> = 1 << 20..=1 << 40;
+
 /// Limits of one half.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
@@ -18,6 +25,10 @@ pub struct Limits {
     /// Connections at a time whose handshake or request is not done. Default 256. A server half closes more at once; a
     /// client half lets its programs wait, and does a quarter as many handshakes with the server half at a time.
     pub pending_max: usize,
+    /// Bytes that all connections together may have sent and the other half has not taken, from 1 MiB. Default 16 MiB.
+    /// The other half holds what it has not taken. A connection that has nothing on its way may send a segment beyond
+    /// them.
+    pub buffer_bytes: usize,
     /// How long a handshake may take, and a program's request. Default 5 s.
     pub handshake_timeout: Duration,
     /// How long a connection to a target may take. Default 10 s.
@@ -47,6 +58,7 @@ impl Default for Limits {
         Self {
             connections_max: 1024,
             pending_max: 256,
+            buffer_bytes: 16 << 20,
             handshake_timeout: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(3600),
@@ -79,6 +91,11 @@ impl Limits {
                 return Err(Error::Options { field, reason });
             }
         }
+        if !BUFFER_BYTES.contains(&self.buffer_bytes) {
+            let (least, most) = (BUFFER_BYTES.start(), BUFFER_BYTES.end());
+            let reason = format!("{} bytes; expected {least} to {most}", self.buffer_bytes);
+            return Err(Error::Options { field: "buffers", reason });
+        }
         let times = [
             ("handshake_timeout", self.handshake_timeout),
             ("connect_timeout", self.connect_timeout),
@@ -91,6 +108,12 @@ impl Limits {
         for (field, found) in times {
             if found.is_zero() {
                 return Err(Error::Options { field, reason: "0 s; expected some time".into() });
+            }
+        }
+        for (field, found) in [("flush_idle", self.flush_idle), ("flush_after", self.flush_after)] {
+            if found > FLUSH_MAX {
+                let reason = format!("{found:?}; expected {FLUSH_MAX:?} at most");
+                return Err(Error::Options { field, reason });
             }
         }
         if self.ping_every * 2 > self.link_timeout {
@@ -112,8 +135,12 @@ mod tests {
         let refusal = |limits: Limits| limits.validate().unwrap_err().to_string();
         let limits = Limits { connections_max: 0, ..Limits::default() };
         assert_eq!(refusal(limits), "connections: 0; expected 1 to 100000");
+        let limits = Limits { buffer_bytes: 1000, ..Limits::default() };
+        assert!(refusal(limits).starts_with("buffers: 1000 bytes; expected 1048576 to"));
         let limits = Limits { idle_timeout: Duration::ZERO, ..Limits::default() };
         assert!(refusal(limits).starts_with("idle_timeout"));
+        let limits = Limits { flush_idle: Duration::MAX, ..Limits::default() };
+        assert!(refusal(limits).ends_with("expected 60s at most"));
         let limits = Limits { ping_every: Duration::from_secs(60), ..Limits::default() };
         assert!(refusal(limits).starts_with("ping_every"));
     }

@@ -30,6 +30,7 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::mpsc::{Receiver, Sender, channel, error::TrySendError};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 
+use crate::buffers::Held;
 use crate::dial::{end, reset};
 use crate::shared::Shared;
 use crate::socket::{Moves, read_some, write_all};
@@ -94,6 +95,7 @@ struct Relay<'r> {
     /// All bytes that came over the link.
     heard: Arc<AtomicU64>,
     moves: Moves,
+    held: Held<'r>,
     /// Bytes of messages that wait for inbound.
     queued_bytes: AtomicUsize,
 }
@@ -119,6 +121,7 @@ impl<'r> Relay<'r> {
             noted: (AtomicU64::new(0), AtomicU64::new(0)),
             heard,
             moves: Moves::new(),
+            held: Held::new(&shared.buffers),
             queued_bytes: AtomicUsize::new(0),
         }
     }
@@ -180,6 +183,7 @@ impl<'r> Relay<'r> {
                     if self.queued_bytes.fetch_add(bytes, Relaxed) + bytes > QUEUED_BYTES_MAX {
                         return Err(Error::peer("it sends more than its window has"));
                     }
+                    self.held.set_queued(self.queued_bytes.load(Relaxed));
                     queue(&queues.data, message)?;
                 }
             }
@@ -205,7 +209,8 @@ impl<'r> Relay<'r> {
             if sender.is_done() {
                 return Ok(());
             }
-            let space = sender.space_bytes();
+            self.held.set_gathered(gathered.bytes.len());
+            let space = self.space(&sender);
             if gathered.is_due(space, self.flush_at(&gathered, &sender)) {
                 let begun = gathered.begun;
                 let segment = gathered.take(space);
@@ -233,6 +238,13 @@ impl<'r> Relay<'r> {
                 () = sleep_until(flush_at), if space > 0 && !gathered.bytes.is_empty() => {}
             }
         }
+    }
+
+    /// Bytes that the next segment may have, by the window and by the budget of all connections. What was refused is
+    /// allowed after the next answer, which comes since something is on its way.
+    fn space(&self, sender: &LiveSender) -> usize {
+        let (space, sent) = (sender.space_bytes(), sender.on_the_way_bytes());
+        if self.held.may_send(sent, space) { space } else { 0 }
     }
 
     /// When the segment that is gathered goes out if no more comes.
@@ -287,6 +299,7 @@ impl<'r> Relay<'r> {
     }
 
     fn note_sender(&self, sender: &LiveSender, before: &nandex_wan::live::LiveStats) {
+        self.held.set_sent(sender.on_the_way_bytes());
         self.open.each(|traffic| traffic.note_sent(sender, before));
         if let Some(failure) = sender.failure() {
             self.shared.stats.note_cache_failure(failure);
@@ -322,9 +335,13 @@ impl<'r> Relay<'r> {
                     receiver.take(message)?;
                 }
                 Some(Received::Bytes { bytes, answer }) => {
+                    let of_message = waiting.front().copied().unwrap_or_default();
+                    self.held.set_decoded(bytes.len().saturating_sub(of_message));
                     write_all(&mut to, &bytes, self.shared.limits.stall_timeout, note).await?;
                     let freed = waiting.pop_front().unwrap_or_default();
-                    self.queued_bytes.fetch_sub(freed, Relaxed);
+                    let left = self.queued_bytes.fetch_sub(freed, Relaxed) - freed;
+                    self.held.set_queued(left);
+                    self.held.set_decoded(0);
                     self.put(&answer).await?;
                 }
                 Some(Received::Ask(question)) => {

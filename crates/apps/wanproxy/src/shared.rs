@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
+use crate::buffers::Buffers;
 use crate::engine::Engine;
 use crate::resolver::Resolver;
 use crate::stats::{Snapshot, Stats};
@@ -21,17 +22,19 @@ pub(crate) struct Shared {
     pub(crate) options: LiveOptions,
     pub(crate) limits: Limits,
     pub(crate) stats: Arc<Stats>,
+    pub(crate) buffers: Buffers,
 }
 
 impl Shared {
     pub(crate) fn new(cache: Arc<Cache>, options: LiveOptions, limits: Limits) -> Self {
         let engine = Engine::new(limits.engine_threads);
         let (resolver, stats) = (Resolver::new(), Arc::default());
-        Self { cache, engine, resolver, options, limits, stats }
+        let buffers = Buffers::new(limits.buffer_bytes);
+        Self { cache, engine, resolver, options, limits, stats, buffers }
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.stats.snapshot(&self.cache)
+        self.stats.snapshot(&self.cache, &self.buffers)
     }
 
     /// Makes the cache durable now and then, until it is told to stop.

@@ -10,6 +10,7 @@ use nandex_wan::{Cache, CacheStats};
 use serde::Serialize;
 
 use crate::Error;
+use crate::buffers::{BufferSnapshot, Buffers};
 
 /// Upper bounds of the histogram of latency, in microseconds. One more bucket has what is above.
 pub(crate) const LATENCY_BOUNDS_US: [u64; 13] = [
@@ -163,7 +164,7 @@ impl Stats {
     }
 
     /// All figures now.
-    pub(crate) fn snapshot(&self, cache: &Cache) -> Snapshot {
+    pub(crate) fn snapshot(&self, cache: &Cache, buffers: &Buffers) -> Snapshot {
         let connections: Vec<ConnectionSnapshot> =
             locked(&self.open).values().map(|connection| connection.snapshot()).collect();
         Snapshot {
@@ -177,6 +178,7 @@ impl Stats {
             reset: self.reset.get(),
             traffic: self.traffic.snapshot(),
             latency: self.latency.snapshot(),
+            buffers: buffers.snapshot(),
             cache: cache.stats(),
             cache_failure: locked(&self.cache_failure).clone(),
             last_error: locked(&self.last_error).clone(),
@@ -274,6 +276,8 @@ pub struct Snapshot {
     pub traffic: TrafficSnapshot,
     /// Time from the first byte of a segment in this half until it went out, and that of the engine for one that came.
     pub latency: LatencySnapshot,
+    /// Bytes of streams that it holds.
+    pub buffers: BufferSnapshot,
     /// The cache.
     pub cache: CacheStats,
     /// Why streams go on without the cache.

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nandex::device::MemoryDevice;
+use nandex::{Volume, VolumeOptions};
 use nandex_wan::live::{LIVE_SEGMENT_BYTES_MAX, LiveOptions, LiveSender, Message, MessageKind};
 use nandex_wan::{CACHE_BYTES_MIN, Cache, CacheConfig, Owner};
 
@@ -27,7 +29,10 @@ struct Bench {
 
 fn cache() -> Arc<Cache> {
     let config = CacheConfig { content_bytes: CACHE_BYTES_MIN, ..CacheConfig::default() };
-    Arc::new(Cache::create(Arc::new(nandex::device::MemoryDevice::new()), config).unwrap())
+    let log_bytes = config.log_bytes().unwrap();
+    let options = VolumeOptions { log_bytes, hash_key: Some(42), ..VolumeOptions::default() };
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+    Arc::new(Cache::create_in(&volume, config).unwrap())
 }
 
 fn write_key(path: &Path) {

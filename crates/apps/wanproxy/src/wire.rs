@@ -113,15 +113,19 @@ impl WireWriter {
             let reason = "a message before this one did not go out whole";
             return Err(Error::Link(io::Error::new(ErrorKind::BrokenPipe, reason)));
         }
-        let mut bytes = Vec::new();
-        message.encode(&mut bytes);
+        // The first record has the head; the body is not copied for the others.
+        let mut first = Vec::new();
+        message.encode_head(&mut first);
+        let of_first = (RECORD_BYTES_MAX - first.len()).min(message.body.len());
+        let (body, rest) = message.body.split_at(of_first);
+        first.extend_from_slice(body);
         sealing.is_torn = true;
-        for record in bytes.chunks(RECORD_BYTES_MAX) {
+        for record in [&first[..]].into_iter().chain(rest.chunks(RECORD_BYTES_MAX)) {
             let written = timeout(self.timeout, sealing.writer.write(record)).await;
             written.map_err(|_| self.late())?.map_err(Error::Link)?;
         }
         sealing.is_torn = false;
-        self.bytes.fetch_add(bytes.len() as u64, Relaxed);
+        self.bytes.fetch_add((first.len() + rest.len()) as u64, Relaxed);
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use nandex_bench::percentiles::median;
 use nandex_bench::process::finish;
 use nandex_sim::spec::{Flash, Ftl, Host, Spec, Timing};
 use nandex_sim::workload::{Workload, closed_loop};
-use nandex_sim::{Fill, Model, Ssd};
+use nandex_sim::{Fill, Model, Request, RequestKind, Ssd};
 
 /// Counts what is allocated.
 #[global_allocator]
@@ -93,9 +93,18 @@ fn open_seconds(fill: Fill) -> Result<f64> {
 /// RAM for each simulated page, once every page has been written.
 fn bytes_per_page() -> Result<f64> {
     let before = ALLOCATOR.allocated();
-    let ssd = Ssd::new(spec(256, 128), Fill::Sequential)?;
+    let mut ssd = Ssd::new(spec(256, 128), Fill::Empty)?;
+    let (pages, mut done) = (ssd.page_count(), Vec::new());
+    for page in 0..pages {
+        ssd.submit(Request { token: page, kind: RequestKind::Write, page, pages: 1 });
+        ssd.step(&mut done);
+        done.clear();
+    }
+    while ssd.step(&mut done) {
+        done.clear();
+    }
     let bytes = ALLOCATOR.allocated() - before;
-    Ok(bytes as f64 / ssd.page_count() as f64)
+    Ok(bytes as f64 / pages as f64)
 }
 
 fn measure(arguments: &Arguments) -> Result<Figures> {

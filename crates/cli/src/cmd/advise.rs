@@ -16,10 +16,10 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     entries: u64,
     /// Bytes of a key and its value together
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "16")]
+    #[arg(long, value_name = "SIZE", value_parser = sizing::entry_bytes, default_value = "16")]
     entry_bytes: u64,
     /// Bytes of a key, as part of those: 8 to 32
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "8")]
+    #[arg(long, value_name = "SIZE", value_parser = sizing::key_bytes, default_value = "8")]
     key_bytes: u64,
     #[command(flatten)]
     requirements: RequirementArgs,
@@ -131,7 +131,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 
 fn requirements(args: &Args) -> Result<Requirements> {
     let Some(value_bytes) = args.entry_bytes.checked_sub(args.key_bytes) else {
-        bail!("entries of {} bytes cannot hold keys of {}", args.entry_bytes, args.key_bytes);
+        let (entry, key) = (args.entry_bytes, args.key_bytes);
+        bail!("--entry-bytes: entries of {entry} bytes cannot hold keys of {key} (--key-bytes)");
     };
     let asked = args.requirements.of(args.entries, args.key_bytes, value_bytes)?;
     let array = args.design.map(|design| design.on(args.devices.unwrap_or(1))).transpose()?;

@@ -39,10 +39,10 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     entries: Option<u64>,
     /// Bytes of each key, 8 to 32, for fixed widths; without this and --value-bytes, keys and values have any size
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = sizing::key_bytes)]
     key_bytes: Option<u64>,
     /// Bytes of each value, 0 to 64, for fixed widths
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = sizing::value_bytes)]
     value_bytes: Option<u64>,
     /// Bytes of all keys and values of any size, with about 40 more for each entry; without it, 256 for each entry, and
     /// 5 MiB to begin with for a table that grows

@@ -60,12 +60,16 @@ struct TableInfo {
     /// `None` for a structure that is no index of neighbours.
     #[serde(flatten)]
     neighbors: Option<NeighborsFigures>,
+    /// Pages of a structure that this verb does not open: a value log without a table of keys, or a kind that this
+    /// nandex does not know. `None` for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pages: Option<u64>,
 }
 
 impl TableInfo {
     /// A structure of which no more is known.
     const fn of(name: String, kind: String) -> Self {
-        Self { name, kind, figures: None, filter: None, neighbors: None }
+        Self { name, kind, figures: None, filter: None, neighbors: None, pages: None }
     }
 
     /// Damaged pages whose entries are not counted.
@@ -140,6 +144,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 fn structure(volume: &Volume, name: String, free_bytes: Option<u64>) -> Result<TableInfo> {
     let kind = registry::kind_in(volume, &name)?;
     match registry::find(&kind).map(|row| &row.family) {
+        Some(Family::Part) if !table::has_keys(volume, &name) => Ok(unopened(volume, name, kind)),
         Some(Family::Table(_) | Family::Part) => {
             let table = Keyed::open(volume, &name)?;
             let kind = table.index().kind().to_owned();
@@ -154,8 +159,13 @@ fn structure(volume: &Volume, name: String, free_bytes: Option<u64>) -> Result<T
             let neighbors = Some(NeighborsFigures::of(volume, &name)?);
             Ok(TableInfo { neighbors, ..TableInfo::of(name, kind) })
         }
-        Some(Family::Generation) | None => Ok(TableInfo::of(name, kind)),
+        Some(Family::Generation) | None => Ok(unopened(volume, name, kind)),
     }
+}
+
+fn unopened(volume: &Volume, name: String, kind: String) -> TableInfo {
+    let found = volume.structures().into_iter().find(|found| found.name == name);
+    TableInfo { pages: found.map(|found| found.pages), ..TableInfo::of(name, kind) }
 }
 
 fn filter_figures(volume: &Volume, name: &str) -> Result<FilterFigures> {
@@ -215,11 +225,16 @@ fn table_text(table: &TableInfo) -> String {
     rows.extend(table.figures.iter().flat_map(figure_rows));
     rows.extend(table.filter.iter().flat_map(FilterFigures::rows));
     rows.extend(table.neighbors.iter().flat_map(NeighborsFigures::rows));
+    rows.extend(table.pages.map(|pages| {
+        let bytes = pages * nandex::device::PAGE_BYTES as u64;
+        ("flash", format!("{}, in {} pages", show_bytes(bytes), show_count(pages)))
+    }));
     let lines = aligned(&rows);
     let lines: String = lines.lines().map(|line| format!("  {line}\n")).collect();
     let noun = match table {
         TableInfo { filter: Some(_), .. } => "filter",
         TableInfo { neighbors: Some(_), .. } => "neighbors",
+        TableInfo { pages: Some(_), .. } => "structure",
         _ => "table",
     };
     format!("{noun} {}\n{lines}", table.name)

@@ -72,7 +72,7 @@ fn what_the_drive_refuses_is_said_with_the_remedy() {
 1 | kvssd info none.nandex | cannot open none.nandex
 1 | kvssd create d.nandex | it exists
 1 | kvssd create e.nandex --key-min 0 | key_bytes_min: 0 is not between 1 and 255
-1 | kvssd create e.nandex --value-max 3MiB | value_bytes_max: 3145728 is not between
+2 | kvssd create e.nandex --value-max 3MiB | --value-max <SIZE>': 3145728 is not in 0..=2097152
 2 | kvssd create e.nandex --index cascade | possible values
 1 | kvssd bench d.nandex --index multilevel | this drive, which was made with \"rhik\"
 1 | kvssd bench --preset none | none

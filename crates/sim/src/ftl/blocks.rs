@@ -66,6 +66,17 @@ impl Blocks {
         }
     }
 
+    /// Bytes of RAM of the lists.
+    pub fn ram_bytes(&self) -> usize {
+        let of_block =
+            size_of::<BlockState>() + size_of::<u16>() + size_of::<u64>() + 3 * size_of::<u32>();
+        let free: usize = self.free.iter().map(VecDeque::capacity).sum();
+        let oldest: usize = self.oldest.iter().map(VecDeque::capacity).sum();
+        of_block * self.state.len()
+            + size_of::<u32>() * (self.heads.len() + free)
+            + size_of::<(u32, u64)>() * oldest
+    }
+
     pub fn free_count(&self, plane: u32) -> u32 {
         self.free[plane as usize].len() as u32
     }

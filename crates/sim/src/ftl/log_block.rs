@@ -122,7 +122,7 @@ impl LogBlockFtl {
         }
         Self {
             log_blocks: log_blocks as usize,
-            map: PageMap::new(&layout, if is_full { Initial::Full } else { Initial::Empty }),
+            map: PageMap::new(if is_full { Initial::Full } else { Initial::Empty }),
             planes,
             erases: vec![0; filled.len()],
             filled,
@@ -376,5 +376,11 @@ impl Ftl for LogBlockFtl {
 
     fn erases(&self) -> &[u32] {
         &self.erases
+    }
+
+    fn ram_bytes(&self) -> usize {
+        let of_plane = |plane: &Plane| size_of_val(&plane.data[..]) + 4 * plane.free.capacity();
+        let of_blocks = size_of_val(&self.filled[..]) + size_of_val(&self.erases[..]);
+        self.map.ram_bytes() + of_blocks + self.planes.iter().map(of_plane).sum::<usize>()
     }
 }

@@ -1,22 +1,23 @@
 //! The place of each host page: a table over the initial content.
 
 use super::Layout;
+use super::grown::GrownTable;
 use super::initial::Initial;
 
 /// A discarded page; it has no place.
 const GONE: u32 = u32::MAX;
 
-/// The place of each host page. Costs four bytes for each, and none before the page is touched.
+/// The place of each host page. Costs four bytes for each page near one that was touched.
 #[derive(Debug)]
 pub(super) struct PageMap {
     initial: Initial,
     /// Place plus one; 0 is where `initial` says.
-    places: Vec<u32>,
+    places: GrownTable,
 }
 
 impl PageMap {
-    pub fn new(layout: &Layout, initial: Initial) -> Self {
-        Self { initial, places: vec![0; layout.units as usize] }
+    pub fn new(initial: Initial) -> Self {
+        Self { initial, places: GrownTable::default() }
     }
 
     pub fn initial(&self) -> &Initial {
@@ -24,7 +25,7 @@ impl PageMap {
     }
 
     pub fn find(&self, layout: &Layout, unit: u32) -> Option<u32> {
-        match self.places[unit as usize] {
+        match self.places.get(unit) {
             0 => self.initial.place(layout, unit),
             GONE => None,
             place => Some(place - 1),
@@ -32,10 +33,15 @@ impl PageMap {
     }
 
     pub fn set(&mut self, unit: u32, place: u32) {
-        self.places[unit as usize] = place + 1;
+        self.places.set(unit, place + 1);
     }
 
     pub fn forget(&mut self, unit: u32) {
-        self.places[unit as usize] = GONE;
+        self.places.set(unit, GONE);
+    }
+
+    /// Bytes of RAM of the table.
+    pub fn ram_bytes(&self) -> usize {
+        self.places.ram_bytes()
     }
 }

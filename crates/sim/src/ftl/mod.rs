@@ -4,6 +4,7 @@
 //! in order, plane by plane. So a layer knows no time, and the SSD no mapping.
 
 mod blocks;
+mod grown;
 mod initial;
 mod layout;
 mod log_block;
@@ -156,4 +157,7 @@ pub(crate) trait Ftl: Send + Debug {
 
     /// Erases of each block, plane by plane.
     fn erases(&self) -> &[u32];
+
+    /// Bytes of RAM of its tables.
+    fn ram_bytes(&self) -> usize;
 }

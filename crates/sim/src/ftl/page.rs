@@ -9,6 +9,7 @@
 //! ```
 
 use super::blocks::Blocks;
+use super::grown::GrownTable;
 use super::initial::Initial;
 use super::map::PageMap;
 use super::steady;
@@ -28,7 +29,7 @@ pub(crate) struct PageFtl {
     layout: Layout,
     map: PageMap,
     /// Host page at each place, plus one; 0 is the initial content, in a block never erased.
-    owner: Vec<u32>,
+    owner: GrownTable,
     blocks: Blocks,
     open: Vec<Open>,
     mapping: Mapping,
@@ -98,11 +99,10 @@ impl PageFtl {
 
     fn with(spec: &Spec, initial: Initial) -> Self {
         let layout = Layout::new(spec);
-        let places = spec.raw_units() as usize;
         let victim = spec.ftl.victim;
         Self {
-            map: PageMap::new(&layout, initial),
-            owner: vec![0; places],
+            map: PageMap::new(initial),
+            owner: GrownTable::default(),
             blocks: Blocks::new(layout.planes(), layout.blocks, layout.block_units, victim),
             open: vec![Open { block: NONE, next: 0, host_units: 0 }; layout.planes() as usize],
             mapping: spec.ftl.mapping,
@@ -125,7 +125,7 @@ impl PageFtl {
 
     /// The host page whose present place this is.
     fn holds(&self, place: u32) -> Option<u32> {
-        let unit = match self.owner[place as usize] {
+        let unit = match self.owner.get(place) {
             0 if self.blocks.erases()[self.layout.block_of_place(place) as usize] > 0 => {
                 return None;
             }
@@ -175,7 +175,7 @@ impl PageFtl {
         let open = &mut self.open[plane as usize];
         let place = open.block * self.layout.block_units + open.next;
         open.next += 1;
-        self.owner[place as usize] = unit + 1;
+        self.owner.set(place, unit + 1);
         self.map.set(unit, place);
         self.blocks.gain(open.block);
         let is_page_full = open.next.is_multiple_of(self.layout.page_units);
@@ -375,6 +375,10 @@ impl Ftl for PageFtl {
 
     fn erases(&self) -> &[u32] {
         self.blocks.erases()
+    }
+
+    fn ram_bytes(&self) -> usize {
+        self.map.ram_bytes() + self.owner.ram_bytes() + self.blocks.ram_bytes()
     }
 }
 

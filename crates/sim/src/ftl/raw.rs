@@ -153,4 +153,8 @@ impl Ftl for RawFlash {
     fn erases(&self) -> &[u32] {
         &self.erases
     }
+
+    fn ram_bytes(&self) -> usize {
+        size_of_val(&self.programmed[..]) + size_of_val(&self.erases[..])
+    }
 }

@@ -74,7 +74,7 @@ pub struct Ssd {
 impl Ssd {
     /// An SSD of that description, with that content.
     ///
-    /// It takes about 9 bytes of RAM for each host page, most of them only once pages are written.
+    /// Its RAM grows with what is written, to about 9 bytes for each host page ([`ram_bytes`](Self::ram_bytes)).
     ///
     /// # Errors
     /// [`Error::Spec`](crate::Error::Spec) if no such device can exist.
@@ -125,6 +125,13 @@ impl Ssd {
     #[must_use]
     pub fn erases(&self) -> &[u32] {
         self.ftl.erases()
+    }
+
+    /// Bytes of RAM of the tables of its translation layer: some 30 for each block, and 32 KiB for each page that is
+    /// written far from others, less for pages next to one another.
+    #[must_use]
+    pub fn ram_bytes(&self) -> usize {
+        self.ftl.ram_bytes()
     }
 
     /// A hash of every event and its time: equal only for equal runs.

@@ -3,6 +3,7 @@
 mod cleaning;
 mod flash;
 mod latency;
+mod memory;
 mod queueing;
 mod repeat;
 mod support;

@@ -19,7 +19,10 @@ fn volume_options(threads: Threads) -> VolumeOptions {
 }
 
 fn in_memory() -> LshIndex {
-    LshIndex::create_or_open(None, options()).unwrap()
+    let options =
+        VolumeOptions { durability: Durability::Never, ..volume_options(Threads::Inline) };
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+    LshIndex::create_in(&volume, self::options()).unwrap()
 }
 
 /// The slow way.
@@ -243,7 +246,7 @@ fn names_of_any_length_are_kept_and_longer_ones_refused() {
 
 #[test]
 fn keys_that_are_no_rows_and_files_of_others_are_refused() {
-    let index = in_memory();
+    let index = LshIndex::create_or_open(None, options()).unwrap();
     let error = index.insert_many(&[b"a"], &[1, 2], Repeats::Refuse).unwrap_err().to_string();
     assert!(error.contains("2 for 1 documents; give 3 for each"), "{error}");
     assert!(index.query_many(&[1, 2, 3, 4]).is_err() && index.bucket(3, 1).is_err());

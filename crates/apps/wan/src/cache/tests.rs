@@ -5,7 +5,7 @@ use nandex_sim::SimDevice;
 use super::*;
 use crate::anchors::anchors;
 use crate::container::{containers_of, key_of};
-use crate::testing::{SMALL, cache, noise};
+use crate::testing::{SMALL, cache, cache_on, noise};
 
 fn container(seed: u64) -> Container {
     let bytes = noise(20_000, seed);
@@ -52,7 +52,7 @@ fn what_was_added_is_found_before_and_after_it_is_published() {
 #[test]
 fn chunks_in_the_order_of_before_are_found_by_the_tables_of_their_containers() {
     let device = SimDevice::instant();
-    let cache = Cache::create(Arc::new(device.clone()), SMALL).unwrap();
+    let cache = cache_on(Arc::new(device.clone()), SMALL);
     let all: Vec<Container> = (0..20).map(container).collect();
     all.iter().for_each(|container| add(&cache, container));
     drop(cache);
@@ -124,7 +124,7 @@ fn the_oldest_is_forgotten_and_the_newest_is_there() {
 #[test]
 fn a_cache_is_there_when_it_is_opened_again() {
     let device = SimDevice::instant();
-    let cache = Cache::create(Arc::new(device.clone()), SMALL).unwrap();
+    let cache = cache_on(Arc::new(device.clone()), SMALL);
     add(&cache, &container(1));
     drop(cache);
     let cache = Cache::open(Arc::new(device.clone())).unwrap();

@@ -104,13 +104,18 @@ impl Message {
         Self { kind, sequence: 0, body: body[..bytes].to_vec() }
     }
 
-    /// Appends its bytes: its kind, its number and the bytes of its body as varints, and its body.
+    /// Appends its bytes: its [head](Self::encode_head), and its body.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.reserve(HEADER_BYTES_MAX + self.body.len());
+        self.encode_head(out);
+        out.extend_from_slice(&self.body);
+    }
+
+    /// Appends what goes before its body: its kind, and its number and the bytes of its body as varints.
+    pub fn encode_head(&self, out: &mut Vec<u8>) {
         out.push(self.kind as u8);
         put_varint(out, self.sequence);
         put_varint(out, self.body.len() as u64);
-        out.extend_from_slice(&self.body);
     }
 
     /// The message at the beginning of some bytes, and how long it is; `None` if more bytes are needed, which are at
@@ -140,9 +145,8 @@ impl Message {
     #[must_use]
     pub fn encoded_bytes(&self) -> usize {
         let mut head = Vec::with_capacity(HEADER_BYTES_MAX);
-        put_varint(&mut head, self.sequence);
-        put_varint(&mut head, self.body.len() as u64);
-        1 + head.len() + self.body.len()
+        self.encode_head(&mut head);
+        head.len() + self.body.len()
     }
 
     /// The frame that it is, if it is of a stream.

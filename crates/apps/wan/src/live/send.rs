@@ -198,6 +198,12 @@ impl LiveSender {
         self.sending.on_the_way().0
     }
 
+    /// Bytes of the stream in them.
+    #[must_use]
+    pub fn on_the_way_bytes(&self) -> usize {
+        self.sending.on_the_way().1
+    }
+
     /// Why the stream goes on without the cache.
     #[must_use]
     pub fn failure(&self) -> Option<&Error> {

@@ -6,7 +6,7 @@ use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{FINE, Random, SMALL, cache, edited, noise, text};
+use crate::testing::{FINE, Random, SMALL, cache, cache_on, edited, noise, text};
 use crate::{Cache, Owner};
 
 const OPTIONS: LiveOptions =
@@ -289,7 +289,7 @@ fn no_chunking_gives_a_segment_more_chunks_than_a_receiver_takes() {
 /// A cache whose device takes no more writes from the next one on.
 fn full_soon() -> (Arc<Cache>, SimDevice) {
     let device = SimDevice::instant();
-    (Arc::new(Cache::create(Arc::new(device.clone()), SMALL).unwrap()), device)
+    (Arc::new(cache_on(Arc::new(device.clone()), SMALL)), device)
 }
 
 fn fill(device: &SimDevice) {

@@ -119,6 +119,18 @@ fn cache(out: &mut String, half: &str, snapshot: &Snapshot) {
     }
     let gauges = [
         (
+            "budget_bytes",
+            "Bytes that all connections may have on their way.",
+            snapshot.buffers.budget_bytes,
+        ),
+        ("sent_bytes", "Bytes that are on their way.", snapshot.buffers.sent_bytes),
+        ("held_bytes", "Bytes held for connections.", snapshot.buffers.held_bytes),
+        (
+            "held_bytes_max",
+            "The most bytes that were held for connections.",
+            snapshot.buffers.held_bytes_max,
+        ),
+        (
             "cache_content_bytes",
             "Bytes of content that the cache can hold.",
             stats.content_bytes_max,

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use nandex_html::{BASE_STYLE, Escaped, Frame, grouped};
 
 use super::metrics::CONNECTIONS_SHOWN_MAX;
+use crate::buffers::BufferSnapshot;
 use crate::stats::{
     ConnectionSnapshot, LATENCY_BOUNDS_US, LatencySnapshot, Snapshot, TrafficSnapshot,
 };
@@ -19,6 +20,7 @@ pub(super) fn page(half: &str, snapshot: &Snapshot) -> String {
     failures(&mut out, snapshot);
     table(&mut out, "Bytes", &bytes(&snapshot.traffic));
     table(&mut out, "Connections", &counts(snapshot));
+    table(&mut out, "Held for connections", &held(&snapshot.buffers));
     table(&mut out, "Cache", &cache(snapshot));
     table(&mut out, "Time in this half", &latency(&snapshot.latency));
     connections(&mut out, &snapshot.connections);
@@ -90,6 +92,15 @@ fn counts(snapshot: &Snapshot) -> Vec<(String, String)> {
         row("requests refused", grouped(snapshot.requests_refused)),
         row("the other half could not be reached", grouped(snapshot.unreachable)),
         row("went around the other half", grouped(snapshot.bypassed)),
+    ]
+}
+
+fn held(buffers: &BufferSnapshot) -> Vec<(String, String)> {
+    vec![
+        row("bytes on their way", grouped(buffers.sent_bytes)),
+        row("of all connections, at most", grouped(buffers.budget_bytes)),
+        row("bytes held", grouped(buffers.held_bytes)),
+        row("the most that were held", grouped(buffers.held_bytes_max)),
     ]
 }
 

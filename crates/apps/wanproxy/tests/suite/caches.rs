@@ -58,7 +58,7 @@ fn a_cache_that_is_a_copy_of_earlier_asks_for_what_came_later() {
     let here = cache();
     let device = SimDevice::instant();
     let streams: Vec<Vec<u8>> = (1..4).map(|seed| text(200_000, seed)).collect();
-    let there = Arc::new(Cache::create(Arc::new(device.clone()), SMALL).unwrap());
+    let there = cache_on(Arc::new(device.clone()));
     assert_eq!(sent(&key, (&here, &there), &streams[0]).0, 0);
     drop(there);
     let copy = device.survivors(0);
@@ -76,7 +76,7 @@ fn a_cache_that_is_a_copy_of_earlier_asks_for_what_came_later() {
 /// A cache whose device takes no more writes.
 fn full() -> Arc<Cache> {
     let device = SimDevice::instant();
-    let cache = Arc::new(Cache::create(Arc::new(device.clone()), SMALL).unwrap());
+    let cache = cache_on(Arc::new(device.clone()));
     let at = device.seen(FaultOn::Write) + 1;
     device.arm(Fault {
         on: FaultOn::Write,

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nandex::device::MemoryDevice;
+use nandex::device::{Device, MemoryDevice};
+use nandex::{Volume, VolumeOptions};
 use nandex_wan::live::LiveOptions;
 use nandex_wan::{CACHE_BYTES_MIN, CacheConfig, EncodeOptions};
 use nandex_wanproxy::{
@@ -37,7 +38,15 @@ pub fn fine() -> LiveOptions {
 }
 
 pub fn cache() -> Arc<Cache> {
-    Arc::new(Cache::create(Arc::new(MemoryDevice::new()), SMALL).expect("it fits"))
+    cache_on(Arc::new(MemoryDevice::new()))
+}
+
+/// A cache on a device. By a fixed hash key, every run fills its pages alike.
+pub fn cache_on(device: Arc<dyn Device>) -> Arc<Cache> {
+    let log_bytes = SMALL.log_bytes().expect("it can work");
+    let options = VolumeOptions { log_bytes, hash_key: Some(42), ..VolumeOptions::default() };
+    let volume = Volume::create(device, options).expect("it fits");
+    Arc::new(Cache::create_in(&volume, SMALL).expect("it fits"))
 }
 
 /// Reproducible noise: xorshift64*.

@@ -9,5 +9,6 @@ mod limits;
 mod link;
 mod many;
 mod security;
+mod stalled;
 mod status;
 mod streams;

@@ -9,7 +9,7 @@ use nandex::device::{Access, Device, Striping};
 use nandex::{Durability, OpenOptions, Prediction, Threads, Volume, VolumeOptions, registry};
 use nandex_kvssd::{
     Config, DRIVE_NAME, Drive, IndexChoice, IopsParameters, KeyOrder, KeySpace, Timing,
-    without_threads,
+    VALUE_BYTES_MAX, without_threads,
 };
 use nandex_sim::preset::Preset;
 use nandex_sim::{Fill, SimDevice};
@@ -31,6 +31,8 @@ const CAPACITY_PER_RAM: u64 = 1000;
 
 /// The least of that.
 const RAM_BYTES_MIN: u64 = 2 << 20;
+/// RAM that the index of a small drive may have. More than its capacity would be of no use to a larger one.
+const RAM_BYTES_USED: u64 = 64 << 20;
 
 /// A key space of a drive in a file.
 #[derive(Clone, Debug, clap::Args)]
@@ -54,7 +56,8 @@ pub struct LimitArgs {
     /// The index: any kind of table, such as rhik, the default, or multilevel, that of older drives
     #[arg(long, value_name = "KIND", value_parser = kinds())]
     index: Option<String>,
-    /// RAM of the index, the drive's DRAM budget; without it, a thousandth of the capacity, 2 MiB at least
+    /// RAM of the index, the drive's DRAM budget, of which no more than the capacity or 64 MiB is used; without it, a
+    /// thousandth of the capacity, 2 MiB at least
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     ram: Option<u64>,
     /// The shortest key in bytes; 4 by the specification
@@ -64,8 +67,12 @@ pub struct LimitArgs {
     #[arg(long, value_name = "BYTES", default_value_t = nandex_kvssd::KEY_BYTES_MAX)]
     key_max: u16,
     /// The longest value in bytes, up to 2 MiB; 16 of them fit a segment of flash, of which some are kept free
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "2MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = longest_value, default_value = "2MiB")]
     value_max: u64,
+}
+
+fn longest_value(text: &str) -> Result<u64, String> {
+    size::parse_within(text, 0..=VALUE_BYTES_MAX.into())
 }
 
 fn kinds() -> impl TypedValueParser<Value = String> {
@@ -90,7 +97,10 @@ impl LimitArgs {
         let kind = self.index.as_deref().unwrap_or(INDEX);
         let index = |ram_bytes| IndexChoice { kind, ram_bytes };
         let prediction = match self.ram {
-            Some(ram) => index(Some(ram)).predict(config.pairs_max)?,
+            Some(ram) => {
+                let used = ram.min(self.capacity.max(RAM_BYTES_USED));
+                index(Some(used)).predict(config.pairs_max)?
+            }
             None => {
                 let budget = (self.capacity / CAPACITY_PER_RAM).max(RAM_BYTES_MIN);
                 // A kind that cannot work in the usual budget takes what it needs.

@@ -23,7 +23,7 @@ pub struct Args {
     #[command(flatten)]
     inputs: InputArgs,
     /// Keywords of a document, at most
-    #[arg(long, value_name = "N", value_parser = size::parse_count, default_value = "10")]
+    #[arg(long, value_name = "N", value_parser = size::parse_some, default_value = "10")]
     top: u64,
     #[command(flatten)]
     selection: SelectionArgs,

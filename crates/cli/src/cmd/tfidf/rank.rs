@@ -36,7 +36,7 @@ pub struct Args {
     #[command(flatten)]
     inputs: InputArgs,
     /// Documents that are printed, at most
-    #[arg(long, value_name = "N", value_parser = size::parse_count, default_value = "10")]
+    #[arg(long, value_name = "N", value_parser = size::parse_some, default_value = "10")]
     top: u64,
     /// Read and weigh all documents of INPUT, whether there is an index or not
     #[arg(long)]

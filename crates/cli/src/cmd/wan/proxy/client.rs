@@ -77,7 +77,7 @@ impl Args {
             is_public: self.run.public,
             bypasses: self.bypass,
             live: self.run.live()?,
-            limits: self.run.limits(),
+            limits: self.run.limits()?,
         })
     }
 }

@@ -73,6 +73,10 @@ pub struct RunArgs {
     /// A segment ends when its socket was silent for this long and others are on their way
     #[arg(long, value_name = "MS")]
     flush_ms: Option<u64>,
+    /// Bytes that all connections together may have on their way, from 1MiB; each may always send a segment. The other
+    /// half holds as many until programs read them
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "16MiB")]
+    buffers: u64,
     /// Connections at a time
     #[arg(long, value_name = "COUNT")]
     connections: Option<usize>,
@@ -106,10 +110,14 @@ impl RunArgs {
     }
 
     /// What may be taken.
-    pub fn limits(&self) -> Limits {
+    ///
+    /// # Errors
+    /// Sizes beyond any memory.
+    pub fn limits(&self) -> Result<Limits> {
         let usual = Limits::default();
         let flush_idle = self.flush_ms.map_or(usual.flush_idle, Duration::from_millis);
-        Limits {
+        Ok(Limits {
+            buffer_bytes: usize::try_from(self.buffers)?,
             connections_max: self.connections.unwrap_or(usual.connections_max),
             pending_max: self.pending.unwrap_or(usual.pending_max),
             engine_threads: self.threads.unwrap_or(usual.engine_threads),
@@ -117,6 +125,6 @@ impl RunArgs {
             flush_idle,
             flush_after: usual.flush_after.max(flush_idle),
             ..usual
-        }
+        })
     }
 }

@@ -4,12 +4,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use nandex_wanproxy::{Address, Proxy, Snapshot};
+use nandex_wanproxy::{Address, BufferSnapshot, Proxy, Snapshot};
 
 use crate::console::{Console, aligned};
 use crate::exit::{LEFT_OUT, Quiet};
 use crate::interrupt::Interrupt;
-use crate::size::show_count;
+use crate::size::{show_bytes, show_count};
 
 /// How often it is looked whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -41,6 +41,11 @@ pub(super) fn line(address: &Address) -> String {
     format!("{} on {}\n", address.role, address.address)
 }
 
+fn shown_buffers(buffers: &BufferSnapshot) -> String {
+    let (held, budget) = (show_bytes(buffers.held_bytes_max), show_bytes(buffers.budget_bytes));
+    format!("{held} of streams; {budget} may be on their way")
+}
+
 fn rows(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
     let traffic = &snapshot.traffic;
     let mut rows = vec![
@@ -60,6 +65,7 @@ fn rows(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
         ),
         ("bytes as they are", show_count(traffic.plain_bytes)),
         ("segments again", show_count(traffic.again_segments + traffic.asked_segments)),
+        ("held at most", shown_buffers(&snapshot.buffers)),
         ("reads of flash", show_count(snapshot.cache.flash_reads)),
     ];
     let failures =

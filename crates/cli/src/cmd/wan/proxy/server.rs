@@ -47,7 +47,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         status: args.run.status,
         is_public: args.run.public,
         live: args.run.live()?,
-        limits: args.run.limits(),
+        limits: args.run.limits()?,
     };
     config.check()?;
     let interrupt = Interrupt::listen()?;
