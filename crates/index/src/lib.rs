@@ -51,6 +51,7 @@ pub mod oracle;
 pub mod quotient;
 pub mod registry;
 pub mod rhik;
+mod scan;
 pub mod schema;
 pub mod signature;
 pub mod size;
@@ -79,7 +80,7 @@ pub use counting::Counting;
 pub use damage::Damage;
 pub use db::{Database, open, options};
 pub use error::{Error, Result};
-pub use groups::{GroupIter, GroupTable};
+pub use groups::GroupTable;
 pub use large::LargeTable;
 pub use lookup::engine::LookupEngine;
 pub use model::{FilterRequirements, NeighborsRequirements, Policy, Prediction, Requirements};
@@ -91,6 +92,7 @@ pub use nandex_store::{
     Completion, Durability, OpenOptions, StaleSuperblock, Threads, Volume, VolumeOptions,
 };
 pub use rhik::Rhik;
+pub use scan::{Entries, EntriesPastDamage};
 pub use slicebloom::SliceBloom;
 pub use slicehash::SliceHash;
 pub use slicelsh::SliceLsh;

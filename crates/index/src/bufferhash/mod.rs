@@ -46,19 +46,17 @@ pub mod filter;
 mod flush;
 pub mod format;
 pub mod growing;
-mod iter;
 pub mod model;
-mod past_damage;
 mod read;
 mod recover;
 mod retire;
 mod rings;
 mod row;
+pub(crate) mod scan;
 mod space;
 mod table;
 #[cfg(feature = "testing")]
 mod testing;
-mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -69,17 +67,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use nandex_store::hash::KeyHasher;
 use nandex_store::{Structure, Volume};
 
+use crate::Result;
+use crate::scan::{Entries, EntriesPastDamage};
 use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch, absorb, unwatched};
 use crate::write::{self, Core, Handle, TableShape};
-use crate::{Damage, Result};
 
 use check::{check, refuse_chip};
 pub use config::{Config, Placement, Policy, Priority, RuntimeOptions};
-pub use iter::{Iter, Pair};
 pub(crate) use row::ROW;
 
 use filter::IncarnationFilter;
 use rings::Rings;
+use scan::SuperTables;
 
 /// The name of this kind in the catalog.
 pub const KIND: &str = "bufferhash";
@@ -211,22 +210,23 @@ impl BufferHash {
 
     /// All entries, each key once with its newest value, in no order.
     ///
-    /// Each super table is seen as it was when the iteration reached it, but incarnations that are evicted
-    /// while they are read are missing. Reads the whole table once, sequentially, and one page for each entry
-    /// that a newer version may hide.
+    /// Some pages of a super table are read at a time, in all of its incarnations, and seen as they were when the
+    /// iteration reached them; but incarnations that are evicted while they are read are missing. Needs no filters.
+    /// Reads the whole table once, at least 64 KiB of each incarnation at a time, and holds the keys of 4 MiB in
+    /// memory, or of these 64 KiB of each incarnation of a super table if that is more.
     #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.handle.core)
+    pub fn iter(&self) -> Entries<'_> {
+        Entries::new(SuperTables::new(vec![&*self.handle.core]))
     }
 
     /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
     /// entries come. A key whose newest version was on such a page may come with an older one, or although it was
     /// removed.
     ///
-    /// Needs no filters. Reads the whole table once, 64 KiB at a time, and holds the keys of 16 pages of each
-    /// incarnation of a super table in memory.
-    pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
-        past_damage::past_damage(vec![&*self.handle.core])
+    /// Reads and holds as much as [`iter`](Self::iter).
+    #[must_use]
+    pub fn iter_past_damage(&self) -> EntriesPastDamage<'_> {
+        EntriesPastDamage::new(SuperTables::new(vec![&*self.handle.core]))
     }
 
     /// Adds all entries of other tables, in the order of the hash: all are read in long runs, and what is new fills

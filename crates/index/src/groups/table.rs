@@ -6,7 +6,7 @@ use super::check::check;
 use super::config::FLUSH_THREADS;
 use super::model::advise;
 use super::{
-    GroupConfig, GroupItems, GroupIter, GroupModel, GroupStructure, Grouped, RuntimeOptions, open,
+    GroupConfig, GroupModel, GroupStructure, Grouped, RuntimeOptions, open, scan::Partitions,
 };
 use crate::Result;
 use crate::any::{
@@ -16,6 +16,7 @@ use crate::any::{
 use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES};
 use crate::registry::{Family, Row, TableRow};
+use crate::scan::{Entries, EntriesPastDamage};
 use crate::write::{self, Handle};
 
 /// A hash table on flash from fixed-width keys to fixed-width values, whose pages are in groups.
@@ -88,15 +89,15 @@ impl<S: GroupStructure> GroupTable<S> {
     /// Each partition is seen as it was when the iteration reached it. Reads the whole table once, group by group, and
     /// holds the keys of one partition's buffers in memory.
     #[must_use]
-    pub fn iter(&self) -> GroupIter<'_, S> {
-        GroupIter::new(&self.handle.core)
+    pub fn iter(&self) -> Entries<'_> {
+        Entries::new(Partitions::new(&self.handle.core))
     }
 
     /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
     /// entries come.
     #[must_use]
-    pub fn iter_past_damage(&self) -> GroupItems<'_, S> {
-        self.iter().past_damage()
+    pub fn iter_past_damage(&self) -> EntriesPastDamage<'_> {
+        EntriesPastDamage::new(Partitions::new(&self.handle.core))
     }
 
     /// Its figures now, in the structure's own terms.

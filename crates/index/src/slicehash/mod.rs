@@ -53,7 +53,6 @@ mod flush;
 pub mod format;
 mod front;
 pub mod growing;
-mod iter;
 mod layout;
 mod merge;
 pub mod model;
@@ -62,33 +61,33 @@ mod overflow;
 mod read;
 mod recover;
 mod row;
+mod scan;
 #[cfg(feature = "testing")]
 mod testing;
-mod versions;
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use nandex_store::hash::KeyHasher;
-use nandex_store::proven::FailedRead;
 use nandex_store::shadow::Shadow;
 pub use nandex_store::slice;
 use nandex_store::{Structure, Volume};
 
+use crate::Result;
 use crate::model::Budget;
+use crate::scan::{Entries, EntriesPastDamage};
 use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch, absorb, unwatched};
 use crate::write::{self, Core, Handle, PartitionState, TableShape};
-use crate::{Damage, Result};
 
 use check::check;
 pub use config::{Config, Policy, RuntimeOptions};
-pub use iter::{Iter, Pair};
 pub(crate) use row::ROW;
 
 use layout::Slicing;
 use older::Older;
+use scan::Partitions;
 use slice::SliceLayout;
 
 /// The name of this kind in the catalog.
@@ -245,8 +244,12 @@ impl SliceHash {
     /// Each partition is seen as it was when the iteration reached it. Reads the whole table once,
     /// sequentially, and holds the buffers and one slicetable's keys in memory.
     #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.handle.core)
+    pub fn iter(&self) -> Entries<'_> {
+        Entries::new(self.partitions())
+    }
+
+    fn partitions(&self) -> Partitions<impl Fn() -> Arc<Inner> + '_> {
+        Partitions::new(|| Arc::clone(&self.handle.core))
     }
 
     /// Adds all entries of other tables, in the order of the hash: all are read in long runs, and each slicetable is
@@ -309,9 +312,8 @@ impl SliceHash {
     /// removed.
     ///
     /// Reads and holds as much as [`iter`](Self::iter).
-    pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
-        let core = &self.handle.core;
-        let contents = |index| core.contents(index, FailedRead::Splits);
-        (0..core.partitions.len()).flat_map(move |index| contents(index).into_items())
+    #[must_use]
+    pub fn iter_past_damage(&self) -> EntriesPastDamage<'_> {
+        EntriesPastDamage::new(self.partitions())
     }
 }

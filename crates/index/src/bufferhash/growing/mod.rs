@@ -37,7 +37,6 @@
 mod check;
 pub mod config;
 mod generations;
-mod iter;
 mod model;
 mod read;
 mod row;
@@ -52,16 +51,15 @@ use nandex_store::bytes::Reader;
 use nandex_store::{Structure, Volume};
 
 use super::RuntimeOptions;
-use crate::bufferhash::Pair;
-use crate::bufferhash::past_damage::past_damage;
+use crate::Result;
+use crate::bufferhash::scan::SuperTables;
 use crate::grow::{self, GrowingOpening, Owner};
 use crate::lookup::TableCache;
+use crate::scan::{Entries, EntriesPastDamage};
 use crate::write::absorb::Versions;
-use crate::{Damage, Result};
 
 pub use config::Config;
 use generations::{Generations, generation_name};
-pub use iter::Iter;
 pub(crate) use row::{GENERATION_ROW, ROW};
 
 /// The name of this kind in the catalog.
@@ -188,13 +186,22 @@ impl Growing {
         self.owner.parts.len()
     }
 
-    /// All entries, each key once with its newest value, in no order. A key that is updated meanwhile may come twice,
-    /// with its old and its new value.
+    /// All entries, each key once with its newest value, in no order.
     ///
-    /// Reads all generations once, sequentially, and a page for each entry that a newer version may hide.
+    /// Some pages of a super table are read at a time, in all incarnations of all generations, and seen as they were
+    /// when the iteration reached them. Needs no filters. Reads each generation once, at least 64 KiB of each
+    /// incarnation at a time, and holds the entries of these pages in memory. Of generations that begin meanwhile it
+    /// reads nothing.
     #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.owner)
+    pub fn iter(&self) -> Entries<'_> {
+        Entries::new(self.super_tables())
+    }
+
+    /// The super tables of all generations.
+    fn super_tables(&self) -> SuperTables<'_> {
+        let mut cores: Vec<_> = self.owner.parts.cores().collect();
+        cores.reverse();
+        SuperTables::new(cores)
     }
 
     /// Its versions of keys, for another table to [`absorb`](crate::BufferHash::absorb) or for
@@ -208,12 +215,10 @@ impl Growing {
     /// entries come. A key whose newest version was on such a page may come with an older one, or although it was
     /// removed.
     ///
-    /// Needs no filters. Reads each generation as often as the one with the most super tables has one for each of its
-    /// own, 64 KiB at a time. Of generations that begin meanwhile it reads nothing.
-    pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
-        let mut cores: Vec<_> = self.owner.parts.cores().collect();
-        cores.reverse();
-        past_damage(cores)
+    /// Reads and holds as much as [`iter`](Self::iter).
+    #[must_use]
+    pub fn iter_past_damage(&self) -> EntriesPastDamage<'_> {
+        EntriesPastDamage::new(self.super_tables())
     }
 
     /// Loads the filters of a table that was just opened, so that no lookup has to.

@@ -36,7 +36,6 @@
 
 mod check;
 pub mod config;
-mod iter;
 mod model;
 mod read;
 mod row;
@@ -52,14 +51,14 @@ use nandex_store::bytes::Reader;
 use nandex_store::{Structure, Volume};
 
 use super::{Inner as Core, RuntimeOptions};
+use crate::Result;
 use crate::grow::{self, GrowingOpening, Owner};
 use crate::lookup::TableCache;
-use crate::slicehash::Pair;
+use crate::scan::{Entries, EntriesPastDamage};
+use crate::slicehash::scan::Partitions;
 use crate::write::absorb::Versions;
-use crate::{Damage, Result};
 
 pub use config::Config;
-pub use iter::Iter;
 pub(crate) use row::{ROW, TABLE_ROW};
 use tables::Tables;
 
@@ -188,10 +187,10 @@ impl Growing {
     /// All entries, each key once with its newest value, in no order.
     ///
     /// Each partition is seen as it was when the iteration reached it. Reads the whole table once, sequentially, and
-    /// holds the buffers and one slicetable's keys in memory.
+    /// holds the buffers and one slicetable's keys in memory: two, or one of the older table, while that is taken over.
     #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.owner.parts)
+    pub fn iter(&self) -> Entries<'_> {
+        Entries::new(Partitions::new(|| self.owner.parts.core()))
     }
 
     /// Its versions of keys, for another table to [`absorb`](crate::BufferHash::absorb) or for
@@ -206,7 +205,8 @@ impl Growing {
     /// removed.
     ///
     /// Reads and holds as much as [`iter`](Self::iter).
-    pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
-        iter::past_damage(&self.owner.parts)
+    #[must_use]
+    pub fn iter_past_damage(&self) -> EntriesPastDamage<'_> {
+        EntriesPastDamage::new(Partitions::new(|| self.owner.parts.core()))
     }
 }
