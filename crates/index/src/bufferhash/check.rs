@@ -13,8 +13,8 @@ use nandex_store::space::Extent;
 use super::filter::{IncarnationFilter, Slices};
 use super::format::decode_filter;
 use super::{Config, Placement};
-use crate::check::{CheckProgress, OnProgress};
-use crate::write::check::{Buffers, Place, note};
+use crate::check::OnProgress;
+use crate::write::check::{Buffers, Place, check_each, check_entries, note};
 use crate::write::format::{PageSnapshotRef, WriteState};
 use crate::write::{SnapshotPlaces, snapshot_pages};
 use crate::{Error, Result};
@@ -53,7 +53,7 @@ pub(crate) fn check(
             table.incarnations(checker, progress);
             table.buffers.snapshot_generations(checker);
             table.buffers.snapshots(checker);
-            table.buffers.log(checker, contents, &mut |_, _| false);
+            table.buffers.log(checker, contents, &mut |_| false);
         }
         Err(error) => {
             let subject = Subject { structure: Some(&entry.name), what: "configuration and maps" };
@@ -116,27 +116,29 @@ impl<'a> Table<'a> {
     fn incarnations(&self, checker: &mut Checker, progress: &mut OnProgress<'_>) {
         let segments = self.ring.segments();
         let segment_pages = u64::from(self.config.segment_pages());
-        let pages = segments.len() as u64 * segment_pages;
         let mut owned = vec![0; self.config.super_tables as usize];
         let slices = Slices::with_columns(self.filter.shape(), 1);
-        for (number, (id, tag)) in (0..).zip(segments) {
-            let pages_done = number * segment_pages;
-            progress(CheckProgress { structure: self.name, pages_done, pages });
-            let owner = owned.get_mut(tag.owner as usize);
-            match owner {
-                Some(owned) if *owned < self.config.incarnations_max => {
-                    *owned += 1;
-                    self.incarnation(checker, id, tag, &slices);
+        check_each(
+            self.name,
+            &segments,
+            |_| segment_pages,
+            progress,
+            |&(id, tag)| {
+                let owner = owned.get_mut(tag.owner as usize);
+                match owner {
+                    Some(owned) if *owned < self.config.incarnations_max => {
+                        *owned += 1;
+                        self.incarnation(checker, id, tag, &slices);
+                    }
+                    _ => {
+                        let what = "ring map";
+                        let subject = Subject { structure: Some(self.name), what };
+                        let message = format!("an incarnation of super table {}", tag.owner);
+                        checker.note(subject, self.ring.page(id, 0), message);
+                    }
                 }
-                _ => {
-                    let what = "ring map";
-                    let subject = Subject { structure: Some(self.name), what };
-                    let message = format!("an incarnation of super table {}", tag.owner);
-                    checker.note(subject, self.ring.page(id, 0), message);
-                }
-            }
-        }
-        progress(CheckProgress { structure: self.name, pages_done: pages, pages });
+            },
+        );
     }
 
     fn incarnation(&self, checker: &mut Checker, id: SegmentId, tag: SegmentTag, slices: &Slices) {
@@ -147,17 +149,10 @@ impl<'a> Table<'a> {
         let subject = Subject { structure: Some(self.name), what: &what };
         let place = Place { subject, partition: tag.owner as usize, filter };
         let label = |index| self.ring.label(id, index, PageKind::Data);
-        let pages = u64::from(self.config.buffer_pages);
-        let mut entries = 0;
-        let run = (self.ring.page(id, 0), pages);
-        let damaged = checker.pages(subject, run, &label, &mut |checker, index, page| {
-            entries += self.buffers.entry_page(checker, place, page, (label(index).page, index));
+        let run = (&label as &dyn Fn(u64) -> _, u64::from(self.config.buffer_pages));
+        check_entries(checker, subject, run, Some(tag.entries.into()), &mut |checker, at, page| {
+            self.buffers.entry_page(checker, place, page, at)
         });
-        if damaged == 0 && entries != u64::from(tag.entries) {
-            let message = format!("expected {} entries, found {entries}", tag.entries);
-            checker.note(subject, run.0, message);
-        }
-        checker.count_entries(self.name, entries);
     }
 
     /// Reads an incarnation's filter into column 0; returns whether it is whole.

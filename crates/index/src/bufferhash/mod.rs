@@ -46,19 +46,17 @@ pub mod filter;
 mod flush;
 pub mod format;
 pub mod growing;
-mod iter;
 pub mod model;
-mod past_damage;
 mod read;
 mod recover;
 mod retire;
 mod rings;
+pub(crate) mod scan;
 mod space;
 mod structure;
 mod table;
 #[cfg(feature = "testing")]
 mod testing;
-mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -75,7 +73,6 @@ use crate::write::{Core, Handle, TableShape};
 pub use crate::options::Priority;
 use check::{check, refuse_chip};
 pub use config::{Config, Placement, Policy};
-pub use iter::{Iter, Pair};
 
 use filter::IncarnationFilter;
 use rings::Rings;

@@ -1,15 +1,18 @@
 //! BufferHash as a [`Structure`].
 
+use std::sync::Arc;
+
 use nandex_store::check::{Checker, Contents};
 use nandex_store::checkpoint::CatalogEntry;
 use nandex_store::{Structure as Entry, Volume};
 
-use super::past_damage::past_damage;
-use super::{Config, Incarnations, Inner, Iter, KIND, check, model, recover, refuse_chip, rings};
-use crate::any::{AnyEntries, AnyEntriesPastDamage, Configuration, Description};
+use super::scan::SuperTables;
+use super::{Config, Incarnations, Inner, KIND, check, model, recover, refuse_chip, rings};
+use crate::any::{Configuration, Description};
 use crate::check::OnProgress;
 use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES, ParameterValue, Prediction, Requirements};
+use crate::scan::Scan;
 use crate::structure::Structure;
 use crate::structure::table::TableStructure;
 use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch, absorb};
@@ -65,12 +68,8 @@ impl TableStructure for Incarnations {
         model::advise(requirements)
     }
 
-    fn iter(core: &Inner) -> AnyEntries<'_> {
-        Box::new(Iter::new(core))
-    }
-
-    fn iter_past_damage(core: &Inner) -> AnyEntriesPastDamage<'_> {
-        Box::new(past_damage(vec![core]))
+    fn scan(core: &Arc<Inner>) -> impl Scan + '_ {
+        SuperTables::new(vec![&**core])
     }
 
     fn warm_up(core: &Inner) -> Result<()> {

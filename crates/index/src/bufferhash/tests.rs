@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use nandex_device::MemoryDevice;
+use nandex_device::{Counted, MemoryDevice};
 
 use super::filter::FilterShape;
 use super::*;
@@ -383,4 +383,26 @@ fn an_iteration_gives_a_key_once_whatever_is_evicted_meanwhile() {
             }
         }
     }
+}
+
+#[test]
+fn an_iteration_reads_each_page_of_entries_once_and_no_filter() {
+    let device = Arc::new(Counted::new(MemoryDevice::new()));
+    let options = VolumeOptions { threads: Threads::Inline, ..VolumeOptions::tiny() };
+    let volume = Volume::create(Arc::clone(&device) as _, options).unwrap();
+    let config = Config { policy: Policy::Reject, ..Config::tiny() };
+    let runtime = OpenOptions::default().inline();
+    let table = BufferHash::create_with(&volume, "t", config, runtime.clone()).unwrap();
+    // Most versions are hidden by newer ones, which were once looked for one page at a time.
+    (0..3).for_each(|_| fill(&table, 0..3000));
+    table.close().unwrap();
+    let table = BufferHash::open_with(&volume, "t", runtime).unwrap();
+    let of =
+        |table: &crate::write::Partition<Incarnations>| table.read().level.newest_first().len();
+    let incarnations: usize = table.core.partitions.iter().map(of).sum();
+    let pages = incarnations as u64 * u64::from(Config::tiny().buffer_pages);
+    assert!(pages > 8, "{pages}");
+    let before = device.snapshot();
+    assert_eq!(table.iter().map(Result::unwrap).count(), 3000);
+    assert_eq!((device.snapshot() - before).pages_read, pages);
 }

@@ -8,21 +8,21 @@ use std::sync::Arc;
 
 use nandex_device::PageId;
 use nandex_store::IoChunks;
+use nandex_store::Structure;
 use nandex_store::bytes::Reader;
 use nandex_store::check::{Checker, Contents, Subject};
 use nandex_store::checkpoint::CatalogEntry;
 use nandex_store::generation;
 use nandex_store::run::{Run, RunReader, Source};
-use nandex_store::{Lsn, Structure};
 
 use super::format::FingerprintCodec;
 use super::snapshot::{SavedRun, decode_saved};
 use super::{Config, recover};
-use crate::check::{CheckProgress, OnProgress};
+use crate::Result;
+use crate::check::OnProgress;
 use crate::write::BoundaryRecord;
-use crate::write::check::{note, visit_entries};
+use crate::write::check::{check_each, check_log, check_number, note, prove_rest};
 use crate::write::format::{AddsUp, WriteState};
-use crate::{Error, Result};
 
 /// A filter as its catalog entry describes it.
 struct Described {
@@ -45,15 +45,11 @@ pub(crate) fn check(
     let place = contents.superblock.checkpoint.start;
     match decode(entry, place) {
         Ok(filter) => {
-            let mut pages_done = 0;
-            let pages = filter.runs.iter().map(|run| run.used_pages()).sum();
-            for run in &filter.runs {
-                progress(CheckProgress { structure: &entry.name, pages_done, pages });
+            let pages_of = |run: &Arc<Run>| run.used_pages();
+            check_each(&entry.name, &filter.runs, pages_of, progress, |run| {
                 check_run(checker, &entry.name, filter.next_run, run);
-                pages_done += run.used_pages();
-            }
-            progress(CheckProgress { structure: &entry.name, pages_done, pages });
-            check_log(checker, contents, entry, &filter);
+            });
+            check_updates(checker, contents, entry, &filter);
         }
         Err(error) => {
             let subject = Subject { structure: Some(&entry.name), what: "configuration and runs" };
@@ -102,9 +98,7 @@ fn check_run(checker: &mut Checker, name: &str, next_run: u64, run: &Run) {
     let subject = Subject { structure: Some(name), what: "page of a run" };
     let start = run.place().extent.start;
     let number = generation::sequence(run.place().generation);
-    if number >= next_run {
-        checker.note(subject, start, format!("run number {number}, where {next_run} comes next"));
-    }
+    check_number(checker, subject, start, ("run number", number, next_run));
     let mut held = RunContent::default();
     match read_run(checker, run, &mut held) {
         Ok(()) => {
@@ -121,7 +115,8 @@ fn check_run(checker: &mut Checker, name: &str, next_run: u64, run: &Run) {
         }
         Err(error) => {
             note(checker, subject, start, &error);
-            prove_rest(checker, subject, run, &error);
+            let label = |index| run.place().label(index);
+            prove_rest(checker, subject, (&label, run.used_pages()), &error);
         }
     }
     checker.count_entries(name, held.entries);
@@ -140,36 +135,17 @@ fn read_run(checker: &Checker, run: &Run, held: &mut RunContent) -> Result<()> {
     Ok(())
 }
 
-/// Proves that the pages after the damaged one are the run's; all pages but the first if it is not known.
-fn prove_rest(checker: &mut Checker, subject: Subject<'_>, run: &Run, error: &Error) {
-    let start = run.place().extent.start;
-    let damaged = match error {
-        Error::Store(nandex_store::Error::Corrupt { page, .. }) => page.0.checked_sub(start.0),
-        _ => None,
-    };
-    let first = damaged.map_or(0, |damaged| damaged + 1);
-    let pages = run.used_pages().saturating_sub(first);
-    let label = |index| run.place().label(first + index);
-    checker.pages(subject, (start.plus(first), pages), &label, &mut |_, _, _| {});
-}
-
-fn check_log(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry, filter: &Described) {
-    let subject = Subject { structure: Some(&entry.name), what: "log entry" };
-    let mut wrong = Vec::new();
+fn check_updates(
+    checker: &mut Checker,
+    contents: &Contents,
+    entry: &CatalogEntry,
+    filter: &Described,
+) {
     let is_boundary = |bytes: &[u8]| {
         BoundaryRecord::decode(bytes).is_some_and(|it| (it.partition as usize) < filter.parts)
     };
-    let read = visit_entries(contents, entry, &mut |lsn: Lsn, bytes| {
-        if filter.codec.decode_record(bytes).is_none() && !is_boundary(bytes) {
-            wrong.push(lsn);
-        }
+    let expected = "expected an update or a boundary of the filter";
+    check_log(checker, contents, entry, expected, &mut |bytes| {
+        filter.codec.decode_record(bytes).is_some() || is_boundary(bytes)
     });
-    wrong.dedup();
-    for lsn in wrong {
-        let page = contents.log_page(lsn);
-        checker.note(subject, page, "expected an update or a boundary of the filter");
-    }
-    if let Err(error) = read {
-        checker.note_error(subject, contents.log_page(entry.tail), &error);
-    }
 }

@@ -10,7 +10,7 @@ use nandex_store::bytes::Reader;
 use nandex_store::check::{Checker, Contents, Subject};
 use nandex_store::checkpoint::CatalogEntry;
 use nandex_store::generation;
-use nandex_store::{IoChunks, Lsn, Structure};
+use nandex_store::{IoChunks, Structure};
 
 use super::entries::{Entries, Source};
 use super::format::ChangeCodec;
@@ -18,11 +18,11 @@ use super::keys::KeyPlacing;
 use super::segment::{Segment, SegmentContent, SegmentReader};
 use super::snapshot::{Saved, decode_saved};
 use super::{Config, recover};
-use crate::check::{CheckProgress, OnProgress};
-use crate::write::check::{note, visit_entries};
+use crate::Result;
+use crate::check::OnProgress;
+use crate::write::check::{check_each, check_log, check_number, note, prove_rest};
 use crate::write::format::{AddsUp, WriteState};
 use crate::write::{BoundaryRecord, OnFlash};
-use crate::{Error, Result};
 
 /// A table as its catalog entry describes it.
 struct Described {
@@ -55,15 +55,11 @@ pub(crate) fn check(
         hasher: contents.hasher(),
         partitions: table.config.partitions(),
     };
-    let pages = table.segments.iter().map(|segment| segment.pages()).sum();
-    let mut pages_done = 0;
-    for segment in &table.segments {
-        progress(CheckProgress { structure: &entry.name, pages_done, pages });
+    let pages_of = |segment: &Arc<Segment>| segment.pages();
+    check_each(&entry.name, &table.segments, pages_of, progress, |segment| {
         check_segment(checker, &entry.name, table.next_number, segment, placing);
-        pages_done += segment.pages();
-    }
-    progress(CheckProgress { structure: &entry.name, pages_done, pages });
-    check_log(checker, contents, entry, placing);
+    });
+    check_changes(checker, contents, entry, placing);
 }
 
 fn decode(entry: &CatalogEntry, place: PageId) -> Result<Described> {
@@ -101,10 +97,7 @@ fn check_segment(
     let subject = Subject { structure: Some(name), what: "page of a counting table" };
     let start = segment.extent().start;
     let number = generation::sequence(segment.place.generation);
-    if number >= next_number {
-        let found = format!("segment number {number}, where {next_number} comes next");
-        checker.note(subject, start, found);
-    }
+    check_number(checker, subject, start, ("segment number", number, next_number));
     let mut held = SegmentContent::default();
     match read_segment(checker, segment, placing, &mut held) {
         Ok(()) if held == segment.content => {}
@@ -113,7 +106,8 @@ fn check_segment(
         }
         Err(error) => {
             note(checker, subject, start, &error);
-            prove_rest(checker, subject, segment, &error);
+            let label = |index| segment.place.label(index);
+            prove_rest(checker, subject, (&label, segment.pages()), &error);
         }
     }
     checker.count_entries(name, held.entries);
@@ -135,42 +129,18 @@ fn read_segment(
     Ok(())
 }
 
-/// Proves that the pages after the damaged one are the segment's; all pages but the first if it is not known.
-fn prove_rest(checker: &mut Checker, subject: Subject<'_>, segment: &Segment, error: &Error) {
-    let start = segment.extent().start;
-    let damaged = match error {
-        Error::Store(nandex_store::Error::Corrupt { page, .. }) => page.0.checked_sub(start.0),
-        _ => None,
-    };
-    let first = damaged.map_or(0, |damaged| damaged + 1);
-    let pages = segment.pages().saturating_sub(first);
-    let label = |index| segment.place.label(first + index);
-    checker.pages(subject, (start.plus(first), pages), &label, &mut |_, _, _| {});
-}
-
-fn check_log(
+fn check_changes(
     checker: &mut Checker,
     contents: &Contents,
     entry: &CatalogEntry,
     placing: KeyPlacing,
 ) {
-    let subject = Subject { structure: Some(&entry.name), what: "log entry" };
     let codec = ChangeCodec::new(placing);
-    let mut wrong = Vec::new();
     let is_boundary = |bytes: &[u8]| {
         BoundaryRecord::decode(bytes).is_some_and(|it| u64::from(it.partition) < placing.partitions)
     };
-    let read = visit_entries(contents, entry, &mut |lsn: Lsn, bytes| {
-        if codec.decode_record(bytes).is_none() && !is_boundary(bytes) {
-            wrong.push(lsn);
-        }
+    let expected = "expected a change or a boundary of the table";
+    check_log(checker, contents, entry, expected, &mut |bytes| {
+        codec.decode_record(bytes).is_some() || is_boundary(bytes)
     });
-    wrong.dedup();
-    for lsn in wrong {
-        let page = contents.log_page(lsn);
-        checker.note(subject, page, "expected a change or a boundary of the table");
-    }
-    if let Err(error) = read {
-        checker.note_error(subject, contents.log_page(entry.tail), &error);
-    }
 }

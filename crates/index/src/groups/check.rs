@@ -15,9 +15,9 @@ use super::checkpoint::RestoredMaps;
 use super::open::restore;
 use super::{Group, GroupConfig, GroupMap, GroupStructure};
 use crate::Result;
-use crate::check::{CheckProgress, OnProgress};
+use crate::check::OnProgress;
 use crate::write::SnapshotPlaces;
-use crate::write::check::{Buffers, note, note_flaws};
+use crate::write::check::{Buffers, check_each, check_entries, check_number, note, note_flaws};
 use crate::write::format::WriteState;
 
 /// Checks one table and notes in the checker what is wrong with it. Reads each page of its groups once.
@@ -32,7 +32,7 @@ pub(super) fn check<S: GroupStructure>(
             table.buffers.snapshot_generations(checker);
             table.maps(checker, progress);
             table.buffers.snapshots(checker);
-            table.buffers.log(checker, contents, &mut |_, _| false);
+            table.buffers.log(checker, contents, &mut |_| false);
         }
         Err(error) => {
             let subject = Subject { structure: Some(&entry.name), what: "configuration and maps" };
@@ -77,15 +77,21 @@ impl<'a, S: GroupStructure> Described<'a, S> {
 
     fn maps(&self, checker: &mut Checker, progress: &mut OnProgress<'_>) {
         let (structure, records) = (self.buffers.name, self.config.ram().records);
-        let pages = self.maps.iter().map(S::Map::pages).sum();
-        let mut pages_done = 0;
-        for (partition, map) in self.maps.iter().enumerate() {
-            progress(CheckProgress { structure, pages_done, pages });
-            let buffers = &self.buffers;
-            S::check_map(&self.config, map, &mut MapCheck { buffers, records, partition, checker });
-            pages_done += map.pages();
-        }
-        progress(CheckProgress { structure, pages_done, pages });
+        let maps: Vec<_> = self.maps.iter().enumerate().collect();
+        check_each(
+            structure,
+            &maps,
+            |(_, map)| map.pages(),
+            progress,
+            |&(partition, map)| {
+                let buffers = &self.buffers;
+                S::check_map(
+                    &self.config,
+                    map,
+                    &mut MapCheck { buffers, records, partition, checker },
+                );
+            },
+        );
     }
 }
 
@@ -122,24 +128,23 @@ impl MapCheck<'_, '_> {
         let start = group.place.extent.start;
         let (number, next) =
             (generation::sequence(group.place.generation), self.buffers.state.next_generation);
-        if number >= next {
-            self.checker.note(subject, start, format!("group {number}, where {next} comes next"));
-        }
-        let mut entries = 0;
+        check_number(self.checker, subject, start, ("group", number, next));
         let label = |index| group.place.label(index);
-        let run = (start, group.place.extent.pages);
+        let run = (&label as &dyn Fn(u64) -> _, group.place.extent.pages);
         let (buffers, records, partition) = (self.buffers, self.records, self.partition);
         let tables = TableCheck { buffers, records, partition, rules };
-        let damaged = self.checker.pages(subject, run, &label, &mut |checker, index, page| {
-            let (found, flaws) = tables.table(index as usize, page);
-            entries += found;
-            note_flaws(checker, subject, label(index).page, &flaws);
-        });
-        if damaged == 0 && entries != group.entries {
-            let flaw = format!("expected {} entries, found {entries}", group.entries);
-            self.checker.note(subject, start, flaw);
-        }
-        self.checker.count_entries(buffers.name, entries);
+        let expected = Some(group.entries);
+        check_entries(
+            self.checker,
+            subject,
+            run,
+            expected,
+            &mut |checker, (number, index), page| {
+                let (found, flaws) = tables.table(index as usize, page);
+                note_flaws(checker, subject, number, &flaws);
+                found
+            },
+        );
     }
 
     /// Notes what is wrong with a page of the partition.

@@ -16,13 +16,13 @@
 mod check;
 mod checkpoint;
 mod config;
-mod iter;
 mod layout;
 mod lookup;
 pub mod model;
 mod open;
 mod ram;
 mod reader;
+mod scan;
 mod structure;
 mod table;
 #[cfg(feature = "testing")]
@@ -45,7 +45,6 @@ use crate::{Error, Result};
 pub use check::{GroupRules, MapCheck};
 pub use checkpoint::GroupMap;
 pub use config::{GroupConfig, GroupParameters};
-pub use iter::GroupIter;
 pub use model::GroupModel;
 pub use ram::GroupRam;
 pub use reader::GroupReader;

@@ -8,12 +8,14 @@ use nandex_store::{Structure as Entry, Volume};
 
 use super::check::check;
 use super::model::advise;
-use super::{GroupConfig, GroupIter, GroupModel, GroupStructure, Grouped, open};
-use crate::any::{AnyConfig, AnyEntries, AnyEntriesPastDamage, Configuration, Description};
+use super::scan::Partitions;
+use super::{GroupConfig, GroupModel, GroupStructure, Grouped, open};
+use crate::any::{AnyConfig, Configuration, Description};
 use crate::check::OnProgress;
 use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES, Prediction, Requirements};
 use crate::options::FLUSH_THREADS;
+use crate::scan::Scan;
 use crate::schema::{ParameterSpec, refusal};
 use crate::structure::Structure;
 use crate::structure::table::TableStructure;
@@ -85,12 +87,8 @@ impl<S: GroupStructure> TableStructure for Grouped<S> {
         advise::<S::Config>(requirements)
     }
 
-    fn iter(core: &Core<Self>) -> AnyEntries<'_> {
-        Box::new(GroupIter::new(core))
-    }
-
-    fn iter_past_damage(core: &Core<Self>) -> AnyEntriesPastDamage<'_> {
-        Box::new(GroupIter::new(core).past_damage())
+    fn scan(core: &Arc<Core<Self>>) -> impl Scan + '_ {
+        Partitions::new(core)
     }
 }
 

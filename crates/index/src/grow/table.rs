@@ -13,6 +13,7 @@ use crate::api::{LookupStream, Table, TableStats, Value};
 use crate::lookup::{self, Cached, TableCache, TableLookup};
 use crate::model::{Prediction, Requirements};
 use crate::registry::{Family, Row, TableRow};
+use crate::scan::{Entries, EntriesPastDamage, Scan};
 use crate::write::absorb::{VersionSource, Versions};
 use crate::{OpenOptions, Result};
 
@@ -71,11 +72,8 @@ pub(crate) trait GrowingStructure: Parts + Grows {
     /// [`Error::Config`](crate::Error::Config), naming the requirement that it cannot meet.
     fn advise(requirements: &Requirements) -> Result<Prediction>;
 
-    /// See [`Growing::iter`].
-    fn iter(owner: &Owner<Self>) -> AnyEntries<'_>;
-
-    /// See [`Growing::iter_past_damage`].
-    fn iter_past_damage(owner: &Owner<Self>) -> AnyEntriesPastDamage<'_>;
+    /// Begins a pass over the table.
+    fn scan(owner: &Owner<Self>) -> impl Scan + '_;
 
     /// Loads what lookups need and opening left on flash, so that no lookup has to.
     ///
@@ -167,22 +165,23 @@ impl<P: GrowingStructure> Growing<P> {
         &self.config
     }
 
-    /// All entries, each key once with its newest value, in no order. A key that is updated meanwhile may come twice,
-    /// with its old and its new value.
+    /// All entries, each key once with its newest value, in no order.
     ///
-    /// Reads all parts once, sequentially, and holds the keys of one partition in memory; of a BufferHash a page for each
-    /// entry that a newer version may hide, in addition.
+    /// Each portion of a partition is seen as it was when the iteration reached it. Needs no filters. Reads all parts
+    /// once, in long runs: of a BufferHash at least 64 KiB of each incarnation at a time, whose entries it holds in memory,
+    /// and nothing of generations that begin meanwhile; of a SliceHash it holds one slicetable's keys, or two, or one of
+    /// the older table, while that is taken over.
     #[must_use]
-    pub fn iter(&self) -> AnyEntries<'_> {
-        P::iter(&self.owner)
+    pub fn iter(&self) -> Entries<'_> {
+        Entries::new(P::scan(&self.owner))
     }
 
     /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
     /// entries come. A key whose newest version was on such a page may come with an older one, or although it was
     /// removed. Of parts that begin meanwhile it reads nothing.
     #[must_use]
-    pub fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_> {
-        P::iter_past_damage(&self.owner)
+    pub fn iter_past_damage(&self) -> EntriesPastDamage<'_> {
+        EntriesPastDamage::new(P::scan(&self.owner))
     }
 
     /// Loads what lookups need and opening left on flash, so that no lookup has to.
@@ -276,11 +275,11 @@ where
     }
 
     fn iter(&self) -> AnyEntries<'_> {
-        P::iter(&self.owner)
+        Box::new(Self::iter(self))
     }
 
     fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_> {
-        P::iter_past_damage(&self.owner)
+        Box::new(Self::iter_past_damage(self))
     }
 
     fn warm_up(&self) -> Result<()> {

@@ -65,10 +65,9 @@ use nandex_store::hash::KeyHash;
 use nandex_store::reads::LookupStep;
 
 use crate::Result;
-use crate::any::AnyPair;
 use crate::groups::{
-    GroupIter, GroupLookups, GroupMap, GroupPlace, GroupRewrite, GroupRules, GroupStep,
-    GroupStructure, GroupTable, MapCheck, RewrittenMap,
+    GroupLookups, GroupMap, GroupPlace, GroupRewrite, GroupRules, GroupStep, GroupStructure,
+    GroupTable, MapCheck, RewrittenMap,
 };
 use crate::lookup::LookupKey;
 
@@ -101,12 +100,6 @@ pub const KIND: &str = "rhik";
 /// # Ok::<(), nandex::Error>(())
 /// ```
 pub type Rhik = GroupTable<Directories>;
-
-/// Iterates over all entries of a table; see [`GroupTable::iter`].
-pub type Iter<'t> = GroupIter<'t, Directories>;
-
-/// An entry of the iteration: key and value.
-pub type Pair = AnyPair;
 
 /// What RHIK adds to a table of groups: a directory for each partition.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use super::buffer::Content;
 use super::recover::{FilterSource, RestoredFilter, restore};
 use super::{Config, SliceLevel};
 use crate::Result;
-use crate::check::{CheckProgress, OnProgress};
-use crate::write::check::{note, visit_entries};
+use crate::check::OnProgress;
+use crate::write::check::{check_each, check_log, check_number, note};
 use crate::write::format::{AddsUp, PageSnapshotRef, WriteState};
 use crate::write::{BoundaryRecord, LogCodec, SnapshotPlaces};
 
@@ -88,12 +88,15 @@ impl Described<'_> {
             .filter_map(|partition| Some((partition, self.shadow.block(partition)?)));
         let blocks: Vec<_> = blocks.collect();
         let block_pages = u64::from(self.config.block_pages());
-        let (structure, pages) = (self.name, blocks.len() as u64 * block_pages);
-        for (number, (partition, block)) in (0..).zip(blocks) {
-            progress(CheckProgress { structure, pages_done: number * block_pages, pages });
-            self.slicetable(checker, partition, block);
-        }
-        progress(CheckProgress { structure, pages_done: pages, pages });
+        check_each(
+            self.name,
+            &blocks,
+            |_| block_pages,
+            progress,
+            |&(partition, block)| {
+                self.slicetable(checker, partition, block);
+            },
+        );
     }
 
     fn slicetable(&self, checker: &mut Checker, partition: u32, block: Block) {
@@ -124,11 +127,8 @@ impl Described<'_> {
         let subject = Subject { structure: Some(self.name), what: &what };
         let label = |index| self.places.label(partition, at, index);
         let start: PageId = self.places.place(partition, at.slot);
-        if at.generation >= self.state.next_generation {
-            let next = self.state.next_generation;
-            let message = format!("generation {}, where {next} comes next", at.generation);
-            checker.note(subject, start, message);
-        }
+        let number = ("generation", at.generation, self.state.next_generation);
+        check_number(checker, subject, start, number);
         let mut bodies = Vec::new();
         let run = (start, self.places.pages);
         let damaged = checker.pages(subject, run, &label, &mut |_, _, page| {
@@ -145,24 +145,13 @@ impl Described<'_> {
     }
 
     fn log(&self, checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {
-        let subject = Subject { structure: Some(self.name), what: "log entry" };
         let codec = super::format::FingerprintCodec(self.config.placing());
         let is_boundary = |bytes: &[u8]| {
             BoundaryRecord::decode(bytes).is_some_and(|it| it.partition < self.config.partitions)
         };
-        let mut wrong = Vec::new();
-        let read = visit_entries(contents, entry, &mut |lsn, bytes| {
-            if codec.decode(bytes).is_none() && !is_boundary(bytes) {
-                wrong.push(lsn);
-            }
+        let expected = "expected a key or a boundary of the filter";
+        check_log(checker, contents, entry, expected, &mut |bytes| {
+            codec.decode(bytes).is_some() || is_boundary(bytes)
         });
-        wrong.dedup();
-        for lsn in wrong {
-            let page = contents.log_page(lsn);
-            checker.note(subject, page, "expected a key or a boundary of the filter");
-        }
-        if let Err(error) = read {
-            checker.note_error(subject, contents.log_page(entry.tail), &error);
-        }
     }
 }

@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 
-use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::check::{Checker, Contents, Subject};
 use nandex_store::checkpoint::CatalogEntry;
@@ -15,8 +14,10 @@ use super::layout::Slicing;
 use super::recover::{Maps, Restored, Source};
 use super::slice::SliceLayout;
 use super::{Config, growing};
-use crate::check::{CheckProgress, OnProgress};
-use crate::write::check::{Buffers, Place, note, note_flaws, visit_entries};
+use crate::check::OnProgress;
+use crate::write::check::{
+    Buffers, Place, check_each, check_entries, note, note_flaws, visit_entries,
+};
 use crate::write::format::{Moved, WriteState};
 use crate::write::{SnapshotPlaces, snapshot_pages};
 use crate::{Error, Result};
@@ -34,7 +35,7 @@ pub(crate) fn check(
             table.runs(checker);
             table.overflow(checker, contents);
             table.buffers.snapshots(checker);
-            let is_move = |_, bytes: &[u8]| Moved::decode(bytes).is_some();
+            let is_move = |bytes: &[u8]| Moved::decode(bytes).is_some();
             table.buffers.log(checker, contents, &mut { is_move });
         }
         Err(error) => {
@@ -103,13 +104,15 @@ impl<'a> Table<'a> {
             .filter_map(|partition| Some((partition, self.restored.shadow.block(partition)?)));
         let blocks: Vec<_> = blocks.collect();
         let block_pages = u64::from(self.config.block_pages());
-        let pages = blocks.len() as u64 * block_pages;
-        let structure = self.buffers.name;
-        for (number, (partition, block)) in (0..).zip(blocks) {
-            progress(CheckProgress { structure, pages_done: number * block_pages, pages });
-            self.slicetable(checker, partition, block);
-        }
-        progress(CheckProgress { structure, pages_done: pages, pages });
+        check_each(
+            self.buffers.name,
+            &blocks,
+            |_| block_pages,
+            progress,
+            |&(partition, block)| {
+                self.slicetable(checker, partition, block);
+            },
+        );
     }
 
     fn slicetable(&self, checker: &mut Checker, partition: u32, block: Block) {
@@ -117,19 +120,14 @@ impl<'a> Table<'a> {
         let subject = self.subject(&what);
         let shadow = &self.restored.shadow;
         let label = |index| shadow.label(block, index, PageKind::Slice);
-        let run = (shadow.page(block, 0), u64::from(self.config.block_pages()));
-        let mut entries = 0;
+        let run = (&label as &dyn Fn(u64) -> _, u64::from(self.config.block_pages()));
         let mut keys = Keys::new();
-        let damaged = checker.pages(subject, run, &label, &mut |checker, index, page| {
+        let expected = Some(block.entries.into());
+        check_entries(checker, subject, run, expected, &mut |checker, (number, index), page| {
             let (found, flaws) = self.slice_page(partition, page, index, &mut keys);
-            entries += found as u64;
-            note_flaws(checker, subject, label(index).page, &flaws);
+            note_flaws(checker, subject, number, &flaws);
+            found as u64
         });
-        if damaged == 0 && entries != u64::from(block.entries) {
-            let message = format!("expected {} entries, found {entries}", block.entries);
-            checker.note(subject, run.0, message);
-        }
-        checker.count_entries(self.buffers.name, entries);
     }
 
     /// The entries of a sealed page: how many there are, and what is wrong.
@@ -207,17 +205,14 @@ impl<'a> Table<'a> {
         let place = Place { subject, partition, filter: None };
         let front: &Front = &self.restored.front;
         let label = |index| front.label_at(run.id, index);
-        let pages = (front.page_at(run.id, 0), u64::from(self.config.buffer_pages));
-        let mut entries = 0;
-        let damaged = checker.pages(subject, pages, &label, &mut |checker, index, page| {
-            let at: (PageId, u64) = (label(index).page, index);
-            entries += self.buffers.entry_page(checker, place, page, at);
-        });
-        if damaged == 0 && entries != u64::from(run.entries) {
-            let message = format!("expected {} entries, found {entries}", run.entries);
-            checker.note(subject, pages.0, message);
-        }
-        checker.count_entries(self.buffers.name, entries);
+        let pages = (&label as &dyn Fn(u64) -> _, u64::from(self.config.buffer_pages));
+        check_entries(
+            checker,
+            subject,
+            pages,
+            Some(run.entries.into()),
+            &mut |checker, at, page| self.buffers.entry_page(checker, place, page, at),
+        );
     }
 }
 

@@ -53,7 +53,6 @@ mod flush;
 pub mod format;
 mod front;
 pub mod growing;
-mod iter;
 mod layout;
 mod merge;
 pub mod model;
@@ -61,10 +60,10 @@ mod older;
 mod overflow;
 mod read;
 mod recover;
+mod scan;
 mod structure;
 #[cfg(feature = "testing")]
 mod testing;
-mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -82,7 +81,6 @@ use crate::write::{Core, Handle, PartitionState, TableShape};
 
 use check::check;
 pub use config::{Config, Policy};
-pub use iter::{Iter, Pair};
 
 use layout::Slicing;
 use older::Older;

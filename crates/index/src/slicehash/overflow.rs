@@ -8,13 +8,14 @@
 use nandex_store::bytes::Reader;
 use nandex_store::entries::{Entry, SlotState};
 
-use super::{Config, Pair};
+use super::Config;
 use crate::Result;
+use crate::any::AnyPair;
 use crate::api::Value;
 
 /// Entries of a partition, each key once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Overflow(Vec<Pair>);
+pub(super) struct Overflow(Vec<AnyPair>);
 
 impl Overflow {
     /// The overflow that consists of these entries.
@@ -42,7 +43,7 @@ impl Overflow {
     /// In bytes, about.
     pub fn ram_bytes(&self) -> u64 {
         let keys: usize = self.0.iter().map(|(key, _)| key.len()).sum();
-        (self.0.capacity() * size_of::<Pair>() + keys) as u64
+        (self.0.capacity() * size_of::<AnyPair>() + keys) as u64
     }
 
     /// Appends the overflow of each partition that has some.
@@ -74,7 +75,7 @@ impl Overflow {
                 return Err(reader.refuse(expected, partition).into());
             }
             let entries = reader.count(key_bytes + value_bytes)?;
-            let mut pair = || -> Result<Pair> {
+            let mut pair = || -> Result<AnyPair> {
                 Ok((reader.take(key_bytes)?.to_vec(), Value::new(reader.take(value_bytes)?)))
             };
             all.push((partition, Self((0..entries).map(|_| pair()).collect::<Result<_>>()?)));

@@ -1,17 +1,20 @@
 //! SliceHash as a [`Structure`].
 
+use std::sync::Arc;
+
 use nandex_store::check::{Checker, Contents};
 use nandex_store::checkpoint::CatalogEntry;
 use nandex_store::{Structure as Entry, Volume};
 
-use nandex_store::proven::FailedRead;
 use nandex_store::schedule::Channels;
 
-use super::{Config, Inner, Iter, KIND, Policy, Slicetables, check, model, recover};
-use crate::any::{AnyConfig, AnyEntries, AnyEntriesPastDamage, Configuration, Description};
+use super::scan::Partitions;
+use super::{Config, Inner, KIND, Policy, Slicetables, check, model, recover};
+use crate::any::{AnyConfig, Configuration, Description};
 use crate::check::OnProgress;
 use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES, ParameterValue, Prediction, Requirements};
+use crate::scan::Scan;
 use crate::structure::Structure;
 use crate::structure::table::TableStructure;
 use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch, absorb};
@@ -67,13 +70,8 @@ impl TableStructure for Slicetables {
         model::advise(requirements)
     }
 
-    fn iter(core: &Inner) -> AnyEntries<'_> {
-        Box::new(Iter::new(core))
-    }
-
-    fn iter_past_damage(core: &Inner) -> AnyEntriesPastDamage<'_> {
-        let contents = |index| core.contents(index, FailedRead::Splits);
-        Box::new((0..core.partitions.len()).flat_map(move |index| contents(index).into_items()))
+    fn scan(core: &Arc<Inner>) -> impl Scan + '_ {
+        Partitions::new(|| Arc::clone(core))
     }
 
     fn versions(core: &Inner) -> Option<Versions<'_>> {

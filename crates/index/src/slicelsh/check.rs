@@ -21,9 +21,11 @@ use super::recover::{MapSource, moved, placing};
 use super::saved_filter::SavedLines;
 use super::snapshot::places;
 use crate::Result;
-use crate::check::{CheckProgress, OnProgress};
+use crate::check::OnProgress;
 use crate::write::SnapshotPlaces;
-use crate::write::check::{note, note_flaws, visit_entries};
+use crate::write::check::{
+    check_each, check_entries, check_log, check_number, note, note_flaws, visit_entries,
+};
 use crate::write::format::{Moved, PageSnapshotRef, WriteState};
 
 /// Checks one structure and notes in the checker what is wrong with it.
@@ -120,32 +122,29 @@ impl<'a> Index<'a> {
             .filter_map(|partition| Some((partition, self.shadow.block(partition)?)));
         let blocks: Vec<_> = blocks.collect();
         let block_pages = u64::from(self.config.block_pages());
-        let pages = blocks.len() as u64 * block_pages;
-        let structure = &self.entry.name[..];
-        for (number, (partition, block)) in (0..).zip(blocks) {
-            progress(CheckProgress { structure, pages_done: number * block_pages, pages });
-            self.block(checker, partition, block);
-        }
-        progress(CheckProgress { structure, pages_done: pages, pages });
+        check_each(
+            &self.entry.name,
+            &blocks,
+            |_| block_pages,
+            progress,
+            |&(partition, block)| {
+                self.block(checker, partition, block);
+            },
+        );
     }
 
     fn block(&self, checker: &mut Checker, partition: u32, block: Block) {
         let what = format!("slice page of partition {partition}");
         let subject = self.subject(&what);
         let label = |index| self.shadow.label(block, index, PageKind::Slice);
-        let run = (self.shadow.page(block, 0), u64::from(self.config.block_pages()));
+        let run = (&label as &dyn Fn(u64) -> _, u64::from(self.config.block_pages()));
         let filter = self.saved_lines(checker, partition, block);
-        let mut entries = 0;
-        let damaged = checker.pages(subject, run, &label, &mut |checker, index, page| {
+        let expected = Some(block.entries.into());
+        check_entries(checker, subject, run, expected, &mut |checker, (number, index), page| {
             let (found, flaws) = self.slice_page((partition, &filter), page, index);
-            entries += found as u64;
-            note_flaws(checker, subject, label(index).page, &flaws);
+            note_flaws(checker, subject, number, &flaws);
+            found as u64
         });
-        if damaged == 0 && entries != u64::from(block.entries) {
-            let message = format!("expected {} entries, found {entries}", block.entries);
-            checker.note(subject, run.0, message);
-        }
-        checker.count_entries(&self.entry.name, entries);
     }
 
     /// The saved filter of these slicetables, if it proves itself.
@@ -215,10 +214,8 @@ impl<'a> Index<'a> {
             let Some(at) = record.snapshot else { continue };
             let what = format!("snapshot page of partition {partition}");
             let subject = self.subject(&what);
-            if at.generation >= next {
-                let message = format!("generation {}, where {next} comes next", at.generation);
-                checker.note(subject, self.places.place(partition, at.slot), message);
-            }
+            let page = self.places.place(partition, at.slot);
+            check_number(checker, subject, page, ("generation", at.generation, next));
             self.snapshot(checker, subject, (partition, at));
         }
     }
@@ -230,41 +227,29 @@ impl<'a> Index<'a> {
         (partition, at): (usize, PageSnapshotRef),
     ) {
         let label = |index| self.places.label(partition, at, index);
-        let run = (self.places.place(partition, at.slot), self.places.pages);
-        let (mut entries, mut seen) = (0, HashSet::new());
-        checker.pages(subject, run, &label, &mut |checker, index, page| {
+        let (run, mut seen) = ((&label as &dyn Fn(u64) -> _, self.places.pages), HashSet::new());
+        check_entries(checker, subject, run, None, &mut |checker, (number, _), page| {
             let Some(found) = snapshot_entries(page.body(), self.config.tables) else {
                 let message = format!("entries of other than {} tables", self.config.tables);
-                return checker.note(subject, label(index).page, message);
+                checker.note(subject, number, message);
+                return 0;
             };
-            entries += found.len() as u64;
             let flaw = |(at, (pair, _)): (usize, &(Pair, bool))| {
                 Some(format!("entry {at}: {}", self.flaw(partition, *pair, &mut seen)?))
             };
             let flaws: Vec<_> = found.iter().enumerate().filter_map(flaw).collect();
-            note_flaws(checker, subject, label(index).page, &flaws);
+            note_flaws(checker, subject, number, &flaws);
+            found.len() as u64
         });
-        checker.count_entries(&self.entry.name, entries);
     }
 
     /// The log entries that an opening would replay: updates of documents, and moves.
     fn log(&self, checker: &mut Checker, contents: &Contents) {
-        let subject = self.subject("log entry");
-        let mut wrong = Vec::new();
-        let read = visit_entries(contents, self.entry, &mut |lsn, bytes| {
-            let is_update = DocumentUpdate::decode(bytes, self.config.tables).is_some();
-            if !is_update && Moved::decode(bytes).is_none() {
-                wrong.push(lsn);
-            }
-        });
-        wrong.dedup();
         let expected = format!("expected an update with {} keys", self.config.tables);
-        for lsn in wrong {
-            checker.note(subject, contents.log_page(lsn), &expected);
-        }
-        if let Err(error) = read {
-            checker.note_error(subject, contents.log_page(self.entry.tail), &error);
-        }
+        check_log(checker, contents, self.entry, &expected, &mut |bytes| {
+            DocumentUpdate::decode(bytes, self.config.tables).is_some()
+                || Moved::decode(bytes).is_some()
+        });
     }
 }
 

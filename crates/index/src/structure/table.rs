@@ -1,6 +1,8 @@
 //! Tables: what a structure with keys and values adds, and what every such handle does.
 #![expect(private_bounds, reason = "only this crate implements the seams of the engine")]
 
+use std::sync::Arc;
+
 use nandex_store::Volume;
 use nandex_store::bytes::get_u64;
 
@@ -10,6 +12,7 @@ use crate::api::{LookupStream, Table, TableStats, Value};
 use crate::lookup::{self, Cached, TableLookup};
 use crate::model::{Prediction, Requirements};
 use crate::registry::{Family, Row, TableRow};
+use crate::scan::{Entries, EntriesPastDamage, Scan};
 #[cfg(feature = "testing")]
 use crate::testing::TableTests;
 use crate::write::absorb::{
@@ -34,11 +37,8 @@ pub(crate) trait TableStructure: Structure + TableLayout {
     /// [`Error::Config`], naming the requirement that it cannot meet.
     fn advise(requirements: &Requirements) -> Result<Prediction>;
 
-    /// See [`Handle::iter`].
-    fn iter(core: &Core<Self>) -> AnyEntries<'_>;
-
-    /// See [`Handle::iter_past_damage`].
-    fn iter_past_damage(core: &Core<Self>) -> AnyEntriesPastDamage<'_>;
+    /// Begins a pass over the table.
+    fn scan(core: &Arc<Core<Self>>) -> impl Scan + '_;
 
     /// Loads what lookups need and opening left on flash, so that no lookup has to.
     ///
@@ -79,20 +79,21 @@ pub(crate) fn cannot_merge(kind: &str) -> Error {
 impl<S: TableStructure> Handle<S> {
     /// All entries, each key once with its newest value, in no order.
     ///
-    /// Each partition is seen as it was when the iteration reached it; of a table that evicts, entries that are dropped
-    /// while they are read are missing. Reads the whole table once, in long runs, and holds the keys of one partition's
-    /// buffers in memory.
+    /// Each portion of a partition is seen as it was when the iteration reached it; entries that are evicted while they
+    /// are read are missing. Needs no filters. Reads the whole table once, in long runs. It holds in memory: of a
+    /// BufferHash the keys of 4 MiB, or of 64 KiB of each incarnation of a super table if that is more; of a SliceHash
+    /// one slicetable's keys; of a table of groups the keys of one partition's buffers.
     #[must_use]
-    pub fn iter(&self) -> AnyEntries<'_> {
-        S::iter(&self.core)
+    pub fn iter(&self) -> Entries<'_> {
+        Entries::new(S::scan(&self.core))
     }
 
     /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
     /// entries come. A key whose newest version was on such a page may come with an older one, or although it was
-    /// removed.
+    /// removed. Reads and holds as much as [`iter`](Self::iter).
     #[must_use]
-    pub fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_> {
-        S::iter_past_damage(&self.core)
+    pub fn iter_past_damage(&self) -> EntriesPastDamage<'_> {
+        EntriesPastDamage::new(S::scan(&self.core))
     }
 }
 
@@ -250,11 +251,11 @@ where
     }
 
     fn iter(&self) -> AnyEntries<'_> {
-        S::iter(&self.core)
+        Box::new(Self::iter(self))
     }
 
     fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_> {
-        S::iter_past_damage(&self.core)
+        Box::new(Self::iter_past_damage(self))
     }
 
     fn warm_up(&self) -> Result<()> {

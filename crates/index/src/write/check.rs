@@ -7,12 +7,13 @@ use nandex_store::check::{Checker, Contents, Subject};
 use nandex_store::checkpoint::CatalogEntry;
 use nandex_store::entries::Entry;
 use nandex_store::hash::{KeyHash, KeyHasher};
-use nandex_store::page::Page;
+use nandex_store::page::{Page, PageLabel};
 
 use super::TableShape;
 use super::format::{PageSnapshotRef, WriteState, decode_log_entry};
 use super::page_snapshots::SnapshotPlaces;
 use crate::Error;
+use crate::check::{CheckProgress, OnProgress};
 
 /// A table's buffers as its catalog entry and the moves in the log describe them.
 pub(crate) struct Buffers<'a> {
@@ -124,23 +125,21 @@ impl Buffers<'_> {
         let subject = Subject { structure: Some(self.name), what: &what };
         let label = |index| self.places.label(partition, at, index);
         let place = Place { subject, partition, filter: None };
-        let mut entries = 0;
-        let run = (self.places.place(partition, at.slot), self.places.pages);
-        checker.pages(subject, run, &label, &mut |checker, index, page| {
-            entries += self.entry_page(checker, place, page, (label(index).page, index));
+        let run = (&label as &dyn Fn(u64) -> _, self.places.pages);
+        check_entries(checker, subject, run, None, &mut |checker, at, page| {
+            self.entry_page(checker, place, page, at)
         });
-        checker.count_entries(self.name, entries);
     }
 
     /// No snapshot that the checkpoint refers to is newer than it.
     pub(crate) fn snapshot_generations(&self, checker: &mut Checker) {
         let next = self.state.next_generation;
         for (partition, record) in self.state.partitions.iter().enumerate() {
-            if let Some(at) = record.snapshot.filter(|at| at.generation >= next) {
+            if let Some(at) = record.snapshot {
                 let what = format!("snapshot page of {} {partition}", self.noun);
                 let subject = Subject { structure: Some(self.name), what: &what };
-                let message = format!("generation {}, where {next} comes next", at.generation);
-                checker.note(subject, self.places.place(partition, at.slot), message);
+                let page = self.places.place(partition, at.slot);
+                check_number(checker, subject, page, ("generation", at.generation, next));
             }
         }
     }
@@ -151,24 +150,108 @@ impl Buffers<'_> {
         &self,
         checker: &mut Checker,
         contents: &Contents,
-        is_own: &mut dyn FnMut(Lsn, &[u8]) -> bool,
+        is_own: &mut dyn FnMut(&[u8]) -> bool,
     ) {
-        let subject = Subject { structure: Some(self.name), what: "log entry" };
-        let mut wrong = Vec::new();
-        let read = visit_entries(contents, self.entry, &mut |lsn, bytes| {
-            if decode_log_entry(bytes, self.shape.layout).is_none() && !is_own(lsn, bytes) {
-                wrong.push(lsn);
-            }
+        let expected = "expected a put or a remove of the table's widths";
+        check_log(checker, contents, self.entry, expected, &mut |bytes| {
+            decode_log_entry(bytes, self.shape.layout).is_some() || is_own(bytes)
         });
-        let page_of = |lsn: Lsn| contents.log_page(lsn);
-        wrong.dedup();
-        for lsn in wrong {
-            checker.note(subject, page_of(lsn), "expected a put or a remove of the table's widths");
-        }
-        if let Err(error) = read {
-            checker.note_error(subject, page_of(self.entry.tail), &error);
-        }
     }
+}
+
+/// Checks the log entries that an opening of this structure would replay: notes each that is not known, by what was
+/// expected of it.
+pub(crate) fn check_log(
+    checker: &mut Checker,
+    contents: &Contents,
+    entry: &CatalogEntry,
+    expected: &str,
+    is_known: &mut dyn FnMut(&[u8]) -> bool,
+) {
+    let subject = Subject { structure: Some(&entry.name), what: "log entry" };
+    let mut wrong = Vec::new();
+    let read = visit_entries(contents, entry, &mut |lsn, bytes| {
+        if !is_known(bytes) {
+            wrong.push(lsn);
+        }
+    });
+    wrong.dedup();
+    for lsn in wrong {
+        checker.note(subject, contents.log_page(lsn), expected);
+    }
+    if let Err(error) = read {
+        checker.note_error(subject, contents.log_page(entry.tail), &error);
+    }
+}
+
+/// Checks one part of a structure after the other, and tells the progress. A part has as many pages as `pages_of` says.
+pub(crate) fn check_each<P>(
+    structure: &str,
+    parts: &[P],
+    pages_of: impl Fn(&P) -> u64,
+    progress: &mut OnProgress<'_>,
+    mut check: impl FnMut(&P),
+) {
+    let pages = parts.iter().map(&pages_of).sum();
+    let mut pages_done = 0;
+    for part in parts {
+        progress(CheckProgress { structure, pages_done, pages });
+        check(part);
+        pages_done += pages_of(part);
+    }
+    progress(CheckProgress { structure, pages_done, pages });
+}
+
+/// Checks what a page holds, by its number and its index, and returns how many entries that is.
+pub(crate) type EntriesOf<'e> = dyn FnMut(&mut Checker, (PageId, u64), Page<'_>) -> u64 + 'e;
+
+/// Proves some pages that are one behind the other, and has `entries_of` check each. Counts the
+/// entries, and notes if whole pages have others than `expected`.
+pub(crate) fn check_entries(
+    checker: &mut Checker,
+    subject: Subject<'_>,
+    (label, pages): (&dyn Fn(u64) -> PageLabel, u64),
+    expected: Option<u64>,
+    entries_of: &mut EntriesOf<'_>,
+) {
+    let start = label(0).page;
+    let mut entries = 0;
+    let damaged = checker.pages(subject, (start, pages), label, &mut |checker, index, page| {
+        entries += entries_of(checker, (label(index).page, index), page);
+    });
+    if let Some(expected) = expected.filter(|expected| damaged == 0 && *expected != entries) {
+        checker.note(subject, start, format!("expected {expected} entries, found {entries}"));
+    }
+    checker.count_entries(subject.structure.unwrap_or_default(), entries);
+}
+
+/// Notes that something was written, by its number, after what the checkpoint knows.
+pub(crate) fn check_number(
+    checker: &mut Checker,
+    subject: Subject<'_>,
+    page: PageId,
+    (noun, number, next): (&str, u64, u64),
+) {
+    if number >= next {
+        checker.note(subject, page, format!("{noun} {number}, where {next} comes next"));
+    }
+}
+
+/// Proves the pages after the one that ended a read of them from front to back; all but the first if it is not known.
+pub(crate) fn prove_rest(
+    checker: &mut Checker,
+    subject: Subject<'_>,
+    (label, pages): (&dyn Fn(u64) -> PageLabel, u64),
+    error: &Error,
+) {
+    let start = label(0).page;
+    let damaged = match error {
+        Error::Store(nandex_store::Error::Corrupt { page, .. }) => page.0.checked_sub(start.0),
+        _ => None,
+    };
+    let first = damaged.map_or(0, |damaged| damaged + 1);
+    let run = (start.plus(first), pages.saturating_sub(first));
+    checker.pages(subject, run, &|index| label(first + index), &mut |_, _, _| {});
 }
 
 /// Notes the first flaw of a page, and how many there are.

@@ -9,7 +9,6 @@
 //! entries, a run for fingerprints.
 
 use std::fmt::Debug;
-use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard};
@@ -108,14 +107,6 @@ impl LostPage {
         let Some(page) = damage::page_of(&error) else { return Err(error) };
         buffer.clear();
         Ok(vec![Self { index: 0, buffer_pages: 0, page }])
-    }
-
-    /// What damage a walk over pages of this table tells if the page is among these of the buffer; with the first one
-    /// it tells those of the stash.
-    pub(crate) fn damage(&self, pages: &Range<usize>, slots: usize) -> Option<Damage> {
-        let is_stash = self.index >= self.buffer_pages;
-        let is_in = pages.contains(&self.index) || is_stash && pages.start == 0;
-        is_in.then(|| self.as_damage(slots))
     }
 
     /// The damage of a page whose buffer pages have that many slots.

@@ -37,7 +37,6 @@
 mod check;
 pub mod config;
 mod generations;
-mod iter;
 mod model;
 mod read;
 mod structure;
@@ -50,7 +49,6 @@ mod versions;
 pub use config::Config;
 pub use generations::Generations;
 use generations::generation_name;
-use iter::Iter;
 pub(crate) use structure::GENERATION_ROW;
 
 /// The name of this kind in the catalog.

@@ -42,39 +42,18 @@ impl Owner<Generations> {
         Ok(LookupStep::Answer(KeyState::Unknown))
     }
 
-    /// What is known after a page was looked at, in generations from `oldest` on.
-    fn known_after_page(&self, probe: &mut GenerationProbe, oldest: usize) -> Step<()> {
+    /// What is known after a page was looked at.
+    fn known_after_page(&self, probe: &mut GenerationProbe) -> Step<()> {
         let core = self.parts.core(probe.generation);
         match core.known_after_page(&mut probe.probe)? {
             LookupStep::Answer(KeyState::Unknown) => {
                 let key = *probe.probe.key();
                 let place = core.key_place(key.hash);
-                let older = oldest..probe.generation;
+                let older = 0..probe.generation;
                 Ok(self.known_in_ram(older, &place, key.bytes())?.replace(probe))
             }
             step => Ok(step),
         }
-    }
-
-    /// Which of these keys have a newer version, or were removed, in generations from `oldest` on.
-    pub(super) fn superseded(
-        &self,
-        keys: &[&[u8]],
-        generations: Range<usize>,
-    ) -> Result<Vec<bool>> {
-        let newer = Newer { inner: self, oldest: generations.start };
-        let mut superseded = vec![false; keys.len()];
-        self.lookups.reads.pipeline(&newer).batch(
-            keys,
-            Self::GROUP,
-            |key| self.locate(key),
-            |key, place| {
-                let step = self.known_in_ram(generations.clone(), place, key)?;
-                Ok(step.map_answer(|it| !matches!(it, KeyState::Unknown)))
-            },
-            |index, answer, _| superseded[index] = answer,
-        )?;
-        Ok(superseded)
     }
 }
 
@@ -142,31 +121,6 @@ impl PageReads for Owner<Generations> {
     }
 
     fn next(&self, probe: &mut GenerationProbe) -> NextStep<Self> {
-        Ok(self.known_after_page(probe, 0)?.map_answer(KeyState::value))
-    }
-}
-
-/// Asks whether a generation from `oldest` on knows a key.
-struct Newer<'t> {
-    inner: &'t Owner<Generations>,
-    oldest: usize,
-}
-
-impl PageReads for Newer<'_> {
-    type Probe = GenerationProbe;
-    type Answer = bool;
-    type Error = Error;
-
-    fn place(&self, probe: &GenerationProbe, part: u32) -> ReadPlace {
-        self.inner.place(probe, part)
-    }
-
-    fn look(&self, probe: &mut GenerationProbe, part: u32, page: &PageBuf) -> Result<()> {
-        self.inner.look(probe, part, page)
-    }
-
-    fn next(&self, probe: &mut GenerationProbe) -> NextStep<Self> {
-        let step = self.inner.known_after_page(probe, self.oldest)?;
-        Ok(step.map_answer(|it| !matches!(it, KeyState::Unknown)))
+        Ok(self.known_after_page(probe)?.map_answer(KeyState::value))
     }
 }

@@ -7,15 +7,16 @@ use nandex_store::checkpoint::CatalogEntry;
 
 use super::check::check;
 use super::model::{advise, parameters};
-use super::{Config, GENERATION_KIND, Generations, Iter, KIND};
-use crate::any::{AnyEntries, AnyEntriesPastDamage, Configuration, Description};
-use crate::bufferhash::past_damage::past_damage;
+use super::{Config, GENERATION_KIND, Generations, KIND};
+use crate::any::{Configuration, Description};
+use crate::bufferhash::scan::SuperTables;
 use crate::bufferhash::{self, Inner as Core};
 use crate::grow::{GrowingStructure, Grows, Owner};
 use crate::lookup::TableCache;
 use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES, Prediction, Requirements};
 use crate::registry::{Family, Row};
+use crate::scan::Scan;
 use crate::{OpenOptions, Result};
 
 /// A generation's row.
@@ -79,14 +80,10 @@ impl GrowingStructure for Generations {
         advise(requirements)
     }
 
-    fn iter(owner: &Owner<Self>) -> AnyEntries<'_> {
-        Box::new(Iter::new(owner))
-    }
-
-    fn iter_past_damage(owner: &Owner<Self>) -> AnyEntriesPastDamage<'_> {
-        let mut cores: Vec<_> = owner.parts.cores().collect();
-        cores.reverse();
-        Box::new(past_damage(cores))
+    fn scan(owner: &Owner<Self>) -> impl Scan + '_ {
+        let mut newest_first: Vec<_> = owner.parts.cores().collect();
+        newest_first.reverse();
+        SuperTables::new(newest_first)
     }
 
     fn warm_up(&self) -> Result<()> {

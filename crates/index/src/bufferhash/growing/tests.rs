@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use nandex_device::MemoryDevice;
-use nandex_store::VolumeOptions;
+use nandex_device::{Counted, MemoryDevice};
+use nandex_store::{Threads, VolumeOptions};
 
 use nandex_store::Volume;
 
@@ -150,4 +150,36 @@ fn a_growing_table_takes_little_ram_for_each_entry_at_every_size() {
         let each = (table.stats().ram_bytes - log_ram_bytes) as f64 / entries as f64;
         assert!(each <= most, "{entries} entries: {each} bytes for each, {most} at most");
     }
+}
+
+#[test]
+fn an_iteration_reads_each_page_of_entries_of_each_generation_once() {
+    let device = Arc::new(Counted::new(MemoryDevice::new()));
+    let options = VolumeOptions { threads: Threads::Inline, ..VolumeOptions::tiny() };
+    let volume = Volume::create(Arc::clone(&device) as _, options).unwrap();
+    let runtime = OpenOptions::default().inline();
+    let table = Growing::create_with(&volume, "t", Config::tiny(), runtime).unwrap();
+    // Old generations have keys of many super tables of the new ones, older versions of some and removed ones.
+    (0..10_000).for_each(|it| table.insert(&key(it), &key(it)).unwrap());
+    (0..1000).for_each(|it| table.insert(&key(it), &key(it + 1)).unwrap());
+    (1000..2000).for_each(|it| table.remove(&key(it)).unwrap());
+    assert!(table.generations() > 3);
+    let super_tables: Vec<_> =
+        table.owner.parts.cores().map(|core| core.partitions.len()).collect();
+    assert!(super_tables.last() > super_tables.first(), "{super_tables:?}");
+    let incarnations: usize = table
+        .owner
+        .parts
+        .cores()
+        .flat_map(|core| core.partitions.iter().map(|it| it.read().level.newest_first().len()))
+        .sum();
+    let pages = incarnations as u64 * u64::from(Config::tiny().first.buffer_pages);
+    let before = device.snapshot();
+    let mut found: Vec<_> = table.iter().map(Result::unwrap).collect();
+    assert_eq!((device.snapshot() - before).pages_read, pages);
+    found.sort_by_key(|(key, _)| u64::from_le_bytes(key[..].try_into().unwrap()));
+    let expected = (0..1000).map(|it| (it, it + 1)).chain((2000..10_000).map(|it| (it, it)));
+    let expected = expected.map(|(it, value)| (key(it).to_vec(), key(value).to_vec()));
+    let found = found.into_iter().map(|(key, value)| (key, value.to_vec()));
+    assert!(found.eq(expected));
 }

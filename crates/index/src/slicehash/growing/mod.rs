@@ -36,7 +36,6 @@
 
 mod check;
 pub mod config;
-mod iter;
 mod model;
 mod read;
 mod structure;
@@ -50,7 +49,6 @@ mod versions;
 use super::Inner as Core;
 
 pub use config::Config;
-use iter::Iter;
 pub(crate) use structure::TABLE_ROW;
 pub use tables::Tables;
 

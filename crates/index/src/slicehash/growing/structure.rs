@@ -6,16 +6,17 @@ use nandex_store::check::{Checker, Contents};
 use nandex_store::checkpoint::CatalogEntry;
 
 use super::check::check;
-use super::iter::past_damage;
 use super::model::{advise, parameters};
-use super::{Config, Iter, KIND, TABLE_KIND, Tables};
-use crate::any::{AnyEntries, AnyEntriesPastDamage, Configuration, Description};
+use super::{Config, KIND, TABLE_KIND, Tables};
+use crate::any::{Configuration, Description};
 use crate::grow::{GrowingStructure, Grows, Owner};
 use crate::lookup::TableCache;
 use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES, Prediction, Requirements};
 use crate::registry::{Family, Row};
+use crate::scan::Scan;
 use crate::slicehash;
+use crate::slicehash::scan::Partitions;
 use crate::{OpenOptions, Result};
 
 /// A table's row.
@@ -75,12 +76,8 @@ impl GrowingStructure for Tables {
         advise(requirements)
     }
 
-    fn iter(owner: &Owner<Self>) -> AnyEntries<'_> {
-        Box::new(Iter::new(&owner.parts))
-    }
-
-    fn iter_past_damage(owner: &Owner<Self>) -> AnyEntriesPastDamage<'_> {
-        Box::new(past_damage(&owner.parts))
+    fn scan(owner: &Owner<Self>) -> impl Scan + '_ {
+        Partitions::new(|| owner.parts.core())
     }
 
     fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {

@@ -7,7 +7,7 @@ use nandex_store::hash::KeyHasher;
 
 use super::Share;
 use crate::Result;
-use crate::write::{Core, PartitionState, TableLayout};
+use crate::write::{Core, TableLayout};
 
 /// Takes one version after another.
 pub(crate) type Visit<'v> = dyn FnMut(Entry<'_>) -> Result<()> + 'v;
@@ -38,19 +38,6 @@ pub(crate) trait VersionSource: Debug + Send + Sync {
 /// one do so by `versions`.
 #[derive(Clone, Copy, Debug)]
 pub struct Versions<'t>(pub(crate) &'t dyn VersionSource);
-
-impl<L: TableLayout> PartitionState<L> {
-    /// Passes what its buffers hold, the newest version of a key first.
-    ///
-    /// # Errors
-    /// A page of the buffers that is lost; those of `visit`.
-    pub(crate) fn each_buffered(&self, visit: &mut Visit<'_>) -> Result<()> {
-        self.buffers()?.try_for_each(|buffer| {
-            let in_pages = buffer.page_entries().map(|(_, _, entry)| entry);
-            in_pages.chain(buffer.stash_entries()).try_for_each(&mut *visit)
-        })
-    }
-}
 
 impl<L: TableLayout> Core<L> {
     /// Versions of keys in all partitions, in buffers and below.

@@ -1,0 +1,204 @@
+//! A pass over super tables, or over those of a growing table's generations: some pages at a time, in the buffers and
+//! in every incarnation.
+//!
+//! A key has its page at the same index in every incarnation of its super table. So the pages with some indices have
+//! all versions of their keys, and the newest of each is found without the filters, which may be damaged too.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use nandex_store::buffer::page_of;
+use nandex_store::entries::{Entry, EntryLayout, SlotState};
+use nandex_store::hash::KeyHasher;
+use nandex_store::page::PageKind;
+
+use super::Inner;
+use crate::scan::{EachVersion, Found, Reads, Scan, Visitor, read, visit_buffers};
+use crate::write::absorb::{Share, VersionSource, Visit};
+use crate::{Damage, Result};
+
+/// Pages of all incarnations that an iteration has in memory at a time, about: 4 MiB.
+const PAGES_IN_RAM: usize = 1024;
+
+/// Pages of each incarnation that are read together, at least.
+const PAGES_MIN: usize = 16;
+
+impl Inner {
+    /// Passes all versions in some pages of a super table: what its buffers hold of their keys, and then the
+    /// incarnations, the newest first. An incarnation that is evicted meanwhile is left out.
+    fn visit_pages(
+        &self,
+        index: usize,
+        pages: &Range<usize>,
+        visitor: &mut dyn Visitor,
+    ) -> Result<()> {
+        let (layout, count) = (self.entry_layout(), self.buffer_pages());
+        let is_in = |key: &[u8]| {
+            pages.len() == count || pages.contains(&page_of(self.hasher.hash(key), count))
+        };
+        let incarnations = {
+            let state = self.partitions[index].read();
+            visit_buffers(&state, layout.slots(), visitor, &is_in)?;
+            state.level.incarnations_newest_first()
+        };
+        let (ring, device) = (self.layout.rings.of(index), self.layout.rings.device());
+        let label = |id| move |page| ring.label(id, page as u64, PageKind::Data);
+        let labels = incarnations.iter().flat_map(|it| pages.clone().map(label(it.id)));
+        let labels: Vec<_> = labels.collect();
+        read(&**device, &labels, visitor.reads(), &mut |at, page| match page {
+            Ok(page) => {
+                layout.entries(page.bytes()).try_for_each(|(_, entry)| visitor.entry(entry))
+            }
+            Err(error) => {
+                let id = incarnations[at / pages.len()].id;
+                if self.partitions[index].read().level.holds(id) {
+                    return visitor.damage(Damage::new(labels[at].page, layout.slots(), error));
+                }
+                Ok(())
+            }
+        })
+    }
+
+    /// Pages of a buffer, and so of an incarnation's entries.
+    fn buffer_pages(&self) -> usize {
+        self.layout.config.buffer_pages as usize
+    }
+}
+
+impl VersionSource for Inner {
+    fn hasher(&self) -> KeyHasher {
+        self.hasher
+    }
+
+    fn layout(&self) -> EntryLayout {
+        self.entry_layout()
+    }
+
+    fn partitions(&self) -> usize {
+        self.partitions.len()
+    }
+
+    fn versions_max(&self) -> u64 {
+        self.versions_held()
+    }
+
+    fn each_version(&self, share: Share, visit: &mut Visit<'_>) -> Result<()> {
+        let pages = 0..self.buffer_pages();
+        share.partitions_of(self.partitions.len()).try_for_each(|index| {
+            let _lock = self.partitions[index].maintain();
+            self.visit_pages(index, &pages, &mut EachVersion(visit))
+        })
+    }
+}
+
+/// Lists a table, or the generations of one that grows. A portion has the keys of some pages of a super table, of the
+/// generation that has the most of them.
+pub(crate) struct SuperTables<'t> {
+    newest_first: Vec<Generation<'t>>,
+    /// The most super tables of a generation, and how many of them share one of the generation with the fewest.
+    most: usize,
+    shared: usize,
+    /// Pages of a portion.
+    pages: usize,
+    /// The portion that comes next.
+    next: usize,
+}
+
+impl<'t> SuperTables<'t> {
+    /// One or more generations, the newest first.
+    pub(crate) fn new(newest_first: Vec<&'t Inner>) -> Self {
+        let counts = || newest_first.iter().map(|core| core.partitions.len());
+        let most = counts().max().unwrap_or(1);
+        let shared = most / counts().min().unwrap_or(1);
+        let incarnations = newest_first.iter().map(|it| it.layout.config.incarnations_max as usize);
+        let pages = (PAGES_IN_RAM / incarnations.sum::<usize>().max(1)).max(PAGES_MIN);
+        let pages = newest_first.first().map_or(1, |core| pages.min(core.buffer_pages()));
+        let generation = |core| Generation { core, ahead: VecDeque::new() };
+        let newest_first = newest_first.into_iter().map(generation).collect();
+        Self { newest_first, most, shared, pages, next: 0 }
+    }
+}
+
+impl Scan for SuperTables<'_> {
+    fn advance(&mut self, found: &mut Found) -> Result<bool> {
+        let count = self.newest_first.first().map_or(0, |it| it.core.buffer_pages());
+        let groups = count.div_ceil(self.pages);
+        // All that share a super table of the oldest generation come one after the other, with the same pages.
+        let (group, within) = (self.next / self.shared, self.next % self.shared);
+        let table = group / groups.max(1) * self.shared + within;
+        if table >= self.most || groups == 0 {
+            return Ok(false);
+        }
+        self.next += 1;
+        found.begin();
+        let first = group % groups * self.pages;
+        let pages = first..count.min(first + self.pages);
+        let most = self.most;
+        self.newest_first.iter_mut().try_for_each(|it| it.visit((table, most), &pages, found))?;
+        Ok(true)
+    }
+}
+
+/// A generation that is listed.
+struct Generation<'t> {
+    core: &'t Inner,
+    /// Versions of the next super tables of the finest division that share one of this generation's, whose pages were
+    /// read with the first of them.
+    ahead: VecDeque<Vec<Version>>,
+}
+
+/// A key with its value; `None` if it was removed.
+type Version = (Vec<u8>, Option<Vec<u8>>);
+
+impl Generation<'_> {
+    /// Passes what it has in some pages of super table `table`, where there are `most` of them.
+    fn visit(
+        &mut self,
+        (table, most): (usize, usize),
+        pages: &Range<usize>,
+        found: &mut Found,
+    ) -> Result<()> {
+        let shared = most / self.core.partitions.len();
+        if shared == 1 {
+            return self.core.visit_pages(table, pages, found);
+        }
+        if table.is_multiple_of(shared) {
+            let bins = vec![Vec::new(); shared];
+            let mut bins = Bins { core: self.core, bins, found };
+            self.core.visit_pages(table / shared, pages, &mut bins)?;
+            self.ahead = bins.bins.into();
+        }
+        self.ahead.pop_front().into_iter().flatten().try_for_each(|(key, value)| {
+            let state = if value.is_some() { SlotState::Live } else { SlotState::Tombstone };
+            found.entry(Entry { state, key: &key, value: value.as_deref().unwrap_or_default() })
+        })
+    }
+}
+
+/// Divides the versions of a super table among those that share it in a newer generation.
+struct Bins<'b> {
+    core: &'b Inner,
+    bins: Vec<Vec<Version>>,
+    found: &'b mut Found,
+}
+
+impl Visitor for Bins<'_> {
+    fn entry(&mut self, entry: Entry<'_>) -> Result<()> {
+        let shape = &self.core.codec.shape;
+        let hash = self.core.hasher.hash(entry.key);
+        // The bits of the place that follow those of the super table.
+        let place = hash.place << shape.partitions.trailing_zeros();
+        let bin = place >> 1 >> (63 - self.bins.len().trailing_zeros());
+        let value = (entry.state == SlotState::Live).then(|| entry.value.to_vec());
+        self.bins[bin as usize].push((entry.key.to_vec(), value));
+        Ok(())
+    }
+
+    fn damage(&mut self, damage: Damage) -> Result<()> {
+        self.found.damage(damage)
+    }
+
+    fn reads(&self) -> Reads {
+        self.found.reads()
+    }
+}
