@@ -7,6 +7,6 @@ use nandex::registry;
 
 fuzz_target!(|data: &[u8]| {
     let Some((choice, bytes)) = data.split_first() else { return };
-    let decoders: Vec<_> = registry::ROWS.iter().flat_map(|row| row.decoders).collect();
+    let decoders: Vec<_> = registry::rows().flat_map(|row| row.decoders).collect();
     (decoders[usize::from(*choice) % decoders.len()].run)(bytes);
 });

@@ -49,6 +49,7 @@ pub mod multilevel;
 mod neighbors;
 pub mod oracle;
 pub mod quotient;
+pub mod raw;
 pub mod registry;
 pub mod rhik;
 pub mod schema;

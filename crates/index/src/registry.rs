@@ -1,11 +1,15 @@
 //! The registry: one row for each kind of structure that a volume can hold.
 //!
-//! A new structure is a folder and one line in [`ROWS`]. All code that treats structures alike walks over the rows:
-//! [`AnyTable`], [`AnyFilter`] and [`AnyNeighbors`], [`check`](crate::check()), [`compare`](crate::compare), the
-//! command, the benchmark and the test harnesses. A row is a `const` in the structure's own folder, made of function
-//! pointers; the types that it erases are in [`any`](crate::AnyConfig).
+//! A new structure is a folder and one line in the list of rows. All code that treats structures alike walks over
+//! [`rows`]: [`AnyTable`], [`AnyFilter`] and [`AnyNeighbors`], [`check`](crate::check()), [`compare`](crate::compare),
+//! the command, the benchmark and the test harnesses. A row is a `const` in the structure's own folder, made of
+//! function pointers; the types that it erases are in [`any`](crate::AnyConfig).
+//!
+//! A structure of another crate is made of [`raw`](crate::raw), and [`add`] puts its row behind these: for experiments
+//! and tests, whose baselines and made-up structures are no part of what users get.
 
 use std::fmt;
+use std::sync::{PoisonError, RwLock};
 
 use nandex_store::Volume;
 use nandex_store::check::{Checker, Contents};
@@ -20,8 +24,8 @@ use crate::{
     Result, bufferhash, cascade, counting, large, multilevel, rhik, slicebloom, slicehash, slicelsh,
 };
 
-/// Every kind of structure that this nandex can read, in order of preference among equals.
-pub const ROWS: &[&Row] = &[
+/// Every kind of structure that this crate can read, in order of preference among equals.
+const ROWS: &[&Row] = &[
     &bufferhash::ROW,
     &slicehash::ROW,
     &cascade::ROW,
@@ -39,6 +43,33 @@ pub const ROWS: &[&Row] = &[
     &crate::specimen::ROW,
 ];
 
+/// The rows of other crates' structures, in the order in which they were added.
+static ADDED: RwLock<Vec<&Row>> = RwLock::new(Vec::new());
+
+/// Adds the row of a structure that another crate has, for this process. From then on volumes that hold such structures
+/// are opened and checked, and all that walks over the rows comes to it. A kind that has a row already keeps it, so
+/// that a row may be added again.
+///
+/// ```
+/// use nandex::registry;
+///
+/// let rhik = registry::find("rhik").expect("this crate has it");
+/// registry::add(rhik);
+/// assert_eq!(registry::rows().filter(|row| row.kind == "rhik").count(), 1);
+/// ```
+pub fn add(row: &'static Row) {
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    if ROWS.iter().chain(&*added).all(|there| there.kind != row.kind) {
+        added.push(row);
+    }
+}
+
+/// Every kind of structure that can be read: those of this crate, and behind them those that were [added](add).
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner).clone();
+    ROWS.iter().copied().chain(added)
+}
+
 /// What the code knows of one kind of structure.
 pub struct Row {
     /// Its name in the volume's catalog, such as `bufferhash`; also its word on command lines.
@@ -50,7 +81,7 @@ pub struct Row {
     /// What it does, and the functions that make one.
     pub family: Family,
     /// Proves one structure of this kind offline and notes damage in the checker.
-    pub(crate) check: CheckFn,
+    pub check: CheckFn,
     /// The decoders of its own bytes, for fuzzing.
     #[cfg(feature = "testing")]
     pub decoders: &'static [testing::Decoder],
@@ -59,7 +90,7 @@ pub struct Row {
 impl Row {
     /// The same for a table that is there to be compared with, so that advice never names it.
     #[must_use]
-    pub(crate) const fn baseline(mut self) -> Self {
+    pub const fn baseline(mut self) -> Self {
         if let Family::Table(row) = &mut self.family {
             row.is_baseline = true;
         }
@@ -84,8 +115,7 @@ impl Row {
 
 /// Checks one structure, given as its entry in the catalog. Damage is noted in the checker; an error means
 /// that the check is impossible.
-pub(crate) type CheckFn =
-    fn(&mut Checker, &Contents, &CatalogEntry, &mut OnProgress<'_>) -> Result<()>;
+pub type CheckFn = fn(&mut Checker, &Contents, &CatalogEntry, &mut OnProgress<'_>) -> Result<()>;
 
 /// What a structure does, with the functions of such structures.
 #[derive(Debug)]
@@ -159,29 +189,29 @@ pub struct NeighborsRow {
 /// The row of a kind, if it exists.
 #[must_use]
 pub fn find(kind: &str) -> Option<&'static Row> {
-    ROWS.iter().copied().find(|row| row.kind == kind)
+    rows().find(|row| row.kind == kind)
 }
 
 /// The rows of tables, each with what only tables have.
 pub fn tables() -> impl Iterator<Item = (&'static Row, &'static TableRow)> {
-    ROWS.iter().filter_map(|row| match &row.family {
-        Family::Table(table) => Some((*row, table)),
+    rows().filter_map(|row| match &row.family {
+        Family::Table(table) => Some((row, table)),
         Family::Filter(_) | Family::Neighbors(_) | Family::Part | Family::Generation => None,
     })
 }
 
 /// The rows of filters, each with what only filters have.
 pub fn filters() -> impl Iterator<Item = (&'static Row, &'static FilterRow)> {
-    ROWS.iter().filter_map(|row| match &row.family {
-        Family::Filter(filter) => Some((*row, filter)),
+    rows().filter_map(|row| match &row.family {
+        Family::Filter(filter) => Some((row, filter)),
         Family::Table(_) | Family::Neighbors(_) | Family::Part | Family::Generation => None,
     })
 }
 
 /// The rows of indexes of neighbours, each with what only they have.
 pub fn neighbors() -> impl Iterator<Item = (&'static Row, &'static NeighborsRow)> {
-    ROWS.iter().filter_map(|row| match &row.family {
-        Family::Neighbors(neighbors) => Some((*row, neighbors)),
+    rows().filter_map(|row| match &row.family {
+        Family::Neighbors(neighbors) => Some((row, neighbors)),
         Family::Table(_) | Family::Filter(_) | Family::Part | Family::Generation => None,
     })
 }

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 pub(super) const PARTITIONS_MAX: u32 = 1 << 16;
 
 /// Threads that flush buffers unless the options say otherwise.
-pub(crate) const FLUSH_THREADS: usize = 1;
+pub const FLUSH_THREADS: usize = 1;
 
 /// The most threads that flush buffers.
 const FLUSH_THREADS_MAX: usize = 64;

@@ -44,7 +44,7 @@ use crate::{Error, Result};
 
 pub use check::{GroupRules, MapCheck};
 pub use checkpoint::GroupMap;
-pub use config::{GroupConfig, GroupParameters, RuntimeOptions};
+pub use config::{FLUSH_THREADS, GroupConfig, GroupParameters, RuntimeOptions};
 pub use iter::{GroupItems, GroupIter};
 pub use model::GroupModel;
 pub use ram::GroupRam;
@@ -57,7 +57,6 @@ pub use table::GroupTable;
 pub use testing::{decode_config, decode_map, test_table};
 pub use writer::GroupWriter;
 
-pub(crate) use config::FLUSH_THREADS;
 pub(crate) use layout::Grouped;
 
 /// The most tables of a group.
@@ -90,6 +89,7 @@ const REPLACED_MIN: u64 = 64;
 /// Tables that were written together, one page each, and will be replaced together.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Group {
+    /// Its pages.
     pub place: PagePlace,
     /// A byte for each table, whose meaning is the structure's: a depth, or whether it has entries.
     pub notes: Box<[u8]>,
@@ -104,6 +104,7 @@ impl OnFlash for Group {
 }
 
 impl Group {
+    /// A group that was written there, of this generation, with a note for each table.
     pub fn new(
         structure: StructureId,
         (start, generation): (PageId, u64),
@@ -171,7 +172,9 @@ impl Group {
 /// An update of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'e> {
+    /// The hash of its key.
     pub hash: KeyHash,
+    /// A key with its value, or a removal.
     pub entry: Entry<'e>,
 }
 
