@@ -45,7 +45,6 @@ mod grow;
 pub mod large;
 mod lookup;
 pub mod model;
-pub mod multilevel;
 mod neighbors;
 pub mod oracle;
 pub mod quotient;
@@ -58,8 +57,6 @@ pub mod size;
 pub mod slicebloom;
 pub mod slicehash;
 pub mod slicelsh;
-#[cfg(feature = "testing")]
-pub mod specimen;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod write;
@@ -84,7 +81,6 @@ pub use groups::{GroupIter, GroupTable};
 pub use large::LargeTable;
 pub use lookup::engine::LookupEngine;
 pub use model::{FilterRequirements, NeighborsRequirements, Policy, Prediction, Requirements};
-pub use multilevel::Multilevel;
 pub use nandex_device as device;
 pub use nandex_store as store;
 pub use nandex_store::check::{Finding, Report};

@@ -20,9 +20,7 @@ use crate::check::OnProgress;
 use crate::model::{FilterRequirements, NeighborsRequirements, Prediction, Requirements};
 #[cfg(feature = "testing")]
 use crate::testing;
-use crate::{
-    Result, bufferhash, cascade, counting, large, multilevel, rhik, slicebloom, slicehash, slicelsh,
-};
+use crate::{Result, bufferhash, cascade, counting, large, rhik, slicebloom, slicehash, slicelsh};
 
 /// Every kind of structure that this crate can read, in order of preference among equals.
 const ROWS: &[&Row] = &[
@@ -36,11 +34,8 @@ const ROWS: &[&Row] = &[
     &slicehash::growing::ROW,
     &slicehash::growing::TABLE_ROW,
     &rhik::ROW,
-    &multilevel::ROW,
     &slicebloom::ROW,
     &slicelsh::ROW,
-    #[cfg(feature = "testing")]
-    &crate::specimen::ROW,
 ];
 
 /// The rows of other crates' structures, in the order in which they were added.
@@ -256,139 +251,5 @@ impl fmt::Debug for FilterRow {
 impl fmt::Debug for NeighborsRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NeighborsRow").finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-    use std::sync::Arc;
-
-    use nandex_device::MemoryDevice;
-    use nandex_store::{Volume, VolumeOptions};
-
-    use super::*;
-
-    fn volume(log_bytes: u64) -> Volume {
-        let options = VolumeOptions { log_bytes, ..VolumeOptions::tiny() };
-        Volume::create(Arc::new(MemoryDevice::new()), options).unwrap()
-    }
-
-    #[test]
-    fn each_kind_has_one_row_and_says_what_it_is_good_for() {
-        let kinds: HashSet<_> = ROWS.iter().map(|row| row.kind).collect();
-        assert_eq!(kinds.len(), ROWS.len());
-        assert!(ROWS.iter().all(|row| row.good_for.ends_with('.') && !row.name.is_empty()));
-        assert!(ROWS.iter().all(|row| find(row.kind).is_some_and(|found| found.name == row.name)));
-    }
-
-    #[test]
-    fn tiny_configurations_are_of_their_rows_kind_and_work() {
-        let tables = tables().map(|(row, table)| (row.kind, (table.tiny)()));
-        let filters = filters().map(|(row, filter)| (row.kind, (filter.tiny)()));
-        let neighbors = neighbors().map(|(row, neighbors)| (row.kind, (neighbors.tiny)()));
-        for (kind, config) in tables.chain(filters).chain(neighbors) {
-            assert_eq!(config.kind(), kind);
-            config.validate().unwrap();
-            assert!(config.log_bytes_best() > 0);
-        }
-    }
-
-    #[test]
-    fn what_is_made_by_its_row_is_opened_as_what_it_is() {
-        for (row, table) in tables() {
-            let config = (table.tiny)();
-            let volume = volume(config.log_bytes_best());
-            let made = AnyTable::create(&volume, "t", &config).unwrap();
-            made.insert_u64(7, 42).unwrap();
-            made.close().unwrap();
-            let opened = AnyTable::open(&volume, "t").unwrap();
-            assert_eq!((opened.kind(), opened.config()), (row.kind, config));
-            assert_eq!(opened.get_u64(7).unwrap(), Some(42));
-            assert_eq!(opened.iter().count(), 1);
-        }
-        for (row, filter) in filters() {
-            let config = (filter.tiny)();
-            let volume = volume(config.log_bytes_best());
-            let made = AnyFilter::create(&volume, "f", &config).unwrap();
-            made.insert(b"a key").unwrap();
-            made.close().unwrap();
-            let opened = AnyFilter::open(&volume, "f", &AnyOptions::default()).unwrap();
-            assert_eq!((opened.config().kind(), opened.config()), (row.kind, config));
-            assert!(opened.contains(b"a key").unwrap());
-            assert_eq!(opened.delete(b"a key").is_ok(), filter.deletes, "{}", row.kind);
-            assert!(AnyTable::open(&volume, "f").is_err());
-        }
-        for (row, neighbors) in neighbors() {
-            let config = (neighbors.tiny)();
-            let volume = volume(config.log_bytes_best());
-            let made = AnyNeighbors::create(&volume, "n", &config).unwrap();
-            let keys: Vec<u64> = (0..u64::from(made.tables())).collect();
-            made.insert(7, &keys).unwrap();
-            made.close().unwrap();
-            let opened = AnyNeighbors::open(&volume, "n", &AnyOptions::default()).unwrap();
-            assert_eq!((opened.config().kind(), opened.config()), (row.kind, config));
-            assert_eq!(opened.candidates(&keys).unwrap(), [7]);
-            assert!(
-                AnyTable::open(&volume, "n").is_err()
-                    && AnyFilter::open(&volume, "n", &AnyOptions::default()).is_err()
-            );
-        }
-    }
-
-    #[cfg(feature = "testing")]
-    #[test]
-    fn every_variant_for_tests_works_whether_flash_is_ample_or_short() {
-        use crate::testing::TableRequest;
-        for (row, table) in tables() {
-            let request =
-                |variant, (keys, partitions, widths): (_, _, (usize, usize))| TableRequest {
-                    variant,
-                    key_bytes: widths.0,
-                    value_bytes: widths.1,
-                    partitions,
-                    keys,
-                    ..TableRequest::default()
-                };
-            let short = (None, 4, (16, 64));
-            let ample = (Some(3320), 2, (8, 0));
-            for request in
-                (0..table.testing.variants).flat_map(|at| [short, ample].map(|it| request(at, it)))
-            {
-                let made = (table.testing.config)(&request);
-                assert_eq!(made.config.kind(), row.kind);
-                made.config.validate().unwrap_or_else(|error| panic!("{}: {error}", made.label));
-            }
-        }
-        for (row, filter) in filters() {
-            for variant in 0..filter.testing.variants {
-                let made = (filter.testing.config)(variant, 1);
-                assert_eq!(made.config.kind(), row.kind);
-                made.config.validate().unwrap_or_else(|error| panic!("{}: {error}", made.label));
-            }
-        }
-        for (row, neighbors) in neighbors() {
-            for variant in 0..neighbors.testing.variants {
-                let made = (neighbors.testing.config)(variant, 1);
-                assert_eq!(made.config.kind(), row.kind);
-                made.config.validate().unwrap_or_else(|error| panic!("{}: {error}", made.label));
-            }
-        }
-    }
-
-    #[cfg(feature = "testing")]
-    #[test]
-    fn decoders_take_any_bytes() {
-        let mut state = 7_u64;
-        let mut bytes = [8; 5000];
-        for length in (0..bytes.len()).step_by(97) {
-            for byte in &mut bytes[2..] {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                *byte = (state >> 60) as u8;
-            }
-            for decoder in ROWS.iter().flat_map(|row| row.decoders) {
-                (decoder.run)(&bytes[..length]);
-            }
-        }
     }
 }

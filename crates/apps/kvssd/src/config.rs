@@ -3,9 +3,7 @@
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
 use nandex::registry::{self, Family};
 use nandex::store::values::format::PAYLOAD_BYTES;
-use nandex::{
-    AnyOptions, Policy, Prediction, Requirements, bufferhash, multilevel, rhik, slicehash,
-};
+use nandex::{AnyOptions, Policy, Prediction, Requirements, bufferhash, rhik, slicehash};
 
 use crate::catalog::PAIR_HEADER_BYTES;
 use crate::{Error, Result};
@@ -153,6 +151,5 @@ pub fn without_threads() -> AnyOptions {
     let buffers = bufferhash::RuntimeOptions { flush_threads: 0, ..Default::default() };
     let slices = slicehash::RuntimeOptions { flush_threads: 0, ..Default::default() };
     let records = rhik::RuntimeOptions { flush_threads: 0, ..Default::default() };
-    let levels = multilevel::RuntimeOptions { flush_threads: 0, ..Default::default() };
-    AnyOptions::default().with(buffers).with(slices).with(records).with(levels)
+    AnyOptions::default().with(buffers).with(slices).with(records)
 }

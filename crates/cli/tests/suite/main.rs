@@ -13,6 +13,7 @@ mod dedup;
 mod docs;
 mod file_bytes;
 mod filter;
+mod kinds;
 mod kvssd;
 mod merge;
 mod neardup;

@@ -11,9 +11,10 @@ use nandex::device::{
 use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
 use nandex::store::superblock::Superblock;
 use nandex::{
-    AnyConfig, AnyTable, Error, Finding, OpenOptions, Report, Table, Volume, VolumeOptions,
-    multilevel, rhik, slicehash,
+    AnyConfig, AnyTable, Error, Finding, OpenOptions, Report, Table, Volume, VolumeOptions, rhik,
+    slicehash,
 };
+use nandex_baseline::multilevel;
 
 const KEYS: u64 = 4000;
 
@@ -29,6 +30,7 @@ fn check(image: &[u8]) -> Report {
 /// A volume with a table on flash, an image of each buffer, and a log tail behind the images, as a power cut leaves
 /// it.
 fn image(config: impl Into<AnyConfig>) -> Vec<u8> {
+    nandex_baseline::register();
     let device = MemoryDevice::new();
     let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
     fill(AnyTable::create(&volume, "seen", &config.into()).unwrap());

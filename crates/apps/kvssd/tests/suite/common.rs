@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use nandex::device::{Device, MemoryDevice};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
-use nandex::{
-    AnyConfig, Durability, OpenOptions, Threads, Volume, VolumeOptions, multilevel, rhik, slicehash,
-};
+use nandex::{AnyConfig, Durability, OpenOptions, Threads, Volume, VolumeOptions, rhik, slicehash};
+use nandex_baseline::multilevel;
 use nandex_kvssd::{Config, Drive, IndexChoice, KeyOrder, KeySpace, Result, without_threads};
 
 /// Every index that drives are tried with.
@@ -49,12 +48,14 @@ pub fn create_on(
     index: &str,
     durability: Durability,
 ) -> Result<Drive> {
+    nandex_baseline::register();
     let volume = Volume::create(device, volume_options(durability))?;
     Drive::create_with(&volume, NAME, config, (&self::index(index), &without_threads()))
 }
 
 /// Opens it again.
 pub fn open_on(device: Arc<dyn Device>, durability: Durability) -> Result<Drive> {
+    nandex_baseline::register();
     let options = OpenOptions { durability, threads: Threads::Inline, ..OpenOptions::default() };
     Drive::open_with(&Volume::open(device, options)?, NAME, &without_threads())
 }

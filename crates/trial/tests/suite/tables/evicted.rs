@@ -8,8 +8,8 @@ use nandex::device::MemoryDevice;
 use nandex::testing::{TableRequest, TestTable};
 use nandex::{
     AnyTable, Durability, Error, OpenOptions, Table, TableStats, Threads, Volume, VolumeOptions,
-    registry,
 };
+use nandex_baseline::registry;
 
 /// Keys of an opening: several times what a table without space holds.
 const KEYS: u64 = 8000;

@@ -1,7 +1,8 @@
-//! The multi-level index in the [`registry`](crate::registry).
+//! The multi-level index in the [`registry`](nandex::registry).
+
+use nandex::raw::Row;
 
 use super::Multilevel;
-use crate::registry::Row;
 
 /// The row of the multi-level index.
 pub(crate) const ROW: Row = {
