@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nandex::registry;
+use nandex_baseline::registry;
 
 fuzz_target!(|data: &[u8]| {
     let Some((choice, bytes)) = data.split_first() else { return };
-    let decoders: Vec<_> = registry::ROWS.iter().flat_map(|row| row.decoders).collect();
+    let decoders: Vec<_> = registry::rows().flat_map(|row| row.decoders).collect();
     (decoders[usize::from(*choice) % decoders.len()].run)(bytes);
 });

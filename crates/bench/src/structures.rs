@@ -9,11 +9,11 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use nandex::model::FanOut;
 use nandex::oracle::{BucketMap, MapTable, Multiset};
-use nandex::registry::{self, Family, TableRow};
 use nandex::{
     AnyConfig, AnyFilter, FilterRequirements, NeighborsRequirements, OpenOptions, Policy,
     Prediction, Requirements, Table, counting, slicehash,
 };
+use nandex_baseline::registry::{self, Family, TableRow};
 
 use crate::documents::Documents;
 use crate::filters::{FilterSubject, Keys, Own};

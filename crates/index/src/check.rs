@@ -29,13 +29,12 @@ pub type OnProgress<'a> = dyn FnMut(CheckProgress<'_>) + 'a;
 /// slicetable, run and snapshot. `log_device` is needed if the volume was created with one.
 ///
 /// It proves that each entry's key belongs to its super table, page and bucket, or to its partition and
-/// slice, that the key is there once, and that it passes the incarnation's filter. For multi-level indexes it proves
-/// that no key is on two levels. For cascade filters it
+/// slice, that the key is there once, and that it passes the incarnation's filter. For cascade filters it
 /// proves that fingerprints ascend and that each run has as many as the checkpoint says. For value logs it
 /// proves every written page, those that only the log's references to newer records lead to among them, but not that
 /// a reference to each record exists. It reads everything in use
 /// once, in I/O chunks of 1 MiB, and the log twice. It holds a checkpoint, a chunk, and the filter of one
-/// incarnation in memory, and of a multi-level index 32 bytes for each entry of one partition. It never writes, so a
+/// incarnation in memory. It never writes, so a
 /// read-only device is enough; nobody else may write to the volume meanwhile.
 ///
 /// ```
@@ -72,7 +71,7 @@ pub fn check(
             continue;
         }
         let subject = Subject { structure: Some(&entry.name), what: "structure" };
-        let message = format!("this nandex has no reader for its kind, {:?}", entry.kind);
+        let message = format!("this build of nandex does not have its kind, {:?}", entry.kind);
         checker.note(subject, place, message);
     }
     Ok(checker.finish())

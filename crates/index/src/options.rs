@@ -13,7 +13,7 @@ use crate::{Error, Result};
 /// The most threads that put full buffers on flash.
 const FLUSH_THREADS_MAX: usize = 64;
 /// Threads that put full buffers on flash, unless the options say otherwise.
-pub(crate) const FLUSH_THREADS: usize = 1;
+pub const FLUSH_THREADS: usize = 1;
 /// The same for structures whose flushes are merges.
 pub(crate) const MERGE_THREADS: usize = 2;
 /// Pages that a merge of slicetables reads or writes at once, unless the options say otherwise; four chunks are in

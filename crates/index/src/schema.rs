@@ -431,7 +431,8 @@ macro_rules! configuration {
 pub(crate) use configuration;
 
 /// The refusal of a value that was stated for a parameter.
-pub(crate) fn refusal(name: &str, reason: String) -> Error {
+#[must_use]
+pub fn refusal(name: &str, reason: String) -> Error {
     Error::Config { field: "parameter", reason: format!("{name}: {reason}") }
 }
 

@@ -17,10 +17,11 @@
 //! }
 //! ```
 
+use std::collections::HashMap;
 use std::fmt;
 
-use crate::OpenOptions;
 use crate::any::AnyConfig;
+use crate::{OpenOptions, Result, Table, Value};
 
 /// A function to fuzz: reads bytes that may be anything, and panics if an answer breaks a law.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,12 @@ pub struct TableTests {
     pub variants: u64,
     /// A small configuration: buffers of a page or two, so that a few hundred entries fill one.
     pub config: fn(&TableRequest) -> TestTable,
+}
+
+impl TableTests {
+    /// No configuration.
+    pub const NONE: Self =
+        Self { variants: 0, config: |_| panic!("there are no variants to ask for") };
 }
 
 /// What a harness asks of a table's configuration. The variant decides the rest.
@@ -181,5 +188,60 @@ impl fmt::Debug for TableTests {
 impl fmt::Debug for FilterTests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FilterTests").field("variants", &self.variants).finish_non_exhaustive()
+    }
+}
+
+/// Why no call of a table that is compared with an oracle may fail.
+const WORKS: &str = "the device works, and the volume is sound";
+
+/// The bytes of a number, as a key or a value.
+#[must_use]
+pub fn key(number: u64) -> [u8; 8] {
+    number.to_le_bytes()
+}
+
+/// Puts a key, or removes it where there is no value.
+pub fn update(table: &dyn Table, oracle: &mut HashMap<u64, u64>, number: u64, value: Option<u64>) {
+    if let Some(value) = value {
+        table.insert(&key(number), &key(value)).expect(WORKS);
+        oracle.insert(number, value);
+    } else {
+        table.remove(&key(number)).expect(WORKS);
+        oracle.remove(&number);
+    }
+}
+
+/// Checks every key below `keys` against the oracle, singly, in a batch, in a stream and in the iteration `all`.
+pub fn agrees(
+    table: &dyn Table,
+    mut all: impl Iterator<Item = Result<(Vec<u8>, Value)>>,
+    oracle: &HashMap<u64, u64>,
+    keys: u64,
+) {
+    let expected: Vec<_> =
+        (0..keys).map(|it| oracle.get(&it).map(|it| key(*it).to_vec())).collect();
+    let bytes: Vec<_> = (0..keys).map(key).collect();
+    let refs: Vec<&[u8]> = bytes.iter().map(|it| &it[..]).collect();
+    let batch = table.get_many(&refs).expect(WORKS);
+    let mut streamed = vec![None; refs.len()];
+    let mut stream = table.stream().expect(WORKS);
+    for (token, bytes) in (0..).zip(&refs) {
+        stream.push(bytes, token).expect(WORKS);
+    }
+    while let Some((token, value)) = stream.pull().expect(WORKS) {
+        streamed[usize::try_from(token).expect("it is a key's number")] = value;
+    }
+    for (at, expected) in expected.iter().enumerate() {
+        let found = [table.get(refs[at]).expect(WORKS), batch[at], streamed[at]];
+        let found = found.map(|it| it.map(|it| it.to_vec()));
+        assert_eq!(found, [expected.clone(), expected.clone(), expected.clone()], "key {at}");
+    }
+    let number =
+        |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("keys and values have 8 bytes"));
+    let entries: Vec<_> = all.by_ref().map(|it| it.expect(WORKS)).collect();
+    assert!(all.next().is_none(), "an iteration that has ended stays so");
+    assert_eq!(entries.len(), oracle.len(), "each key once");
+    for (key, value) in entries {
+        assert_eq!(oracle.get(&number(&key)), Some(&number(&value)));
     }
 }

@@ -1,7 +1,7 @@
 //! The plan of a seed: a structure, a device, and what goes wrong.
 
 use nandex::Durability;
-use nandex::registry::{self, Family};
+use nandex_baseline::registry::{self, Family};
 use nandex_sim::workload::SplitMix64;
 
 use crate::contract::pick;

@@ -6,7 +6,7 @@ use crate::Violation;
 use crate::tree::File;
 
 /// How high a crate stands. It may depend on crates that stand lower, never on its equals.
-const RANKS: [(&str, u8); 23] = [
+const RANKS: [(&str, u8); 24] = [
     ("nandex-html", 0),
     ("nandex-device", 0),
     ("nandex-sim", 1),
@@ -15,22 +15,26 @@ const RANKS: [(&str, u8); 23] = [
     ("nandex", 3),
     ("nandex-chunk", 3),
     ("nandex-corpus", 3),
-    ("nandex-dedup", 4),
-    ("nandex-kvssd", 4),
-    ("nandex-neardup", 4),
-    ("nandex-tfidf", 4),
-    ("nandex-wan", 4),
-    ("nandex-kvapi", 5),
-    ("nandex-wanproxy", 5),
-    ("nandex-reproduce", 5),
-    ("nandex-cli", 6),
-    ("nandex-python", 6),
-    ("nandex-trial", 6),
-    ("nandex-bench", 7),
-    ("nandex-xtask", 8),
-    ("nandex-peers", 8),
-    ("nandex-fuzz", 8),
+    ("nandex-baseline", 4),
+    ("nandex-dedup", 5),
+    ("nandex-kvssd", 5),
+    ("nandex-neardup", 5),
+    ("nandex-tfidf", 5),
+    ("nandex-wan", 5),
+    ("nandex-kvapi", 6),
+    ("nandex-wanproxy", 6),
+    ("nandex-reproduce", 6),
+    ("nandex-cli", 7),
+    ("nandex-python", 7),
+    ("nandex-trial", 7),
+    ("nandex-bench", 8),
+    ("nandex-xtask", 9),
+    ("nandex-peers", 9),
+    ("nandex-fuzz", 9),
 ];
+
+/// Crates above their own that integration tests may use: a crate, and what its tests walk over.
+const IN_TESTS: [(&str, &str); 1] = [("nandex", "nandex-baseline")];
 
 /// Tables of a manifest that name dependencies.
 pub const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
@@ -55,6 +59,7 @@ pub fn check(file: &File) -> Vec<Violation> {
         // A crate names itself among its dev-dependencies to have a feature on in its own tests.
         .filter(|below| *below != name)
         .filter(|below| self::rank(below).is_none_or(|below| below >= rank))
+        .filter(|below| !is_for_tests(&manifest, (name, below)))
         .map(|below| complain(format!("{name} depends on {below}, which does not stand below it")))
         .collect()
 }
@@ -71,6 +76,12 @@ fn our_dependencies(manifest: &toml::Table) -> Vec<&str> {
         .map(String::as_str)
         .filter(|name| *name == "nandex" || name.starts_with("nandex-"))
         .collect()
+}
+
+/// Is it a dependency that a crate's integration tests may have, and in no other table?
+fn is_for_tests(manifest: &toml::Table, pair: (&str, &str)) -> bool {
+    let is_in = |table: &str| manifest.get(table).is_some_and(|it| it.get(pair.1).is_some());
+    IN_TESTS.contains(&pair) && TABLES.iter().all(|it| is_in(it) == (*it == "dev-dependencies"))
 }
 
 fn rank(name: &str) -> Option<u8> {
@@ -99,6 +110,17 @@ mod tests {
                 format!("[package]\nname = \"nandex-store\"\n[{table}.nandex]\npath = \"x\"\n");
             assert_eq!(complaints(&text).len(), 1, "in [{table}]");
         }
+    }
+
+    #[test]
+    fn integration_tests_alone_use_what_stands_above_where_that_is_listed() {
+        let text = |table: &str| {
+            format!("[package]\nname = \"nandex\"\n[{table}.nandex-baseline]\npath = \"x\"\n")
+        };
+        assert!(complaints(&text("dev-dependencies")).is_empty());
+        assert_eq!(complaints(&text("dependencies")).len(), 1);
+        let both = text("dependencies") + "[dev-dependencies.nandex-baseline]\npath = \"x\"\n";
+        assert!(!complaints(&both).is_empty());
     }
 
     #[test]

@@ -13,7 +13,6 @@ use crate::catalog::{
 };
 use crate::info::Counters;
 use crate::iterate::Iterators;
-use crate::multilevel::{Access, Multilevel, MultilevelStats};
 use crate::timing::{Clock, Timing};
 use crate::{Config, Error, IndexChoice, KeyOrder, KeySpace, Result};
 
@@ -68,7 +67,6 @@ pub(crate) struct DriveInner {
     pub(crate) iterators: Mutex<Iterators>,
     pub(crate) counters: Counters,
     pub(crate) clock: Clock,
-    multilevel: Mutex<Option<Multilevel>>,
     openings: AtomicU64,
 }
 
@@ -166,7 +164,6 @@ impl Drive {
             is_marked: AtomicBool::new(false),
             counters: Counters::default(),
             clock: Clock::new(volume.device()),
-            multilevel: Mutex::default(),
             openings: AtomicU64::new(0),
         };
         Self { inner: Arc::new(inner) }
@@ -175,33 +172,6 @@ impl Drive {
     /// Chooses what time commands are said to take; the device's by default.
     pub fn set_timing(&self, timing: Timing) {
         self.inner.clock.set(timing);
-    }
-
-    /// From now on counts, for each access to the index, what a multi-level hash index with that much DRAM would read,
-    /// too.
-    ///
-    /// Reads the first page of each record that is there, and takes some 40 bytes of RAM for each pair.
-    ///
-    /// # Errors
-    /// A drive that was closed, a failed read.
-    pub fn compare_multilevel(&self, dram_bytes: u64) -> Result<()> {
-        let pairs = self.inner.pairs()?;
-        let mut model = Multilevel::new(dram_bytes);
-        let hasher = self.inner.volume.hasher();
-        for stored in pairs.keys()? {
-            let stored = stored?;
-            if SpaceId::of(&stored.key).is_some_and(|(id, _)| id != SpaceId(0)) {
-                model.fill(hasher.hash(&stored.key).place);
-            }
-        }
-        *lock(&self.inner.multilevel) = Some(model);
-        Ok(())
-    }
-
-    /// What was counted for a multi-level hash index, if that was wanted.
-    #[must_use]
-    pub fn multilevel(&self) -> Option<MultilevelStats> {
-        lock(&self.inner.multilevel).as_ref().map(Multilevel::stats)
     }
 
     /// Its limits.
@@ -368,13 +338,6 @@ impl DriveInner {
 
     pub(crate) fn catalog(&self) -> MutexGuard<'_, Catalog> {
         lock(&self.catalog)
-    }
-
-    /// Counts an access of the index in the model of another.
-    pub(crate) fn note_access(&self, stored_key: &[u8], access: Access) {
-        if let Some(model) = &mut *lock(&self.multilevel) {
-            model.access(self.volume.hasher().hash(stored_key).place, access);
-        }
     }
 
     fn add_space(&self, name: &str, limit_bytes: u64) -> Result<()> {

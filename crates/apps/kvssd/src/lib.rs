@@ -16,15 +16,12 @@
 //! - [`Drive`] is made in a volume; it has [`KeySpace`]s, whose pairs are stored and retrieved.
 //! - [`CommandQueue`] takes commands without waiting for them.
 //! - [`Error::code`] is the specification's code of a failure.
-//! - [`Drive::compare_multilevel`] counts what the multi-level hash index of real drives would read for the same
-//!   accesses.
 //! - [`Cluster`] generates requests like those of IBM's object stores, where the traces cannot be had.
 //! - [`Timing`] tells the device's time, or that of the model which OpenMPDK's emulator has.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod catalog;
-mod clock;
 mod cluster;
 mod config;
 mod drive;
@@ -33,7 +30,6 @@ mod info;
 mod iops;
 mod iterate;
 mod measure;
-mod multilevel;
 mod options;
 mod queue;
 mod replay;
@@ -45,7 +41,6 @@ mod update;
 
 pub use bench::{BenchPlan, Watch};
 pub use catalog::Usage;
-pub use clock::PageCache;
 pub use cluster::{Cluster, ClusterRequest, ClusterWorkload};
 pub use config::{
     Config, ITERATORS_MAX, IndexChoice, KEY_BYTES_MAX, VALUE_BYTES_MAX, without_threads,
@@ -56,7 +51,6 @@ pub use info::{DriveInfo, DriveStats, SpaceInfo};
 pub use iops::{IopsModel, IopsParameters, MODEL_VALUE_BYTES_MAX, ModelledOperation, OperationMix};
 pub use iterate::{GroupFilter, Iterated, IteratedPair, IteratorKind, IteratorNumber};
 pub use measure::{LatencyReport, RunReport};
-pub use multilevel::{Access, MultilevelStats};
 pub use options::{
     Afterwards, Association, DeleteMissing, KeyOrder, RetrieveOptions, Retrieved, StoreKind,
     StoreOptions,

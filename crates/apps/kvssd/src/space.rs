@@ -9,7 +9,6 @@ use crate::catalog::{SpaceId, Usage};
 use crate::drive::{Drive, DriveInner, PairsGuard};
 use crate::info::SpaceInfo;
 use crate::iops::ModelledOperation;
-use crate::multilevel::Access;
 use crate::options::{DeleteMissing, RetrieveOptions, Retrieved, StoreOptions};
 use crate::update::{Act, Pending, Updated};
 use crate::{Afterwards, Error, Result};
@@ -130,7 +129,6 @@ impl KeySpace {
         let stored: Vec<_> = keys.iter().map(|key| self.handle.id.key(key)).collect();
         let stored: Vec<_> = stored.iter().map(|key| &key[..]).collect();
         let lengths = pairs.value_lengths(&stored)?;
-        stored.iter().for_each(|key| self.inner().note_access(key, Access::Lookup));
         let counters = &self.inner().counters;
         counters.exists.fetch_add(keys.len() as u64, Ordering::Relaxed);
         keys.iter().try_for_each(|_| self.inner().clock.pass(ModelledOperation::Read, 0))?;
@@ -163,7 +161,6 @@ impl KeySpace {
         let pairs = self.enter()?;
         let stored = self.handle.id.key(key);
         let lengths = pairs.value_lengths(&[&stored])?;
-        self.inner().note_access(&stored, Access::Lookup);
         lengths.first().copied().flatten().ok_or(Error::NoKey)
     }
 
@@ -246,7 +243,6 @@ impl KeySpace {
         let stored: Vec<_> = wanted.iter().map(|(key, _)| self.handle.id.key(key)).collect();
         let stored: Vec<_> = stored.iter().map(|key| &key[..]).collect();
         let values = pairs.get_many(&stored)?;
-        stored.iter().for_each(|key| self.inner().note_access(key, Access::Lookup));
         let results = values.into_iter().map(|value| {
             self.note_retrieved(value.map(|bytes| {
                 let value_bytes = bytes.len() as u64;
@@ -269,7 +265,6 @@ impl KeySpace {
         let start_ns = self.inner().clock.now_ns();
         let stored = self.handle.id.key(key);
         let part = pairs.get_part(&stored, options.offset..options.end())?;
-        self.inner().note_access(&stored, Access::Lookup);
         let found = part.map(|part| Retrieved { bytes: part.bytes, value_bytes: part.value_bytes });
         let retrieved = self.note_retrieved(found)?;
         self.pass_since(start_ns);
@@ -342,8 +337,7 @@ impl DriveInner {
         let mut next = || results.next().unwrap_or(Ok(())).map_err(Error::from);
         let finish = |it: Result<Pending<'_>>| it.and_then(|it| it.finish(next()));
         let finished: Vec<_> = pending.into_iter().map(finish).collect();
-        for (updated, key) in finished.iter().zip(&keys) {
-            self.note_access(key, access_of(updated));
+        for updated in &finished {
             updated.as_ref().map_or(Ok(()), |updated| self.note(updated))?;
         }
         Ok(finished)
@@ -365,15 +359,6 @@ pub fn pack_bits(there: &[bool], buffer: &mut [u8]) {
     for (byte, eight) in buffer.iter_mut().zip(there.chunks(8)) {
         let bits = eight.iter().enumerate().map(|(bit, there)| u8::from(*there) << bit);
         *byte = bits.sum();
-    }
-}
-
-/// What an update has done to the index. One that was refused has looked its key up.
-fn access_of(updated: &Result<Updated>) -> Access {
-    match updated {
-        Ok(Updated { old_bytes: None, new_bytes: Some(_), .. }) => Access::Insert,
-        Ok(Updated { old_bytes: Some(_), new_bytes: None, .. }) => Access::Remove,
-        _ => Access::Lookup,
     }
 }
 

@@ -20,7 +20,7 @@ fn median(report: &Value, figure: &str) -> f64 {
 
 #[test]
 fn every_index_of_neighbours_is_loaded_asked_and_added_to() {
-    let registered = nandex::registry::neighbors().map(|(row, _)| row.kind);
+    let registered = nandex_baseline::registry::neighbors().map(|(row, _)| row.kind);
     for index in ["buckets"].into_iter().chain(registered) {
         let dir = tempfile::tempdir().unwrap();
         let is_on_flash = index != "buckets";

@@ -195,7 +195,7 @@ fn a_table_loaded_on_flash_is_found_by_the_next_run_and_forgotten_by_one_that_ch
 
 #[test]
 fn every_table_of_the_register_is_loaded_found_again_and_filled() {
-    for (row, _) in nandex::registry::tables() {
+    for (row, _) in nandex_baseline::registry::tables() {
         let dir = tempfile::tempdir().unwrap();
         let fixed = format!("{FLAGS} --index {} --entries 2k --ops 1k --ram 16MiB", row.kind);
         for (workload, reused, hits) in [

@@ -14,6 +14,7 @@ mod docs;
 mod file_bytes;
 mod filter;
 mod info;
+mod kinds;
 mod kvssd;
 mod merge;
 mod neardup;

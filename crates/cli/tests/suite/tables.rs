@@ -55,7 +55,7 @@ fn info_says_how_full_a_table_is_of_what_it_was_made_for() {
 /// `create --structure rhik` said that there is space for 281,474,976,710,656 entries: the most that it counts to.
 #[test]
 fn create_says_how_far_ram_and_device_let_a_table_grow() {
-    for structure in ["rhik", "multilevel", "growing", "growing-slicehash"] {
+    for structure in ["rhik", "growing", "growing-slicehash"] {
         let folder = Folder::new();
         let create = format!("--entries 1e4 --key-bytes 8 --structure {structure}");
         let outcome = folder.run(&format!("create device.nandex {create}"));

@@ -253,8 +253,8 @@ fn table_row(name: &str, kind: &str) -> Result<&'static TableRow> {
             "{name:?} is a generation of a table that grows; open that, by the name before the slash"
         ),
         Some(Family::Part) | None => format!(
-            "{name:?} is of the kind {kind:?}, which this nandex has no reader for; open it with one \
-             that has"
+            "{name:?} is of the kind {kind:?}, which this build of nandex does not have; open it with \
+             one that has"
         ),
     };
     Err(Error::Config { field: "table", reason })

@@ -88,6 +88,7 @@ const REPLACED_MIN: u64 = 64;
 /// Tables that were written together, one page each, and will be replaced together.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Group {
+    /// Its pages.
     pub place: PagePlace,
     /// A byte for each table, whose meaning is the structure's: a depth, or whether it has entries.
     pub notes: Box<[u8]>,
@@ -102,6 +103,7 @@ impl OnFlash for Group {
 }
 
 impl Group {
+    /// A group that was written there, of this generation, with a note for each table.
     pub fn new(
         structure: StructureId,
         (start, generation): (PageId, u64),
@@ -169,7 +171,9 @@ impl Group {
 /// An update of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'e> {
+    /// The hash of its key.
     pub hash: KeyHash,
+    /// A key with its value, or a removal.
     pub entry: Entry<'e>,
 }
 

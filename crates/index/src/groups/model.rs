@@ -11,11 +11,11 @@ use crate::options::FLUSH_THREADS;
 use crate::{OpenOptions, Result};
 
 /// Pages of tables over those of the buffers, as long as buffers may grow.
-pub(crate) const TABLES_PER_BUFFER: u64 = 16;
+pub const TABLES_PER_BUFFER: u64 = 16;
 /// The most pages of a buffer.
 const BUFFER_PAGES_MAX: u64 = 64;
 /// Tables of a group: 256 KiB.
-pub(crate) const GROUP_PAGES: u32 = 64;
+pub const GROUP_PAGES: u32 = 64;
 /// The least RAM of a table whose groups have the usual size.
 const LARGE_RAM_BYTES: u64 = 16 << 20;
 /// Tables of a group where there is less.
@@ -152,7 +152,7 @@ fn ram_bytes_with<C: GroupModel>(config: &C, entries: u64) -> (u64, u64) {
 ///
 /// # Errors
 /// Those of the search; a limit that cannot be kept.
-pub(crate) fn advise<C: GroupModel>(requirements: &Requirements) -> Result<Prediction> {
+pub fn advise<C: GroupModel>(requirements: &Requirements) -> Result<Prediction> {
     let config = C::advised(requirements)?;
     let entries = requirements.entries;
     let shape = config.common().shape()?;

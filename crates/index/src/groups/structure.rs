@@ -24,10 +24,10 @@ pub trait GroupStructure: GroupLookups<Map: GroupMap> {
     const GOOD_FOR: &'static str;
     /// Its configurations for tests.
     #[cfg(feature = "testing")]
-    const TESTS: crate::testing::TableTests;
+    const TESTS: crate::testing::TableTests = crate::testing::TableTests::NONE;
     /// The decoders of its own bytes, for fuzzing.
     #[cfg(feature = "testing")]
-    const DECODERS: &'static [crate::testing::Decoder];
+    const DECODERS: &'static [crate::testing::Decoder] = &[];
 
     /// What a table of this kind is created with.
     type Config: GroupModel;

@@ -15,6 +15,7 @@ use crate::check::OnProgress;
 use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES, Prediction, Requirements};
 use crate::options::FLUSH_THREADS;
+use crate::registry::Row;
 use crate::scan::Scan;
 use crate::schema::{ParameterSpec, refusal};
 use crate::structure::Structure;
@@ -26,6 +27,12 @@ use crate::{OpenOptions, Result};
 pub type GroupTable<S> = Handle<Grouped<S>>;
 
 impl<S: GroupStructure> GroupTable<S> {
+    /// The row of such tables, for the [`registry`](crate::registry).
+    #[must_use]
+    pub const fn row() -> Row {
+        Row::table::<Grouped<S>>()
+    }
+
     /// Its figures now, in the structure's own terms.
     #[must_use]
     pub fn group_stats(&self) -> S::Stats {

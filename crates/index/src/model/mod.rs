@@ -14,7 +14,7 @@ mod pages;
 mod policy;
 pub(crate) mod prediction;
 mod presets;
-mod requirements;
+pub(crate) mod requirements;
 pub(crate) mod text;
 
 pub use array::{ArrayDesign, DeviceArray};

@@ -60,6 +60,34 @@ pub enum ParameterValue {
 }
 
 impl Prediction {
+    /// What a structure of this configuration is like that has space for what is required, with these costs, and with
+    /// no RAM and no flash yet.
+    #[must_use]
+    pub fn new(
+        config: AnyConfig,
+        requirements: &Requirements,
+        costs: OperationCosts,
+        notes: Notes,
+    ) -> Self {
+        Self {
+            config,
+            options: OpenOptions::default(),
+            requirements: requirements.clone(),
+            costs,
+            entries_capacity: requirements.entries,
+            buffer_bytes: 0,
+            filter_bytes: 0,
+            optional_filter_bytes: 0,
+            other_bytes: 0,
+            flash_bytes: 0,
+            insert_amortised_ns: 0.0,
+            insert_worst_ns: 0.0,
+            compromise: None,
+            parameters: Vec::new(),
+            notes,
+        }
+    }
+
     /// All RAM, in bytes.
     #[must_use]
     pub fn ram_bytes(&self) -> u64 {

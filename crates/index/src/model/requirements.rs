@@ -107,7 +107,7 @@ impl Requirements {
     }
 
     /// Refuses a policy that `structure` does not have.
-    pub(crate) fn check_policy(&self, structure: &str, policies: &str, has: bool) -> Result<()> {
+    pub fn check_policy(&self, structure: &str, policies: &str, has: bool) -> Result<()> {
         if has {
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl Requirements {
     }
 
     /// Refuses what only some structures have, for a `structure` that has none of it.
-    pub(crate) fn check_no_extras(&self, structure: &str) -> Result<()> {
+    pub fn check_no_extras(&self, structure: &str) -> Result<()> {
         self.check_no_front(structure)?;
         self.check_no_array(structure)
     }
@@ -164,7 +164,7 @@ impl Requirements {
     }
 
     /// Refuses a flush that takes longer than an insert may wait, where the shortest takes `least_ns`.
-    pub(crate) fn check_insert_worst(&self, least_ns: f64) -> Result<()> {
+    pub fn check_insert_worst(&self, least_ns: f64) -> Result<()> {
         let Some(most) = self.insert_worst_ns_max.filter(|most| least_ns > *most) else {
             return Ok(());
         };
@@ -184,7 +184,7 @@ impl Requirements {
     }
 
     /// Refuses costs with which the device cannot keep up with the load.
-    pub(crate) fn check_load(&self, costs: &OperationCosts) -> Result<()> {
+    pub fn check_load(&self, costs: &OperationCosts) -> Result<()> {
         let busy = costs.busy_share(&self.device, &self.load);
         if busy <= 1.0 {
             return Ok(());
@@ -221,7 +221,7 @@ fn refuse(field: &'static str, reason: String) -> Result<()> {
 }
 
 /// Refuses too few bytes of RAM or flash, and names the least that is enough.
-pub(crate) fn too_little(what: &'static str, found: u64, least: u64) -> Error {
+pub fn too_little(what: &'static str, found: u64, least: u64) -> Error {
     let reason = format!(
         "{found} bytes ({}); this table needs {least} or more ({})",
         bytes(found),

@@ -5,13 +5,16 @@ use std::fmt;
 /// One number of the report.
 #[derive(Clone, Debug)]
 pub struct Line {
+    /// What it is called.
     pub name: &'static str,
+    /// The number, with its unit.
     pub value: String,
+    /// What the number is.
     pub note: String,
 }
 
 /// A line of the report.
-pub(crate) fn line(name: &'static str, value: String, note: impl Into<String>) -> Line {
+pub fn line(name: &'static str, value: String, note: impl Into<String>) -> Line {
     Line { name, value, note: note.into() }
 }
 
@@ -26,7 +29,7 @@ pub(crate) fn write(f: &mut fmt::Formatter<'_>, lines: Vec<Line>) -> fmt::Result
 const BYTES: [&str; 6] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /// Bytes in binary units, three digits.
-pub(crate) fn bytes(value: u64) -> String {
+pub fn bytes(value: u64) -> String {
     scaled(value as f64, 1024.0, &BYTES)
 }
 
@@ -51,7 +54,7 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
 }
 
 /// A count with thousands separators.
-pub(crate) fn count(value: u64) -> String {
+pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let groups = digits.as_bytes().rchunks(3).rev();
     let groups: Vec<_> =

@@ -8,7 +8,8 @@ use std::thread;
 use nandex::device::{Device, MemoryDevice};
 use nandex::store::VolumeDevices;
 use nandex::{AnyTable, Cascade, Filter, Requirements, Volume, VolumeOpenOptions};
-use nandex::{VolumeOptions, cascade, registry};
+use nandex::{VolumeOptions, cascade};
+use nandex_baseline::registry;
 
 /// Keys that a writer puts.
 const KEYS: u64 = 250_000;

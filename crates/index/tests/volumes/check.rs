@@ -12,8 +12,9 @@ use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, Struc
 use nandex::store::superblock::Superblock;
 use nandex::{
     AnyConfig, AnyTable, Error, Finding, Report, Table, Volume, VolumeOpenOptions, VolumeOptions,
-    multilevel, rhik, slicehash,
+    rhik, slicehash,
 };
+use nandex_baseline::multilevel;
 
 const KEYS: u64 = 4000;
 
@@ -29,6 +30,7 @@ fn check(image: &[u8]) -> Report {
 /// A volume with a table on flash, an image of each buffer, and a log tail behind the images, as a power cut leaves
 /// it.
 fn image(config: impl Into<AnyConfig>) -> Vec<u8> {
+    nandex_baseline::register();
     let device = MemoryDevice::new();
     let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
     fill(AnyTable::create(&volume, "seen", &config.into()).unwrap());

@@ -10,8 +10,9 @@ use nandex::device::{Access, MemoryDevice, PAGE_BYTES};
 use nandex::testing::Retention;
 use nandex::{
     AnyConfig, AnyFilter, AnyTable, Durability, OpenOptions, Table, Threads, Volume,
-    VolumeOpenOptions, VolumeOptions, registry,
+    VolumeOpenOptions, VolumeOptions,
 };
+use nandex_baseline::registry;
 use nandex_sim::SimDevice;
 
 use super::damage::{Map, each_config, flip, key, keys_in, left, without};

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
+use nandex::bufferhash;
 use nandex::device::{Device, MemoryDevice, PAGE_BYTES, PageBuf, PageId};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
 use nandex::testing::{TableRequest, TestTable};
 use nandex::{
     AnyTable, Damage, LargeTable, Table, Threads, Volume, VolumeOpenOptions, VolumeOptions,
 };
-use nandex::{bufferhash, registry};
+use nandex_baseline::registry;
 
 /// Keys and values of any width.
 pub type Map = BTreeMap<Vec<u8>, Vec<u8>>;

@@ -6,8 +6,9 @@ use nandex::device::MemoryDevice;
 use nandex::large::{LargeTable, TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
 use nandex::{
     AnyTable, Durability, Policy, Prediction, Requirements, Table, Volume, VolumeOpenOptions,
-    VolumeOptions, registry,
+    VolumeOptions,
 };
+use nandex_baseline::registry;
 
 const ENTRIES: [u64; 10] = [1, 100, 1000, 2500, 7777, 10_000, 30_000, 65_536, 123_457, 500_000];
 

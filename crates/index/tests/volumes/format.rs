@@ -20,10 +20,11 @@ use nandex::bufferhash::{self, Config, Policy};
 use nandex::device::MemoryDevice;
 use nandex::store::hash::HashKind;
 use nandex::{
-    AnyConfig, AnyTable, Cascade, Counter, Counting, Durability, Filter, Multilevel, OpenOptions,
-    Rhik, SliceHash, Table, Threads, Volume, VolumeOpenOptions, VolumeOptions, cascade, counting,
-    multilevel, rhik, slicehash,
+    AnyConfig, AnyTable, Cascade, Counter, Counting, Durability, Filter, OpenOptions, Rhik,
+    SliceHash, Table, Threads, Volume, VolumeOpenOptions, VolumeOptions, cascade, counting, rhik,
+    slicehash,
 };
+use nandex_baseline::{Multilevel, multilevel};
 
 /// A fixture, unpacked. Where `NANDEX_FIXTURES` is `write` it is written again first, which only a new version of the
 /// format is a reason for.
@@ -60,6 +61,7 @@ fn path(name: &str) -> PathBuf {
 }
 
 fn open(name: &str) -> Volume {
+    nandex_baseline::register();
     let image = fixture(name);
     let report =
         nandex::check(Arc::new(MemoryDevice::from_image(image.clone())), None, &mut |_| {});

@@ -10,6 +10,8 @@ mod crashed;
 mod damage;
 mod entries;
 mod format;
+mod growing;
+mod registry;
 
 use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing};
 use nandex_sim::{Fill, SimDevice, Ssd};

@@ -46,7 +46,7 @@ pub(crate) const BUFFERHASH_INSERTS: &str =
     "92 % of 8 cores at 1 100 000 inserts/s (ANCS 2014, Table 4 and Figure 5b): 6.7 us";
 /// The processor's time of a merge in [`Costs::fitted`](crate::cascade::rounds::Costs::fitted).
 pub(crate) const DECK_INSERTS: &str = "670 000 inserts/s (the deck's summary of results)";
-/// The lengths of levels of [`Multilevel`](nandex::Multilevel).
+/// The lengths of levels of [`Multilevel`](nandex_baseline::Multilevel).
 pub(crate) const MULTILEVEL_READS: &str = "3 to 7 accesses for an index above 10 MB (HPDC 2023, 3)";
 /// The offset of the law of tokens, of which [counting](crate::counting) draws.
 pub(crate) const COUNTING_STAGES: &str = "209 stages at 1 % of RAM (BigData 2013, Table 2)";

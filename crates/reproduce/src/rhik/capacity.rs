@@ -1,8 +1,6 @@
 //! The keys that a drive of 3.84 TB can have: what the index costs for each, in DRAM and on flash.
 
-use nandex_kvssd::Access;
-
-use super::lab::{CAPACITY_PER_DRAM, IndexSize, KvIndex, PAGE_BYTES, key};
+use super::lab::{Access, CAPACITY_PER_DRAM, IndexSize, KvIndex, PAGE_BYTES, key};
 use super::pairs::PAIR_BYTES;
 use super::records::RhikIndex;
 use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table};

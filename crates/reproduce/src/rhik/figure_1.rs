@@ -1,9 +1,7 @@
 //! Figure 1: the bandwidth of stores against the keys in the index.
 
-use nandex_kvssd::Access;
-
 use super::expected::reads_of_insert;
-use super::lab::{CAPACITY_PER_DRAM, IndexSize, KvIndex, key};
+use super::lab::{Access, CAPACITY_PER_DRAM, IndexSize, KvIndex, key};
 use super::multilevel::{LevelShape, MultilevelIndex};
 use super::pairs::Pairs;
 use super::player::{drive, play};

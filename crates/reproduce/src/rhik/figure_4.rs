@@ -1,9 +1,9 @@
 //! Figure 4: flash reads of an access, for indexes below and above the DRAM.
 
-use nandex_kvssd::{Access, Cluster, ClusterRequest, TraceOperation};
+use nandex_kvssd::{Cluster, ClusterRequest, TraceOperation};
 use nandex_sim::RequestKind;
 
-use super::lab::{IndexSize, KvIndex, PAGE_BYTES, Requests, key, pages};
+use super::lab::{Access, IndexSize, KvIndex, PAGE_BYTES, Requests, key, pages};
 use super::multilevel::MultilevelIndex;
 use super::records::RhikIndex;
 use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table, fits};

@@ -1,6 +1,5 @@
 //! What both indexes have in common: accesses, and the requests that they make.
 
-use nandex_kvssd::Access;
 use nandex_sim::RequestKind;
 
 use crate::Result;
@@ -26,6 +25,17 @@ pub struct IndexSize {
     pub times: u64,
     /// The seed of its hashes.
     pub seed: u64,
+}
+
+/// Whether an access of an index adds or removes its key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// It looks the key up.
+    Lookup,
+    /// It adds the key, or finds it.
+    Insert,
+    /// It removes the key, if it is there.
+    Remove,
 }
 
 /// The requests of an access.

@@ -1,12 +1,12 @@
 //! The multi-level hash index on a taped device: the table itself, with its own cache of pages.
 
 use nandex::Configuration as _;
+use nandex::OpenOptions;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
-use nandex::multilevel::{Config, MultilevelStats};
-use nandex::{Multilevel, OpenOptions};
-use nandex_kvssd::Access;
+use nandex_baseline::Multilevel;
+use nandex_baseline::multilevel::{Config, MultilevelStats};
 
-use super::lab::{CACHED_PAGE_BYTES, IndexSize, KvIndex, PAGE_BYTES, Requests};
+use super::lab::{Access, CACHED_PAGE_BYTES, IndexSize, KvIndex, PAGE_BYTES, Requests};
 use super::taped_table::TapedTable;
 use crate::{Result, fits, vary};
 

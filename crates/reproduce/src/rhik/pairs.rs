@@ -11,10 +11,9 @@
 
 use std::collections::VecDeque;
 
-use nandex_kvssd::Access;
 use nandex_sim::RequestKind;
 
-use super::lab::{KvIndex, PAGE_BYTES, key, pages};
+use super::lab::{Access, KvIndex, PAGE_BYTES, key, pages};
 use crate::Result;
 use crate::tape::{Act, Step, Tape};
 

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
 use nandex::rhik::{Config, RhikStats};
 use nandex::{OpenOptions, Rhik};
-use nandex_kvssd::{Access, PageCache};
+use nandex_baseline::clock::Clock;
 use nandex_sim::RequestKind;
 
-use super::lab::{CACHED_PAGE_BYTES, IndexSize, KvIndex, PAGE_BYTES, Requests};
+use super::lab::{Access, CACHED_PAGE_BYTES, IndexSize, KvIndex, PAGE_BYTES, Requests};
 use super::taped_table::TapedTable;
 use crate::Result;
 use crate::tape::Step;
@@ -101,23 +101,23 @@ impl KvIndex for RhikIndex {
 
 /// Record pages in DRAM. A page that was written again is another one.
 struct CachedPages {
-    clock: PageCache,
+    clock: Clock<u64, ()>,
     /// How often a page was written.
     rewrites: HashMap<u64, u64>,
 }
 
 impl CachedPages {
     fn new(pages: u64) -> Self {
-        let clock = PageCache::new(usize::try_from(pages).unwrap_or(usize::MAX));
+        let clock = Clock::new(usize::try_from(pages).unwrap_or(usize::MAX));
         Self { clock, rewrites: HashMap::new() }
     }
 
     /// Is the page there? If not, it comes in.
     fn has(&mut self, page: u64) -> bool {
         let name = page + PAGES_MAX * self.rewrites.get(&page).copied().unwrap_or(0);
-        let is_hit = self.clock.hit(name);
+        let is_hit = self.clock.get(name, |()| true).is_some();
         if !is_hit {
-            self.clock.add(name);
+            self.clock.put(name);
         }
         is_hit
     }

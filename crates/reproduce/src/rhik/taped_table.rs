@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
 use nandex::{Table, Volume};
-use nandex_kvssd::Access;
 
+use super::lab::Access;
 use crate::Result;
 use crate::tape::{Act, Step, Tape, TapedDevice};
 use crate::volume::{LOG_BYTES_MIN, volume};

@@ -2,8 +2,8 @@
 
 use nandex::cascade::Config;
 use nandex::device::PAGE_BYTES;
-use nandex::registry::{self, FilterRow, Row};
 use nandex::{AnyConfig, Durability, OpenOptions, Threads, VolumeOptions};
+use nandex_baseline::registry::{self, FilterRow, Row};
 use nandex_sim::workload::SplitMix64;
 
 use crate::contract::pick;

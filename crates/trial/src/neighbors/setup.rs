@@ -1,8 +1,8 @@
 //! One configuration of an index of neighbours, as small as it can be, and the buckets of its documents.
 
-use nandex::registry::{self, NeighborsRow, Row};
 use nandex::testing::TestNeighbors;
 use nandex::{Durability, Threads, VolumeOptions};
+use nandex_baseline::registry::{self, NeighborsRow, Row};
 use nandex_sim::workload::SplitMix64;
 
 use crate::contract::pick;

@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
-use nandex::registry::{self, Family};
 use nandex::{
     AbsorbOptions, AnyTable, Durability, Error, Prefer, Result, Table, Volume, VolumeOptions,
 };
+use nandex_baseline::registry::{self, Family};
 
 use super::{Found, TableContract};
 use crate::contract::Stop;

@@ -1,7 +1,7 @@
 //! Tables of the registry's rows that have no module of their own here.
 
-use nandex::registry::{self, Row, TableRow};
 use nandex::testing::{Retention, TableRequest, TestTable};
+use nandex_baseline::registry::{self, Row, TableRow};
 use nandex_sim::workload::SplitMix64;
 
 use super::cache_bytes;

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use nandex::device::PAGE_BYTES;
-use nandex::registry::TableRow;
 use nandex::testing::{Retention, TestTable};
 use nandex::{AnyConfig, Durability, OpenOptions, Threads, VolumeOptions};
+use nandex_baseline::registry::TableRow;
 use nandex_sim::workload::SplitMix64;
 
 use super::TableContract;

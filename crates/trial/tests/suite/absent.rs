@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use nandex::device::{Device, MemoryDevice};
 use nandex::oracle::{MapTable, Multiset};
-use nandex::registry;
 use nandex::{AnyFilter, AnyTable, Filter, Table, Value};
+use nandex_baseline::registry;
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::Contract;
 use nandex_trial::filter::FilterSetup;

@@ -5,7 +5,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use nandex::device::Device;
-use nandex::{Counting, Prefer, Table, registry};
+use nandex::{Counting, Prefer, Table};
+use nandex_baseline::registry;
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::filter::FilterSetup;
 use nandex_trial::table::{TableContract, TableSetup};

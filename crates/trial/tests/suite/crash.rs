@@ -8,7 +8,7 @@
 use std::fmt::Debug;
 use std::path::Path;
 
-use nandex::registry;
+use nandex_baseline::registry;
 use nandex_trial::{
     Contract, Counters, DeviceKind, REPLAY, Recording, Sweep, amount, filter, neighbors, parallel,
     table,

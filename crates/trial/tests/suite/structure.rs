@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use nandex::registry::{self, Family};
 use nandex::testing::{TableRequest, TestTable};
 use nandex::{
     AnyConfig, AnyFilter, AnyNeighbors, AnyTable, OpenOptions, Result, Table, Value, Volume,
 };
+use nandex_baseline::registry::{self, Family};
 
 /// What a structure is created and opened with.
 #[derive(Clone, Debug)]

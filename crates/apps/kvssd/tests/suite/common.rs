@@ -5,9 +5,9 @@ use std::sync::Arc;
 use nandex::device::{Device, MemoryDevice};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
 use nandex::{
-    AnyConfig, Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions, multilevel, rhik,
-    slicehash,
+    AnyConfig, Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions, rhik, slicehash,
 };
+use nandex_baseline::multilevel;
 use nandex_kvssd::{Config, Drive, IndexChoice, KeyOrder, KeySpace, Result, without_threads};
 
 /// Every index that drives are tried with.
@@ -50,12 +50,14 @@ pub fn create_on(
     index: &str,
     durability: Durability,
 ) -> Result<Drive> {
+    nandex_baseline::register();
     let volume = Volume::create(device, volume_options(durability))?;
     Drive::create_with(&volume, NAME, config, (&self::index(index), &without_threads()))
 }
 
 /// Opens it again.
 pub fn open_on(device: Arc<dyn Device>, durability: Durability) -> Result<Drive> {
+    nandex_baseline::register();
     let options =
         VolumeOpenOptions { durability, threads: Threads::Inline, ..VolumeOpenOptions::default() };
     Drive::open_with(&Volume::open(device, options)?, NAME, &without_threads())

@@ -122,6 +122,7 @@ fn a_line_that_does_not_parse_is_named_and_ends_the_replay() {
 fn a_drive_of_either_index_keeps_its_dram_and_a_multi_level_one_reads_several_pages() {
     let config = Config { capacity_bytes: 64 << 20, pairs_max: 200_000, ..Config::tiny() };
     let budget = 4 << 20;
+    nandex_baseline::register();
     let run = |kind| {
         let choice = IndexChoice { kind, ram_bytes: Some(budget) };
         let volume = Volume::create(
@@ -165,25 +166,4 @@ fn another_index_than_the_drives_own_is_refused() {
         drive.close().unwrap();
         assert!(matches!(drive.check_index(kind), Err(Error::Closed)));
     }
-}
-
-/// The comparison of the paper's figure: the same accesses, as little DRAM for either.
-#[test]
-fn rhik_reads_a_page_where_a_multi_level_index_reads_several() {
-    let config = Config { capacity_bytes: 64 << 20, pairs_max: 200_000, ..Config::tiny() };
-    let space = space_of("rhik", config);
-    let drive = space.drive();
-    space.store(b"there before", b"", Default::default()).unwrap();
-    drive.compare_multilevel(64 << 10).unwrap();
-    let pairs = 60_000;
-    let plan = BenchPlan { pairs, value_bytes: 20, commands: Some(4000), ..BenchPlan::default() };
-    let reports = plan.run(&space, &mut |_| true).unwrap();
-    let most = |reads: &[u64]| reads.iter().rposition(|count| *count > 0).unwrap();
-    for report in &reports {
-        assert!(most(&report.index_reads) <= 1, "{}: {:?}", report.name, report.index_reads);
-    }
-    let other = drive.multilevel().unwrap();
-    assert!((3..=7).contains(&most(&other.reads)), "{other:?}");
-    let accesses: u64 = other.reads.iter().sum();
-    assert_eq!(accesses, pairs + 4 * 4000, "{other:?}");
 }

@@ -1,11 +1,11 @@
 //! `nandex kvssd bench`: pairs are stored, overwritten and read at a queue depth.
 
 use anyhow::Result;
-use nandex_kvssd::{BenchPlan, MultilevelStats, RunReport};
+use nandex_kvssd::{BenchPlan, RunReport};
 use serde::Serialize;
 
 use super::place::MeasuredArgs;
-use super::shown::{multilevel_row, run_rows};
+use super::shown::run_rows;
 use crate::console::{Console, aligned};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
@@ -47,7 +47,6 @@ struct BenchedSize {
     index: String,
     depth: usize,
     runs: Vec<RunReport>,
-    multilevel: Option<MultilevelStats>,
 }
 
 /// Runs the load, for each length of values on a drive of its own where it is simulated.
@@ -80,11 +79,10 @@ fn run_size(args: &Args, value_bytes: u64, interrupt: &Interrupt) -> Result<Benc
     };
     let runs = plan.run(&measured.space, &mut |_| !interrupt.is_set())?;
     let index = measured.opened.drive.info()?.index;
-    let multilevel = measured.opened.drive.multilevel();
     drop(measured.space);
     measured.opened.close()?;
     let (device, depth) = (measured.device, args.depth);
-    Ok(BenchedSize { value_bytes, device, index, depth, runs, multilevel })
+    Ok(BenchedSize { value_bytes, device, index, depth, runs })
 }
 
 fn text(size: &BenchedSize) -> String {
@@ -93,6 +91,5 @@ fn text(size: &BenchedSize) -> String {
         ("device", format!("{}, index {}, depth {}", size.device, size.index, size.depth)),
     ];
     rows.extend(size.runs.iter().flat_map(run_rows));
-    rows.extend(size.multilevel.as_ref().map(multilevel_row));
     aligned(&rows)
 }

@@ -53,7 +53,7 @@ pub struct LimitArgs {
     /// Pairs that the index is made for; without it, one for each KiB of the capacity
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     pairs: Option<u64>,
-    /// The index: any kind of table, such as rhik, the default, or multilevel, that of older drives
+    /// The index: any kind of table, such as rhik, the default
     #[arg(long, value_name = "KIND", value_parser = kinds())]
     index: Option<String>,
     /// RAM of the index, the drive's DRAM budget, of which no more than the capacity or 64 MiB is used; without it, a
@@ -208,9 +208,6 @@ pub struct MeasuredArgs {
     /// Tell the time of OpenMPDK's model of operations each second in place of the device's
     #[arg(long)]
     iops_model: bool,
-    /// Count, too, what a multi-level hash index with this much DRAM would read for the same accesses
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
-    multilevel: Option<u64>,
 }
 
 /// A drive that is measured, and what it is on.
@@ -239,9 +236,6 @@ impl MeasuredArgs {
         };
         if self.iops_model {
             opened.drive.set_timing(Timing::Iops(IopsParameters::default()));
-        }
-        if let Some(dram_bytes) = self.multilevel {
-            opened.drive.compare_multilevel(dram_bytes)?;
         }
         let space = opened.space(&self.space)?;
         Ok(Measured { opened, space, device })

@@ -6,13 +6,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use nandex_kvssd::{
-    DriveStats, MultilevelStats, ReplayPlan, ReplayReport, TraceFormat, TraceReader,
-};
+use nandex_kvssd::{DriveStats, ReplayPlan, ReplayReport, TraceFormat, TraceReader};
 use serde::Serialize;
 
 use super::place::MeasuredArgs;
-use super::shown::{multilevel_row, run_rows, use_rows};
+use super::shown::{run_rows, use_rows};
 use crate::console::{Console, aligned};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
@@ -75,7 +73,6 @@ struct Replayed {
     #[serde(flatten)]
     report: ReplayReport,
     drive: DriveStats,
-    multilevel: Option<MultilevelStats>,
     capacity_bytes: u64,
     interrupted: bool,
 }
@@ -103,7 +100,6 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     });
     meter.finish();
     let (drive, info) = (measured.opened.drive.stats()?, measured.opened.drive.info()?);
-    let multilevel = measured.opened.drive.multilevel();
     drop(measured.space);
     measured.opened.close()?;
     let replayed = Replayed {
@@ -111,7 +107,6 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         index: info.index,
         report: result?,
         drive,
-        multilevel,
         capacity_bytes: info.capacity_bytes,
         interrupted: interrupt.is_set(),
     };
@@ -137,7 +132,6 @@ fn text(replayed: &Replayed) -> String {
     let list = |counts: &std::collections::BTreeMap<&'static str, u64>| {
         counts.iter().map(counted).collect::<Vec<_>>().join(", ")
     };
-    rows.extend(replayed.multilevel.as_ref().map(multilevel_row));
     rows.push(("  requests", list(&report.requests)));
     rows.push(("  not found", show_count(report.misses)));
     let more = [

@@ -1,6 +1,6 @@
 //! Keys, and figures of runs, as they are printed.
 
-use nandex_kvssd::{DriveStats, MultilevelStats, RunReport};
+use nandex_kvssd::{DriveStats, RunReport};
 use serde_json::{Value, json};
 
 use crate::size::{show_bytes, show_count};
@@ -68,16 +68,6 @@ pub fn run_rows(report: &RunReport) -> Vec<(&'static str, String)> {
         rows.push(("  written", format!("{host} by the host, {device} by the drive: {factor:.2}")));
     }
     rows
-}
-
-/// The line of an index that was counted for comparison.
-pub fn multilevel_row(stats: &MultilevelStats) -> (&'static str, String) {
-    let MultilevelStats { levels, pages, dram_pages, reads, .. } = stats;
-    let reads = histogram(reads);
-    (
-        "multi-level",
-        format!("{levels} levels, {pages} pages, {dram_pages} in DRAM; by pages {reads}"),
-    )
 }
 
 /// The lines of a drive's use.

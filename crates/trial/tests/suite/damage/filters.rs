@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
-use nandex::registry::{self, FilterRow};
 use nandex::testing::TestFilter;
 use nandex::{AnyFilter, Cascade, Counting, Result, SliceBloom, Threads, Volume, VolumeOptions};
+use nandex_baseline::registry::{self, FilterRow};
 
 use super::answers::Answers;
 use super::subject::{NAME, Subject};

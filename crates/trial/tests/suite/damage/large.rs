@@ -3,9 +3,9 @@
 use nandex::large::{
     Change, Look, PairUpdate, Present, TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull,
 };
-use nandex::registry;
 use nandex::testing::{TableRequest, TestTable};
 use nandex::{AnyTable, LargeTable, Result, Volume};
+use nandex_baseline::registry;
 
 use super::answers::Answers;
 use super::subject::{NAME, Subject};

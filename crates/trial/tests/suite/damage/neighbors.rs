@@ -1,8 +1,8 @@
 //! Indexes of neighbours with damaged pages.
 
-use nandex::registry;
 use nandex::testing::TestNeighbors;
 use nandex::{AnyNeighbors, Result, Volume};
+use nandex_baseline::registry;
 
 use super::answers::Answers;
 use super::subject::{NAME, Subject};

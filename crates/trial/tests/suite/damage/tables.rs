@@ -4,12 +4,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
-use nandex::registry::{self, TableRow};
 use nandex::testing::{TableRequest, TestTable};
 use nandex::{
     AbsorbOptions, AnyConfig, AnyTable, Result, Table, Threads, Value, Volume, VolumeOptions,
     bufferhash, count_shared,
 };
+use nandex_baseline::registry::{self, TableRow};
 use nandex_trial::table::streamed;
 
 use super::answers::Answers;

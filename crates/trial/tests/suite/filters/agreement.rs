@@ -6,13 +6,13 @@ use std::sync::Arc;
 use nandex::cascade::Cascade;
 use nandex::device::MemoryDevice;
 use nandex::quotient::{self, Counts, QuotientFilter, SharedFilter};
-use nandex::registry::{self, FilterRow};
 use nandex::store::hash::{HashKind, KeyHasher};
 use nandex::testing::TestFilter;
 use nandex::{
     AnyFilter, Counter, Counting, Durability, Filter, Result, Threads, Volume, VolumeOpenOptions,
     VolumeOptions,
 };
+use nandex_baseline::registry::{self, FilterRow};
 use proptest::prelude::*;
 use proptest::test_runner::Config as ProptestConfig;
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use nandex::device::MemoryDevice;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
 use nandex::testing::{Retention, TableRequest, TestTable};
-use nandex::{AnyTable, LargeTable, Volume, VolumeOpenOptions, VolumeOptions, registry, rhik};
+use nandex::{AnyTable, LargeTable, Volume, VolumeOpenOptions, VolumeOptions, rhik};
+use nandex_baseline::registry;
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::stretch;
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use nandex::device::MemoryDevice;
 use nandex::oracle::BucketMap;
-use nandex::registry;
 use nandex::testing::TestNeighbors;
 use nandex::{AnyNeighbors, Durability, Neighbors, Volume, VolumeOpenOptions, VolumeOptions};
+use nandex_baseline::registry;
 use nandex_sim::workload::SplitMix64;
 
 /// An index, and what it must agree with.

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use nandex::device::MemoryDevice;
-use nandex::registry;
 use nandex::{AnyNeighbors, Volume, VolumeOptions};
+use nandex_baseline::registry;
 
 const THREADS: u64 = 4;
 

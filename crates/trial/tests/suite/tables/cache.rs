@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
 use nandex::testing::{TableRequest, TestTable};
-use nandex::{
-    AnyTable, Durability, Error, OpenOptions, Table, Threads, Volume, VolumeOptions, registry,
-};
+use nandex::{AnyTable, Durability, Error, OpenOptions, Table, Threads, Volume, VolumeOptions};
+use nandex_baseline::registry;
 use nandex_sim::workload::SplitMix64;
 
 /// Keys that are inserted, several times what a table without space holds.

@@ -8,8 +8,9 @@ use nandex::device::MemoryDevice;
 use nandex::testing::{TableRequest, TestTable};
 use nandex::{
     AnyTable, Durability, Error, Table, TableStats, Threads, Volume, VolumeOpenOptions,
-    VolumeOptions, registry,
+    VolumeOptions,
 };
+use nandex_baseline::registry;
 
 /// Keys of an opening: several times what a table without space holds.
 const KEYS: u64 = 8000;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
 use nandex::testing::{Retention, TableRequest};
-use nandex::{AnyTable, Error, Table, Volume, VolumeOptions, registry};
+use nandex::{AnyTable, Error, Table, Volume, VolumeOptions};
+use nandex_baseline::registry;
 
 /// Without space for more than a few buffers, and each variant that refuses.
 #[test]

@@ -1,9 +1,9 @@
 //! What all modules share: the configurations.
 
 use nandex::bufferhash::{Config, Policy};
-use nandex::registry::{self, Family, TableRow};
 use nandex::testing::{Retention, TableRequest, TestTable};
 use nandex::{AnyConfig, Durability, OpenOptions, Threads, VolumeOptions};
+use nandex_baseline::registry::{self, Family, TableRow};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::cache_bytes;
 use nandex_trial::table::{TableContract, stretch};

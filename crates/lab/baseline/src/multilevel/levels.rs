@@ -14,11 +14,10 @@
 
 use std::sync::Arc;
 
+use nandex::Result;
+use nandex::raw::{Group, GroupMap};
 use nandex_store::bytes::Reader;
 use nandex_store::{StructureId, hash::KeyHash};
-
-use crate::Result;
-use crate::groups::{Group, GroupMap};
 
 /// The most bits of a hash that name a page of a level.
 pub(super) const BITS_MAX: u32 = 24;

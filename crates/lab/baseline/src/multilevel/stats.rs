@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use nandex::raw::GroupMap;
+
 use super::Levels;
 use super::levels::LevelMap;
-use crate::groups::GroupMap;
 
 /// What the levels count in addition to the write path.
 #[derive(Debug, Default)]
@@ -42,7 +43,7 @@ impl MultilevelStats {
     /// The share of slots in use; 0 without pages.
     #[must_use]
     pub fn occupancy(&self) -> f64 {
-        crate::api::ratio(self.entries, self.slots)
+        if self.slots == 0 { 0.0 } else { self.entries as f64 / self.slots as f64 }
     }
 }
 

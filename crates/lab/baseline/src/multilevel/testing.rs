@@ -1,8 +1,9 @@
 //! The multi-level index's configurations for tests, and its decoders for fuzzing.
 
+use nandex::raw::{decode_config, decode_map, test_table};
+use nandex::testing::{Decoder, TableRequest, TableTests, TestTable};
+
 use super::{Config, Levels};
-use crate::groups::{decode_config, decode_map, test_table};
-use crate::testing::{Decoder, TableRequest, TableTests, TestTable};
 
 /// Variants have levels of many groups and a cache of pages, and groups of one page and no such cache.
 pub(super) const TESTS: TableTests = TableTests { variants: 2, config };

@@ -2,7 +2,7 @@
 //!
 //! It is what key-value drives had before RHIK: the global hash table of Samsung's device, which RHIK's paper (HPDC'23,
 //! section 2) compares itself with, and of which it says that levels spill and that an access reads 3 to 7 pages once
-//! the index exceeds its DRAM. It is here to compare with: take [`Rhik`](crate::Rhik) for anything else.
+//! the index exceeds its DRAM. It is here to compare with: take [`Rhik`](nandex::Rhik) for anything else.
 //!
 //! A key has one page in each level, by the first bits of its hash. An insert goes to the first of them that has space,
 //! so pages fill from the first level on, and a level of twice the pages is added where the last one spills. A lookup
@@ -69,13 +69,11 @@ mod tests;
 
 use std::sync::Arc;
 
+use nandex::Result;
+use nandex::raw::{GroupRewrite, GroupStructure, GroupTable, MapCheck, RewrittenMap, Row};
 use nandex_store::StructureId;
 use nandex_store::bytes::Reader;
 use nandex_store::records::RecordLayout;
-
-pub use crate::OpenOptions;
-use crate::Result;
-use crate::groups::{GroupRewrite, GroupStructure, GroupTable, MapCheck, RewrittenMap};
 
 pub use config::Config;
 pub use stats::MultilevelStats;
@@ -89,12 +87,12 @@ pub const KIND: &str = "multilevel";
 /// A hash table on flash from fixed-width keys to fixed-width values, of levels that spill into one another.
 ///
 /// Lookups and inserts come from any number of threads. Dropping it saves what is buffered, so that the next open finds
-/// it. See the [module](self) for how it works and what it costs, and [`Rhik`](crate::Rhik) for what reads less.
+/// it. See the [module](self) for how it works and what it costs, and [`Rhik`](nandex::Rhik) for what reads less.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use nandex::multilevel::Config;
-/// use nandex::{Multilevel, Table, Volume, VolumeOptions, device::MemoryDevice};
+/// use nandex::{Table, Volume, VolumeOptions, device::MemoryDevice};
+/// use nandex_baseline::multilevel::{Config, Multilevel};
 ///
 /// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
 /// let table = Multilevel::create(&volume, "objects", Config::tiny())?;
@@ -105,6 +103,9 @@ pub const KIND: &str = "multilevel";
 /// # Ok::<(), nandex::Error>(())
 /// ```
 pub type Multilevel = GroupTable<Levels>;
+
+/// Its row in the registry.
+pub const ROW: Row = Multilevel::row().baseline();
 
 /// What a multi-level index adds to a table of groups: levels for each partition, and a cache of their pages.
 #[derive(Debug)]
@@ -119,9 +120,9 @@ impl GroupStructure for Levels {
     const NAME: &'static str = "multi-level index";
     const GOOD_FOR: &'static str = "A comparison with RHIK: the index of older key-value drives, which reads a page for each of its levels.";
     #[cfg(feature = "testing")]
-    const TESTS: crate::testing::TableTests = testing::TESTS;
+    const TESTS: nandex::testing::TableTests = testing::TESTS;
     #[cfg(feature = "testing")]
-    const DECODERS: &'static [crate::testing::Decoder] = testing::DECODERS;
+    const DECODERS: &'static [nandex::testing::Decoder] = testing::DECODERS;
 
     type Config = Config;
     type Scratch = ();

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use nandex::raw::{GroupMap, GroupReader, GroupRewrite, GroupWriter, Incoming, RewrittenMap};
+use nandex::{Error, Result};
 use nandex_device::PageBuf;
 use nandex_store::entries::SlotState;
 use nandex_store::hash::KeyHasher;
@@ -13,8 +15,6 @@ use super::Levels;
 use super::levels::{BITS_MAX, LevelMap, LevelPlan};
 use super::lift::{LiftedGroup, add_lifted};
 use super::spill::apply;
-use crate::groups::{GroupMap, GroupReader, GroupRewrite, GroupWriter, Incoming, RewrittenMap};
-use crate::{Error, Result};
 
 impl Levels {
     /// Writes a buffer's updates, and what moves up of the last level.

@@ -5,6 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use nandex::OpenOptions;
+use nandex::raw::GroupConfig;
+use nandex::testing::{agrees, key, update};
+use nandex::{Durability, Error, Table, Threads};
 use nandex_device::{Counted, Device, MemoryDevice, PAGE_BYTES, PageBuf, PageId};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 use nandex_store::hash::HashKind;
@@ -13,13 +17,15 @@ use nandex_store::{Volume, VolumeOpenOptions, VolumeOptions};
 
 use super::levels::LevelPage;
 use super::*;
-use crate::groups::GroupConfig;
-use crate::grow::tests::{agrees, key, update, volume};
-use crate::write::capture_holds;
-use crate::{Durability, Error, OpenOptions, Table, Threads};
 
 /// One partition without a cache of pages.
 const ONE: Config = Config { partitions: 1, page_cache_bytes: 0, ..Config::tiny() };
+
+fn volume() -> (Arc<MemoryDevice>, Volume) {
+    let device = Arc::new(MemoryDevice::new());
+    let volume = Volume::create(Arc::clone(&device) as _, VolumeOptions::tiny()).unwrap();
+    (device, volume)
+}
 
 fn options_of(flush_threads: usize) -> OpenOptions {
     OpenOptions { flush_threads: Some(flush_threads), ..OpenOptions::default() }
@@ -59,7 +65,7 @@ fn a_lookup_reads_a_page_for_each_level_up_to_its_keys_own() {
             assert_eq!((counts.reads, counts.writes), (counts.pages_read, 0));
             by_reads[counts.pages_read as usize] += 1;
         }
-        let level_entries = table.core.partitions[0].read().level.entries_by_level();
+        let level_entries = table.maps()[0].entries_by_level();
         // Each key in a level is read there, and buffers answer for the rest.
         assert_eq!(by_reads[1..=level_entries.len()], level_entries);
         assert_eq!(by_reads[stats.levels as usize + 1..].iter().sum::<u64>(), 0);
@@ -145,12 +151,12 @@ fn a_version_that_moves_up_leaves_none_below() {
     let all = 12_000;
     (0..all).for_each(|number| update(&table, &mut oracle, number, Some(number)));
     table.flush().unwrap();
-    let below = table.core.partitions[0].read().level.entries_by_level();
+    let below = table.maps()[0].entries_by_level();
     // Space in every level, and the later keys put again.
     (0..all / 2).for_each(|number| update(&table, &mut oracle, number, None));
     (all / 2..all).for_each(|number| update(&table, &mut oracle, number, Some(number + 1)));
     table.flush().unwrap();
-    let above = table.core.partitions[0].read().level.entries_by_level();
+    let above = table.maps()[0].entries_by_level();
     assert_eq!(above.iter().sum::<u64>(), all / 2);
     assert!(
         above[0] > 200 && above[below.len() - 1] < below[below.len() - 1],
@@ -217,7 +223,8 @@ fn a_table_that_has_shrunk_loses_its_last_levels_and_no_key() {
         agrees(&table, table.iter(), &oracle, others.end);
         table.close().unwrap();
         drop(volume);
-        let report = crate::check(device, None, &mut |_| {}).unwrap();
+        crate::register();
+        let report = nandex::check(device, None, &mut |_| {}).unwrap();
         assert!(report.ok(), "{:#?}", report.findings);
         assert!(report.structures[0].entries >= oracle.len() as u64, "{report:?}");
     }
@@ -355,10 +362,7 @@ fn a_damaged_page_is_told_and_not_carried_over() {
     let volume = volume_on(Arc::clone(&device) as _);
     let table = Multilevel::create_with(&volume, "t", ONE, options_of(0)).unwrap();
     insert(&table, 0..8_000);
-    let page = {
-        let state = table.core.partitions[0].read();
-        state.level.group(2, 0).unwrap().place.extent.start
-    };
+    let page = table.maps()[0].group(2, 0).unwrap().place.extent.start;
     let mut bytes = device.read(page, PageBuf::zeroed(1)).unwrap();
     bytes[PAGE_BYTES / 2] ^= 4;
     device.write(page, bytes).unwrap();
@@ -372,10 +376,9 @@ fn a_damaged_page_is_told_and_not_carried_over() {
 }
 
 /// A key of the third level, put on its page of the second in place of another one, so that all counts are right.
-fn plant_twin(device: &MemoryDevice, table: &Multilevel) -> (PageId, PageId) {
-    let core = &table.core;
-    let (plan, records, hasher) = (core.layout.own.plan, core.layout.records, core.layout.hasher);
-    let map = Arc::clone(&core.partitions[0].read().level);
+fn plant_twin(device: &MemoryDevice, volume: &Volume, table: &Multilevel) -> (PageId, PageId) {
+    let (plan, records) = (table.config().plan(), table.config().record_layout());
+    let (hasher, map) = (volume.hasher(), Arc::clone(&table.maps()[0]));
     let lower = map.group(2, 0).unwrap();
     let entries = device.read(lower.place.extent.start, PageBuf::zeroed(1)).unwrap();
     let entries = &entries[PAGE_HEADER_BYTES..];
@@ -405,10 +408,11 @@ fn a_key_that_is_on_two_levels_is_found_by_a_check() {
     let table = Multilevel::create_with(&volume, "t", ONE, options_of(0)).unwrap();
     insert(&table, 0..8_000);
     table.flush().unwrap();
-    let (lower, upper) = plant_twin(&device, &table);
+    let (lower, upper) = plant_twin(&device, &volume, &table);
     table.close().unwrap();
     drop(volume);
-    let report = crate::check(device, None, &mut |_| {}).unwrap();
+    crate::register();
+    let report = nandex::check(device, None, &mut |_| {}).unwrap();
     assert_eq!(report.findings.len(), 1, "{:#?}", report.findings);
     let finding = &report.findings[0];
     assert_eq!((finding.page, &finding.what[..]), (lower, "level page of partition 0"));
@@ -438,7 +442,8 @@ fn keys_of_the_same_hash_on_several_levels_are_no_twins() {
     keys.for_each(|key| assert!(table.get(&key).unwrap().is_some()));
     table.close().unwrap();
     drop(volume);
-    let report = crate::check(device, None, &mut |_| {}).unwrap();
+    crate::register();
+    let report = nandex::check(device, None, &mut |_| {}).unwrap();
     assert!(report.ok(), "{:#?}", report.findings);
     assert!(report.structures[0].entries >= 40, "{report:?}");
 }
@@ -490,13 +495,4 @@ fn pages_of_replaced_groups_are_used_again() {
     assert!(written > 40 * held, "{written} pages");
     let more = device.page_count() - pages;
     assert!(more < held / 3, "{more} pages more than {pages}, {held} of levels");
-}
-
-#[test]
-fn while_a_checkpoint_captures_no_map_changes() {
-    // Its old groups would be given back although the checkpoint names them.
-    let (_, volume) = volume();
-    let table = Multilevel::create_with(&volume, "t", Config::tiny(), options_of(0)).unwrap();
-    let core = &table.core;
-    assert!(capture_holds(core, &core.layout.maps), "a flush could have changed them");
 }

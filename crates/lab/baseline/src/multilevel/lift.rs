@@ -14,14 +14,14 @@
 
 use std::sync::Arc;
 
+use nandex::Result;
+use nandex::raw::{Group, GroupMap, GroupReader, Incoming};
 use nandex_device::PageBuf;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::page::PAGE_HEADER_BYTES;
 use nandex_store::records::RecordLayout;
 
 use super::levels::{LevelMap, LevelPlan};
-use crate::Result;
-use crate::groups::{Group, GroupMap, GroupReader, Incoming};
 
 /// A group of the last level whose entries a flush takes along.
 pub(super) struct LiftedGroup {

@@ -4,15 +4,15 @@
 //! level begins to spill before all of its pages are full. Pages in RAM are modelled as those of a cache that keeps
 //! what was used last (Che and others, JSAC 2002): one time for which a page stays suits the pages of all levels.
 
+use nandex::Result;
+use nandex::model::{
+    OperationCosts, PAGE_BYTES, Parameter, ParameterValue, Requirements, log_bytes,
+};
+use nandex::raw::model::{self, TABLES_PER_BUFFER};
+use nandex::raw::{GroupConfig, GroupModel, Notes, bytes, count, line};
+
 use super::config::Config;
 use super::page_cache::PageCache;
-use crate::Result;
-use crate::groups::GroupConfig;
-use crate::groups::model::{self, GroupModel, TABLES_PER_BUFFER};
-use crate::model::text::{bytes, count, line};
-use crate::model::{
-    Notes, OperationCosts, PAGE_BYTES, Parameter, ParameterValue, Requirements, log_bytes,
-};
 
 /// Pages of the first levels of all partitions.
 const FIRST_PAGES: u32 = 64;
@@ -219,17 +219,17 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    use crate::OpenOptions;
     use std::sync::Arc;
 
+    use nandex::model::Policy;
+    use nandex::raw::FLUSH_THREADS;
+    use nandex::raw::model::{GROUP_PAGES, advise};
+    use nandex::{Durability, Table, Threads, Volume, VolumeOptions};
     use nandex_device::{Counted, MemoryDevice};
 
     use super::*;
-    use crate::groups::model::{GROUP_PAGES, advise};
-    use crate::model::Policy;
     use crate::multilevel::Multilevel;
-    use crate::options::FLUSH_THREADS;
-    use crate::{Durability, Table, Threads, Volume, VolumeOptions};
+    use nandex::OpenOptions;
 
     const WIDE: Config = Config { partitions: 2, buffer_pages: 4, ..Config::tiny() };
 

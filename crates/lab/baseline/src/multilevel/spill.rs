@@ -1,10 +1,9 @@
 //! What a page does with an update: it takes it, or passes it on to the next level. No I/O.
 
+use nandex::raw::Incoming;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHasher;
 use nandex_store::records::{Crowded, RecordLayout};
-
-use crate::groups::Incoming;
 
 /// What became of an update.
 #[derive(Clone, Copy, Debug)]

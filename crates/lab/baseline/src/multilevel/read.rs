@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
+use nandex::api::Value;
+use nandex::raw::{GroupLookups, GroupPlace, GroupStep, LookupKey};
 use nandex_store::hash::KeyHash;
 use nandex_store::page::PageLabel;
 use nandex_store::reads::LookupStep;
 
 use super::Levels;
 use super::levels::{FoundPage, LevelMap};
-use crate::api::Value;
-use crate::groups::{GroupLookups, GroupPlace, GroupStep};
-use crate::lookup::LookupKey;
 
 /// Where a lookup goes on.
 #[derive(Clone, Debug)]

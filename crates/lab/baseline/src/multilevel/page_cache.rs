@@ -4,7 +4,6 @@
 //! is written in its place. A lookup uses each level's page on its way, so pages of upper levels are used most and
 //! stay.
 
-use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard};
@@ -12,6 +11,8 @@ use std::sync::{Mutex, MutexGuard};
 use nandex_device::{PAGE_BYTES, PageId};
 use nandex_store::hash::mix;
 use nandex_store::page::{PAGE_HEADER_BYTES, PageLabel};
+
+use crate::clock::Clock;
 
 /// RAM of a page, in bytes: its body, what the clock knows of it, and its place in a map that is half empty.
 const SLOT_BYTES: u64 = PAGE_BYTES as u64 + 96;
@@ -30,21 +31,14 @@ pub(crate) struct PageCache {
     hits: AtomicU64,
 }
 
+/// A proven page: its group's generation, and its body.
 #[derive(Debug, Default)]
-struct Shard {
-    pages_max: usize,
-    slots_of: HashMap<PageId, usize>,
-    slots: Vec<Slot>,
-    hand: usize,
-}
-
-#[derive(Debug)]
-struct Slot {
-    page: PageId,
+struct CachedPage {
     generation: u64,
-    is_used: bool,
     body: Box<[u8]>,
 }
+
+type Shard = Clock<PageId, CachedPage>;
 
 impl PageCache {
     /// An empty cache within that much RAM; without space for a page it keeps none.
@@ -52,7 +46,7 @@ impl PageCache {
         let pages_max = bytes / SLOT_BYTES;
         let count = if pages_max < SHARDED_PAGES_MIN { 1 } else { SHARDS };
         let pages = usize::try_from(pages_max / count).unwrap_or(usize::MAX);
-        let shard = |_| Mutex::new(Shard { pages_max: pages, ..Shard::default() });
+        let shard = |_| Mutex::new(Shard::new(pages));
         let shards: Box<[_]> = (0..count).map(shard).collect();
         Self { shards, pages_max: pages_max / count * count, hits: AtomicU64::new(0) }
     }
@@ -83,52 +77,22 @@ impl PageCache {
             return None;
         }
         let mut shard = self.shard(label.page);
-        let at = *shard.slots_of.get(&label.page)?;
-        let slot = &mut shard.slots[at];
-        if slot.generation != label.generation {
-            return None;
-        }
-        slot.is_used = true;
+        let found = shard.get(label.page, |it| it.generation == label.generation)?;
         self.hits.fetch_add(1, Relaxed);
-        Some(look(&slot.body))
+        Some(look(&found.body))
     }
 
     /// Takes a page that was proven to have this label.
     pub(super) fn put(&self, label: PageLabel, page: &[u8]) {
-        if self.pages_max > 0 {
-            self.shard(label.page).put(label, &page[PAGE_HEADER_BYTES..]);
-        }
-    }
-}
-
-impl Shard {
-    fn put(&mut self, label: PageLabel, body: &[u8]) {
-        let PageLabel { page, generation, .. } = label;
-        let at = match self.slots_of.get(&page) {
-            Some(at) => *at,
-            None if self.slots.len() < self.pages_max => {
-                self.slots_of.insert(page, self.slots.len());
-                let body = body.into();
-                return self.slots.push(Slot { page, generation, is_used: true, body });
+        let body = &page[PAGE_HEADER_BYTES..];
+        if let Some(cached) = self.shard(label.page).put(label.page) {
+            cached.generation = label.generation;
+            if cached.body.len() == body.len() {
+                cached.body.copy_from_slice(body);
+            } else {
+                cached.body = body.into();
             }
-            None => self.replace(page),
-        };
-        let slot = &mut self.slots[at];
-        (slot.generation, slot.is_used) = (generation, true);
-        slot.body.copy_from_slice(body);
-    }
-
-    /// Gives the page the slot of one that was not used since the hand came by.
-    fn replace(&mut self, page: PageId) -> usize {
-        while std::mem::replace(&mut self.slots[self.hand].is_used, false) {
-            self.hand = (self.hand + 1) % self.slots.len();
         }
-        let at = self.hand;
-        self.hand = (at + 1) % self.slots.len();
-        let old = std::mem::replace(&mut self.slots[at].page, page);
-        self.slots_of.remove(&old);
-        self.slots_of.insert(page, at);
-        at
     }
 }
 

@@ -1,7 +1,7 @@
 //! The smallest structure that keeps its promises: a hash map, all of which is in every checkpoint.
 //!
-//! It is made up, and only in builds for tests. It shows the cost of a new structure: this folder and one row
-//! of the [`registry`](crate::registry). The command, harnesses and the benchmark then know it.
+//! It is made up, and only in builds for tests. It shows the cost of a new structure: this folder and one row, which
+//! [`register`](crate::register) adds to the registry. Harnesses and the benchmark then know it.
 //!
 //! ```text
 //!   insert, remove -> log -> map in RAM <- get
@@ -29,13 +29,12 @@ mod tests;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use nandex::api::{LookupStream, Table, TableStats, Value};
+use nandex::oracle::MapTable;
+use nandex::{Error, Result};
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::{Captured, Checkpointed, Lsn, Shutdown, Structure, StructureId, Volume};
-
-use crate::api::{LookupStream, Table, TableStats, Value};
-use crate::oracle::MapTable;
-use crate::{Error, Result};
 
 pub use config::{Config, ENTRIES_MAX};
 pub(crate) use row::ROW;
@@ -283,13 +282,12 @@ impl Table for Specimen {
     fn stats(&self) -> TableStats {
         let Inner { config, map, inserts, hits, misses, .. } = &*self.inner;
         let entries = map.stats().entries;
-        TableStats {
-            entries,
-            ram_bytes: entries * (config.key_bytes + config.value_bytes) as u64,
-            inserts: inserts.load(Ordering::Relaxed),
-            hits: hits.load(Ordering::Relaxed),
-            misses: misses.load(Ordering::Relaxed),
-            ..TableStats::default()
-        }
+        let mut stats = TableStats::default();
+        stats.entries = entries;
+        stats.ram_bytes = entries * (config.key_bytes + config.value_bytes) as u64;
+        stats.inserts = inserts.load(Ordering::Relaxed);
+        stats.hits = hits.load(Ordering::Relaxed);
+        stats.misses = misses.load(Ordering::Relaxed);
+        stats
     }
 }

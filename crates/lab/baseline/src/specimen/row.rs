@@ -1,23 +1,20 @@
-//! The specimen in the [`registry`](crate::registry).
+//! The specimen in the [`registry`](nandex::registry).
 
+use nandex::api::Value;
+use nandex::model::{OperationCosts, ParameterValue, Policy, Prediction, Requirements, log_bytes};
+use nandex::raw::{Family, Notes, Row, TableRow, count, line, refusal, too_little};
+use nandex::schema::ParameterSpec;
+use nandex::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};
+use nandex::{
+    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyTable, Configuration, Description, Error,
+    OpenOptions, OpenTable, Result,
+};
 use nandex_device::PageId;
 use nandex_store::Volume;
 use nandex_store::bytes::Reader;
 
 use super::check::check;
 use super::{Config, ENTRIES_MAX, KIND, Specimen};
-use crate::any::{
-    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyTable, Configuration, Description, OpenTable,
-};
-use crate::api::Value;
-use crate::model::text::{count, line};
-use crate::model::{
-    Notes, OperationCosts, ParameterValue, Policy, Prediction, Requirements, log_bytes, too_little,
-};
-use crate::registry::{Family, Row, TableRow};
-use crate::schema::{ParameterSpec, refusal};
-use crate::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};
-use crate::{Error, OpenOptions, Result};
 
 /// The specimen's row.
 pub(crate) const ROW: Row = Row {
@@ -69,26 +66,16 @@ fn advise(requirements: &Requirements) -> Result<Prediction> {
     let insert_worst_ns = requirements.device.costs.write.ns(costs.insert_write_bytes);
     requirements.check_insert_worst(insert_worst_ns)?;
     requirements.check_load(&costs)?;
-    Ok(Prediction {
-        config: config.into(),
-        options: OpenOptions::default(),
-        requirements: requirements.clone(),
-        costs,
-        entries_capacity: requirements.entries,
-        buffer_bytes: map_bytes,
-        filter_bytes: 0,
-        optional_filter_bytes: 0,
-        other_bytes: 0,
-        flash_bytes: 0,
-        insert_amortised_ns: insert_worst_ns,
-        insert_worst_ns,
-        compromise: None,
-        parameters: vec![("entries_max", ParameterValue::Count(entries.into()))],
-        notes: Notes {
-            written: vec![line("bytes written", count(map_bytes), "with each checkpoint")],
-            ..Notes::default()
-        },
-    })
+    let notes = Notes {
+        written: vec![line("bytes written", count(map_bytes), "with each checkpoint")],
+        ..Notes::default()
+    };
+    let mut prediction = Prediction::new(config.into(), requirements, costs, notes);
+    prediction.buffer_bytes = map_bytes;
+    prediction.insert_amortised_ns = insert_worst_ns;
+    prediction.insert_worst_ns = insert_worst_ns;
+    prediction.parameters = vec![("entries_max", ParameterValue::Count(entries.into()))];
+    Ok(prediction)
 }
 
 impl Configuration for Config {

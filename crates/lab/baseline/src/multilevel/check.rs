@@ -7,11 +7,11 @@
 
 use std::cell::RefCell;
 
+use nandex::raw::{Group, GroupRules, MapCheck};
 use nandex_device::PageId;
 use nandex_store::hash::{HashKind, KeyHash, KeyHasher};
 
 use super::levels::{LevelMap, LevelPage, LevelPlan};
-use crate::groups::{Group, GroupRules, MapCheck};
 
 /// The pages of a group of a level.
 struct Pages<'g> {

@@ -1,13 +1,13 @@
 //! What a multi-level index is created with, kept with it on flash, and what can be chosen at each opening.
 
+use nandex::model::PAGE_BYTES;
+use nandex::raw::{GroupConfig, GroupParameters, GroupRam};
+use nandex::{Error, Result};
 use nandex_store::bytes::Reader;
 use nandex_store::records::RecordLayout;
 
 use super::levels::LevelPlan;
 use super::page_cache::PageCache;
-use crate::groups::{GroupConfig, GroupParameters, GroupRam};
-use crate::model::PAGE_BYTES;
-use crate::{Error, Result};
 
 /// Slots from its home on in which an entry may be: hopscotch's H.
 const NEIGHBOURHOOD: usize = 32;
@@ -128,7 +128,7 @@ impl GroupConfig for Config {
                 return Err(Error::Config { field, reason });
             }
         }
-        self.ram().check(crate::options::FLUSH_THREADS)
+        self.ram().check(nandex::raw::FLUSH_THREADS)
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -146,10 +146,10 @@ impl GroupConfig for Config {
 
 #[cfg(test)]
 mod tests {
+    use nandex::raw::model::GROUP_PAGES;
     use nandex_device::PageId;
 
     use super::*;
-    use crate::groups::model::GROUP_PAGES;
 
     fn read_back(bytes: &[u8]) -> Result<Config> {
         Config::decode(&mut Reader::new(bytes, "configuration", PageId(0)))

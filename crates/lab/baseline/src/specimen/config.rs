@@ -1,12 +1,12 @@
 //! What a specimen is created with, and all of its bytes: configuration, state and log entries.
 
+use nandex::{Error, Result};
 use nandex_device::{PAGE_BYTES, PageId};
 use nandex_store::Lsn;
 use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
 
 use super::{PUT, REMOVE, Update};
-use crate::{Error, Result};
 
 /// The most entries that a specimen may hold.
 pub const ENTRIES_MAX: u32 = 10_000;

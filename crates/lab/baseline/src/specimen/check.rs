@@ -1,11 +1,11 @@
 //! Proves a specimen offline: its configuration, its map, and its entries in the log.
 
+use nandex::{Error, Result};
 use nandex_store::bytes::Reader;
 use nandex_store::check::{Checker, Contents, Subject};
 use nandex_store::checkpoint::CatalogEntry;
 
 use super::Config;
-use crate::{Error, Result};
 
 /// Checks one specimen and notes in the checker what is wrong with it.
 pub(super) fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {

@@ -1,0 +1,39 @@
+//! Structures in addition to those of nandex: a baseline to compare with, and a made-up one for tests.
+//!
+//! They are made of [`nandex::raw`], outside the library, so that no user's build has them. What runs experiments and
+//! tests takes the [`registry`] of this crate in place of nandex's, or calls [`register`] before it opens volumes that
+//! hold them:
+//!
+//! ```
+//! assert!(nandex::registry::find("multilevel").is_none());
+//! nandex_baseline::register();
+//! assert!(nandex::registry::find("multilevel").is_some());
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod multilevel;
+pub mod registry;
+#[cfg(feature = "testing")]
+pub mod specimen;
+
+use nandex::raw::Row;
+
+pub use multilevel::Multilevel;
+
+/// The structures of this crate.
+pub const ROWS: &[&Row] = &[
+    &multilevel::ROW,
+    #[cfg(feature = "testing")]
+    &specimen::ROW,
+];
+
+/// Makes the structures of this crate known to nandex, for this process. Once is enough, and more often does no harm.
+pub fn register() {
+    ROWS.iter().copied().for_each(nandex::registry::add);
+}
+
+/// Runs the example of the multi-level index's page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/lab/multilevel.md")]
+pub struct MultilevelPage;
