@@ -59,6 +59,7 @@ pub mod size;
 pub mod slicebloom;
 pub mod slicehash;
 pub mod slicelsh;
+mod stats;
 mod structure;
 #[cfg(feature = "testing")]
 pub mod testing;

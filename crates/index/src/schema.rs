@@ -288,7 +288,8 @@ macro_rules! parameters {
         pub struct $config:ident: $kind:expr, version $version:literal, tiny [$($const:tt)?];
         $(
             $(#[doc = $doc:literal])*
-            $field:ident: $type:ty $(as $stored:ty)? = $tiny:expr $(, in $range:expr)? $(, then $rest:ident)?;
+            $field:ident: $type:ty $(as $stored:ty)? = $tiny:expr
+            $(, in $range:expr)? $(, then $rest:ident)?;
         )*
     ) => {
         $(#[$meta])*
@@ -364,9 +365,11 @@ macro_rules! parameters {
             }
 
             fn set(&mut self, path: &str, text: &str) -> std::result::Result<(), String> {
-                let (name, path) = path.split_once('.').unwrap_or((path, ""));
+                let (name, part) = path.split_once('.').unwrap_or((path, ""));
                 match name {
-                    $(stringify!($field) => $crate::schema::Stored::set(&mut self.$field, path, text),)*
+                    $(stringify!($field) => {
+                        $crate::schema::Stored::set(&mut self.$field, part, text)
+                    })*
                     _ => {
                         let names: Vec<_> = Self::PARAMETERS.iter().map(|it| it.name).collect();
                         Err(format!("{name:?} is no parameter; there are {}", names.join(", ")))

@@ -132,8 +132,8 @@ impl<P: GrowingStructure> Growing<P> {
         Self::open_with(volume, name, OpenOptions::default())
     }
 
-    /// Opens a table of a volume, which may take the RAM that the options state from now on; if they state none, what it
-    /// was created with.
+    /// Opens a table of a volume, which may take the RAM that the options state from now on; if they state none, what
+    /// it was created with.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -168,9 +168,9 @@ impl<P: GrowingStructure> Growing<P> {
     /// All entries, each key once with its newest value, in no order.
     ///
     /// Each portion of a partition is seen as it was when the iteration reached it. Needs no filters. Reads all parts
-    /// once, in long runs: of a BufferHash at least 64 KiB of each incarnation at a time, whose entries it holds in memory,
-    /// and nothing of generations that begin meanwhile; of a SliceHash it holds one slicetable's keys, or two, or one of
-    /// the older table, while that is taken over.
+    /// once, in long runs. Of a BufferHash it reads at least 64 KiB of each incarnation at a time, whose entries it
+    /// holds in memory, and nothing of generations that begin meanwhile. Of a SliceHash it holds one slicetable's
+    /// keys, or two, or one of the older table, while that is taken over.
     #[must_use]
     pub fn iter(&self) -> Entries<'_> {
         Entries::new(P::scan(&self.owner))

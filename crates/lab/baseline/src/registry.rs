@@ -1,6 +1,6 @@
 //! The [registry of nandex](nandex::registry) with the structures of this crate in it, whoever asks first.
 //!
-//! A harness that names this module in place of nandex's cannot forget to [`register`](crate::register).
+//! A harness that names this module in place of nandex's cannot forget to [`register`].
 
 use nandex::registry as below;
 pub use nandex::registry::*;
