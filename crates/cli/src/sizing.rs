@@ -235,6 +235,8 @@ pub struct TableCosts {
     write_amplification_with_log: f64,
     #[serde(flatten)]
     parameters: Map<String, Value>,
+    /// All parameters, as text, by the names that `create --set` takes.
+    values: Map<String, Value>,
     #[serde(skip)]
     shape: String,
 }
@@ -253,6 +255,7 @@ impl TableCosts {
             reads_per_miss: costs.reads_per_miss,
             write_amplification_with_log: costs.insert_write_bytes / entry_bytes as f64,
             parameters: members(&described.parameters),
+            values: config.values().into_iter().map(|(name, value)| (name, value.into())).collect(),
             shape: described.shape,
         })
     }

@@ -65,6 +65,10 @@ pub struct Args {
     /// Full buffers of a SliceHash that may wait on flash while inserts come in bursts
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     front_runs: u32,
+    /// A parameter of the structure, such as partitions=64 or filter.bits=14, in place of what the limits lead to; once for
+    /// each. An unknown name is refused with all that there are
+    #[arg(long, value_name = "NAME=VALUE", value_parser = stated)]
+    set: Vec<Stated>,
     /// What happens when the table is full; without it, a table grows unless --structure or a limit other than --ram
     /// says otherwise, and then it rejects
     #[arg(long, value_parser = sizing::policy)]
@@ -76,6 +80,15 @@ pub struct Args {
     /// When an acknowledged update is durable; a word for this run, chosen again at each opening
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
+}
+
+/// A parameter and its value, as text.
+type Stated = (String, String);
+
+fn stated(text: &str) -> Result<Stated, String> {
+    let split = text.split_once('=');
+    let stated = split.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
+    stated.ok_or_else(|| "write it as NAME=VALUE, such as partitions=64".to_owned())
 }
 
 /// Bytes of each key or value where only the other's were given.
@@ -143,6 +156,19 @@ impl Args {
             None => geometry::of_volume(device, &self.volume, self.stripe.0)?,
         };
         Ok(geometry.map_or(Channels::opaque(), |it| Channels::of(&it)))
+    }
+
+    /// Puts the parameters that were stated in place of those of the prediction, whose RAM and flash are then no longer
+    /// those of the table.
+    fn state_parameters(&self, prediction: &mut Prediction) -> Result<()> {
+        let stated = self.set.iter().map(|(name, value)| (&name[..], &value[..]));
+        let config = prediction.config.with(stated).context("--set")?;
+        prediction.entries_capacity = match self.set.is_empty() {
+            true => prediction.entries_capacity,
+            false => config.describe().entries_capacity,
+        };
+        prediction.config = config;
+        Ok(())
     }
 
     /// How the volume is spread over several devices.
@@ -223,7 +249,8 @@ struct Created {
     value_bytes: Option<usize>,
     /// Entries that were asked for, and the RAM that the table takes with them by its model.
     entries: u64,
-    predicted_ram_bytes: u64,
+    /// `None` where parameters were stated, for which there is no such model.
+    predicted_ram_bytes: Option<u64>,
     /// Taken now, without entries.
     ram_bytes: u64,
     flash_bytes: u64,
@@ -245,7 +272,8 @@ struct Created {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let device = args.geometry.find(&args.volume, console)?;
-    let (values, Choice { reasons, prediction }) = args.choose(args.channels(device)?)?;
+    let (values, Choice { reasons, mut prediction }) = args.choose(args.channels(device)?)?;
+    args.state_parameters(&mut prediction)?;
     let striping = args.striping(&prediction)?;
     let geometry = geometry::of_volume(device, &args.volume, striping)?;
     let given = args.hash_key.given();
@@ -269,7 +297,10 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         key_bytes: widths.map(|it| it.key_bytes),
         value_bytes: widths.map(|it| it.value_bytes),
         entries: prediction.requirements.entries,
-        predicted_ram_bytes: prediction.ram_bytes() + values.map_or(0, |it| it.ram_bytes()),
+        predicted_ram_bytes: args
+            .set
+            .is_empty()
+            .then(|| prediction.ram_bytes() + values.map_or(0, |it| it.ram_bytes())),
         ram_bytes: held.ram_bytes,
         flash_bytes: held.flash_bytes,
         filter_bytes: prediction.optional_filter_bytes,
@@ -328,7 +359,10 @@ fn shown_space(created: &Created) -> String {
 }
 
 fn shown_ram(created: &Created) -> String {
-    let (predicted, now) = (show_bytes(created.predicted_ram_bytes), show_bytes(created.ram_bytes));
+    let now = show_bytes(created.ram_bytes);
+    let Some(predicted) = created.predicted_ram_bytes.map(show_bytes) else {
+        return format!("{now} now; with stated parameters there is no prediction");
+    };
     let entries = show_count(created.entries);
     format!("up to {predicted} with {entries} entries by its model, {now} now")
 }

@@ -174,6 +174,30 @@ fn people_are_told_which_structure_was_taken_and_why() {
 }
 
 #[test]
+fn parameters_that_are_stated_are_those_of_the_table_and_others_are_refused() {
+    let folder = Folder::new();
+    let words = "--key-bytes 8 --entries 1e5 --structure bufferhash --policy fifo";
+    let set = "--set filter.kind=bloom --set filter.bits=11 --set spare_buffers=5";
+    let made = folder.run(&format!("create t.nandex {words} {set}"));
+    assert!(made.stdout.contains("with stated parameters there is no prediction"), "{made:?}");
+    let info = json(&folder.run("info t.nandex --json"));
+    let values = &info["tables"][0]["values"];
+    for (name, value) in [("filter.kind", "bloom"), ("filter.bits", "11"), ("spare_buffers", "5")] {
+        assert_eq!(values[name], value, "{values}");
+    }
+    for (set, told) in [
+        ("colour=red", "\"colour\" is no parameter; there are policy, stagger"),
+        ("super_tables=3", "no power of two"),
+        ("policy=random", "is no policy"),
+        ("spare_buffers", "write it as NAME=VALUE"),
+    ] {
+        let refused = folder.run(&format!("create u.nandex {words} --set {set}"));
+        assert!(refused.code != 0 && refused.stderr.contains(told), "{refused:?}");
+        assert!(!folder.path("u.nandex").exists());
+    }
+}
+
+#[test]
 fn a_bad_record_stops_a_load_and_what_came_before_it_stays() {
     let folder = with_table();
     let outcome = load(&folder, "1,10\n2,20\nthree,30\n");

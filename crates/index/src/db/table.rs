@@ -3,7 +3,9 @@
 use super::ram::{Shares, fitting};
 use super::{Database, Quantity};
 use crate::model::text;
-use crate::{AnyTable, Error, OpenOptions, Policy, Prediction, Requirements, Result, Table};
+use crate::{
+    AnyConfig, AnyTable, Error, OpenOptions, Policy, Prediction, Requirements, Result, Table,
+};
 
 /// The default number of entries of a table.
 const ENTRIES: u64 = 1_000_000;
@@ -34,12 +36,14 @@ pub struct TableBuilder<'db> {
     ram: Option<Quantity>,
     cache: Option<Quantity>,
     policy: Policy,
+    stated: Vec<(String, String)>,
 }
 
 impl<'db> TableBuilder<'db> {
     pub(super) fn new(db: &'db Database, name: String) -> Self {
         let (entries, policy) = (ENTRIES.into(), Policy::Reject);
-        Self { db, name, entries, widths: (8, 8), ram: None, cache: None, policy }
+        let (widths, stated) = ((8, 8), Vec::new());
+        Self { db, name, entries, widths, ram: None, cache: None, policy, stated }
     }
 
     /// Entries that it must hold.
@@ -76,6 +80,38 @@ impl<'db> TableBuilder<'db> {
     }
 
     /// Its name in the volume.
+    /// States a parameter of the structure, such as `("filter.bits", "14")`, in place of what the requirements lead to.
+    /// [`AnyConfig::values`](crate::AnyConfig::values) of an open table has their names.
+    ///
+    /// A table that exists must have this value: `create_or_open` refuses one that differs, and a name that the
+    /// structure does not have.
+    pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.stated.push((name.into(), value.into()));
+        self
+    }
+
+    /// The configuration with the parameters that were stated.
+    fn with_stated(&self, config: &AnyConfig) -> Result<AnyConfig> {
+        config.with(self.stated.iter().map(|(name, value)| (&name[..], &value[..])))
+    }
+
+    /// Refuses a table that exists with other parameters than were stated.
+    fn check_stated(&self, found: &AnyConfig) -> Result<()> {
+        for (name, value) in &self.stated {
+            if found.with([(&name[..], &value[..])])? != *found {
+                let values = found.values();
+                let has = values.iter().find(|(it, _)| it == name).map_or("", |(_, it)| it);
+                let reason = format!(
+                    "{:?} exists with {name} = {has}, and was required with {value}; ask with what it has, or choose \
+                     another name",
+                    self.name
+                );
+                return Err(Error::Config { field: "parameter", reason });
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -116,7 +152,8 @@ impl<'db> TableBuilder<'db> {
         // One that grows may take all, also if the log suits a smaller beginning.
         options.ram_bytes_max = Some(limit);
         options.cache_bytes = self.cache_bytes(advised.ram_bytes(), limit)?;
-        let table = AnyTable::create_with(&self.db.volume, &self.name, &advised.config, &options)
+        let config = self.with_stated(&advised.config)?;
+        let table = AnyTable::create_with(&self.db.volume, &self.name, &config, &options)
             .map_err(|error| self.db.explain(&self.name, error))?;
         let needed = self.ram_bytes(&table, Some(advised), limit);
         shares.take(&self.db.volume, &self.name, needed).map(|()| table)
@@ -136,6 +173,7 @@ impl<'db> TableBuilder<'db> {
         };
         let table = AnyTable::open_with(&self.db.volume, &self.name, &options)?;
         self.check_widths(&table)?;
+        self.check_stated(&table.config())?;
         let needed = self.ram_bytes(&table, advised.as_ref(), limit);
         shares.take(&self.db.volume, &self.name, needed).map(|()| table)
     }

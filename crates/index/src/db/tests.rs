@@ -408,3 +408,21 @@ fn numbers_that_no_structure_is_made_for_are_refused_as_they_were_stated() {
         }
     }
 }
+
+#[test]
+fn a_parameter_that_is_stated_is_the_tables_and_must_stay_so() {
+    let (_folder, path) = file();
+    let db = open(&path).unwrap();
+    let table = |value: &str| {
+        db.table("t").entries(10_000).parameter("spare_buffers", value).create_or_open()
+    };
+    let made = table("7").unwrap();
+    assert!(made.config().values().contains(&("spare_buffers".into(), "7".into())));
+    made.close().unwrap();
+    table("7").unwrap().close().unwrap();
+    let error = table("8").unwrap_err().to_string();
+    assert!(error.contains("exists with spare_buffers = 7, and was required with 8"), "{error}");
+    let error = db.table("u").parameter("colour", "red").create_or_open().unwrap_err().to_string();
+    assert!(error.contains("is no parameter; there are"), "{error}");
+    assert_eq!(db.volume().structures().len(), 1);
+}
