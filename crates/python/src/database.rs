@@ -1,5 +1,6 @@
 //! Files of named structures: `nandex.open` and `nandex.Database`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -153,13 +154,16 @@ impl Database {
     /// `entries` is how many it must hold, a million unless stated. `key` and `value` are "u64" for numbers, or
     /// bytes: 8 to 32 for a key, 0 to 64 for a value. `policy` says what a full table does: "reject", unless stated;
     /// "grow"; or evict, by "fifo", "lru" and others. `cache` is RAM for entries that are looked up often, as part of
-    /// `ram`.
+    /// `ram`. `parameters` are the structure's own, by their names, such as `{"spare_buffers": "8"}`, in place of what
+    /// the requirements lead to; `nandex info --json` has those of a table. One that exists must have these values.
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(
         signature = (
-            name, *, entries=None, key=Kind::U64, value=Kind::U64, ram=None, cache=None, policy=None
+            name, *, entries=None, key=Kind::U64, value=Kind::U64, ram=None, cache=None,
+            policy=None, parameters=None
         ),
-        text_signature = "($self, name, *, entries=None, key='u64', value='u64', ram=None, cache=None, policy=None)"
+        text_signature = "($self, name, *, entries=None, key='u64', value='u64', ram=None, cache=None, \
+                          policy=None, parameters=None)"
     )]
     fn table(
         &self,
@@ -171,6 +175,7 @@ impl Database {
         ram: Option<&Bound<'_, PyAny>>,
         cache: Option<&Bound<'_, PyAny>>,
         policy: Option<&str>,
+        parameters: Option<BTreeMap<String, String>>,
     ) -> PyResult<Table> {
         let policy = self::policy(policy)?;
         let entries = optional(entries, "entries", count)?;
@@ -181,6 +186,8 @@ impl Database {
             let builder = with(builder, ram, |it, ram| it.ram(ram));
             let builder = with(builder, cache, |it, cache| it.cache(cache));
             let builder = with(builder, policy, |it, policy| it.policy(policy));
+            let parameters = parameters.into_iter().flatten();
+            let builder = parameters.fold(builder, |it, (name, value)| it.parameter(name, value));
             builder.create_or_open()
         })?;
         Ok(Table::new(self.inner.adopt(format!("table {name:?}"), table), key, value))

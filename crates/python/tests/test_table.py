@@ -29,6 +29,15 @@ def test_numbers_are_put_read_and_removed(db: nandex.Database) -> None:
         del table[9]
 
 
+def test_parameters_that_are_stated_are_the_tables_and_must_stay_so(db: nandex.Database) -> None:
+    db.table("t", entries=1000, parameters={"spare_buffers": "7"}).close()
+    db.table("t", entries=1000, parameters={"spare_buffers": "7"}).close()
+    with pytest.raises(nandex.Error, match="exists with spare_buffers = 7, and was required with 8"):
+        db.table("t", entries=1000, parameters={"spare_buffers": "8"})
+    with pytest.raises(nandex.Error, match="'colour' is no parameter|\"colour\" is no parameter"):
+        db.table("u", parameters={"colour": "red"})
+
+
 def test_bytes_of_other_widths_are_put_and_read(db: nandex.Database) -> None:
     with db.table("t", entries=1000, key=20, value=12) as table:
         table[b"k" * 20] = b"v" * 12

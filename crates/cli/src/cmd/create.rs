@@ -65,8 +65,8 @@ pub struct Args {
     /// Full buffers of a SliceHash that may wait on flash while inserts come in bursts
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     front_runs: u32,
-    /// A parameter of the structure, such as partitions=64 or filter.bits=14, in place of what the limits lead to; once for
-    /// each. An unknown name is refused with all that there are
+    /// A parameter of the structure, such as partitions=64 or filter.bits=14, in place of what the limits lead to; once
+    /// for each. An unknown name is refused with all that there are
     #[arg(long, value_name = "NAME=VALUE", value_parser = stated)]
     set: Vec<Stated>,
     /// What happens when the table is full; without it, a table grows unless --structure or a limit other than --ram

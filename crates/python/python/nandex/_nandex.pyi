@@ -56,6 +56,7 @@ class Database:
         ram: _Amount | None = None,
         cache: _Amount | None = None,
         policy: _Policy | None = None,
+        parameters: dict[str, str] | None = None,
     ) -> Table: ...
     def map(
         self,
