@@ -78,7 +78,7 @@ fn our_dependencies(manifest: &toml::Table) -> Vec<&str> {
         .collect()
 }
 
-/// Is it a dependency that a crate's integration tests may have, and in no other table?
+/// Returns whether it is a dependency that only a crate's integration tests may have.
 fn is_for_tests(manifest: &toml::Table, pair: (&str, &str)) -> bool {
     let is_in = |table: &str| manifest.get(table).is_some_and(|it| it.get(pair.1).is_some());
     IN_TESTS.contains(&pair) && TABLES.iter().all(|it| is_in(it) == (*it == "dev-dependencies"))

@@ -62,7 +62,7 @@ impl<'b> Held<'b> {
         Self { buffers, gathered, sent, queued, decoded }
     }
 
-    /// May this connection, which has `sent` bytes on their way, send as many as `space` more?
+    /// Returns whether this connection, which has `sent` bytes on their way, may send up to `space` more.
     pub(crate) fn may_send(&self, sent: usize, space: usize) -> bool {
         sent == 0 || sent + space <= self.buffers.free()
     }

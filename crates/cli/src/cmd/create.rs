@@ -161,13 +161,12 @@ impl Args {
     /// Puts the parameters that were stated in place of those of the prediction, whose RAM and flash are then no longer
     /// those of the table.
     fn state_parameters(&self, prediction: &mut Prediction) -> Result<()> {
+        if self.set.is_empty() {
+            return Ok(());
+        }
         let stated = self.set.iter().map(|(name, value)| (&name[..], &value[..]));
-        let config = prediction.config.with(stated).context("--set")?;
-        prediction.entries_capacity = match self.set.is_empty() {
-            true => prediction.entries_capacity,
-            false => config.describe().entries_capacity,
-        };
-        prediction.config = config;
+        prediction.config = prediction.config.with(stated).context("--set")?;
+        prediction.entries_capacity = prediction.config.describe().entries_capacity;
         Ok(())
     }
 

@@ -230,7 +230,8 @@ impl AnyTable {
     }
 }
 
-fn cannot_merge(kind: &str) -> Error {
+/// The refusal of a table that can only be read and written key by key.
+pub(crate) fn cannot_merge(kind: &str) -> Error {
     let reason = format!(
         "a table of the kind {kind:?} cannot be merged in the order of the hash; add what it dumps to another table, with \
          `nandex dump` and `nandex load`"

@@ -51,7 +51,7 @@ fn the_oldest_go_first_and_only_when_the_ring_is_full() {
 #[test]
 fn update_based_eviction_drops_the_stale_and_keeps_the_live() {
     // Without threads, since a flush that is late may force an eviction.
-    let inline = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+    let inline = OpenOptions::default().inline();
     let table = table_with(&MemoryDevice::new(), Policy::Update, inline, Threads::Inline);
     // 2,000 keys that are never touched again, then the same 4,000 keys over and over.
     fill(&table, 0..2000);
@@ -81,7 +81,7 @@ fn what_an_eviction_keeps_survives_a_crash_after_the_checkpoint_that_evicts() {
         VolumeOptions { log_bytes: 1 << 20, threads: Threads::Inline, ..VolumeOptions::tiny() };
     let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
     let config = Config { policy: Policy::Update, ..Config::tiny() };
-    let inline = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+    let inline = OpenOptions::default().inline();
     let table = BufferHash::create_with(&volume, "t", config, inline).unwrap();
     fill(&table, 0..2000);
     let mut updates = (0..).flat_map(|round| (10_000..14_000).map(move |key| (key, round)));
@@ -108,7 +108,7 @@ fn what_an_eviction_keeps_takes_no_log_space_that_others_have_reserved() {
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
     let filter = FilterShape::fuse(1900, 12, 1).unwrap();
     let config = Config { policy: Policy::Update, buffer_pages: 8, filter, ..Config::tiny() };
-    let inline = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+    let inline = OpenOptions::default().inline();
     let table = BufferHash::create_with(&volume, "t", config, inline).unwrap();
     fill(&table, 0..8000);
     let log = volume.log();
@@ -172,7 +172,7 @@ fn what_an_eviction_keeps_survives_a_close_and_the_checkpoints_after_it() {
         VolumeOptions { log_bytes: 1 << 20, threads: Threads::Inline, ..VolumeOptions::tiny() };
     let volume = Volume::create(Arc::new(device), options).unwrap();
     let config = Config { policy: Policy::Update, ..Config::tiny() };
-    let inline = || OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+    let inline = || OpenOptions::default().inline();
     let mut table = BufferHash::create_with(&volume, "t", config, inline()).unwrap();
     fill(&table, 0..2000);
     let mut updates = (10_000..14_000).cycle().zip(0..);
@@ -291,7 +291,7 @@ fn filters_take_ram_for_the_incarnations_that_have_come() {
     let config =
         Config { segments: 240, incarnations_max: 50, policy: Policy::Reject, ..Config::tiny() };
     let all = config.filter.ram_bytes();
-    let own = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+    let own = OpenOptions::default().inline();
     let mut table = BufferHash::create_with(&volume, "t", config, own.clone()).unwrap();
     let each = |table: &BufferHash| -> Vec<_> {
         let of = |it: &table::SuperTable| {
@@ -330,7 +330,7 @@ fn a_table_that_evicts_has_columns_for_the_incarnations_that_it_keeps_however_lo
         let volume = volume.unwrap();
         let (segments, incarnations_max, filter) = (4 * 15 + 4, 60, filter.unwrap());
         let config = Config { segments, incarnations_max, filter, ..Config::tiny() };
-        let own = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+        let own = OpenOptions::default().inline();
         let mut table = BufferHash::create_with(&volume, "t", config, own.clone()).unwrap();
         let mut most = 0;
         for last in (0..200_000).step_by(2000) {
@@ -356,7 +356,7 @@ fn a_table_that_evicts_has_columns_for_the_incarnations_that_it_keeps_however_lo
 
 #[test]
 fn an_iteration_gives_a_key_once_whatever_is_evicted_meanwhile() {
-    let inline = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+    let inline = OpenOptions::default().inline();
     for policy in [Policy::Update, Policy::Fifo] {
         let options = VolumeOptions { threads: Threads::Inline, ..VolumeOptions::tiny() };
         let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();

@@ -354,7 +354,7 @@ mod tests {
             let buffer_entries = 8000;
             let keys = buffer_entries * buffers;
             let config = Config { keys, buffer_entries, fan_out, rate: 1e-6, ..Config::tiny() };
-            let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+            let options = OpenOptions::default().inline();
             let volume_options = VolumeOptions {
                 log_bytes: config.log_bytes_best(),
                 durability: Durability::Never,

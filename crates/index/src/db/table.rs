@@ -97,19 +97,17 @@ impl<'db> TableBuilder<'db> {
 
     /// Refuses a table that exists with other parameters than were stated.
     fn check_stated(&self, found: &AnyConfig) -> Result<()> {
-        for (name, value) in &self.stated {
-            if found.with([(&name[..], &value[..])])? != *found {
-                let values = found.values();
-                let has = values.iter().find(|(it, _)| it == name).map_or("", |(_, it)| it);
-                let reason = format!(
-                    "{:?} exists with {name} = {has}, and was required with {value}; ask with what it has, or choose \
-                     another name",
-                    self.name
-                );
-                return Err(Error::Config { field: "parameter", reason });
-            }
-        }
-        Ok(())
+        let (has, required) = (found.values(), self.with_stated(found)?.values());
+        let Some((has, required)) = has.iter().zip(&required).find(|(has, it)| has != it) else {
+            return Ok(());
+        };
+        let ((name, has), (_, required)) = (has, required);
+        let reason = format!(
+            "{:?} exists with {name} = {has}, and was required with {required}; ask with what it has, or choose another \
+             name",
+            self.name
+        );
+        Err(Error::Config { field: "parameter", reason })
     }
 
     pub(super) fn name(&self) -> &str {

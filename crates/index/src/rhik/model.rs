@@ -170,7 +170,7 @@ mod tests {
             ..VolumeOptions::tiny()
         };
         let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
-        let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+        let options = OpenOptions::default().inline();
         let table = Rhik::create_with(&volume, "t", config, options).unwrap();
         let insert = |number| table.insert_u64(number, number).unwrap();
         (0..entries).for_each(insert);

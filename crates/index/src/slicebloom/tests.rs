@@ -247,7 +247,7 @@ fn a_flush_reads_and_writes_one_slicetable_and_a_key_costs_what_the_model_says()
 fn ram_is_what_the_model_says_and_next_to_the_buffers_less_than_a_tenth_of_a_bit() {
     let config = Config { partitions: 4, buffer_keys: 16_384, incarnations: 256, ..Config::tiny() };
     let volume = volume_on(Arc::new(MemoryDevice::new()), Durability::Never);
-    let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+    let options = OpenOptions::default().inline();
     let filter = SliceBloom::create_with(&volume, "f", config, options).unwrap();
     insert(&filter, 0..200_000);
     let (stats, costs) = (filter.stats(), config.costs());

@@ -7,7 +7,7 @@ use nandex_store::Volume;
 use nandex_store::bytes::get_u64;
 
 use super::Structure;
-use crate::any::{AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyTable, OpenTable};
+use crate::any::{AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyTable, OpenTable, cannot_merge};
 use crate::api::{LookupStream, Table, TableStats, Value};
 use crate::lookup::{self, Cached, TableLookup};
 use crate::model::{Prediction, Requirements};
@@ -19,7 +19,7 @@ use crate::write::absorb::{
     AbsorbOptions, Absorbed, BulkLayout, VersionSource, Versions, Watch, absorb, unwatched,
 };
 use crate::write::{Core, Handle, TableLayout};
-use crate::{Error, OpenOptions, Result};
+use crate::{OpenOptions, Result};
 
 /// A structure from keys to values of fixed widths.
 pub(crate) trait TableStructure: Structure + TableLayout {
@@ -34,7 +34,7 @@ pub(crate) trait TableStructure: Structure + TableLayout {
     /// The prediction for requirements, or why it cannot meet them.
     ///
     /// # Errors
-    /// [`Error::Config`], naming the requirement that it cannot meet.
+    /// [`Error::Config`](crate::Error::Config), naming the requirement that it cannot meet.
     fn advise(requirements: &Requirements) -> Result<Prediction>;
 
     /// Begins a pass over the table.
@@ -65,15 +65,6 @@ pub(crate) trait TableStructure: Structure + TableLayout {
     ) -> Result<Absorbed> {
         Err(cannot_merge(Self::KIND))
     }
-}
-
-/// The refusal of a table that can only be read and written key by key.
-pub(crate) fn cannot_merge(kind: &str) -> Error {
-    let reason = format!(
-        "a table of the kind {kind:?} cannot be merged in the order of the hash; add what it dumps to another table, with \
-         `nandex dump` and `nandex load`"
-    );
-    Error::Config { field: "table", reason }
 }
 
 impl<S: TableStructure> Handle<S> {
@@ -169,7 +160,7 @@ where
     /// As [`absorb`](Self::absorb); tells `watch` from time to time the share that is done, which may end it.
     ///
     /// # Errors
-    /// As [`absorb`](Self::absorb), and [`Error::Stopped`].
+    /// As [`absorb`](Self::absorb), and [`Error::Stopped`](crate::Error::Stopped).
     pub fn absorb_watched(
         &mut self,
         others: &[Versions<'_>],

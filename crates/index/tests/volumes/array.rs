@@ -143,7 +143,7 @@ fn slicetables_take_turns_on_the_devices_or_each_slice_is_read_from_all_at_once(
         let array = Arc::new(LabelledArray::create(named, &options).unwrap());
         let volume = Volume::create(array, VolumeOptions::tiny()).unwrap();
         // With flush threads, which slicetable is free when a merge begins would differ from run to run.
-        let inline = OpenOptions { flush_threads: Some(0), ..Default::default() };
+        let inline = OpenOptions::default().inline();
         let table = SliceHash::create_with(&volume, "t", config, inline).unwrap();
         (0..8000u64).for_each(|number| table.insert_u64(number, number * 3).unwrap());
         table.flush().unwrap();

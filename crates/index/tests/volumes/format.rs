@@ -427,7 +427,7 @@ fn left_by<S>(
 
 fn write_slicehashes(is_closed: bool) -> MemoryDevice {
     let (device, volume) = inline(if is_closed { HashKind::Xxh3 } else { HashKind::Sip13 });
-    let runtime = || OpenOptions { flush_threads: Some(0), ..Default::default() };
+    let runtime = || OpenOptions::default().inline();
     let create = |(name, config)| SliceHash::create_with(&volume, name, config, runtime()).unwrap();
     let tables: Vec<AnyTable> = slice_configs().into_iter().map(|it| create(it).into()).collect();
     tables.iter().for_each(|table| fill(table, 0..500));
@@ -452,7 +452,7 @@ fn write_growing(is_closed: bool) -> MemoryDevice {
 
 fn write_filters(is_closed: bool) -> MemoryDevice {
     let (device, volume) = inline(HashKind::default());
-    let runtime = OpenOptions { flush_threads: Some(0), ..Default::default() };
+    let runtime = OpenOptions::default().inline();
     let create =
         |(name, config)| Cascade::create_with(&volume, name, config, runtime.clone()).unwrap();
     let filters: Vec<_> = filter_configs().into_iter().map(create).collect();
@@ -464,7 +464,7 @@ fn write_filters(is_closed: bool) -> MemoryDevice {
 
 fn write_counts(is_closed: bool) -> MemoryDevice {
     let (device, volume) = inline(HashKind::default());
-    let runtime = OpenOptions { flush_threads: Some(0), ..Default::default() };
+    let runtime = OpenOptions::default().inline();
     let create =
         |(name, config)| Counting::create_with(&volume, name, config, runtime.clone()).unwrap();
     let tables: Vec<_> = counting_configs().into_iter().map(create).collect();
@@ -476,7 +476,7 @@ fn write_counts(is_closed: bool) -> MemoryDevice {
 
 fn write_multilevels(is_closed: bool) -> MemoryDevice {
     let (device, volume) = inline(HashKind::default());
-    let runtime = OpenOptions { flush_threads: Some(0), ..Default::default() };
+    let runtime = OpenOptions::default().inline();
     let create =
         |(name, config)| Multilevel::create_with(&volume, name, config, runtime.clone()).unwrap();
     let tables: Vec<AnyTable> =
@@ -489,7 +489,7 @@ fn write_multilevels(is_closed: bool) -> MemoryDevice {
 
 fn write_rhiks(is_closed: bool) -> MemoryDevice {
     let (device, volume) = inline(HashKind::default());
-    let runtime = OpenOptions { flush_threads: Some(0), ..Default::default() };
+    let runtime = OpenOptions::default().inline();
     let create =
         |(name, config)| Rhik::create_with(&volume, name, config, runtime.clone()).unwrap();
     let tables: Vec<AnyTable> = rhik_configs().into_iter().map(|it| create(it).into()).collect();

@@ -83,7 +83,7 @@ impl Setup {
     pub fn create(&self, device: Arc<dyn Device>) -> Result<BufferHash> {
         let log_bytes = self.config()?.log_bytes_best().max(LOG_BYTES_MIN);
         let volume = volume(device, self.scale.seed(), log_bytes)?;
-        let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+        let options = OpenOptions::default().inline();
         Ok(BufferHash::create_with(&volume, "paper", self.config()?, options)?)
     }
 

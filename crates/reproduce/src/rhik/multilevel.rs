@@ -46,7 +46,7 @@ impl MultilevelIndex {
     /// As [`Multilevel::create`].
     pub fn new(size: IndexSize) -> Result<Self> {
         let config = config(size);
-        let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+        let options = OpenOptions::default().inline();
         let index = TapedTable::new(size.seed, config.log_bytes_best(), |volume| {
             Multilevel::create_with(volume, "index", config, options)
         })?;

@@ -52,7 +52,7 @@ impl RhikIndex {
         let fits = size.keys * TABLE_BYTES <= size.dram_bytes;
         let large = dram.saturating_sub(directory_bytes / PAGE_BYTES) / 8 * 7;
         let config = config(if fits { dram / 4 } else { large });
-        let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+        let options = OpenOptions::default().inline();
         let buffers = u64::from((config.partitions + config.spare_buffers) * config.buffer_pages);
         let left = size.dram_bytes.saturating_sub(buffers * PAGE_BYTES + directory_bytes);
         let index = TapedTable::new(size.seed, config.log_bytes_best(), |volume| {

@@ -25,7 +25,7 @@ pub fn volume(device: Arc<dyn Device>) -> Result<Volume> {
 }
 
 fn create(device: Arc<dyn Device>) -> Result<BufferHash> {
-    let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+    let options = OpenOptions::default().inline();
     BufferHash::create_with(&volume(device)?, "t", Config::tiny(), options)
 }
 

@@ -133,7 +133,7 @@ fn the_same_scale_and_seed_give_the_same_outcome() {
 }
 
 fn create(device: Arc<dyn Device>) -> Result<Rhik> {
-    let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+    let options = OpenOptions::default().inline();
     Rhik::create_with(&volume(device)?, "t", Config::tiny(), options)
 }
 

@@ -148,5 +148,5 @@ fn config(terms: u64) -> Config {
 }
 
 fn options() -> OpenOptions {
-    OpenOptions { flush_threads: Some(0), ..OpenOptions::default() }
+    OpenOptions::default().inline()
 }

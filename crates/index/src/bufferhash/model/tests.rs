@@ -376,7 +376,7 @@ fn a_table_that_refuses_takes_the_entries_that_it_was_made_for() {
             ..VolumeOptions::default()
         };
         let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
-        let inline = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+        let inline = OpenOptions::default().inline();
         let table = BufferHash::create_with(&volume, "t", config.clone(), inline).unwrap();
         let (mut key, value) = (vec![0; key_bytes as usize], vec![0; value_bytes as usize]);
         let is_taken = |number: &u64| {

@@ -242,7 +242,7 @@ mod tests {
             ..VolumeOptions::tiny()
         };
         let volume = Volume::create(Arc::clone(&device) as _, options).unwrap();
-        let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+        let options = OpenOptions::default().inline();
         let table = Multilevel::create_with(&volume, "t", config, options).unwrap();
         let insert = |number| table.insert_u64(number, number).unwrap();
         (0..entries * 9 / 10).for_each(insert);
