@@ -35,7 +35,7 @@ impl Range {
     ///
     /// # Errors
     /// [`Error::Config`], naming the field.
-    pub(crate) fn check(self, field: &'static str, found: Option<u64>) -> Result<()> {
+    pub fn check(self, field: &'static str, found: Option<u64>) -> Result<()> {
         let Some(found) = found else { return Ok(()) };
         let reason = match self {
             Self::Within(least, most) if !(least..=most).contains(&found) => {
@@ -51,7 +51,7 @@ impl Range {
 }
 
 /// A value of a configuration, as it is kept on flash.
-pub(crate) trait Stored: Sized {
+pub trait Stored: Sized {
     /// Appends its bytes.
     fn put(&self, out: &mut Vec<u8>);
 
@@ -114,7 +114,7 @@ pub(crate) fn word_of<T: PartialEq>(value: &T, words: &[(&str, T)]) -> String {
 }
 
 /// A value whose bytes are in two places.
-pub(crate) trait StoredInParts: Stored {
+pub trait StoredInParts: Stored {
     /// Appends the bytes that [`put`](Stored::put) has left out.
     fn put_rest(&self, out: &mut Vec<u8>);
 
@@ -202,14 +202,20 @@ impl Stored for usize {
 }
 
 /// A width in bytes, in one byte.
-pub(crate) struct Byte;
+#[derive(Debug)]
+pub struct Byte;
 
 impl Byte {
-    pub(crate) fn put(bytes: &usize, out: &mut Vec<u8>) {
+    /// Appends its byte.
+    pub fn put(bytes: &usize, out: &mut Vec<u8>) {
         out.push(u8::try_from(*bytes).expect("a width that was checked is at most 64"));
     }
 
-    pub(crate) fn take(reader: &mut Reader<'_>) -> Result<usize> {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Corruption: no byte is left.
+    pub fn take(reader: &mut Reader<'_>) -> Result<usize> {
         Ok(reader.u8()?.into())
     }
 }
@@ -268,7 +274,7 @@ pub(crate) fn choice<T: Copy>(
 ///
 /// # Errors
 /// Corruption: another version.
-pub(crate) fn check_version(kind: &str, version: u8, reader: &mut Reader<'_>) -> Result<()> {
+pub fn check_version(kind: &str, version: u8, reader: &mut Reader<'_>) -> Result<()> {
     match reader.u8()? {
         found if found == version => Ok(()),
         found => Err(reader.refuse(format!("{kind} configuration {version}"), found).into()),
@@ -282,6 +288,8 @@ pub(crate) fn check_version(kind: &str, version: u8, reader: &mut Reader<'_>) ->
 ///
 /// What the values of several parameters have to do with one another is the type's own `validate`, which calls
 /// `check_ranges` first.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! parameters {
     (
         $(#[$meta:meta])*
@@ -303,7 +311,7 @@ macro_rules! parameters {
                 $crate::schema::ParameterSpec {
                     name: stringify!($field),
                     meaning: concat!($($doc, "\n"),*),
-                    range: parameters!(@range $($range)?),
+                    range: $crate::parameters!(@range $($range)?),
                 },
             )*];
 
@@ -325,7 +333,7 @@ macro_rules! parameters {
             pub(crate) fn encode(&self) -> Vec<u8> {
                 let mut out = vec![$version];
                 $(
-                    parameters!(@put &self.$field, &mut out $(, $stored)?);
+                    $crate::parameters!(@put &self.$field, &mut out $(, $stored)?);
                     $($crate::schema::StoredInParts::put_rest(&self.$rest, &mut out);)?
                 )*
                 out
@@ -333,11 +341,11 @@ macro_rules! parameters {
 
             /// Reads a configuration from bytes that may be anything.
             pub(crate) fn decode(
-                reader: &mut nandex_store::bytes::Reader<'_>,
+                reader: &mut $crate::store::bytes::Reader<'_>,
             ) -> $crate::Result<Self> {
                 $crate::schema::check_version($kind, $version, reader)?;
                 $(
-                    let $field: $type = parameters!(@take reader $(, $stored)?);
+                    let $field: $type = $crate::parameters!(@take reader $(, $stored)?);
                     $(let $rest = $crate::schema::StoredInParts::take_rest($rest, reader)?;)?
                 )*
                 let config = Self { $($field,)* };
@@ -352,7 +360,7 @@ macro_rules! parameters {
                 out.extend(self.encode());
             }
 
-            fn take(reader: &mut nandex_store::bytes::Reader<'_>) -> $crate::Result<Self> {
+            fn take(reader: &mut $crate::store::bytes::Reader<'_>) -> $crate::Result<Self> {
                 Self::decode(reader)
             }
 
@@ -395,7 +403,7 @@ macro_rules! parameters {
     (@range $range:expr) => { $range };
 }
 
-pub(crate) use parameters;
+pub use crate::parameters;
 
 /// What [`Configuration`](crate::Configuration) asks of every configuration that is declared by `parameters!`.
 macro_rules! configuration {

@@ -16,6 +16,7 @@ use super::open::restore;
 use super::{Group, GroupConfig, GroupMap, GroupStructure};
 use crate::Result;
 use crate::check::OnProgress;
+use crate::schema::Stored;
 use crate::write::SnapshotPlaces;
 use crate::write::check::{Buffers, check_each, check_entries, check_number, note, note_flaws};
 use crate::write::format::WriteState;
@@ -53,7 +54,7 @@ impl<'a, S: GroupStructure> Described<'a, S> {
         let place = contents.superblock.checkpoint.start;
         let [configuration, state] = S::Config::BYTES;
         let mut reader = Reader::new(&entry.config, configuration, place);
-        let config = S::Config::decode(&mut reader)?;
+        let config = <S::Config as Stored>::take(&mut reader)?;
         if reader.left() > 0 {
             return Err(reader.refuse("the end of the configuration", reader.left()).into());
         }

@@ -1,42 +1,28 @@
 //! What tables of groups are created with: the parameters that all of them have, and what can be chosen at each
 //! opening.
 
-use nandex_store::bytes::Reader;
+use std::fmt::Debug;
+
 use nandex_store::entries::EntryLayout;
 
-use super::{GROUP_PAGES_MAX, GroupRam};
+use super::GroupRam;
+use crate::Result;
 use crate::model::PAGE_BYTES;
-use crate::schema::ParameterSpec;
+use crate::schema::{ParameterSpec, Stored};
 use crate::write::TableShape;
-use crate::{Error, Result};
 
 /// The most partitions.
 pub(super) const PARTITIONS_MAX: u32 = 1 << 16;
 
-const VERSION: u8 = 1;
-
-/// The configuration of a table of groups.
-pub trait GroupConfig: Copy + PartialEq + std::fmt::Debug + Send + Sync + 'static {
+/// The configuration of a table of groups, declared by `parameters!`.
+pub trait GroupConfig: Stored + Copy + PartialEq + Debug + Send + Sync + 'static {
     /// The name of its kind in the catalog.
     const KIND: &'static str;
     /// What errors call its configuration, and its state.
     const BYTES: [&'static str; 2];
 
-    /// What its parameters are, if they can be stated by their names.
-    const SPECS: &'static [ParameterSpec] = &[];
-
-    /// Its parameters' names and values.
-    fn values(&self) -> Vec<(String, String)> {
-        Vec::new()
-    }
-
-    /// Sets a parameter by its name.
-    ///
-    /// # Errors
-    /// No such parameter, or what a value can be.
-    fn set(&mut self, _name: &str, _value: &str) -> std::result::Result<(), String> {
-        Err("the parameters of this kind cannot be stated".to_owned())
-    }
+    /// What its parameters are.
+    const SPECS: &'static [ParameterSpec];
 
     /// The smallest limits that work.
     fn tiny() -> Self;
@@ -54,17 +40,8 @@ pub trait GroupConfig: Copy + PartialEq + std::fmt::Debug + Send + Sync + 'stati
     /// Refuses what cannot work.
     ///
     /// # Errors
-    /// [`Error::Config`], naming the field.
+    /// [`Error::Config`](crate::Error::Config), naming the field.
     fn check(&self) -> Result<()>;
-
-    /// Its bytes, as the catalog keeps them.
-    fn encode(&self) -> Vec<u8>;
-
-    /// Reads a configuration from bytes that may be anything.
-    ///
-    /// # Errors
-    /// Corruption, told by the reader.
-    fn decode(reader: &mut Reader<'_>) -> Result<Self>;
 }
 
 /// The parameters that all tables of groups have.
@@ -117,85 +94,5 @@ impl GroupParameters {
             spare_buffers: self.spare_buffers,
             stagger: self.stagger,
         })
-    }
-
-    /// Refuses what cannot work. The structure's own `fields` are a name each, what was found, the least and the most.
-    ///
-    /// # Errors
-    /// [`Error::Config`], naming the field.
-    pub fn check(&self, fields: &[(&'static str, u32, u32, u32)]) -> Result<()> {
-        self.layout()?;
-        let refuse = |field, reason: String| Err(Error::Config { field, reason });
-        if !self.partitions.is_power_of_two() || self.partitions > PARTITIONS_MAX {
-            let reason = format!("{} is no power of two up to 65,536", self.partitions);
-            return refuse("partitions", reason);
-        }
-        let common = [
-            ("buffer_pages", self.buffer_pages, 1, 65_535),
-            ("spare_buffers", self.spare_buffers, 1, 65_536),
-            ("group_pages", self.group_pages, 1, GROUP_PAGES_MAX),
-        ];
-        for (field, found, least, most) in common.iter().chain(fields) {
-            if !(least..=most).contains(&found) {
-                return refuse(field, format!("{found} is not in {least}..={most}"));
-            }
-        }
-        Ok(())
-    }
-
-    /// The bytes of a configuration with these parameters, and with `numbers` and `sizes` of the structure's own.
-    #[must_use]
-    pub fn encode(&self, numbers: &[u32], sizes: &[u64]) -> Vec<u8> {
-        let width = |bytes: usize| u8::try_from(bytes).expect("at most 64");
-        let mut out = vec![VERSION, width(self.key_bytes), width(self.value_bytes)];
-        out.push(u8::from(self.stagger));
-        let head = [self.partitions, self.buffer_pages, self.spare_buffers];
-        for number in head.iter().chain(numbers).chain([&self.group_pages]) {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        for size in sizes.iter().chain([&self.ram_bytes_max.unwrap_or(0)]) {
-            out.extend_from_slice(&size.to_le_bytes());
-        }
-        out
-    }
-
-    /// Reads what [`encode`](Self::encode) has written.
-    ///
-    /// # Errors
-    /// Corruption, told by the reader.
-    pub fn decode<const NUMBERS: usize, const SIZES: usize>(
-        reader: &mut Reader<'_>,
-    ) -> Result<(Self, [u32; NUMBERS], [u64; SIZES])> {
-        let version = reader.u8()?;
-        if version != VERSION {
-            return Err(reader.refuse(format!("version {VERSION}"), version).into());
-        }
-        let (key_bytes, value_bytes) = (reader.u8()?.into(), reader.u8()?.into());
-        let stagger = match reader.u8()? {
-            0 => false,
-            1 => true,
-            other => return Err(reader.refuse("0 or 1", other).into()),
-        };
-        let [partitions, buffer_pages, spare_buffers] =
-            [reader.u32()?, reader.u32()?, reader.u32()?];
-        let (mut numbers, mut sizes) = ([0; NUMBERS], [0; SIZES]);
-        for number in &mut numbers {
-            *number = reader.u32()?;
-        }
-        let group_pages = reader.u32()?;
-        for size in &mut sizes {
-            *size = reader.u64()?;
-        }
-        let common = Self {
-            key_bytes,
-            value_bytes,
-            partitions,
-            buffer_pages,
-            spare_buffers,
-            group_pages,
-            stagger,
-            ram_bytes_max: Some(reader.u64()?).filter(|bytes| *bytes > 0),
-        };
-        Ok((common, numbers, sizes))
     }
 }

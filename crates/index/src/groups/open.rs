@@ -13,6 +13,7 @@ use super::layout::GroupCounters;
 use super::{GroupConfig, GroupMap, GroupStructure, Grouped};
 use crate::lookup::TableCache;
 use crate::options::FLUSH_THREADS;
+use crate::schema::Stored;
 use crate::write::{self, Core, Handle, Levels, Recovery, Retired, TableOpening, snapshot_pages};
 use crate::{OpenOptions, Result};
 
@@ -24,7 +25,7 @@ pub(super) fn open<S: GroupStructure>(
 ) -> Result<Handle<Grouped<S>>> {
     let [configuration, state] = S::Config::BYTES;
     let mut reader = Reader::new(&structure.config, configuration, PageId(0));
-    let config = limited(S::Config::decode(&mut reader)?, options)?;
+    let config = limited(<S::Config as Stored>::take(&mut reader)?, options)?;
     let mut reader = Reader::new(&structure.state, state, PageId(0));
     let RestoredMaps { snapshots, maps } = restore::<S>(structure, &config, &mut reader)?;
     let flush_threads = options.flush_threads.unwrap_or(FLUSH_THREADS);

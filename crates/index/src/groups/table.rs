@@ -105,7 +105,9 @@ impl<C: GroupModel> Configuration for C {
     }
 
     fn encode(&self) -> Vec<u8> {
-        GroupConfig::encode(self)
+        let mut out = Vec::new();
+        self.put(&mut out);
+        out
     }
 
     fn validate(&self) -> Result<()> {
@@ -117,7 +119,9 @@ impl<C: GroupModel> Configuration for C {
     }
 
     fn values(&self) -> Vec<(String, String)> {
-        GroupConfig::values(self)
+        let mut out = Vec::new();
+        self.list("", &mut out);
+        out
     }
 
     fn with(&self, name: &str, value: &str) -> Result<AnyConfig> {

@@ -14,6 +14,7 @@ use crate::lookup::{self, Cached, TableCache, TableLookup};
 use crate::model::{Prediction, Requirements};
 use crate::registry::{Family, Row, TableRow};
 use crate::scan::{Entries, EntriesPastDamage, Scan};
+use crate::schema::Stored;
 use crate::write::absorb::{VersionSource, Versions};
 use crate::{OpenOptions, Result};
 
@@ -24,7 +25,7 @@ pub trait Grows {
 }
 
 /// A kind of table that grows: what its parts are made from.
-pub(crate) trait GrowingStructure: Parts + Grows {
+pub(crate) trait GrowingStructure: Parts + Grows<Config: Stored> {
     /// Its name in the volume's catalog.
     const KIND: &'static str;
     /// Its name in sentences.
@@ -39,12 +40,6 @@ pub(crate) trait GrowingStructure: Parts + Grows {
     /// The decoders of its own bytes, for fuzzing.
     #[cfg(feature = "testing")]
     const DECODERS: &'static [crate::testing::Decoder];
-
-    /// Reads a configuration from bytes that may be anything.
-    ///
-    /// # Errors
-    /// Corruption, told by the reader.
-    fn decode(reader: &mut Reader<'_>) -> Result<Self::Config>;
 
     /// The bytes of a key and of a value.
     fn widths(config: &Self::Config) -> (usize, usize);
@@ -144,7 +139,7 @@ impl<P: GrowingStructure> Growing<P> {
 
     fn start(volume: &Volume, (name, entry): (&str, &Entry), options: OpenOptions) -> Result<Self> {
         let mut reader = Reader::new(&entry.config, "growing configuration", PageId(0));
-        let mut config = P::decode(&mut reader)?;
+        let mut config = P::Config::take(&mut reader)?;
         let stated = P::ram_bytes_max(&mut config);
         *stated = options.ram_bytes_max.or(*stated);
         let (key_bytes, value_bytes) = P::widths(&config);

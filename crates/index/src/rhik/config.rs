@@ -1,6 +1,5 @@
 //! What a RHIK is created with, kept with it on flash, and what can be chosen at each opening.
 
-use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
 use nandex_store::records::RecordLayout;
 
@@ -9,7 +8,7 @@ pub use crate::OpenOptions;
 use crate::Result;
 use crate::groups::model::TABLES_PER_BUFFER;
 use crate::groups::{GroupConfig, GroupParameters, GroupRam};
-use crate::schema::{Byte, ParameterSpec, Range, Stored, parameters};
+use crate::schema::{Byte, ParameterSpec, Range, parameters};
 
 /// Slots from its home on in which an entry may be, unless the configuration says otherwise.
 pub const NEIGHBOURHOOD: u32 = 32;
@@ -117,16 +116,6 @@ impl GroupConfig for Config {
 
     const SPECS: &'static [ParameterSpec] = Self::PARAMETERS;
 
-    fn values(&self) -> Vec<(String, String)> {
-        let mut out = Vec::new();
-        self.list("", &mut out);
-        out
-    }
-
-    fn set(&mut self, name: &str, value: &str) -> std::result::Result<(), String> {
-        Stored::set(self, name, value)
-    }
-
     fn tiny() -> Self {
         Self::tiny()
     }
@@ -172,19 +161,13 @@ impl GroupConfig for Config {
         self.check_ranges()?;
         self.ram().check(crate::options::FLUSH_THREADS)
     }
-
-    fn encode(&self) -> Vec<u8> {
-        Self::encode(self)
-    }
-
-    fn decode(reader: &mut Reader<'_>) -> Result<Self> {
-        Self::decode(reader)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use nandex_device::PageId;
+
+    use nandex_store::bytes::Reader;
 
     use super::*;
 

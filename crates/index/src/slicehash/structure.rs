@@ -16,8 +16,7 @@ use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES, ParameterValue, Prediction, Requirements};
 use crate::scan::Scan;
 use crate::structure::Structure;
-use crate::structure::table::TableStructure;
-use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch, absorb};
+use crate::structure::table::{Merges, TableStructure};
 use crate::write::{self, Handle};
 use crate::{OpenOptions, Result};
 
@@ -74,17 +73,8 @@ impl TableStructure for Slicetables {
         Partitions::new(|| Arc::clone(core))
     }
 
-    fn versions(core: &Inner) -> Option<Versions<'_>> {
-        Some(Versions(core))
-    }
-
-    fn absorb(
-        core: &Inner,
-        others: &[Versions<'_>],
-        options: &AbsorbOptions,
-        watch: &Watch<'_>,
-    ) -> Result<Absorbed> {
-        absorb(core, others, options, watch)
+    fn merges(core: &Inner) -> Option<&dyn Merges> {
+        Some(core)
     }
 }
 

@@ -48,22 +48,44 @@ pub(crate) trait TableStructure: Structure + TableLayout {
         Ok(())
     }
 
-    /// Its versions of keys, for another table to absorb; `None` if it cannot give them in the order of the hash.
-    fn versions(_core: &Core<Self>) -> Option<Versions<'_>> {
+    /// The table as one that merges with others in the order of the hash, if tables of this kind can.
+    fn merges(_core: &Core<Self>) -> Option<&dyn Merges> {
         None
     }
+}
+
+/// A table that merges with others in the order of the hash.
+pub(crate) trait Merges {
+    /// Its versions of keys, for another table to absorb.
+    fn versions(&self) -> Versions<'_>;
 
     /// Adds all entries of other tables; see [`Handle::absorb`].
     ///
     /// # Errors
-    /// A kind that absorbs none; those of [`Handle::absorb`].
+    /// Those of [`Handle::absorb`].
     fn absorb(
-        _core: &Core<Self>,
-        _others: &[Versions<'_>],
-        _options: &AbsorbOptions,
-        _watch: &Watch<'_>,
+        &self,
+        others: &[Versions<'_>],
+        options: &AbsorbOptions,
+        watch: &Watch<'_>,
+    ) -> Result<Absorbed>;
+}
+
+impl<L: BulkLayout> Merges for Core<L>
+where
+    Self: VersionSource,
+{
+    fn versions(&self) -> Versions<'_> {
+        Versions(self)
+    }
+
+    fn absorb(
+        &self,
+        others: &[Versions<'_>],
+        options: &AbsorbOptions,
+        watch: &Watch<'_>,
     ) -> Result<Absorbed> {
-        Err(cannot_merge(Self::KIND))
+        absorb(self, others, options, watch)
     }
 }
 
@@ -254,7 +276,7 @@ where
     }
 
     fn versions(&self) -> Option<Versions<'_>> {
-        S::versions(&self.core)
+        S::merges(&self.core).map(Merges::versions)
     }
 
     fn absorb(
@@ -263,7 +285,8 @@ where
         options: &AbsorbOptions,
         watch: &Watch<'_>,
     ) -> Result<Absorbed> {
-        S::absorb(&self.core, others, options, watch)
+        let merges = S::merges(&self.core).ok_or_else(|| cannot_merge(S::KIND))?;
+        merges.absorb(others, options, watch)
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -1,7 +1,6 @@
 //! The growing table as a [`GrowingStructure`], and its parts in the [`registry`](crate::registry).
 
 use nandex_store::Volume;
-use nandex_store::bytes::Reader;
 use nandex_store::check::{Checker, Contents};
 use nandex_store::checkpoint::CatalogEntry;
 
@@ -46,10 +45,6 @@ impl GrowingStructure for Tables {
     const TESTS: crate::testing::TableTests = super::testing::TESTS;
     #[cfg(feature = "testing")]
     const DECODERS: &'static [crate::testing::Decoder] = super::testing::DECODERS;
-
-    fn decode(reader: &mut Reader<'_>) -> Result<Config> {
-        Config::decode(reader)
-    }
 
     fn widths(config: &Config) -> (usize, usize) {
         (config.first.key_bytes, config.first.value_bytes)

@@ -1,9 +1,9 @@
 //! What a multi-level index is created with, kept with it on flash, and what can be chosen at each opening.
 
+use nandex::Result;
 use nandex::model::PAGE_BYTES;
 use nandex::raw::{GroupConfig, GroupParameters, GroupRam};
-use nandex::{Error, Result};
-use nandex_store::bytes::Reader;
+use nandex::schema::{Byte, ParameterSpec, Range, parameters};
 use nandex_store::records::RecordLayout;
 
 use super::levels::LevelPlan;
@@ -12,52 +12,50 @@ use super::page_cache::PageCache;
 /// Slots from its home on in which an entry may be: hopscotch's H.
 const NEIGHBOURHOOD: usize = 32;
 
-/// The most pages of a partition's first level.
-const FIRST_PAGES_MAX: u32 = 1 << 16;
+parameters! {
+    /// What a multi-level index is created with. All of it is kept on flash and read back at open.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Config: super::KIND, version 1, tiny [const];
 
-/// What a multi-level index is created with. All of it is kept on flash and read back at open.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
     /// Bytes in a key: 8 to 32.
-    pub key_bytes: usize,
+    key_bytes: usize as Byte = 8, in Range::Within(8, 32);
+
     /// Bytes in a value: 0 to 64.
-    pub value_bytes: usize,
-    /// Partitions, a power of two up to 65,536. Each has a write buffer and levels.
-    pub partitions: u32,
-    /// Pages of 4 KiB in a write buffer, 1 to 65,535.
-    pub buffer_pages: u32,
-    /// Buffers in addition to one per partition, for partitions whose buffer is being written.
-    pub spare_buffers: u32,
-    /// Pages of a partition's first level, a power of two up to 65,536. Each further level has twice as many.
-    pub first_pages: u32,
-    /// The most pages that are written at once: a power of two, 1 to 256.
-    pub group_pages: u32,
+    value_bytes: usize as Byte = 8, in Range::Within(0, 64);
+
     /// Flush the first buffer of each partition early, each at another fill, so that they do not all flush at once.
-    pub stagger: bool,
+    stagger: bool = false;
+
+    /// Partitions, a power of two up to 65,536. Each has a write buffer and levels.
+    partitions: u32 = 4, in Range::PowerOfTwo(1 << 16);
+
+    /// Pages of 4 KiB in a write buffer, 1 to 65,535.
+    buffer_pages: u32 = 2, in Range::Within(1, 65_535);
+
+    /// Buffers in addition to one per partition, for partitions whose buffer is being written.
+    spare_buffers: u32 = 2, in Range::Within(1, 65_536);
+
+    /// Pages of a partition's first level, a power of two up to 65,536. Each further level has twice as many.
+    first_pages: u32 = 1, in Range::PowerOfTwo(1 << 16);
+
+    /// The most pages that are written at once: a power of two, 1 to 256.
+    group_pages: u32 = 4, in Range::PowerOfTwo(256);
+
     /// RAM for pages of levels that lookups have read, in bytes: the DRAM of a drive's index; 0 for none.
-    pub page_cache_bytes: u64,
+    page_cache_bytes: u64 = 32 << 10;
+
     /// RAM that the table may take, in bytes; `None` for no limit. Its buffers and its cache of pages take their share
     /// of it, and the map of its pages grows within the rest.
-    pub ram_bytes_max: Option<u64>,
+    ram_bytes_max: Option<u64> = None;
 }
 
 impl Config {
-    /// The smallest limits that work, so that tests reach every one of them: 4 partitions of 2-page buffers, a first
-    /// level of 1 page each, groups of 4 pages, and a cache of a few pages.
-    #[must_use]
-    pub const fn tiny() -> Self {
-        Self {
-            key_bytes: 8,
-            value_bytes: 8,
-            partitions: 4,
-            buffer_pages: 2,
-            spare_buffers: 2,
-            first_pages: 1,
-            group_pages: 4,
-            stagger: false,
-            page_cache_bytes: 32 << 10,
-            ram_bytes_max: None,
-        }
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`](nandex::Error::Config), naming the field.
+    pub fn validate(&self) -> Result<()> {
+        self.check()
     }
 
     /// The layout of a level's pages.
@@ -75,6 +73,8 @@ impl Config {
 impl GroupConfig for Config {
     const KIND: &'static str = super::KIND;
     const BYTES: [&'static str; 2] = ["multilevel configuration", "multilevel state"];
+
+    const SPECS: &'static [ParameterSpec] = Self::PARAMETERS;
 
     fn tiny() -> Self {
         Self::tiny()
@@ -120,27 +120,8 @@ impl GroupConfig for Config {
     }
 
     fn check(&self) -> Result<()> {
-        self.common().check(&[("first_pages", self.first_pages, 1, FIRST_PAGES_MAX)])?;
-        for (field, found) in [("first_pages", self.first_pages), ("group_pages", self.group_pages)]
-        {
-            if !found.is_power_of_two() {
-                let reason = format!("{found} is no power of two");
-                return Err(Error::Config { field, reason });
-            }
-        }
+        self.check_ranges()?;
         self.ram().check(nandex::raw::FLUSH_THREADS)
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        self.common().encode(&[self.first_pages], &[self.page_cache_bytes])
-    }
-
-    fn decode(reader: &mut Reader<'_>) -> Result<Self> {
-        let (common, [first_pages], [page_cache_bytes]) = GroupParameters::decode(reader)?;
-        let own = Self { first_pages, page_cache_bytes, ..Self::tiny() };
-        let config = own.with_common(common);
-        config.check().map_err(|error| reader.refuse("a configuration that works", error))?;
-        Ok(config)
     }
 }
 
@@ -148,6 +129,7 @@ impl GroupConfig for Config {
 mod tests {
     use nandex::raw::model::GROUP_PAGES;
     use nandex_device::PageId;
+    use nandex_store::bytes::Reader;
 
     use super::*;
 
