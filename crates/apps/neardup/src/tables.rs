@@ -55,7 +55,8 @@ impl DocumentTables {
         let records = create_records(volume, plan.records, records_ram(plan))?;
         let numbers = (plan.hashes * DOCUMENTS_FIRST, (16, NUMBER_BYTES as u32));
         let numbers = growing(numbers.0, numbers.1, Some(plan.numbers_bytes))?;
-        let numbers = AnyTable::create_with(volume, plan.numbers, &numbers, &options(volume))?;
+        let numbers =
+            AnyTable::create_with(volume, plan.numbers, &numbers, &OpenOptions::suited_to(volume))?;
         Ok(Self { records, numbers })
     }
 
@@ -174,12 +175,5 @@ fn growing(
 }
 
 fn options_within(volume: &Volume, ram_bytes_max: Option<u64>) -> OpenOptions {
-    let mut options = options(volume);
-    options.ram_bytes_max = ram_bytes_max;
-    options
-}
-
-/// Structures of a volume without threads have none.
-pub(crate) fn options(volume: &Volume) -> OpenOptions {
-    OpenOptions::suited_to(volume)
+    OpenOptions { ram_bytes_max, ..OpenOptions::suited_to(volume) }
 }

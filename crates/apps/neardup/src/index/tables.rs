@@ -18,7 +18,7 @@ use nandex::{
     VolumeOpenOptions, VolumeOptions, slicelsh,
 };
 
-use crate::tables::{DocumentTables, DocumentTablesPlan, file, options};
+use crate::tables::{DocumentTables, DocumentTablesPlan, file};
 use crate::{Error, IndexConfig, Result};
 
 /// The structures' names.
@@ -145,5 +145,9 @@ pub(super) fn log_bytes(family: &Family, config: &IndexConfig) -> Result<u64> {
 /// The options of the index of neighbours.
 fn neighbors_options(volume: &Volume, config: &IndexConfig) -> OpenOptions {
     let ram_bytes_max = Some(neighbors_bytes(config));
-    OpenOptions { filter_bytes: filter_bytes(config), ram_bytes_max, ..options(volume) }
+    OpenOptions {
+        filter_bytes: filter_bytes(config),
+        ram_bytes_max,
+        ..OpenOptions::suited_to(volume)
+    }
 }

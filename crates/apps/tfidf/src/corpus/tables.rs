@@ -72,7 +72,7 @@ impl Tables {
     ) -> Result<Self> {
         let [references, documents] = configs(config)?;
         let create = |name: &str, config: AnyConfig| {
-            AnyTable::create_with(volume, name, &config, &options(volume))
+            AnyTable::create_with(volume, name, &config, &OpenOptions::suited_to(volume))
         };
         let references = create(&table_name(TEXTS), references)?;
         Ok(Self {
@@ -83,7 +83,7 @@ impl Tables {
 
     pub(super) fn open(volume: &Volume, config: &CorpusConfig) -> Result<Self> {
         let table = |name: &str, ram_bytes: u64| {
-            let mut options = options(volume);
+            let mut options = OpenOptions::suited_to(volume);
             options.ram_bytes_max = Some(ram_bytes);
             AnyTable::open_with(volume, name, &options)
         };
@@ -113,11 +113,6 @@ pub(super) fn values() -> ValuesConfig {
 /// The length of the log, in bytes. The tables' updates are few: some 60 bytes for each document and each block.
 pub(super) fn log_bytes(config: &CorpusConfig) -> u64 {
     (config.ram_bytes / 16).next_multiple_of(1 << 20).clamp(LOG_BYTES_MIN, LOG_BYTES_MAX)
-}
-
-/// Tables of a volume without threads have none.
-fn options(volume: &Volume) -> OpenOptions {
-    OpenOptions::suited_to(volume)
 }
 
 fn requirements(

@@ -155,7 +155,7 @@ impl Cache {
     /// As [`create_file`](Self::create_file); a volume with such structures.
     pub fn create_in(volume: &Volume, config: CacheConfig) -> Result<Self> {
         let tables = config.tables()?;
-        let options = options(volume);
+        let options = OpenOptions::suited_to(volume);
         let names = AnyTable::create_with(volume, NAMES, &tables.names, &options)?;
         let anchors = AnyTable::create_with(volume, ANCHORS, &tables.anchors, &options)?;
         let content = ValueLog::create(volume, CONTENT, tables.content)?;
@@ -167,7 +167,7 @@ impl Cache {
     /// # Errors
     /// As [`open_file`](Self::open_file).
     pub fn open_in(volume: &Volume) -> Result<Self> {
-        let options = options(volume);
+        let options = OpenOptions::suited_to(volume);
         let names = AnyTable::open_with(volume, NAMES, &options)?;
         let anchors = AnyTable::open_with(volume, ANCHORS, &options)?;
         let content = ValueLog::open(volume, CONTENT)?;
@@ -409,11 +409,6 @@ fn file(path: &Path, create: Create) -> Result<Arc<dyn Device>> {
     let allocation = Allocation::Sparse;
     let options = FileOptions { create, allocation, ..FileOptions::default() };
     Ok(Arc::new(FileDevice::open(path, &options).map_err(store::Error::from)?))
-}
-
-/// Structures of a volume without threads have none.
-fn options(volume: &Volume) -> OpenOptions {
-    OpenOptions::suited_to(volume)
 }
 
 #[cfg(test)]
