@@ -10,6 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use nandex::Completion;
+use nandex::device::output::{UnfinishedFiles, refuse_existing, refuse_unfinished};
 use nandex::device::{Access, Allocation, ArrayOptions, Create, Device, EngineChoice, FileDevice};
 use nandex::device::{FileOptions, LabelledArray, Member, PAGE_BYTES, Striping, growth_bytes};
 use nandex::store::{Holds, holds, remove_unfinished};
@@ -17,7 +18,7 @@ use serde::Serialize;
 
 use crate::console::Console;
 use crate::size::show_bytes;
-use crate::unfinished::{self, Unfinished};
+use crate::unfinished;
 
 /// Bytes of the blocks that a file's metadata count.
 const BLOCK_BYTES: u64 = 512;
@@ -158,7 +159,7 @@ pub struct Devices {
     /// The paths of the members in the array's order; none for a volume on one device.
     pub members: Vec<String>,
     /// Files that this call makes.
-    pub made: Unfinished,
+    pub made: UnfinishedFiles,
     /// How a new volume is made: on block devices it is marked until it is whole.
     pub completion: Completion,
 }
@@ -166,7 +167,7 @@ pub struct Devices {
 impl Devices {
     fn of(volume: Arc<dyn Device>, log: Option<Arc<dyn Device>>, members: Vec<String>) -> Self {
         let completion = Completion::default();
-        Self { volume, log, members, made: Unfinished::default(), completion }
+        Self { volume, log, members, made: UnfinishedFiles::default(), completion }
     }
 }
 
@@ -185,13 +186,21 @@ impl VolumeArgs {
         Self { file, devices }
     }
 
+    /// A volume on a single file or block device that grows in steps: a file takes space when it is written.
+    #[must_use]
+    pub fn sparse(file: &Path) -> Self {
+        let mut volume = Self::single(file.to_owned());
+        volume.devices.sparse = true;
+        volume
+    }
+
     /// Opens existing devices. A label identifies the member of an array.
     ///
     /// # Errors
     /// A device that is missing or in use, is named twice, or does not belong.
     pub fn open(&self, access: Access) -> Result<Devices> {
         self.refuse_twice()?;
-        unfinished::refuse_unfinished(&self.files())?;
+        refuse_unfinished(&self.files())?;
         let options = FileOptions { access, ..self.devices.options() };
         let mut members = Vec::new();
         for path in self.paths() {
@@ -247,15 +256,15 @@ impl VolumeArgs {
     /// A file that exists already, a device that is named twice or holds something.
     pub fn create(&self, striping: Striping, console: &Console) -> Result<Devices> {
         self.refuse_twice()?;
-        unfinished::refuse_existing(&self.files())?;
-        let mut made = Unfinished::default();
+        refuse_existing(&self.files())?;
+        let mut made = UnfinishedFiles::default();
         self.create_noting(striping, &mut made, console).inspect_err(|_| made.remove())
     }
 
     fn create_noting(
         &self,
         striping: Striping,
-        made: &mut Unfinished,
+        made: &mut UnfinishedFiles,
         console: &Console,
     ) -> Result<Devices> {
         let mut members = Vec::new();
@@ -319,10 +328,10 @@ impl VolumeArgs {
         }
     }
 
-    fn make(&self, path: &Path, made: &mut Unfinished, console: &Console) -> Result<Member> {
+    fn make(&self, path: &Path, made: &mut UnfinishedFiles, console: &Console) -> Result<Member> {
         let (create, place) = match is_block_device(path) {
             true => (Create::Open, path.to_owned()),
-            false => (Create::New, made.begin(path, console)?),
+            false => (Create::New, unfinished::begin(made, path, console)?),
         };
         let options = FileOptions { create, ..self.devices.options() };
         let device =

@@ -1,22 +1,22 @@
-//! A volume that holds a structure of one kind, as the verbs of that kind make it and open it.
+//! Volumes as the verbs make and open them, and structures of one kind, as the verbs of that kind do.
 
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use nandex::device::{Access, Geometry, Striping};
+use nandex::device::{Access, Create, Geometry, Striping};
+use nandex::store::VolumeDevices;
 use nandex::store::hash::KeyHasher;
-use nandex::{Durability, Volume, VolumeOptions};
+use nandex::{Database, Durability, StaleSuperblock, Volume, VolumeOptions};
 
 use crate::console::Console;
 use crate::devices::{Devices, VolumeArgs};
-use crate::place::open_volume;
 use crate::unfinished::Unfinished;
 
 /// The striping over several devices: a megabyte on each in turn.
 pub const STRIPING: Striping = Striping::Extent { pages: 256 };
 
 /// A structure that has verbs of its own.
-pub trait Held: Sized {
+pub trait Held: Closing {
     /// What it is made with.
     type Config: Copy;
     /// How errors speak of it.
@@ -36,12 +36,6 @@ pub trait Held: Sized {
     /// # Errors
     /// None of that name and kind, damage.
     fn open(volume: &Volume, name: &str) -> nandex::Result<Self>;
-
-    /// Saves what is buffered.
-    ///
-    /// # Errors
-    /// A failed write or sync.
-    fn close(self) -> nandex::Result<()>;
 }
 
 /// The words for a structure in errors.
@@ -59,29 +53,89 @@ pub struct Words {
     pub several: &'static str,
 }
 
-/// An open volume and the structure.
+/// A structure that can be closed.
+pub trait Closing: Sized {
+    /// Saves what is buffered.
+    ///
+    /// # Errors
+    /// A failed write or sync.
+    fn close(self) -> nandex::Result<()>;
+}
+
+/// An open volume and one of its structures.
 #[derive(Debug)]
 pub struct Opened<S> {
-    /// The volume.
-    pub volume: Volume,
+    /// The volume, and its files where it is new.
+    pub db: Database,
     /// The structure's name.
     pub name: String,
     /// The structure.
     pub structure: S,
-    /// The files that were made for it.
-    pub made: Unfinished,
 }
 
-impl<S: Held> Opened<S> {
-    /// Closes structure and volume, in that order. Returns the files that were made and not published.
+impl<S> Opened<S> {
+    /// The volume.
+    pub fn volume(&self) -> &Volume {
+        self.db.volume()
+    }
+}
+
+impl<S: Closing> Opened<S> {
+    /// Closes structure and volume, in that order. Returns what is left to do of a new volume.
     ///
     /// # Errors
     /// A failed write or sync.
     pub fn close(self) -> Result<Unfinished> {
         self.structure.close()?;
-        self.volume.checkpoint()?;
-        Ok(self.made)
+        self.db.volume().checkpoint()?;
+        Ok(Unfinished::of(self.db))
     }
+}
+
+/// Makes a volume, and what `make` makes in it. The new files are removed if this fails, and get their names when the
+/// volume is finished.
+///
+/// # Errors
+/// An existing file, a device that holds something, no space, those of `make`.
+pub fn create_with<T>(
+    args: &VolumeArgs,
+    (striping, options): (Striping, VolumeOptions),
+    console: &Console,
+    make: impl FnOnce(&Volume) -> Result<T>,
+) -> Result<(Database, T)> {
+    let Devices { volume, log, made, completion, .. } = args.create(striping, console)?;
+    let options = nandex::options()
+        .volume(VolumeOptions { completion, ..options })
+        .create(Create::New)
+        .unfinished_files(made.clone());
+    let filled = || {
+        let db = options.open_on(VolumeDevices { volume, log })?;
+        let filled = make(db.volume())?;
+        anyhow::Ok((db, filled))
+    };
+    filled().with_context(|| args.cannot("create")).inspect_err(|_| made.remove())
+}
+
+/// Opens a volume, and returns its devices. One that is opened to be read stays as it is: what an opening writes stays
+/// in memory, and several may read it at a time.
+///
+/// # Errors
+/// No such file, a file that is no volume, one that is in use, a wrong member, damage.
+pub fn open_volume(
+    args: &VolumeArgs,
+    access: Access,
+    durability: Durability,
+) -> Result<(Database, Devices)> {
+    let devices = args.open(access)?;
+    let stale = match args.devices.older_state {
+        true => StaleSuperblock::Open,
+        false => StaleSuperblock::Refuse,
+    };
+    let options = nandex::options().create(Create::Open).durability(durability).stale(stale);
+    let options = if access == Access::ReadOnly { options.read_only() } else { options };
+    let (volume, log) = (Arc::clone(&devices.volume), devices.log.clone());
+    let opened = options.open_on(VolumeDevices { volume, log });
+    Ok((opened.with_context(|| args.cannot("open"))?, devices))
 }
 
 /// How a new structure is made.
@@ -109,28 +163,18 @@ pub fn create<S: Held>(
     making: Making<'_, S::Config>,
     console: &Console,
 ) -> Result<Opened<S>> {
-    let devices = args.create(STRIPING, console)?;
-    create_on(&devices, making)
-        .with_context(|| args.cannot("create"))
-        .inspect_err(|_| devices.made.remove())
-}
-
-fn create_on<S: Held>(devices: &Devices, making: Making<'_, S::Config>) -> Result<Opened<S>> {
     let Making { name, config, hasher, durability, geometry } = making;
     let options = VolumeOptions {
         hash: hasher.kind(),
         hash_key: Some(hasher.key()),
         log_bytes: S::log_bytes(&config, durability),
-        log_device: devices.log.clone(),
         durability,
         geometry,
-        completion: devices.completion,
         ..VolumeOptions::default()
     };
-    let volume = Volume::create(Arc::clone(&devices.volume), options)?;
-    let structure = S::create(&volume, name, config)?;
-    let made = devices.made.clone().of(&volume);
-    Ok(Opened { volume, name: name.to_owned(), structure, made })
+    let make = |volume: &Volume| Ok(S::create(volume, name, config)?);
+    let (db, structure) = create_with(args, (STRIPING, options), console, make)?;
+    Ok(Opened { db, name: name.to_owned(), structure })
 }
 
 /// Opens a volume and the named structure, or the only one.
@@ -159,10 +203,10 @@ fn open_as<S: Held>(
     access: Access,
     durability: Durability,
 ) -> Result<Opened<S>> {
-    let (volume, _) = open_volume(args, access, durability)?;
-    let name = choose(&volume, name, S::WORDS).with_context(|| args.cannot("open"))?;
-    let structure = S::open(&volume, &name)?;
-    Ok(Opened { volume, name, structure, made: Unfinished::default() })
+    let (db, _) = open_volume(args, access, durability)?;
+    let name = choose(db.volume(), name, S::WORDS).with_context(|| args.cannot("open"))?;
+    let structure = S::open(db.volume(), &name)?;
+    Ok(Opened { db, name, structure })
 }
 
 /// The name of the structure of this kind: the given one, or the only one.

@@ -6,18 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use nandex::device::{Allocation, Device, FileDevice, FileOptions};
+use nandex::Database;
+use nandex::device::output::{refuse_existing, unfinished_path};
+use nandex::device::{Access, Create, Device, FileDevice, FileOptions};
 use nandex::store::{Holds, holds};
-use nandex::{Volume, VolumeOpenOptions};
-
-use crate::unfinished::{self, Unfinished};
 
 /// A volume that is not whole.
 pub struct Left {
-    /// What gives it its name, or takes its mark away, in the end.
-    pub made: Unfinished,
-    /// The volume.
-    pub volume: Volume,
+    /// The volume, which gets its name, or loses its mark, at the end.
+    pub db: Database,
     /// Where it is.
     pub place: PathBuf,
 }
@@ -29,23 +26,28 @@ impl Left {
     /// A file that is whole; what is in use or damaged.
     pub fn find(name: &Path) -> Result<Option<Self>> {
         let is_device = fs::metadata(name).is_ok_and(|it| it.file_type().is_block_device());
-        let mut made = Unfinished::default();
-        let place = if is_device {
-            name.to_owned()
+        let (place, is_left) = if is_device {
+            (name.to_owned(), is_marked(name)?)
         } else {
-            unfinished::refuse_existing(&[name])?;
-            let Some(place) = made.resume(name) else { return Ok(None) };
-            place
+            refuse_existing(&[name])?;
+            let place = unfinished_path(name);
+            let is_left = place.exists();
+            (place, is_left)
         };
-        let options = FileOptions { allocation: Allocation::Sparse, ..FileOptions::default() };
-        let cannot = || format!("cannot open {}", place.display());
-        let device: Arc<dyn Device> =
-            Arc::new(FileDevice::open(&place, &options).with_context(cannot)?);
-        // A device has a name before it is whole. What is whole is refused by who makes one.
-        if is_device && holds(&device).with_context(cannot)? != Holds::Unfinished {
+        if !is_left {
             return Ok(None);
         }
-        let volume = Volume::open(device, VolumeOpenOptions::default()).with_context(cannot)?;
-        Ok(Some(Self { made: made.of(&volume), volume, place }))
+        let options = nandex::options().resume().create(Create::Open).sparse();
+        let db = options.open(name).with_context(|| format!("cannot open {}", place.display()))?;
+        Ok(Some(Self { db, place }))
     }
+}
+
+/// Returns whether the volume of a block device is unfinished. The caller that makes one refuses what is whole.
+fn is_marked(name: &Path) -> Result<bool> {
+    let cannot = || format!("cannot open {}", name.display());
+    let options = FileOptions { access: Access::ReadOnly, ..FileOptions::default() };
+    let device = FileDevice::open(name, &options).with_context(cannot)?;
+    let device: Arc<dyn Device> = Arc::new(device);
+    Ok(holds(&device).with_context(cannot)? == Holds::Unfinished)
 }

@@ -28,7 +28,6 @@ mod provenance;
 mod records;
 mod size;
 mod sizing;
-mod table;
 mod texts;
 mod unfinished;
 

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use nandex::device::output::refuse_unfinished;
 use nandex::store::hash::KeyHasher;
 
 use crate::held::{Held, Opened};
 use crate::interrupt::Interrupt;
-use crate::unfinished;
 
 /// Refuses a file named twice, whose content would count twice, and one that is not finished. `noun` is what it is.
 ///
@@ -18,7 +18,7 @@ use crate::unfinished;
 pub fn refuse_twice<'p>(files: impl IntoIterator<Item = &'p Path>, noun: &str) -> Result<()> {
     let mut seen = HashSet::new();
     for path in files {
-        unfinished::refuse_unfinished(&[path])?;
+        refuse_unfinished(&[path])?;
         let real =
             fs::canonicalize(path).with_context(|| format!("cannot open {}", path.display()))?;
         if !seen.insert(real) {
@@ -58,13 +58,13 @@ pub fn fill<S: Held, T>(
     interrupt: &Interrupt,
     absorb: impl FnOnce(&S) -> Result<T>,
 ) -> Result<T> {
-    let made = whole.made.clone();
+    let files = whole.db.unfinished();
     let absorbed = absorb(&whole.structure).and_then(|absorbed| {
         if interrupt.is_set() {
             bail!("stopped");
         }
-        whole.close()?.publish()?;
+        whole.close()?.finish()?;
         Ok(absorbed)
     });
-    interrupt.check(absorbed, "no file was made").inspect_err(|_| made.remove())
+    interrupt.check(absorbed, "no file was made").inspect_err(|_| files.remove())
 }

@@ -1,22 +1,21 @@
-//! Volumes and tables, as the verbs open and create them.
+//! Tables, as the verbs open and create them.
 
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
-use nandex::device::{Access, Device, Geometry, Overlay, Striping};
+use anyhow::{Result, anyhow, bail};
+use nandex::device::{Access, Geometry, Striping};
 use nandex::large::{ValuesConfig, table_name};
 use nandex::store::hash::{HashKind, KeyHasher};
-use nandex::{AnyTable, Durability, LargeTable, Prediction, StaleSuperblock, VolumeOpenOptions};
+use nandex::{AnyTable, Durability, LargeTable, OpenOptions, Prediction, TableOrMap};
 use nandex::{Volume, VolumeOptions};
 
 use crate::console::Console;
-use crate::devices::{Devices, VolumeArgs};
+use crate::devices::VolumeArgs;
 use crate::field::{Column, FieldFormat, Role};
+use crate::held::{Closing, Opened, create_with, open_volume};
 use crate::records::Columns;
-use crate::table::{self, Keyed, Memory};
-use crate::unfinished::Unfinished;
+use crate::size::show_bytes;
 
 /// Which table of a volume.
 #[derive(Clone, Debug, clap::Args)]
@@ -42,13 +41,13 @@ impl FieldArgs {
     ///
     /// # Errors
     /// A format that does not fit the table's widths.
-    pub fn columns(&self, table: &Keyed) -> Result<Columns> {
+    pub fn columns(&self, table: &TableOrMap) -> Result<Columns> {
         let widths = table.widths();
         let usual = if widths.is_some() { FieldFormat::Hex } else { FieldFormat::Text };
         let key_format = self.key_format.unwrap_or(usual);
         let value_format = self.value_format.unwrap_or(key_format);
-        let key = Column::new(Role::Key, widths.map(|it| it.key_bytes), key_format);
-        let value = Column::new(Role::Value, widths.map(|it| it.value_bytes), value_format);
+        let key = Column::new(Role::Key, widths.map(|(key, _)| key), key_format);
+        let value = Column::new(Role::Value, widths.map(|(_, value)| value), value_format);
         Ok(Columns {
             key: key.map_err(|why| anyhow!(why))?,
             value: value.map_err(|why| anyhow!(why))?,
@@ -78,27 +77,11 @@ impl FromStr for DurabilityArg {
 }
 
 /// An open volume and one of its tables.
-#[derive(Debug)]
-pub struct Opened {
-    /// The volume.
-    pub volume: Volume,
-    /// The table's name.
-    pub name: String,
-    /// The table.
-    pub table: Keyed,
-    /// The files that were made for it.
-    pub made: Unfinished,
-}
+pub type OpenedTable = Opened<TableOrMap>;
 
-impl Opened {
-    /// Closes table and volume, in that order, and gives files that were made their names.
-    ///
-    /// # Errors
-    /// A failed write or sync.
-    pub fn close(mut self) -> Result<()> {
-        self.table.close()?;
-        self.volume.checkpoint()?;
-        self.made.publish()
+impl Closing for TableOrMap {
+    fn close(self) -> nandex::Result<()> {
+        Self::close(self)
     }
 }
 
@@ -128,71 +111,33 @@ pub fn create(
     plan: Plan<'_>,
     durability: Durability,
     console: &Console,
-) -> Result<Opened> {
-    let devices = volume.create(striping, console)?;
-    let options = VolumeOptions {
-        log_bytes: plan.prediction.config.log_bytes_best(),
-        log_device: devices.log.clone(),
+) -> Result<OpenedTable> {
+    let Plan { name, prediction: Prediction { config, options, .. }, values, .. } = plan;
+    let volume_options = VolumeOptions {
+        log_bytes: config.log_bytes_best(),
         durability,
         geometry: plan.geometry,
         hash: plan.hasher.map_or_else(HashKind::default, |hasher| hasher.kind()),
         hash_key: plan.hasher.map(|hasher| hasher.key()),
-        completion: devices.completion,
         ..VolumeOptions::default()
     };
-    fill(&devices, options, plan)
-        .with_context(|| volume.cannot("create"))
-        .inspect_err(|_| devices.made.remove())
-}
-
-fn fill(devices: &Devices, options: VolumeOptions, plan: Plan<'_>) -> Result<Opened> {
-    let Plan { name, prediction: Prediction { config, options: own, .. }, values, .. } = plan;
-    let volume = Volume::create(Arc::clone(&devices.volume), options)?;
-    let table = match values {
-        None => Keyed::Fixed(AnyTable::create_with(&volume, name, config, own)?),
-        Some(values) => {
-            let index = AnyTable::create_with(&volume, &table_name(name), config, own)?;
-            Keyed::AnySize(LargeTable::create(&volume, name, index, values)?)
-        }
-    };
-    let made = devices.made.clone().of(&volume);
-    Ok(Opened { volume, name: name.to_owned(), table, made })
-}
-
-/// Opens a volume, and returns its devices. One that is opened to be read stays as it is: what an opening writes stays
-/// in memory, and several may read it at a time.
-///
-/// # Errors
-/// No such file, a file that is no volume, one that is in use, a wrong member, damage.
-pub fn open_volume(
-    volume: &VolumeArgs,
-    access: Access,
-    durability: Durability,
-) -> Result<(Volume, Devices)> {
-    let mut devices = volume.open(access)?;
-    if access == Access::ReadOnly {
-        let over = |device: &Arc<dyn Device>| {
-            Arc::new(Overlay::new(Arc::clone(device))) as Arc<dyn Device>
+    let make = |volume: &Volume| {
+        let Some(values) = values else {
+            return Ok(TableOrMap::Table(AnyTable::create_with(volume, name, config, options)?));
         };
-        (devices.volume, devices.log) = (over(&devices.volume), devices.log.as_ref().map(over));
-    }
-    let log_device = devices.log.clone();
-    let stale = match volume.devices.older_state {
-        true => StaleSuperblock::Open,
-        false => StaleSuperblock::Refuse,
+        let index = AnyTable::create_with(volume, &table_name(name), config, options)?;
+        Ok(TableOrMap::Map(LargeTable::create(volume, name, index, values)?))
     };
-    let options =
-        VolumeOpenOptions { access, stale, durability, log_device, ..VolumeOpenOptions::default() };
-    let opened = Volume::open(Arc::clone(&devices.volume), options);
-    Ok((opened.with_context(|| volume.cannot("open"))?, devices))
+    let (db, structure) = create_with(volume, (striping, volume_options), console, make)?;
+    Ok(Opened { db, name: name.to_owned(), structure })
 }
 
 /// Opens a volume and the named table, or the only one, to be read or to be written.
 ///
 /// # Errors
 /// As `open_volume`, and a table that is missing or not the only one.
-pub fn open(volume: &VolumeArgs, args: &TableArgs, access: Access) -> Result<Opened> {
-    open_within(volume, args, access, Memory::default())
+pub fn open(volume: &VolumeArgs, args: &TableArgs, access: Access) -> Result<OpenedTable> {
+    open_within(volume, args, access, &OpenOptions::default())
 }
 
 /// The same with the RAM that the table may take from now on.
@@ -203,21 +148,39 @@ pub fn open_within(
     volume: &VolumeArgs,
     args: &TableArgs,
     access: Access,
-    memory: Memory,
-) -> Result<Opened> {
-    let (volume, _) = open_volume(volume, access, Durability::default())?;
+    options: &OpenOptions,
+) -> Result<OpenedTable> {
+    let (db, _) = open_volume(volume, access, Durability::default())?;
     let name = match &args.table {
         Some(name) => name.clone(),
-        None => only_table(&volume)?,
+        None => only_table(db.volume())?,
     };
-    let table = Keyed::open_within(&volume, &name, memory)?;
-    if memory.ram_bytes_max.is_some() && !table.grows() {
-        let kind = table.index().kind();
+    let structure = open_table(db.volume(), &name, options)?;
+    if options.ram_bytes_max.is_some() && !structure.grows() {
+        let kind = structure.index().kind();
         bail!(
             "--ram: table {name} is a {kind}, which keeps the RAM that it was made with; omit it"
         );
     }
-    Ok(Opened { volume, name, table, made: Unfinished::default() })
+    Ok(Opened { db, name, structure })
+}
+
+/// Opens the table of that name, which may take this RAM.
+///
+/// # Errors
+/// No table of that name, damage; less RAM than what the beginning of a growing table takes.
+pub fn open_table(volume: &Volume, name: &str, options: &OpenOptions) -> Result<TableOrMap> {
+    let table = TableOrMap::open(volume, name, options)?;
+    if let Some(stated) = options.ram_bytes_max
+        && table.grows()
+        && table.entries_capacity() == 0
+    {
+        let (stated, taken) = (show_bytes(stated), show_bytes(table.stats().ram_bytes));
+        bail!(
+            "table {name} takes {taken} of RAM as it is, and --ram {stated} is too little; state more"
+        );
+    }
+    Ok(table)
 }
 
 /// The name of the only table of a volume.
@@ -225,7 +188,7 @@ pub fn open_within(
 /// # Errors
 /// None, or several.
 pub fn only_table(volume: &Volume) -> Result<String> {
-    let mut names = table::names(volume);
+    let mut names = TableOrMap::names(volume);
     match (names.pop(), names.is_empty()) {
         (Some(name), true) => Ok(name),
         (Some(name), false) => {

@@ -71,6 +71,16 @@ pub enum Error {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// A name that cannot be made, opened or given as the caller wants, because of the files that are there.
+    #[error("cannot {action} {path}: {reason}")]
+    Name {
+        /// `create`, `open`, `rename` or `remove`.
+        action: &'static str,
+        /// The name.
+        path: PathBuf,
+        /// What is there, and what to do.
+        reason: String,
+    },
     /// Another process, or another handle of this one, has the file open for writing.
     #[error(
         "{path} is in use by {}; close it there first, or open read-only when that one is read-only too",

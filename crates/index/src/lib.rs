@@ -79,7 +79,7 @@ pub use check::{CheckProgress, OnProgress, check};
 pub use compare::{Advice, Candidate};
 pub use counting::Counting;
 pub use damage::Damage;
-pub use db::{Database, open, options};
+pub use db::{Database, DatabaseOptions, TableOrMap, open, options};
 pub use error::{Error, Result};
 pub use groups::GroupTable;
 pub use large::LargeTable;

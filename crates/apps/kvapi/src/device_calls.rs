@@ -4,8 +4,7 @@ use std::ffi::c_char;
 use std::path::Path;
 use std::sync::Arc;
 
-use nandex::device::{FileDevice, FileOptions, MemoryDevice};
-use nandex::{Volume, VolumeOpenOptions, VolumeOptions};
+use nandex::device::{Create, Device, MemoryDevice};
 use nandex_kvssd::{Config, DRIVE_NAME, Drive, IndexChoice, ResultCode};
 
 use crate::failure::{Failure, Result, number};
@@ -53,20 +52,18 @@ fn in_file(path: &Path) -> Result<Drive> {
         let words = format!("{} is not there; make it with nandex kvssd create", path.display());
         return Err(Failure::new(ResultCode::DeviceNotExist, words));
     }
-    let opened = FileDevice::open(path, &FileOptions::default())
-        .map_err(|error| Failure::new(ResultCode::SysIo, error.to_string()))
-        .and_then(|device| Ok(Volume::open(Arc::new(device), VolumeOpenOptions::default())?))
-        .and_then(|volume| Ok(Drive::open(&volume, DRIVE_NAME)?));
-    opened.map_err(|failure| failure.at(path))
+    let opened = nandex::options().create(Create::Open).open(path).map_err(Failure::from);
+    let drive = opened.and_then(|db| Ok(Drive::open(db.volume(), DRIVE_NAME)?));
+    drive.map_err(|failure| failure.at(path))
 }
 
 fn in_ram() -> Result<Drive> {
     let config = Config::of_capacity(capacity_bytes()?);
     let index = IndexChoice { kind: "rhik", ram_bytes: None }.predict(config.pairs_max)?;
     let log_bytes = index.config.log_bytes_best();
-    let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
-    let volume = Volume::create(Arc::new(MemoryDevice::new()), options)?;
-    Ok(Drive::create_with(&volume, DRIVE_NAME, config, (&index.config, &index.options))?)
+    let memory: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let db = nandex::options().log(log_bytes).open_on(memory.into())?;
+    Ok(Drive::create_with(db.volume(), DRIVE_NAME, config, (&index.config, &index.options))?)
 }
 
 fn capacity_bytes() -> Result<u64> {

@@ -1,12 +1,8 @@
 //! What the indexes of this crate keep in addition to their buckets: records by documents' numbers, and, for that of
-//! texts, numbers by hashes of what documents are called; and how their files and their logs are made.
+//! texts, numbers by hashes of what documents are called; and how their logs are made.
 //!
 //! The table of numbers is asked mostly for keys that are not there, which a growing BufferHash answers without a read.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use nandex::device::{self, Allocation, Create, FileDevice, FileOptions};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
 use nandex::{
     AnyConfig, AnyTable, LargeTable, OpenOptions, Policy, Requirements, Result, Table, Volume,
@@ -142,19 +138,6 @@ pub(crate) fn put_numbers(numbers: &AnyTable, pairs: &[(Hash, u64)]) -> Result<(
     let pairs: Vec<(&[u8], &[u8])> =
         pairs.iter().map(|(hash, number)| (&hash[..], &number[..])).collect();
     numbers.insert_many(&pairs)
-}
-
-/// A file of an index.
-///
-/// # Errors
-/// What the system says of it; a file that is in use.
-pub(crate) fn file(
-    path: &Path,
-    create: Create,
-) -> std::result::Result<Arc<FileDevice>, device::Error> {
-    let allocation = Allocation::Sparse;
-    let options = FileOptions { create, allocation, ..FileOptions::default() };
-    Ok(Arc::new(FileDevice::open(path, &options)?))
 }
 
 /// The length of an index's log, in bytes: what its index of neighbours works well with, and the tables' few updates.

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use nandex::device::output::{UnfinishedFiles, refuse_existing};
 use nandex::device::{Access, Allocation, Create, Device, FileDevice, FileOptions};
 use nandex::store::{VolumeDevices, copy_closed};
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::devices::{FileBytes, VolumeArgs, is_in_use};
-use crate::unfinished::{self, Unfinished};
+use crate::unfinished;
 
 /// Copies that are tried while another process writes.
 const TRIES: u32 = 20;
@@ -45,7 +46,7 @@ struct Copied {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let names: Vec<&Path> =
         [&args.to].into_iter().chain(&args.log_to).map(|it| it.as_path()).collect();
-    unfinished::refuse_existing(&names)?;
+    refuse_existing(&names)?;
     if args.volume.devices.log_device.is_some() && args.log_to.is_none() {
         bail!(
             "the log of the volume is on a device of its own: say with --log-to which file its copy is"
@@ -63,7 +64,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         Err(error) => return Err(error),
     };
     let mut made = made;
-    made.publish()?;
+    made.finish()?;
     let files = FileBytes::of(names.iter().copied())?;
     console.print(&Copied { path: args.to.clone(), retries, files }, text)
 }
@@ -83,7 +84,7 @@ fn copy_live(
     names: &[&Path],
     console: &Console,
     in_use: &anyhow::Error,
-) -> Result<(Unfinished, u32)> {
+) -> Result<(UnfinishedFiles, u32)> {
     let mut why = String::new();
     for retries in 0..TRIES {
         let devices = args.volume.open(Access::ReadUnlocked)?;
@@ -104,7 +105,7 @@ fn copy_live(
 /// Files that become the copy.
 pub struct Target {
     /// Their names.
-    pub made: Unfinished,
+    pub made: UnfinishedFiles,
     devices: VolumeDevices,
 }
 
@@ -114,10 +115,10 @@ impl Target {
     /// # Errors
     /// A file that cannot be made.
     pub fn make(names: &[&Path], console: &Console) -> Result<Self> {
-        let mut made = Unfinished::default();
+        let mut made = UnfinishedFiles::default();
         let mut devices = Vec::new();
         for name in names {
-            let place = made.begin(name, console)?;
+            let place = unfinished::begin(&mut made, name, console)?;
             let options = FileOptions {
                 create: Create::New,
                 allocation: Allocation::Sparse,

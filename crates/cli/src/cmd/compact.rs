@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 use nandex::device::Access;
+use nandex::device::output::refuse_existing;
 use nandex::store::VolumeDevices;
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::devices::{FileBytes, VolumeArgs};
-use crate::unfinished;
 
 use super::backup::Target;
 
@@ -55,7 +55,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     target.copy(&from).with_context(|| args.volume.cannot("compact"))?;
     target.prove()?.with_context(|| args.volume.cannot("compact"))?;
     match args.to {
-        Some(_) => target.made.publish()?,
+        Some(_) => target.made.finish()?,
         None => target.made.replace()?,
     }
     drop(from);
@@ -67,7 +67,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 /// The name of the new file: of the volume's own file, where a link leads to it.
 fn name(args: &Args) -> Result<PathBuf> {
     if let Some(to) = &args.to {
-        unfinished::refuse_existing(&[to])?;
+        refuse_existing(&[to])?;
         return Ok(to.clone());
     }
     let file = &args.volume.file;

@@ -279,22 +279,22 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let hasher = given.map(|key| KeyHasher::new(HashKind::default(), key));
     let plan = Plan { name: &args.table, prediction: &prediction, values, geometry, hasher };
     let made = create(&args.volume, striping, plan, args.durability.0, console)?;
-    let (held, widths) = (made.table.held(), made.table.widths());
+    let (held, widths) = (made.structure.stats(), made.structure.widths());
     let growth = made
-        .table
-        .growth_per_entry()
+        .structure
+        .growth_bytes_per_entry()
         .map(|bytes_per_entry| Growth { free_bytes: None, bytes_per_entry });
-    let free_bytes = made.volume.stats().free_pages * nandex::device::PAGE_BYTES as u64;
+    let free_bytes = made.volume().stats().free_pages * nandex::device::PAGE_BYTES as u64;
     let mut created = Created {
         path: args.volume.file.clone(),
         table: args.table.clone(),
-        structure: made.table.index().kind().to_owned(),
+        structure: made.structure.index().kind().to_owned(),
         reasons,
         entries_capacity: prediction.entries_capacity,
-        grows_in_ram: growth.is_none() && made.table.grows(),
+        grows_in_ram: growth.is_none() && made.structure.grows(),
         growth,
-        key_bytes: widths.map(|it| it.key_bytes),
-        value_bytes: widths.map(|it| it.value_bytes),
+        key_bytes: widths.map(|(key, _)| key),
+        value_bytes: widths.map(|(_, value)| value),
         entries: prediction.requirements.entries,
         predicted_ram_bytes: args
             .set
@@ -303,15 +303,15 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         ram_bytes: held.ram_bytes,
         flash_bytes: held.flash_bytes,
         filter_bytes: prediction.optional_filter_bytes,
-        geometry: geometry.map(|it| ShownGeometry::of(&it, &made.volume.device().geometry())),
+        geometry: geometry.map(|it| ShownGeometry::of(&it, &made.volume().device().geometry())),
         files: None,
-        costs: TableCosts::of(made.table.index())?,
+        costs: TableCosts::of(made.structure.index())?,
     };
     if interrupt.is_set() {
-        made.made.remove();
+        made.db.unfinished().remove();
         bail!("stopped; no file was made");
     }
-    made.close()?;
+    made.close()?.finish()?;
     created.files = Some(args.volume.file_bytes()?);
     // Only now the file has its name, by which its file system is asked.
     if let Some(growth) = &mut created.growth {

@@ -4,7 +4,8 @@ mod index;
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use nandex::{AnyTable, TableOrMap};
 use nandex_dedup::{Error, IndexSettings, Options, Summary, TREES_MAX};
 
 use crate::chunk_list::{ChunkList, Watching};
@@ -38,6 +39,16 @@ pub struct Args {
     list: Option<PathBuf>,
 }
 
+/// The table of an index, which has fixed widths.
+fn fixed(index: &TableOrMap) -> Result<&AnyTable> {
+    match index {
+        TableOrMap::Table(table) => Ok(table),
+        TableOrMap::Map(_) => {
+            bail!("the table has keys and values of any size; name one of fixed widths")
+        }
+    }
+}
+
 /// Reads all paths and prints the duplicates.
 ///
 /// # Errors
@@ -56,7 +67,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let options = Options { chunking, hash, ..options };
     let meter = console.meter("reading", Some(survey.bytes));
     let progress = Watching { meter: &meter, list: &list };
-    let summary = nandex_dedup::dedup(index.table.fixed()?, &options, &progress, interrupt.flag());
+    let summary =
+        nandex_dedup::dedup(fixed(&index.structure)?, &options, &progress, interrupt.flag());
     meter.finish();
     let summary = Summary { provenance: Some(provenance), ..summary? };
     index.close()?;

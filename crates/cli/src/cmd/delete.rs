@@ -37,12 +37,12 @@ struct Deleted {
 /// A key of the wrong width, damage, a failed write. Keys before it are removed and durable.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let opened = open(&args.volume, &args.table, Access::ReadWrite)?;
-    let columns = args.fields.columns(&opened.table)?;
+    let columns = args.fields.columns(&opened.structure)?;
     let mut done = Deleted { table: opened.name.clone(), ..Deleted::default() };
     let result = args.keys.for_each_batch(&columns.key, |keys| {
-        for (key, value) in keys.iter().zip(opened.table.get_many(keys)?) {
+        for (key, value) in keys.iter().zip(opened.structure.get_many(keys)?) {
             if value.is_some() {
-                opened.table.remove(key)?;
+                opened.structure.remove(key)?;
             }
             *if value.is_some() { &mut done.deleted } else { &mut done.absent } += 1;
         }

@@ -11,7 +11,7 @@ use crate::exit::{DAMAGE, Quiet};
 use crate::place::{FieldArgs, TableArgs, open};
 use crate::records::{RecordFormat, Writer};
 use crate::size::show_count;
-use crate::table::Keyed;
+use nandex::TableOrMap;
 use nandex::device::Access;
 
 /// Damaged pages that are named; the others are only counted.
@@ -59,17 +59,17 @@ struct DamagedPage {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let format = if console.json { RecordFormat::Ndjson } else { args.format };
     let opened = open(&args.volume, &args.table, Access::ReadOnly)?;
-    let columns = args.fields.columns(&opened.table)?;
+    let columns = args.fields.columns(&opened.structure)?;
     let mut writer = Writer::new(BufWriter::new(io::stdout().lock()), format, columns)?;
     if args.skip_damaged {
         let skipped = Skipped { table: opened.name, ..Skipped::default() };
-        let skipped = skipped.dump(&opened.table, writer)?;
+        let skipped = skipped.dump(&opened.structure, writer)?;
         return skipped.tell(console);
     }
-    let dumped = opened.table.for_each(|key, value| writer.write(key, value));
+    let dumped = opened.structure.for_each(|key, value| writer.write(key, value));
     // What was written before a failure is worth having.
     dumped.map_err(stopped).and(writer.finish().map_err(Error::from))?;
-    opened.close()
+    opened.close().map(drop)
 }
 
 /// Names the remedy for a page that cannot be read or proven.
@@ -82,7 +82,7 @@ fn stopped(error: Error) -> Error {
 
 impl Skipped {
     /// Writes all records that are left.
-    fn dump(mut self, table: &Keyed, mut writer: Writer<impl Write>) -> Result<Self> {
+    fn dump(mut self, table: &TableOrMap, mut writer: Writer<impl Write>) -> Result<Self> {
         table.for_each_past_damage(|item| match item {
             Ok((key, value)) => {
                 self.records += 1;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use nandex::device::Access;
-use nandex::{Table, TableStats};
+use nandex::{OpenOptions, Table, TableStats};
 use serde_json::json;
 
 use crate::console::Console;
@@ -14,7 +14,6 @@ use crate::keys::KeyWords;
 use crate::place::{FieldArgs, TableArgs, open_within};
 use crate::records::{Columns, json_field, show};
 use crate::size::{self, show_count};
-use crate::table::Memory;
 
 /// Which keys, and where.
 #[derive(Debug, clap::Args)]
@@ -39,20 +38,20 @@ pub struct Args {
 /// A key of the wrong width, damage, or, quietly, an absent key.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let cache_bytes = args.cache.unwrap_or(0);
-    let memory = Memory { cache_bytes, ..Memory::default() };
-    let opened = open_within(&args.volume, &args.table, Access::ReadOnly, memory)?;
-    let columns = args.fields.columns(&opened.table)?;
+    let options = OpenOptions { cache_bytes, ..OpenOptions::default() };
+    let opened = open_within(&args.volume, &args.table, Access::ReadOnly, &options)?;
+    let columns = args.fields.columns(&opened.structure)?;
     let mut missing = 0;
     let mut out = io::BufWriter::new(io::stdout().lock());
     args.keys.for_each_batch(&columns.key, |keys| {
-        for (key, value) in keys.iter().zip(opened.table.get_many(keys)?) {
+        for (key, value) in keys.iter().zip(opened.structure.get_many(keys)?) {
             missing += usize::from(value.is_none());
             print_one(&mut out, console, &columns, key, value.as_deref())?;
         }
         Ok(out.flush()?)
     })?;
     if args.cache.is_some() {
-        tell_of_cache(&opened.table.index().stats(), console);
+        tell_of_cache(&opened.structure.index().stats(), console);
     }
     opened.close()?;
     if missing == 0 { Ok(()) } else { Err(Quiet(FAILURE).into()) }

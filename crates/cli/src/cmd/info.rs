@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use nandex::device::{Access, Device};
 use nandex::registry::{self, Family};
-use nandex::{AnyFilter, Durability, OpenOptions, Table, Volume};
+use nandex::{AnyFilter, Durability, OpenOptions, TableOrMap, TableStats, Volume};
 use serde::Serialize;
 
 use crate::cmd::filter::figures::FilterFigures;
@@ -13,12 +13,11 @@ use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
 use crate::geometry::ShownGeometry;
 use crate::growth::Growth;
+use crate::held::open_volume;
 use crate::lost::LostPages;
 use crate::neighbors::NeighborsFigures;
-use crate::place::open_volume;
 use crate::size::{show_bytes, show_count};
 use crate::sizing::{TableCosts, shown_widths};
-use crate::table::{self, Held, Keyed, ValueLogUse};
 
 /// Which volume.
 #[derive(Debug, clap::Args)]
@@ -110,18 +109,52 @@ struct Figures {
     costs: TableCosts,
 }
 
+/// How full the log of keys and values of any size is.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct ValueLogUse {
+    /// Bytes of keys and values that are there.
+    live_bytes: u64,
+    /// Bytes of those that were replaced or removed, until their segment is cleaned.
+    garbage_bytes: u64,
+    /// Bytes in all.
+    flash_bytes: u64,
+    /// How often it has grown.
+    growths: u64,
+    /// Segments of it that were overwritten in all openings.
+    overwritten_segments_life: u64,
+    /// Records in them that were there, as far as is known.
+    overwritten_records_life: u64,
+}
+
+impl ValueLogUse {
+    /// That of a map.
+    fn of(table: &TableOrMap) -> Option<Self> {
+        let TableOrMap::Map(map) = table else { return None };
+        let stats = map.stats().values;
+        Some(Self {
+            live_bytes: stats.live_bytes,
+            garbage_bytes: stats.garbage_bytes,
+            flash_bytes: stats.flash_bytes,
+            growths: stats.growths,
+            overwritten_segments_life: stats.overwritten_segments_life,
+            overwritten_records_life: stats.overwritten_records_life,
+        })
+    }
+}
+
 /// Prints what the volume holds.
 ///
 /// # Errors
 /// No such file, a file that is no volume, one that is in use, damage; quietly, after the result is printed, that
 /// damaged pages are missing from it.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let (volume, devices) = open_volume(&args.volume, Access::ReadOnly, Durability::default())?;
+    let (db, devices) = open_volume(&args.volume, Access::ReadOnly, Durability::default())?;
+    let volume = db.volume();
     let stats = volume.stats();
     let page_bytes = u64::try_from(nandex::device::PAGE_BYTES)?;
     let free_bytes = args.volume.growth_bytes().map(|more| more + stats.free_pages * page_bytes);
-    let names = table::names(&volume).into_iter();
-    let tables = names.map(|name| structure(&volume, name, free_bytes)).collect::<Result<_>>()?;
+    let names = TableOrMap::names(volume).into_iter();
+    let tables = names.map(|name| structure(volume, name, free_bytes)).collect::<Result<_>>()?;
     let info = Info {
         path: args.volume.file.clone(),
         members: devices.members,
@@ -144,9 +177,11 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 fn structure(volume: &Volume, name: String, free_bytes: Option<u64>) -> Result<TableInfo> {
     let kind = registry::kind_in(volume, &name)?;
     match registry::find(&kind).map(|row| &row.family) {
-        Some(Family::Part) if !table::has_keys(volume, &name) => Ok(unopened(volume, name, kind)),
+        Some(Family::Part) if !TableOrMap::is_map(volume, &name) => {
+            Ok(unopened(volume, name, kind))
+        }
         Some(Family::Table(_) | Family::Part) => {
-            let table = Keyed::open(volume, &name)?;
+            let table = TableOrMap::open(volume, &name, &OpenOptions::default())?;
             let kind = table.index().kind().to_owned();
             let figures = Some(figures(table, free_bytes)?);
             Ok(TableInfo { figures, ..TableInfo::of(name, kind) })
@@ -175,23 +210,24 @@ fn filter_figures(volume: &Volume, name: &str) -> Result<FilterFigures> {
     Ok(figures)
 }
 
-fn figures(table: Keyed, free_bytes: Option<u64>) -> Result<Figures> {
-    let Held { entries, entries_capacity, evicted_life, forced_evictions_life, .. } = table.held();
-    let Held { ram_bytes, flash_bytes, .. } = table.held();
+fn figures(table: TableOrMap, free_bytes: Option<u64>) -> Result<Figures> {
+    let TableStats { entries, ram_bytes, flash_bytes, lost_pages, .. } = table.stats();
+    let TableStats { evicted_life, forced_evictions_life, .. } = table.stats();
+    let entries_capacity = table.entries_capacity();
     let widths = table.widths();
     let figures = Figures {
-        key_bytes: widths.map(|it| it.key_bytes),
-        value_bytes: widths.map(|it| it.value_bytes),
+        key_bytes: widths.map(|(key, _)| key),
+        value_bytes: widths.map(|(_, value)| value),
         entries,
-        lost_pages: LostPages::of(&table.index().stats().lost_pages),
+        lost_pages: LostPages::of(&lost_pages),
         entries_capacity,
         fullness: entries as f64 / entries_capacity.max(1) as f64,
         evicted_life,
         forced_evictions_life,
         growth: table
-            .growth_per_entry()
+            .growth_bytes_per_entry()
             .map(|bytes_per_entry| Growth { free_bytes, bytes_per_entry }),
-        value_log: table.log_of_values(),
+        value_log: ValueLogUse::of(&table),
         ram_bytes,
         ram_bytes_per_entry: if entries > 0 { ram_bytes as f64 / entries as f64 } else { 0.0 },
         flash_bytes,

@@ -9,16 +9,16 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use nandex::device::Access;
+use nandex::{OpenOptions, TableOrMap};
 use serde::Serialize;
 
 use crate::console::{Console, Meter};
 use crate::devices::{FileBytes, VolumeArgs};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
-use crate::place::{FieldArgs, Opened, TableArgs, open_within};
+use crate::place::{FieldArgs, OpenedTable, TableArgs, open_within};
 use crate::records::{self, Record, RecordFormat};
 use crate::size::{self, show_count};
-use crate::table::Memory;
 
 /// Records that go into the table in one call.
 const BATCH_RECORDS: usize = 1024;
@@ -67,9 +67,9 @@ struct Loaded {
 /// A bad record, named by its line; the records before it are in the table and durable.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let memory = Memory { ram_bytes_max: args.ram, ..Memory::default() };
-    let opened = open_within(&args.volume, &args.table, Access::ReadWrite, memory)?;
-    let columns = args.fields.columns(&opened.table)?;
+    let options = OpenOptions { ram_bytes_max: args.ram, ..OpenOptions::default() };
+    let opened = open_within(&args.volume, &args.table, Access::ReadWrite, &options)?;
+    let columns = args.fields.columns(&opened.structure)?;
     let (input, done, total) = open_input(&args.input)?;
     let meter = console.meter("loading", total);
     let start = Instant::now();
@@ -79,18 +79,18 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let result = loader.load(records, &interrupt, &meter, &done);
     meter.finish();
     let records = loader.records;
-    opened.table.sync()?;
+    opened.structure.sync()?;
     result.with_context(|| format!("stopped after {records} records, which are in the table"))?;
     let elapsed_s = start.elapsed().as_secs_f64();
     // A checkpoint frees segments ahead. Here, so that closing has none to overwrite that nobody counts.
-    opened.volume.checkpoint()?;
+    opened.volume().checkpoint()?;
     let loaded = Loaded {
         table: opened.name.clone(),
         records,
         elapsed_s,
         records_per_s: records as f64 / elapsed_s.max(f64::MIN_POSITIVE),
-        evicted: opened.table.held().evicted,
-        overwritten: opened.table.log_of_values().map_or(0, |log| log.overwritten_records),
+        evicted: opened.structure.stats().evicted,
+        overwritten: overwritten(&opened.structure),
         interrupted: interrupt.is_set(),
         files: None,
     };
@@ -98,6 +98,14 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let loaded = Loaded { files: Some(args.volume.file_bytes()?), ..loaded };
     console.print(&loaded, text)?;
     if loaded.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
+}
+
+/// Records that a map has overwritten since it was opened.
+fn overwritten(table: &TableOrMap) -> u64 {
+    match table {
+        TableOrMap::Table(_) => 0,
+        TableOrMap::Map(map) => map.stats().values.overwritten_records,
+    }
 }
 
 fn text(loaded: &Loaded) -> String {
@@ -119,7 +127,7 @@ fn text(loaded: &Loaded) -> String {
 
 /// Fills batches and puts them into the table.
 struct Loader<'a> {
-    opened: &'a Opened,
+    opened: &'a OpenedTable,
     batch: Vec<Record>,
     bytes: usize,
     records: u64,
@@ -157,7 +165,7 @@ impl Loader<'_> {
     fn flush(&mut self) -> Result<()> {
         let pairs: Vec<(&[u8], &[u8])> =
             self.batch.iter().map(|it| (it.key.as_slice(), it.value.as_slice())).collect();
-        self.opened.table.insert_many(&pairs)?;
+        self.opened.structure.put_many(&pairs)?;
         self.records += u64::try_from(self.batch.len()).expect("usize fits u64");
         self.batch.clear();
         self.bytes = 0;

@@ -10,9 +10,15 @@
 //!
 //! So no output removes a device, and a run that fails keeps the file that was there. A replacement gets the mode and,
 //! where this process may give files away, the owner of the file that it replaces.
+//!
+//! Files of a volume are written in their place, by pages, for as long as the volume is being filled: they are
+//! [`UnfinishedFiles`] until it is whole.
 
 #[cfg(test)]
 mod tests;
+mod unfinished;
+
+pub use unfinished::{UnfinishedFiles, refuse_existing, refuse_unfinished};
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, BufWriter, ErrorKind, IntoInnerError, Seek, SeekFrom, Write};

@@ -36,25 +36,32 @@
 //! least, or [`DatabaseOptions::log`]. Builders make write buffers small enough for it, so a longer log
 //! serves a database that is later opened with more RAM.
 //!
+//! **Whole files.** With [`DatabaseOptions::unfinished`] a new file gets its name at [`Database::finish`], so a
+//! program that is stopped while it fills one leaves none that passes as whole.
+//!
 //! **Durability** is by default every 100 ms, and at each `sync`; dropping a structure saves it.
 
 mod counting;
 mod filter;
 mod map;
+mod opened;
+mod options;
 mod ram;
 mod table;
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
-use nandex_device::{Access, Create, Device, FileDevice, FileOptions, Overlay, PAGE_BYTES};
-use nandex_store::{Durability, Volume, VolumeOpenOptions, VolumeOptions};
+use nandex_device::output::UnfinishedFiles;
+use nandex_store::Volume;
 
 pub use counting::CountingBuilder;
 pub use filter::{AnyCounter, CounterBuilder, FilterBuilder};
 pub use map::MapBuilder;
+pub use opened::TableOrMap;
+pub use options::DatabaseOptions;
 pub use table::TableBuilder;
 
 #[cfg(doc)]
@@ -62,14 +69,8 @@ use crate::{AnyFilter, AnyTable, LargeTable};
 
 use crate::registry::{self, Family};
 use crate::size::Quantity;
-use crate::{Error, Result};
+use crate::{Error, OpenOptions, Result};
 use ram::Shares;
-
-/// The default RAM of all structures, in bytes.
-const RAM_BYTES: u64 = 64 << 20;
-
-/// The shortest default log, in bytes.
-const LOG_BYTES_MIN: u64 = 32 << 20;
 
 /// Opens a database, and makes it if the file does not exist or is empty.
 ///
@@ -82,116 +83,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Database> {
 /// Options for opening a database.
 #[must_use]
 pub fn options() -> DatabaseOptions {
-    DatabaseOptions {
-        ram: RAM_BYTES.into(),
-        log: None,
-        durability: Durability::default(),
-        access: Access::ReadWrite,
-        create: Create::OpenOrCreate,
-        hash_key: None,
-    }
-}
-
-/// Options for opening a database; see [`options`].
-#[derive(Clone, Debug)]
-pub struct DatabaseOptions {
-    ram: Quantity,
-    log: Option<Quantity>,
-    durability: Durability,
-    access: Access,
-    create: Create,
-    hash_key: Option<u128>,
-}
-
-impl DatabaseOptions {
-    /// RAM that all structures may take together, such as `"256MiB"`.
-    #[must_use]
-    pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
-        self.ram = bytes.into();
-        self
-    }
-
-    /// Length of the write-ahead log of a new file; ignored for an existing file.
-    #[must_use]
-    pub fn log(mut self, bytes: impl Into<Quantity>) -> Self {
-        self.log = Some(bytes.into());
-        self
-    }
-
-    /// When an acknowledged update is durable: always, periodically, or only at `sync`.
-    #[must_use]
-    pub fn durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
-        self
-    }
-
-    /// Opens a file that exists to be read only: any number of processes may, as long as none writes to it.
-    /// Structures that it does not have cannot be made, and updates are refused.
-    #[must_use]
-    pub fn read_only(mut self) -> Self {
-        (self.access, self.create) = (Access::ReadOnly, Create::Open);
-        self
-    }
-
-    /// Must the file exist, or be new? By default it may be either.
-    #[must_use]
-    pub fn create(mut self, create: Create) -> Self {
-        self.create = create;
-        self
-    }
-
-    /// The key of the hash function of a new file, random by default; ignored for an existing file. Filters and
-    /// counting tables of two files can be merged if the files have one key. Whoever knows it can choose keys that
-    /// share a place, so do not let it be known where strangers choose keys.
-    #[must_use]
-    pub fn hash_key(mut self, key: u128) -> Self {
-        self.hash_key = Some(key);
-        self
-    }
-
-    /// Opens the database at `path`, and makes it if the file does not exist or is empty.
-    ///
-    /// # Errors
-    /// As [`open`]; text that is not a size; a file that exists and must be new, or does not and must.
-    pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
-        let ram_bytes = self.ram.bytes("ram")?;
-        let create = VolumeOptions {
-            log_bytes: self.log_bytes(ram_bytes)?,
-            durability: self.durability,
-            hash_key: self.hash_key,
-            ..VolumeOptions::default()
-        };
-        // Before the file is made.
-        create.validate()?;
-        let (access, durability) = (self.access, self.durability);
-        let options = FileOptions { access, create: self.create, ..FileOptions::default() };
-        let device = FileDevice::open(path, &options)?;
-        let is_new = access == Access::ReadWrite && device.is_empty_file()?;
-        let device: Arc<dyn Device> = match access {
-            Access::ReadWrite => Arc::new(device),
-            // What an opening writes stays in RAM.
-            _ => Arc::new(Overlay::new(Arc::new(device))),
-        };
-        let volume = if is_new {
-            Volume::create(device, create)?
-        } else {
-            Volume::open(
-                device,
-                VolumeOpenOptions { access, durability, ..VolumeOpenOptions::default() },
-            )?
-        };
-        Ok(Database { volume, shares: Mutex::new(Shares::new(ram_bytes)) })
-    }
-
-    fn log_bytes(&self, ram_bytes: u64) -> Result<u64> {
-        match &self.log {
-            Some(log) => log.bytes("log"),
-            None => Ok(ram_bytes
-                .saturating_mul(2)
-                .next_multiple_of(PAGE_BYTES as u64)
-                .max(LOG_BYTES_MIN)),
-        }
-    }
+    DatabaseOptions::new()
 }
 
 /// A file of named structures; see the [module](self).
@@ -201,6 +93,8 @@ impl DatabaseOptions {
 pub struct Database {
     volume: Volume,
     shares: Mutex<Shares>,
+    /// Files that have no names yet.
+    unfinished: Mutex<UnfinishedFiles>,
 }
 
 impl Database {
@@ -228,6 +122,36 @@ impl Database {
     #[must_use]
     pub fn ram_taken(&self) -> Vec<(String, u64)> {
         self.shares().taken(&self.volume).to_vec()
+    }
+
+    /// Opens the table or the map of that name, of any kind and any widths, which must exist.
+    ///
+    /// # Errors
+    /// No such table or map, or it is open; damage.
+    pub fn table_or_map(&self, name: &str) -> Result<TableOrMap> {
+        TableOrMap::open(&self.volume, name, &OpenOptions::suited_to(&self.volume))
+    }
+
+    /// The files of a new database that get their names at [`finish`](Self::finish), for a caller that has to tell
+    /// where they are or to remove them; none of them if it was opened.
+    #[must_use]
+    pub fn unfinished(&self) -> UnfinishedFiles {
+        self.unfinished.lock().expect("no holder of this lock panics").clone()
+    }
+
+    /// Makes a new database whole: gives its files their names, durably, and takes the mark of an unfinished volume
+    /// away. Close its structures first. Does nothing if it is whole.
+    ///
+    /// # Errors
+    /// A file that has got one of the names meanwhile, a failed write or sync.
+    pub fn finish(&self) -> Result<()> {
+        let mut files = self.unfinished.lock().expect("no holder of this lock panics");
+        if self.volume.is_unfinished() {
+            self.volume.finish()?;
+        } else if !files.is_empty() {
+            self.volume.checkpoint()?;
+        }
+        Ok(files.finish()?)
     }
 
     /// The volume, for what builders do not offer.

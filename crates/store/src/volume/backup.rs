@@ -26,6 +26,13 @@ pub struct VolumeDevices {
     pub log: Option<Arc<dyn Device>>,
 }
 
+impl From<Arc<dyn Device>> for VolumeDevices {
+    /// A volume with its log on the same device.
+    fn from(volume: Arc<dyn Device>) -> Self {
+        Self { volume, log: None }
+    }
+}
+
 /// What a backup of an open volume copies from.
 #[derive(Debug)]
 pub(super) struct Source {

@@ -122,7 +122,7 @@ impl Index {
         config: IndexConfig,
     ) -> Result<Self> {
         let log_bytes = Self::log_bytes(options, config)?;
-        Self::create_in(&tables::create_volume(path.as_ref(), log_bytes)?, options, config)
+        Self::create_in(tables::create_volume(path.as_ref(), log_bytes)?.volume(), options, config)
     }
 
     /// Makes an index in a volume that has none.
@@ -183,7 +183,7 @@ impl Index {
     /// # Errors
     /// A file that is no index or is in use, damage, a failed read.
     pub fn open(path: impl AsRef<Path>, config: IndexConfig) -> Result<Self> {
-        Self::open_in(&tables::open_volume(path.as_ref())?, config)
+        Self::open_in(tables::open_volume(path.as_ref())?.volume(), config)
     }
 
     /// Opens the index of a volume.

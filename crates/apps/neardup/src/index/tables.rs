@@ -14,11 +14,11 @@ use nandex::device::Create;
 use nandex::signature::Family;
 use nandex::store::schedule::Channels;
 use nandex::{
-    AnyNeighbors, AnyTable, LargeTable, NeighborsRequirements, OpenOptions, Policy, Volume,
-    VolumeOpenOptions, VolumeOptions, slicelsh,
+    AnyNeighbors, AnyTable, Database, LargeTable, NeighborsRequirements, OpenOptions, Policy,
+    Volume, slicelsh,
 };
 
-use crate::tables::{DocumentTables, DocumentTablesPlan, file};
+use crate::tables::{DocumentTables, DocumentTablesPlan};
 use crate::{Error, IndexConfig, Result};
 
 /// The structures' names.
@@ -35,14 +35,13 @@ pub(super) struct Tables {
 }
 
 /// Makes the volume of a new index.
-pub(super) fn create_volume(path: &Path, log_bytes: u64) -> Result<Volume> {
-    let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
-    Ok(Volume::create(file(path, Create::New)?, options)?)
+pub(super) fn create_volume(path: &Path, log_bytes: u64) -> Result<Database> {
+    Ok(nandex::options().create(Create::New).sparse().log(log_bytes).open(path)?)
 }
 
 /// Opens the volume of an index.
-pub(super) fn open_volume(path: &Path) -> Result<Volume> {
-    Ok(Volume::open(file(path, Create::Open)?, VolumeOpenOptions::default())?)
+pub(super) fn open_volume(path: &Path) -> Result<Database> {
+    Ok(nandex::options().create(Create::Open).sparse().open(path)?)
 }
 
 impl Tables {

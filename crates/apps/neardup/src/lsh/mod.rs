@@ -54,13 +54,11 @@ mod waiting;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use nandex::device::{Create, Device, MemoryDevice};
+use nandex::device::{Device, MemoryDevice};
 use nandex::store::hash::{HashKind, KeyHasher};
-use nandex::{
-    AnyTable, Durability, LargeTable, Result, Threads, Volume, VolumeOpenOptions, VolumeOptions,
-};
+use nandex::{AnyTable, Durability, LargeTable, Result, Threads, Volume, VolumeOptions};
 
-use crate::tables::{RecordsRam, create_records, file, log_bytes, open_records};
+use crate::tables::{RecordsRam, create_records, log_bytes, open_records};
 pub use bands::BandShape;
 use block::documents_of;
 use cache::BlockCache;
@@ -158,26 +156,24 @@ impl LshIndex {
     /// A file that is something else or in use, options that cannot work, too little RAM, a failed read or write.
     pub fn create_or_open(path: Option<&Path>, options: LshOptions) -> Result<Self> {
         let log_bytes = log_bytes(0, options.ram_bytes);
-        let create = VolumeOptions { log_bytes, ..VolumeOptions::default() };
         let Some(path) = path else {
             let (durability, threads) = (Durability::Never, Threads::Inline);
-            let create = VolumeOptions { durability, threads, ..create };
-            return Self::create_in(
-                &Volume::create(Arc::new(MemoryDevice::new()), create)?,
-                options,
-            );
+            let create =
+                VolumeOptions { log_bytes, durability, threads, ..VolumeOptions::default() };
+            let memory: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+            let db = nandex::options().volume(create).open_on(memory.into())?;
+            return Self::create_in(db.volume(), options);
         };
         if path.metadata().map_or(true, |found| found.len() == 0) {
             // What cannot be made is refused before there is a file.
             let hasher = KeyHasher::new(HashKind::default(), 0);
             Directory::new(plan(hasher, &options), directory_bytes(&options), options.documents)?;
         }
-        let device = file(path, Create::OpenOrCreate)?;
-        if device.is_empty_file()? {
-            return Self::create_in(&Volume::create(device as Arc<dyn Device>, create)?, options);
+        let db = nandex::options().log(log_bytes).sparse().open(path)?;
+        match db.volume().structures().is_empty() {
+            true => Self::create_in(db.volume(), options),
+            false => Self::open_in(db.volume(), options),
         }
-        let volume = Volume::open(device as Arc<dyn Device>, VolumeOpenOptions::default())?;
-        Self::open_in(&volume, options)
     }
 
     /// Makes an index in a volume that has none.

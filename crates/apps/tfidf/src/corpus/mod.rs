@@ -179,7 +179,7 @@ impl Corpus {
     ) -> Result<Self> {
         config.validate()?;
         analysis.validate()?;
-        Self::create_in(&tables::create_volume(path.as_ref(), &config)?, analysis, config)
+        Self::create_in(tables::create_volume(path.as_ref(), &config)?.volume(), analysis, config)
     }
 
     /// Makes an index in a volume that has none.
@@ -224,7 +224,7 @@ impl Corpus {
     /// A file that is no index or is in use, damage, a failed read.
     pub fn open(path: impl AsRef<Path>, config: CorpusConfig) -> Result<Self> {
         config.validate()?;
-        Self::open_in(&tables::open_volume(path.as_ref())?, config)
+        Self::open_in(tables::open_volume(path.as_ref())?.volume(), config)
     }
 
     /// Opens the index of a volume.

@@ -13,13 +13,12 @@
 //! The table of documents is asked mostly for keys that are not there, which a growing BufferHash answers without a read.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use nandex::device::{Allocation, Create, Device, FileDevice, FileOptions};
+use nandex::device::Create;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
 use nandex::{
-    AnyConfig, AnyTable, LargeTable, OpenOptions, Policy, Requirements, Volume, VolumeOpenOptions,
-    VolumeOptions, bufferhash,
+    AnyConfig, AnyTable, Database, LargeTable, OpenOptions, Policy, Requirements, Volume,
+    bufferhash,
 };
 
 use super::CorpusConfig;
@@ -46,22 +45,14 @@ pub(super) struct Tables {
     pub(super) documents: AnyTable,
 }
 
-/// How an index's file is opened.
-fn file(path: &Path, create: Create) -> Result<Arc<dyn Device>> {
-    let allocation = Allocation::Sparse;
-    let options = FileOptions { create, allocation, ..FileOptions::default() };
-    Ok(Arc::new(FileDevice::open(path, &options)?))
-}
-
 /// Makes the volume of a new index.
-pub(super) fn create_volume(path: &Path, config: &CorpusConfig) -> Result<Volume> {
-    let options = VolumeOptions { log_bytes: log_bytes(config), ..VolumeOptions::default() };
-    Ok(Volume::create(file(path, Create::New)?, options)?)
+pub(super) fn create_volume(path: &Path, config: &CorpusConfig) -> Result<Database> {
+    Ok(nandex::options().create(Create::New).sparse().log(log_bytes(config)).open(path)?)
 }
 
 /// Opens the volume of an index.
-pub(super) fn open_volume(path: &Path) -> Result<Volume> {
-    Ok(Volume::open(file(path, Create::Open)?, VolumeOpenOptions::default())?)
+pub(super) fn open_volume(path: &Path) -> Result<Database> {
+    Ok(nandex::options().create(Create::Open).sparse().open(path)?)
 }
 
 impl Tables {

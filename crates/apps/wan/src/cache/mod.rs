@@ -34,11 +34,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nandex::device::{Allocation, Create, Device, FileDevice, FileOptions, PageId};
+use nandex::device::{Create, Device, PageId};
 use nandex::store::values::{Purpose, ValueLog, ValueRef};
-use nandex::{
-    AnyTable, OpenOptions, Table, TableStats, Volume, VolumeOpenOptions, VolumeOptions, store,
-};
+use nandex::{AnyTable, OpenOptions, Table, TableStats, Volume, store};
 use serde::Serialize;
 
 pub use config::{CACHE_BYTES_MIN, CacheConfig};
@@ -120,7 +118,9 @@ impl Cache {
     /// # Errors
     /// Sizes that cannot work, a file that exists, no space, a failed write.
     pub fn create_file(path: impl AsRef<Path>, config: CacheConfig) -> Result<Self> {
-        Self::create(file(path.as_ref(), Create::New)?, config)
+        let options = nandex::options().create(Create::New).sparse();
+        let db = options.log(config.log_bytes()?).open(path)?;
+        Self::create_in(db.volume(), config)
     }
 
     /// Opens the cache of a file.
@@ -128,7 +128,7 @@ impl Cache {
     /// # Errors
     /// A file that is no cache or is in use, damage, a failed read.
     pub fn open_file(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open(file(path.as_ref(), Create::Open)?)
+        Self::open_in(nandex::options().create(Create::Open).sparse().open(path)?.volume())
     }
 
     /// Makes a cache on an empty device.
@@ -136,9 +136,8 @@ impl Cache {
     /// # Errors
     /// As [`create_file`](Self::create_file).
     pub fn create(device: Arc<dyn Device>, config: CacheConfig) -> Result<Self> {
-        let log_bytes = config.log_bytes()?;
-        let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
-        Self::create_in(&Volume::create(device, options)?, config)
+        let options = nandex::options().create(Create::New).log(config.log_bytes()?);
+        Self::create_in(options.open_on(device.into())?.volume(), config)
     }
 
     /// Opens the cache of a device.
@@ -146,7 +145,7 @@ impl Cache {
     /// # Errors
     /// As [`open_file`](Self::open_file).
     pub fn open(device: Arc<dyn Device>) -> Result<Self> {
-        Self::open_in(&Volume::open(device, VolumeOpenOptions::default())?)
+        Self::open_in(nandex::options().create(Create::Open).open_on(device.into())?.volume())
     }
 
     /// Makes a cache in a volume that has none, whose log has the bytes of [`CacheConfig::log_bytes`].
@@ -403,12 +402,6 @@ impl Drop for Cache {
 
 fn reads(table: &TableStats) -> u64 {
     table.hit_reads + table.miss_reads
-}
-
-fn file(path: &Path, create: Create) -> Result<Arc<dyn Device>> {
-    let allocation = Allocation::Sparse;
-    let options = FileOptions { create, allocation, ..FileOptions::default() };
-    Ok(Arc::new(FileDevice::open(path, &options).map_err(store::Error::from)?))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The cache by itself: what it finds, forgets and keeps.
 
+use nandex::VolumeOptions;
 use nandex_sim::SimDevice;
 
 use super::*;

@@ -196,7 +196,7 @@ fn running_top(
     (input, run_ram_bytes): (&InputArgs, u64),
 ) -> Result<Option<RunningTop>> {
     let keys = (opened.form(), input.key_format);
-    RunningTop::new(args, keys, (opened.volume.hasher(), run_ram_bytes))
+    RunningTop::new(args, keys, (opened.volume().hasher(), run_ram_bytes))
 }
 
 /// What counts, and is told.
@@ -212,17 +212,17 @@ impl Run<'_> {
         let form = opened.form();
         let (read, keys_counted, result) = self.feed(&opened, input);
         let (fed, path) = (read.fed, volume.file.as_path());
-        let place = opened.made.path_of(path);
+        let place = opened.db.unfinished().path_of(path);
         let stopped =
             || format!("stopped after {} lines, which are in {}", fed.keys, place.display());
         if result.is_ok() {
             opened.structure.flush()?;
         }
-        let mut made = opened.close()?;
+        let made = opened.close()?;
         read.left_out.note(form).iter().for_each(|note| console.note(note));
         result.with_context(stopped)?;
         if !fed.interrupted {
-            made.publish()?;
+            made.finish()?;
         } else if let Some(remedy) = made.remedy(path, &place) {
             console.note(&format!("{}; {remedy}", stopped()));
         }

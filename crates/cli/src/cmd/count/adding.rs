@@ -37,7 +37,7 @@ struct Sorted<'t> {
 impl<'t> Adding<'t> {
     /// Nothing yet.
     pub fn new(opened: &'t OpenedCounts) -> Self {
-        Self::to(&opened.structure, opened.volume.hasher(), opened.volume.durability())
+        Self::to(&opened.structure, opened.volume().hasher(), opened.volume().durability())
     }
 
     fn to(table: &'t Counting, hasher: KeyHasher, durability: Durability) -> Self {

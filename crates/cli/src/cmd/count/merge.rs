@@ -91,7 +91,7 @@ impl Survey {
     fn of(path: &Path) -> Result<Self> {
         let part = open_one(path)?;
         let (form, config) = (part.form(), *part.structure.config());
-        let (hasher, bytes) = (part.volume.hasher(), part.structure.stats().flash_bytes);
+        let (hasher, bytes) = (part.volume().hasher(), part.structure.stats().flash_bytes);
         part.close()?;
         Ok(Self { form, config, hasher, bytes })
     }

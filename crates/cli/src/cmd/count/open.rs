@@ -8,7 +8,7 @@ use nandex::{Counting, Durability, Volume};
 use super::form::KeyForm;
 use crate::console::Console;
 use crate::devices::VolumeArgs;
-use crate::held::{self, Held, Making, Words};
+use crate::held::{self, Closing, Held, Making, Words};
 
 /// The log of a table that is made without durability, at most: it is used by later additions only, which save the
 /// buffers when it is full.
@@ -16,6 +16,12 @@ const LOG_BYTES_UNUSED: u64 = 4 << 20;
 
 /// An open volume and its table of counts.
 pub type OpenedCounts = held::Opened<Counting>;
+
+impl Closing for Counting {
+    fn close(self) -> nandex::Result<()> {
+        Self::close(self)
+    }
+}
 
 impl Held for Counting {
     type Config = Config;
@@ -41,10 +47,6 @@ impl Held for Counting {
 
     fn open(volume: &Volume, name: &str) -> nandex::Result<Self> {
         Self::open(volume, name)
-    }
-
-    fn close(self) -> nandex::Result<()> {
-        Self::close(self)
     }
 }
 

@@ -7,17 +7,18 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use nandex::device::{Access, Striping};
-use nandex::{Durability, Policy, Prediction, Requirements, Volume, registry};
+use nandex::{
+    Durability, OpenOptions, Policy, Prediction, Requirements, TableOrMap, Volume, registry,
+};
 use nandex_dedup::{Chunker, Chunking, Hash, IndexSettings, Survey};
 use tempfile::TempDir;
 
 use crate::console::Console;
 use crate::devices::{DeviceArgs, VolumeArgs};
-use crate::place::{Opened, Plan, create, open_volume};
+use crate::held::{Opened, open_volume};
+use crate::place::{OpenedTable, Plan, create, open_table};
 use crate::size::{self, show_bytes, show_count};
 use crate::sizing::{self, StructureArg};
-use crate::table::{self, Keyed, Memory};
-use crate::unfinished::Unfinished;
 
 /// The structure of an index that grows.
 const GROWING: &str = nandex::bufferhash::growing::KIND;
@@ -169,7 +170,7 @@ pub fn open_or_make(
     args: &IndexArgs,
     (survey, value_bytes): (&Survey, usize),
     console: &Console,
-) -> Result<(Opened, IndexSettings)> {
+) -> Result<(OpenedTable, IndexSettings)> {
     let volume = args.volume()?;
     let settings = args.settings()?;
     if let Some(volume) = volume.as_ref().filter(|volume| volume.is_made()) {
@@ -183,16 +184,12 @@ pub fn open_or_make(
     let made = |volume: &VolumeArgs| create(volume, STRIPING, plan, durability, console);
     let opened = match &volume {
         Some(volume) => {
-            let mut opened = made(volume)?;
+            let opened = made(volume)?;
             // From here on it is an index of what was read, however little that is.
-            opened.made.publish()?;
+            opened.db.finish()?;
             opened
         }
-        None => in_scratch("--index", |volume| {
-            let mut opened = made(volume)?;
-            opened.made.forget();
-            Ok(opened)
-        })?,
+        None => in_scratch("--index", made)?,
     };
     Ok((opened, settings))
 }
@@ -202,18 +199,18 @@ fn open(
     place: &VolumeArgs,
     survey: &Survey,
     console: &Console,
-) -> Result<(Opened, IndexSettings)> {
-    let (volume, _) = open_volume(place, Access::ReadWrite, Durability::default())?;
+) -> Result<(OpenedTable, IndexSettings)> {
+    let (db, _) = open_volume(place, Access::ReadWrite, Durability::default())?;
     let file = place.file.display().to_string();
-    let (name, settings) = match named(&volume) {
+    let (name, settings) = match named(db.volume()) {
         Some((name, kept)) => {
             args.refuse_others(kept, &file)?;
             (name, kept)
         }
         None => (IndexSettings::UNNAMED.to_owned(), args.settings()?),
     };
-    let memory = Memory { ram_bytes_max: Some(args.ram), ..Memory::default() };
-    let table = Keyed::open_within(&volume, &name, memory)?;
+    let options = OpenOptions { ram_bytes_max: Some(args.ram), ..OpenOptions::default() };
+    let structure = open_table(db.volume(), &name, &options)?;
     if name == IndexSettings::UNNAMED {
         console.note(&format!(
             "{file} does not say what it was made with: it is used with --chunker {} --avg {}, which find nothing in it \
@@ -222,32 +219,32 @@ fn open(
             Bytes(settings.chunking.average_bytes() as u64)
         ));
     }
-    let opened = Opened { volume, name, table, made: Unfinished::default() };
+    let opened = Opened { db, name, structure };
     tell_if_small(args, (&opened, settings), survey, console);
     Ok((opened, settings))
 }
 
 /// The table of an index in a volume, and what its name says.
 fn named(volume: &Volume) -> Option<(String, IndexSettings)> {
-    let mut names = table::names(volume).into_iter();
+    let mut names = TableOrMap::names(volume).into_iter();
     names.find_map(|name| IndexSettings::of_table(&name).map(|settings| (name, settings)))
 }
 
 /// Says before the run that an index that is kept is too small for it.
 fn tell_if_small(
     args: &IndexArgs,
-    (opened, settings): (&Opened, IndexSettings),
+    (opened, settings): (&OpenedTable, IndexSettings),
     survey: &Survey,
     console: &Console,
 ) {
     let expected = args.expect.map_or(0, |expected| expected.entries(settings));
     let wanted = chunks(survey, settings).max(expected);
-    let capacity = opened.table.held().entries_capacity;
+    let capacity = opened.structure.entries_capacity();
     if wanted <= capacity {
         return;
     }
     let (capacity, wanted) = (show_count(capacity), show_count(wanted));
-    console.note(&if registry::grows(opened.table.index().kind()) {
+    console.note(&if registry::grows(opened.structure.index().kind()) {
         format!(
             "in {} of RAM the index grows to {capacity} fingerprints, and about {wanted} are expected: the run stops where \
              it cannot grow; more --ram avoids it",

@@ -88,7 +88,7 @@ pub fn finish(
 ) -> Result<()> {
     let FeedResult { keys: keys_read, elapsed_s, interrupted } = fed;
     let path = volume.file.as_path();
-    let place = opened.made.path_of(path);
+    let place = opened.db.unfinished().path_of(path);
     let stopped = || format!("stopped after {keys_read} keys, which are in {}", place.display());
     if result.is_err() {
         opened.close()?;
@@ -103,11 +103,11 @@ pub fn finish(
         keys_per_s: fed.keys_per_s(),
         interrupted,
         files: None,
-        figures: FilterFigures::of(opened.structure.filter(), opened.volume.hasher()),
+        figures: FilterFigures::of(opened.structure.filter(), opened.volume().hasher()),
     };
-    let mut made = opened.close()?;
+    let made = opened.close()?;
     if !interrupted {
-        made.publish()?;
+        made.finish()?;
         added.files = Some(volume.file_bytes()?);
     } else if let Some(remedy) = made.remedy(path, &place) {
         console.note(&format!("{}; {remedy}", stopped()));

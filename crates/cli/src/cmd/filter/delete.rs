@@ -87,7 +87,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         absent: fed.keys - deleted.min(fed.keys),
         elapsed_s: fed.elapsed_s,
         interrupted: fed.interrupted,
-        figures: FilterFigures::of(opened.structure.filter(), opened.volume.hasher()),
+        figures: FilterFigures::of(opened.structure.filter(), opened.volume().hasher()),
     };
     opened.close()?;
     result.with_context(|| format!("stopped after {} keys, which are deleted", fed.keys))?;

@@ -35,7 +35,7 @@ struct Info {
 /// As for opening; quietly, after the figures are printed, that damaged pages are missing from them.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let opened = open_to_read(&args.volume, &args.name)?;
-    let figures = FilterFigures::of(opened.structure.filter(), opened.volume.hasher());
+    let figures = FilterFigures::of(opened.structure.filter(), opened.volume().hasher());
     let info = Info { path: args.volume.file.clone(), name: opened.name.clone(), figures };
     opened.close()?;
     console.print(&info, |info| {

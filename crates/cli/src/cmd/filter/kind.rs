@@ -5,7 +5,7 @@ use nandex::store::schedule::Channels;
 use nandex::{Cascade, Counter, Durability, Filter, OpenFilter, SliceBloom, Volume};
 use nandex::{cascade, slicebloom};
 
-use crate::held::{Held, Words};
+use crate::held::{Closing, Held, Words};
 
 /// An open filter.
 #[derive(Debug)]
@@ -94,6 +94,15 @@ impl KeyFilter {
     }
 }
 
+impl Closing for KeyFilter {
+    fn close(self) -> nandex::Result<()> {
+        match self {
+            Self::Set(filter) => filter.close(),
+            Self::Window(filter) => filter.close(),
+        }
+    }
+}
+
 impl Held for KeyFilter {
     type Config = FilterConfig;
 
@@ -128,13 +137,6 @@ impl Held for KeyFilter {
         match is_window {
             true => SliceBloom::open(volume, name).map(Self::Window),
             false => Cascade::open(volume, name).map(Self::Set),
-        }
-    }
-
-    fn close(self) -> nandex::Result<()> {
-        match self {
-            Self::Set(filter) => filter.close(),
-            Self::Window(filter) => filter.close(),
         }
     }
 }

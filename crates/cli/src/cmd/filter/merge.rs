@@ -114,7 +114,7 @@ fn survey(files: &[PathBuf]) -> Result<CommonSizes> {
         let like = CommonSizes {
             config: *set.config(),
             universe: set.universe(),
-            hasher: opened.volume.hasher(),
+            hasher: opened.volume().hasher(),
         };
         opened.close()?;
         match &first {

@@ -95,9 +95,9 @@ fn place(args: &Args, console: &Console) -> Result<Opened> {
     let durability = if kept { Durability::default() } else { Durability::Never };
     let making = Making { name: "seen", config, hasher, durability, geometry: None };
     if let Some(path) = &args.filter {
-        let mut opened = create(&VolumeArgs::single(path.clone()), making, console)?;
+        let opened = create(&VolumeArgs::single(path.clone()), making, console)?;
         // From here on it is a filter of the keys printed, however few.
-        opened.made.publish()?;
+        opened.db.finish()?;
         return Ok(opened);
     }
     in_scratch("--filter", |volume| create(volume, making, console))

@@ -46,7 +46,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let made = create(&args.volume, limits, args.durability.0, console)?;
     let (info, stats) = (made.drive.info()?, made.drive.stats()?);
     if interrupt.is_set() {
-        made.made.remove();
+        made.db.unfinished().remove();
         bail!("stopped; no file was made");
     }
     made.close()?;

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use nandex::device::{Access, Device, Striping};
-use nandex::{Durability, OpenOptions, Prediction, Threads, Volume, VolumeOptions, registry};
+use nandex::device::{Access, Device};
+use nandex::{
+    Database, Durability, OpenOptions, Prediction, Threads, Volume, VolumeOptions, registry,
+};
 use nandex_kvssd::{
     Config, DRIVE_NAME, Drive, IndexChoice, IopsParameters, KeyOrder, KeySpace, Timing,
     VALUE_BYTES_MAX, without_threads,
@@ -15,10 +17,9 @@ use nandex_sim::preset::Preset;
 use nandex_sim::{Fill, SimDevice};
 
 use crate::console::Console;
-use crate::devices::{Devices, VolumeArgs};
-use crate::place::open_volume;
+use crate::devices::VolumeArgs;
+use crate::held::{STRIPING, create_with, open_volume};
 use crate::size;
-use crate::unfinished::Unfinished;
 
 /// The key space that is made with a drive.
 pub const SPACE: &str = "main";
@@ -117,9 +118,8 @@ impl LimitArgs {
 #[derive(Debug)]
 pub struct OpenedDrive {
     pub drive: Drive,
-    pub volume: Volume,
-    /// Files that were made for it.
-    pub made: Unfinished,
+    /// Its volume, and its files where it is new.
+    pub db: Database,
 }
 
 impl OpenedDrive {
@@ -127,10 +127,10 @@ impl OpenedDrive {
     ///
     /// # Errors
     /// A failed write or sync.
-    pub fn close(mut self) -> Result<()> {
+    pub fn close(self) -> Result<()> {
         self.drive.close()?;
-        self.volume.checkpoint()?;
-        self.made.publish()
+        self.db.volume().checkpoint()?;
+        Ok(self.db.finish()?)
     }
 
     /// Opens a key space.
@@ -152,24 +152,12 @@ pub fn create(
     durability: Durability,
     console: &Console,
 ) -> Result<OpenedDrive> {
-    let devices = volume.create(Striping::Extent { pages: 256 }, console)?;
-    let options = VolumeOptions { durability, ..VolumeOptions::default() };
-    create_on(&devices, limits, options)
-        .with_context(|| volume.cannot("create"))
-        .inspect_err(|_| devices.made.remove())
-}
-
-fn create_on(
-    devices: &Devices,
-    (config, index): (Config, Prediction),
-    options: VolumeOptions,
-) -> Result<OpenedDrive> {
+    let (config, index) = limits;
     let log_bytes = index.config.log_bytes_best();
-    let options = VolumeOptions { log_bytes, log_device: devices.log.clone(), ..options };
-    let volume = Volume::create(Arc::clone(&devices.volume), options)?;
-    let own = (&index.config, &index.options);
-    let drive = make(&volume, config, own)?;
-    Ok(OpenedDrive { drive, volume, made: devices.made.clone() })
+    let options = VolumeOptions { log_bytes, durability, ..VolumeOptions::default() };
+    let make = |volume: &_| make(volume, config, (&index.config, &index.options));
+    let (db, drive) = create_with(volume, (STRIPING, options), console, make)?;
+    Ok(OpenedDrive { drive, db })
 }
 
 fn make(
@@ -187,9 +175,9 @@ fn make(
 /// # Errors
 /// A file that does not exist, has no drive, is in use or damaged.
 pub fn open(volume: &VolumeArgs, access: Access) -> Result<OpenedDrive> {
-    let (opened, _) = open_volume(volume, access, Durability::default())?;
-    let drive = Drive::open(&opened, DRIVE_NAME).with_context(|| volume.cannot("open"))?;
-    Ok(OpenedDrive { drive, volume: opened, made: Unfinished::default() })
+    let (db, _) = open_volume(volume, access, Durability::default())?;
+    let drive = Drive::open(db.volume(), DRIVE_NAME).with_context(|| volume.cannot("open"))?;
+    Ok(OpenedDrive { drive, db })
 }
 
 /// A drive to measure: that of a file, or a new one on a simulated device.
@@ -253,8 +241,8 @@ impl MeasuredArgs {
             threads: Threads::Inline,
             ..VolumeOptions::default()
         };
-        let volume = Volume::create(device, options)?;
-        let drive = make(&volume, config, (&index.config, &without_threads()))?;
-        Ok(OpenedDrive { drive, volume, made: Unfinished::default() })
+        let db = nandex::options().volume(options).open_on(device.into())?;
+        let drive = make(db.volume(), config, (&index.config, &without_threads()))?;
+        Ok(OpenedDrive { drive, db })
     }
 }

@@ -9,7 +9,8 @@ use nandex::store::hash::KeyHasher;
 use nandex::{AnyTable, Durability, OpenOptions, Table, Versions, Volume};
 
 use crate::devices::VolumeArgs;
-use crate::place::{TableArgs, only_table, open_volume};
+use crate::held::open_volume;
+use crate::place::{TableArgs, only_table};
 
 /// An open table and its volume.
 pub(super) struct Input {
@@ -27,12 +28,13 @@ impl Input {
     pub(super) fn open(path: &Path, args: &TableArgs) -> Result<Self> {
         let volume = VolumeArgs::single(path.to_owned());
         let cannot = || volume.cannot("merge");
-        let (opened, _) = open_volume(&volume, Access::ReadOnly, Durability::default())?;
+        let (db, _) = open_volume(&volume, Access::ReadOnly, Durability::default())?;
+        let opened = db.volume();
         let name = match &args.table {
             Some(name) => name.clone(),
-            None => only_table(&opened).with_context(cannot)?,
+            None => only_table(opened).with_context(cannot)?,
         };
-        let kind = registry::kind_in(&opened, &name).with_context(cannot)?;
+        let kind = registry::kind_in(opened, &name).with_context(cannot)?;
         if let Some(Family::Part) = registry::find(&kind).map(|row| &row.family) {
             bail!(
                 "{}: table {name} has keys and values of any size, which do not merge; load one with the dump of the other: \
@@ -42,9 +44,9 @@ impl Input {
         }
         // Nothing is looked up, so no filter is needed.
         let options = OpenOptions::default().inline();
-        let table = AnyTable::open_with(&opened, &name, &options).with_context(cannot)?;
+        let table = AnyTable::open_with(opened, &name, &options).with_context(cannot)?;
         table.versions().with_context(cannot)?;
-        Ok(Self { path: path.to_owned(), volume: opened, name, table })
+        Ok(Self { path: path.to_owned(), volume: opened.clone(), name, table })
     }
 
     /// Refuses another table of other widths.

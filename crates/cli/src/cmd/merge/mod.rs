@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Error, Result, bail};
 use clap::ValueEnum;
+use nandex::device::output::refuse_existing;
 use nandex::{AbsorbOptions, Absorbed, Policy, Prefer, Versions, count_shared, expected_passes};
 
 use crate::console::{Console, Meter};
@@ -17,7 +18,7 @@ use crate::exit::{LEFT_OUT, Quiet, is_damage};
 use crate::interrupt::Interrupt;
 use crate::place::TableArgs;
 use crate::sizing::RequirementArgs;
-use crate::{merging, size, sizing, unfinished};
+use crate::{merging, size, sizing};
 
 use input::Input;
 use output::{Making, Output, kinds};
@@ -117,7 +118,7 @@ impl Args {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     if let Some(output) = args.output.as_deref().filter(|output| output.is_file()) {
-        unfinished::refuse_existing(&[output])?;
+        refuse_existing(&[output])?;
     }
     merging::refuse_twice([args.first.as_path(), &args.second], "volume")?;
     let first = Input::open(&args.first, &args.table)?;

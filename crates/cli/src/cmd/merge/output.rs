@@ -2,21 +2,20 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use nandex::device::Access;
+use nandex::device::Create;
+use nandex::device::output::{UnfinishedFiles, unfinished_path};
 use nandex::registry;
 use nandex::{AbsorbOptions, Absorbed, AnyTable, Durability, Policy, Prediction, Requirements};
-use nandex::{Versions, Volume, Watch};
+use nandex::{TableOrMap, Versions, Watch};
 
 use crate::console::Console;
 use crate::devices::VolumeArgs;
-use crate::held::STRIPING;
-use crate::place::{self, Opened, Plan, open_volume};
+use crate::held::{Opened, STRIPING};
+use crate::place::{self, OpenedTable, Plan};
 use crate::size::show_count;
 use crate::sizing::{StructureArg, choose};
-use crate::table::Keyed;
-use crate::unfinished::Unfinished;
 
 use super::Args;
 use super::input::Input;
@@ -35,7 +34,7 @@ pub(super) struct Output {
 
 /// The new table, until it has its name.
 pub(super) struct Making {
-    opened: Opened,
+    opened: OpenedTable,
     /// Has an earlier run begun it?
     is_resumed: bool,
     /// May it drop entries?
@@ -129,36 +128,35 @@ impl Output {
         table: &str,
         console: &Console,
     ) -> Result<Option<Making>> {
-        let mut made = Unfinished::default();
-        let Some(place) = made.resume(path) else { return Ok(None) };
+        let place = unfinished_path(path);
+        if !place.exists() {
+            return Ok(None);
+        }
         let shown = place.display();
-        let opened = match left(&place, table) {
-            Ok((volume, table_left)) => {
-                Opened { volume, name: table.to_owned(), table: table_left, made }
-            }
+        let opened = match left(path, table) {
+            Ok(opened) => opened,
             Err(error) => {
                 console.note(&format!("{shown} has nothing to go on with: {error:#}"));
                 return Ok(None);
             }
         };
-        if opened.table.index().config() != self.prediction.config {
+        if opened.structure.index().config() != self.prediction.config {
             bail!(
                 "--resume: {shown} was begun for other volumes or with other options; omit it, which begins again"
             );
         }
-        let entries = show_count(opened.table.held().entries);
+        let entries = show_count(opened.structure.stats().entries);
         console.note(&format!("{shown} is resumed: it has {entries} entries"));
         Ok(Some(Making { opened, is_resumed: true, evicts: false }))
     }
 }
 
 /// Opens the volume that a stopped run has left, and its table.
-fn left(place: &Path, table: &str) -> Result<(Volume, Keyed)> {
-    let volume = VolumeArgs::single(place.to_owned());
-    let (volume, _) = open_volume(&volume, Access::ReadWrite, Durability::Never)?;
-    let table = Keyed::open(&volume, table)?;
-    table.fixed()?;
-    Ok((volume, table))
+fn left(path: &Path, table: &str) -> Result<OpenedTable> {
+    let options = nandex::options().resume().create(Create::Open).durability(Durability::Never);
+    let db = options.open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let structure = db.table_or_map(table)?;
+    Ok(Opened { db, name: table.to_owned(), structure })
 }
 
 fn entries_max(both: &[Input; 2]) -> u64 {
@@ -167,8 +165,8 @@ fn entries_max(both: &[Input; 2]) -> u64 {
 
 impl Making {
     /// The file that is made.
-    pub(super) fn made(&self) -> Unfinished {
-        self.opened.made.clone()
+    pub(super) fn made(&self) -> UnfinishedFiles {
+        self.opened.db.unfinished()
     }
 
     /// Has an earlier run begun it?
@@ -186,9 +184,9 @@ impl Making {
         options: &AbsorbOptions,
         watch: &Watch<'_>,
     ) -> nandex::Result<Absorbed> {
-        match &mut self.opened.table {
-            Keyed::Fixed(table) => table.absorb(others, options, watch),
-            Keyed::AnySize(_) => unreachable!("a merge makes tables of fixed widths"),
+        match &mut self.opened.structure {
+            TableOrMap::Table(table) => table.absorb(others, options, watch),
+            TableOrMap::Map(_) => unreachable!("a merge makes tables of fixed widths"),
         }
     }
 
@@ -222,14 +220,13 @@ impl Making {
             made.remove();
             return Ok("no file was made".into());
         }
-        self.opened.table.close()?;
-        self.opened.volume.checkpoint()?;
+        self.opened.close()?;
         let place = place.display();
         Ok(format!("{place} has what was merged: the same command with --resume adds the rest"))
     }
 
     fn table(&self) -> &AnyTable {
-        self.opened.table.index()
+        self.opened.structure.index()
     }
 
     pub(super) fn kind(&self) -> &'static str {
@@ -237,7 +234,7 @@ impl Making {
     }
 
     pub(super) fn ram_bytes(&self) -> u64 {
-        self.opened.table.held().ram_bytes
+        self.opened.structure.stats().ram_bytes
     }
 
     /// Closes the volume and gives it its name.
@@ -245,6 +242,6 @@ impl Making {
     /// # Errors
     /// A failed write or sync.
     pub(super) fn close(self) -> Result<()> {
-        self.opened.close()
+        self.opened.close()?.finish()
     }
 }

@@ -1,27 +1,25 @@
 //! An index that documents are added to: a new one, one that a stopped run has left, or one that is there.
 
 use std::fs;
+use std::mem::take;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use nandex::device::Striping;
-use nandex::{Volume, VolumeOptions};
+use nandex::VolumeOptions;
 use nandex_neardup::{Index, IndexConfig, NearOptions};
 
 use crate::console::Console;
+use crate::devices::VolumeArgs;
 use crate::geometry::{self, GeometryArg};
+use crate::held::{STRIPING, create_with};
 use crate::left::Left;
 use crate::size::{self, show_count};
 use crate::unfinished::Unfinished;
 
 use super::hints::explained;
 use super::near::NearArgs;
-use super::opened::{self, NearIndexArgs};
-
-/// One device has no stripes.
-const STRIPING: Striping = Striping::Extent { pages: 256 };
+use super::opened::NearIndexArgs;
 
 /// How a new index is made.
 #[derive(Clone, Debug, clap::Args)]
@@ -39,6 +37,15 @@ pub struct MakeArgs {
     /// Make the index again on a block device that a run which was stopped has left unfinished
     #[arg(long, conflicts_with = "resume")]
     force: bool,
+}
+
+impl MakeArgs {
+    /// Where the index is, or is made.
+    fn volume(&self, name: &Path) -> VolumeArgs {
+        let mut volume = VolumeArgs::sparse(name);
+        volume.devices.force = self.force;
+        volume
+    }
 }
 
 /// An index to add to.
@@ -75,7 +82,7 @@ impl Target {
             && let Some(left) = Left::find(name)?
         {
             Self::resumed(left, name, (config, console))?
-        } else if opened::volume(name, make.force).is_made() {
+        } else if make.volume(name).is_made() {
             Self::there(args)?
         } else {
             return Self::create(name, (&near.options()?, config), (make, console));
@@ -107,13 +114,20 @@ impl Target {
         name: &Path,
         (config, console): (IndexConfig, &Console),
     ) -> Result<Self> {
-        let Left { made, volume, place } = left;
-        let index = Index::open_in(&volume, config)
+        let Left { db, place } = left;
+        let index = Index::open_in(db.volume(), config)
             .map_err(explained)
             .context("--resume: the run was stopped before it had any document; omit it")?;
         let documents = show_count(index.documents());
         console.note(&format!("{} is resumed: it has {documents} documents", place.display()));
-        Ok(Self { index, place, is_resumed: true, is_new: true, made, name: name.into() })
+        Ok(Self {
+            index,
+            place,
+            is_resumed: true,
+            is_new: true,
+            made: Unfinished::of(db),
+            name: name.into(),
+        })
     }
 
     fn create(
@@ -122,20 +136,13 @@ impl Target {
         (make, console): (&MakeArgs, &Console),
     ) -> Result<Self> {
         let log_bytes = Index::log_bytes(options, config).map_err(explained)?;
-        let volume = opened::volume(name, make.force);
+        let volume = make.volume(name);
         let device = make.geometry.find(&volume, console)?;
         let geometry = geometry::of_volume(device, &volume, STRIPING)?;
-        let devices = volume.create(STRIPING, console)?;
-        let completion = devices.completion;
-        let volume_options =
-            VolumeOptions { log_bytes, geometry, completion, ..VolumeOptions::default() };
-        let filled = || {
-            let volume = Volume::create(Arc::clone(&devices.volume), volume_options)?;
-            let index = Index::create_in(&volume, options, config).map_err(explained)?;
-            anyhow::Ok((devices.made.clone().of(&volume), index))
-        };
-        let filled = filled().with_context(|| volume.cannot("create"));
-        let (made, index) = filled.inspect_err(|_| devices.made.remove())?;
+        let volume_options = VolumeOptions { log_bytes, geometry, ..VolumeOptions::default() };
+        let make = |volume: &_| Index::create_in(volume, options, config).map_err(explained);
+        let (db, index) = create_with(&volume, (STRIPING, volume_options), console, make)?;
+        let made = Unfinished::of(db);
         let place = made.path_of(name);
         Ok(Self { index, place, is_resumed: false, is_new: true, made, name: name.into() })
     }
@@ -165,7 +172,7 @@ impl Closed {
     /// # Errors
     /// A file that has got that name meanwhile.
     pub fn publish(&mut self) -> Result<()> {
-        self.made.publish()?;
+        take(&mut self.made).finish()?;
         self.place = self.name.clone();
         Ok(())
     }

@@ -8,7 +8,7 @@ use nandex::device::Access;
 use nandex_neardup::{Index, IndexConfig};
 
 use crate::devices::VolumeArgs;
-use crate::place::open_volume;
+use crate::held::open_volume;
 use crate::size;
 
 use super::hints::explained;
@@ -52,26 +52,17 @@ impl NearIndexArgs {
     }
 }
 
-/// The file or block device as a volume. A file takes space when it is written, since it grows in steps. With `force`,
-/// an unfinished one on a block device may be made again.
-pub fn volume(file: &Path, force: bool) -> VolumeArgs {
-    let mut volume = VolumeArgs::single(file.to_owned());
-    volume.devices.sparse = true;
-    volume.devices.force = force;
-    volume
-}
-
 /// Opens the index of a file.
 ///
 /// # Errors
 /// As [`NearIndexArgs::open`].
 fn open(file: &Path, access: Access, config: IndexConfig) -> Result<Index> {
-    let (volume, _) = open_volume(&volume(file, false), access, Durability::default())?;
+    let (db, _) = open_volume(&VolumeArgs::sparse(file), access, Durability::default())?;
     let not_one = || {
         let shown = file.display();
         format!(
             "cannot open {shown} as an index of near-duplicates, which `nandex neardup index` makes"
         )
     };
-    Index::open_in(&volume, config).map_err(explained).with_context(not_one)
+    Index::open_in(db.volume(), config).map_err(explained).with_context(not_one)
 }

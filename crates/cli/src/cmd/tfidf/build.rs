@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use nandex::device::Striping;
-use nandex::{Volume, VolumeOptions};
+use nandex::VolumeOptions;
 use nandex_tfidf::{Analysis, Corpus, CorpusConfig, Repeats, StopWords};
 
 use crate::console::Console;
 use crate::devices::{FileBytes, VolumeArgs};
 use crate::exit::{FAILURE, Quiet};
+use crate::held::{STRIPING, create_with};
 use crate::interrupt::Interrupt;
 use crate::left::Left;
 use crate::size::show_count;
@@ -22,10 +21,7 @@ use crate::unfinished::Unfinished;
 
 use super::change::{Change, Changed, RepeatArgs, change};
 use super::hints::explained;
-use super::index::{self, IndexArgs};
-
-/// One device has no stripes.
-const STRIPING: Striping = Striping::Extent { pages: 256 };
+use super::index::IndexArgs;
 
 /// The word for scikit-learn's list.
 const ENGLISH: &str = "english";
@@ -119,7 +115,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let analysis = args.analysis.analysis(console)?;
     let inputs = args.inputs.find()?;
     let name = args.index.file.as_path();
-    let mut volume = index::volume(name);
+    let mut volume = VolumeArgs::sparse(name);
     volume.devices.force = args.force;
     let left = if args.resume { Left::find(name)? } else { None };
     let (made, corpus, way) = match left {
@@ -144,25 +140,17 @@ fn create(
     (analysis, config): (&Analysis, CorpusConfig),
     console: &Console,
 ) -> Result<(Unfinished, Corpus)> {
-    let devices = args.create(STRIPING, console)?;
-    let options = VolumeOptions {
-        log_bytes: config.log_bytes(),
-        completion: devices.completion,
-        ..VolumeOptions::default()
-    };
-    let filled = || {
-        let volume = Volume::create(Arc::clone(&devices.volume), options)?;
-        let corpus = Corpus::create_in(&volume, analysis, config).map_err(explained)?;
-        anyhow::Ok((devices.made.clone().of(&volume), corpus))
-    };
-    filled().with_context(|| args.cannot("create")).inspect_err(|_| devices.made.remove())
+    let options = VolumeOptions { log_bytes: config.log_bytes(), ..VolumeOptions::default() };
+    let make = |volume: &_| Corpus::create_in(volume, analysis, config).map_err(explained);
+    let (db, corpus) = create_with(args, (STRIPING, options), console, make)?;
+    Ok((Unfinished::of(db), corpus))
 }
 
 /// Opens the index that a stopped build has left.
 fn resume(left: Left, config: CorpusConfig) -> Result<(Unfinished, Corpus)> {
-    let corpus = Corpus::open_in(&left.volume, config).map_err(explained);
+    let corpus = Corpus::open_in(left.db.volume(), config).map_err(explained);
     let again = "--resume: the build was stopped before it had any document; omit it";
-    Ok((left.made, corpus.context(again)?))
+    Ok((Unfinished::of(left.db), corpus.context(again)?))
 }
 
 /// Refuses to go on with other terms, and says what is there.
@@ -189,7 +177,7 @@ fn refuse_other(
 /// Gives the index its name, unless it was stopped.
 fn finish(
     mut changed: Changed,
-    (name, mut made): (&Path, Unfinished),
+    (name, made): (&Path, Unfinished),
     console: &Console,
 ) -> Result<()> {
     let place = changed.path.clone();
@@ -199,7 +187,7 @@ fn finish(
             place.display()
         ));
     } else {
-        made.publish()?;
+        made.finish()?;
         changed.path = name.to_owned();
     }
     changed.files = Some(FileBytes::of([changed.path.as_path()])?);

@@ -8,7 +8,7 @@ use nandex::device::Access;
 use nandex_tfidf::{Corpus, CorpusConfig};
 
 use crate::devices::VolumeArgs;
-use crate::place::open_volume;
+use crate::held::open_volume;
 use crate::size;
 
 use super::hints::explained;
@@ -59,22 +59,15 @@ impl IndexArgs {
     }
 }
 
-/// The file or block device as a volume. A file takes space when it is written, since it grows in steps.
-pub fn volume(file: &Path) -> VolumeArgs {
-    let mut volume = VolumeArgs::single(file.to_owned());
-    volume.devices.sparse = true;
-    volume
-}
-
 /// Opens the index of a file.
 ///
 /// # Errors
 /// As [`IndexArgs::open`].
 pub fn open(file: &Path, access: Access, config: CorpusConfig) -> Result<Corpus> {
-    let (volume, _) = open_volume(&volume(file), access, Durability::default())?;
+    let (db, _) = open_volume(&VolumeArgs::sparse(file), access, Durability::default())?;
     let not_one = || {
         let shown = file.display();
         format!("cannot open {shown} as a TF-IDF index, which `nandex tfidf build` makes")
     };
-    Corpus::open_in(&volume, config).map_err(explained).with_context(not_one)
+    Corpus::open_in(db.volume(), config).map_err(explained).with_context(not_one)
 }

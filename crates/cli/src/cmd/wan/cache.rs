@@ -1,20 +1,16 @@
 //! The cache of a verb: opened, or made where there is none.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use nandex::device::{Access, Striping};
-use nandex::{Durability, Volume, VolumeOptions};
+use nandex::device::Access;
+use nandex::{Durability, VolumeOptions};
 use nandex_wan::{Cache, CacheConfig};
 
 use crate::console::Console;
 use crate::devices::VolumeArgs;
-use crate::place::open_volume;
+use crate::held::{STRIPING, create_with, open_volume};
 use crate::size::{self, show_bytes};
-
-/// One device has no stripes.
-const STRIPING: Striping = Striping::Extent { pages: 256 };
 
 /// A cache that is made where there is none.
 #[derive(Debug, clap::Args)]
@@ -36,7 +32,7 @@ impl CacheArgs {
     /// # Errors
     /// A file that is no cache or is in use, sizes that cannot work, no space, damage.
     pub fn open_or_make(&self, console: &Console) -> Result<Cache> {
-        let place = volume(&self.file);
+        let place = VolumeArgs::sparse(&self.file);
         if place.is_made() { open(&self.file) } else { self.make(&place, console) }
     }
 
@@ -44,28 +40,14 @@ impl CacheArgs {
         let config =
             CacheConfig { content_bytes: self.size, ram_bytes: self.ram, ..CacheConfig::default() };
         let log_bytes = config.log_bytes().with_context(|| place.cannot("create"))?;
-        let devices = place.create(STRIPING, console)?;
-        let options =
-            VolumeOptions { log_bytes, completion: devices.completion, ..VolumeOptions::default() };
-        let made = || {
-            let volume = Volume::create(Arc::clone(&devices.volume), options)?;
-            let cache = Cache::create_in(&volume, config)?;
-            devices.made.clone().of(&volume).publish()?;
-            anyhow::Ok(cache)
-        };
-        let cache = made().with_context(|| place.cannot("create"));
-        let cache = cache.inspect_err(|_| devices.made.remove())?;
+        let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
+        let make = |volume: &_| Ok(Cache::create_in(volume, config)?);
+        let (db, cache) = create_with(place, (STRIPING, options), console, make)?;
+        db.finish().inspect_err(|_| db.unfinished().remove())?;
         let (file, size) = (self.file.display(), show_bytes(self.size));
         console.note(&format!("{file} is a new cache, of {size} of content"));
         Ok(cache)
     }
-}
-
-/// The file or block device as a volume. A file takes space when it is written.
-fn volume(file: &Path) -> VolumeArgs {
-    let mut volume = VolumeArgs::single(file.to_owned());
-    volume.devices.sparse = true;
-    volume
 }
 
 /// Opens a cache that is there.
@@ -81,7 +63,7 @@ pub fn open(file: &Path) -> Result<Cache> {
 /// # Errors
 /// As [`open`]. That there is no such file says what to give.
 pub fn open_made(file: &Path) -> Result<Cache> {
-    if !volume(file).is_made() {
+    if !VolumeArgs::sparse(file).is_made() {
         let shown = file.display();
         bail!(
             "there is no cache {shown}: a file of references is of use only with the cache that `nandex wan store` made \
@@ -100,12 +82,12 @@ pub fn open_to_read(file: &Path) -> Result<Cache> {
 }
 
 fn open_with(file: &Path, access: Access) -> Result<Cache> {
-    let (volume, _) = open_volume(&volume(file), access, Durability::default())?;
+    let (db, _) = open_volume(&VolumeArgs::sparse(file), access, Durability::default())?;
     let not_one = || {
         let shown = file.display();
         format!(
             "cannot open {shown} as a cache, which `nandex wan store`, `send` and `receive` make"
         )
     };
-    Cache::open_in(&volume).with_context(not_one)
+    Cache::open_in(db.volume()).with_context(not_one)
 }

@@ -1,0 +1,230 @@
+//! A table or map of an existing file, whatever its kind.
+
+use nandex_store::Volume;
+
+use crate::large::{ValuesConfig, table_name};
+use crate::registry::{self, Family};
+use crate::{AnyTable, Damage, Error, LargeTable, OpenOptions, Result, Table, TableStats};
+
+/// Bytes of a record that a map without any is expected to have.
+const RECORD_BYTES: f64 = 256.0;
+
+/// A key and its value, or the damage of a page.
+type PairOrDamage<'t> = std::result::Result<(&'t [u8], &'t [u8]), &'t Damage>;
+
+/// An open table or map, for programs that take files as they are; see
+/// [`Database::table_or_map`](super::Database::table_or_map).
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("any.nandex");
+/// let db = nandex::open(&path)?;
+/// db.map("urls").create_or_open()?.put(b"key", b"value")?;
+/// let any = db.table_or_map("urls")?;
+/// assert_eq!(any.widths(), None);
+/// assert_eq!(any.get_many(&[b"key"])?, [Some(b"value".to_vec())]);
+/// # Ok::<(), nandex::Error>(())
+/// ```
+#[derive(Debug)]
+pub enum TableOrMap {
+    /// All keys have one width, and so have all values.
+    Table(AnyTable),
+    /// Keys and values of any size.
+    Map(LargeTable<AnyTable>),
+}
+
+impl TableOrMap {
+    /// Opens the table or map of that name. The RAM of the options is all that it may take.
+    ///
+    /// # Errors
+    /// No table or map of that name, or it is open; damage.
+    pub fn open(volume: &Volume, name: &str, options: &OpenOptions) -> Result<Self> {
+        let kind = registry::kind_in(volume, name)?;
+        let Some(Family::Part) = registry::find(&kind).map(|row| &row.family) else {
+            return AnyTable::open_with(volume, name, options).map(Self::Table);
+        };
+        if !Self::is_map(volume, name) {
+            let reason = format!(
+                "{name} is a value log without a table of keys: a program made it, and that program reads it"
+            );
+            return Err(Error::Config { field: "kind", reason });
+        }
+        let of_values = ValuesConfig::of(volume, name)?.ram_bytes();
+        let ram_bytes_max = options.ram_bytes_max.map(|most| most.saturating_sub(of_values));
+        let options = OpenOptions { ram_bytes_max, ..options.clone() };
+        let index = AnyTable::open_with(volume, &table_name(name), &options)?;
+        LargeTable::open(volume, name, index).map(Self::Map)
+    }
+
+    /// The names of the structures that a user of the volume made: without the tables inside maps, and without the
+    /// generations of tables that grow.
+    #[must_use]
+    pub fn names(volume: &Volume) -> Vec<String> {
+        let family = |kind: &str| registry::find(kind).map(|row| &row.family);
+        let is_part = |kind: &str| matches!(family(kind), Some(Family::Part));
+        let mut all = volume.structures();
+        all.retain(|it| !matches!(family(&it.kind), Some(Family::Generation)));
+        let inner: Vec<String> =
+            all.iter().filter(|it| is_part(&it.kind)).map(|it| table_name(&it.name)).collect();
+        all.into_iter().map(|it| it.name).filter(|name| !inner.contains(name)).collect()
+    }
+
+    /// Returns whether the value log of that name has a table of its keys, as a map has. A program may keep a log whose
+    /// records it finds in another way.
+    #[must_use]
+    pub fn is_map(volume: &Volume, name: &str) -> bool {
+        let keys = table_name(name);
+        volume.structures().iter().any(|it| it.name == keys)
+    }
+
+    /// The table: itself, or the table of references inside a map.
+    #[must_use]
+    pub fn index(&self) -> &AnyTable {
+        match self {
+            Self::Table(table) => table,
+            Self::Map(map) => map.table(),
+        }
+    }
+
+    /// Bytes of each key and of each value; `None` for a map.
+    #[must_use]
+    pub fn widths(&self) -> Option<(usize, usize)> {
+        match self {
+            Self::Table(table) => Some((table.key_bytes(), table.value_bytes())),
+            Self::Map(_) => None,
+        }
+    }
+
+    /// Returns whether it grows when it is full.
+    #[must_use]
+    pub fn grows(&self) -> bool {
+        registry::grows(self.index().kind())
+    }
+
+    /// Bytes of flash for each entry that it grows by, where nothing but the device limits it.
+    #[must_use]
+    pub fn growth_bytes_per_entry(&self) -> Option<f64> {
+        let of_index = self.index().config().growth_bytes_per_entry()?;
+        let Self::Map(map) = self else { return Some(of_index) };
+        let values = map.stats().values;
+        let mean = values.live_bytes as f64 / values.live_records.max(1) as f64;
+        Some(of_index + if values.live_records > 0 { mean } else { RECORD_BYTES })
+    }
+
+    /// Puts each pair, in order.
+    ///
+    /// # Errors
+    /// A full table, a width that is not the table's, a failed write.
+    pub fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        match self {
+            Self::Table(table) => table.insert_many(pairs),
+            Self::Map(map) => map.put_many(pairs),
+        }
+    }
+
+    /// The values under all of `keys`, in their order.
+    ///
+    /// # Errors
+    /// A width that is not the table's, a failed read, damage.
+    pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
+        match self {
+            Self::Table(table) => {
+                let values = table.get_many(keys)?.into_iter();
+                Ok(values.map(|value| value.map(|value| value.to_vec())).collect())
+            }
+            Self::Map(map) => map.get_many(keys),
+        }
+    }
+
+    /// Removes a key.
+    ///
+    /// # Errors
+    /// As [`put_many`](Self::put_many).
+    pub fn remove(&self, key: &[u8]) -> Result<()> {
+        match self {
+            Self::Table(table) => table.remove(key),
+            Self::Map(map) => map.remove(key),
+        }
+    }
+
+    /// Passes every key and its value to `act`, in no order.
+    ///
+    /// # Errors
+    /// Those of `act`; a failed read, damage.
+    pub fn for_each<E: From<Error>>(
+        &self,
+        mut act: impl FnMut(&[u8], &[u8]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        match self {
+            Self::Table(table) => table.iter().try_for_each(|entry| {
+                let (key, value) = entry?;
+                act(&key, &value)
+            }),
+            Self::Map(map) => map.iter()?.try_for_each(|pair| {
+                let (key, value): (Vec<u8>, Vec<u8>) = pair?;
+                act(&key, &value)
+            }),
+        }
+    }
+
+    /// Passes every key and its value to `act` that damage has left, in no order, and each damaged page.
+    ///
+    /// # Errors
+    /// Those of `act`.
+    pub fn for_each_past_damage<E: From<Error>>(
+        &self,
+        mut act: impl FnMut(PairOrDamage<'_>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        match self {
+            Self::Table(table) => table.iter_past_damage().try_for_each(|item| match &item {
+                Ok((key, value)) => act(Ok((key, value))),
+                Err(damage) => act(Err(damage)),
+            }),
+            Self::Map(map) => map.iter_past_damage()?.try_for_each(|item| match &item {
+                Ok((key, value)) => act(Ok((key, value))),
+                Err(damage) => act(Err(damage)),
+            }),
+        }
+    }
+
+    /// The figures of the table, with RAM and flash of all of a map.
+    #[must_use]
+    pub fn stats(&self) -> TableStats {
+        match self {
+            Self::Table(table) => table.stats(),
+            Self::Map(map) => {
+                let stats = map.stats();
+                let flash_bytes = stats.table.flash_bytes + stats.values.flash_bytes;
+                TableStats { ram_bytes: stats.ram_bytes, flash_bytes, ..stats.table }
+            }
+        }
+    }
+
+    /// Different keys that it surely holds.
+    #[must_use]
+    pub fn entries_capacity(&self) -> u64 {
+        self.index().config().describe().entries_capacity
+    }
+
+    /// Makes everything durable.
+    ///
+    /// # Errors
+    /// A failed write or sync, a full table.
+    pub fn sync(&self) -> Result<()> {
+        match self {
+            Self::Table(table) => table.sync(),
+            Self::Map(map) => map.sync(),
+        }
+    }
+
+    /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores failures.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn close(self) -> Result<()> {
+        match self {
+            Self::Table(table) => table.close(),
+            Self::Map(map) => map.close(),
+        }
+    }
+}
