@@ -13,9 +13,10 @@ use crate::cgroup::{HARNESS_BYTES, MemoryCgroup, MemoryLimit};
 use crate::documents::DocumentSettings;
 use crate::keys::KEY_BYTES;
 use crate::percentiles::Latency;
-use crate::quantity::{parse_fraction, parse_quantity, parse_seconds};
+use crate::quantity::{parse_fraction, parse_seconds};
 use crate::subject::{Counts, Durability, Maker, Spec};
 use crate::workload::{Flow, Mix, Workload};
+use nandex::size::parse;
 
 /// Lookups and mixed operations per run unless `--ops` says otherwise.
 const OPERATIONS: u64 = 1_000_000;
@@ -42,16 +43,16 @@ pub struct Plan {
     #[arg(long, value_enum)]
     pub workload: Workload,
     /// Entries loaded (inserted, for the insert workload).
-    #[arg(long, visible_alias = "keys", default_value = "1M", value_parser = parse_quantity)]
+    #[arg(long, visible_alias = "keys", default_value = "1M", value_parser = parse)]
     pub entries: u64,
     /// How the table is loaded before it is measured; the insert workload is always random.
     #[arg(long, value_enum, default_value = "random")]
     pub load: Load,
     /// RAM the engine may use.
-    #[arg(long = "ram", value_name = "RAM", default_value = "256MiB", value_parser = parse_quantity)]
+    #[arg(long = "ram", value_name = "RAM", default_value = "256MiB", value_parser = parse)]
     pub ram_bytes: u64,
     /// RAM for a table's cache of entries; by default what the table leaves of --ram, 0 for none.
-    #[arg(long = "cache", value_name = "CACHE", value_parser = parse_quantity)]
+    #[arg(long = "cache", value_name = "CACHE", value_parser = parse)]
     pub cache_bytes: Option<u64>,
     /// Threads at work.
     #[arg(long, default_value_t = 1)]
@@ -61,7 +62,7 @@ pub struct Plan {
     pub depth: usize,
     /// Keys per call: 1 uses single calls. By default 1 for changes and at depth 1, else
     /// eight times the depth.
-    #[arg(long, value_parser = parse_quantity)]
+    #[arg(long, value_parser = parse)]
     pub batch: Option<u64>,
     /// When an acknowledged write is durable.
     #[arg(long, value_enum, default_value = "every")]
@@ -73,10 +74,10 @@ pub struct Plan {
     #[arg(long, value_delimiter = ',', default_value = "0,.4,.8", value_parser = parse_fraction)]
     pub success: Vec<f64>,
     /// Inserts per second during lookups, by one thread more.
-    #[arg(long, default_value = "100k", value_parser = parse_quantity)]
+    #[arg(long, default_value = "100k", value_parser = parse)]
     pub insert_rate: u64,
     /// Inserts during lookups in each repetition; the lookups last as long as they.
-    #[arg(long, default_value = "1M", value_parser = parse_quantity)]
+    #[arg(long, default_value = "1M", value_parser = parse)]
     pub inserts: u64,
     /// Directory for the table and the scratch file; a table that is loaded there is used again.
     #[arg(long, default_value = "nandex-bench-data")]
@@ -85,7 +86,7 @@ pub struct Plan {
     #[arg(long, default_value_t = 5)]
     pub runs: u32,
     /// Operations per repetition: 1M by default, for updates and counts as many as there are entries.
-    #[arg(long, value_parser = parse_quantity)]
+    #[arg(long, value_parser = parse)]
     pub ops: Option<u64>,
     /// Pick keys by a Zipf law with this exponent, such as 0.99, instead of uniformly.
     #[arg(long, value_name = "EXPONENT")]
@@ -101,14 +102,14 @@ pub struct Plan {
     #[arg(value_parser = parse_seconds)]
     pub limit_time: Duration,
     /// Size of the scratch file the device is measured on.
-    #[arg(long, default_value = "1GiB", value_parser = parse_quantity)]
+    #[arg(long, default_value = "1GiB", value_parser = parse)]
     pub scratch: u64,
     /// Loads end after this many seconds, full or not; the report says how many entries went in.
     #[arg(long = "max-seconds", value_name = "MAX_SECONDS", value_parser = parse_seconds)]
     pub load_time_max: Option<Duration>,
     /// Run inside a memory cgroup of --ram and 32 MiB for the harness, or of the size given.
     #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = "0", value_parser = parse_quantity)]
+    #[arg(default_missing_value = "0", value_parser = parse)]
     pub cgroup: Option<u64>,
     /// Print one JSON object instead of tables.
     #[arg(long)]

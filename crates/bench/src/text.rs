@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::percentiles::{LatencySummary, Spread};
-use crate::quantity::{show_bytes, show_count, show_ns};
+use crate::quantity::{show_bytes, show_count};
 use crate::report::{Case, Report};
 use crate::worker::Point;
 use crate::workload::Kind;
@@ -183,7 +183,9 @@ pub fn summary(reports: &[Report]) -> String {
 fn cell(column: &Column, case: &Case, spreads: &Spreads) -> Option<String> {
     match column {
         Column::Figure(name, show) => Some(show(spreads.get(*name)?.median)),
-        Column::Latency(pick) => Some(show_ns(pick(&case.lookup_ns.or(case.change_ns)?))),
+        Column::Latency(pick) => {
+            Some(nandex::size::show_time(pick(&case.lookup_ns.or(case.change_ns)?) as f64))
+        }
         Column::Other(show) => show(case, spreads),
     }
 }

@@ -22,6 +22,7 @@ mod huge;
 pub mod laws;
 mod machine;
 mod memory;
+pub mod number;
 pub mod output;
 mod overlay;
 mod prefetch;

@@ -11,5 +11,5 @@ mod number;
 mod words;
 
 pub use frame::{BASE_STYLE, Frame};
-pub use number::{grouped, shown};
+pub use number::shown;
 pub use words::Escaped;

@@ -14,28 +14,9 @@ pub fn shown(number: f64) -> String {
     }
 }
 
-/// A count in groups of three digits: `1,234,567`.
-#[must_use]
-pub fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{grouped, shown};
-
-    #[test]
-    fn counts_are_in_groups_of_three_digits() {
-        assert_eq!([7, 123_456, 1_234_567].map(grouped), ["7", "123,456", "1,234,567"]);
-    }
+    use super::shown;
 
     #[test]
     fn three_digits_count() {

@@ -1,8 +1,10 @@
-//! Sizes and counts as people write them: `64MiB`, `64M`, `1e9`, `1_000`.
+//! Sizes and counts as people write them: `64MiB`, `64M`, `1e9`, `1_000`; and how they are shown to people.
 //!
 //! `K`, `M`, `G` and `T` are powers of 1000. A size is in bytes, so it takes a `B` after them as well, and `KiB`,
 //! `MiB`, `GiB` and `TiB`, which are powers of 1024. A count takes none of these: `1B` would be one byte to some and a
 //! billion to others. The result must be a whole number.
+
+pub use nandex_device::number::{show_bytes, show_count, show_rate, show_scaled, show_time};
 
 use crate::Error;
 

@@ -28,6 +28,7 @@ pub mod shadow;
 pub mod slice;
 pub mod space;
 pub mod superblock;
+mod timer;
 pub mod values;
 mod volume;
 
@@ -37,6 +38,7 @@ pub use log::{Durability, Log, Lsn};
 pub use page::StructureId;
 pub use poison::{PanicGuard, Poison};
 pub use read_ahead::{PageRun, ReadAhead};
+pub use timer::Timer;
 pub use volume::{
     Captured, Checkpointed, Completion, Holds, Shutdown, StaleSuperblock, Structure, StructureInfo,
     Threads, UNFINISHED_KIND, Volume, VolumeDevices, VolumeOpenOptions, VolumeOptions, VolumeStats,

@@ -4,7 +4,7 @@
 //! 1. [`documents`] reads texts from folders, lines, JSON lines and Parquet, one at a time.
 //! 2. [`characters`] says which characters words are made of, as Python does; [`ascii_words`] finds the words of ASCII
 //!    texts fast.
-//! 3. [`scratch`] has files without names, and merges sorted runs among them.
+//! 3. [`scratch`] has files without names, and [`sort`] sorts in them what does not fit into RAM.
 #![forbid(unsafe_code)]
 
 pub mod ascii_words;
@@ -13,6 +13,7 @@ pub mod documents;
 mod error;
 pub mod parts;
 pub mod scratch;
+pub mod sort;
 
 pub use documents::{Document, DocumentResult};
 pub use error::{Error, Result};

@@ -10,31 +10,7 @@ pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole != 0).then(|| float(part) / float(whole))
 }
 
-pub(crate) use nandex_html::grouped as count;
-
-/// `1.50 GiB`: three digits and a binary unit.
-pub(crate) fn bytes(count: u64) -> String {
-    if count < 1024 {
-        return format!("{count} B");
-    }
-    scaled(float(count))
-}
-
-/// `512 MiB/s`.
-pub(crate) fn rate(bytes_per_s: f64) -> String {
-    format!("{}/s", scaled(bytes_per_s))
-}
-
-fn scaled(mut value: f64) -> String {
-    let mut units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].into_iter();
-    let mut unit = units.next().unwrap_or_default();
-    while value >= 999.5 {
-        let Some(next) = units.next() else { break };
-        unit = next;
-        value /= 1024.0;
-    }
-    format!("{} {unit}", digits(value))
-}
+pub(crate) use nandex::size::{show_bytes as bytes, show_count as count, show_rate as rate};
 
 /// Three significant digits: `0.123`, `1.23`, `12.3`, `123`; nothing finer than a thousandth.
 pub(crate) fn digits(value: f64) -> String {
@@ -95,22 +71,6 @@ mod tests {
     fn what_would_change_a_terminal_is_shown_and_not_done() {
         assert_eq!(printable("caf\u{e9} a\nb"), "caf\u{e9} a\\nb");
         assert_eq!(printable("\u{1b}[2J\u{202e}x"), "\\u{1b}[2J\\u{202e}x");
-    }
-
-    #[test]
-    fn counts_are_grouped_by_thousands() {
-        let texts = [0, 999, 1000, 123_456, 1_234_567].map(count);
-        assert_eq!(texts, ["0", "999", "1,000", "123,456", "1,234,567"]);
-    }
-
-    #[test]
-    fn bytes_have_three_digits_and_a_unit() {
-        let texts = [0, 1023, 1024, 1536, 1 << 20, 1_073_000_000, u64::MAX].map(bytes);
-        assert_eq!(
-            texts,
-            ["0 B", "1023 B", "1.00 KiB", "1.50 KiB", "1.00 MiB", "0.999 GiB", "16.0 EiB"]
-        );
-        assert_eq!(rate(512.0 * 1024.0 * 1024.0), "512 MiB/s");
     }
 
     #[test]

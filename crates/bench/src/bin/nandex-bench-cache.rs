@@ -12,13 +12,13 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use clap::Parser;
 use nandex::device::MemoryDevice;
+use nandex::size::parse;
 use nandex::{
     Durability, OpenOptions, Policy, Requirements, SliceHash, Table, Volume, VolumeOptions,
     slicehash,
 };
 use nandex_bench::keys::KeySpace;
 use nandex_bench::process::finish;
-use nandex_bench::quantity::parse_quantity;
 use nandex_bench::replay::{RIVALS, Trace};
 
 /// Measures the hit ratio of a table's cache of entries.
@@ -28,10 +28,10 @@ struct Arguments {
     /// A trace as text: in each line the first block and the number of blocks.
     trace: PathBuf,
     /// Entries of the caches.
-    #[arg(long, value_delimiter = ',', default_value = "1k,10k,100k", value_parser = parse_quantity)]
+    #[arg(long, value_delimiter = ',', default_value = "1k,10k,100k", value_parser = parse)]
     entries: Vec<u64>,
     /// Requests to replay, at most.
-    #[arg(long, default_value = "100M", value_parser = parse_quantity)]
+    #[arg(long, default_value = "100M", value_parser = parse)]
     requests: u64,
     /// One line of JSON instead of a table.
     #[arg(long)]

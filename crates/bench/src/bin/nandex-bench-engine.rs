@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Parser;
+use nandex::size::parse;
 use nandex_bench::engines::{AtDepth, compare};
 use nandex_bench::limit::Scratch;
 use nandex_bench::percentiles::Spread;
 use nandex_bench::process::finish;
-use nandex_bench::quantity::parse_quantity;
 use nandex_bench::reads::ReadLoad;
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ struct Arguments {
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
     /// The file that is written once and then read.
-    #[arg(long, value_parser = parse_quantity, default_value = "2GiB")]
+    #[arg(long, value_parser = parse, default_value = "2GiB")]
     file_bytes: u64,
     /// Where the file is.
     #[arg(long, default_value = ".")]

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Parser;
+use nandex::size::parse;
 use nandex_bench::merging::{MergeLoad, merge};
 use nandex_bench::process::finish;
-use nandex_bench::quantity::parse_quantity;
 
 /// Measures the merge of two indexes.
 #[derive(Parser, Debug)]
@@ -22,7 +22,7 @@ struct Arguments {
     #[arg(long, value_parser = ["bufferhash", "slicehash"], default_value = "bufferhash")]
     structure: String,
     /// Entries of each index.
-    #[arg(long, value_parser = parse_quantity, default_value = "10M")]
+    #[arg(long, value_parser = parse, default_value = "10M")]
     entries: u64,
     /// The share of each one's keys that the other has too, 0 to 1.
     #[arg(long, default_value_t = 0.5)]
@@ -34,7 +34,7 @@ struct Arguments {
     #[arg(long, default_value_t = 16)]
     value_bytes: u32,
     /// RAM for entries while they are merged.
-    #[arg(long, value_parser = parse_quantity, default_value = "256MiB")]
+    #[arg(long, value_parser = parse, default_value = "256MiB")]
     merge_ram: u64,
     /// The second index hashes keys otherwise.
     #[arg(long)]
@@ -43,7 +43,7 @@ struct Arguments {
     #[arg(long)]
     count: bool,
     /// The file on which the disk's bandwidth is measured.
-    #[arg(long, value_parser = parse_quantity, default_value = "256MiB")]
+    #[arg(long, value_parser = parse, default_value = "256MiB")]
     scratch: u64,
     /// Seconds for which each bandwidth is measured, before and after.
     #[arg(long, default_value_t = 2.0)]

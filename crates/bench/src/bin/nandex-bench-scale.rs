@@ -15,6 +15,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use nandex::device::output::write_output;
 use nandex::device::{Create, FileDevice, FileOptions};
+use nandex::size::parse;
 use nandex::{
     AnyTable, Policy, Requirements, Table, Volume, VolumeOpenOptions, VolumeOptions, bufferhash,
     rhik, slicehash,
@@ -22,7 +23,7 @@ use nandex::{
 use nandex_bench::keys::{KEY_BYTES, KeySpace, Rng, VALUE_BYTES};
 use nandex_bench::percentiles::Spread;
 use nandex_bench::process::{finish, rss_bytes};
-use nandex_bench::quantity::{parse_quantity, show_bytes, show_count};
+use nandex_bench::quantity::{show_bytes, show_count};
 use nandex_html::chart::{self, Chart, Scaling, Series};
 use serde::{Deserialize, Serialize};
 
@@ -37,16 +38,16 @@ const SPARE_SHARE: u64 = 33;
 #[command(name = "nandex-bench-scale", version)]
 struct Arguments {
     /// Entries of the smallest table.
-    #[arg(long, default_value = "1M", value_parser = parse_quantity)]
+    #[arg(long, default_value = "1M", value_parser = parse)]
     from: u64,
     /// Entries of the largest table.
-    #[arg(long, default_value = "64M", value_parser = parse_quantity)]
+    #[arg(long, default_value = "64M", value_parser = parse)]
     to: u64,
     /// How many times as many entries the next table has.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..))]
     step: u64,
     /// Lookups of keys that are there, and of others, in each round.
-    #[arg(long, default_value = "200k", value_parser = parse_quantity)]
+    #[arg(long, default_value = "200k", value_parser = parse)]
     lookups: u64,
     /// Rounds of lookups; medians are printed.
     #[arg(long, default_value_t = 3)]

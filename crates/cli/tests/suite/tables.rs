@@ -218,7 +218,7 @@ fn a_volume_keeps_the_channels_that_it_was_made_with_and_places_slicetables_by_t
         assert_eq!(geometry["overruled"], false);
     }
     let text = folder.run("info t.nandex").stdout;
-    assert!(text.contains("16, chunks of 8.0 KiB, by order of writing\n"), "{text}");
+    assert!(text.contains("16, chunks of 8.00 KiB, by order of writing\n"), "{text}");
     // Slicetables are rounds of 16 chunks of two pages.
     let file = FileDevice::open(folder.path("t.nandex"), &FileOptions::default());
     let volume = Volume::open(Arc::new(file.expect("it was made")), VolumeOpenOptions::default());

@@ -57,13 +57,11 @@ mod testing;
 mod write;
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use nandex_store::hash::KeyHasher;
 use nandex_store::values::{REF_BYTES, ValueLog};
-use nandex_store::{Durability, Threads, Volume};
+use nandex_store::{Durability, Threads, Timer, Volume};
 
 pub use change::{Change, Decide, DecideMany, Look, PairUpdate, Present};
 pub use group::StoredKey;
@@ -127,7 +125,7 @@ const STRIPES: usize = 64;
 #[derive(Debug)]
 pub struct LargeTable<T: Table> {
     inner: Arc<Inner<T>>,
-    timer: Option<JoinHandle<()>>,
+    timer: Option<Timer>,
 }
 
 #[derive(Debug)]
@@ -148,8 +146,6 @@ struct Inner<T> {
     counters: LargeCounters,
     /// When the last period of [`Durability::Every`] ended, by the device's clock.
     period_start_ns: AtomicU64,
-    stop: Mutex<bool>,
-    stopped: Condvar,
 }
 
 impl<T: Table + 'static> LargeTable<T> {
@@ -188,11 +184,16 @@ impl<T: Table + 'static> LargeTable<T> {
             cleaner: Mutex::default(),
             counters: LargeCounters::default(),
             period_start_ns: AtomicU64::new(volume.device().now()),
-            stop: Mutex::default(),
-            stopped: Condvar::new(),
         });
         let timer = match (volume.durability(), volume.threads()) {
-            (Durability::Every(period), Threads::Background) => Some(spawn(&inner, period)?),
+            (Durability::Every(period), Threads::Background) => {
+                let (inner, poison) = (Arc::clone(&inner), Arc::clone(volume.poison()));
+                Some(Timer::start("nandex-large-sync", period, poison, move || {
+                    // A failed device has poisoned the volume, and a full table refuses the next update.
+                    let _ = inner.publish_all().and_then(|()| inner.table.sync());
+                    true
+                })?)
+            }
             _ => None,
         };
         Ok(Self { inner, timer })
@@ -299,12 +300,7 @@ impl<T: Table + 'static> LargeTable<T> {
 
 impl<T: Table> LargeTable<T> {
     fn shut_down(&mut self) -> Result<()> {
-        *lock(&self.inner.stop) = true;
-        self.inner.stopped.notify_all();
-        if let Some(timer) = self.timer.take() {
-            // A panic of the thread is a bug, and has printed its own message.
-            let _ = timer.join();
-        }
+        drop(self.timer.take());
         self.inner.publish_all()?;
         self.inner.table.sync()
     }
@@ -327,18 +323,6 @@ fn check_widths(table: &impl Table) -> Result<()> {
     };
     refuse("key_bytes", TABLE_KEY_BYTES, table.key_bytes())?;
     refuse("value_bytes", TABLE_VALUE_BYTES, table.value_bytes())
-}
-
-/// Starts the thread that makes puts durable, once in a period.
-fn spawn<T: Table + 'static>(inner: &Arc<Inner<T>>, period: Duration) -> Result<JoinHandle<()>> {
-    let inner = Arc::clone(inner);
-    let period = period.max(Duration::from_millis(1));
-    let builder = Builder::new().name("nandex-large-sync".into());
-    let thread = builder.spawn(move || inner.run_timer(period));
-    thread.map_err(|error| Error::Config {
-        field: "durability",
-        reason: format!("the thread that publishes large values cannot start: {error}"),
-    })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -151,21 +151,6 @@ impl<T: Table> Inner<T> {
         self.table.sync()
     }
 
-    /// Makes puts durable, once in a period, until the table is closed.
-    pub(super) fn run_timer(&self, period: Duration) {
-        loop {
-            let stop = lock(&self.stop);
-            let waited = self.stopped.wait_timeout_while(stop, period, |stop| !*stop);
-            let (stop, _) = waited.expect("no holder of a lock of large values panics");
-            if *stop {
-                return;
-            }
-            drop(stop);
-            // A failed device has poisoned the volume, and a full table refuses the next update.
-            let _ = self.publish_all().and_then(|()| self.table.sync());
-        }
-    }
-
     /// Passes all updates noted before this call to the table, after making their records durable. With
     /// `Durability::Always` they are durable then. Concurrent callers share the work.
     pub(super) fn publish_all(&self) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-pub(crate) use nandex_html::grouped;
+pub(crate) use nandex_device::number::show_count as grouped;
 
 use serde::{Serialize, Serializer};
 

@@ -4,8 +4,9 @@ use std::sync::MutexGuard;
 
 use super::block::OpenBlock;
 use super::staging::Staging;
-use super::{Durability, Log, Lsn, PERIOD_MIN};
+use super::{Durability, Log, Lsn};
 use crate::mutants::{Barrier, is_on};
+use crate::timer::PERIOD_MIN;
 use crate::{Error, Result, StructureId, Threads};
 
 /// The staging area, locked.

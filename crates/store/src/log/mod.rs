@@ -46,14 +46,14 @@ mod writer;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 pub use reader::{Visit, replay, replay_until};
 pub use region::LogRegion;
 pub use space::Reservation;
 
-use crate::{Error, Poison, Result, Threads};
+use crate::{Error, Poison, Result, Threads, Timer};
 use shared::{LOCKED, Shared};
 
 /// When an acknowledged update is safe from a power cut.
@@ -67,9 +67,6 @@ pub enum Durability {
     /// When its buffer is flushed, or at `sync`, `flush` and close.
     Never,
 }
-
-/// The shortest period of [`Durability::Every`].
-const PERIOD_MIN: Duration = Duration::from_millis(1);
 
 impl Default for Durability {
     fn default() -> Self {
@@ -160,7 +157,8 @@ pub struct LogStats {
 /// All calls may come from any thread. Dropping it closes it.
 pub struct Log {
     shared: Arc<Shared>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    timer: Mutex<Option<Timer>>,
 }
 
 impl Log {
@@ -175,14 +173,22 @@ impl Log {
         let LogOptions { durability, threads, .. } = options;
         let shared = Arc::new(Shared::new(options, end, tail, poison)?);
         shared.sync_found()?;
-        let log = Self { shared, threads: Mutex::default() };
+        let log = Self { shared, writer: Mutex::default(), timer: Mutex::default() };
         if threads == Threads::Inline {
             return Ok(log);
         }
-        log.spawn("nandex-log-write", Shared::run_writer)?;
+        let shared = Arc::clone(&log.shared);
+        let thread = Builder::new().name("nandex-log-write".into());
+        let thread = thread.spawn(move || shared.run_writer()).map_err(|error| {
+            Error::config("threads", format!("the log's writing thread cannot start: {error}"))
+        })?;
+        *log.writer.lock().expect(LOCKED) = Some(thread);
         if let Durability::Every(period) = durability {
-            let period = period.max(PERIOD_MIN);
-            log.spawn("nandex-log-sync", move |shared| shared.run_timer(period))?;
+            let (shared, poison) = (Arc::clone(&log.shared), Arc::clone(&log.shared.poison));
+            // A failure has poisoned the volume; the next commit reports it.
+            let sync = move || shared.sync_appended().is_ok();
+            let timer = Timer::start("nandex-log-sync", period, poison, sync)?;
+            *log.timer.lock().expect(LOCKED) = Some(timer);
         }
         Ok(log)
     }
@@ -258,25 +264,13 @@ impl Log {
     pub fn close(&self) -> Result<()> {
         let synced = self.sync();
         self.shared.stop();
-        let threads = std::mem::take(&mut *self.threads.lock().expect(LOCKED));
-        for thread in threads {
-            if thread.join().is_err() {
-                self.shared.poison.set(&"a thread of the log panicked");
-            }
+        let timer = self.timer.lock().expect(LOCKED).take();
+        drop(timer);
+        let writer = self.writer.lock().expect(LOCKED).take();
+        if writer.is_some_and(|writer| writer.join().is_err()) {
+            self.shared.poison.set(&"the log's writing thread panicked");
         }
         synced
-    }
-
-    fn spawn(&self, name: &str, run: impl FnOnce(&Shared) + Send + 'static) -> Result<()> {
-        let shared = Arc::clone(&self.shared);
-        let thread = std::thread::Builder::new()
-            .name(name.into())
-            .spawn(move || run(&shared))
-            .map_err(|error| {
-                Error::config("durability", format!("the thread {name} cannot start: {error}"))
-            })?;
-        self.threads.lock().expect(LOCKED).push(thread);
-        Ok(())
     }
 }
 

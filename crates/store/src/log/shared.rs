@@ -39,8 +39,6 @@ pub(super) struct Shared {
     staging: Mutex<Staging>,
     /// There are closed blocks, or the threads must end.
     pub work: Condvar,
-    /// The threads must end.
-    pub stopped: Condvar,
     /// The tail has moved, or a reservation was dropped.
     pub space_freed: Condvar,
     progress: Mutex<Progress>,
@@ -83,7 +81,6 @@ impl Shared {
             threads,
             poison,
             work: Condvar::new(),
-            stopped: Condvar::new(),
             space_freed: Condvar::new(),
             progress: Mutex::new(progress),
             written_moved: Condvar::new(),
@@ -115,11 +112,10 @@ impl Shared {
         start
     }
 
-    /// Tells the threads to end.
+    /// Tells the writing thread to end.
     pub fn stop(&self) {
         self.staging().stop = true;
         self.work.notify_all();
-        self.stopped.notify_all();
     }
 
     pub fn full(&self, reason: &str) -> Error {

@@ -40,23 +40,6 @@ impl Shared {
         }
     }
 
-    /// Syncs once per period, until the log stops or a sync fails.
-    pub fn run_timer(&self, period: Duration) {
-        loop {
-            let staging = self.staging();
-            let waited = self.stopped.wait_timeout_while(staging, period, |staging| !staging.stop);
-            let (staging, _) = waited.expect(LOCKED);
-            if staging.stop {
-                return;
-            }
-            drop(staging);
-            // A failure has poisoned the volume; the next commit reports it.
-            if self.sync_appended().is_err() {
-                return;
-            }
-        }
-    }
-
     /// Does the timer's work if there is no timer: syncs when the period is over, by the device's clock.
     pub fn sync_if_due(&self, period: Duration) -> Result<()> {
         let now_ns = self.region.device.now();

@@ -40,7 +40,6 @@ mod cache;
 mod directory;
 mod generation;
 mod query;
-mod saver;
 mod state;
 #[cfg(test)]
 mod sweep;
@@ -53,8 +52,10 @@ mod waiting;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use nandex::device::{Device, MemoryDevice};
+use nandex::store::Timer;
 use nandex::store::hash::{HashKind, KeyHasher};
 use nandex::{AnyTable, Durability, LargeTable, Result, Threads, Volume, VolumeOptions};
 
@@ -65,11 +66,13 @@ use cache::BlockCache;
 use directory::Directory;
 use generation::Plan;
 pub use query::{Found, Record};
-use saver::Saver;
 use state::State;
 use update::Writer;
 pub use update::{Inserted, NAME_BYTES_MAX, Repeats};
 use waiting::Waiting;
+
+/// How long documents wait, at most. Then the tables have them, which make them durable in a tenth of a second.
+const WAIT_MAX: Duration = Duration::from_millis(50);
 
 /// The structures' names.
 const RECORDS: &str = "lsh-records";
@@ -132,7 +135,7 @@ pub struct LshStats {
 #[derive(Debug)]
 pub struct LshIndex {
     core: Arc<Core>,
-    saver: Option<Saver>,
+    saver: Option<Timer>,
 }
 
 /// What calls and the saver share.
@@ -224,7 +227,14 @@ impl LshIndex {
             options,
         });
         let saver = match volume.threads() {
-            Threads::Background => Some(Saver::start(&core)?),
+            Threads::Background => {
+                let (core, poison) = (Arc::clone(&core), Arc::clone(volume.poison()));
+                Some(Timer::start("nandex-lsh-save", WAIT_MAX, poison, move || {
+                    // A failure stays: the next call that needs the tables tells of it.
+                    let _ = core.commit();
+                    true
+                })?)
+            }
             _ => None,
         };
         Ok(Self { core, saver })

@@ -10,8 +10,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use nandex_corpus::scratch::scratch_file;
+use nandex_corpus::sort::Sorter;
 
-use super::sort::{PAYLOAD_BYTES, Sorter};
+use super::sort::{PAYLOAD_BYTES, Sortable};
 use crate::tokenise::{KeyMap, TermKey};
 use crate::{Error, Result};
 
@@ -56,7 +57,7 @@ pub(super) enum Columns {
 pub(super) enum ColumnsBuilder {
     Map(KeyMap<Column>),
     /// By key, in runs, and the folder of all files.
-    Sorter(Sorter, PathBuf),
+    Sorter(Sorter<Sortable>, PathBuf),
 }
 
 impl ColumnsBuilder {
@@ -80,7 +81,7 @@ impl ColumnsBuilder {
                 let mut payload = [0; PAYLOAD_BYTES];
                 payload[..8].copy_from_slice(&column.index.to_le_bytes());
                 payload[8..16].copy_from_slice(&column.documents.to_le_bytes());
-                sorter.push(&key.0, &payload)
+                Ok(sorter.push(Sortable::new(&key.0, &payload))?)
             }
         }
     }
@@ -120,16 +121,17 @@ pub(super) struct SortedFile {
 }
 
 impl SortedFile {
-    fn write(sorter: Sorter, folder: &Path) -> Result<Self> {
+    fn write(sorter: Sorter<Sortable>, folder: &Path) -> Result<Self> {
         let mut file = BufWriter::with_capacity(BUFFER_BYTES, scratch_file(folder)?);
         let (mut firsts, mut bytes) = (Vec::new(), 0);
         let failed = || Error::scratch("write the columns");
         for (number, column) in sorter.finish()?.enumerate() {
-            let (key, payload) = column?;
+            let column = column?;
+            let (key, payload) = column.parts();
             if number.is_multiple_of(BLOCK_ENTRIES) {
-                firsts.push(<[u8; 16]>::try_from(&key[..]).map_or(TermKey([0; 16]), TermKey));
+                firsts.push(<[u8; 16]>::try_from(key).map_or(TermKey([0; 16]), TermKey));
             }
-            file.write_all(&key).map_err(failed())?;
+            file.write_all(key).map_err(failed())?;
             file.write_all(&payload[..16]).map_err(failed())?;
             bytes += ENTRY_BYTES as u64;
         }

@@ -150,10 +150,11 @@ impl<'c> Model<'c> {
         let mut columns = ColumnsBuilder::new(&folder, kept.count, ram_bytes);
         let mut vocabulary = VocabularyWriter::new(&folder)?;
         for (index, term) in (0..).zip(kept.terms) {
-            let (text, payload) = term?;
-            let (key, documents) = select::unpack(&payload);
+            let term = term?;
+            let (text, payload) = term.parts();
+            let (key, documents) = select::unpack(payload);
             columns.insert(key, Column { index, documents })?;
-            vocabulary.push(&text, documents)?;
+            vocabulary.push(text, documents)?;
         }
         let (columns, vocabulary) = (columns.finish()?, vocabulary.finish()?);
         Ok(Self { corpus, weigher, columns, vocabulary })

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::sort::{PAYLOAD_BYTES, Sortable, Sorted, Sorter};
+use nandex_corpus::sort::{Sorted, Sorter};
+
+use super::sort::{PAYLOAD_BYTES, Sortable};
 use crate::tokenise::TermKey;
 use crate::{Corpus, Error, Result, Selection, TermFrequency};
 
@@ -11,7 +13,7 @@ pub(super) struct Kept {
     /// How many.
     pub(super) count: u64,
     /// Their texts in order, with what [`unpack`] reads.
-    pub(super) terms: Box<dyn Iterator<Item = Result<Sortable>>>,
+    pub(super) terms: Sorted<Sortable>,
 }
 
 /// A term's key and its documents, as they are sorted with its text.
@@ -49,21 +51,21 @@ pub(super) fn select(
             return Ok(());
         }
         if !by_frequency {
-            return sorter.push(text, &pack(*key, documents));
+            return Ok(sorter.push(Sortable::new(text, &pack(*key, documents)))?);
         }
         // Where each count is 1, a term occurs once in each of its documents.
         let occurrences = if is_binary { documents } else { occurrences };
         sort_key.clear();
         sort_key.extend((!occurrences).to_be_bytes());
         sort_key.extend_from_slice(text);
-        sorter.push(&sort_key, &pack(*key, documents))
+        Ok(sorter.push(Sortable::new(&sort_key, &pack(*key, documents)))?)
     })?;
-    if sorter.len() == 0 {
+    if sorter.is_empty() {
         return Err(none_left(corpus, least, most));
     }
     match selection.max_features {
         Some(features) => most_frequent(sorter, features, folder, ram_bytes),
-        None => Ok(Kept { count: sorter.len(), terms: Box::new(sorter.finish()?) }),
+        None => Ok(Kept { count: sorter.len(), terms: sorter.finish()? }),
     }
 }
 
@@ -78,18 +80,19 @@ fn none_left(corpus: &Corpus, least: f64, most: f64) -> Error {
 
 /// The first terms by frequency, sorted by text.
 fn most_frequent(
-    by_frequency: Sorter,
+    by_frequency: Sorter<Sortable>,
     features: u64,
     folder: &Path,
     ram_bytes: usize,
 ) -> Result<Kept> {
-    let mut sorted: Sorted = by_frequency.finish()?;
+    let mut sorted = by_frequency.finish()?;
     let mut by_text = Sorter::new(folder, ram_bytes);
     while by_text.len() < features {
         let Some(term) = sorted.next() else { break };
-        let (sort_key, payload) = term?;
-        by_text.push(&sort_key[size_of::<u64>()..], &payload)?;
+        let term = term?;
+        let (sort_key, payload) = term.parts();
+        by_text.push(Sortable::new(&sort_key[size_of::<u64>()..], payload))?;
     }
     drop(sorted);
-    Ok(Kept { count: by_text.len(), terms: Box::new(by_text.finish()?) })
+    Ok(Kept { count: by_text.len(), terms: by_text.finish()? })
 }

@@ -7,9 +7,10 @@ use std::path::Path;
 
 use nandex_corpus::DocumentResult;
 use nandex_corpus::scratch::{rewound, scratch_file};
+use nandex_corpus::sort::{Sorted, Sorter};
 
 use super::format::{self, DocumentEntry, NODE_BYTES, TermEntry};
-use super::sort::{Posting, PostingSorter, Sorted};
+use super::sort::Posting;
 use crate::corpus::{RankedBlocks, Section};
 use crate::model::{Vocabulary, Weigher, euclidean};
 use crate::{Error, Model, Result};
@@ -19,7 +20,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 
 /// What a pass over documents has gathered.
 pub(super) struct Gathered {
-    postings: Sorted,
+    postings: Sorted<Posting>,
     pub(super) postings_count: u64,
     documents: Spool,
     ids: Spool,
@@ -34,7 +35,7 @@ impl Gathered {
         (folder, ram_bytes): (&Path, usize),
     ) -> Result<Self> {
         let weigher = model.weigher();
-        let mut sorter = PostingSorter::new(folder, ram_bytes);
+        let mut sorter = Sorter::new(folder, ram_bytes);
         let (mut entries, mut ids) = (Spool::new(folder)?, Spool::new(folder)?);
         let mut document = 0_u32;
         model.counted(documents, |id, terms| {

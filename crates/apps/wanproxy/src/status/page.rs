@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use nandex_html::{BASE_STYLE, Escaped, Frame, grouped};
+use nandex::size::show_count as grouped;
+use nandex_html::{BASE_STYLE, Escaped, Frame};
 
 use super::metrics::CONNECTIONS_SHOWN_MAX;
 use crate::buffers::BufferSnapshot;

@@ -17,9 +17,10 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use nandex::signature::Bands;
+use nandex::size::parse;
 use nandex_bench::percentiles::Spread;
 use nandex_bench::process::{DiskBytes, cpu_ns, finish, rss_bytes};
-use nandex_bench::quantity::{parse_fraction, parse_quantity};
+use nandex_bench::quantity::parse_fraction;
 use nandex_neardup::documents::{Fields, Reading, Source};
 use nandex_neardup::{
     Document, DocumentResult, Hashing, Index, IndexConfig, IndexStats, MinHashing, NearOptions,
@@ -34,7 +35,7 @@ use texts::Texts;
 #[command(name = "nandex-bench-neardup", version)]
 struct Arguments {
     /// Documents of the corpus that is made.
-    #[arg(long, default_value = "2M", value_parser = parse_quantity)]
+    #[arg(long, default_value = "2M", value_parser = parse)]
     documents: u64,
     /// Share of the documents that are near-duplicates of earlier ones.
     #[arg(long, default_value = "0.1", value_parser = parse_fraction)]
@@ -49,7 +50,7 @@ struct Arguments {
     #[arg(long, value_name = "FILE", requires = "corpus")]
     more: Option<PathBuf>,
     /// RAM of the index's tables.
-    #[arg(long, default_value = "64MiB", value_parser = parse_quantity)]
+    #[arg(long, default_value = "64MiB", value_parser = parse)]
     ram: u64,
     /// Permutations of a signature.
     #[arg(long, default_value_t = 128)]
@@ -76,7 +77,7 @@ struct Arguments {
     #[arg(long)]
     peers: bool,
     /// Documents for each of them, at most.
-    #[arg(long, default_value = "50k", value_parser = parse_quantity)]
+    #[arg(long, default_value = "50k", value_parser = parse)]
     peer_documents: u64,
     /// One line of JSON instead of a table.
     #[arg(long)]

@@ -305,7 +305,7 @@ fn what_cannot_be_met_is_refused_with_what_would_do() {
     let limits: [(Limited<'_>, u64, &str); 3] = [
         (&ram, 10 * MIB, "RAM: 10485760 bytes (10.0 MiB); this table needs "),
         (&flash, MIB, "flash: 1048576 bytes (1.00 MiB); this table needs "),
-        (&worst, 1, "worst insert: 1 ns (1.00 ns); this table needs "),
+        (&worst, 1, "worst insert: 1 ns (1 ns); this table needs "),
     ];
     for (limited, too_little, start) in limits {
         let message = text(advise(&limited(too_little)));
