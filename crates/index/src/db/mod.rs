@@ -42,6 +42,7 @@ mod counting;
 mod filter;
 mod map;
 mod ram;
+mod stated;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::counting::Keys;
-use crate::{AnyTable, Counter, Filter, LargeTable, Policy, Table};
+use crate::{
+    AnyConfig, AnyFilter, AnyTable, Counter, Filter, LargeTable, OpenOptions, Policy, Table,
+};
 
 /// Options by which every run hashes keys alike: under a random key, two of the keys of a test share a fingerprint of a
 /// filter once in some hundred runs.
@@ -425,4 +427,46 @@ fn a_parameter_that_is_stated_is_the_tables_and_must_stay_so() {
     let error = db.table("u").parameter("colour", "red").create_or_open().unwrap_err().to_string();
     assert!(error.contains("is no parameter; there are"), "{error}");
     assert_eq!(db.volume().structures().len(), 1);
+}
+
+/// The names, the values and the refusals are those of one schema, whichever builder is told.
+#[test]
+fn parameters_of_filters_counting_tables_and_maps_are_stated_and_must_stay_so() {
+    type State<'db> = Box<dyn Fn(&str, &str) -> Result<AnyConfig> + 'db>;
+    let (_folder, path) = file();
+    let db = open(&path).unwrap();
+    let filter: State = Box::new(|name, value| {
+        db.filter("f").keys(1e4).parameter(name, value).create_or_open().map(|it| it.config())
+    });
+    let counter: State = Box::new(|name, value| {
+        let counter = db.filter("n").keys(1e4).counts().parameter(name, value).create_or_open()?;
+        counter
+            .close()
+            .map(|()| AnyFilter::open(db.volume(), "n", &OpenOptions::default()))?
+            .map(|it| it.config())
+    });
+    let counts: State = Box::new(|name, value| {
+        let counts = db.counting("c").keys(1e4).parameter(name, value).create_or_open()?;
+        Ok((*counts.config()).into())
+    });
+    let map: State = Box::new(|name, value| {
+        let map = db.map("m").entries(1e4).parameter(name, value).create_or_open()?;
+        Ok(map.table().config())
+    });
+    for (state, name, value, other) in [
+        (filter, "fan_out", "8", "9"),
+        (counter, "parts", "4", "8"),
+        (counts, "discipline", "MB", "MDB"),
+        (map, "spare_buffers", "7", "8"),
+    ] {
+        let refused = text(state("colour", "red"));
+        assert!(refused.contains("\"colour\" is no parameter; there are"), "{refused}");
+        for _ in 0..2 {
+            let values = state(name, value).unwrap().values();
+            assert!(values.contains(&(name.into(), value.into())), "{values:?}");
+        }
+        let refused = text(state(name, other));
+        let both = format!("exists with {name} = {value}, and was required with {other}");
+        assert!(refused.contains(&both), "{refused}");
+    }
 }
