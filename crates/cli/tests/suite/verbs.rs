@@ -186,7 +186,11 @@ fn parameters_that_are_stated_are_those_of_the_table_and_others_are_refused() {
         assert_eq!(values[name], value, "{values}");
     }
     for (set, told) in [
-        ("colour=red", "\"colour\" is no parameter; there are policy, stagger"),
+        (
+            "colour=red",
+            "\"colour\" is no parameter; there are policy (a policy, such as fifo, lru or reject; \
+             fifo unless stated), stagger (",
+        ),
         ("super_tables=3", "no power of two"),
         ("policy=random", "is no policy"),
         ("spare_buffers", "write it as NAME=VALUE"),
