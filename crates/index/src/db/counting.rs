@@ -1,7 +1,7 @@
 //! Builders of counting tables.
 
 use super::ram::fitting;
-use super::stated::Stated;
+use super::stated::{Calls, Stated};
 use super::{Database, Quantity};
 use crate::counting::{self, Config, Keys};
 use crate::{Counting, Error, Result};
@@ -11,6 +11,9 @@ const KEYS: u64 = 1_000_000;
 
 /// The default width of keys, in bytes.
 const KEY_BYTES: u8 = 8;
+
+/// The parameter that `stored` states.
+const STORED: Calls = &[("keys", "stored")];
 
 /// Updates for each query that it is made for.
 const UPDATES_PER_QUERY: f64 = 1.0;
@@ -91,7 +94,8 @@ impl<'db> CountingBuilder<'db> {
             table
         } else {
             let config = self.config(limit).map_err(|error| shares.explain(name, limit, &error))?;
-            let config = self.stated.on_one(config)?;
+            let config =
+                self.stated.on_one(config, if self.stored.is_some() { STORED } else { &[] })?;
             Counting::create(&db.volume, name, config).map_err(|error| db.explain(name, error))?
         };
         self.check_keys(&table)?;

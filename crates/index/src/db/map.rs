@@ -111,7 +111,7 @@ impl<'db> MapBuilder<'db> {
             .entries(self.entries.clone().unwrap_or(usual.into()))
             .widths(TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32)
             .policy(policy)
-            .stating(self.stated.clone());
+            .of_map(self.stated.clone());
         match &self.ram {
             Some(ram) => table.ram(ram.clone()),
             None => table,

@@ -2,6 +2,9 @@
 
 use crate::{AnyConfig, Configuration, Error, Result};
 
+/// Parameters that calls of a builder state, by their names, each with the call.
+pub(super) type Calls = &'static [(&'static str, &'static str)];
+
 /// The parameters that were stated for a structure, as text, in their order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stated(Vec<(String, String)>);
@@ -19,12 +22,33 @@ impl Stated {
         config.with(self.0.iter().map(|(name, value)| (&name[..], &value[..])))
     }
 
+    /// The same, where calls of the builder state these parameters, at whatever depth they are.
+    ///
+    /// # Errors
+    /// As [`on`](Self::on); a statement that differs from what the calls led to.
+    pub(super) fn on_with(&self, config: &AnyConfig, calls: Calls) -> Result<AnyConfig> {
+        let made = self.on(config)?;
+        let differs = |(had, has): &((String, String), (String, String))| had != has;
+        for ((name, had), (_, has)) in
+            config.values().into_iter().zip(made.values()).filter(differs)
+        {
+            let own = name.rsplit('.').next();
+            if let Some((_, call)) = calls.iter().find(|(it, _)| Some(*it) == own) {
+                let reason = format!(
+                    "{name} is {had} by `{call}`, and was stated as {has}; state it with `{call}`"
+                );
+                return Err(Error::Config { field: "parameter", reason });
+            }
+        }
+        Ok(made)
+    }
+
     /// The same for the configuration of one structure.
     ///
     /// # Errors
-    /// As [`on`](Self::on).
-    pub(super) fn on_one<C: Configuration + Clone>(&self, config: C) -> Result<C> {
-        self.on(&config.into())?.of().cloned()
+    /// As [`on_with`](Self::on_with).
+    pub(super) fn on_one<C: Configuration + Clone>(&self, config: C, calls: Calls) -> Result<C> {
+        self.on_with(&config.into(), calls)?.of().cloned()
     }
 
     /// Refuses a structure that exists with other values, and names both.

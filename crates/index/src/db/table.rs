@@ -1,10 +1,14 @@
 //! Builders of tables of fixed widths.
 
 use super::ram::{Shares, fitting};
-use super::stated::Stated;
+use super::stated::{Calls, Stated};
 use super::{Database, Quantity};
 use crate::model::text;
 use crate::{AnyTable, Error, OpenOptions, Policy, Prediction, Requirements, Result, Table};
+
+/// The parameters that other calls state: of a table, and of the table of a map.
+const WIDTHS: Calls = &[("key_bytes", "widths"), ("value_bytes", "widths")];
+const OF_MAP: Calls = &[("key_bytes", "map"), ("value_bytes", "map"), ("policy", "policy")];
 
 /// The default number of entries of a table.
 const ENTRIES: u64 = 1_000_000;
@@ -36,13 +40,14 @@ pub struct TableBuilder<'db> {
     cache: Option<Quantity>,
     policy: Policy,
     stated: Stated,
+    calls: Calls,
 }
 
 impl<'db> TableBuilder<'db> {
     pub(super) fn new(db: &'db Database, name: String) -> Self {
         let (entries, policy) = (ENTRIES.into(), Policy::Reject);
         let (widths, stated) = ((8, 8), Stated::default());
-        Self { db, name, entries, widths, ram: None, cache: None, policy, stated }
+        Self { db, name, entries, widths, ram: None, cache: None, policy, stated, calls: WIDTHS }
     }
 
     /// Entries that it must hold.
@@ -88,8 +93,9 @@ impl<'db> TableBuilder<'db> {
         self
     }
 
-    pub(super) fn stating(mut self, stated: Stated) -> Self {
-        self.stated = stated;
+    /// The parameters that were stated of the table of a map, whose policy and widths are those of the map.
+    pub(super) fn of_map(mut self, stated: Stated) -> Self {
+        (self.stated, self.calls) = (stated, OF_MAP);
         self
     }
 
@@ -134,7 +140,7 @@ impl<'db> TableBuilder<'db> {
         // One that grows may take all, also if the log suits a smaller beginning.
         options.ram_bytes_max = Some(limit);
         options.cache_bytes = self.cache_bytes(advised.ram_bytes(), limit)?;
-        let config = self.stated.on(&advised.config)?;
+        let config = self.stated.on_with(&advised.config, self.calls)?;
         let table = AnyTable::create_with(&self.db.volume, &self.name, &config, &options)
             .map_err(|error| self.db.explain(&self.name, error))?;
         let needed = self.ram_bytes(&table, Some(advised), limit);

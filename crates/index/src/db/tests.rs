@@ -429,6 +429,24 @@ fn a_parameter_that_is_stated_is_the_tables_and_must_stay_so() {
     assert_eq!(db.volume().structures().len(), 1);
 }
 
+#[test]
+fn a_parameter_that_a_call_of_the_builder_states_is_refused_where_it_differs() {
+    let (_folder, path) = file();
+    let db = open(&path).unwrap();
+    let stored = db.counting("c").stored(Keys::Whole(4)).parameter("keys", "whole:5");
+    let grows = db.table("g").policy(Policy::Grow).parameter("first.key_bytes", "16");
+    for (refused, call) in [
+        (text(db.table("t").parameter("key_bytes", "16").create_or_open()), "widths"),
+        (text(grows.create_or_open()), "widths"),
+        (text(db.map("m").entries(10).parameter("policy", "fifo").create_or_open()), "policy"),
+        (text(stored.create_or_open()), "stored"),
+    ] {
+        assert!(refused.contains(&format!("state it with `{call}`")), "{refused}");
+    }
+    assert!(db.volume().structures().is_empty());
+    db.counting("c").parameter("keys", "whole:5").create_or_open().unwrap();
+}
+
 /// The names, the values and the refusals are those of one schema, whichever builder is told.
 #[test]
 fn parameters_of_filters_counting_tables_and_maps_are_stated_and_must_stay_so() {
