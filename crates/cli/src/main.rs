@@ -28,6 +28,7 @@ mod provenance;
 mod records;
 mod size;
 mod sizing;
+mod stated;
 mod table;
 mod texts;
 mod unfinished;

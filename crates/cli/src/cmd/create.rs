@@ -19,6 +19,7 @@ use crate::interrupt::Interrupt;
 use crate::place::{DurabilityArg, Plan, create};
 use crate::size::{self, show_bytes, show_count};
 use crate::sizing::{self, Choice, DesignArg, RequirementArgs, StructureArg, TableCosts};
+use crate::stated::StatedArgs;
 
 /// Where, and how large.
 #[derive(Debug, clap::Args)]
@@ -65,10 +66,8 @@ pub struct Args {
     /// Full buffers of a SliceHash that may wait on flash while inserts come in bursts
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     front_runs: u32,
-    /// A parameter of the structure, such as partitions=64 or filter.bits=14, in place of what the limits lead to; once
-    /// for each. An unknown name is refused with all that there are
-    #[arg(long, value_name = "NAME=VALUE", value_parser = stated)]
-    set: Vec<Stated>,
+    #[command(flatten)]
+    stated: StatedArgs,
     /// What happens when the table is full; without it, a table grows unless --structure or a limit other than --ram
     /// says otherwise, and then it rejects
     #[arg(long, value_parser = sizing::policy)]
@@ -80,15 +79,6 @@ pub struct Args {
     /// When an acknowledged update is durable; a word for this run, chosen again at each opening
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
-}
-
-/// A parameter and its value, as text.
-type Stated = (String, String);
-
-fn stated(text: &str) -> Result<Stated, String> {
-    let split = text.split_once('=');
-    let stated = split.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
-    stated.ok_or_else(|| "write it as NAME=VALUE, such as partitions=64".to_owned())
 }
 
 /// Bytes of each key or value where only the other's were given.
@@ -161,11 +151,14 @@ impl Args {
     /// Puts the parameters that were stated in place of those of the prediction, whose RAM and flash are then no longer
     /// those of the table.
     fn state_parameters(&self, prediction: &mut Prediction) -> Result<()> {
-        if self.set.is_empty() {
+        if self.stated.is_empty() {
             return Ok(());
         }
-        let stated = self.set.iter().map(|(name, value)| (&name[..], &value[..]));
-        prediction.config = prediction.config.with(stated).context("--set")?;
+        if self.has_any_size() {
+            let why = "the index of keys and values of any size has its own; --policy states what it does when full";
+            self.stated.refuse(&["key_bytes", "value_bytes", "policy"], why)?;
+        }
+        prediction.config = self.stated.on(&prediction.config)?;
         prediction.entries_capacity = prediction.config.describe().entries_capacity;
         Ok(())
     }
@@ -297,7 +290,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         value_bytes: widths.map(|it| it.value_bytes),
         entries: prediction.requirements.entries,
         predicted_ram_bytes: args
-            .set
+            .stated
             .is_empty()
             .then(|| prediction.ram_bytes() + values.map_or(0, |it| it.ram_bytes())),
         ram_bytes: held.ram_bytes,
