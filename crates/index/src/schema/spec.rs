@@ -2,6 +2,9 @@
 
 use crate::{Error, Result};
 
+/// Counts bytes on flash.
+pub type CountBytes = fn() -> usize;
+
 /// A parameter that a structure is created with.
 #[derive(Clone, Copy, Debug)]
 pub struct ParameterSpec {
@@ -14,9 +17,9 @@ pub struct ParameterSpec {
     /// The values that it can have, if that does not depend on other parameters.
     pub range: Range,
     /// The bytes that it takes on flash; of one without a fixed length, those of the smallest configuration.
-    pub bytes: fn() -> usize,
+    pub bytes: CountBytes,
     /// An earlier parameter whose last bytes follow it, and how many.
-    pub then: Option<(&'static str, fn() -> usize)>,
+    pub then: Option<(&'static str, CountBytes)>,
 }
 
 impl ParameterSpec {
