@@ -154,8 +154,8 @@ impl AnyConfig {
         self.0.operation_costs()
     }
 
-    /// RAM of a table that holds that many entries, in bytes, by its cost model: without a cache of entries, and without
-    /// the filters that only some openings ask for. `None` for what is no table.
+    /// RAM of a table that holds that many entries, in bytes, by its cost model: without a cache of entries, and
+    /// without the filters that only some openings ask for. `None` for what is no table.
     #[must_use]
     pub fn ram_bytes_with(&self, entries: u64) -> Option<u64> {
         self.0.ram_bytes_with(entries)

@@ -79,8 +79,9 @@ fn page() -> String {
          NANDEX_DOCS=write cargo test --locked -p nandex --lib parameters_page\n\
          ```\n\n\
          A parameter is stated by its name, in place of what the requirements lead to: with `--set \
-         NAME=VALUE` of `nandex create`, `filter build`, `filter unique` and `count build`, with `parameter(name, value)` of \
-         the builders of `nandex::open`, with `parameters={\"name\": \"value\"}` of Python's `db.table`, \
+         NAME=VALUE` of `nandex create`, `filter build`, `filter unique` and `count build`, with \
+         `parameter(name, value)` of the builders of `nandex::open`, with `parameters={\"name\": \
+         \"value\"}` of Python's `db.table`, \
          `db.map`, `db.filter` and `db.counter`, and with `AnyConfig::with`. The parts of a parameter that \
          has parts are stated one by one, such as `filter.bits=14`. A name that a structure does not have is \
          refused with all that there are. `nandex info --json` lists the values of a structure, in `values`, \

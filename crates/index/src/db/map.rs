@@ -66,8 +66,8 @@ impl<'db> MapBuilder<'db> {
         self.policy(Policy::Fifo)
     }
 
-    /// States a parameter of the map's table of keys, such as `("spare_buffers", "8")`, in place of what the requirements lead to; see
-    /// [`TableBuilder::parameter`](super::TableBuilder::parameter).
+    /// States a parameter of the map's table of keys, such as `("spare_buffers", "8")`, in place of what the
+    /// requirements lead to; see [`TableBuilder::parameter`](super::TableBuilder::parameter).
     pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.stated.add(name, value);
         self

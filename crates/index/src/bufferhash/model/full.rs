@@ -63,7 +63,8 @@ impl Config {
         FIXED_RAM_BYTES + self.ram_bytes() + scratch
     }
 
-    /// Its buffers, filters and map once nothing will be inserted any more, and a few pages for each super table are left of its buffers.
+    /// RAM of its buffers, filters and map once nothing will be inserted any more, and a few pages for each super
+    /// table are left of its buffers.
     pub(crate) fn retired_ram_bytes(&self) -> u64 {
         let small = self.shape().map_or(self.buffer_pages as usize, |shape| {
             shape.small_buffer_pages(self.carry_over_usual())
