@@ -28,6 +28,7 @@ mod provenance;
 mod records;
 mod size;
 mod sizing;
+mod stated;
 mod texts;
 mod unfinished;
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::lost::LostPages;
 use crate::size::{show_bytes, show_count};
+use crate::stated::Values;
 
 /// An index of neighbours, for people and programs.
 #[derive(Debug, Serialize)]
@@ -26,6 +27,8 @@ pub struct NeighborsFigures {
     /// The family of its bucket keys, in hexadecimal digits.
     family: String,
     shape: String,
+    /// All parameters.
+    values: Values,
     ram_bytes: u64,
     ram_bytes_per_document: f64,
     flash_bytes: u64,
@@ -49,6 +52,7 @@ impl NeighborsFigures {
             channels: stats.channels,
             family: index.family().iter().map(|byte| format!("{byte:02x}")).collect(),
             shape: about.shape,
+            values: Values::of(&index.config()),
             ram_bytes: stats.ram_bytes,
             ram_bytes_per_document: stats.ram_bytes_per_document(),
             flash_bytes: stats.flash_bytes,
@@ -75,6 +79,7 @@ impl NeighborsFigures {
             ("dropped", format!("{} entries of full buckets", show_count(self.dropped_life))),
             ("evicted", format!("{} entries", show_count(self.evicted_life))),
             ("shape", self.shape.clone()),
+            self.values.row(),
             ("family", family.to_owned()),
             ("RAM", format!("{ram}, {:.2} bytes per document", self.ram_bytes_per_document)),
             ("flash", show_bytes(self.flash_bytes)),

@@ -10,6 +10,7 @@ use nandex::{AnyTable, Policy, Prediction, Requirements, Table};
 use serde_json::{Map, Value};
 
 use crate::size;
+use crate::stated::Values;
 
 /// Nanoseconds of a millisecond.
 const NS_PER_MS: f64 = 1e6;
@@ -235,8 +236,8 @@ pub struct TableCosts {
     write_amplification_with_log: f64,
     #[serde(flatten)]
     parameters: Map<String, Value>,
-    /// All parameters, as text, by the names that `create --set` takes.
-    values: Map<String, Value>,
+    /// All parameters.
+    values: Values,
     #[serde(skip)]
     shape: String,
 }
@@ -255,9 +256,14 @@ impl TableCosts {
             reads_per_miss: costs.reads_per_miss,
             write_amplification_with_log: costs.insert_write_bytes / entry_bytes as f64,
             parameters: members(&described.parameters),
-            values: config.values().into_iter().map(|(name, value)| (name, value.into())).collect(),
+            values: Values::of(&config),
             shape: described.shape,
         })
+    }
+
+    /// A line of all parameters.
+    pub fn values_row(&self) -> (&'static str, String) {
+        self.values.row()
     }
 
     /// Lines of a name and a value each.

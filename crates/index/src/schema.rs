@@ -4,54 +4,20 @@
 //! both directions, the check of each range, its values as text in both directions, and the list of its parameters for
 //! people and programs.
 
+mod spec;
+
 use nandex_store::bytes::Reader;
+
+use spec::{NUMBER, NUMBER_OR_NONE};
+pub use spec::{ParameterSpec, Range, unknown};
 
 use crate::{Error, Result};
 
-/// A parameter that a structure is created with.
-#[derive(Clone, Copy, Debug)]
-pub struct ParameterSpec {
-    /// Its name, as errors and reports give it.
-    pub name: &'static str,
-    /// Its meaning, in the words of the field's documentation.
-    pub meaning: &'static str,
-    /// The values that it can have, if that does not depend on other parameters.
-    pub range: Range,
-}
-
-/// The values that a parameter can have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Range {
-    /// It is not a number, or depends on other parameters, which are checked together.
-    Any,
-    /// At least and at most these.
-    Within(u64, u64),
-    /// The powers of two up to this one.
-    PowerOfTwo(u64),
-}
-
-impl Range {
-    /// Refuses a number out of range; `None` is a value that is no number.
-    ///
-    /// # Errors
-    /// [`Error::Config`], naming the field.
-    pub fn check(self, field: &'static str, found: Option<u64>) -> Result<()> {
-        let Some(found) = found else { return Ok(()) };
-        let reason = match self {
-            Self::Within(least, most) if !(least..=most).contains(&found) => {
-                format!("{found} is not in {least}..={most}")
-            }
-            Self::PowerOfTwo(most) if !found.is_power_of_two() || found > most => {
-                format!("{found} is no power of two up to {most}")
-            }
-            _ => return Ok(()),
-        };
-        Err(Error::Config { field, reason })
-    }
-}
-
 /// A value of a configuration, as it is kept on flash.
 pub trait Stored: Sized {
+    /// The texts that [`parse`](Self::parse) takes, for people.
+    const FORM: &'static str;
+
     /// Appends its bytes.
     fn put(&self, out: &mut Vec<u8>);
 
@@ -128,6 +94,8 @@ pub trait StoredInParts: Stored {
 macro_rules! stored_numbers {
     ($($number:ident),*) => {$(
         impl Stored for $number {
+            const FORM: &'static str = NUMBER;
+
             fn put(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_le_bytes());
             }
@@ -153,6 +121,8 @@ macro_rules! stored_numbers {
 
         /// Zero stands for `None`.
         impl Stored for Option<$number> {
+            const FORM: &'static str = NUMBER_OR_NONE;
+
             fn put(&self, out: &mut Vec<u8>) {
                 self.unwrap_or(0).put(out);
             }
@@ -180,6 +150,8 @@ stored_numbers!(u8, u32, u64);
 
 /// A width in bytes, in a 32-bit number.
 impl Stored for usize {
+    const FORM: &'static str = NUMBER;
+
     fn put(&self, out: &mut Vec<u8>) {
         u32::try_from(*self).expect("a width that was checked is small").put(out);
     }
@@ -221,6 +193,8 @@ impl Byte {
 }
 
 impl Stored for f64 {
+    const FORM: &'static str = NUMBER;
+
     fn put(&self, out: &mut Vec<u8>) {
         self.to_bits().put(out);
     }
@@ -239,6 +213,8 @@ impl Stored for f64 {
 }
 
 impl Stored for bool {
+    const FORM: &'static str = "true or false";
+
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(*self));
     }
@@ -311,7 +287,14 @@ macro_rules! parameters {
                 $crate::schema::ParameterSpec {
                     name: stringify!($field),
                     meaning: concat!($($doc, "\n"),*),
+                    form: <$type as $crate::schema::Stored>::FORM,
                     range: $crate::parameters!(@range $($range)?),
+                    bytes: || {
+                        let mut out = Vec::new();
+                        $crate::parameters!(@put &Self::tiny().$field, &mut out $(, $stored)?);
+                        out.len()
+                    },
+                    then: $crate::parameters!(@then $($rest)?),
                 },
             )*];
 
@@ -356,6 +339,8 @@ macro_rules! parameters {
 
         /// As part of another configuration, with its version.
         impl $crate::schema::Stored for $config {
+            const FORM: &'static str = "parameters of its own, after a dot";
+
             fn put(&self, out: &mut Vec<u8>) {
                 out.extend(self.encode());
             }
@@ -379,8 +364,9 @@ macro_rules! parameters {
                         $crate::schema::Stored::set(&mut self.$field, part, text)
                     })*
                     _ => {
-                        let names: Vec<_> = Self::PARAMETERS.iter().map(|it| it.name).collect();
-                        Err(format!("{name:?} is no parameter; there are {}", names.join(", ")))
+                        let mut values = Vec::new();
+                        $crate::schema::Stored::list(self, "", &mut values);
+                        Err($crate::schema::unknown(name, Self::PARAMETERS, &values))
                     }
                 }
             }
@@ -399,6 +385,14 @@ macro_rules! parameters {
     (@put $value:expr, $out:expr, $stored:ty) => { <$stored>::put($value, $out) };
     (@take $reader:expr) => { $crate::schema::Stored::take($reader)? };
     (@take $reader:expr, $stored:ty) => { <$stored>::take($reader)? };
+    (@then) => { None };
+    (@then $rest:ident) => {
+        Some((stringify!($rest), || {
+            let mut out = Vec::new();
+            $crate::schema::StoredInParts::put_rest(&Self::tiny().$rest, &mut out);
+            out.len()
+        }))
+    };
     (@range) => { $crate::schema::Range::Any };
     (@range $range:expr) => { $range };
 }
@@ -448,74 +442,4 @@ pub fn refusal(name: &str, reason: String) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use nandex_device::PageId;
-
-    use super::*;
-
-    const KIND: &str = "example";
-
-    parameters! {
-        /// An example.
-        #[derive(Clone, PartialEq, Debug)]
-        pub struct Config: KIND, version 3, tiny [const];
-
-        /// Whether it is.
-        flag: bool = true;
-
-        /// Partitions.
-        /// Each has two halves.
-        partitions: u32 = 4, in Range::PowerOfTwo(64);
-
-        /// Bytes at most.
-        bytes_max: Option<u64> = None, in Range::Within(10, 20);
-
-        /// Bytes in a key.
-        key_bytes: usize = 8, in Range::Within(8, 32);
-    }
-
-    impl Config {
-        fn validate(&self) -> Result<()> {
-            self.check_ranges()
-        }
-    }
-
-    fn read_back(bytes: &[u8]) -> Result<Config> {
-        Config::decode(&mut Reader::new(bytes, "configuration", PageId(0)))
-    }
-
-    #[test]
-    fn a_configuration_is_its_version_and_its_parameters_in_their_order() {
-        let bytes = Config::tiny().encode();
-        assert_eq!(bytes, [3, 1, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0]);
-        for bytes_max in [None, Some(12)] {
-            let config = Config { bytes_max, flag: false, ..Config::tiny() };
-            assert_eq!(read_back(&config.encode()).unwrap(), config);
-        }
-        assert!((0..bytes.len()).all(|length| read_back(&bytes[..length]).is_err()));
-        for (at, value) in [(0, 2), (1, 2), (2, 5), (6, 9), (14, 33)] {
-            let mut bad = bytes.clone();
-            bad[at] = value;
-            assert!(read_back(&bad).is_err(), "{at}");
-        }
-    }
-
-    #[test]
-    fn a_parameter_out_of_its_range_is_refused_by_its_name() {
-        let refusal = |config: Config| config.validate().unwrap_err().to_string();
-        assert!(
-            refusal(Config { partitions: 0, ..Config::tiny() }).starts_with("partitions: 0 is")
-        );
-        assert!(refusal(Config { partitions: 128, ..Config::tiny() }).contains("up to 64"));
-        assert!(refusal(Config { bytes_max: Some(9), ..Config::tiny() }).contains("10..=20"));
-        assert!(refusal(Config { key_bytes: 7, ..Config::tiny() }).starts_with("key_bytes: 7"));
-    }
-
-    #[test]
-    fn parameters_are_listed_with_their_meaning_and_range() {
-        let names: Vec<_> = Config::PARAMETERS.iter().map(|it| it.name).collect();
-        assert_eq!(names, ["flag", "partitions", "bytes_max", "key_bytes"]);
-        assert_eq!(Config::PARAMETERS[1].meaning, " Partitions.\n Each has two halves.\n");
-        assert_eq!(Config::PARAMETERS[1].range, Range::PowerOfTwo(64));
-    }
-}
+mod tests;

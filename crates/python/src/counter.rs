@@ -320,6 +320,13 @@ impl Counter {
         stats::shown(stats::of_counter(py, &figures, &counting)?, self.handle.what())
     }
 
+    /// All parameters that the counting table was created with, by the names that `parameters` of `db.counter` takes.
+    #[getter]
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let config = self.handle.call(py, |counting| Ok((*counting.config()).into()))?;
+        stats::of_config(py, &config)
+    }
+
     /// Saves what is buffered and closes the counter. Waits for calls of other threads. A closed counter may be
     /// closed again.
     fn close(&self, py: Python<'_>) -> PyResult<()> {

@@ -142,6 +142,19 @@ fn with<B, T>(builder: B, given: Option<T>, set: impl FnOnce(B, T) -> B) -> B {
     }
 }
 
+/// Parameters of a structure, by their names.
+type Parameters = BTreeMap<String, String>;
+
+/// The same builder with each of the parameters.
+fn stating<B>(
+    builder: B,
+    parameters: Option<Parameters>,
+    state: impl Fn(B, String, String) -> B,
+) -> B {
+    let parameters = parameters.into_iter().flatten();
+    parameters.fold(builder, |builder, (name, value)| state(builder, name, value))
+}
+
 fn policy(word: Option<&str>) -> PyResult<Option<Policy>> {
     let parsed = word.map(str::parse).transpose();
     parsed.map_err(|reason: String| Raised::Config.new(format!("policy: {reason}")))
@@ -155,7 +168,7 @@ impl Database {
     /// bytes: 8 to 32 for a key, 0 to 64 for a value. `policy` says what a full table does: "reject", unless stated;
     /// "grow"; or evict, by "fifo", "lru" and others. `cache` is RAM for entries that are looked up often, as part of
     /// `ram`. `parameters` are the structure's own, by their names, such as `{"spare_buffers": "8"}`, in place of what
-    /// the requirements lead to; `nandex info --json` has those of a table. One that exists must have these values.
+    /// the requirements lead to; a table has them as `parameters`. One that exists must have these values.
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(
         signature = (
@@ -175,7 +188,7 @@ impl Database {
         ram: Option<&Bound<'_, PyAny>>,
         cache: Option<&Bound<'_, PyAny>>,
         policy: Option<&str>,
-        parameters: Option<BTreeMap<String, String>>,
+        parameters: Option<Parameters>,
     ) -> PyResult<Table> {
         let policy = self::policy(policy)?;
         let entries = optional(entries, "entries", count)?;
@@ -186,9 +199,8 @@ impl Database {
             let builder = with(builder, ram, |it, ram| it.ram(ram));
             let builder = with(builder, cache, |it, cache| it.cache(cache));
             let builder = with(builder, policy, |it, policy| it.policy(policy));
-            let parameters = parameters.into_iter().flatten();
-            let builder = parameters.fold(builder, |it, (name, value)| it.parameter(name, value));
-            builder.create_or_open()
+            stating(builder, parameters, |it, name, value| it.parameter(name, value))
+                .create_or_open()
         })?;
         Ok(Table::new(self.inner.adopt(format!("table {name:?}"), table), key, value))
     }
@@ -196,8 +208,12 @@ impl Database {
     /// Opens or makes a map of keys and values of any size.
     ///
     /// It grows, unless `entries` or `bytes`, those of all keys and values, say what it must hold; then it refuses
-    /// more. `policy` is "grow", "reject", or "fifo" for a cache that evicts the oldest.
-    #[pyo3(signature = (name, *, entries=None, bytes=None, ram=None, policy=None))]
+    /// more. `policy` is "grow", "reject", or "fifo" for a cache that evicts the oldest. `parameters` are those of the
+    /// map's table of keys, as of `table`.
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    #[pyo3(signature = (
+        name, *, entries=None, bytes=None, ram=None, policy=None, parameters=None
+    ))]
     fn map(
         &self,
         py: Python<'_>,
@@ -206,6 +222,7 @@ impl Database {
         bytes: Option<&Bound<'_, PyAny>>,
         ram: Option<&Bound<'_, PyAny>>,
         policy: Option<&str>,
+        parameters: Option<Parameters>,
     ) -> PyResult<Map> {
         let policy = self::policy(policy)?;
         let entries = optional(entries, "entries", count)?;
@@ -215,14 +232,17 @@ impl Database {
             let builder = with(builder, bytes, |it, bytes| it.bytes(bytes));
             let builder = with(builder, ram, |it, ram| it.ram(ram));
             let builder = with(builder, policy, |it, policy| it.policy(policy));
-            builder.create_or_open()
+            stating(builder, parameters, |it, name, value| it.parameter(name, value))
+                .create_or_open()
         })?;
         Ok(Map::new(self.inner.adopt(format!("map {name:?}"), map)))
     }
 
     /// Opens or makes a filter for that many different keys, a million unless stated, at that rate of false
-    /// positives, 0.01 unless stated. With more keys it errs more often, or refuses them if it is not to `grow`.
-    #[pyo3(signature = (name, *, keys=None, rate=None, ram=None, grow=true))]
+    /// positives, 0.01 unless stated. With more keys it errs more often, or refuses them if `grow` is false.
+    /// `parameters` are those of the filter, such as `{"fan_out": "8"}`, as of `table`.
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    #[pyo3(signature = (name, *, keys=None, rate=None, ram=None, grow=true, parameters=None))]
     fn filter(
         &self,
         py: Python<'_>,
@@ -231,6 +251,7 @@ impl Database {
         rate: Option<&Bound<'_, PyAny>>,
         ram: Option<&Bound<'_, PyAny>>,
         grow: bool,
+        parameters: Option<Parameters>,
     ) -> PyResult<Filter> {
         let (keys, ram) = (optional(keys, "keys", count)?, optional(ram, "ram", size)?);
         let rate = optional(rate, "rate", |rate, name| real(rate, name, Reals::Between0And1))?;
@@ -239,14 +260,15 @@ impl Database {
             let builder = with(builder, ram, |it, ram| it.ram(ram));
             let builder = with(builder, rate, |it, rate| it.rate(rate));
             let builder = if grow { builder } else { builder.refuse_when_full() };
-            builder.create_or_open()
+            stating(builder, parameters, |it, name, value| it.parameter(name, value))
+                .create_or_open()
         })?;
         Ok(Filter::new(self.inner.adopt(format!("filter {name:?}"), filter)))
     }
 
     /// Opens or makes a counter for about that many different keys, a million unless stated, of up to `longest`
-    /// bytes.
-    #[pyo3(signature = (name, *, keys=None, longest=31, ram=None))]
+    /// bytes. `parameters` are those of the counting table, such as `{"discipline": "MB"}`, as of `table`.
+    #[pyo3(signature = (name, *, keys=None, longest=31, ram=None, parameters=None))]
     fn counter(
         &self,
         py: Python<'_>,
@@ -254,13 +276,16 @@ impl Database {
         keys: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = longest_of)] longest: u8,
         ram: Option<&Bound<'_, PyAny>>,
+        parameters: Option<Parameters>,
     ) -> PyResult<Counter> {
         let (keys, ram) = (optional(keys, "keys", count)?, optional(ram, "ram", size)?);
         let form = KeyForm::new(longest);
         let counting = self.inner.handle.call(py, |db| {
             let builder = with(db.counting(name), keys, |it, keys| it.keys(keys));
             let builder = with(builder, ram, |it, ram| it.ram(ram));
-            builder.stored(form.keys()).create_or_open()
+            let builder = builder.stored(form.keys());
+            stating(builder, parameters, |it, name, value| it.parameter(name, value))
+                .create_or_open()
         })?;
         Ok(Counter::new(self.inner.adopt(format!("counter {name:?}"), counting), form))
     }

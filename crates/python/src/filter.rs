@@ -7,7 +7,7 @@ use nandex::{AnyFilter, Cascade, Counting, Error};
 use numpy::IntoPyArray;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::batch::{Batch, Fits, bytes_of};
 use crate::error::Raised;
@@ -169,6 +169,13 @@ impl Filter {
         let dict = stats::of_filter(py, &figures)?;
         dict.set_item("structure", structure)?;
         stats::shown(dict, self.handle.what())
+    }
+
+    /// All parameters that the filter was created with, by the names that `parameters` of `db.filter` takes.
+    #[getter]
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let config = self.handle.call(py, |filter| Ok(filter.config()))?;
+        stats::of_config(py, &config)
     }
 
     /// Saves what is buffered and closes the filter. Waits for calls of other threads. A closed filter may be closed

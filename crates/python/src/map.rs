@@ -334,6 +334,13 @@ impl Map {
         stats::shown(stats::of_map(py, &figures)?, self.handle.what())
     }
 
+    /// All parameters that the map's table of keys was created with, by the names that `parameters` of `db.map` takes.
+    #[getter]
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let config = self.handle.call(py, |map| Ok(map.table().config()))?;
+        stats::of_config(py, &config)
+    }
+
     /// Makes everything durable and closes the map. Waits for calls of other threads. A closed map may be closed
     /// again.
     fn close(&self, py: Python<'_>) -> PyResult<()> {

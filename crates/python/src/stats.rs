@@ -3,7 +3,7 @@
 use nandex::counting::CountingStats;
 use nandex::device::PageId;
 use nandex::large::LargeStats;
-use nandex::{FilterStats, TableStats};
+use nandex::{AnyConfig, FilterStats, TableStats};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -25,6 +25,16 @@ macro_rules! fields {
 /// The numbers of pages.
 fn numbers(pages: &[PageId]) -> Vec<u64> {
     pages.iter().map(|page| page.0).collect()
+}
+
+/// All parameters of a structure, as text, by their names.
+///
+/// # Errors
+/// No memory.
+pub fn of_config<'py>(py: Python<'py>, config: &AnyConfig) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    config.values().iter().try_for_each(|(name, value)| dict.set_item(name, value))?;
+    Ok(dict)
 }
 
 /// The figures of a table.

@@ -7,7 +7,7 @@ use nandex::{AnyTable, Table as _, Value};
 use numpy::IntoPyArray;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyString};
 
 use crate::batch::{Batch, Fits, Form, Pairs, bytes_of, helpers};
 use crate::entries::{Datum, Entries, Part};
@@ -377,6 +377,13 @@ impl Table {
         let dict = stats::of_table(py, &figures)?;
         dict.set_item("structure", structure)?;
         stats::shown(dict, self.handle.what())
+    }
+
+    /// All parameters that the table was created with, by the names that `parameters` of `db.table` takes.
+    #[getter]
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let config = self.handle.call(py, |table| Ok(table.config()))?;
+        stats::of_config(py, &config)
     }
 
     /// Saves what is buffered and closes the table. Waits for calls of other threads. A closed table may be closed

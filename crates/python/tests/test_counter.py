@@ -74,3 +74,13 @@ def test_counters_are_merged(path: Path, tmp_path: Path) -> None:
             words.merge(words)
         with pytest.raises(nandex.InputTypeError, match="a merge takes counters"):
             words.merge({"a": 1})  # type: ignore[arg-type]
+
+
+def test_parameters_that_are_stated_are_those_of_the_counter_and_must_stay_so(db: nandex.Database) -> None:
+    for _ in range(2):
+        with db.counter("c", keys=1000, parameters={"discipline": "MB"}) as opened:
+            assert opened.parameters["discipline"] == "MB"
+    with pytest.raises(nandex.Error, match="exists with discipline = MB, and was required with MDB"):
+        db.counter("c", keys=1000, parameters={"discipline": "MDB"})
+    with pytest.raises(nandex.Error, match="is no parameter; there are"):
+        db.counter("other", parameters={"colour": "red"})

@@ -77,3 +77,13 @@ def test_a_filter_that_may_not_grow_refuses(db: nandex.Database) -> None:
         seen.update([str(number) for number in range(100_000)])
     with pytest.raises(nandex.ConfigError, match="rate"):
         db.filter("other", rate=2.0)
+
+
+def test_parameters_that_are_stated_are_those_of_the_filter_and_must_stay_so(db: nandex.Database) -> None:
+    for _ in range(2):
+        with db.filter("f", keys=1000, parameters={"fan_out": "8"}) as opened:
+            assert opened.parameters["fan_out"] == "8"
+    with pytest.raises(nandex.Error, match="exists with fan_out = 8, and was required with 9"):
+        db.filter("f", keys=1000, parameters={"fan_out": "9"})
+    with pytest.raises(nandex.Error, match="is no parameter; there are"):
+        db.filter("other", parameters={"colour": "red"})

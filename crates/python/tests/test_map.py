@@ -147,3 +147,13 @@ def test_a_size_that_is_stated_is_kept(path: Path) -> None:
         with pytest.raises(nandex.ConfigError, match="grow, reject or fifo"):
             db.map("lru", policy="lru")
         assert small.stats()["values_live_bytes"] > 0
+
+
+def test_parameters_that_are_stated_are_those_of_the_map_and_must_stay_so(db: nandex.Database) -> None:
+    for _ in range(2):
+        with db.map("m", entries=1000, parameters={"spare_buffers": "7"}) as opened:
+            assert opened.parameters["spare_buffers"] == "7"
+    with pytest.raises(nandex.Error, match="exists with spare_buffers = 7, and was required with 8"):
+        db.map("m", entries=1000, parameters={"spare_buffers": "8"})
+    with pytest.raises(nandex.Error, match="is no parameter; there are"):
+        db.map("other", parameters={"colour": "red"})

@@ -30,7 +30,8 @@ def test_numbers_are_put_read_and_removed(db: nandex.Database) -> None:
 
 
 def test_parameters_that_are_stated_are_the_tables_and_must_stay_so(db: nandex.Database) -> None:
-    db.table("t", entries=1000, parameters={"spare_buffers": "7"}).close()
+    with db.table("t", entries=1000, parameters={"spare_buffers": "7"}) as table:
+        assert table.parameters["spare_buffers"] == "7" and table.parameters["key_bytes"] == "8"
     db.table("t", entries=1000, parameters={"spare_buffers": "7"}).close()
     with pytest.raises(nandex.Error, match="exists with spare_buffers = 7, and was required with 8"):
         db.table("t", entries=1000, parameters={"spare_buffers": "8"})

@@ -19,6 +19,7 @@ use crate::interrupt::Interrupt;
 use crate::place::{DurabilityArg, Plan, create};
 use crate::size::{self, show_bytes, show_count};
 use crate::sizing::{self, Choice, DesignArg, RequirementArgs, StructureArg, TableCosts};
+use crate::stated::StatedArgs;
 
 /// Where, and how large.
 #[derive(Debug, clap::Args)]
@@ -65,10 +66,8 @@ pub struct Args {
     /// Full buffers of a SliceHash that may wait on flash while inserts come in bursts
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     front_runs: u32,
-    /// A parameter of the structure, such as partitions=64 or filter.bits=14, in place of what the limits lead to; once
-    /// for each. An unknown name is refused with all that there are
-    #[arg(long, value_name = "NAME=VALUE", value_parser = stated)]
-    set: Vec<Stated>,
+    #[command(flatten)]
+    stated: StatedArgs,
     /// What happens when the table is full; without it, a table grows unless --structure or a limit other than --ram
     /// says otherwise, and then it rejects
     #[arg(long, value_parser = sizing::policy)]
@@ -80,15 +79,6 @@ pub struct Args {
     /// When an acknowledged update is durable; a word for this run, chosen again at each opening
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
-}
-
-/// A parameter and its value, as text.
-type Stated = (String, String);
-
-fn stated(text: &str) -> Result<Stated, String> {
-    let split = text.split_once('=');
-    let stated = split.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
-    stated.ok_or_else(|| "write it as NAME=VALUE, such as partitions=64".to_owned())
 }
 
 /// Bytes of each key or value where only the other's were given.
@@ -158,16 +148,30 @@ impl Args {
         Ok(geometry.map_or(Channels::opaque(), |it| Channels::of(&it)))
     }
 
-    /// Puts the parameters that were stated in place of those of the prediction, whose RAM and flash are then no longer
-    /// those of the table.
-    fn state_parameters(&self, prediction: &mut Prediction) -> Result<()> {
-        if self.set.is_empty() {
-            return Ok(());
+    /// Puts the parameters that were stated in place of those of the prediction. Returns the RAM of the table with the
+    /// entries that were asked for.
+    fn state_parameters(&self, prediction: &mut Prediction) -> Result<u64> {
+        if self.stated.is_empty() {
+            return Ok(prediction.ram_bytes());
         }
-        let stated = self.set.iter().map(|(name, value)| (&name[..], &value[..]));
-        prediction.config = prediction.config.with(stated).context("--set")?;
+        if self.has_any_size() {
+            let why = "the index of keys and values of any size has its own; --policy states what it does when full";
+            self.stated.refuse(&["key_bytes", "value_bytes", "policy"], why)?;
+        }
+        prediction.config = self.stated.on(&prediction.config)?;
         prediction.entries_capacity = prediction.config.describe().entries_capacity;
-        Ok(())
+        let ram_bytes = prediction.config.ram_bytes_with(prediction.requirements.entries);
+        ram_bytes.map(|it| it + prediction.optional_filter_bytes).context("a table has RAM")
+    }
+
+    /// The warning of a table that holds fewer entries than were asked for.
+    fn too_few(&self, prediction: &Prediction) -> Option<String> {
+        let (holds, asked) = (prediction.entries_capacity, prediction.requirements.entries);
+        let holds_fewer = !self.stated.is_empty() && holds < asked;
+        holds_fewer.then(|| {
+            let (holds, asked) = (show_count(holds), show_count(asked));
+            format!("with the parameters of --set it holds {holds} entries, fewer than the {asked} asked for")
+        })
     }
 
     /// How the volume is spread over several devices.
@@ -248,8 +252,10 @@ struct Created {
     value_bytes: Option<usize>,
     /// Entries that were asked for, and the RAM that the table takes with them by its model.
     entries: u64,
-    /// `None` where parameters were stated, for which there is no such model.
-    predicted_ram_bytes: Option<u64>,
+    predicted_ram_bytes: u64,
+    /// That it holds fewer entries than were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
     /// Taken now, without entries.
     ram_bytes: u64,
     flash_bytes: u64,
@@ -272,7 +278,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let device = args.geometry.find(&args.volume, console)?;
     let (values, Choice { reasons, mut prediction }) = args.choose(args.channels(device)?)?;
-    args.state_parameters(&mut prediction)?;
+    let ram_bytes = args.state_parameters(&mut prediction)?;
     let striping = args.striping(&prediction)?;
     let geometry = geometry::of_volume(device, &args.volume, striping)?;
     let given = args.hash_key.given();
@@ -296,10 +302,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         key_bytes: widths.map(|(key, _)| key),
         value_bytes: widths.map(|(_, value)| value),
         entries: prediction.requirements.entries,
-        predicted_ram_bytes: args
-            .set
-            .is_empty()
-            .then(|| prediction.ram_bytes() + values.map_or(0, |it| it.ram_bytes())),
+        predicted_ram_bytes: ram_bytes + values.map_or(0, |it| it.ram_bytes()),
+        warning: args.too_few(&prediction),
         ram_bytes: held.ram_bytes,
         flash_bytes: held.flash_bytes,
         filter_bytes: prediction.optional_filter_bytes,
@@ -316,6 +320,9 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     // Only now the file has its name, by which its file system is asked.
     if let Some(growth) = &mut created.growth {
         growth.free_bytes = args.volume.growth_bytes().map(|more| more + free_bytes);
+    }
+    if let Some(warning) = &created.warning {
+        console.note(&format!("warning: {warning}"));
     }
     console.print(&created, text)
 }
@@ -358,10 +365,7 @@ fn shown_space(created: &Created) -> String {
 }
 
 fn shown_ram(created: &Created) -> String {
-    let now = show_bytes(created.ram_bytes);
-    let Some(predicted) = created.predicted_ram_bytes.map(show_bytes) else {
-        return format!("{now} now; with stated parameters there is no prediction");
-    };
+    let (predicted, now) = (show_bytes(created.predicted_ram_bytes), show_bytes(created.ram_bytes));
     let entries = show_count(created.entries);
     format!("up to {predicted} with {entries} entries by its model, {now} now")
 }

@@ -324,6 +324,7 @@ fn figure_rows(it: &Figures) -> Vec<(&'static str, String)> {
     rows.extend(it.value_log.map(|log| ("values", shown_log(log))));
     rows.extend(it.value_log.and_then(shown_overwritten).map(|text| ("overwritten", text)));
     rows.extend(it.costs.rows());
+    rows.push(it.costs.values_row());
     rows.extend([
         ("RAM", format!("{ram}, {:.2} bytes per entry", it.ram_bytes_per_entry)),
         ("flash", show_bytes(it.flash_bytes)),

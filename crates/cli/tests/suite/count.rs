@@ -355,3 +355,21 @@ fn an_estimate_that_cannot_be_is_refused_before_anything_is_made() {
     );
     assert!(folder.path("m.unfinished").exists(), "it keeps what came before");
 }
+
+#[test]
+fn parameters_that_are_stated_are_those_of_the_table_and_are_listed() {
+    let folder = folder(&[("lines", b"b\na\nb\n")]);
+    ok(folder.run("count build c lines --set discipline=MB --set block_pages=16"));
+    let listed = json(&folder.run("info c --json"));
+    let values = &listed["tables"][0]["values"];
+    assert!(values["discipline"] == "MB" && values["block_pages"] == "16", "{listed}");
+    assert_eq!(ok(folder.run("count get c b")).stdout.trim().split('\t').next_back(), Some("2"));
+    for (set, told) in [
+        ("keys=whole:4", "state --numbers, --key-bytes, --longest or --fpr instead"),
+        ("colour=red", "change_permille (0 to 1,000; "),
+    ] {
+        let refused = folder.run(&format!("count build d lines --set {set}"));
+        assert!(refused.code != 0 && refused.stderr.contains(told), "{refused:?}");
+        assert!(!folder.path("d").exists());
+    }
+}

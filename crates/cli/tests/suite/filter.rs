@@ -496,3 +496,27 @@ fn wrong_input_is_refused_with_what_would_do() {
     );
     assert_eq!(json(&ok(folder.run("filter info o.nandex.unfinished --json")))["entries"], 2);
 }
+
+#[test]
+fn parameters_that_are_stated_are_those_of_the_filter_and_are_listed() {
+    let folder = Folder::new();
+    write(&folder, "in", "a\nb\n");
+    for (build, name, value) in [
+        ("--keys 1000 --set fan_out=8 --set parts=2", "fan_out", "8"),
+        ("--window 1000 --set hashes=5", "hashes", "5"),
+    ] {
+        ok(folder.run(&format!("filter build {name}.nandex in {build}")));
+        let listed = json(&folder.run(&format!("filter info {name}.nandex --json")));
+        assert_eq!(listed["values"][name], value, "{listed}");
+        let listed = json(&folder.run(&format!("info {name}.nandex --json")));
+        assert_eq!(listed["tables"][0]["values"][name], value, "{listed}");
+        let shown = folder.run(&format!("info {name}.nandex")).stdout;
+        assert!(shown.contains(&format!("{name}={value}")), "{shown}");
+    }
+    ok(folder.run("filter unique in --filter seen.nandex --keys 1000 --set parts=2"));
+    for (set, told) in [("colour=red", "there are keys ("), ("parts=0", "0 is not in 1..=4096")] {
+        let refused = folder.run(&format!("filter build f.nandex in --set {set}"));
+        assert!(refused.code != 0 && refused.stderr.contains(told), "{refused:?}");
+        assert!(!folder.path("f.nandex").exists());
+    }
+}

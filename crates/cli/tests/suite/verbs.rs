@@ -179,14 +179,19 @@ fn parameters_that_are_stated_are_those_of_the_table_and_others_are_refused() {
     let words = "--key-bytes 8 --entries 1e5 --structure bufferhash --policy fifo";
     let set = "--set filter.kind=bloom --set filter.bits=11 --set spare_buffers=5";
     let made = folder.run(&format!("create t.nandex {words} {set}"));
-    assert!(made.stdout.contains("with stated parameters there is no prediction"), "{made:?}");
+    assert!(made.stdout.contains("with 100,000 entries by its model"), "{made:?}");
+    assert!(!made.stderr.contains("warning"), "{made:?}");
     let info = json(&folder.run("info t.nandex --json"));
     let values = &info["tables"][0]["values"];
     for (name, value) in [("filter.kind", "bloom"), ("filter.bits", "11"), ("spare_buffers", "5")] {
         assert_eq!(values[name], value, "{values}");
     }
     for (set, told) in [
-        ("colour=red", "\"colour\" is no parameter; there are policy, stagger"),
+        (
+            "colour=red",
+            "\"colour\" is no parameter; there are policy (a policy, such as fifo, lru or reject; \
+             fifo unless stated), stagger (",
+        ),
         ("super_tables=3", "no power of two"),
         ("policy=random", "is no policy"),
         ("spare_buffers", "write it as NAME=VALUE"),
@@ -195,6 +200,24 @@ fn parameters_that_are_stated_are_those_of_the_table_and_others_are_refused() {
         assert!(refused.code != 0 && refused.stderr.contains(told), "{refused:?}");
         assert!(!folder.path("u.nandex").exists());
     }
+}
+
+#[test]
+fn the_ram_of_stated_parameters_is_predicted_and_too_few_entries_are_a_warning() {
+    let folder = Folder::new();
+    let words = "--key-bytes 8 --entries 1e5 --structure bufferhash --policy fifo --json";
+    let plain = json(&folder.run(&format!("create plain.nandex {words}")));
+    let ram_of = |made: &serde_json::Value| made["predicted_ram_bytes"].as_u64().unwrap();
+    let large = json(&folder.run(&format!("create large.nandex {words} --set buffer_pages=200")));
+    assert!(ram_of(&large) > ram_of(&plain) && large.get("warning").is_none(), "{large}");
+    let small = folder.run(&format!("create small.nandex {words} --set segments=20"));
+    let holds = json(&small);
+    assert!(holds["entries_capacity"].as_u64().unwrap() < 100_000, "{small:?}");
+    let told = holds["warning"].as_str().unwrap();
+    assert!(told.ends_with("entries, fewer than the 100,000 asked for"), "{told}");
+    assert!(small.stderr.contains(told), "{small:?}");
+    let refused = folder.run("create any.nandex --entries 1000 --set policy=fifo");
+    assert!(refused.code != 0 && refused.stderr.contains("--set policy: the index"), "{refused:?}");
 }
 
 #[test]

@@ -6,6 +6,8 @@
 mod config;
 mod filter;
 mod neighbors;
+#[cfg(test)]
+mod tests;
 
 use std::any::Any;
 use std::fmt;

@@ -17,6 +17,8 @@ use crate::{Error, OpenOptions, Result};
 
 /// Its number; what it is about follows later.
 impl Stored for Policy {
+    const FORM: &'static str = "a policy, such as fifo, lru or reject";
+
     fn put(&self, out: &mut Vec<u8>) {
         out.push(match self {
             Self::Fifo => 0,
@@ -66,6 +68,9 @@ impl StoredInParts for Policy {
 }
 
 impl Stored for FilterShape {
+    const FORM: &'static str =
+        "parts of its own, after a dot: kind (bloom or fuse), bits, entries_max, words";
+
     fn put(&self, out: &mut Vec<u8>) {
         let it = self.parts();
         let numbers =
@@ -123,6 +128,8 @@ impl Stored for FilterShape {
 
 /// Pages of a chip's erase block; 0 where there is no chip.
 impl Stored for Placement {
+    const FORM: &'static str = "shared or chip:BLOCK_PAGES";
+
     fn put(&self, out: &mut Vec<u8>) {
         let block_pages = match self {
             Self::Shared => 0,

@@ -91,6 +91,10 @@ impl Configuration for Config {
         Self::operation_costs(self)
     }
 
+    fn ram_bytes_with(&self, _entries: u64) -> Option<u64> {
+        Some(self.ram_bytes_in_all())
+    }
+
     fn describe(&self) -> Description {
         let (super_tables, incarnations) = (self.super_tables, self.incarnations());
         let buffer = bytes(u64::from(self.buffer_pages) * PAGE_BYTES);

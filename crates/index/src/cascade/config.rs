@@ -21,6 +21,8 @@ impl WhenFull {
 }
 
 impl Stored for WhenFull {
+    const FORM: &'static str = "grow or refuse";
+
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(*self == Self::Refuse));
     }

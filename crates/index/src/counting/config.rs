@@ -53,6 +53,8 @@ impl Discipline {
 }
 
 impl Stored for Discipline {
+    const FORM: &'static str = "MB, MDB or MDB-L";
+
     fn put(&self, out: &mut Vec<u8>) {
         out.push(*self as u8);
     }
@@ -72,6 +74,8 @@ impl Stored for Discipline {
 
 /// Whole keys (0) or fingerprints (1), then their bytes.
 impl Stored for Keys {
+    const FORM: &'static str = "whole:BYTES or fingerprints:BYTES";
+
     fn put(&self, out: &mut Vec<u8>) {
         let (kind, bytes) = match self {
             Self::Whole(bytes) => (0, *bytes),

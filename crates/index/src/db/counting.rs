@@ -1,6 +1,7 @@
 //! Builders of counting tables.
 
 use super::ram::fitting;
+use super::stated::{Calls, Stated};
 use super::{Database, Quantity};
 use crate::counting::{self, Config, Keys};
 use crate::{Counting, Error, Result};
@@ -10,6 +11,9 @@ const KEYS: u64 = 1_000_000;
 
 /// The default width of keys, in bytes.
 const KEY_BYTES: u8 = 8;
+
+/// The parameter that `stored` states.
+const STORED: Calls = &[("keys", "stored")];
 
 /// Updates for each query that it is made for.
 const UPDATES_PER_QUERY: f64 = 1.0;
@@ -39,11 +43,13 @@ pub struct CountingBuilder<'db> {
     keys: Quantity,
     stored: Option<Keys>,
     ram: Option<Quantity>,
+    stated: Stated,
 }
 
 impl<'db> CountingBuilder<'db> {
     pub(super) fn new(db: &'db Database, name: String) -> Self {
-        Self { db, name, keys: KEYS.into(), stored: None, ram: None }
+        let (keys, stated) = (KEYS.into(), Stated::default());
+        Self { db, name, keys, stored: None, ram: None, stated }
     }
 
     /// Different keys that it is made for.
@@ -64,6 +70,13 @@ impl<'db> CountingBuilder<'db> {
         self
     }
 
+    /// States a parameter of the table, such as `("discipline", "MB")`, in place of what the requirements lead to; see
+    /// [`TableBuilder::parameter`](super::TableBuilder::parameter).
+    pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.stated.add(name, value);
+        self
+    }
+
     /// Opens the counting table of that name, or creates it.
     ///
     /// # Errors
@@ -76,9 +89,13 @@ impl<'db> CountingBuilder<'db> {
         let mut shares = db.shares();
         let limit = shares.limit(&db.volume, name, self.ram.as_ref())?;
         let table = if kind.is_some() {
-            Counting::open(&db.volume, name)?
+            let table = Counting::open(&db.volume, name)?;
+            self.stated.check(name, &(*table.config()).into())?;
+            table
         } else {
             let config = self.config(limit).map_err(|error| shares.explain(name, limit, &error))?;
+            let config =
+                self.stated.on_one(config, if self.stored.is_some() { STORED } else { &[] })?;
             Counting::create(&db.volume, name, config).map_err(|error| db.explain(name, error))?
         };
         self.check_keys(&table)?;

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 
 use super::ram::fitting;
+use super::stated::Stated;
 use super::{Database, Quantity};
 use crate::model::WhenFull;
 use crate::registry;
@@ -30,12 +31,14 @@ pub struct FilterBuilder<'db> {
     ram: Option<Quantity>,
     counts: bool,
     when_full: WhenFull,
+    stated: Stated,
 }
 
 impl<'db> FilterBuilder<'db> {
     pub(super) fn new(db: &'db Database, name: String) -> Self {
         let (keys, when_full) = (KEYS.into(), WhenFull::Grow);
-        Self { db, name, keys, rate: RATE, ram: None, counts: false, when_full }
+        let stated = Stated::default();
+        Self { db, name, keys, rate: RATE, ram: None, counts: false, when_full, stated }
     }
 
     /// Different keys that it is made for.
@@ -62,6 +65,13 @@ impl<'db> FilterBuilder<'db> {
         self
     }
 
+    /// States a parameter of the filter, such as `("fan_out", "8")`, in place of what the requirements lead to; see
+    /// [`TableBuilder::parameter`](super::TableBuilder::parameter).
+    pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.stated.add(name, value);
+        self
+    }
+
     /// Makes it a counter.
     pub fn counts(mut self) -> CounterBuilder<'db> {
         self.counts = true;
@@ -79,9 +89,12 @@ impl<'db> FilterBuilder<'db> {
         let mut shares = db.shares();
         let limit = shares.limit(&db.volume, name, self.ram.as_ref())?;
         let filter = if kind.is_some() {
-            AnyFilter::open(&db.volume, name, &OpenOptions::default())?
+            let filter = AnyFilter::open(&db.volume, name, &OpenOptions::default())?;
+            self.stated.check(name, &filter.config())?;
+            filter
         } else {
             let config = self.advise(limit).map_err(|error| shares.explain(name, limit, &error))?;
+            let config = self.stated.on(&config)?;
             AnyFilter::create(&db.volume, name, &config).map_err(|error| db.explain(name, error))?
         };
         let needed = match filter.config().of::<cascade::Config>() {
@@ -109,6 +122,11 @@ impl<'db> FilterBuilder<'db> {
 pub struct CounterBuilder<'db>(FilterBuilder<'db>);
 
 impl CounterBuilder<'_> {
+    /// States a parameter of the filter; see [`FilterBuilder::parameter`].
+    pub fn parameter(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self(self.0.parameter(name, value))
+    }
+
     /// Opens the counter of that name, or creates it.
     ///
     /// # Errors

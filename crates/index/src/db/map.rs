@@ -1,5 +1,6 @@
 //! Builders of tables with keys and values of any size.
 
+use super::stated::Stated;
 use super::{Database, Quantity, TableBuilder};
 use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
 use crate::model::text;
@@ -26,11 +27,13 @@ pub struct MapBuilder<'db> {
     bytes: Option<Quantity>,
     ram: Option<Quantity>,
     policy: Option<Policy>,
+    stated: Stated,
 }
 
 impl<'db> MapBuilder<'db> {
     pub(super) fn new(db: &'db Database, name: String) -> Self {
-        Self { db, name, entries: None, bytes: None, ram: None, policy: None }
+        let stated = Stated::default();
+        Self { db, name, entries: None, bytes: None, ram: None, policy: None, stated }
     }
 
     /// Entries that it must hold; those that it begins with if it grows.
@@ -61,6 +64,13 @@ impl<'db> MapBuilder<'db> {
     /// Makes it a cache: when it is full the oldest entries are evicted. The same as [`Policy::Fifo`].
     pub fn evict_oldest(self) -> Self {
         self.policy(Policy::Fifo)
+    }
+
+    /// States a parameter of the map's table of keys, such as `("spare_buffers", "8")`, in place of what the
+    /// requirements lead to; see [`TableBuilder::parameter`](super::TableBuilder::parameter).
+    pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.stated.add(name, value);
+        self
     }
 
     /// Opens the map of that name, or creates it.
@@ -100,7 +110,8 @@ impl<'db> MapBuilder<'db> {
         let table = TableBuilder::new(self.db, table_name(&self.name))
             .entries(self.entries.clone().unwrap_or(usual.into()))
             .widths(TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32)
-            .policy(policy);
+            .policy(policy)
+            .of_map(self.stated.clone());
         match &self.ram {
             Some(ram) => table.ram(ram.clone()),
             None => table,

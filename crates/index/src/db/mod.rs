@@ -47,6 +47,7 @@ mod map;
 mod opened;
 mod options;
 mod ram;
+mod stated;
 mod table;
 #[cfg(test)]
 mod tests;

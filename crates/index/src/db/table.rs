@@ -1,11 +1,14 @@
 //! Builders of tables of fixed widths.
 
 use super::ram::{Shares, fitting};
+use super::stated::{Calls, Stated};
 use super::{Database, Quantity};
 use crate::model::text;
-use crate::{
-    AnyConfig, AnyTable, Error, OpenOptions, Policy, Prediction, Requirements, Result, Table,
-};
+use crate::{AnyTable, Error, OpenOptions, Policy, Prediction, Requirements, Result, Table};
+
+/// The parameters that other calls state: of a table, and of the table of a map.
+const WIDTHS: Calls = &[("key_bytes", "widths"), ("value_bytes", "widths")];
+const OF_MAP: Calls = &[("key_bytes", "map"), ("value_bytes", "map"), ("policy", "policy")];
 
 /// The default number of entries of a table.
 const ENTRIES: u64 = 1_000_000;
@@ -36,14 +39,15 @@ pub struct TableBuilder<'db> {
     ram: Option<Quantity>,
     cache: Option<Quantity>,
     policy: Policy,
-    stated: Vec<(String, String)>,
+    stated: Stated,
+    calls: Calls,
 }
 
 impl<'db> TableBuilder<'db> {
     pub(super) fn new(db: &'db Database, name: String) -> Self {
         let (entries, policy) = (ENTRIES.into(), Policy::Reject);
-        let (widths, stated) = ((8, 8), Vec::new());
-        Self { db, name, entries, widths, ram: None, cache: None, policy, stated }
+        let (widths, stated) = ((8, 8), Stated::default());
+        Self { db, name, entries, widths, ram: None, cache: None, policy, stated, calls: WIDTHS }
     }
 
     /// Entries that it must hold.
@@ -79,37 +83,23 @@ impl<'db> TableBuilder<'db> {
         self
     }
 
-    /// Its name in the volume.
     /// States a parameter of the structure, such as `("filter.bits", "14")`, in place of what the requirements lead to.
     /// [`AnyConfig::values`](crate::AnyConfig::values) of an open table has their names.
     ///
     /// A table that exists must have this value: `create_or_open` refuses one that differs, and a name that the
     /// structure does not have.
     pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.stated.push((name.into(), value.into()));
+        self.stated.add(name, value);
         self
     }
 
-    /// The configuration with the parameters that were stated.
-    fn with_stated(&self, config: &AnyConfig) -> Result<AnyConfig> {
-        config.with(self.stated.iter().map(|(name, value)| (&name[..], &value[..])))
+    /// The parameters that were stated of the table of a map, whose policy and widths are those of the map.
+    pub(super) fn of_map(mut self, stated: Stated) -> Self {
+        (self.stated, self.calls) = (stated, OF_MAP);
+        self
     }
 
-    /// Refuses a table that exists with other parameters than were stated.
-    fn check_stated(&self, found: &AnyConfig) -> Result<()> {
-        let (has, required) = (found.values(), self.with_stated(found)?.values());
-        let Some((has, required)) = has.iter().zip(&required).find(|(has, it)| has != it) else {
-            return Ok(());
-        };
-        let ((name, has), (_, required)) = (has, required);
-        let reason = format!(
-            "{:?} exists with {name} = {has}, and was required with {required}; ask with what it has, or choose another \
-             name",
-            self.name
-        );
-        Err(Error::Config { field: "parameter", reason })
-    }
-
+    /// Its name in the volume.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -150,7 +140,7 @@ impl<'db> TableBuilder<'db> {
         // One that grows may take all, also if the log suits a smaller beginning.
         options.ram_bytes_max = Some(limit);
         options.cache_bytes = self.cache_bytes(advised.ram_bytes(), limit)?;
-        let config = self.with_stated(&advised.config)?;
+        let config = self.stated.on_with(&advised.config, self.calls)?;
         let table = AnyTable::create_with(&self.db.volume, &self.name, &config, &options)
             .map_err(|error| self.db.explain(&self.name, error))?;
         let needed = self.ram_bytes(&table, Some(advised), limit);
@@ -171,7 +161,7 @@ impl<'db> TableBuilder<'db> {
         };
         let table = AnyTable::open_with(&self.db.volume, &self.name, &options)?;
         self.check_widths(&table)?;
-        self.check_stated(&table.config())?;
+        self.stated.check(&self.name, &table.config())?;
         let needed = self.ram_bytes(&table, advised.as_ref(), limit);
         shares.take(&self.db.volume, &self.name, needed).map(|()| table)
     }

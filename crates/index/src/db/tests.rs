@@ -10,7 +10,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::counting::Keys;
-use crate::{AnyTable, Counter, Filter, LargeTable, Policy, Table};
+use crate::{
+    AnyConfig, AnyFilter, AnyTable, Counter, Filter, LargeTable, OpenOptions, Policy, Table,
+};
 
 /// Options by which every run hashes keys alike: under a random key, two of the keys of a test share a fingerprint of a
 /// filter once in some hundred runs.
@@ -532,5 +534,65 @@ fn tables_and_maps_of_any_kind_are_opened_by_name() {
     assert!(db.table_or_map("g").unwrap().growth_bytes_per_entry().is_none_or(|it| it > 0.0));
     for name in ["f", "none"] {
         assert!(db.table_or_map(name).is_err());
+    }
+}
+
+#[test]
+fn a_parameter_that_a_call_of_the_builder_states_is_refused_where_it_differs() {
+    let (_folder, path) = file();
+    let db = open(&path).unwrap();
+    let stored = db.counting("c").stored(Keys::Whole(4)).parameter("keys", "whole:5");
+    let grows = db.table("g").policy(Policy::Grow).parameter("first.key_bytes", "16");
+    for (refused, call) in [
+        (text(db.table("t").parameter("key_bytes", "16").create_or_open()), "widths"),
+        (text(grows.create_or_open()), "widths"),
+        (text(db.map("m").entries(10).parameter("policy", "fifo").create_or_open()), "policy"),
+        (text(stored.create_or_open()), "stored"),
+    ] {
+        assert!(refused.contains(&format!("state it with `{call}`")), "{refused}");
+    }
+    assert!(db.volume().structures().is_empty());
+    db.counting("c").parameter("keys", "whole:5").create_or_open().unwrap();
+}
+
+/// The names, the values and the refusals are those of one schema, whichever builder is told.
+#[test]
+fn parameters_of_filters_counting_tables_and_maps_are_stated_and_must_stay_so() {
+    type State<'db> = Box<dyn Fn(&str, &str) -> Result<AnyConfig> + 'db>;
+    let (_folder, path) = file();
+    let db = open(&path).unwrap();
+    let filter: State = Box::new(|name, value| {
+        db.filter("f").keys(1e4).parameter(name, value).create_or_open().map(|it| it.config())
+    });
+    let counter: State = Box::new(|name, value| {
+        let counter = db.filter("n").keys(1e4).counts().parameter(name, value).create_or_open()?;
+        counter
+            .close()
+            .map(|()| AnyFilter::open(db.volume(), "n", &OpenOptions::default()))?
+            .map(|it| it.config())
+    });
+    let counts: State = Box::new(|name, value| {
+        let counts = db.counting("c").keys(1e4).parameter(name, value).create_or_open()?;
+        Ok((*counts.config()).into())
+    });
+    let map: State = Box::new(|name, value| {
+        let map = db.map("m").entries(1e4).parameter(name, value).create_or_open()?;
+        Ok(map.table().config())
+    });
+    for (state, name, value, other) in [
+        (filter, "fan_out", "8", "9"),
+        (counter, "parts", "4", "8"),
+        (counts, "discipline", "MB", "MDB"),
+        (map, "spare_buffers", "7", "8"),
+    ] {
+        let refused = text(state("colour", "red"));
+        assert!(refused.contains("\"colour\" is no parameter; there are"), "{refused}");
+        for _ in 0..2 {
+            let values = state(name, value).unwrap().values();
+            assert!(values.contains(&(name.into(), value.into())), "{values:?}");
+        }
+        let refused = text(state(name, other));
+        let both = format!("exists with {name} = {value}, and was required with {other}");
+        assert!(refused.contains(&both), "{refused}");
     }
 }

@@ -148,6 +148,12 @@ fn ram_bytes_with<C: GroupModel>(config: &C, entries: u64) -> (u64, u64) {
     (then.ram().buffer_bytes(), other + map_bytes(config, entries))
 }
 
+/// The same as one number.
+pub fn ram_bytes_in_all<C: GroupModel>(config: &C, entries: u64) -> u64 {
+    let (buffers, other) = ram_bytes_with(config, entries);
+    buffers + other
+}
+
 /// The configuration and costs of a table when it holds the required entries.
 ///
 /// # Errors

@@ -139,6 +139,10 @@ impl<C: GroupModel> Configuration for C {
         Ok(super::model::usual_costs(self))
     }
 
+    fn ram_bytes_with(&self, entries: u64) -> Option<u64> {
+        Some(super::model::ram_bytes_in_all(self, entries))
+    }
+
     fn describe(&self) -> Description {
         let common = self.common();
         let buffer = bytes(u64::from(common.buffer_pages) * PAGE_BYTES);

@@ -15,6 +15,8 @@ mod policy;
 pub(crate) mod prediction;
 mod presets;
 pub(crate) mod requirements;
+#[cfg(test)]
+mod tests;
 pub(crate) mod text;
 
 pub use array::{ArrayDesign, DeviceArray};

@@ -29,6 +29,8 @@ impl Policy {
 }
 
 impl Stored for Policy {
+    const FORM: &'static str = "fifo or reject";
+
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(*self == Self::Reject));
     }

@@ -93,6 +93,10 @@ impl Configuration for Config {
         (channels.count() > 1).then(|| Self::aligned_to(*self, channels).into())
     }
 
+    fn ram_bytes_with(&self, _entries: u64) -> Option<u64> {
+        Some(model::ram_bytes(self))
+    }
+
     fn describe(&self) -> Description {
         let &Self { partitions, slices, .. } = self;
         let incarnations = Self::incarnations(self).unwrap_or(0.0);

@@ -38,6 +38,8 @@ impl Policy {
 }
 
 impl Stored for Policy {
+    const FORM: &'static str = "fifo or reject";
+
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(*self == Self::Reject));
     }
@@ -57,6 +59,8 @@ impl Stored for Policy {
 
 /// A family: its length in 16 bits, then its bytes.
 impl Stored for Vec<u8> {
+    const FORM: &'static str = "bytes in hex";
+
     fn put(&self, out: &mut Vec<u8>) {
         let bytes = u16::try_from(self.len()).expect("at most 256 bytes");
         out.extend_from_slice(&bytes.to_le_bytes());

@@ -20,6 +20,7 @@ use crate::hashing::HashArgs;
 use crate::interrupt::Interrupt;
 use crate::place::DurabilityArg;
 use crate::size::{self, show_count};
+use crate::stated::StatedArgs;
 
 /// Different keys that a table is made for if nothing is known; it grows.
 const KEYS_UNKNOWN: u64 = 1_000_000;
@@ -61,6 +62,8 @@ pub struct BuildArgs {
     /// How counts reach the flash; without it, what suits the RAM
     #[arg(long, value_name = "NAME")]
     discipline: Option<DisciplineArg>,
+    #[command(flatten)]
+    stated: StatedArgs,
     /// When a key that was read is durable: always, every:MS or never, which means at the end
     #[arg(long, default_value = "never")]
     durability: DurabilityArg,
@@ -138,6 +141,12 @@ impl BuildArgs {
         };
         // More are never buffered, and the log is as long as the buffers.
         config.buffer_entries = config.buffer_entries.min(q.max(config.partitions()));
+        let config = self.stated.on_one(config)?;
+        if config.keys != form.keys() {
+            bail!(
+                "--set keys: options say how keys are stored; state --numbers, --key-bytes, --longest or --fpr instead"
+            );
+        }
         Ok((form, config))
     }
 

@@ -52,10 +52,10 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let device = args.geometry.find(&args.volume, console)?;
     let geometry = geometry::of_volume(device, &args.volume, STRIPING)?;
     let channels = geometry.map_or(Channels::opaque(), |it| Channels::of(&it));
-    let config = args.requirements.config(&args.keys, args.rate, console)?;
+    let config = args.requirements.config(&args.keys, args.rate, &channels, console)?;
     let making = Making {
         name: &args.name,
-        config: config.aligned_to(&channels),
+        config,
         geometry,
         hasher: args.requirements.hasher()?,
         durability: args.durability.0,

@@ -10,6 +10,7 @@ use crate::hashing::hash_name;
 use crate::lost::LostPages;
 use crate::size::{show_bytes, show_count};
 use crate::sizing::members;
+use crate::stated::Values;
 
 /// The figures of a filter.
 #[derive(Debug, Serialize)]
@@ -38,6 +39,8 @@ pub struct FilterFigures {
     /// The structure's own parameters.
     #[serde(flatten)]
     parameters: Map<String, Value>,
+    /// All parameters.
+    values: Values,
     #[serde(skip)]
     shape: String,
     when_full: String,
@@ -58,7 +61,8 @@ struct Level {
 impl FilterFigures {
     /// The figures of an open filter.
     pub fn of(filter: &dyn OpenFilter, hasher: KeyHasher) -> Self {
-        let (stats, described) = (filter.stats(), filter.config().describe());
+        let (stats, config) = (filter.stats(), filter.config());
+        let described = config.describe();
         let bits_per_key = stats.bits_per_entry_on_flash();
         let FilterStats { entries, buffered, tombstones, ram_bytes, flash_bytes, .. } = stats;
         let level = |it: &nandex::LevelStats| Level {
@@ -80,6 +84,7 @@ impl FilterFigures {
             ram_bytes,
             flash_bytes,
             parameters: members(&described.parameters),
+            values: Values::of(&config),
             shape: described.shape,
             when_full: described.when_full,
             hash: hash_name(hasher.kind()),
@@ -125,6 +130,7 @@ impl FilterFigures {
             },
             ("shape", self.shape.clone()),
             ("when full", self.when_full.clone()),
+            self.values.row(),
             ("hash", format!("{}, {} key", self.hash, self.hash_key)),
             ("RAM", show_bytes(self.ram_bytes)),
             (

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use anyhow::Result;
 use nandex::model::{FanOut, WhenFull};
 use nandex::store::hash::KeyHasher;
+use nandex::store::schedule::Channels;
 use nandex::{FilterRequirements, cascade, slicebloom};
 
 use super::kind::FilterConfig;
@@ -12,6 +13,7 @@ use crate::console::Console;
 use crate::hashing::HashArgs;
 use crate::key_feed::KeyArgs;
 use crate::size;
+use crate::stated::StatedArgs;
 
 /// Keys that a filter is made for if nothing is known.
 const KEYS_UNKNOWN: u64 = 100_000_000;
@@ -46,6 +48,8 @@ pub struct FilterRequirementArgs {
     refuse: bool,
     #[command(flatten)]
     hashing: HashArgs,
+    #[command(flatten)]
+    stated: StatedArgs,
 }
 
 /// A fan-out, from its word.
@@ -78,12 +82,25 @@ impl FilterRequirementArgs {
         self.hashing.hasher()
     }
 
-    /// The configuration, with the largest buffers that fit the RAM. Prints the number of keys it is made for
-    /// if that was not given.
+    /// The configuration for a device with these channels, with the largest buffers that fit the RAM and the stated
+    /// parameters. Prints the number of keys it is made for if that was not given.
     ///
     /// # Errors
     /// Sizes that cannot work, with what would do; a failed read of the inputs.
-    pub fn config(&self, inputs: &KeyArgs, rate: f64, console: &Console) -> Result<FilterConfig> {
+    pub fn config(
+        &self,
+        inputs: &KeyArgs,
+        rate: f64,
+        channels: &Channels,
+        console: &Console,
+    ) -> Result<FilterConfig> {
+        Ok(match self.advised(inputs, rate, console)?.aligned_to(channels) {
+            FilterConfig::Set(config) => FilterConfig::Set(self.stated.on_one(config)?),
+            FilterConfig::Window(config) => FilterConfig::Window(self.stated.on_one(config)?),
+        })
+    }
+
+    fn advised(&self, inputs: &KeyArgs, rate: f64, console: &Console) -> Result<FilterConfig> {
         if let Some(window) = self.window {
             let asked = FilterRequirements::new(window, rate, self.ram);
             return Ok(FilterConfig::Window(slicebloom::Config::advised(&asked)?));

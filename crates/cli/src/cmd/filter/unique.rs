@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
+use nandex::store::schedule::Channels;
 use nandex::{Durability, Filter};
 use serde::Serialize;
 
@@ -90,7 +91,7 @@ fn place(args: &Args, console: &Console) -> Result<Opened> {
     if let Some(volume) = volume.filter(VolumeArgs::is_made) {
         return open(&volume, &NameArgs::default(), Durability::default());
     }
-    let config = args.requirements.config(&args.keys, args.rate, console)?;
+    let config = args.requirements.config(&args.keys, args.rate, &Channels::opaque(), console)?;
     let (hasher, kept) = (args.requirements.hasher()?, args.filter.is_some());
     let durability = if kept { Durability::default() } else { Durability::Never };
     let making = Making { name: "seen", config, hasher, durability, geometry: None };

@@ -59,6 +59,12 @@ impl Config {
         }
     }
 
+    /// RAM of generations for that many entries, in bytes, with a buffer for each super table of each of them.
+    pub(super) fn ram_bytes_with(&self, entries: u64) -> u64 {
+        let generations = self.generations(entries);
+        FIXED_RAM_BYTES + generations.iter().map(bufferhash::Config::ram_bytes).sum::<u64>()
+    }
+
     /// The device operations of its operations once generations for that many entries are full.
     pub(super) fn costs(&self, entries: u64) -> Result<OperationCosts> {
         let of_one = self.first.operation_costs()?;
@@ -103,8 +109,7 @@ pub fn advise(requirements: &Requirements) -> Result<Prediction> {
         buffer_bytes,
         filter_bytes,
         optional_filter_bytes: 0,
-        other_bytes: sum(bufferhash::Config::ram_bytes) - filter_bytes - buffer_bytes
-            + FIXED_RAM_BYTES,
+        other_bytes: config.ram_bytes_with(requirements.entries) - filter_bytes - buffer_bytes,
         flash_bytes,
         insert_amortised_ns: device.flush_ns(flush_bytes) / entries_flushed,
         insert_worst_ns,

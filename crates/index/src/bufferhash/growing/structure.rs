@@ -103,6 +103,10 @@ impl Configuration for Config {
         self.costs(self.entries_capacity().min(ENTRIES_GROWN))
     }
 
+    fn ram_bytes_with(&self, entries: u64) -> Option<u64> {
+        Some(self.ram_bytes_with(entries))
+    }
+
     fn describe(&self) -> Description {
         let (super_tables, incarnations) = (self.first.super_tables, self.first.incarnations_max);
         let buffer = bytes(u64::from(self.first.buffer_pages) * PAGE_BYTES);

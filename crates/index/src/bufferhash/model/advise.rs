@@ -403,6 +403,11 @@ fn segment_pages(pages: u32, filter: &FilterShape) -> u32 {
     pages + u32::try_from(filter_pages).expect("a column takes fewer pages than flash has")
 }
 
+/// RAM of a flush: the buffer's pages, its column of the filter, and its entries.
+pub(super) fn scratch_bytes(pages: u32, filter: &FilterShape, entries: u64) -> u64 {
+    u64::from(pages) * PAGE_BYTES + (filter.column_bits() / 8) as u64 + entries * SCRATCH_BYTES
+}
+
 /// Sizes without a filter.
 #[derive(Clone, Copy, Debug)]
 struct UnfilteredSizes {
@@ -436,8 +441,7 @@ impl UnfilteredSizes {
         let buffer_bytes = buffers * u64::from(pages) * PAGE_BYTES;
         let filter_bytes = u64::from(super_tables) * filter.ram_bytes() as u64;
         let segments = u64::from(super_tables) * u64::from(incarnations) + u64::from(spare_buffers);
-        let column_bytes = (filter.column_bits() / 8) as u64;
-        let scratch = u64::from(pages) * PAGE_BYTES + column_bytes + entries * SCRATCH_BYTES;
+        let scratch = scratch_bytes(pages, &filter, entries);
         let ram_bytes =
             buffer_bytes + filter_bytes + FIXED_RAM_BYTES + scratch + segments * SEGMENT_RAM_BYTES;
         let miss_reads = f64::from(incarnations) * filter.rate(entries);

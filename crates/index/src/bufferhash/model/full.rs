@@ -1,6 +1,6 @@
 //! What a configuration costs once its table is full; configurations need not come from advice.
 
-use super::advise::{SEGMENT_RAM_BYTES, advise};
+use super::advise::{FIXED_RAM_BYTES, SEGMENT_RAM_BYTES, advise, scratch_bytes};
 use super::fill::BufferFill;
 use crate::Result;
 use crate::bufferhash::filter::{FilterKind, fuse_bumped_share};
@@ -56,7 +56,15 @@ impl Config {
         self.ram_bytes_with(buffers * u64::from(self.buffer_pages))
     }
 
-    /// The same once nothing will be inserted any more, and a few pages for each super table are left of its buffers.
+    /// All of its RAM when it is full, in bytes, with what a flush takes.
+    pub(in crate::bufferhash) fn ram_bytes_in_all(&self) -> u64 {
+        let entries = self.entries_per_flush().unwrap_or(0.0) as u64;
+        let scratch = scratch_bytes(self.buffer_pages, &self.filter, entries);
+        FIXED_RAM_BYTES + self.ram_bytes() + scratch
+    }
+
+    /// RAM of its buffers, filters and map once nothing will be inserted any more, and a few pages for each super
+    /// table are left of its buffers.
     pub(crate) fn retired_ram_bytes(&self) -> u64 {
         let small = self.shape().map_or(self.buffer_pages as usize, |shape| {
             shape.small_buffer_pages(self.carry_over_usual())

@@ -189,10 +189,7 @@ impl Search<'_> {
         let in_flight = f64::from(spare_buffers) / f64::from(partitions);
         let filter_bytes = (filter_bytes(self.requirements.entries, self.miss_reads) as f64
             * (1.0 + in_flight)) as u64;
-        let other_bytes = u64::from(partitions) * PARTITION_BYTES
-            + CHUNKS * CHUNK_BYTES
-            + LOG_BLOCKS * LOG_BLOCK_BYTES
-            + FIXED_RAM_BYTES;
+        let other_bytes = other_bytes(partitions);
         let incarnations =
             self.requirements.entries as f64 / (f64::from(partitions) * entries_per_flush);
         let ram_bytes = buffer_bytes + filter_bytes + other_bytes;
@@ -336,6 +333,20 @@ pub fn slice_entries(entry_bytes: u64) -> u64 {
 #[must_use]
 pub fn slice_mean(entry_bytes: u64, loss_max: f64) -> f64 {
     PageFill::new(slice_entries(entry_bytes)).mean_for_share(loss_max)
+}
+
+/// RAM of a table without filters, in bytes.
+pub(crate) fn ram_bytes(config: &Config) -> u64 {
+    let one =
+        buffer_bytes(config.buffer_pages.into(), (config.key_bytes + config.value_bytes) as u64);
+    let buffers = u64::from(config.partitions) + u64::from(config.spare_buffers);
+    buffers * one + other_bytes(config.partitions)
+}
+
+/// The same without its buffers.
+fn other_bytes(partitions: u32) -> u64 {
+    let chunks = CHUNKS * CHUNK_BYTES + LOG_BLOCKS * LOG_BLOCK_BYTES;
+    u64::from(partitions) * PARTITION_BYTES + chunks + FIXED_RAM_BYTES
 }
 
 /// RAM in bytes of a buffer of this many pages, with its stash.
