@@ -81,7 +81,7 @@ mod top;
 mod update;
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 
 use nandex_store::Lsn;
 use nandex_store::mutants::{Barrier, is_on};
@@ -89,8 +89,7 @@ use nandex_store::space::Extent;
 
 use crate::Result;
 use crate::write::{
-    BufferRam, CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Retired,
-    Usage, WritePolicy,
+    CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Usage, WritePolicy,
 };
 
 pub use absorb_sorted::Absorbing;
@@ -104,10 +103,10 @@ pub use read::CountStream;
 pub use stats::CountingStats;
 pub use top::TopKeys;
 
-use buffer::{BufferShape, SumBuffer};
+use buffer::SumBuffer;
 use keys::KeyPlacing;
-use segment::{Segment, Segments};
 use segments::PartitionSegments;
+pub(crate) use structure::CountingLayout;
 
 /// How the catalog names a counting table.
 pub const KIND: &str = "counting";
@@ -129,18 +128,6 @@ pub const KIND: &str = "counting";
 /// # Ok::<(), nandex::Error>(())
 /// ```
 pub type Counting = Handle<CountingLayout>;
-
-/// What the counting table adds to the write path: segments for each partition.
-#[derive(Debug)]
-pub struct CountingLayout {
-    config: Config,
-    buffer_ram: Arc<BufferRam<BufferShape>>,
-    segments: Segments,
-    /// Held while a partition's buffer and segments change together, or all of them are captured.
-    maps: Mutex<()>,
-    retired: Retired<Segment>,
-    counters: stats::CountingCounters,
-}
 
 type Inner = Core<CountingLayout>;
 type State = PartitionState<CountingLayout>;
