@@ -40,13 +40,13 @@
 
 mod bulk;
 mod check;
-pub mod config;
+pub(crate) mod config;
 mod evict;
-pub mod filter;
+pub(crate) mod filter;
 mod flush;
-pub mod format;
-pub mod growing;
-pub mod model;
+pub(crate) mod format;
+pub(crate) mod growing;
+pub(crate) mod model;
 mod read;
 mod recover;
 mod retire;
@@ -68,9 +68,9 @@ use nandex_store::Volume;
 use crate::Result;
 use crate::write::{Core, Handle};
 
-pub use crate::options::Priority;
 use check::{check, refuse_chip};
-pub use config::{Config, Placement, Policy};
+pub(crate) use config::Placement;
+pub use config::{Config, Policy};
 
 pub(crate) use structure::Incarnations;
 

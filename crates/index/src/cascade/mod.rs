@@ -50,10 +50,10 @@ mod buffer;
 mod check;
 mod config;
 mod format;
-mod iter;
+pub(crate) mod iter;
 mod levels;
 mod merge;
-pub mod model;
+pub(crate) mod model;
 mod read;
 mod recover;
 mod runs;
@@ -83,8 +83,8 @@ use crate::write::{
 
 use check::check;
 pub use config::{Config, FAN_OUT_MIN, PARTS_MAX, WhenFull};
-pub use iter::Fingerprints;
-pub use nandex_store::run::Entry;
+pub(crate) use iter::Fingerprints;
+pub(crate) use nandex_store::run::Entry;
 
 use buffer::FingerprintBuffer;
 use levels::Levels;

@@ -46,12 +46,12 @@
 //! | rewrite | the partition's tables, once | the same, and a page for each split | five groups, a buffer's entries |
 //! | split, join, doubling | none of their own | a page more or less | the partition's directory, copied |
 
-pub mod config;
+pub(crate) mod config;
 mod directory;
 mod flush;
 mod model;
 mod rewrite;
-mod stats;
+pub(crate) mod stats;
 mod structure;
 #[cfg(feature = "testing")]
 mod testing;
@@ -61,7 +61,7 @@ mod tests;
 use crate::groups::GroupTable;
 
 pub use config::Config;
-pub use stats::RhikStats;
+pub(crate) use stats::RhikStats;
 
 pub(crate) use structure::Directories;
 

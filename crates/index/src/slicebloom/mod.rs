@@ -52,12 +52,12 @@ mod check;
 mod config;
 mod flush;
 mod format;
-mod model;
+pub(crate) mod model;
 mod read;
 mod recover;
 mod snapshot;
 mod stats;
-mod stream;
+pub(crate) mod stream;
 mod structure;
 #[cfg(feature = "testing")]
 mod testing;
@@ -69,8 +69,7 @@ use crate::write::{Core, Handle, PartitionState};
 
 use check::check;
 pub use config::{Config, HASHES_MAX, INCARNATIONS_MAX, PARTITIONS_MAX};
-pub use model::SliceBloomCosts;
-pub use stream::ContainsStream;
+pub(crate) use stream::ContainsStream;
 
 use format::{BitPlacing, Fingerprint};
 pub(crate) use structure::BloomSlicetables;

@@ -47,15 +47,15 @@
 
 mod bulk;
 mod check;
-pub mod config;
+pub(crate) mod config;
 mod filter;
 mod flush;
-pub mod format;
+pub(crate) mod format;
 mod front;
-pub mod growing;
+pub(crate) mod growing;
 mod layout;
 mod merge;
-pub mod model;
+pub(crate) mod model;
 mod older;
 mod overflow;
 mod read;
@@ -69,7 +69,7 @@ mod testing;
 mod tests;
 
 use nandex_store::Volume;
-pub use nandex_store::slice;
+pub(crate) use nandex_store::slice;
 
 use crate::Result;
 use crate::model::Budget;

@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Where the channels of the device are known, each table's slices are on channels of its own
-//! ([`Placement`]), so the L reads of a lookup never wait for one another. Otherwise tables are
+//! ([`Placement`](placement::Placement)), so the L reads of a lookup never wait for one another. Otherwise tables are
 //! striped, and figures say so.
 //!
 //! Rules
@@ -58,14 +58,14 @@
 
 mod buffer;
 mod check;
-pub mod config;
+pub(crate) mod config;
 mod filter;
 mod flush;
-pub mod format;
+pub(crate) mod format;
 mod keys;
 mod merge;
 mod model;
-pub mod placement;
+pub(crate) mod placement;
 mod read;
 mod recover;
 mod saved_filter;
