@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use nandex::device::{Create, FileDevice, FileOptions};
-use nandex::slicehash::{Config, model};
+use nandex::raw::slicehash::model;
+use nandex::slicehash::Config;
 use nandex::{LookupEngine, Requirements, SliceHash, Table, Volume, VolumeOptions};
 
 /// Keys that are there: the even numbers below twice so many.

@@ -6,14 +6,15 @@
 
 use std::sync::Arc;
 
-use nandex::bufferhash::model::Budget;
-use nandex::device::{ArrayDevice, Counted, Create, Device, FileDevice, FileOptions, Striping};
+use nandex::device::{Create, Device, FileDevice, FileOptions};
+use nandex::raw::bufferhash::model::Budget;
+use nandex::raw::device::{ArrayDevice, Counted, Striping};
 use nandex::{BufferHash, Table, Volume, VolumeOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let new = FileOptions { create: Create::New, ..FileOptions::default() };
-    let member = |name: &str| -> nandex::device::Result<Arc<dyn Device>> {
+    let member = |name: &str| -> nandex::raw::device::Result<Arc<dyn Device>> {
         Ok(Arc::new(FileDevice::open(folder.path().join(name), &new)?))
     };
     let members = vec![member("first")?, member("second")?];

@@ -7,7 +7,7 @@
 
 use std::io::{BufRead, BufWriter, Write};
 
-use nandex::store::hash::{HashKind, KeyHasher};
+use nandex::raw::store::hash::{HashKind, KeyHasher};
 use nandex::{Policy, Table};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nandex::signature::{FAMILY_BYTES_MAX, Family};
+use nandex::raw::signature::{FAMILY_BYTES_MAX, Family};
 
 /// Bytes of a family that is followed by those of a signature.
 const FAMILY_BYTES: usize = 28;

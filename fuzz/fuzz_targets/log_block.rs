@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nandex::bufferhash::format::decode_log_entry;
+use nandex::raw::bufferhash::format::decode_log_entry;
 use nandex_device::PAGE_BYTES;
 use nandex_store::Lsn;
 use nandex_store::entries::EntryLayout;

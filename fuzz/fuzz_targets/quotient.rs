@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nandex::quotient::{Counts, QuotientFilter, Shape};
+use nandex::raw::quotient::{Counts, QuotientFilter, Shape};
 use nandex_store::fingerprint::Universe;
 
 /// Bytes before the blocks, and before the slots of a block.

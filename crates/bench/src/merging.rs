@@ -16,11 +16,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use nandex::device::{Access, Counted, Counts, Create, Device, FileDevice, FileOptions};
-use nandex::device::{Overlay, PAGE_BYTES};
+use nandex::device::{Access, Create, Device, FileDevice, FileOptions};
+use nandex::raw::Absorbed;
+use nandex::raw::device::{Counted, Counts};
+use nandex::raw::device::{Overlay, PAGE_BYTES};
 use nandex::{
-    AbsorbOptions, Absorbed, AnyTable, Durability, OpenOptions, Policy, Requirements, Table,
-    Volume, VolumeOpenOptions, VolumeOptions, count_shared,
+    AbsorbOptions, AnyTable, Durability, OpenOptions, Policy, Requirements, Table, Volume,
+    VolumeOpenOptions, VolumeOptions, count_shared,
 };
 use serde::Serialize;
 

@@ -195,7 +195,7 @@ impl<N: Neighbors + ?Sized> Client for NeighborsClient<'_, N> {
 
 #[cfg(test)]
 mod tests {
-    use nandex::oracle::BucketMap;
+    use nandex::raw::oracle::BucketMap;
 
     use super::*;
     use crate::documents::DocumentSettings;

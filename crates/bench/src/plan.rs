@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::Args;
 use nandex::counting::Discipline;
-use nandex::model::StoredKeys;
+use nandex::raw::model::StoredKeys;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{HARNESS_BYTES, MemoryCgroup, MemoryLimit};
@@ -16,7 +16,7 @@ use crate::percentiles::Latency;
 use crate::quantity::{parse_fraction, parse_seconds};
 use crate::subject::{Counts, Durability, Maker, Spec};
 use crate::workload::{Flow, Mix, Workload};
-use nandex::size::parse;
+use nandex::raw::size::parse;
 
 /// Lookups and mixed operations per run unless `--ops` says otherwise.
 const OPERATIONS: u64 = 1_000_000;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nandex::size::show_scaled;
+use nandex::raw::size::show_scaled;
 
 /// Reads one fraction from 0 to 1.
 ///
@@ -35,7 +35,7 @@ pub fn show_count(number: f64) -> String {
 /// Writes bytes with three figures and a suffix of 1024: `1.23 MiB`.
 #[must_use]
 pub fn show_bytes(bytes: f64) -> String {
-    nandex::size::show_bytes(bytes as u64)
+    nandex::raw::size::show_bytes(bytes as u64)
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use anyhow::{Result, ensure};
-use nandex::model::StoredKeys;
-use nandex::quotient::{Counts as SlotCounts, QuotientFilter, Shape};
-use nandex::store::fingerprint::Universe;
+use nandex::raw::model::StoredKeys;
+use nandex::raw::quotient::{Counts as SlotCounts, QuotientFilter, Shape};
+use nandex::raw::store::fingerprint::Universe;
 
 use crate::subject::{Client, Counts, Spec, Status, Subject, yes};
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use nandex::store::space::Extent;
+use nandex::raw::store::space::Extent;
 use nandex_device::{Device, Op, OpKind, PAGE_BYTES, PageBuf, PageId, Queue};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use nandex::model::FanOut;
-use nandex::oracle::{BucketMap, MapTable, Multiset};
+use nandex::raw::model::FanOut;
+use nandex::raw::oracle::{BucketMap, MapTable, Multiset};
 use nandex::{
     AnyConfig, AnyFilter, FilterRequirements, NeighborsRequirements, OpenOptions, Policy,
     Prediction, Requirements, Table, counting, slicehash,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 pub use nandex::counting::Discipline;
-pub use nandex::model::StoredKeys;
+pub use nandex::raw::model::StoredKeys;
 use nandex::{NeighborsStats, TableStats};
 use serde::{Deserialize, Serialize};
 

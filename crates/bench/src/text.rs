@@ -184,7 +184,7 @@ fn cell(column: &Column, case: &Case, spreads: &Spreads) -> Option<String> {
     match column {
         Column::Figure(name, show) => Some(show(spreads.get(*name)?.median)),
         Column::Latency(pick) => {
-            Some(nandex::size::show_time(pick(&case.lookup_ns.or(case.change_ns)?) as f64))
+            Some(nandex::raw::size::show_time(pick(&case.lookup_ns.or(case.change_ns)?) as f64))
         }
         Column::Other(show) => show(case, spreads),
     }

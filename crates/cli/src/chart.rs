@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use nandex::device::probe::{Axis, Curve};
+use nandex::raw::device::probe::{Axis, Curve};
 use nandex_html::Escaped;
 
 /// Bars from the lowest to the highest.

@@ -5,7 +5,7 @@ use std::io::{Error, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use nandex::device::output::OutputFile;
+use nandex::raw::device::output::OutputFile;
 use nandex_dedup::{Done, Listed, Progress};
 
 use crate::console::{Console, Meter};

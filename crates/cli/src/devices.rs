@@ -9,11 +9,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use nandex::Completion;
-use nandex::device::output::{UnfinishedFiles, refuse_existing, refuse_unfinished};
-use nandex::device::{Access, Allocation, ArrayOptions, Create, Device, EngineChoice, FileDevice};
-use nandex::device::{FileOptions, LabelledArray, Member, PAGE_BYTES, Striping, growth_bytes};
-use nandex::store::{Holds, holds, remove_unfinished};
+use nandex::device::FileOptions;
+use nandex::device::{Access, Create, Device, FileDevice};
+use nandex::raw::Completion;
+use nandex::raw::device::output::{UnfinishedFiles, refuse_existing, refuse_unfinished};
+use nandex::raw::device::{Allocation, ArrayOptions, EngineChoice};
+use nandex::raw::device::{LabelledArray, Member, PAGE_BYTES, Striping, growth_bytes};
+use nandex::raw::store::{Holds, holds, remove_unfinished};
 use serde::Serialize;
 
 use crate::console::Console;
@@ -394,15 +396,16 @@ fn member(path: &Path, options: &FileOptions) -> Result<Member> {
 /// Is it the error of a device that another process has open?
 #[must_use]
 pub fn is_in_use(error: &anyhow::Error) -> bool {
-    let locked =
-        |cause: &nandex::device::Error| matches!(cause, nandex::device::Error::Locked { .. });
+    let locked = |cause: &nandex::raw::device::Error| {
+        matches!(cause, nandex::raw::device::Error::Locked { .. })
+    };
     error.chain().any(|cause| cause.downcast_ref().is_some_and(locked))
 }
 
 /// An error of one device, with its path once.
-fn cannot(verb: &str, path: &Path, error: nandex::device::Error) -> anyhow::Error {
+fn cannot(verb: &str, path: &Path, error: nandex::raw::device::Error) -> anyhow::Error {
     let error = match error {
-        nandex::device::Error::Open { source, .. } => source.into(),
+        nandex::raw::device::Error::Open { source, .. } => source.into(),
         error => anyhow::Error::from(error),
     };
     error.context(format!("cannot {verb} {}", path.display()))

@@ -60,8 +60,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// Does a cause say that bytes on flash differ from what was written?
 pub fn is_damage(error: &anyhow::Error) -> bool {
-    use nandex::device::{Error as Device, LabelFault};
-    use nandex::store::Error as Store;
+    use nandex::raw::device::{Error as Device, LabelFault};
+    use nandex::raw::store::Error as Store;
     error.chain().any(|cause| {
         let index = cause.downcast_ref().map(|index| match index {
             nandex::Error::Store(store) => Some(store),
@@ -80,10 +80,10 @@ pub fn is_damage(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nandex::store::Error as Store;
+    use nandex::raw::store::Error as Store;
 
     fn damage() -> Store {
-        Store::corrupt("page", nandex::device::PageId(7), "magic", "zeros")
+        Store::corrupt("page", nandex::raw::device::PageId(7), "magic", "zeros")
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
-use nandex::device::{ArrayOptions, Geometry, Mapping, PAGE_BYTES, Striping};
-use nandex::store::schedule::Channels;
+use nandex::raw::device::{ArrayOptions, Geometry, Mapping, PAGE_BYTES, Striping};
+use nandex::raw::store::schedule::Channels;
 use serde::{Deserialize, Serialize};
 
 use crate::cmd::probe;

@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use nandex::cascade::model::SHARED_HASH_KEY;
-use nandex::store::hash::{HashKind, KeyHasher};
+use nandex::raw::cascade::model::SHARED_HASH_KEY;
+use nandex::raw::store::hash::{HashKind, KeyHasher};
 
 /// The hash function and its key.
 #[derive(Clone, Debug, clap::Args)]
@@ -76,7 +76,7 @@ impl HashArgs {
         };
         let key = match self.hash_key {
             HashKeyArg::Given(key) => key,
-            HashKeyArg::Random => nandex::device::random_u128()?,
+            HashKeyArg::Random => nandex::raw::device::random_u128()?,
         };
         Ok(KeyHasher::new(kind, key))
     }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use nandex::device::{Access, Create, Geometry, Striping};
-use nandex::store::VolumeDevices;
-use nandex::store::hash::KeyHasher;
-use nandex::{Database, Durability, StaleSuperblock, Volume, VolumeOptions};
+use nandex::device::{Access, Create};
+use nandex::raw::StaleSuperblock;
+use nandex::raw::device::{Geometry, Striping};
+use nandex::raw::store::VolumeDevices;
+use nandex::raw::store::hash::KeyHasher;
+use nandex::{Database, Durability, Volume, VolumeOptions};
 
 use crate::console::Console;
 use crate::devices::{Devices, VolumeArgs};

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use nandex::Database;
-use nandex::device::output::{refuse_existing, unfinished_path};
 use nandex::device::{Access, Create, Device, FileDevice, FileOptions};
-use nandex::store::{Holds, holds};
+use nandex::raw::device::output::{refuse_existing, unfinished_path};
+use nandex::raw::store::{Holds, holds};
 
 /// A volume that is not whole.
 pub struct Left {

@@ -1,7 +1,7 @@
 //! Damaged pages of saved write buffers, whose entries the figures of an open structure lack.
 
 use anyhow::Result;
-use nandex::device::PageId;
+use nandex::raw::device::PageId;
 use serde::Serialize;
 
 use crate::exit::{DAMAGE, Quiet};

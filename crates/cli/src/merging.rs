@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use nandex::device::output::refuse_unfinished;
-use nandex::store::hash::KeyHasher;
+use nandex::raw::device::output::refuse_unfinished;
+use nandex::raw::store::hash::KeyHasher;
 
 use crate::held::{Held, Opened};
 use crate::interrupt::Interrupt;

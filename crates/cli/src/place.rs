@@ -4,9 +4,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use nandex::device::{Access, Geometry, Striping};
+use nandex::device::Access;
 use nandex::large::{ValuesConfig, table_name};
-use nandex::store::hash::{HashKind, KeyHasher};
+use nandex::raw::device::{Geometry, Striping};
+use nandex::raw::store::hash::{HashKind, KeyHasher};
 use nandex::{AnyTable, Durability, LargeTable, OpenOptions, Prediction, TableOrMap};
 use nandex::{Volume, VolumeOptions};
 

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-pub use nandex::size::{parse, parse_count, show_bytes, show_count};
+pub use nandex::raw::size::{parse, parse_count, show_bytes, show_count};
 
 /// Reads a size within a range.
 ///

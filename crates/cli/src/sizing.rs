@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use anyhow::Result;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use nandex::model::{ArrayDesign, CostPreset, DeviceArray, Load, Parameter, ParameterValue};
-use nandex::registry;
+use nandex::raw::model::{ArrayDesign, CostPreset, DeviceArray, Load, Parameter, ParameterValue};
+use nandex::raw::registry;
 use nandex::{AnyTable, Policy, Prediction, Requirements, Table};
 use serde_json::{Map, Value};
 

@@ -1,7 +1,8 @@
 //! Parameters of a structure, as the command line states them and as figures list them.
 
 use anyhow::{Context, Result, bail};
-use nandex::{AnyConfig, Configuration};
+use nandex::AnyConfig;
+use nandex::raw::Configuration;
 use serde_json::{Map, Value};
 
 /// Parameters of a structure that is made.

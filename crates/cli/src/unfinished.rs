@@ -1,7 +1,7 @@
 //! New volumes and outputs until they are whole, and what the command says of them.
 //!
 //! The files of a volume are [`UnfinishedFiles`] and get their names when all of it is in them. A block device has its
-//! name already; there the volume itself is marked until it is whole ([`Completion`](nandex::Completion)), and
+//! name already; there the volume itself is marked until it is whole ([`Completion`](nandex::raw::Completion)), and
 //! `--force` makes a marked one again. All other outputs that are named are [`OutputFile`]s.
 
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use nandex::Database;
-use nandex::device::output::{OutputFile, UnfinishedFiles, unfinished_path};
+use nandex::raw::device::output::{OutputFile, UnfinishedFiles, unfinished_path};
 
 use crate::console::Console;
 

@@ -10,7 +10,7 @@
 //!   entry is written again with every flush of its partition.
 //!
 //! [`Requirements::advise`] says which one to take, why, and what each would cost. All tables are used through the
-//! [`Table`] trait: singly, in batches, or as a [`LookupStream`]; batches and streams keep the device's
+//! [`Table`] trait: singly, in batches, or as a [`LookupStream`](raw::LookupStream); batches and streams keep the device's
 //! whole queue busy from one thread, and a [`LookupEngine`] makes one stream of the single lookups of many.
 //! [`AnyTable`] is a table of whichever kind a volume holds, and a [`LargeTable`] keeps keys and values of any
 //! size over one.
@@ -26,16 +26,15 @@
 //! # Ok::<(), nandex::Error>(())
 //! ```
 //!
-//! The layers below are re-exported: [`device`] (where pages are) and [`store`] (how they last).
+//! The layers below are [`raw::device`] (where pages are) and [`raw::store`] (how they last).
 #![forbid(unsafe_code)]
 
 mod any;
-pub mod api;
+mod api;
 pub mod bufferhash;
 mod cache;
 pub mod cascade;
 mod check;
-pub mod compare;
 pub mod counting;
 mod damage;
 pub mod db;
@@ -44,18 +43,11 @@ mod groups;
 mod grow;
 pub mod large;
 mod lookup;
-pub mod model;
 mod neighbors;
 mod options;
-pub mod oracle;
-pub mod quotient;
 pub mod raw;
-pub mod registry;
 pub mod rhik;
 mod scan;
-pub mod schema;
-pub mod signature;
-pub mod size;
 pub mod slicebloom;
 pub mod slicehash;
 pub mod slicelsh;
@@ -65,43 +57,46 @@ mod structure;
 pub mod testing;
 mod write;
 
-pub use any::{
-    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyFilter, AnyNeighbors, AnyPair, AnyTable,
-    Configuration, Description, OpenFilter, OpenNeighbors, OpenTable,
-};
+#[cfg(any(doc, test))]
+pub(crate) use raw::oracle;
+pub(crate) use raw::{compare, model, quotient, registry, schema, size};
+
+pub use any::{AnyConfig, AnyFilter, AnyNeighbors, AnyTable};
 pub use api::{
-    CandidateStream, Counter, Filter, FilterStats, LevelStats, LookupStream, Neighbors,
-    NeighborsStats, Table, TableStats, Value,
+    Counter, Filter, FilterStats, Neighbors, NeighborsStats, READS_HISTOGRAM_LEN, Table,
+    TableStats, VALUE_BYTES_MAX, Value,
 };
 pub use bufferhash::BufferHash;
 pub use cascade::Cascade;
-pub use check::{CheckProgress, OnProgress, check};
-pub use compare::{Advice, Candidate};
+pub use check::check;
+#[doc(inline)]
+pub use compare::Advice;
 pub use counting::Counting;
 pub use damage::Damage;
 pub use db::{Database, DatabaseOptions, TableOrMap, open, options};
 pub use error::{Error, Result};
-pub use groups::GroupTable;
 pub use large::LargeTable;
 pub use lookup::engine::LookupEngine;
+#[doc(inline)]
 pub use model::{FilterRequirements, NeighborsRequirements, Policy, Prediction, Requirements};
-pub use nandex_device as device;
-pub use nandex_store as store;
 pub use nandex_store::check::{Finding, Report};
-pub use nandex_store::{
-    Completion, Durability, StaleSuperblock, Threads, Volume, VolumeOpenOptions, VolumeOptions,
-};
+pub use nandex_store::{Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions};
 pub use options::OpenOptions;
 pub use rhik::Rhik;
-pub use scan::{Entries, EntriesPastDamage};
+#[doc(inline)]
+pub use size::Quantity;
 pub use slicebloom::SliceBloom;
 pub use slicehash::SliceHash;
 pub use slicelsh::SliceLsh;
-pub use structure::Structure;
-pub use write::Handle;
-pub use write::absorb::{
-    AbsorbOptions, Absorbed, Prefer, Versions, Watch, count_shared, expected_passes,
-};
+pub use write::absorb::{AbsorbOptions, Prefer, count_shared, expected_passes};
+
+/// Devices: what volumes are on.
+///
+/// All else of them, such as arrays, overlays and what implements a device of your own, is in
+/// [`raw::device`].
+pub mod device {
+    pub use nandex_device::{Access, Create, Device, FileDevice, FileOptions, MemoryDevice};
+}
 
 /// Runs the example of the README.
 #[cfg(doctest)]

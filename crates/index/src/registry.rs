@@ -50,7 +50,7 @@ static ADDED: RwLock<Vec<&Row>> = RwLock::new(Vec::new());
 /// that a row may be added again.
 ///
 /// ```
-/// use nandex::registry;
+/// use nandex::raw::registry;
 ///
 /// let rhik = registry::find("rhik").expect("this crate has it");
 /// registry::add(rhik);

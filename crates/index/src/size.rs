@@ -31,8 +31,8 @@ const FRACTION_DIGITS_MAX: usize = 18;
 /// Reads a size in bytes.
 ///
 /// ```
-/// assert_eq!(nandex::size::parse("64MiB"), Ok(64 << 20));
-/// assert_eq!(nandex::size::parse("1e9"), Ok(1_000_000_000));
+/// assert_eq!(nandex::raw::size::parse("64MiB"), Ok(64 << 20));
+/// assert_eq!(nandex::raw::size::parse("1e9"), Ok(1_000_000_000));
 /// ```
 ///
 /// # Errors
@@ -52,8 +52,8 @@ pub fn parse(text: &str) -> Result<u64, String> {
 /// Reads a count.
 ///
 /// ```
-/// assert_eq!(nandex::size::parse_count("64M"), Ok(64_000_000));
-/// assert!(nandex::size::parse_count("1B").is_err());
+/// assert_eq!(nandex::raw::size::parse_count("64M"), Ok(64_000_000));
+/// assert!(nandex::raw::size::parse_count("1B").is_err());
 /// ```
 ///
 /// # Errors

@@ -5,7 +5,7 @@
 //! (durability, volume, faults). It then checks the law that comes with the configuration.
 //!
 //! ```
-//! use nandex::registry;
+//! use nandex::raw::registry;
 //! use nandex::testing::TableRequest;
 //!
 //! for (row, table) in registry::tables() {

@@ -1,6 +1,6 @@
 //! Which structure fits some requirements: `nandex.advise`.
 
-use nandex::model::Load;
+use nandex::raw::model::Load;
 use nandex::{Advice, Policy, Prediction, Requirements};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use nandex::{Error, device, store};
+use nandex::Error;
+use nandex::raw::{device, store};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;

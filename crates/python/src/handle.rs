@@ -285,7 +285,7 @@ pub fn watched<R: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> R + Se
 
 /// What is open to be read only has nothing to save: it has refused all updates.
 fn read_only_is_closed(closed: nandex::Result<()>) -> nandex::Result<()> {
-    use nandex::{device, store};
+    use nandex::raw::{device, store};
     match closed {
         Err(
             nandex::Error::Store(

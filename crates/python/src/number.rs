@@ -5,7 +5,8 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use nandex::{Durability, size};
+use nandex::Durability;
+use nandex::raw::size;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};

@@ -1,6 +1,6 @@
 //! Bucket keys of texts and of signatures, for `nandex.ray.near_dup`. They are keys on flash.
 
-use nandex::signature::{Bands, PERMUTATIONS_MAX, Sketcher};
+use nandex::raw::signature::{Bands, PERMUTATIONS_MAX, Sketcher};
 use nandex_neardup::lsh::BandShape;
 use nandex_neardup::{
     Error, Hashing, MinHashing, NearOptions, SHINGLE_LENGTH_MAX, Shingles, Shingling,

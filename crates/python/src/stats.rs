@@ -1,8 +1,8 @@
 //! Figures of structures as dicts of Python: the names are those of the index's own.
 
 use nandex::counting::CountingStats;
-use nandex::device::PageId;
 use nandex::large::LargeStats;
+use nandex::raw::device::PageId;
 use nandex::{AnyConfig, FilterStats, TableStats};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

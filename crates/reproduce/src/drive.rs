@@ -1,6 +1,6 @@
 //! The papers' drives, scaled down with the tables on them.
 
-use nandex::device::Geometry;
+use nandex::raw::device::Geometry;
 use nandex_sim::preset::{Machine, PresetError};
 use nandex_sim::{Disk, Fill, Model, Ssd};
 

@@ -55,14 +55,14 @@ pub enum Error {
     },
 }
 
-impl From<nandex::store::Error> for Error {
-    fn from(source: nandex::store::Error) -> Self {
+impl From<nandex::raw::store::Error> for Error {
+    fn from(source: nandex::raw::store::Error) -> Self {
         Self::Index(source.into())
     }
 }
 
-impl From<nandex::device::Error> for Error {
-    fn from(source: nandex::device::Error) -> Self {
+impl From<nandex::raw::device::Error> for Error {
+    fn from(source: nandex::raw::device::Error) -> Self {
         Self::Index(source.into())
     }
 }

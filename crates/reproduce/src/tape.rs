@@ -8,9 +8,8 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use nandex::device::{
-    Completion, Device, EngineReport, Geometry, MemoryDevice, Op, OpKind, PageId, Queue, Result,
-};
+use nandex::device::{Device, MemoryDevice};
+use nandex::raw::device::{Completion, EngineReport, Geometry, Op, OpKind, PageId, Queue, Result};
 use nandex_sim::RequestKind;
 
 /// The kind of a table's operation.
@@ -289,7 +288,7 @@ impl Queue for TapedQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nandex::device::PageBuf;
+    use nandex::raw::device::PageBuf;
 
     #[test]
     fn stripes_are_all_pages_each_on_the_device_whose_turn_it_is() {

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nandex::device::output::write_output;
+use nandex::raw::device::output::write_output;
 use nandex_sim::{History, Image};
 
 use crate::contract::Contract;

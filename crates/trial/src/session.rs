@@ -121,7 +121,7 @@ impl<C: Contract> Session<C> {
         // The life may have ended before the neighbour was dropped: its updates would stay in the log.
         match self.setup.open(&volume, NEIGHBOUR) {
             Ok(neighbour) => C::close(neighbour)?,
-            Err(Error::Store(nandex::store::Error::NoSuchStructure { .. })) => {}
+            Err(Error::Store(nandex::raw::store::Error::NoSuchStructure { .. })) => {}
             Err(error) => return Err(error.into()),
         }
         self.open = Some((volume, handle));

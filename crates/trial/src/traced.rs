@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use nandex::device::{Call, Ended, Error, Observer, OpKind, Result, Watched};
+use nandex::raw::device::{Call, Ended, Error, Observer, OpKind, Result, Watched};
 
 use crate::contract::fold;
 

@@ -6,7 +6,7 @@
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use nandex::store::mutants::Barrier;
+use nandex::raw::store::mutants::Barrier;
 use nandex_trial::BLOCK;
 
 /// Bugs, each with the seed that notices it quickest. Those of SliceHash begin with seed [`BLOCK`], those of cascade

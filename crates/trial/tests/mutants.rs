@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use nandex::store::mutants::Barrier;
+use nandex::raw::store::mutants::Barrier;
 
 /// A check: a test program, the tests of it that are run, and after how many seconds it has come to a stop.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use nandex::oracle::MapTable;
+use nandex::raw::oracle::MapTable;
 use nandex_dedup::chunk::AVERAGE_BYTES_DEFAULT;
 use nandex_dedup::{Chunking, Done, Options, VALUE_BYTES, dedup, survey, text};
 

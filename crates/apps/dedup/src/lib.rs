@@ -9,7 +9,7 @@
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
-//! use nandex::oracle::MapTable;
+//! use nandex::raw::oracle::MapTable;
 //! use nandex_dedup::{Options, VALUE_BYTES, dedup};
 //!
 //! let tree = tempfile::tempdir()?;

@@ -10,7 +10,7 @@ pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole != 0).then(|| float(part) / float(whole))
 }
 
-pub(crate) use nandex::size::{show_bytes as bytes, show_count as count, show_rate as rate};
+pub(crate) use nandex::raw::size::{show_bytes as bytes, show_count as count, show_rate as rate};
 
 /// Three significant digits: `0.123`, `1.23`, `12.3`, `123`; nothing finer than a thousandth.
 pub(crate) fn digits(value: f64) -> String {

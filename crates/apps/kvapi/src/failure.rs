@@ -43,8 +43,8 @@ impl From<nandex::Error> for Failure {
     }
 }
 
-impl From<nandex::store::Error> for Failure {
-    fn from(error: nandex::store::Error) -> Self {
+impl From<nandex::raw::store::Error> for Failure {
+    fn from(error: nandex::raw::store::Error) -> Self {
         Error::from(error).into()
     }
 }

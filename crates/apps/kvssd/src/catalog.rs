@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use nandex::device::PageId;
-use nandex::large::format::{ENTRY_HEADER_BYTES, HEADER_BYTES};
-use nandex::store::bytes::Reader;
-use nandex::store::values::format::RECORD_HEADER_BYTES;
+use nandex::raw::device::PageId;
+use nandex::raw::large::format::{ENTRY_HEADER_BYTES, HEADER_BYTES};
+use nandex::raw::store::bytes::Reader;
+use nandex::raw::store::values::format::RECORD_HEADER_BYTES;
 
 use crate::{Config, Error, Result};
 
@@ -193,7 +193,7 @@ impl Catalog {
     }
 }
 
-fn decode_space(reader: &mut Reader<'_>) -> nandex::store::Result<(SpaceId, Space)> {
+fn decode_space(reader: &mut Reader<'_>) -> nandex::raw::store::Result<(SpaceId, Space)> {
     let (id, is_deleting) = (SpaceId(reader.u16()?), reader.u8()? != 0);
     let name_bytes = usize::from(reader.u8()?);
     let (limit_bytes, pairs) = (reader.u64()?, reader.u64()?);
@@ -248,7 +248,7 @@ pub(crate) fn decode_config(bytes: &[u8]) -> Result<Config> {
 fn decode<T>(
     bytes: &[u8],
     what: &'static str,
-    read: impl FnOnce(&mut Reader<'_>) -> nandex::store::Result<T>,
+    read: impl FnOnce(&mut Reader<'_>) -> nandex::raw::store::Result<T>,
 ) -> Result<T> {
     let damaged = |expected: &str, found: String| {
         Err(Error::Damaged { what, expected: expected.to_owned(), found })

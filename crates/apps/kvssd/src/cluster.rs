@@ -75,7 +75,7 @@ impl Cluster {
     pub fn workload(self, times: u64, seed: u64) -> ClusterWorkload {
         let objects = (self.objects / times.max(1)).max(1);
         let requests = objects * SET_REQUESTS / SET_OBJECTS;
-        let state = nandex::store::hash::mix(seed ^ self.objects);
+        let state = nandex::raw::store::hash::mix(seed ^ self.objects);
         ClusterWorkload { requests, objects, made: 0, put: 0, live: Vec::new(), state }
     }
 }
@@ -114,7 +114,7 @@ impl ClusterWorkload {
 
     fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        nandex::store::hash::mix(self.state)
+        nandex::raw::store::hash::mix(self.state)
     }
 
     /// The place in the list of live objects of one that is asked for.
@@ -163,7 +163,7 @@ impl Iterator for ClusterWorkload {
             return None;
         }
         let (operation, number) = self.choose();
-        let object = nandex::store::hash::mix(number);
+        let object = nandex::raw::store::hash::mix(number);
         let time_ms = u128::from(self.made) * u128::from(WEEK_MS) / u128::from(self.requests);
         self.made += 1;
         let object_bytes = object_bytes(object);
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn only_objects_that_are_there_are_asked_for_and_older_ones_more_often() {
         let (mut there, mut old, mut young) = (HashSet::new(), 0, 0);
-        let early: HashSet<_> = (1..=2_000).map(nandex::store::hash::mix).collect();
+        let early: HashSet<_> = (1..=2_000).map(nandex::raw::store::hash::mix).collect();
         let workload = Cluster::ALL[4].workload(250, 9);
         let last_part = workload.requests() * 9 / 10;
         for (number, request) in (0..).zip(workload) {

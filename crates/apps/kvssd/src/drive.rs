@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use nandex::large::table_name;
-use nandex::store::mutants::{Barrier, is_on};
+use nandex::raw::store::mutants::{Barrier, is_on};
 use nandex::{AnyConfig, AnyTable, LargeTable, OpenOptions, Volume};
 
 use crate::catalog::{

@@ -14,7 +14,7 @@ pub enum Error {
     Index(#[from] nandex::Error),
     /// The volume failed.
     #[error("the drive: {0}")]
-    Store(#[from] nandex::store::Error),
+    Store(#[from] nandex::raw::store::Error),
     /// Bytes of the drive's own that cannot be what it wrote.
     #[error(
         "the drive's {what} is damaged: expected {expected}, found {found}; check the volume, and restore it from a copy"

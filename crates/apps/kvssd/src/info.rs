@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nandex::api::READS_HISTOGRAM_LEN;
+use nandex::READS_HISTOGRAM_LEN;
 use nandex::large::LargeStats;
 use serde::Serialize;
 

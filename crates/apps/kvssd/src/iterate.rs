@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use nandex::large::format::Fingerprint;
+use nandex::raw::large::format::Fingerprint;
 
 use crate::catalog::{PREFIX_BYTES, SPACE_BYTES, SpaceId};
 use crate::drive::{DriveInner, Pairs, PairsGuard, lock};

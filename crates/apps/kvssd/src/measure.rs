@@ -1,6 +1,6 @@
 //! What a run of commands took: counts, latencies and the drive's own figures over the run.
 
-use nandex::api::READS_HISTOGRAM_LEN;
+use nandex::READS_HISTOGRAM_LEN;
 use serde::Serialize;
 
 use crate::info::DriveStats;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use nandex::store::hash::{HashKind, KeyHasher};
+use nandex::raw::store::hash::{HashKind, KeyHasher};
 use serde::Serialize;
 
 use crate::bench::Watch;

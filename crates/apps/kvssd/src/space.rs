@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nandex::large::Change;
+use nandex::raw::large::Change;
 
 use crate::catalog::{SpaceId, Usage};
 use crate::drive::{Drive, DriveInner, PairsGuard};

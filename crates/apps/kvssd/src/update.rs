@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use nandex::large::{Change, Look, PairUpdate, Present};
+use nandex::raw::large::{Change, Look, PairUpdate, Present};
 
 use crate::catalog::{SpaceId, Usage};
 use crate::drive::DriveInner;

@@ -14,10 +14,10 @@ pub enum Error {
     Index(#[from] nandex::Error),
     /// The volume of the index failed, or holds what it should not.
     #[error("the index's file: {0}")]
-    Volume(#[from] nandex::store::Error),
+    Volume(#[from] nandex::raw::store::Error),
     /// The file of the index cannot be used.
     #[error("the index's file: {0}")]
-    Device(#[from] nandex::device::Error),
+    Device(#[from] nandex::raw::device::Error),
     /// No space is left. The index stays as it was before the batch of documents.
     #[error(
         "no space for more documents: {0}; an index does not grow: make an index for more documents"

@@ -1,6 +1,6 @@
 //! How near two documents are: what each family measures, as a number that is kept and as one that is shown.
 
-use nandex::signature::{Family, Signature, Similarity, Sketcher};
+use nandex::raw::signature::{Family, Signature, Similarity, Sketcher};
 use serde::Serialize;
 
 /// What says how near two documents are.
@@ -151,7 +151,7 @@ pub(crate) fn described(family: &Family) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nandex::signature::SimHashBits;
+    use nandex::raw::signature::SimHashBits;
 
     use super::*;
 

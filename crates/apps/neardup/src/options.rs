@@ -1,7 +1,7 @@
 //! What near-duplicates are: how text becomes shingles, what documents are hashed by, and from where on two of them
 //! are the same.
 
-use nandex::signature::{Bands, ErrorWeights, Family, Scheme, SimHashBits};
+use nandex::raw::signature::{Bands, ErrorWeights, Family, Scheme, SimHashBits};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
@@ -71,7 +71,7 @@ pub struct NearOptions {
     pub hashing: Hashing,
 }
 
-/// What documents are hashed by, and from where on they are near: the three families of [`nandex::signature`].
+/// What documents are hashed by, and from where on they are near: the three families of [`nandex::raw::signature`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Hashing {
     /// Sets of shingles by their Jaccard similarity; the default.

@@ -9,7 +9,7 @@
 //! slice of it, and nothing is allocated for each. It is of the same bytes as a user of datasketch would join with
 //! spaces.
 
-use nandex::signature::Scheme;
+use nandex::raw::signature::Scheme;
 use nandex_corpus::ascii_words::{AsciiWords, Words};
 use nandex_corpus::characters::{is_mark, is_word};
 use unicode_normalization::UnicodeNormalization;

@@ -3,7 +3,7 @@
 mod difference;
 mod page;
 
-use nandex::signature::Family;
+use nandex::raw::signature::Family;
 use serde::Serialize;
 
 use crate::measure::described;

@@ -15,10 +15,10 @@ pub enum Error {
     Index(#[from] nandex::Error),
     /// The volume of the index failed, or holds what it should not.
     #[error("the index's file: {0}")]
-    Volume(#[from] nandex::store::Error),
+    Volume(#[from] nandex::raw::store::Error),
     /// The file of the index cannot be used.
     #[error("the index's file: {0}")]
-    Device(#[from] nandex::device::Error),
+    Device(#[from] nandex::raw::device::Error),
     /// No space is left for the blocks of terms. The index stays as it was before the batch of documents.
     #[error("no space for more terms: {0}")]
     NoSpace(#[source] nandex::Error),

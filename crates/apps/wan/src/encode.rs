@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use nandex::store::values::ValueRef;
+use nandex::raw::store::values::ValueRef;
 use nandex_chunk::Chunker;
 
 use crate::cache::{Cache, View};

@@ -14,7 +14,7 @@ pub enum Error {
     Index(#[from] nandex::Error),
     /// The volume of the cache failed, or holds what it should not.
     #[error("the cache: {0}")]
-    Volume(#[from] nandex::store::Error),
+    Volume(#[from] nandex::raw::store::Error),
     /// A choice of chunks that there is not.
     #[error(transparent)]
     Chunk(#[from] nandex_chunk::Error),

@@ -12,7 +12,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use clap::Parser;
 use nandex::device::MemoryDevice;
-use nandex::size::parse;
+use nandex::raw::size::parse;
 use nandex::{
     Durability, OpenOptions, Policy, Requirements, SliceHash, Table, Volume, VolumeOptions,
     slicehash,

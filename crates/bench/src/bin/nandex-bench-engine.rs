@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Parser;
-use nandex::size::parse;
+use nandex::raw::size::parse;
 use nandex_bench::engines::{AtDepth, compare};
 use nandex_bench::limit::Scratch;
 use nandex_bench::percentiles::Spread;

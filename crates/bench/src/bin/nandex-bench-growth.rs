@@ -14,12 +14,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use nandex::bufferhash::growing::Growing as GrowingBufferHash;
 use nandex::device::{Create, FileDevice, FileOptions};
-use nandex::slicehash::growing::Growing as GrowingSliceHash;
-use nandex::{
-    AnyTable, Policy, Requirements, Rhik, Table, Volume, VolumeOptions, bufferhash, rhik, slicehash,
-};
+use nandex::raw::bufferhash::growing::Growing as GrowingBufferHash;
+use nandex::raw::slicehash::growing::Growing as GrowingSliceHash;
+use nandex::raw::{bufferhash, slicehash};
+use nandex::{AnyTable, Policy, Requirements, Rhik, Table, Volume, VolumeOptions, rhik};
 use nandex_bench::keys::{KEY_BYTES, KeySpace, Rng, VALUE_BYTES};
 use nandex_bench::percentiles::Recorder;
 use nandex_bench::process::finish;

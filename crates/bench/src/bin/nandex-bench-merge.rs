@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Parser;
-use nandex::size::parse;
+use nandex::raw::size::parse;
 use nandex_bench::merging::{MergeLoad, merge};
 use nandex_bench::process::finish;
 

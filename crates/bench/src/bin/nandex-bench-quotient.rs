@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use nandex::quotient::{Counts, QuotientFilter, Shape};
-use nandex::store::fingerprint::Universe;
+use nandex::raw::quotient::{Counts, QuotientFilter, Shape};
+use nandex::raw::store::fingerprint::Universe;
 use nandex_bench::keys::{KeySpace, Rng};
 use nandex_bench::percentiles::median;
 use nandex_bench::process::{finish, thread_cpu_ns};

@@ -13,9 +13,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use nandex::device::output::write_output;
 use nandex::device::{Create, FileDevice, FileOptions};
-use nandex::size::parse;
+use nandex::raw::device::output::write_output;
+use nandex::raw::size::parse;
 use nandex::{
     AnyTable, Policy, Requirements, Table, Volume, VolumeOpenOptions, VolumeOptions, bufferhash,
     rhik, slicehash,

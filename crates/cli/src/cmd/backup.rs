@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use nandex::device::output::{UnfinishedFiles, refuse_existing};
-use nandex::device::{Access, Allocation, Create, Device, FileDevice, FileOptions};
-use nandex::store::{VolumeDevices, copy_closed};
+use nandex::device::{Access, Create, Device, FileDevice, FileOptions};
+use nandex::raw::device::Allocation;
+use nandex::raw::device::output::{UnfinishedFiles, refuse_existing};
+use nandex::raw::store::{VolumeDevices, copy_closed};
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
@@ -156,7 +157,7 @@ impl Target {
     /// Copies what another may write meanwhile.
     fn copy_unchanged(&self, from: &VolumeDevices) -> Result<()> {
         let copied = self.copy(from)?;
-        let now = nandex::store::superblock_generation(&*from.volume)?;
+        let now = nandex::raw::store::superblock_generation(&*from.volume)?;
         if now != copied {
             bail!("a checkpoint came between");
         }

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use nandex::CheckProgress;
-use nandex::device::{Access, PAGE_BYTES};
-use nandex::store::check::CheckedStructure;
-use nandex::store::is_part_of;
+use nandex::device::Access;
+use nandex::raw::CheckProgress;
+use nandex::raw::device::PAGE_BYTES;
+use nandex::raw::store::check::CheckedStructure;
+use nandex::raw::store::is_part_of;
 use nandex::{Finding, Report};
 use serde::Serialize;
 

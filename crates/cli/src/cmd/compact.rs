@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 use nandex::device::Access;
-use nandex::device::output::refuse_existing;
-use nandex::store::VolumeDevices;
+use nandex::raw::device::output::refuse_existing;
+use nandex::raw::store::VolumeDevices;
 use serde::Serialize;
 
 use crate::console::{Console, aligned};

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use nandex::device::{Geometry, Striping};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
-use nandex::store::hash::{HashKind, KeyHasher};
-use nandex::store::schedule::Channels;
-use nandex::{Policy, Prediction, Requirements, registry, slicehash};
+use nandex::raw::device::{Geometry, Striping};
+use nandex::raw::registry;
+use nandex::raw::store::hash::{HashKind, KeyHasher};
+use nandex::raw::store::schedule::Channels;
+use nandex::{Policy, Prediction, Requirements, slicehash};
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
@@ -290,7 +291,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         .structure
         .growth_bytes_per_entry()
         .map(|bytes_per_entry| Growth { free_bytes: None, bytes_per_entry });
-    let free_bytes = made.volume().stats().free_pages * nandex::device::PAGE_BYTES as u64;
+    let free_bytes = made.volume().stats().free_pages * nandex::raw::device::PAGE_BYTES as u64;
     let mut created = Created {
         path: args.volume.file.clone(),
         table: args.table.clone(),

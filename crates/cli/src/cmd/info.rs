@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use nandex::device::{Access, Device};
-use nandex::registry::{self, Family};
+use nandex::raw::registry;
+use nandex::raw::registry::Family;
 use nandex::{AnyFilter, Durability, OpenOptions, TableOrMap, TableStats, Volume};
 use serde::Serialize;
 
@@ -151,7 +152,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let (db, devices) = open_volume(&args.volume, Access::ReadOnly, Durability::default())?;
     let volume = db.volume();
     let stats = volume.stats();
-    let page_bytes = u64::try_from(nandex::device::PAGE_BYTES)?;
+    let page_bytes = u64::try_from(nandex::raw::device::PAGE_BYTES)?;
     let free_bytes = args.volume.growth_bytes().map(|more| more + stats.free_pages * page_bytes);
     let names = TableOrMap::names(volume).into_iter();
     let tables = names.map(|name| structure(volume, name, free_bytes)).collect::<Result<_>>()?;
@@ -262,7 +263,7 @@ fn table_text(table: &TableInfo) -> String {
     rows.extend(table.filter.iter().flat_map(FilterFigures::rows));
     rows.extend(table.neighbors.iter().flat_map(NeighborsFigures::rows));
     rows.extend(table.pages.map(|pages| {
-        let bytes = pages * nandex::device::PAGE_BYTES as u64;
+        let bytes = pages * nandex::raw::device::PAGE_BYTES as u64;
         ("flash", format!("{}, in {} pages", show_bytes(bytes), show_count(pages)))
     }));
     let lines = aligned(&rows);

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use nandex::device::probe::{Axis, Finding, Findings, Mapping, Probe, ProbeOptions, Writes};
-use nandex::device::{Access, Create, Device, FileDevice, FileOptions, PAGE_BYTES, PageId};
+use nandex::device::{Access, Create, Device, FileDevice, FileOptions};
+use nandex::raw::device::probe::{Axis, Finding, Findings, Mapping, Probe, ProbeOptions, Writes};
+use nandex::raw::device::{PAGE_BYTES, PageId};
 use nandex_sim::preset::Preset;
 use nandex_sim::{Fill, SimDevice};
 use serde::Serialize;

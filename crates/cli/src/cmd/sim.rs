@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
-use nandex::device::output::OutputFile;
+use nandex::raw::device::output::OutputFile;
 use nandex_sim::Fill;
 use nandex_sim::preset::Preset;
 use nandex_sim::report::{Explanation, Keep, Report, html, text, write_trace};

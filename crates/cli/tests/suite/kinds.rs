@@ -23,7 +23,7 @@ fn the_structures_of_experiments_and_tests_are_none_of_the_commands() {
         }
     }
     let help = folder.run("create --help").stdout;
-    for (row, _) in nandex::registry::tables() {
+    for (row, _) in nandex::raw::registry::tables() {
         assert!(help.contains(&format!("- {}:", row.kind)), "{}: {help}", row.kind);
     }
     for row in nandex_baseline::ROWS {

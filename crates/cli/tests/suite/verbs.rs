@@ -52,7 +52,7 @@ fn an_absent_key_is_said_on_stderr_and_by_the_exit_code() {
 
 #[test]
 fn every_structure_of_the_register_is_advised_made_filled_listed_shown_and_proven() {
-    for (row, table) in nandex::registry::tables() {
+    for (row, table) in nandex::raw::registry::tables() {
         let (kind, folder) = (row.kind, Folder::new());
         let policy = if table.grows { "grow" } else { "fifo" };
         let advice = json(&folder.run(&format!("advise --entries 1e5 --policy {policy} --json")));

@@ -40,13 +40,13 @@
 
 mod bulk;
 mod check;
-pub mod config;
+pub(crate) mod config;
 mod evict;
-pub mod filter;
+pub(crate) mod filter;
 mod flush;
-pub mod format;
-pub mod growing;
-pub mod model;
+pub(crate) mod format;
+pub(crate) mod growing;
+pub(crate) mod model;
 mod read;
 mod recover;
 mod retire;
@@ -61,21 +61,18 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_store::Volume;
-use nandex_store::hash::KeyHasher;
 
 use crate::Result;
-use crate::write::{Core, Handle, TableShape};
+use crate::write::{Core, Handle};
 
-pub use crate::options::Priority;
 use check::{check, refuse_chip};
-pub use config::{Config, Placement, Policy};
+pub(crate) use config::Placement;
+pub use config::{Config, Policy};
 
-use filter::IncarnationFilter;
-use rings::Rings;
+pub(crate) use structure::Incarnations;
 
 /// The name of this kind in the catalog.
 pub const KIND: &str = "bufferhash";
@@ -99,21 +96,6 @@ pub const KIND: &str = "bufferhash";
 /// # Ok::<(), nandex::Error>(())
 /// ```
 pub type BufferHash = Handle<Incarnations>;
-
-/// What BufferHash adds to the write path: incarnations in a ring, and their filters.
-#[derive(Debug)]
-pub struct Incarnations {
-    config: Config,
-    ranking: config::Ranking,
-    shape: TableShape,
-    hasher: KeyHasher,
-    filter: IncarnationFilter,
-    rings: Rings,
-    /// Evictions that partial discards may still make, in thousandths.
-    cascade_credit: AtomicU64,
-    /// The priority threshold, if the policy has one.
-    threshold: AtomicU64,
-}
 
 type Inner = Core<Incarnations>;
 

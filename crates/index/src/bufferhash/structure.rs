@@ -1,13 +1,19 @@
 //! BufferHash as a [`Structure`].
 
+use super::config;
+use super::filter::IncarnationFilter;
+use super::rings::Rings;
+use crate::write::TableShape;
+use nandex_store::hash::KeyHasher;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use nandex_store::check::{Checker, Contents};
 use nandex_store::checkpoint::CatalogEntry;
 use nandex_store::{Structure as Entry, Volume};
 
 use super::scan::SuperTables;
-use super::{Config, Incarnations, Inner, KIND, check, model, recover, refuse_chip, rings};
+use super::{Config, Inner, KIND, check, model, recover, refuse_chip, rings};
 use crate::any::{Configuration, Description};
 use crate::check::OnProgress;
 use crate::model::text::bytes;
@@ -17,6 +23,21 @@ use crate::structure::Structure;
 use crate::structure::table::{Merges, TableStructure};
 use crate::write::{self, Handle};
 use crate::{OpenOptions, Result};
+
+/// What BufferHash adds to the write path: incarnations in a ring, and their filters.
+#[derive(Debug)]
+pub struct Incarnations {
+    pub(super) config: Config,
+    pub(super) ranking: config::Ranking,
+    pub(super) shape: TableShape,
+    pub(super) hasher: KeyHasher,
+    pub(super) filter: IncarnationFilter,
+    pub(super) rings: Rings,
+    /// Evictions that partial discards may still make, in thousandths.
+    pub(super) cascade_credit: AtomicU64,
+    /// The priority threshold, if the policy has one.
+    pub(super) threshold: AtomicU64,
+}
 
 impl Structure for Incarnations {
     const KIND: &'static str = KIND;

@@ -50,10 +50,10 @@ mod buffer;
 mod check;
 mod config;
 mod format;
-mod iter;
+pub(crate) mod iter;
 mod levels;
 mod merge;
-pub mod model;
+pub(crate) mod model;
 mod read;
 mod recover;
 mod runs;
@@ -69,28 +69,26 @@ mod update;
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 
 use nandex_store::Lsn;
-use nandex_store::fingerprint::{Split, Universe};
+use nandex_store::fingerprint::Universe;
 use nandex_store::mutants::{Barrier, is_on};
-use nandex_store::run::Run;
 use nandex_store::space::Extent;
 
 use crate::Result;
 use crate::write::{
-    BufferRam, CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Retired,
-    Usage, WritePolicy,
+    CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Usage, WritePolicy,
 };
 
 use check::check;
 pub use config::{Config, FAN_OUT_MIN, PARTS_MAX, WhenFull};
-pub use iter::Fingerprints;
-pub use nandex_store::run::Entry;
+pub(crate) use iter::Fingerprints;
+pub(crate) use nandex_store::run::Entry;
 
-use buffer::{BufferShape, FingerprintBuffer};
+use buffer::FingerprintBuffer;
 use levels::Levels;
-use runs::Runs;
+pub(crate) use structure::CascadeLayout;
 
 /// How the catalog names a cascade filter.
 pub const KIND: &str = "cascade";
@@ -112,21 +110,6 @@ pub const KIND: &str = "cascade";
 /// # Ok::<(), nandex::Error>(())
 /// ```
 pub type Cascade = Handle<CascadeLayout>;
-
-/// What the cascade filter adds to the write path: levels of runs for each part.
-#[derive(Debug)]
-pub struct CascadeLayout {
-    config: Config,
-    universe: Universe,
-    /// The division into parts.
-    split: Split,
-    buffer_ram: Arc<BufferRam<BufferShape>>,
-    runs: Runs,
-    /// Held while a part's buffer and levels change together, or all of them are captured.
-    maps: Mutex<()>,
-    retired: Retired<Run>,
-    counters: stats::CascadeCounters,
-}
 
 type Inner = Core<CascadeLayout>;
 type Part = PartitionState<CascadeLayout>;

@@ -1,10 +1,17 @@
 //! The cascade filter as a [`Structure`].
 
+use super::buffer::BufferShape;
+use super::runs::Runs;
+use super::stats;
+use crate::write::{BufferRam, Retired};
 use nandex_store::check::{Checker, Contents};
 use nandex_store::checkpoint::CatalogEntry;
+use nandex_store::fingerprint::{Split, Universe};
+use nandex_store::run::Run;
 use nandex_store::{Structure as Entry, Volume};
+use std::sync::{Arc, Mutex};
 
-use super::{CascadeLayout, Config, Inner, KIND, WhenFull, check, recover};
+use super::{Config, Inner, KIND, WhenFull, check, recover};
 use crate::any::{AnyConfig, Configuration, Description};
 use crate::api::{Counter, FilterStats};
 use crate::check::OnProgress;
@@ -14,6 +21,21 @@ use crate::structure::Structure;
 use crate::structure::filter::{CounterStructure, FilterStructure};
 use crate::write::Handle;
 use crate::{OpenOptions, Result};
+
+/// What the cascade filter adds to the write path: levels of runs for each part.
+#[derive(Debug)]
+pub struct CascadeLayout {
+    pub(super) config: Config,
+    pub(super) universe: Universe,
+    /// The division into parts.
+    pub(super) split: Split,
+    pub(super) buffer_ram: Arc<BufferRam<BufferShape>>,
+    pub(super) runs: Runs,
+    /// Held while a part's buffer and levels change together, or all of them are captured.
+    pub(super) maps: Mutex<()>,
+    pub(super) retired: Retired<Run>,
+    pub(super) counters: stats::CascadeCounters,
+}
 
 impl Structure for CascadeLayout {
     const KIND: &'static str = KIND;

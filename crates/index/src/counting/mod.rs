@@ -55,18 +55,18 @@ mod absent;
 mod absorb;
 mod absorb_sorted;
 mod buffer;
-mod change;
+pub(crate) mod change;
 mod check;
 mod config;
 mod entries;
-mod estimate;
+pub(crate) mod estimate;
 mod format;
-mod iter;
+pub(crate) mod iter;
 mod keys;
 mod merge;
 mod model;
 mod page;
-mod read;
+pub(crate) mod read;
 mod recover;
 mod segment;
 mod segments;
@@ -81,7 +81,7 @@ mod top;
 mod update;
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 
 use nandex_store::Lsn;
 use nandex_store::mutants::{Barrier, is_on};
@@ -89,25 +89,23 @@ use nandex_store::space::Extent;
 
 use crate::Result;
 use crate::write::{
-    BufferRam, CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Retired,
-    Usage, WritePolicy,
+    CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Usage, WritePolicy,
 };
 
 pub use absorb_sorted::Absorbing;
-pub use change::Change;
+pub(crate) use change::Change;
 use check::check;
 pub use config::{BLOCK_PAGES, CHANGE_PERMILLE, Config, Discipline};
-pub use estimate::{EstimateConfig, EstimatedKey, KeyBounds, TopEstimate};
-pub use iter::Counts;
+pub(crate) use iter::Counts;
 pub use keys::{KEY_BYTES_MAX, Keys};
-pub use read::CountStream;
+pub(crate) use read::CountStream;
 pub use stats::CountingStats;
 pub use top::TopKeys;
 
-use buffer::{BufferShape, SumBuffer};
+use buffer::SumBuffer;
 use keys::KeyPlacing;
-use segment::{Segment, Segments};
 use segments::PartitionSegments;
+pub(crate) use structure::CountingLayout;
 
 /// How the catalog names a counting table.
 pub const KIND: &str = "counting";
@@ -129,18 +127,6 @@ pub const KIND: &str = "counting";
 /// # Ok::<(), nandex::Error>(())
 /// ```
 pub type Counting = Handle<CountingLayout>;
-
-/// What the counting table adds to the write path: segments for each partition.
-#[derive(Debug)]
-pub struct CountingLayout {
-    config: Config,
-    buffer_ram: Arc<BufferRam<BufferShape>>,
-    segments: Segments,
-    /// Held while a partition's buffer and segments change together, or all of them are captured.
-    maps: Mutex<()>,
-    retired: Retired<Segment>,
-    counters: stats::CountingCounters,
-}
 
 type Inner = Core<CountingLayout>;
 type State = PartitionState<CountingLayout>;

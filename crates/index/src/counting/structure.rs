@@ -1,11 +1,16 @@
 //! The counting table as a [`Structure`].
 
+use super::buffer::BufferShape;
+use super::segment::{Segment, Segments};
+use super::stats;
+use crate::write::{BufferRam, Retired};
 use nandex_store::check::{Checker, Contents};
 use nandex_store::checkpoint::CatalogEntry;
 use nandex_store::{Structure as Entry, Volume};
+use std::sync::{Arc, Mutex};
 
 use super::read::clamped;
-use super::{Change, Config, CountingLayout, Inner, KIND, Keys, check, recover};
+use super::{Change, Config, Inner, KIND, Keys, check, recover};
 use crate::any::{AnyConfig, Configuration, Description};
 use crate::api::{Counter, FilterStats};
 use crate::check::OnProgress;
@@ -15,6 +20,18 @@ use crate::structure::Structure;
 use crate::structure::filter::{CounterStructure, FilterStructure};
 use crate::write::Handle;
 use crate::{OpenOptions, Result};
+
+/// What the counting table adds to the write path: segments for each partition.
+#[derive(Debug)]
+pub struct CountingLayout {
+    pub(super) config: Config,
+    pub(super) buffer_ram: Arc<BufferRam<BufferShape>>,
+    pub(super) segments: Segments,
+    /// Held while a partition's buffer and segments change together, or all of them are captured.
+    pub(super) maps: Mutex<()>,
+    pub(super) retired: Retired<Segment>,
+    pub(super) counters: stats::CountingCounters,
+}
 
 impl Structure for CountingLayout {
     const KIND: &'static str = KIND;

@@ -1,6 +1,7 @@
 //! Parameters that a builder was told by their names.
 
-use crate::{AnyConfig, Configuration, Error, Result};
+use crate::any::Configuration;
+use crate::{AnyConfig, Error, Result};
 
 /// Parameters that calls of a builder state, by their names, each with the call.
 pub(super) type Calls = &'static [(&'static str, &'static str)];

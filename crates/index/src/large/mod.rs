@@ -41,12 +41,12 @@
 //! | cleaning a segment | the segment, and the table's for each record | what is live of it |
 
 mod ahead;
-mod change;
+pub(crate) mod change;
 mod clean;
-pub mod format;
-mod group;
+pub(crate) mod format;
+pub(crate) mod group;
 mod iter;
-mod part;
+pub(crate) mod part;
 mod past_damage;
 mod publish;
 mod read;
@@ -63,10 +63,7 @@ use nandex_store::hash::KeyHasher;
 use nandex_store::values::{REF_BYTES, ValueLog};
 use nandex_store::{Durability, Threads, Timer, Volume};
 
-pub use change::{Change, Decide, DecideMany, Look, PairUpdate, Present};
-pub use group::StoredKey;
-pub use nandex_store::values::{ValuesConfig, ValuesStats, WhenFull};
-pub use part::ValuePart;
+pub use nandex_store::values::{ValuesConfig, WhenFull};
 pub(crate) use row::ROW;
 pub use stats::LargeStats;
 

@@ -15,8 +15,8 @@ const AHEAD: usize = 16;
 /// A multiset of fingerprints, or counts of them, in RAM. See the [module](super) for how it works.
 ///
 /// ```
-/// use nandex::quotient::{Counts, QuotientFilter, Shape};
-/// use nandex::store::fingerprint::Universe;
+/// use nandex::raw::quotient::{Counts, QuotientFilter, Shape};
+/// use nandex::raw::store::fingerprint::Universe;
 ///
 /// let universe = Universe::for_rate(1000, 0.01)?;
 /// let shape = Shape::for_entries(universe, 1000, 0.94, Counts::Signed)?;

@@ -19,7 +19,7 @@ use crate::{Error, Result};
 ///
 /// ```
 /// use nandex::Filter;
-/// use nandex::quotient::{Config, SharedFilter};
+/// use nandex::raw::quotient::{Config, SharedFilter};
 ///
 /// let filter = SharedFilter::new(Config::new(100_000, 0.01))?;
 /// filter.insert(b"flash")?;

@@ -46,36 +46,24 @@
 //! | rewrite | the partition's tables, once | the same, and a page for each split | five groups, a buffer's entries |
 //! | split, join, doubling | none of their own | a page more or less | the partition's directory, copied |
 
-pub mod config;
+pub(crate) mod config;
 mod directory;
 mod flush;
 mod model;
 mod rewrite;
-mod stats;
+pub(crate) mod stats;
+mod structure;
 #[cfg(feature = "testing")]
 mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use nandex_store::StructureId;
-use nandex_store::bytes::Reader;
-use nandex_store::hash::KeyHash;
-use nandex_store::reads::LookupStep;
-
-use crate::Result;
-use crate::groups::{
-    GroupLookups, GroupMap, GroupPlace, GroupRewrite, GroupRules, GroupStep, GroupStructure,
-    GroupTable, MapCheck, RewrittenMap,
-};
-use crate::lookup::LookupKey;
+use crate::groups::GroupTable;
 
 pub use config::Config;
-pub use stats::RhikStats;
+pub(crate) use stats::RhikStats;
 
-use directory::{Directory, HashRange};
-use rewrite::{Bodies, Occupancy};
+pub(crate) use structure::Directories;
 
 /// The name of this kind in the catalog.
 pub const KIND: &str = "rhik";
@@ -101,100 +89,10 @@ pub const KIND: &str = "rhik";
 /// ```
 pub type Rhik = GroupTable<Directories>;
 
-/// What RHIK adds to a table of groups: a directory for each partition.
-#[derive(Debug)]
-pub struct Directories {
-    occupancy: Occupancy,
-    /// Slots of a record table.
-    slots: u64,
-    counters: stats::Counters,
-}
-
 impl Rhik {
     /// Its directory and its tables now, and how they became what they are, in the paper's terms.
     #[must_use]
     pub fn rhik_stats(&self) -> RhikStats {
         self.group_stats()
-    }
-}
-
-impl GroupStructure for Directories {
-    const NAME: &'static str = "RHIK";
-    const GOOD_FOR: &'static str = "Entries whose number nobody knows, at most one page read for any key: a directory in RAM, and tables that split.";
-    #[cfg(feature = "testing")]
-    const TESTS: crate::testing::TableTests = testing::TESTS;
-    #[cfg(feature = "testing")]
-    const DECODERS: &'static [crate::testing::Decoder] = testing::DECODERS;
-
-    type Config = Config;
-    type Scratch = Bodies;
-    type Stats = RhikStats;
-
-    fn new(config: &Config) -> Self {
-        let slots = config.record_layout().slots() as u64;
-        Self { occupancy: config.occupancy(), slots, counters: stats::Counters::default() }
-    }
-
-    fn decode_map(
-        _config: &Config,
-        structure: StructureId,
-        reader: &mut Reader<'_>,
-    ) -> Result<Directory> {
-        Directory::decode(structure, reader)
-    }
-
-    fn rewrite(
-        &self,
-        before: &Directory,
-        rewrite: GroupRewrite<'_, '_, Bodies>,
-    ) -> Result<RewrittenMap<Directory>> {
-        self.write_tables(before, rewrite)
-    }
-
-    fn check_map(_config: &Config, directory: &Directory, check: &mut MapCheck<'_, '_>) {
-        let mut range = None;
-        for group in directory.groups() {
-            let after = |depth: &u8| *range.insert(HashRange::behind(range, *depth));
-            check.group(&Ranges(group.notes.iter().map(after).collect()), group);
-        }
-    }
-
-    fn stats(&self, directories: &[Arc<Directory>]) -> RhikStats {
-        self.stats_of(directories)
-    }
-}
-
-impl GroupLookups for Directories {
-    type Map = Directory;
-    type Way = ();
-
-    #[inline]
-    fn first(&self, directory: &Arc<Directory>, key: &LookupKey) -> GroupStep<()> {
-        match directory.find(key.hash) {
-            Some((group, table)) => {
-                LookupStep::Read(GroupPlace { group: Arc::clone(group), table, way: () })
-            }
-            None => LookupStep::Answer(None),
-        }
-    }
-
-    #[inline]
-    fn prefetch(directory: &Directory, hash: KeyHash) {
-        directory.prefetch(hash);
-    }
-
-    fn may_have(&self, directory: &Directory, _hash: KeyHash) -> bool {
-        !directory.is_empty()
-    }
-}
-
-/// The range of each table of a group.
-struct Ranges(Vec<HashRange>);
-
-impl GroupRules for Ranges {
-    const NOUN: &'static str = "record table";
-
-    fn misplaced(&self, table: usize, hash: KeyHash) -> Option<&'static str> {
-        (!self.0[table].has(hash)).then_some("its key belongs to another table")
     }
 }

@@ -89,7 +89,7 @@ fn shares_cell(cells: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signature::{Bands, Scheme, SimHashBits};
+    use crate::raw::signature::{Bands, Scheme, SimHashBits};
 
     #[test]
     fn a_simhash_finds_all_within_its_distance_and_then_fewer_with_each_bit() {

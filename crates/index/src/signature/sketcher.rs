@@ -18,7 +18,7 @@ enum Functions {
 /// Computes signatures and bucket keys.
 ///
 /// ```
-/// use nandex::signature::{Bands, ErrorWeights, Family, Scheme, Similarity};
+/// use nandex::raw::signature::{Bands, ErrorWeights, Family, Scheme, Similarity};
 ///
 /// let bands = Bands::optimal(0.8, 128, ErrorWeights::default())?;
 /// let family = Family::MinHash { permutations: 128, bands, scheme: Scheme::Fast, seed: 1 };

@@ -52,12 +52,12 @@ mod check;
 mod config;
 mod flush;
 mod format;
-mod model;
+pub(crate) mod model;
 mod read;
 mod recover;
 mod snapshot;
 mod stats;
-mod stream;
+pub(crate) mod stream;
 mod structure;
 #[cfg(feature = "testing")]
 mod testing;
@@ -65,20 +65,14 @@ mod testing;
 mod tests;
 mod update;
 
-use std::sync::Mutex;
-use std::sync::atomic::AtomicU64;
-
-use nandex_store::IoChunks;
-use nandex_store::shadow::Shadow;
-
 use crate::write::{Core, Handle, PartitionState};
 
 use check::check;
 pub use config::{Config, HASHES_MAX, INCARNATIONS_MAX, PARTITIONS_MAX};
-pub use model::SliceBloomCosts;
-pub use stream::ContainsStream;
+pub(crate) use stream::ContainsStream;
 
-use format::{BitPlacing, Fingerprint, SliceLayout};
+use format::{BitPlacing, Fingerprint};
+pub(crate) use structure::BloomSlicetables;
 
 /// How the catalog names a SliceBloom.
 pub const KIND: &str = "slicebloom";
@@ -103,22 +97,6 @@ pub const KIND: &str = "slicebloom";
 /// # Ok::<(), nandex::Error>(())
 /// ```
 pub type SliceBloom = Handle<BloomSlicetables>;
-
-/// What SliceBloom adds to the write path: a slicetable of bits for each partition.
-#[derive(Debug)]
-pub struct BloomSlicetables {
-    config: Config,
-    slices: SliceLayout,
-    shadow: Shadow,
-    /// The I/O of a flush.
-    chunks: IoChunks,
-    /// Held while a partition's buffer and slicetable change together, or all of them are captured.
-    maps: Mutex<()>,
-    /// The map updates that the last capture holds.
-    captured: AtomicU64,
-    /// Bytes that flushes have read.
-    bytes_read: AtomicU64,
-}
 
 /// A partition's data below its buffers, protected by its lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,12 +1,17 @@
 //! SliceBloom as a [`Structure`].
 
+use super::format::SliceLayout;
+use nandex_store::IoChunks;
 use nandex_store::check::{Checker, Contents};
 use nandex_store::checkpoint::CatalogEntry;
+use nandex_store::shadow::Shadow;
 use nandex_store::{Structure as Entry, Volume};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
 
 use nandex_store::schedule::Channels;
 
-use super::{BloomSlicetables, Config, Inner, KIND, check, recover};
+use super::{Config, Inner, KIND, check, recover};
 use crate::any::{AnyConfig, Configuration, Description};
 use crate::api::FilterStats;
 use crate::check::OnProgress;
@@ -16,6 +21,22 @@ use crate::structure::Structure;
 use crate::structure::filter::FilterStructure;
 use crate::write::Handle;
 use crate::{Error, OpenOptions, Result};
+
+/// What SliceBloom adds to the write path: a slicetable of bits for each partition.
+#[derive(Debug)]
+pub struct BloomSlicetables {
+    pub(super) config: Config,
+    pub(super) slices: SliceLayout,
+    pub(super) shadow: Shadow,
+    /// The I/O of a flush.
+    pub(super) chunks: IoChunks,
+    /// Held while a partition's buffer and slicetable change together, or all of them are captured.
+    pub(super) maps: Mutex<()>,
+    /// The map updates that the last capture holds.
+    pub(super) captured: AtomicU64,
+    /// Bytes that flushes have read.
+    pub(super) bytes_read: AtomicU64,
+}
 
 impl Structure for BloomSlicetables {
     const KIND: &'static str = KIND;

@@ -47,15 +47,15 @@
 
 mod bulk;
 mod check;
-pub mod config;
+pub(crate) mod config;
 mod filter;
 mod flush;
-pub mod format;
+pub(crate) mod format;
 mod front;
-pub mod growing;
+pub(crate) mod growing;
 mod layout;
 mod merge;
-pub mod model;
+pub(crate) mod model;
 mod older;
 mod overflow;
 mod read;
@@ -68,23 +68,17 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Mutex;
-
 use nandex_store::Volume;
-use nandex_store::hash::KeyHasher;
-use nandex_store::shadow::Shadow;
-pub use nandex_store::slice;
+pub(crate) use nandex_store::slice;
 
 use crate::Result;
 use crate::model::Budget;
-use crate::write::{Core, Handle, PartitionState, TableShape};
+use crate::write::{Core, Handle, PartitionState};
 
 use check::check;
 pub use config::{Config, Policy};
 
-use layout::Slicing;
-use older::Older;
-use slice::SliceLayout;
+pub(crate) use structure::Slicetables;
 
 /// The name of this kind in the catalog.
 pub const KIND: &str = "slicehash";
@@ -108,25 +102,6 @@ pub const KIND: &str = "slicehash";
 /// # Ok::<(), nandex::Error>(())
 /// ```
 pub type SliceHash = Handle<Slicetables>;
-
-/// What SliceHash adds to the write path: slicetables, and a front table before them.
-#[derive(Debug)]
-pub struct Slicetables {
-    config: Config,
-    io_chunk_pages: u32,
-    shape: TableShape,
-    hasher: KeyHasher,
-    slices: SliceLayout,
-    slicing: Slicing,
-    shadow: Shadow,
-    front: front::Front,
-    /// Held while both maps, shadow and front, change or are captured.
-    maps: Mutex<()>,
-    captured: recover::Captured,
-    filters: filter::Filters,
-    /// `None` where a table is not one of a growing table's.
-    older: Option<Older>,
-}
 
 /// A partition's data below its buffers, protected by its lock.
 #[derive(Debug, Default)]

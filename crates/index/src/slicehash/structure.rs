@@ -1,6 +1,14 @@
 //! SliceHash as a [`Structure`].
 
+use super::layout::Slicing;
+use super::older::Older;
+use super::slice::SliceLayout;
+use super::{filter, front};
+use crate::write::TableShape;
+use nandex_store::hash::KeyHasher;
+use nandex_store::shadow::Shadow;
 use std::sync::Arc;
+use std::sync::Mutex;
 
 use nandex_store::check::{Checker, Contents};
 use nandex_store::checkpoint::CatalogEntry;
@@ -9,7 +17,7 @@ use nandex_store::{Structure as Entry, Volume};
 use nandex_store::schedule::Channels;
 
 use super::scan::Partitions;
-use super::{Config, Inner, KIND, Policy, Slicetables, check, model, recover};
+use super::{Config, Inner, KIND, Policy, check, model, recover};
 use crate::any::{AnyConfig, Configuration, Description};
 use crate::check::OnProgress;
 use crate::model::text::bytes;
@@ -19,6 +27,25 @@ use crate::structure::Structure;
 use crate::structure::table::{Merges, TableStructure};
 use crate::write::{self, Handle};
 use crate::{OpenOptions, Result};
+
+/// What SliceHash adds to the write path: slicetables, and a front table before them.
+#[derive(Debug)]
+pub struct Slicetables {
+    pub(super) config: Config,
+    pub(super) io_chunk_pages: u32,
+    pub(super) shape: TableShape,
+    pub(super) hasher: KeyHasher,
+    pub(super) slices: SliceLayout,
+    pub(super) slicing: Slicing,
+    pub(super) shadow: Shadow,
+    pub(super) front: front::Front,
+    /// Held while both maps, shadow and front, change or are captured.
+    pub(super) maps: Mutex<()>,
+    pub(super) captured: recover::Captured,
+    pub(super) filters: filter::Filters,
+    /// `None` where a table is not one of a growing table's.
+    pub(super) older: Option<Older>,
+}
 
 impl Structure for Slicetables {
     const KIND: &'static str = KIND;

@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Where the channels of the device are known, each table's slices are on channels of its own
-//! ([`Placement`]), so the L reads of a lookup never wait for one another. Otherwise tables are
+//! ([`Placement`](placement::Placement)), so the L reads of a lookup never wait for one another. Otherwise tables are
 //! striped, and figures say so.
 //!
 //! Rules
@@ -58,14 +58,14 @@
 
 mod buffer;
 mod check;
-pub mod config;
+pub(crate) mod config;
 mod filter;
 mod flush;
-pub mod format;
+pub(crate) mod format;
 mod keys;
 mod merge;
 mod model;
-pub mod placement;
+pub(crate) mod placement;
 mod read;
 mod recover;
 mod saved_filter;
@@ -79,23 +79,15 @@ mod testing;
 mod tests;
 mod update;
 
-use std::sync::atomic::AtomicU64;
-
-use nandex_store::shadow::Shadow;
-use nandex_store::slice::SliceLayout;
-
 use crate::api::{CandidateStream, Neighbors, NeighborsStats};
 use crate::write::{Core, Handle, PartitionState};
 use crate::{Error, Result};
 
 use check::check;
 pub use config::{Config, FAMILY_BYTES_MAX, Policy, TABLES_MAX};
-use filter::BucketFilter;
-use keys::BucketPlacing;
-use placement::Placement;
-use saved_filter::SavedFilter;
 use stream::RowStream;
 pub(crate) use structure::ROW;
+pub(crate) use structure::SlicetableGroups;
 
 /// The name of this kind in the catalog.
 pub const KIND: &str = "slicelsh";
@@ -119,23 +111,6 @@ pub const KIND: &str = "slicelsh";
 /// # Ok::<(), nandex::Error>(())
 /// ```
 pub type SliceLsh = Handle<SlicetableGroups>;
-
-/// What SliceLSH adds to the write path: a group of slicetables for each partition.
-#[derive(Debug)]
-pub struct SlicetableGroups {
-    config: Config,
-    io_chunk_pages: u32,
-    placing: BucketPlacing,
-    placement: Placement,
-    slices: SliceLayout,
-    shadow: Shadow,
-    /// The buckets that slicetables have, if RAM is given for it.
-    filter: Option<BucketFilter>,
-    saved_filter: SavedFilter,
-    /// What the last capture said of the map.
-    captured: AtomicU64,
-    counters: stats::DocumentCounters,
-}
 
 /// A partition's data below its buffers, protected by its lock.
 #[derive(Debug, Default)]

@@ -1,10 +1,18 @@
 //! SliceLSH as a [`Structure`].
 
+use super::filter::BucketFilter;
+use super::keys::BucketPlacing;
+use super::placement::Placement;
+use super::saved_filter::SavedFilter;
+use super::stats;
 use nandex_store::check::{Checker, Contents};
 use nandex_store::checkpoint::CatalogEntry;
+use nandex_store::shadow::Shadow;
+use nandex_store::slice::SliceLayout;
 use nandex_store::{Structure as Entry, Volume};
+use std::sync::atomic::AtomicU64;
 
-use super::{Config, KIND, Policy, SliceLsh, SlicetableGroups, check, recover};
+use super::{Config, KIND, Policy, SliceLsh, check, recover};
 use crate::any::{AnyConfig, Configuration, Description, OpenNeighbors};
 use crate::check::OnProgress;
 use crate::model::text::count;
@@ -13,6 +21,23 @@ use crate::registry::{Family, NeighborsRow, Row};
 use crate::structure::Structure;
 use crate::write::Handle;
 use crate::{OpenOptions, Result};
+
+/// What SliceLSH adds to the write path: a group of slicetables for each partition.
+#[derive(Debug)]
+pub struct SlicetableGroups {
+    pub(super) config: Config,
+    pub(super) io_chunk_pages: u32,
+    pub(super) placing: BucketPlacing,
+    pub(super) placement: Placement,
+    pub(super) slices: SliceLayout,
+    pub(super) shadow: Shadow,
+    /// The buckets that slicetables have, if RAM is given for it.
+    pub(super) filter: Option<BucketFilter>,
+    pub(super) saved_filter: SavedFilter,
+    /// What the last capture said of the map.
+    pub(super) captured: AtomicU64,
+    pub(super) counters: stats::DocumentCounters,
+}
 
 impl Structure for SlicetableGroups {
     const KIND: &'static str = KIND;

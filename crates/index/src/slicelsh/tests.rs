@@ -166,7 +166,7 @@ fn another_family_than_the_volumes_is_refused_and_its_own_is_given_back() {
     assert!(error.contains("73696d68617368"), "{error}");
     assert_eq!(open(&family).unwrap().config().family, family);
     let index = SliceLsh::open(&volume, "n").unwrap();
-    assert_eq!(crate::OpenNeighbors::family(&index), family);
+    assert_eq!(crate::any::OpenNeighbors::family(&index), family);
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn where_channels_are_known_the_reads_of_a_lookup_are_on_different_ones() {
     }
     assert_eq!(index.stats().channels, 4);
     assert!(
-        crate::OpenNeighbors::config(&index).describe().shape.contains("channels of its own, of 4")
+        crate::any::OpenNeighbors::config(&index).describe().shape.contains("channels of its own, of 4")
     );
 }
 

@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nandex::bufferhash::Config;
-use nandex::device::{Access, ArrayOptions, Create, Device, FileDevice, FileOptions};
-use nandex::device::{Counted, LabelledArray, Member, MemoryDevice, Striping};
-use nandex::oracle::MapTable;
+use nandex::device::MemoryDevice;
+use nandex::device::{Access, Create, Device, FileDevice, FileOptions};
+use nandex::raw::device::ArrayOptions;
+use nandex::raw::device::{Counted, LabelledArray, Member, Striping};
+use nandex::raw::oracle::MapTable;
 use nandex::{
     BufferHash, OpenOptions, SliceHash, Table, Threads, Volume, VolumeOpenOptions, VolumeOptions,
     slicehash,

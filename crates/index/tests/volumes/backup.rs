@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::thread;
 
 use nandex::device::{Device, MemoryDevice};
-use nandex::store::VolumeDevices;
+use nandex::raw::store::VolumeDevices;
 use nandex::{AnyTable, Cascade, Filter, Requirements, Volume, VolumeOpenOptions};
 use nandex::{VolumeOptions, cascade};
 use nandex_baseline::registry;

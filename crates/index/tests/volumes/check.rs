@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nandex::bufferhash::Config;
-use nandex::bufferhash::filter::FilterShape;
-use nandex::device::{
-    Access, Counted, Device, FileDevice, FileOptions, MemoryDevice, PAGE_BYTES, PageId,
+use nandex::device::{Access, Device, FileDevice, FileOptions, MemoryDevice};
+use nandex::raw::bufferhash::filter::FilterShape;
+use nandex::raw::device::{Counted, PAGE_BYTES, PageId};
+use nandex::raw::store::page::{
+    PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal,
 };
-use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
-use nandex::store::superblock::Superblock;
+use nandex::raw::store::superblock::Superblock;
 use nandex::{
     AnyConfig, AnyTable, Error, Finding, Report, Table, Volume, VolumeOpenOptions, VolumeOptions,
     rhik, slicehash,

@@ -7,8 +7,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use nandex::bufferhash::{Config, Placement, Policy};
-use nandex::device::{Device, MemoryDevice, PageBuf, PageId};
+use nandex::bufferhash::{Config, Policy};
+use nandex::device::{Device, MemoryDevice};
+use nandex::raw::bufferhash::Placement;
+use nandex::raw::device::{PageBuf, PageId};
 use nandex::{
     BufferHash, Durability, OpenOptions, Result, Table, Threads, Volume, VolumeOpenOptions,
     VolumeOptions,

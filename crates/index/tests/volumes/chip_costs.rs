@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use nandex::bufferhash::model::paper::{FlashCosts, Linear, Medium};
+use nandex::raw::bufferhash::model::paper::{FlashCosts, Linear, Medium};
 use nandex_device::{Device, PAGE_BYTES, PageBuf, PageId};
 use nandex_sim::{Fill, SimDevice};
 

@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use nandex::device::{Access, MemoryDevice, PAGE_BYTES};
+use nandex::device::{Access, MemoryDevice};
+use nandex::raw::device::PAGE_BYTES;
 use nandex::testing::Retention;
 use nandex::{
     AnyConfig, AnyFilter, AnyTable, Durability, OpenOptions, Table, Threads, Volume,

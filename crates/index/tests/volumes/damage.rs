@@ -5,8 +5,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use nandex::bufferhash;
-use nandex::device::{Device, MemoryDevice, PAGE_BYTES, PageBuf, PageId};
+use nandex::device::{Device, MemoryDevice};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
+use nandex::raw::device::{PAGE_BYTES, PageBuf, PageId};
 use nandex::testing::{TableRequest, TestTable};
 use nandex::{
     AnyTable, Damage, LargeTable, Table, Threads, Volume, VolumeOpenOptions, VolumeOptions,

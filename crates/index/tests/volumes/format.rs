@@ -15,14 +15,15 @@ use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use nandex::bufferhash::filter::FilterShape;
-use nandex::bufferhash::{self, Config, Policy};
+use nandex::bufferhash::{Config, Policy};
 use nandex::device::MemoryDevice;
-use nandex::store::hash::HashKind;
+use nandex::raw::bufferhash;
+use nandex::raw::bufferhash::filter::FilterShape;
+use nandex::raw::slicehash;
+use nandex::raw::store::hash::HashKind;
 use nandex::{
     AnyConfig, AnyTable, Cascade, Counter, Counting, Durability, Filter, OpenOptions, Rhik,
     SliceHash, Table, Threads, Volume, VolumeOpenOptions, VolumeOptions, cascade, counting, rhik,
-    slicehash,
 };
 use nandex_baseline::{Multilevel, multilevel};
 

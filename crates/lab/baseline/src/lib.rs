@@ -5,9 +5,9 @@
 //! hold them:
 //!
 //! ```
-//! assert!(nandex::registry::find("multilevel").is_none());
+//! assert!(nandex::raw::registry::find("multilevel").is_none());
 //! nandex_baseline::register();
-//! assert!(nandex::registry::find("multilevel").is_some());
+//! assert!(nandex::raw::registry::find("multilevel").is_some());
 //! ```
 #![forbid(unsafe_code)]
 
@@ -30,7 +30,7 @@ pub const ROWS: &[&Row] = &[
 
 /// Makes the structures of this crate known to nandex, for this process. Once is enough, and more often does no harm.
 pub fn register() {
-    ROWS.iter().copied().for_each(nandex::registry::add);
+    ROWS.iter().copied().for_each(nandex::raw::registry::add);
 }
 
 /// Runs the example of the multi-level index's page.

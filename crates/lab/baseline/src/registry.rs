@@ -1,44 +1,44 @@
-//! The [registry of nandex](nandex::registry) with the structures of this crate in it, whoever asks first.
+//! The [registry of nandex](nandex::raw::registry) with the structures of this crate in it, whoever asks first.
 //!
 //! A harness that names this module in place of nandex's cannot forget to [`register`].
 
-use nandex::registry as below;
-pub use nandex::registry::*;
+use nandex::raw::registry as below;
+pub use nandex::raw::registry::*;
 
 use crate::register;
 
-/// As [`nandex::registry::rows`].
+/// As [`nandex::raw::registry::rows`].
 pub fn rows() -> impl Iterator<Item = &'static Row> {
     register();
     below::rows()
 }
 
-/// As [`nandex::registry::find`].
+/// As [`nandex::raw::registry::find`].
 #[must_use]
 pub fn find(kind: &str) -> Option<&'static Row> {
     register();
     below::find(kind)
 }
 
-/// As [`nandex::registry::tables`].
+/// As [`nandex::raw::registry::tables`].
 pub fn tables() -> impl Iterator<Item = (&'static Row, &'static TableRow)> {
     register();
     below::tables()
 }
 
-/// As [`nandex::registry::filters`].
+/// As [`nandex::raw::registry::filters`].
 pub fn filters() -> impl Iterator<Item = (&'static Row, &'static FilterRow)> {
     register();
     below::filters()
 }
 
-/// As [`nandex::registry::neighbors`].
+/// As [`nandex::raw::registry::neighbors`].
 pub fn neighbors() -> impl Iterator<Item = (&'static Row, &'static NeighborsRow)> {
     register();
     below::neighbors()
 }
 
-/// As [`nandex::registry::grows`].
+/// As [`nandex::raw::registry::grows`].
 #[must_use]
 pub fn grows(kind: &str) -> bool {
     register();

@@ -9,7 +9,7 @@ mod name;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
-use nandex::signature::{Bands, ErrorWeights};
+use nandex::raw::signature::{Bands, ErrorWeights};
 use nandex_neardup::lsh::{BandShape, Found, Inserted, LshIndex, LshOptions, Record, Repeats};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::intern;

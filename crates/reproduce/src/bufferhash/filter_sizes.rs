@@ -1,7 +1,7 @@
 //! Figure 3: the expected I/O of a lookup that finds nothing, over the size of all Bloom filters. By formula.
 
-use nandex::bufferhash::model::paper::{Split, Store};
-use nandex::model::CostPreset;
+use nandex::raw::bufferhash::model::paper::{Split, Store};
+use nandex::raw::model::CostPreset;
 
 use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table};
 

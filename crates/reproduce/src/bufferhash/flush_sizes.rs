@@ -1,6 +1,6 @@
 //! Figure 4: the cost of an insert, on average and at worst, over the size of a buffer. By formula.
 
-use nandex::model::{CostPreset, FlashCosts};
+use nandex::raw::model::{CostPreset, FlashCosts};
 
 use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table, fits};
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use nandex::bufferhash::filter::{FilterShape, ShapeParts};
-use nandex::bufferhash::{Config, Placement, Policy};
+use nandex::bufferhash::{Config, Policy};
 use nandex::device::Device;
+use nandex::raw::bufferhash::Placement;
+use nandex::raw::bufferhash::filter::{FilterShape, ShapeParts};
 use nandex::{BufferHash, OpenOptions};
 
 use crate::play::Player;

@@ -1,6 +1,6 @@
 //! Section 7.3.1, third part: what lookups cost the processor without bit-slicing.
 
-use nandex::bufferhash::filter::{FilterShape, IncarnationFilter, Slices};
+use nandex::raw::bufferhash::filter::{FilterShape, IncarnationFilter, Slices};
 use nandex_sim::workload::SplitMix64;
 
 use super::cpu_ns;

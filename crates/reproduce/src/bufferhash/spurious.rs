@@ -1,7 +1,7 @@
 //! Figure 5: false-positive reads per lookup, over how the RAM is split into buffers and filters.
 
-use nandex::bufferhash::filter::{Columns, FilterShape, IncarnationFilter, Slices, WORDS_MAX};
-use nandex::bufferhash::model::paper::{Split, Store};
+use nandex::raw::bufferhash::filter::{Columns, FilterShape, IncarnationFilter, Slices, WORDS_MAX};
+use nandex::raw::bufferhash::model::paper::{Split, Store};
 use nandex_sim::workload::SplitMix64;
 
 use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table};

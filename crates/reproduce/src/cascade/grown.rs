@@ -1,6 +1,6 @@
 //! A cascade filter that grows key by key, and its measurements.
 
-use nandex::device::PAGE_BYTES;
+use nandex::raw::device::PAGE_BYTES;
 use nandex::{Cascade, Filter, FilterStats, Volume};
 use nandex_sim::SimDevice;
 use nandex_sim::workload::SplitMix64;

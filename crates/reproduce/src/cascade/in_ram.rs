@@ -1,8 +1,8 @@
 //! Quotient filters and a Bloom filter in RAM: memory touched by each operation.
 
-use nandex::quotient::{Counts, QuotientFilter, Shape};
-use nandex::store::fingerprint::Universe;
-use nandex::store::run::Entry;
+use nandex::raw::quotient::{Counts, QuotientFilter, Shape};
+use nandex::raw::store::fingerprint::Universe;
+use nandex::raw::store::run::Entry;
 use nandex_sim::workload::SplitMix64;
 
 use super::bloom::HASHES;

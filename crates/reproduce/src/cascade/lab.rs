@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use nandex::cascade::{Config, WhenFull};
-use nandex::device::{Device, PAGE_BYTES};
-use nandex::store::fingerprint::Universe;
-use nandex::store::run::RunShape;
+use nandex::device::Device;
+use nandex::raw::device::PAGE_BYTES;
+use nandex::raw::store::fingerprint::Universe;
+use nandex::raw::store::run::RunShape;
 use nandex::{Cascade, OpenOptions, Volume};
 use nandex_sim::SimDevice;
 

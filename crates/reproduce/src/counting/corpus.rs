@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use nandex::store::hash::{HashKind, KeyHasher};
+use nandex::raw::store::hash::{HashKind, KeyHasher};
 
 use super::shape::DataSet;
 use crate::{Error, Result};

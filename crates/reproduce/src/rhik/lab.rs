@@ -59,7 +59,7 @@ pub trait KvIndex {
 /// The key of a number: numbers in order are keys without any.
 #[must_use]
 pub fn key(number: u64) -> u64 {
-    nandex::store::hash::mix(number ^ 0x5261_686b)
+    nandex::raw::store::hash::mix(number ^ 0x5261_686b)
 }
 
 /// Pages of these requests of that kind.

@@ -1,8 +1,8 @@
 //! The multi-level hash index on a taped device: the table itself, with its own cache of pages.
 
-use nandex::Configuration as _;
 use nandex::OpenOptions;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
+use nandex::raw::Configuration as _;
 use nandex_baseline::Multilevel;
 use nandex_baseline::multilevel::{Config, MultilevelStats};
 

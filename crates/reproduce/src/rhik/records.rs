@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
-use nandex::rhik::{Config, RhikStats};
+use nandex::raw::rhik::RhikStats;
+use nandex::rhik::Config;
 use nandex::{OpenOptions, Rhik};
 use nandex_baseline::clock::Clock;
 use nandex_sim::RequestKind;

@@ -1,6 +1,6 @@
 //! Section 5.4: the paper's analysis, from the cost model's formulas.
 
-use nandex::slicehash::model::paper::{Design, bufferhash};
+use nandex::raw::slicehash::model::paper::{Design, bufferhash};
 
 use crate::{Experiment, Outcome, Result, Row, Scale, Table};
 

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use nandex::store::schedule::Channels;
+use nandex::raw::store::schedule::Channels;
 use nandex_sim::RequestKind;
 use nandex_sim::workload::SplitMix64;
 

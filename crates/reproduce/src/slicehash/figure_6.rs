@@ -1,6 +1,6 @@
 //! Figure 6: the loss of lookups that are started in the order of their requests.
 
-use nandex::store::schedule::Channels;
+use nandex::raw::store::schedule::Channels;
 
 use super::lab::{Mix, Setup};
 use super::orders::{Order, pages_read};

@@ -1,6 +1,6 @@
 //! Figure 5b and Table 5 on a drive that the table takes all of, as the paper's does, so that the drive cleans.
 
-use nandex::store::schedule::Channels;
+use nandex::raw::store::schedule::Channels;
 use nandex_sim::{Model, Ssd};
 
 use super::full::{FullTable, MergeOrder, in_pieces};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use nandex::device::{ArrayDevice, Device, Striping};
+use nandex::device::Device;
+use nandex::raw::device::{ArrayDevice, Striping};
 use nandex::slicehash::{Config, Policy};
 use nandex::{OpenOptions, SliceHash, Table, Volume};
 use nandex_sim::workload::SplitMix64;

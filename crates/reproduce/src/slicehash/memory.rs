@@ -1,7 +1,7 @@
 //! Tables 1 and 3: reads of a lookup and RAM of an entry, and those of other tables as printed.
 
 use nandex::Table as _;
-use nandex::bufferhash::filter::Slices;
+use nandex::raw::bufferhash::filter::Slices;
 
 use super::lab::{Mix, Setup, ram_bytes_per_entry};
 use super::throughput::Part;

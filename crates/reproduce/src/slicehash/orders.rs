@@ -1,7 +1,7 @@
 //! Reads on channels in the orders of section 7.3: at random, skewed, and one channel after another.
 
-use nandex::device::PageId;
-use nandex::store::schedule::{Channels, SequentialWrite};
+use nandex::raw::device::PageId;
+use nandex::raw::store::schedule::{Channels, SequentialWrite};
 use nandex_sim::RequestKind;
 use nandex_sim::workload::SplitMix64;
 

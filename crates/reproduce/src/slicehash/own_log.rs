@@ -2,7 +2,7 @@
 
 use nandex::SliceHash;
 use nandex::Table as _;
-use nandex::store::schedule::Channels;
+use nandex::raw::store::schedule::Channels;
 use nandex_sim::{Model, RequestKind};
 
 use super::lab::{CHUNK_PAGES, Mix, Setup, chunks_only};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use nandex::raw::store::schedule::Channels;
 use nandex::slicebloom::Config;
-use nandex::store::schedule::Channels;
 use nandex::{Filter as _, OpenOptions, SliceBloom};
 use nandex_sim::RequestKind;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use nandex::raw::store::hash::mix;
+use nandex::raw::store::schedule::Channels;
 use nandex::slicelsh::{Config, Policy};
-use nandex::store::hash::mix;
-use nandex::store::schedule::Channels;
 use nandex::{Neighbors as _, OpenOptions, SliceLsh};
 use nandex_sim::workload::SplitMix64;
 

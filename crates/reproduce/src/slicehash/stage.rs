@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use nandex::device::PageId;
-use nandex::store::schedule::{Schedule, SequentialWrite};
+use nandex::raw::device::PageId;
+use nandex::raw::store::schedule::{Schedule, SequentialWrite};
 use nandex_sim::{Done, Model};
 
 use super::flights::Flights;

@@ -4,7 +4,7 @@
 //! the times were measured once, by [`processor`](super::processor), and are constants here. The rates are those of
 //! workers with these times, so nothing of the paper's table goes in.
 
-use nandex::store::schedule::Channels;
+use nandex::raw::store::schedule::Channels;
 
 use super::lab::{Mix, Setup};
 use super::processor::Times;

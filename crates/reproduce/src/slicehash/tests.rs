@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use nandex::device::Geometry;
-use nandex::store::schedule::Channels;
+use nandex::raw::device::Geometry;
+use nandex::raw::store::schedule::Channels;
 use nandex::{SliceHash, Table};
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{RequestKind, SimDevice};

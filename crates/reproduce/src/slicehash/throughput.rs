@@ -1,6 +1,6 @@
 //! Tapes of SliceHash and BufferHash under the paper's workloads, and their rates on a drive.
 
-use nandex::store::schedule::Channels;
+use nandex::raw::store::schedule::Channels;
 use nandex::{BufferHash, Table};
 
 use super::lab::{Mix, Setup, aged, chunks_only, tape_of};

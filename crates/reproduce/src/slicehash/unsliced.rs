@@ -1,6 +1,6 @@
 //! Incarnations of a Bloom filter on flash as they were in RAM: what SliceBloom saves.
 
-use nandex::store::hash::mix;
+use nandex::raw::store::hash::mix;
 use nandex_sim::RequestKind;
 use nandex_sim::workload::SplitMix64;
 

@@ -13,7 +13,7 @@
 //!
 //! Time advances in ticks, so that drives share one clock.
 
-use nandex::store::schedule::Channels;
+use nandex::raw::store::schedule::Channels;
 
 use super::merge::CHUNKS;
 use crate::{fits, vary};

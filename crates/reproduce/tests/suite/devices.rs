@@ -1,7 +1,7 @@
 //! The cost model and the simulator have one Intel X18-M: what `nandex advise` charges for a device is what the
 //! simulated drive takes, and both are the printed numbers.
 
-use nandex::model::{CostPreset, FlashCosts};
+use nandex::raw::model::{CostPreset, FlashCosts};
 use nandex_reproduce::{Drive, Filled};
 use nandex_sim::{Model, Request, RequestKind};
 

@@ -6,7 +6,8 @@ mod setup;
 
 use std::collections::BTreeSet;
 
-use nandex::cascade::{Cascade, Entry};
+use nandex::cascade::Cascade;
+use nandex::raw::cascade::Entry;
 use nandex::{AnyFilter, Counting, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 

@@ -1,7 +1,7 @@
 //! One configuration of a cascade filter, as small as it can be: volumes of a few dozen pages.
 
 use nandex::cascade::Config;
-use nandex::device::PAGE_BYTES;
+use nandex::raw::device::PAGE_BYTES;
 use nandex::{AnyConfig, Durability, OpenOptions, Threads, VolumeOptions};
 use nandex_baseline::registry::{self, FilterRow, Row};
 use nandex_sim::workload::SplitMix64;

@@ -113,7 +113,7 @@ impl NeighborsSetup {
 
     /// The options for creating the volume.
     pub(super) fn volume(&self) -> VolumeOptions {
-        let page_bytes = nandex::device::PAGE_BYTES;
+        let page_bytes = nandex::raw::device::PAGE_BYTES;
         VolumeOptions {
             log_bytes: self.log_pages * page_bytes as u64,
             log_block_bytes: page_bytes,

@@ -1,8 +1,8 @@
 //! A BufferHash under trial.
 
-use nandex::bufferhash::filter::FilterShape;
 use nandex::bufferhash::{Config, Policy};
-use nandex::store::entries::EntryLayout;
+use nandex::raw::bufferhash::filter::FilterShape;
+use nandex::raw::store::entries::EntryLayout;
 use nandex::testing::Retention;
 use nandex::{OpenOptions, Threads};
 use nandex_sim::workload::SplitMix64;

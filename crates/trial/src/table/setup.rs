@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use nandex::device::PAGE_BYTES;
+use nandex::raw::device::PAGE_BYTES;
 use nandex::testing::{Retention, TestTable};
 use nandex::{AnyConfig, Durability, OpenOptions, Threads, VolumeOptions};
 use nandex_baseline::registry::TableRow;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use nandex::device::{Device, MemoryDevice};
-use nandex::oracle::{MapTable, Multiset};
+use nandex::raw::oracle::{MapTable, Multiset};
 use nandex::{AnyFilter, AnyTable, Filter, Table, Value};
 use nandex_baseline::registry;
 use nandex_sim::workload::SplitMix64;

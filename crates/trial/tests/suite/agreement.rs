@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use nandex::bufferhash::Policy;
-use nandex::device::{Device, EngineChoice, MemoryDevice};
+use nandex::device::{Device, MemoryDevice};
 use nandex::large::ValuesConfig;
-use nandex::store::hash::HashKind;
+use nandex::raw::device::EngineChoice;
+use nandex::raw::store::hash::HashKind;
 use nandex_baseline::registry;
 use nandex_sim::preset::Preset;
 use nandex_trial::filter::FilterSetup;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nandex::Durability;
-use nandex::device::{Create, Device, EngineChoice, FileDevice, FileOptions};
+use nandex::device::{Create, Device, FileDevice, FileOptions};
+use nandex::raw::device::EngineChoice;
 use nandex_sim::preset::{Machine, Preset};
 use nandex_sim::spec::FtlKind;
 use nandex_sim::{Fill, SimDevice};

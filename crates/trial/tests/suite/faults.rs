@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 use nandex::Error;
-use nandex::device::Watched;
+use nandex::raw::device::Watched;
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, Image, SimDevice};
 use nandex_trial::{

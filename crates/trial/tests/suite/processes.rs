@@ -13,7 +13,7 @@ pub fn device(path: &Path) -> Arc<dyn Device> {
     let options = FileOptions { create: Create::OpenOrCreate, ..FileOptions::default() };
     for _ in 0..2000 {
         match FileDevice::open(path, &options) {
-            Err(nandex::device::Error::Locked { .. }) => {
+            Err(nandex::raw::device::Error::Locked { .. }) => {
                 std::thread::sleep(Duration::from_millis(1));
             }
             device => return Arc::new(device.unwrap()),

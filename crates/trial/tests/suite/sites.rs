@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
-use nandex::device::{Call, Observer, OpKind, PAGE_BYTES, PageId, Result};
-use nandex::store::log::format::BLOCK_MAGIC;
-use nandex::store::page::PAGE_MAGIC;
+use nandex::raw::device::{Call, Observer, OpKind, PAGE_BYTES, PageId, Result};
+use nandex::raw::store::log::format::BLOCK_MAGIC;
+use nandex::raw::store::page::PAGE_MAGIC;
 use nandex_sim::FaultOn;
 
 /// The class of an operation.

@@ -3,8 +3,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use nandex::oracle::MapTable;
-use nandex::{LookupStream, Result, Table, TableStats, Value};
+use nandex::raw::LookupStream;
+use nandex::raw::oracle::MapTable;
+use nandex::{Result, Table, TableStats, Value};
 use nandex_dedup::{Hash, Options, Summary, VALUE_BYTES, dedup};
 
 /// Reproducible noise: xorshift64*.

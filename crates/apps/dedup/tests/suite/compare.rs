@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use crate::common::{noise, run};
-use nandex::oracle::MapTable;
+use nandex::raw::oracle::MapTable;
 use nandex_dedup::{Chunker, Chunking, Error, Hash, Options, Summary, VALUE_BYTES, dedup};
 use tempfile::TempDir;
 

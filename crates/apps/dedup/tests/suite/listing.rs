@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::sync::atomic::AtomicBool;
 
-use nandex::oracle::MapTable;
+use nandex::raw::oracle::MapTable;
 use nandex_dedup::{Done, Listed, Options, Progress, VALUE_BYTES, dedup};
 use tempfile::TempDir;
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{noise, run};
-use nandex::oracle::MapTable;
+use nandex::raw::oracle::MapTable;
 use nandex_dedup::{Chunker, Chunking, Hash, Largest, Options, VALUE_BYTES};
 use proptest::prelude::*;
 

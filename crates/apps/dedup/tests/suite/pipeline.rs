@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::{Watched, noise, run, timeless};
 use nandex::Table;
-use nandex::oracle::MapTable;
+use nandex::raw::oracle::MapTable;
 use nandex_dedup::{ChunkValue, Chunker, Chunking, Done, Error, Hash, Options, VALUE_BYTES, dedup};
 use tempfile::TempDir;
 

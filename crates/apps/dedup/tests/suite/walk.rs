@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use crate::common::run;
-use nandex::oracle::MapTable;
+use nandex::raw::oracle::MapTable;
 use nandex_dedup::{
     Chunker, Chunking, Error, Found, Options, SkipKind, Summary, Survey, VALUE_BYTES, Walk, survey,
 };

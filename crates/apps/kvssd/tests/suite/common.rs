@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use nandex::device::{Device, MemoryDevice};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
-use nandex::{
-    AnyConfig, Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions, rhik, slicehash,
-};
+use nandex::raw::slicehash;
+use nandex::{AnyConfig, Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions, rhik};
 use nandex_baseline::multilevel;
 use nandex_kvssd::{Config, Drive, IndexChoice, KeyOrder, KeySpace, Result, without_threads};
 

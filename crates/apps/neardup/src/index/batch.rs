@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use nandex::signature::Family;
+use nandex::raw::signature::Family;
 use nandex_corpus::DocumentResult;
 
 use super::record::{Decision, Described, Neighbor, Record};

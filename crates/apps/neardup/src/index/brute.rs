@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nandex::oracle::AnsweredAtOnce;
-use nandex::{AnyConfig, CandidateStream, Neighbors, NeighborsStats, OpenNeighbors, slicelsh};
+use nandex::raw::oracle::AnsweredAtOnce;
+use nandex::raw::{CandidateStream, OpenNeighbors};
+use nandex::{AnyConfig, Neighbors, NeighborsStats, slicelsh};
 
 type Buckets = BTreeMap<(usize, u64), BTreeSet<u64>>;
 

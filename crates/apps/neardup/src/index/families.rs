@@ -1,7 +1,7 @@
 //! Indexes of the other families against the slow way, threads against one, and RAM against what was stated.
 
 use nandex::device::MemoryDevice;
-use nandex::signature::{Signature, SimHashBits, Similarity, Sketcher};
+use nandex::raw::signature::{Signature, SimHashBits, Similarity, Sketcher};
 use nandex::{VolumeOpenOptions, VolumeOptions};
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ fn signature(sketcher: &Sketcher, text: &str) -> Option<Signature> {
     let mut shingles = crate::Shingles::new(options().shingling);
     shingles.take(text);
     let features: Vec<(u64, u32)> =
-        shingles.iter().map(|it| (nandex::signature::Scheme::Fast.hash(it), 1)).collect();
+        shingles.iter().map(|it| (nandex::raw::signature::Scheme::Fast.hash(it), 1)).collect();
     (!features.is_empty()).then(|| sketcher.of_features(&features).unwrap())
 }
 

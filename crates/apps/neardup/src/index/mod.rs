@@ -51,7 +51,7 @@ mod verify;
 use std::collections::HashMap;
 use std::path::Path;
 
-use nandex::signature::{Bands, Family, Sketcher};
+use nandex::raw::signature::{Bands, Family, Sketcher};
 use nandex::{AnyNeighbors, AnyTable, LargeTable, NeighborsStats, Table, Volume};
 use nandex_corpus::documents::Content;
 use twox_hash::XxHash3_128;

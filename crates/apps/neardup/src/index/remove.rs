@@ -1,7 +1,7 @@
 //! Documents go out by their ids.
 
 use nandex::Table;
-use nandex::signature::Family;
+use nandex::raw::signature::Family;
 
 use super::record::{Decision, Record};
 use super::{Index, id_hash, number_key, refused};

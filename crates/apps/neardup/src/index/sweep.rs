@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use nandex::device::Device;
-use nandex::{
-    AnyNeighbors, OpenOptions, Threads, Volume, VolumeOpenOptions, VolumeOptions, slicelsh,
-};
+use nandex::raw::slicelsh;
+use nandex::{AnyNeighbors, OpenOptions, Threads, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_sim::{Cut, Image, SimDevice};
 
 use super::tests::{CONFIG, Verdicts, made, options, update};

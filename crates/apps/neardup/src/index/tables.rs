@@ -11,8 +11,8 @@
 use std::path::Path;
 
 use nandex::device::Create;
-use nandex::signature::Family;
-use nandex::store::schedule::Channels;
+use nandex::raw::signature::Family;
+use nandex::raw::store::schedule::Channels;
 use nandex::{
     AnyNeighbors, AnyTable, Database, LargeTable, NeighborsRequirements, OpenOptions, Policy,
     Volume, slicelsh,

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use nandex::device::{Counted, Device, MemoryDevice};
-use nandex::signature::{Bands, Scheme, SimHashBits};
+use nandex::device::{Device, MemoryDevice};
+use nandex::raw::device::Counted;
+use nandex::raw::signature::{Bands, Scheme, SimHashBits};
 use nandex::{AnyNeighbors, Threads, VolumeOpenOptions, VolumeOptions};
 
 use super::brute::Brute;
@@ -156,7 +157,7 @@ fn sketch(text: &str) -> SlowSketch {
     let mut keys = Vec::new();
     sketcher.bucket_keys(&signature, &mut keys).unwrap();
     match signature {
-        nandex::signature::Signature::MinHash(values) => Some((values, keys)),
+        nandex::raw::signature::Signature::MinHash(values) => Some((values, keys)),
         other => panic!("{other:?}"),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nandex::signature::{Family, Scheme, Signature};
+use nandex::raw::signature::{Family, Scheme, Signature};
 use nandex_corpus::documents::vector_of;
 use nandex_corpus::parts::{Threads, in_parts};
 

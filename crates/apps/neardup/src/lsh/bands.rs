@@ -1,6 +1,6 @@
 //! Bucket keys of MinHash signatures as datasketch has them: a hash of each band's values.
 
-use nandex::store::hash::{HashKind, KeyHasher};
+use nandex::raw::store::hash::{HashKind, KeyHasher};
 
 /// What makes the bucket key of a band: XXH3 with the key 0, so that indexes can be merged. It is on flash.
 const BAND_HASH: KeyHasher = KeyHasher::new(HashKind::Xxh3, 0);

@@ -18,9 +18,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{PoisonError, RwLock};
 
-use nandex::quotient::{self, Counts, QuotientFilter};
-use nandex::store::fingerprint::Universe;
-use nandex::store::hash::mix;
+use nandex::raw::quotient;
+use nandex::raw::quotient::{Counts, QuotientFilter};
+use nandex::raw::store::fingerprint::Universe;
+use nandex::raw::store::hash::mix;
 use nandex::{Error, Result};
 
 use super::BUCKET_DOCUMENTS_MAX;

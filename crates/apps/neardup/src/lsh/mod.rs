@@ -55,8 +55,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::time::Duration;
 
 use nandex::device::{Device, MemoryDevice};
-use nandex::store::Timer;
-use nandex::store::hash::{HashKind, KeyHasher};
+use nandex::raw::store::Timer;
+use nandex::raw::store::hash::{HashKind, KeyHasher};
 use nandex::{AnyTable, Durability, LargeTable, Result, Threads, Volume, VolumeOptions};
 
 use crate::tables::{RecordsRam, create_records, log_bytes, open_records};

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use nandex::size::show_count as grouped;
+use nandex::raw::size::show_count as grouped;
 use nandex_html::chart::{self, CHART_STYLE, Chart, Scaling, Series};
 use nandex_html::{BASE_STYLE, Escaped, Frame, shown};
 

@@ -17,8 +17,9 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use nandex::device::{Allocation, Create, FileDevice, FileOptions};
-use nandex::signature::{Bands, ErrorWeights, Family, Scheme, Signature};
+use nandex::device::{Create, FileDevice, FileOptions};
+use nandex::raw::device::Allocation;
+use nandex::raw::signature::{Bands, ErrorWeights, Family, Scheme, Signature};
 use nandex::{AnyNeighbors, NeighborsRequirements, Volume, VolumeOptions, slicelsh};
 use nandex_neardup::{Shingles, Shingling};
 use serde_json::json;

@@ -6,7 +6,7 @@
 //! term has a copy: its text is where it was found. Records are spread over buckets by their first bits as they come,
 //! so that a bucket is sorted within the processor's cache.
 
-use nandex::store::hash::KeyHasher;
+use nandex::raw::store::hash::KeyHasher;
 
 use nandex_corpus::parts::{Threads, in_parts};
 
@@ -358,7 +358,7 @@ fn too_long(document: &str, term: &[u8]) -> Error {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use nandex::store::hash::HashKind;
+    use nandex::raw::store::hash::HashKind;
 
     use super::*;
 

@@ -3,7 +3,8 @@
 //! A pair of tables is filled once, from sorted runs, and then only read. The next fold fills the pair of the next
 //! generation. So a crash leaves the pair that the state names whole, and perhaps another one that nobody uses.
 
-use nandex::counting::{Absorbing, BLOCK_PAGES, Config, Counts, Keys};
+use nandex::counting::{Absorbing, BLOCK_PAGES, Config, Keys};
+use nandex::raw::counting::Counts;
 use nandex::{Counting, OpenOptions, Volume};
 
 use super::runs::Delta;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use nandex::device::{Counted, Device};
+use nandex::device::Device;
 use nandex::large::WhenFull;
+use nandex::raw::device::Counted;
 use nandex::{Threads, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_sim::{Cut, Image, SimDevice};
 

@@ -16,9 +16,9 @@ use std::path::Path;
 
 use nandex::device::Create;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
+use nandex::raw::bufferhash;
 use nandex::{
     AnyConfig, AnyTable, Database, LargeTable, OpenOptions, Policy, Requirements, Volume,
-    bufferhash,
 };
 
 use super::CorpusConfig;

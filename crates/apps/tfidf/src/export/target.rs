@@ -3,7 +3,7 @@
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use nandex::device::output::OutputFile;
+use nandex::raw::device::output::OutputFile;
 
 use crate::{Error, Result};
 

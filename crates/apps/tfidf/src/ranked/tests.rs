@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use nandex::device::{Counted, MemoryDevice};
+use nandex::device::MemoryDevice;
+use nandex::raw::device::Counted;
 use nandex::{Volume, VolumeOptions};
 use proptest::prelude::*;
 

@@ -6,7 +6,7 @@
 //! | `wan-names` | a chunk's key, or a container's name | its [place](super::Place) | 5/4 of the chunks that fit |
 //! | `wan-anchors` | an anchor | the place of its container | one for each that fits, on average |
 
-use nandex::store::values::{REF_BYTES, ValuesConfig, WhenFull};
+use nandex::raw::store::values::{REF_BYTES, ValuesConfig, WhenFull};
 use nandex::{AnyConfig, AnyTable, Requirements, Table, bufferhash};
 
 use super::place::VALUE_BYTES;
@@ -150,7 +150,8 @@ mod tests {
             let names = config.tables().unwrap().names;
             assert!(names.describe().entries_capacity >= entries, "{names:?}");
             let names = names.of::<bufferhash::Config>().unwrap();
-            let buffer_bytes = u64::from(names.buffer_pages) * nandex::device::PAGE_BYTES as u64;
+            let buffer_bytes =
+                u64::from(names.buffer_pages) * nandex::raw::device::PAGE_BYTES as u64;
             let of_super_table = names.filter.ram_bytes() as u64 + buffer_bytes;
             let ram_bytes = u64::from(names.super_tables) * of_super_table;
             assert!(ram_bytes <= NAME_RAM_BYTES * entries, "{gibibytes} GiB: {names:?}");

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use nandex::store::values::ValueRef;
+use nandex::raw::store::values::ValueRef;
 
 use crate::container::Container;
 

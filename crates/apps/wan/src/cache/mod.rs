@@ -34,9 +34,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nandex::device::{Create, Device, PageId};
-use nandex::store::values::{Purpose, ValueLog, ValueRef};
-use nandex::{AnyTable, OpenOptions, Table, TableStats, Volume, store};
+use nandex::device::{Create, Device};
+use nandex::raw::device::PageId;
+use nandex::raw::store;
+use nandex::raw::store::values::{Purpose, ValueLog, ValueRef};
+use nandex::{AnyTable, OpenOptions, Table, TableStats, Volume};
 use serde::Serialize;
 
 pub use config::{CACHE_BYTES_MIN, CacheConfig};

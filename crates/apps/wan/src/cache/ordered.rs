@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::ops::Deref;
 
-use nandex::store::values::ValueRef;
+use nandex::raw::store::values::ValueRef;
 
 use super::{Cache, Place, View};
 use crate::Result;

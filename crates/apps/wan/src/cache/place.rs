@@ -1,6 +1,6 @@
 //! Where a chunk is: the value of the table of names.
 
-use nandex::store::values::{REF_BYTES, ValueRef};
+use nandex::raw::store::values::{REF_BYTES, ValueRef};
 
 use crate::container::{KEY_BYTES, Key, NAME_BYTES, Name};
 

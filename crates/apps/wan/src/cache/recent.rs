@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use nandex::store::values::ValueRef;
+use nandex::raw::store::values::ValueRef;
 
 use super::place::{Place, VALUE_BYTES, key_of_name};
 use crate::container::{Container, KEY_BYTES, Key};

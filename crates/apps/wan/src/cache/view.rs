@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use nandex::store::values::ValueRef;
+use nandex::raw::store::values::ValueRef;
 
 use super::place::key_of_name;
 use super::{Cache, Place};

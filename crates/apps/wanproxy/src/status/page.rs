@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use nandex::size::show_count as grouped;
+use nandex::raw::size::show_count as grouped;
 use nandex_html::{BASE_STYLE, Escaped, Frame};
 
 use super::metrics::CONNECTIONS_SHOWN_MAX;

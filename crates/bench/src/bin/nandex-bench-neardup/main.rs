@@ -16,8 +16,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use nandex::signature::Bands;
-use nandex::size::parse;
+use nandex::raw::signature::Bands;
+use nandex::raw::size::parse;
 use nandex_bench::percentiles::Spread;
 use nandex_bench::process::{DiskBytes, cpu_ns, finish, rss_bytes};
 use nandex_bench::quantity::parse_fraction;

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use nandex::counting::{Absorbing, Keys};
-use nandex::store::hash::KeyHasher;
+use nandex::raw::store::hash::KeyHasher;
 use nandex::{Counter, Counting, Durability};
 
 use super::input::Amount;

@@ -1,8 +1,8 @@
 //! `--top N`: a running estimate of the most frequent of the keys that a run adds, without a scan of the table.
 
 use anyhow::{Context, Result, bail};
-use nandex::counting::{EstimateConfig, EstimatedKey, TopEstimate};
-use nandex::store::hash::KeyHasher;
+use nandex::raw::counting::{EstimateConfig, EstimatedKey, TopEstimate};
+use nandex::raw::store::hash::KeyHasher;
 use serde::Serialize;
 
 use super::form::KeyForm;

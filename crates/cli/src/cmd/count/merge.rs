@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use nandex::counting::Config;
-use nandex::store::hash::KeyHasher;
+use nandex::raw::store::hash::KeyHasher;
 use nandex::{Counting, Durability, Filter};
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use nandex::counting::{self, Config};
-use nandex::store::hash::KeyHasher;
+use nandex::raw::store::hash::KeyHasher;
 use nandex::{Counting, Durability, Volume};
 
 use super::form::KeyForm;

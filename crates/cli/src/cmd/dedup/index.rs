@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
-use nandex::device::{Access, Striping};
-use nandex::{
-    Durability, OpenOptions, Policy, Prediction, Requirements, TableOrMap, Volume, registry,
-};
+use nandex::device::Access;
+use nandex::raw::device::Striping;
+use nandex::raw::registry;
+use nandex::{Durability, OpenOptions, Policy, Prediction, Requirements, TableOrMap, Volume};
 use nandex_dedup::{Chunker, Chunking, Hash, IndexSettings, Survey};
 use tempfile::TempDir;
 
@@ -21,7 +21,7 @@ use crate::size::{self, show_bytes, show_count};
 use crate::sizing::{self, StructureArg};
 
 /// The structure of an index that grows.
-const GROWING: &str = nandex::bufferhash::growing::KIND;
+const GROWING: &str = nandex::raw::bufferhash::growing::KIND;
 /// The structure of an index of which the RAM holds less than is expected.
 const FORGETTING: &str = nandex::bufferhash::KIND;
 /// The fewest fingerprints that the index can hold.

@@ -1,7 +1,7 @@
 //! `nandex filter build`: makes a volume with one filter of all keys of files or stdin.
 
 use anyhow::Result;
-use nandex::store::schedule::Channels;
+use nandex::raw::store::schedule::Channels;
 
 use crate::console::Console;
 use crate::devices::VolumeArgs;

@@ -1,8 +1,9 @@
 //! The figures of a filter, for people and programs.
 
-use nandex::cascade::model::SHARED_HASH_KEY;
-use nandex::store::hash::KeyHasher;
-use nandex::{FilterStats, OpenFilter};
+use nandex::FilterStats;
+use nandex::raw::OpenFilter;
+use nandex::raw::cascade::model::SHARED_HASH_KEY;
+use nandex::raw::store::hash::KeyHasher;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -65,7 +66,7 @@ impl FilterFigures {
         let described = config.describe();
         let bits_per_key = stats.bits_per_entry_on_flash();
         let FilterStats { entries, buffered, tombstones, ram_bytes, flash_bytes, .. } = stats;
-        let level = |it: &nandex::LevelStats| Level {
+        let level = |it: &nandex::raw::LevelStats| Level {
             entries: it.entries,
             tombstones: it.tombstones,
             pages: it.pages,

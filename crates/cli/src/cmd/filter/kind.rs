@@ -1,8 +1,9 @@
 //! A filter of either kind: a set of keys, or a window of the most recent ones.
 
 use anyhow::{Result, bail};
-use nandex::store::schedule::Channels;
-use nandex::{Cascade, Counter, Durability, Filter, OpenFilter, SliceBloom, Volume};
+use nandex::raw::OpenFilter;
+use nandex::raw::store::schedule::Channels;
+use nandex::{Cascade, Counter, Durability, Filter, SliceBloom, Volume};
 use nandex::{cascade, slicebloom};
 
 use crate::held::{Closing, Held, Words};

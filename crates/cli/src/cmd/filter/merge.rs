@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use nandex::store::fingerprint::Universe;
-use nandex::store::hash::KeyHasher;
+use nandex::raw::store::fingerprint::Universe;
+use nandex::raw::store::hash::KeyHasher;
 use nandex::{Cascade, Durability, cascade};
 use serde::Serialize;
 

@@ -3,9 +3,9 @@
 use std::str::FromStr;
 
 use anyhow::Result;
-use nandex::model::{FanOut, WhenFull};
-use nandex::store::hash::KeyHasher;
-use nandex::store::schedule::Channels;
+use nandex::raw::model::{FanOut, WhenFull};
+use nandex::raw::store::hash::KeyHasher;
+use nandex::raw::store::schedule::Channels;
 use nandex::{FilterRequirements, cascade, slicebloom};
 
 use super::kind::FilterConfig;

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use nandex::store::schedule::Channels;
+use nandex::raw::store::schedule::Channels;
 use nandex::{Durability, Filter};
 use serde::Serialize;
 
@@ -152,7 +152,7 @@ fn first_seen<'k>(
 
 #[cfg(test)]
 mod tests {
-    use nandex::oracle::Multiset;
+    use nandex::raw::oracle::Multiset;
 
     use super::*;
 

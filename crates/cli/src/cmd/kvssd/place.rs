@@ -6,9 +6,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use nandex::device::{Access, Device};
-use nandex::{
-    Database, Durability, OpenOptions, Prediction, Threads, Volume, VolumeOptions, registry,
-};
+use nandex::raw::registry;
+use nandex::{Database, Durability, OpenOptions, Prediction, Threads, Volume, VolumeOptions};
 use nandex_kvssd::{
     Config, DRIVE_NAME, Drive, IndexChoice, IopsParameters, KeyOrder, KeySpace, Timing,
     VALUE_BYTES_MAX, without_threads,

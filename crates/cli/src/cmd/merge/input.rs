@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use nandex::device::Access;
-use nandex::registry::{self, Family};
-use nandex::store::hash::KeyHasher;
-use nandex::{AnyTable, Durability, OpenOptions, Table, Versions, Volume};
+use nandex::raw::Versions;
+use nandex::raw::registry;
+use nandex::raw::registry::Family;
+use nandex::raw::store::hash::KeyHasher;
+use nandex::{AnyTable, Durability, OpenOptions, Table, Volume};
 
 use crate::devices::VolumeArgs;
 use crate::held::open_volume;

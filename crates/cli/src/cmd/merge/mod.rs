@@ -10,8 +10,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Error, Result, bail};
 use clap::ValueEnum;
-use nandex::device::output::refuse_existing;
-use nandex::{AbsorbOptions, Absorbed, Policy, Prefer, Versions, count_shared, expected_passes};
+use nandex::raw::device::output::refuse_existing;
+use nandex::raw::{Absorbed, Versions};
+use nandex::{AbsorbOptions, Policy, Prefer, count_shared, expected_passes};
 
 use crate::console::{Console, Meter};
 use crate::exit::{LEFT_OUT, Quiet, is_damage};

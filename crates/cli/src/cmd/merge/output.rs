@@ -4,11 +4,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use nandex::TableOrMap;
 use nandex::device::Create;
-use nandex::device::output::{UnfinishedFiles, unfinished_path};
-use nandex::registry;
-use nandex::{AbsorbOptions, Absorbed, AnyTable, Durability, Policy, Prediction, Requirements};
-use nandex::{TableOrMap, Versions, Watch};
+use nandex::raw::Absorbed;
+use nandex::raw::device::output::{UnfinishedFiles, unfinished_path};
+use nandex::raw::registry;
+use nandex::raw::{Versions, Watch};
+use nandex::{AbsorbOptions, AnyTable, Durability, Policy, Prediction, Requirements};
 
 use crate::console::Console;
 use crate::devices::VolumeArgs;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use nandex::Absorbed;
+use nandex::raw::Absorbed;
 use serde::Serialize;
 
 use super::input::Input;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use nandex::device::output::OutputFile;
+use nandex::raw::device::output::OutputFile;
 use nandex_neardup::{Document, Error, Outcome, Verdict};
 use serde_json::{Value, json};
 

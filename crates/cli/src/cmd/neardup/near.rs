@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use nandex::signature::{Bands, Family, Scheme, SimHashBits};
+use nandex::raw::signature::{Bands, Family, Scheme, SimHashBits};
 use nandex_neardup::{
     Hashing, Index, MinHashing, NearOptions, Shingling, SimHashing, Unit, VectorHashing,
 };

@@ -8,8 +8,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use nandex::device::output::write_output;
-use nandex::store::hash::{HashKind, KeyHasher};
+use nandex::raw::device::output::write_output;
+use nandex::raw::store::hash::{HashKind, KeyHasher};
 use nandex_reproduce::{Paper, Part, Ran, Scale};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

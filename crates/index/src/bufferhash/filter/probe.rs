@@ -16,7 +16,7 @@ const ROWS_PER_LOOK: usize = 4;
 /// Builds and asks filters of one shape. It holds no bits: those are in [`Slices`], one per super table.
 ///
 /// ```
-/// use nandex::bufferhash::filter::{IncarnationFilter, FilterShape, Slices};
+/// use nandex::raw::bufferhash::filter::{FilterShape, IncarnationFilter, Slices};
 /// # fn main() -> nandex::Result<()> {
 /// let filter = IncarnationFilter::new(FilterShape::fuse(1000, 12, 1)?);
 /// let slices = Slices::new(filter.shape());

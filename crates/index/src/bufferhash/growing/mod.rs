@@ -35,7 +35,7 @@
 //! | growth | 0 | two checkpoints | buffers and filters of the next generation |
 
 mod check;
-pub mod config;
+pub(crate) mod config;
 mod generations;
 mod model;
 mod read;
@@ -59,12 +59,11 @@ pub const GENERATION_KIND: &str = "generation";
 
 /// A hash table on flash from fixed-width keys to fixed-width values, which grows as it fills.
 ///
-/// It holds everything until its RAM or the device is full. See the [module](self) for how it works and what it
-/// costs.
+/// It holds everything until its RAM or the device is full.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use nandex::bufferhash::growing::{Config, Growing};
+/// use nandex::raw::bufferhash::growing::{Config, Growing};
 /// use nandex::{Table, Volume, VolumeOptions, device::MemoryDevice};
 ///
 /// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;

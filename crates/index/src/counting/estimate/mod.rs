@@ -115,8 +115,8 @@ pub struct EstimatedKey {
 /// table's earlier counts are no part of it, and it is not kept on flash.
 ///
 /// ```
-/// use nandex::counting::{EstimateConfig, TopEstimate};
-/// use nandex::store::hash::{HashKind, KeyHasher};
+/// use nandex::raw::counting::{EstimateConfig, TopEstimate};
+/// use nandex::raw::store::hash::{HashKind, KeyHasher};
 ///
 /// let config = EstimateConfig { capacity: 100, key_bytes_max: 16 };
 /// let mut estimate = TopEstimate::new(config, KeyHasher::new(HashKind::Xxh3, 0))?;

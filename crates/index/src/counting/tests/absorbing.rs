@@ -1,5 +1,7 @@
 //! Tables that absorb others and sorted streams, and what was buffered before.
 
+use std::sync::Mutex;
+
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;

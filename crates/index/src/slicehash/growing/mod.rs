@@ -35,7 +35,7 @@
 //! | growth | half of a merge's more for each partition | one checkpoint | buffers of both tables |
 
 mod check;
-pub mod config;
+pub(crate) mod config;
 mod model;
 mod read;
 mod structure;
@@ -60,12 +60,11 @@ pub const TABLE_KIND: &str = "growing-slicehash-table";
 
 /// A SliceHash that doubles as it fills, and reads one page for a lookup at every size.
 ///
-/// It holds everything until its RAM or the device is full. See the [module](self) for how it works and what it
-/// costs.
+/// It holds everything until its RAM or the device is full.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use nandex::slicehash::growing::{Config, Growing};
+/// use nandex::raw::slicehash::growing::{Config, Growing};
 /// use nandex::{Table, Volume, VolumeOptions, device::MemoryDevice};
 ///
 /// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;

@@ -1,15 +1,15 @@
 //! Pinned bytes: what is written now is what version 1 has always written.
 
-use nandex::device::{PAGE_BYTES, PageId};
-use nandex::slicehash::format::{Moved, PageSnapshotRef, decode_config};
-use nandex::slicehash::slice::SliceLayout;
-use nandex::store::Lsn;
-use nandex::store::entries::{Entry, EntryLayout, SlotState};
-use nandex::store::hash::HashKind;
-use nandex::store::log::format::{BlockHeader, put_group, seal as seal_block};
-use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, StructureId, seal};
-use nandex::store::space::Extent;
-use nandex::store::superblock::Superblock;
+use nandex::raw::device::{PAGE_BYTES, PageId};
+use nandex::raw::slicehash::format::{Moved, PageSnapshotRef, decode_config};
+use nandex::raw::slicehash::slice::SliceLayout;
+use nandex::raw::store::Lsn;
+use nandex::raw::store::entries::{Entry, EntryLayout, SlotState};
+use nandex::raw::store::hash::HashKind;
+use nandex::raw::store::log::format::{BlockHeader, put_group, seal as seal_block};
+use nandex::raw::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, StructureId, seal};
+use nandex::raw::store::space::Extent;
+use nandex::raw::store::superblock::Superblock;
 
 use super::{fixture, slice_configs};
 

@@ -1,9 +1,10 @@
 //! Tables of keys and values of any size: those of version 1 whose value logs keep their size, and those that grew.
 
-use nandex::bufferhash::{Config, Policy, growing};
+use nandex::bufferhash::{Config, Policy};
 use nandex::device::MemoryDevice;
 use nandex::large::{ValuesConfig, WhenFull};
-use nandex::store::hash::HashKind;
+use nandex::raw::bufferhash::growing;
+use nandex::raw::store::hash::HashKind;
 use nandex::{AnyConfig, AnyTable, LargeTable, OpenOptions, Volume};
 
 use super::{inline, left_by, open};

@@ -1,7 +1,7 @@
 //! Indexes of neighbours that version 1 wrote.
 
 use nandex::device::MemoryDevice;
-use nandex::store::hash::HashKind;
+use nandex::raw::store::hash::HashKind;
 use nandex::{Neighbors, OpenOptions, SliceLsh, slicelsh};
 
 use super::{inline, left_by, open};

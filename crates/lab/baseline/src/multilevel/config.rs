@@ -1,9 +1,9 @@
 //! What a multi-level index is created with, kept with it on flash, and what can be chosen at each opening.
 
 use nandex::Result;
-use nandex::model::PAGE_BYTES;
+use nandex::raw::model::PAGE_BYTES;
+use nandex::raw::schema::{Byte, ParameterSpec, Range, parameters};
 use nandex::raw::{GroupConfig, GroupParameters, GroupRam};
-use nandex::schema::{Byte, ParameterSpec, Range, parameters};
 use nandex_store::records::RecordLayout;
 
 use super::levels::LevelPlan;
@@ -127,7 +127,7 @@ impl GroupConfig for Config {
 
 #[cfg(test)]
 mod tests {
-    use nandex::raw::model::GROUP_PAGES;
+    use nandex::raw::group_model::GROUP_PAGES;
     use nandex_device::PageId;
     use nandex_store::bytes::Reader;
 

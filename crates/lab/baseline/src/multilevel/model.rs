@@ -4,11 +4,10 @@
 //! level begins to spill before all of its pages are full. Pages in RAM are modelled as those of a cache that keeps
 //! what was used last (Che and others, JSAC 2002): one time for which a page stays suits the pages of all levels.
 
+use nandex::Requirements;
 use nandex::Result;
-use nandex::model::{
-    OperationCosts, PAGE_BYTES, Parameter, ParameterValue, Requirements, log_bytes,
-};
-use nandex::raw::model::{self, TABLES_PER_BUFFER};
+use nandex::raw::group_model::{self as model, TABLES_PER_BUFFER};
+use nandex::raw::model::{OperationCosts, PAGE_BYTES, Parameter, ParameterValue, log_bytes};
 use nandex::raw::{GroupConfig, GroupModel, Notes, bytes, count, line};
 
 use super::config::Config;
@@ -221,9 +220,9 @@ impl Config {
 mod tests {
     use std::sync::Arc;
 
-    use nandex::model::Policy;
+    use nandex::Policy;
     use nandex::raw::FLUSH_THREADS;
-    use nandex::raw::model::{GROUP_PAGES, advise};
+    use nandex::raw::group_model::{GROUP_PAGES, advise};
     use nandex::{Durability, Table, Threads, Volume, VolumeOptions};
     use nandex_device::{Counted, MemoryDevice};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nandex::api::Value;
+use nandex::Value;
 use nandex::raw::{GroupLookups, GroupPlace, GroupStep, LookupKey};
 use nandex_store::hash::KeyHash;
 use nandex_store::page::PageLabel;

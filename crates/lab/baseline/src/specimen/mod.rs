@@ -29,9 +29,10 @@ mod tests;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use nandex::api::{LookupStream, Table, TableStats, Value};
-use nandex::oracle::MapTable;
+use nandex::raw::LookupStream;
+use nandex::raw::oracle::MapTable;
 use nandex::{Error, Result};
+use nandex::{Table, TableStats, Value};
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::{Captured, Checkpointed, Lsn, Shutdown, Structure, StructureId, Volume};

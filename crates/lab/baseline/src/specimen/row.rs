@@ -1,14 +1,13 @@
-//! The specimen in the [`registry`](nandex::registry).
+//! The specimen in the [`registry`](nandex::raw::registry).
 
-use nandex::api::Value;
-use nandex::model::{OperationCosts, ParameterValue, Policy, Prediction, Requirements, log_bytes};
+use nandex::Value;
+use nandex::raw::model::{OperationCosts, ParameterValue, log_bytes};
+use nandex::raw::schema::ParameterSpec;
+use nandex::raw::{AnyEntries, AnyEntriesPastDamage, Configuration, Description, OpenTable};
 use nandex::raw::{Family, Notes, Row, TableRow, count, line, refusal, too_little};
-use nandex::schema::ParameterSpec;
 use nandex::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};
-use nandex::{
-    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyTable, Configuration, Description, Error,
-    OpenOptions, OpenTable, Result,
-};
+use nandex::{AnyConfig, AnyTable, Error, OpenOptions, Result};
+use nandex::{Policy, Prediction, Requirements};
 use nandex_device::PageId;
 use nandex_store::Volume;
 use nandex_store::bytes::Reader;

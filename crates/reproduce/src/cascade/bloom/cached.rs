@@ -4,7 +4,8 @@
 
 use std::collections::HashMap;
 
-use nandex::device::{Device, PageBuf, PageId};
+use nandex::device::Device;
+use nandex::raw::device::{PageBuf, PageId};
 use nandex_sim::SimDevice;
 use nandex_sim::workload::SplitMix64;
 

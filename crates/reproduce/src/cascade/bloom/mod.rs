@@ -17,7 +17,8 @@ mod cached;
 mod queued;
 mod sweep;
 
-use nandex::device::{Device, PAGE_BYTES, PageBuf, PageId};
+use nandex::device::Device;
+use nandex::raw::device::{PAGE_BYTES, PageBuf, PageId};
 use nandex_sim::SimDevice;
 use nandex_sim::workload::SplitMix64;
 

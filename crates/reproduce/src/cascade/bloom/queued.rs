@@ -1,6 +1,6 @@
 //! Inserts that wait in RAM until it is full, and are then applied in the order of their pages.
 
-use nandex::device::PageBuf;
+use nandex::raw::device::PageBuf;
 use nandex_sim::SimDevice;
 
 use super::super::lab::CHUNK_PAGES;

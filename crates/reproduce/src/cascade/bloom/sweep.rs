@@ -1,6 +1,7 @@
 //! Many pages at once: read, changed and written back, or only read.
 
-use nandex::device::{Completion, Device, Op, OpKind, PageBuf, PageId};
+use nandex::device::Device;
+use nandex::raw::device::{Completion, Op, OpKind, PageBuf, PageId};
 use nandex_sim::SimDevice;
 
 use super::{HASHES, has};

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use nandex::device::PageId;
-use nandex::{Error, store};
+use nandex::Error;
+use nandex::raw::device::PageId;
+use nandex::raw::store;
 
 /// Keys and values by their numbers.
 pub type Pairs = BTreeMap<u64, u64>;

@@ -60,7 +60,8 @@ fn absorb(into: &AnyFilter, from: &AnyFilter) -> Result<()> {
 /// All that a filter can list.
 fn listed(filter: &AnyFilter) -> Result<Vec<(Vec<u8>, i64)>> {
     if let Some(filter) = filter.of::<Cascade>() {
-        let pair = |it: nandex::cascade::Entry| (it.fingerprint.to_le_bytes().to_vec(), it.count);
+        let pair =
+            |it: nandex::raw::cascade::Entry| (it.fingerprint.to_le_bytes().to_vec(), it.count);
         return filter.iter().map(|entry| entry.map(pair)).collect();
     }
     filter.of::<Counting>().map_or(Ok(Vec::new()), |table| table.iter().collect())

@@ -1,8 +1,7 @@
 //! Maps of keys and values of any size with damaged pages, over each kind of table.
 
-use nandex::large::{
-    Change, Look, PairUpdate, Present, TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull,
-};
+use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
+use nandex::raw::large::{Change, Look, PairUpdate, Present};
 use nandex::testing::{TableRequest, TestTable};
 use nandex::{AnyTable, LargeTable, Result, Volume};
 use nandex_baseline::registry;

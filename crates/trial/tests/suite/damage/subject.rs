@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use nandex::device::{Access, Call, Device, MemoryDevice, Observer, OpKind, PAGE_BYTES, Watched};
+use nandex::device::{Access, Device, MemoryDevice};
+use nandex::raw::device::{Call, Observer, OpKind, PAGE_BYTES, Watched};
 use nandex::{Durability, Result, Threads, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_trial::parallel;
 
@@ -56,7 +57,7 @@ pub trait Subject: Sync {
 struct Read(Mutex<BTreeSet<u64>>);
 
 impl Observer for Read {
-    fn before(&self, call: Call<'_>) -> nandex::device::Result<()> {
+    fn before(&self, call: Call<'_>) -> nandex::raw::device::Result<()> {
         if let Call::Start { kind: OpKind::Read, page, pages, .. } = call {
             self.0.lock().unwrap().extend(page.0..page.0 + pages);
         }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use nandex::cascade::Cascade;
 use nandex::device::MemoryDevice;
-use nandex::quotient::{self, Counts, QuotientFilter, SharedFilter};
-use nandex::store::hash::{HashKind, KeyHasher};
+use nandex::raw::quotient;
+use nandex::raw::quotient::{Counts, QuotientFilter, SharedFilter};
+use nandex::raw::store::hash::{HashKind, KeyHasher};
 use nandex::testing::TestFilter;
 use nandex::{
     AnyFilter, Counter, Counting, Durability, Filter, Result, Threads, Volume, VolumeOpenOptions,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use nandex::cascade::{Cascade, Config};
-use nandex::device::{Counted, Counts, MemoryDevice, PAGE_BYTES};
+use nandex::device::MemoryDevice;
+use nandex::raw::device::{Counted, Counts, PAGE_BYTES};
 use nandex::{Counter, Durability, Filter, FilterStats, Volume, VolumeOptions};
 
 use super::runner::key;

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use nandex::store::fingerprint::Universe;
-use nandex::store::hash::{HashKind, KeyHasher};
+use nandex::raw::store::fingerprint::Universe;
+use nandex::raw::store::hash::{HashKind, KeyHasher};
 use nandex::{Counter, Filter, FilterStats, Result};
 
 use super::runner::{Law, Maker, Runner, acts_of};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use nandex::oracle::Multiset;
+use nandex::raw::oracle::Multiset;
 use nandex::{Counter, Filter, FilterStats, Result};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;

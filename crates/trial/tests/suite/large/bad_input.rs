@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use nandex::device::{Device, MemoryDevice, PAGE_BYTES, PageBuf, PageId};
+use nandex::device::{Device, MemoryDevice};
 use nandex::large::{KEY_BYTES_MAX, LargeTable, ValuesConfig, WhenFull};
-use nandex::oracle::MapTable;
-use nandex::store::page::PAGE_MAGIC;
+use nandex::raw::device::{PAGE_BYTES, PageBuf, PageId};
+use nandex::raw::oracle::MapTable;
+use nandex::raw::store::page::PAGE_MAGIC;
 use nandex::{Durability, Error, Volume, VolumeOptions};
 use nandex_trial::Contract;
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use nandex::Durability;
 use nandex::device::MemoryDevice;
-use nandex::large::{Change, Look, PairUpdate, WhenFull};
-use nandex::store::hash::HashKind;
+use nandex::large::WhenFull;
+use nandex::raw::large::{Change, Look, PairUpdate};
+use nandex::raw::store::hash::HashKind;
 use nandex::{AnyTable, LargeTable};
 use nandex_trial::Contract;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nandex::Durability;
 use nandex::device::MemoryDevice;
 use nandex::large::WhenFull;
-use nandex::store::hash::HashKind;
+use nandex::raw::store::hash::HashKind;
 use nandex_trial::Contract;
 
 use super::support::{Setup, value};

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use nandex::device::{
-    Call, Counted, Ended, Error, MemoryDevice, Observer, OpKind, PAGE_BYTES, Watched,
-};
+use nandex::device::MemoryDevice;
 use nandex::large::WhenFull;
+use nandex::raw::device::{Call, Counted, Ended, Error, Observer, OpKind, PAGE_BYTES, Watched};
 use nandex::{AnyTable, Durability, LargeTable};
 use nandex_trial::Contract;
 

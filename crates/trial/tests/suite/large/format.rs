@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use nandex::Durability;
-use nandex::device::{MemoryDevice, PAGE_BYTES};
+use nandex::device::MemoryDevice;
 use nandex::large::WhenFull;
-use nandex::store::hash::{HashKind, KeyHasher};
+use nandex::raw::device::PAGE_BYTES;
+use nandex::raw::store::hash::{HashKind, KeyHasher};
 use nandex_trial::Contract;
 
 use super::support::Setup;

@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use nandex::device::{Counted, Device, MemoryDevice, PAGE_BYTES};
+use nandex::device::{Device, MemoryDevice};
 use nandex::large::{ValuesConfig, WhenFull};
+use nandex::raw::device::{Counted, PAGE_BYTES};
 use nandex::{AnyTable, Durability, Error, LargeTable};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::Contract;
@@ -19,7 +20,7 @@ fn growing(durability: Durability) -> Setup {
 }
 
 fn generations(table: &LargeTable<AnyTable>) -> usize {
-    table.table().of::<nandex::bufferhash::growing::Growing>().unwrap().generations()
+    table.table().of::<nandex::raw::bufferhash::growing::Growing>().unwrap().generations()
 }
 
 /// A table, and what it must hold.

@@ -1,10 +1,11 @@
 //! What all modules share: configurations, keys and values made from numbers, and the oracle.
 
-use nandex::bufferhash::filter::FilterShape;
-use nandex::bufferhash::{Config, Policy, growing};
+use nandex::bufferhash::{Config, Policy};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
-use nandex::store::entries::EntryLayout;
-use nandex::store::hash::HashKind;
+use nandex::raw::bufferhash::filter::FilterShape;
+use nandex::raw::bufferhash::growing;
+use nandex::raw::store::entries::EntryLayout;
+use nandex::raw::store::hash::HashKind;
 use nandex::{AnyConfig, Durability, OpenOptions, Threads};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::stretch;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nandex::device::MemoryDevice;
-use nandex::oracle::BucketMap;
+use nandex::raw::oracle::BucketMap;
 use nandex::testing::TestNeighbors;
 use nandex::{AnyNeighbors, Durability, Neighbors, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_baseline::registry;

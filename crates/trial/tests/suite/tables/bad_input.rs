@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nandex::bufferhash::{Config, Policy};
-use nandex::device::{Access, Create, FileDevice, FileOptions, MemoryDevice, PAGE_BYTES, PageId};
-use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, StructureId, seal};
+use nandex::device::{Access, Create, FileDevice, FileOptions, MemoryDevice};
+use nandex::raw::device::{PAGE_BYTES, PageId};
+use nandex::raw::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, StructureId, seal};
 use nandex::{AnyTable, BufferHash, Table, Volume, VolumeOpenOptions, VolumeOptions};
 use nandex_trial::Contract;
 

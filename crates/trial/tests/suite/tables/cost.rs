@@ -4,11 +4,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use nandex::bufferhash::filter::FilterShape;
 use nandex::bufferhash::{BufferHash, Config, Policy};
-use nandex::device::{
-    Call, Counted, Counts, Device, MemoryDevice, Observer, OpKind, PAGE_BYTES, Watched,
-};
+use nandex::device::{Device, MemoryDevice};
+use nandex::raw::bufferhash::filter::FilterShape;
+use nandex::raw::device::{Call, Counted, Counts, Observer, OpKind, PAGE_BYTES, Watched};
 use nandex::{
     Durability, OpenOptions, SliceHash, Table, Threads, Volume, VolumeOptions, slicehash,
 };
@@ -318,7 +317,7 @@ impl Gate {
 }
 
 impl Observer for Gate {
-    fn before(&self, call: Call<'_>) -> nandex::device::Result<()> {
+    fn before(&self, call: Call<'_>) -> nandex::raw::device::Result<()> {
         if matches!(call, Call::Start { kind: OpKind::Write, .. }) {
             let closed = self.is_closed.lock().unwrap();
             self.waiting.fetch_add(u64::from(*closed), Ordering::SeqCst);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
-use nandex::store::log::{Log, Reservation};
+use nandex::raw::store::log::{Log, Reservation};
 use nandex::{Table, Volume, VolumeOpenOptions};
 use nandex_trial::Contract;
 use nandex_trial::table::TableContract;

@@ -4,7 +4,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use nandex::bufferhash::Policy;
-use nandex::device::{Call, MemoryDevice, Observer, OpKind, Result, Watched};
+use nandex::device::MemoryDevice;
+use nandex::raw::device::{Call, Observer, OpKind, Result, Watched};
 use nandex::{AnyTable, Table, Volume, VolumeOpenOptions};
 use nandex_trial::Contract;
 use nandex_trial::table::TableContract;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nandex::store::hash::KeyHasher;
+use nandex::raw::store::hash::KeyHasher;
 use nandex::{AnyTable, LargeTable};
 
 use crate::corpus::ranked::Section;

@@ -1,6 +1,6 @@
 //! Reading a run from front to back, and finding terms in it.
 
-use nandex::counting::Counts;
+use nandex::raw::counting::Counts;
 
 use super::RunInfo;
 use super::blocks::{Blocks, Kind};

@@ -283,11 +283,11 @@ macro_rules! parameters {
 
         impl $config {
             /// The parameters, in the order of their bytes on flash.
-            pub const PARAMETERS: &'static [$crate::schema::ParameterSpec] = &[$(
-                $crate::schema::ParameterSpec {
+            pub const PARAMETERS: &'static [$crate::raw::schema::ParameterSpec] = &[$(
+                $crate::raw::schema::ParameterSpec {
                     name: stringify!($field),
                     meaning: concat!($($doc, "\n"),*),
-                    form: <$type as $crate::schema::Stored>::FORM,
+                    form: <$type as $crate::raw::schema::Stored>::FORM,
                     range: $crate::parameters!(@range $($range)?),
                     bytes: || {
                         let mut out = Vec::new();
@@ -306,7 +306,7 @@ macro_rules! parameters {
 
             /// Refuses a parameter that is out of its range.
             fn check_ranges(&self) -> $crate::Result<()> {
-                use $crate::schema::Stored;
+                use $crate::raw::schema::Stored;
                 let numbers = [$(self.$field.number(),)*];
                 let mut all = Self::PARAMETERS.iter().zip(numbers);
                 all.try_for_each(|(it, number)| it.range.check(it.name, number))
@@ -317,19 +317,19 @@ macro_rules! parameters {
                 let mut out = vec![$version];
                 $(
                     $crate::parameters!(@put &self.$field, &mut out $(, $stored)?);
-                    $($crate::schema::StoredInParts::put_rest(&self.$rest, &mut out);)?
+                    $($crate::raw::schema::StoredInParts::put_rest(&self.$rest, &mut out);)?
                 )*
                 out
             }
 
             /// Reads a configuration from bytes that may be anything.
             pub(crate) fn decode(
-                reader: &mut $crate::store::bytes::Reader<'_>,
+                reader: &mut $crate::raw::store::bytes::Reader<'_>,
             ) -> $crate::Result<Self> {
-                $crate::schema::check_version($kind, $version, reader)?;
+                $crate::raw::schema::check_version($kind, $version, reader)?;
                 $(
                     let $field: $type = $crate::parameters!(@take reader $(, $stored)?);
-                    $(let $rest = $crate::schema::StoredInParts::take_rest($rest, reader)?;)?
+                    $(let $rest = $crate::raw::schema::StoredInParts::take_rest($rest, reader)?;)?
                 )*
                 let config = Self { $($field,)* };
                 config.validate().map_err(|it| reader.refuse("a configuration that works", it))?;
@@ -338,14 +338,14 @@ macro_rules! parameters {
         }
 
         /// As part of another configuration, with its version.
-        impl $crate::schema::Stored for $config {
+        impl $crate::raw::schema::Stored for $config {
             const FORM: &'static str = "parameters of its own, after a dot";
 
             fn put(&self, out: &mut Vec<u8>) {
                 out.extend(self.encode());
             }
 
-            fn take(reader: &mut $crate::store::bytes::Reader<'_>) -> $crate::Result<Self> {
+            fn take(reader: &mut $crate::raw::store::bytes::Reader<'_>) -> $crate::Result<Self> {
                 Self::decode(reader)
             }
 
@@ -361,19 +361,19 @@ macro_rules! parameters {
                 let (name, part) = path.split_once('.').unwrap_or((path, ""));
                 match name {
                     $(stringify!($field) => {
-                        $crate::schema::Stored::set(&mut self.$field, part, text)
+                        $crate::raw::schema::Stored::set(&mut self.$field, part, text)
                     })*
                     _ => {
                         let mut values = Vec::new();
-                        $crate::schema::Stored::list(self, "", &mut values);
-                        Err($crate::schema::unknown(name, Self::PARAMETERS, &values))
+                        $crate::raw::schema::Stored::list(self, "", &mut values);
+                        Err($crate::raw::schema::unknown(name, Self::PARAMETERS, &values))
                     }
                 }
             }
 
             fn list(&self, name: &str, out: &mut Vec<(String, String)>) {
                 let at = if name.is_empty() { String::new() } else { format!("{name}.") };
-                $($crate::schema::Stored::list(
+                $($crate::raw::schema::Stored::list(
                     &self.$field,
                     &format!("{at}{}", stringify!($field)),
                     out,
@@ -381,19 +381,19 @@ macro_rules! parameters {
             }
         }
     };
-    (@put $value:expr, $out:expr) => { $crate::schema::Stored::put($value, $out) };
+    (@put $value:expr, $out:expr) => { $crate::raw::schema::Stored::put($value, $out) };
     (@put $value:expr, $out:expr, $stored:ty) => { <$stored>::put($value, $out) };
-    (@take $reader:expr) => { $crate::schema::Stored::take($reader)? };
+    (@take $reader:expr) => { $crate::raw::schema::Stored::take($reader)? };
     (@take $reader:expr, $stored:ty) => { <$stored>::take($reader)? };
     (@then) => { None };
     (@then $rest:ident) => {
         Some((stringify!($rest), || {
             let mut out = Vec::new();
-            $crate::schema::StoredInParts::put_rest(&Self::tiny().$rest, &mut out);
+            $crate::raw::schema::StoredInParts::put_rest(&Self::tiny().$rest, &mut out);
             out.len()
         }))
     };
-    (@range) => { $crate::schema::Range::Any };
+    (@range) => { $crate::raw::schema::Range::Any };
     (@range $range:expr) => { $range };
 }
 
@@ -414,20 +414,20 @@ macro_rules! configuration {
             Self::validate(self)
         }
 
-        fn specs(&self) -> &'static [$crate::schema::ParameterSpec] {
+        fn specs(&self) -> &'static [$crate::raw::schema::ParameterSpec] {
             Self::PARAMETERS
         }
 
         fn values(&self) -> Vec<(String, String)> {
             let mut out = Vec::new();
-            $crate::schema::Stored::list(self, "", &mut out);
+            $crate::raw::schema::Stored::list(self, "", &mut out);
             out
         }
 
         fn with(&self, name: &str, value: &str) -> $crate::Result<$crate::AnyConfig> {
             let mut config = self.clone();
-            $crate::schema::Stored::set(&mut config, name, value)
-                .map_err(|reason| $crate::schema::refusal(name, reason))?;
+            $crate::raw::schema::Stored::set(&mut config, name, value)
+                .map_err(|reason| $crate::raw::schema::refusal(name, reason))?;
             Ok(config.into())
         }
     };
