@@ -10,8 +10,8 @@
 //!   entry is written again with every flush of its partition.
 //!
 //! [`Requirements::advise`] says which one to take, why, and what each would cost. All tables are used through the
-//! [`Table`] trait: singly, in batches, or as a [`LookupStream`](raw::LookupStream); batches and streams keep the device's
-//! whole queue busy from one thread, and a [`LookupEngine`] makes one stream of the single lookups of many.
+//! [`Table`] trait: singly, in batches, or as a [`LookupStream`](raw::LookupStream); batches and streams keep the
+//! device's whole queue busy from one thread, and a [`LookupEngine`] makes one stream of the single lookups of many.
 //! [`AnyTable`] is a table of whichever kind a volume holds, and a [`LargeTable`] keeps keys and values of any
 //! size over one.
 //!
@@ -26,7 +26,8 @@
 //! # Ok::<(), nandex::Error>(())
 //! ```
 //!
-//! The layers below are [`raw::device`] (where pages are) and [`raw::store`] (how they last).
+//! The layers below are [`raw::device`] (where pages are) and [`raw::store`] (how they last). [`raw`] has all that
+//! programs seldom name.
 #![forbid(unsafe_code)]
 
 mod any;

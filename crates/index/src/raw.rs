@@ -1,17 +1,21 @@
-//! What a structure of another crate is made of. No stability is promised here: it follows what the structures of this
-//! crate need, from one version to the next.
+//! What is below the public face: devices and the store, the structures' insides, costs and advice, quotient filters,
+//! signatures, oracles, and what a structure of another crate is made of. No stability is promised here: it follows what
+//! the crates of this repository need, from one version to the next.
 //!
-//! A structure is made in one of two ways, and [`registry::add`] makes its [`Row`] known:
+//! Some of it is named nowhere else because a program seldom has to write the name down: streams, iterators and
+//! statistics that a method returns, what a closure is told.
+//!
+//! A structure of another crate is made in one of two ways, and [`registry::add`] makes its [`Row`] known:
 //!
 //! - A table whose pages are in groups implements [`GroupStructure`], [`GroupLookups`] and [`GroupMap`] for what is in
 //!   RAM, and [`GroupConfig`] and [`GroupModel`] for its configuration. It gets its handle, opening, iteration, offline
 //!   check and row from [`GroupTable`].
-//! - Any other implements [`Configuration`] and [`OpenTable`] by itself, on the
-//!   [`store`], and writes its row.
+//! - Any other implements [`Configuration`] and [`OpenTable`] by itself, on the [`store`], and writes its row.
 
 pub use nandex_device as device;
 pub use nandex_store as store;
 
+// These stand here so that their pages in the documentation are below `raw`; `crate::compare` and so on are the same.
 #[path = "compare.rs"]
 pub mod compare;
 #[path = "model/mod.rs"]

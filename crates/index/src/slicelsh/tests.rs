@@ -291,7 +291,10 @@ fn where_channels_are_known_the_reads_of_a_lookup_are_on_different_ones() {
     }
     assert_eq!(index.stats().channels, 4);
     assert!(
-        crate::any::OpenNeighbors::config(&index).describe().shape.contains("channels of its own, of 4")
+        crate::any::OpenNeighbors::config(&index)
+            .describe()
+            .shape
+            .contains("channels of its own, of 4")
     );
 }
 
