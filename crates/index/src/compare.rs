@@ -98,7 +98,11 @@ fn none_can(candidates: &[Candidate]) -> Error {
         let refusal = answer.as_ref().err().map(ToString::to_string).unwrap_or_default();
         reason.push_str(&format!("; {}: {refusal}", row.name));
     }
-    Error::Config { field: "need", reason }
+    let lacks_ram = |it: &Candidate| matches!(it.answer, Err(Error::TooLittleRam { .. }));
+    match candidates.iter().any(lacks_ram) {
+        true => Error::TooLittleRam { field: "need", reason },
+        false => Error::Config { field: "need", reason },
+    }
 }
 
 impl Candidate {

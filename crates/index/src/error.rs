@@ -131,6 +131,14 @@ pub enum Error {
     /// Whoever watched a long operation has stopped it.
     #[error("stopped before its end: whoever watched it asked for that; what was done stays")]
     Stopped,
+    /// Less RAM than the structure needs. The reason says the least that is enough, where that is known.
+    #[error("{field}: {reason}")]
+    TooLittleRam {
+        /// What states the RAM.
+        field: &'static str,
+        /// How much it is, and how much is needed.
+        reason: String,
+    },
     /// A configuration that cannot work.
     #[error("{field}: {reason}")]
     Config {

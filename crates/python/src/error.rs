@@ -120,17 +120,10 @@ pub fn raise(error: Error) -> PyErr {
         | Error::KeysFull { .. } => Raised::Full.with_errno(ENOSPC, message),
         Error::FilterDamaged { .. } => Raised::Damaged.with_errno(EIO, message),
         Error::NoDeletes { .. } => Raised::Unsupported.new(message),
-        Error::Config { field: "ram" | "cache", reason } if !is_no_size(&reason) => {
-            Raised::Ram.new(in_python(&format!("ram: {reason}")))
-        }
+        Error::TooLittleRam { reason, .. } => Raised::Ram.new(in_python(&format!("ram: {reason}"))),
         Error::Config { .. } => Raised::Config.new(message),
         _ => Raised::Internal.new(message),
     }
-}
-
-/// Is this the refusal of a text or number, and not of too much?
-fn is_no_size(reason: &str) -> bool {
-    ["is no ", "is negative", "is too large"].iter().any(|sign| reason.contains(sign))
 }
 
 /// A message that says what to do, in Python's terms.

@@ -114,7 +114,7 @@ impl Config {
                 bytes(*ram_bytes),
                 bytes(needed)
             );
-            return Err(Error::Config { field: "ram_bytes", reason });
+            return Err(Error::TooLittleRam { field: "ram_bytes", reason });
         }
         let (mut fitting, mut too_many) = (least, most + 1);
         while too_many - fitting > 1 {

@@ -158,7 +158,7 @@ fn fitted(keys: Keys, q: u64, ram_bytes: u64, discipline: Discipline) -> Result<
             keys.stored_bytes(),
             bytes(needed)
         );
-        return Err(Error::Config { field: "ram_bytes", reason });
+        return Err(Error::TooLittleRam { field: "ram_bytes", reason });
     }
     let (mut fitting, mut too_many) = (least.buffer_entries, 2 * q.max(least.buffer_entries) + 1);
     while too_many - fitting > 1 {

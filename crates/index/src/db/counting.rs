@@ -93,7 +93,7 @@ impl<'db> CountingBuilder<'db> {
             self.stated.check(name, &(*table.config()).into())?;
             table
         } else {
-            let config = self.config(limit).map_err(|error| shares.explain(name, limit, &error))?;
+            let config = self.config(limit).map_err(|error| shares.explain(name, limit, error))?;
             let config =
                 self.stated.on_one(config, if self.stored.is_some() { STORED } else { &[] })?;
             Counting::create(&db.volume, name, config).map_err(|error| db.explain(name, error))?

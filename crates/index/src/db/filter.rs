@@ -93,7 +93,7 @@ impl<'db> FilterBuilder<'db> {
             self.stated.check(name, &filter.config())?;
             filter
         } else {
-            let config = self.advise(limit).map_err(|error| shares.explain(name, limit, &error))?;
+            let config = self.advise(limit).map_err(|error| shares.explain(name, limit, error))?;
             let config = self.stated.on(&config)?;
             AnyFilter::create(&db.volume, name, &config).map_err(|error| db.explain(name, error))?
         };

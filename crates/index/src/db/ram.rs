@@ -9,9 +9,6 @@ use crate::{Error, Result};
 /// How often the RAM of a structure is halved to make its buffers fit the log.
 const HALVINGS: u32 = 12;
 
-/// Fields of a refusal that more RAM may mend.
-const RAM_FIELDS: [&str; 2] = ["ram_bytes", "need"];
-
 /// The RAM of a database, and the shares of its open structures.
 #[derive(Debug)]
 pub(super) struct Shares {
@@ -60,13 +57,15 @@ impl Shares {
     }
 
     /// Adds the shares to the refusal of a structure for its RAM, and the name to any other.
-    pub(super) fn explain(&self, name: &str, limit: u64, error: &Error) -> Error {
-        if let Error::Config { field, reason }
-        | Error::Store(nandex_store::Error::Config { field, reason }) = error
-            && !RAM_FIELDS.contains(field)
-        {
-            return Error::Config { field, reason: format!("{name:?}: {reason}") };
-        }
+    pub(super) fn explain(&self, name: &str, limit: u64, error: Error) -> Error {
+        let error = match error {
+            Error::Config { field, reason }
+            | Error::Store(nandex_store::Error::Config { field, reason }) => {
+                return Error::Config { field, reason: format!("{name:?}: {reason}") };
+            }
+            Error::TooLittleRam { .. } => error,
+            other => return other,
+        };
         let reason = format!(
             "{name:?} may take {} of {} ({}), which is too little: {error}; state more with \
              nandex::options().ram(...), or give it more with `ram`",
@@ -74,7 +73,7 @@ impl Shares {
             bytes(self.total),
             self.whose()
         );
-        Error::Config { field: "ram", reason }
+        Error::TooLittleRam { field: "ram", reason }
     }
 
     fn refuse(&self, name: &str, needed: u64, free: u64) -> Error {
@@ -86,7 +85,7 @@ impl Shares {
             bytes(self.total),
             self.whose()
         );
-        Error::Config { field: "ram", reason }
+        Error::TooLittleRam { field: "ram", reason }
     }
 
     /// The share of each structure, in a line.

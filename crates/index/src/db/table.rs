@@ -4,6 +4,7 @@ use super::ram::{Shares, fitting};
 use super::stated::{Calls, Stated};
 use super::{Database, Quantity};
 use crate::model::text;
+use crate::registry;
 use crate::{AnyTable, Error, OpenOptions, Policy, Prediction, Requirements, Result, Table};
 
 /// The parameters that other calls state: of a table, and of the table of a map.
@@ -131,11 +132,9 @@ impl<'db> TableBuilder<'db> {
     fn create(&self, shares: &mut Shares) -> Result<AnyTable> {
         let limit = shares.limit(&self.db.volume, &self.name, self.ram.as_ref())?;
         let limit_without = self.without_cache(limit)?;
-        let advised = self.advise(limit_without, |asked| Ok(asked.advise()?.into_chosen()));
-        let advised = match &advised {
-            Ok(advised) => advised,
-            Err(error) => return Err(shares.explain(&self.name, limit, error)),
-        };
+        let advised = self
+            .advise(limit_without, |asked| Ok(asked.advise()?.into_chosen()))
+            .map_err(|error| shares.explain(&self.name, limit, error))?;
         let mut options = advised.options.clone();
         // One that grows may take all, also if the log suits a smaller beginning.
         options.ram_bytes_max = Some(limit);
@@ -143,7 +142,7 @@ impl<'db> TableBuilder<'db> {
         let config = self.stated.on_with(&advised.config, self.calls)?;
         let table = AnyTable::create_with(&self.db.volume, &self.name, &config, &options)
             .map_err(|error| self.db.explain(&self.name, error))?;
-        let needed = self.ram_bytes(&table, Some(advised), limit);
+        let needed = self.ram_bytes(&table, Some(&advised), limit);
         shares.take(&self.db.volume, &self.name, needed).map(|()| table)
     }
 
@@ -193,7 +192,7 @@ impl<'db> TableBuilder<'db> {
     fn without_cache(&self, limit: u64) -> Result<u64> {
         let Some(cache) = &self.cache else { return Ok(limit) };
         let cache_bytes = cache.bytes("cache")?;
-        limit.checked_sub(cache_bytes).ok_or_else(|| Error::Config {
+        limit.checked_sub(cache_bytes).ok_or_else(|| Error::TooLittleRam {
             field: "cache",
             reason: format!(
                 "{:?} may take {} of RAM in all, and {} for its cache alone is too much; give it more with `ram`",
@@ -219,7 +218,7 @@ impl<'db> TableBuilder<'db> {
 
     /// A table's RAM now, or once it is full if that is known; all that it may take if it grows.
     fn ram_bytes(&self, table: &AnyTable, advised: Option<&Prediction>, limit: u64) -> u64 {
-        if table.config().describe().when_full == Policy::Grow.to_string() {
+        if registry::grows(table.kind()) {
             return limit;
         }
         let same = advised.filter(|it| it.config == table.config());

@@ -227,7 +227,10 @@ pub fn too_little(what: &'static str, found: u64, least: u64) -> Error {
         bytes(found),
         bytes(least)
     );
-    Error::Config { field: what, reason }
+    match what {
+        "RAM" => Error::TooLittleRam { field: what, reason },
+        _ => Error::Config { field: what, reason },
+    }
 }
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ impl Config {
     /// keep the rate.
     ///
     /// # Errors
-    /// [`Error::Config`] for keys and rates that cannot work, for too little RAM, with the least that is enough, and
+    /// [`Error::Config`] for keys and rates that cannot work, [`Error::TooLittleRam`] with the least that is enough, and
     /// for what this filter cannot do: count, keep keys whole, refuse more keys, or have levels.
     pub fn advised(requirements: &FilterRequirements) -> Result<Self> {
         refuse_others(requirements)?;
@@ -131,7 +131,7 @@ impl Config {
             bytes(*ram_bytes),
             bytes(least)
         );
-        Err(Error::Config { field: "ram_bytes", reason })
+        Err(Error::TooLittleRam { field: "ram_bytes", reason })
     }
 
     /// What a filter of this configuration costs when it is full.

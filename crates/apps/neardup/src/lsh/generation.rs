@@ -152,7 +152,7 @@ impl Plan {
 
 fn too_little(shape: Shape, needed: u64, found: u64) -> Error {
     let documents = shape.first + shape.documents;
-    Error::Config {
+    Error::TooLittleRam {
         field: "ram",
         reason: format!(
             "too little for the buckets of {documents} documents: they take {needed} bytes more, and {found} are \

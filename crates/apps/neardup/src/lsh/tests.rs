@@ -252,7 +252,7 @@ fn keys_that_are_no_rows_and_files_of_others_are_refused() {
     assert!(index.query_many(&[1, 2, 3, 4]).is_err() && index.bucket(3, 1).is_err());
     let little = LshOptions { ram_bytes: 1 << 20, ..options() };
     let error = LshIndex::create_or_open(None, little).unwrap_err();
-    assert!(matches!(error, Error::Config { field: "ram", .. }), "{error}");
+    assert!(matches!(error, Error::TooLittleRam { .. }), "{error}");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new");
     let little = LshOptions { ram_bytes: 1 << 20, ..options() };

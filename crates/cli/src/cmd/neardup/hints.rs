@@ -28,7 +28,9 @@ fn hint(error: &Error) -> Option<&'static str> {
     };
     match error {
         Error::Options { field, .. } => of_field(field),
-        Error::Index(nandex::Error::Config { field, .. }) => of_field(field),
+        Error::Index(
+            nandex::Error::Config { field, .. } | nandex::Error::TooLittleRam { field, .. },
+        ) => of_field(field),
         Error::NoSpace(_) => Some("--documents of a new index"),
         Error::Repeated { .. } => Some("--skip-repeats leaves out those with the same text"),
         Error::Input(error) => crate::texts::hint(error),

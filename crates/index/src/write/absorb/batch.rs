@@ -220,7 +220,7 @@ impl Batch {
             let reason = format!(
                 "the RAM for {held} versions of entries is too little for this part of the tables; state more"
             );
-            return Err(Error::Config { field: "ram_bytes", reason });
+            return Err(Error::TooLittleRam { field: "ram_bytes", reason });
         }
         self.bins[at].reserve_exact(more);
         Ok(())

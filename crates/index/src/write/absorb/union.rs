@@ -289,7 +289,7 @@ impl Plan {
             let (least, stated) =
                 (text::bytes(least + ram.fixed_bytes()), text::bytes(ram.ram_bytes));
             let reason = format!("{stated} for {versions} entries; at least {least} are needed");
-            return Err(Error::Config { field: "ram_bytes", reason });
+            return Err(Error::TooLittleRam { field: "ram_bytes", reason });
         };
         let coarsest = tables.iter().filter(is_alike).map(|table| table.partitions()).min();
         let natural = coarsest.map_or(0, |partitions| partitions.ilog2()).min(SHARE_BITS_MAX);
