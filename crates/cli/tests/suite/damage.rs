@@ -179,5 +179,5 @@ fn the_page_that_a_filter_lacks_is_in_its_figures() {
     assert!(told["lost_pages"].as_array().is_some_and(|pages| !pages.is_empty()), "{told}");
     assert!(told["entries"].as_u64() < whole["entries"].as_u64(), "{told}");
     let text = folder.run("filter info f.nandex");
-    assert!(text.code == 3 && text.stdout.contains("damaged    page "), "{text:?}");
+    assert!(text.code == 3 && text.stdout.contains("damaged     page "), "{text:?}");
 }

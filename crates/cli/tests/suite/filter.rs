@@ -316,7 +316,7 @@ fn figures_are_shown_for_people_and_programs_and_by_the_volumes_own_verbs() {
     assert!(info["rate"].as_f64() < info["rate_made_for"].as_f64(), "{info}");
     assert!(info["ram_bytes"].as_u64() <= Some(2 << 20), "{info}");
     let text = ok(folder.run("filter info f.nandex")).stdout;
-    for line in ["made for ", "hash       xxh3, shared key", "when full  grow"] {
+    for line in ["made for ", "hash        xxh3, shared key", "when full   grow"] {
         assert!(text.contains(line), "no {line} in {text}");
     }
     let volume = json(&ok(folder.run("info f.nandex --json")));

@@ -94,9 +94,8 @@ fn text_says_the_same_and_keys_of_one_table_are_merged_in_few_passes() {
     let folder = Folder::new();
     let how = "--structure slicehash --entries 20k --hash-key shared";
     two(&folder, how, "--structure slicehash --entries 20k");
-    let Outcome { stdout: text, stderr: said, .. } =
-        ok(folder
-            .run("merge a.nandex b.nandex -o c.nandex --structure bufferhash --merge-ram 5MiB"));
+    let Outcome { stdout: text, stderr: said, .. } = ok(folder
+        .run("merge a.nandex b.nandex -o c.nandex --structure bufferhash --merge-ram 5000KiB"));
     assert!(said.contains("pages are read up to 2 times, fewer with more --merge-ram"), "{said}");
     for line in [
         "volume     c.nandex",
