@@ -1,6 +1,6 @@
 //! What is below the public face: devices and the store, the structures' insides, costs and advice, quotient filters,
-//! signatures, oracles, and what a structure of another crate is made of. No stability is promised here: it follows what
-//! the crates of this repository need, from one version to the next.
+//! signatures, oracles, and what a structure of another crate is made of. No stability is promised here: it follows
+//! what the crates of this repository need, from one version to the next.
 //!
 //! Some of it is named nowhere else because a program seldom has to write the name down: streams, iterators and
 //! statistics that a method returns, what a closure is told.

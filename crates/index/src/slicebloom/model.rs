@@ -108,8 +108,8 @@ impl Config {
     /// keep the rate.
     ///
     /// # Errors
-    /// [`Error::Config`] for keys and rates that cannot work, [`Error::TooLittleRam`] with the least that is enough, and
-    /// for what this filter cannot do: count, keep keys whole, refuse more keys, or have levels.
+    /// [`Error::Config`] for keys and rates that cannot work, and for what this filter cannot do: count, keep keys
+    /// whole, refuse more keys, or have levels. [`Error::TooLittleRam`] with the least that is enough.
     pub fn advised(requirements: &FilterRequirements) -> Result<Self> {
         refuse_others(requirements)?;
         let configs = INCARNATIONS.map(|incarnations| for_incarnations(requirements, incarnations));
