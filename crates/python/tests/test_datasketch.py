@@ -319,9 +319,13 @@ def test_files_of_others_are_refused(path: Path, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no index " * 9999)
     with pytest.raises(nandex.FormatError):
         MinHashLSH(storage_config=in_file(tmp_path / "text"))
-    nandex.open(tmp_path / "db", ram="16MiB").close()
+    with nandex.open(tmp_path / "db", ram="16MiB") as db:
+        db.table("seen", entries=1000).close()
     with pytest.raises(nandex.Error):
         MinHashLSH(storage_config=in_file(tmp_path / "db"))
+    # A database without any structure holds nothing that could be mistaken for an index.
+    nandex.open(tmp_path / "empty", ram="16MiB").close()
+    MinHashLSH(num_perm=PERMUTATIONS, params=(8, 8), storage_config=in_file(tmp_path / "empty")).close()
 
 
 def test_schemes_are_not_mixed() -> None:
