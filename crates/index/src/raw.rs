@@ -49,7 +49,7 @@ pub use crate::groups::{
 pub use crate::groups::{decode_config, decode_map, test_table};
 pub use crate::lookup::LookupKey;
 pub use crate::model::prediction::Notes;
-pub use crate::model::requirements::too_little;
+pub use crate::model::requirements::too_little_ram;
 pub use crate::model::text::{bytes, count, line};
 pub use crate::options::FLUSH_THREADS;
 pub use crate::registry::{Family, Row, TableRow};

@@ -1,8 +1,7 @@
 //! What a drive is created with; kept with it on flash.
 
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
-use nandex::raw::registry;
-use nandex::raw::registry::Family;
+use nandex::raw::registry::{self, Family};
 use nandex::raw::store::values::format::PAYLOAD_BYTES;
 use nandex::{OpenOptions, Policy, Prediction, Requirements};
 

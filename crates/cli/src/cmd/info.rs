@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use nandex::device::{Access, Device};
-use nandex::raw::registry;
-use nandex::raw::registry::Family;
+use nandex::raw::registry::{self, Family};
 use nandex::{AnyFilter, Durability, OpenOptions, TableOrMap, TableStats, Volume};
 use serde::Serialize;
 

@@ -47,7 +47,7 @@ pub trait Configuration: Any + fmt::Debug + Send + Sync {
     /// [`Error::Config`] for a configuration that cannot work.
     fn operation_costs(&self) -> Result<OperationCosts>;
 
-    /// RAM of a table that holds that many entries, in bytes, by its cost model; `None` for what is no table.
+    /// RAM of a table that holds `entries`, in bytes, by its cost model; `None` for what is no table.
     fn ram_bytes_with(&self, _entries: u64) -> Option<u64> {
         None
     }
@@ -154,7 +154,7 @@ impl AnyConfig {
         self.0.operation_costs()
     }
 
-    /// RAM of a table that holds that many entries, in bytes, by its cost model: without a cache of entries, and
+    /// RAM of a table that holds `entries`, in bytes, by its cost model: without a cache of entries, and
     /// without the filters that only some openings ask for. `None` for what is no table.
     #[must_use]
     pub fn ram_bytes_with(&self, entries: u64) -> Option<u64> {

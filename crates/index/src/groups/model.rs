@@ -5,7 +5,7 @@ use super::{GroupConfig, GroupParameters};
 use crate::model::text::bytes;
 use crate::model::{
     Notes, OperationCosts, PAGE_BYTES, Parameter, ParameterValue, Policy, Prediction, Requirements,
-    too_little,
+    too_little_ram,
 };
 use crate::options::FLUSH_THREADS;
 use crate::{OpenOptions, Result};
@@ -107,7 +107,7 @@ pub fn most_buffers(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
 pub fn within<C: GroupConfig>(config: C, requirements: &Requirements) -> Result<C> {
     let needed = ram_bytes(&config) + map_bytes(&config, requirements.entries);
     match requirements.ram_bytes.filter(|most| needed > *most) {
-        Some(most) => Err(too_little("RAM", most, needed)),
+        Some(most) => Err(too_little_ram(most, needed)),
         None => Ok(config),
     }
 }

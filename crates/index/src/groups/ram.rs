@@ -8,7 +8,7 @@ use super::{
     Incoming,
 };
 use crate::Result;
-use crate::model::{PAGE_BYTES, too_little};
+use crate::model::{PAGE_BYTES, too_little_ram};
 use crate::write::snapshot_pages;
 
 /// RAM that does not depend on the configuration: the log's blocks, pages of lookups under way.
@@ -125,7 +125,7 @@ impl GroupRam {
     pub fn check(&self, flush_threads: usize) -> Result<()> {
         let least = self.empty_bytes(flush_threads);
         match self.common.ram_bytes_max.filter(|most| *most < least) {
-            Some(most) => Err(too_little("RAM", most, least)),
+            Some(most) => Err(too_little_ram(most, least)),
             None => Ok(()),
         }
     }

@@ -35,4 +35,4 @@ pub(crate) use prediction::Notes;
 pub use prediction::{Parameter, ParameterValue, Prediction};
 pub use presets::CostPreset;
 pub use requirements::Requirements;
-pub(crate) use requirements::too_little;
+pub(crate) use requirements::{too_little_flash, too_little_ram};

@@ -195,7 +195,7 @@ impl Requirements {
     /// Refuses to take more flash than there is.
     pub(crate) fn check_flash(&self, needed: u64) -> Result<()> {
         match self.flash_bytes {
-            Some(most) if needed > most => Err(too_little("flash", most, needed)),
+            Some(most) if needed > most => Err(too_little_flash(most, needed)),
             _ => Ok(()),
         }
     }
@@ -220,17 +220,18 @@ fn refuse(field: &'static str, reason: String) -> Result<()> {
     Err(Error::Config { field, reason })
 }
 
-/// Refuses too few bytes of RAM or flash, and names the least that is enough.
-pub fn too_little(what: &'static str, found: u64, least: u64) -> Error {
-    let reason = format!(
-        "{found} bytes ({}); this table needs {least} or more ({})",
-        bytes(found),
-        bytes(least)
-    );
-    match what {
-        "RAM" => Error::TooLittleRam { field: what, reason },
-        _ => Error::Config { field: what, reason },
-    }
+/// Refuses too few bytes of RAM, and names the least that is enough.
+pub fn too_little_ram(found: u64, least: u64) -> Error {
+    Error::TooLittleRam { field: "RAM", reason: too_little(found, least) }
+}
+
+/// Refuses too few bytes of flash, and names the least that is enough.
+pub(crate) fn too_little_flash(found: u64, least: u64) -> Error {
+    Error::Config { field: "flash", reason: too_little(found, least) }
+}
+
+fn too_little(found: u64, least: u64) -> String {
+    format!("{found} bytes ({}); this table needs {least} or more ({})", bytes(found), bytes(least))
 }
 
 #[cfg(test)]
@@ -266,7 +267,7 @@ mod tests {
 
     #[test]
     fn too_few_bytes_are_told_in_units_and_exactly() {
-        let text = too_little("RAM", 5 << 20, 40 << 20).to_string();
+        let text = too_little_ram(5 << 20, 40 << 20).to_string();
         assert_eq!(
             text,
             "RAM: 5242880 bytes (5.00 MiB); this table needs 41943040 or more (40.0 MiB)"

@@ -9,7 +9,7 @@ use super::buffer::BucketBuffer;
 use super::config::merge_bytes;
 use super::format::update_bytes;
 use super::{Config, Policy};
-use crate::model::{NeighborsRequirements, OperationCosts, PAGE_BYTES, too_little};
+use crate::model::{NeighborsRequirements, OperationCosts, PAGE_BYTES, too_little_ram};
 use crate::{Error, Result, model};
 
 /// Entries of a slice of 253, on average, when an index is full.
@@ -127,7 +127,7 @@ impl Config {
         };
         let config = sizes.config(asked, policy, sizes.buffer_entries(wanted));
         if let Some(most) = asked.ram_bytes.filter(|most| config.ram_bytes() > *most) {
-            return Err(too_little("RAM", most, config.ram_bytes()));
+            return Err(too_little_ram(most, config.ram_bytes()));
         }
         config.validate()?;
         Ok(config)

@@ -18,8 +18,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{PoisonError, RwLock};
 
-use nandex::raw::quotient;
-use nandex::raw::quotient::{Counts, QuotientFilter};
+use nandex::raw::quotient::{self, Counts, QuotientFilter};
 use nandex::raw::store::fingerprint::Universe;
 use nandex::raw::store::hash::mix;
 use nandex::{Error, Result};

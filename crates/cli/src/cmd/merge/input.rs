@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use nandex::device::Access;
 use nandex::raw::Versions;
-use nandex::raw::registry;
-use nandex::raw::registry::Family;
+use nandex::raw::registry::{self, Family};
 use nandex::raw::store::hash::KeyHasher;
 use nandex::{AnyTable, Durability, OpenOptions, Table, Volume};
 

@@ -7,7 +7,7 @@ use crate::bufferhash::model::{FIXED_RAM_BYTES, INCARNATIONS_MIN, one_super_tabl
 use crate::model::text::{bytes, count, line};
 use crate::model::{
     Notes, OperationCosts, PAGE_BYTES, ParameterValue, Policy, Prediction, Requirements, log_bytes,
-    too_little,
+    too_little_ram,
 };
 use crate::{Error, OpenOptions, Result};
 
@@ -54,12 +54,12 @@ impl Config {
         let config = Self { first, incarnations_max, ram_bytes_max: requirements.ram_bytes };
         let needed = config.first.ram_bytes() + FIXED_RAM_BYTES;
         match requirements.ram_bytes {
-            Some(most) if needed > most => Err(too_little("RAM", most, needed)),
+            Some(most) if needed > most => Err(too_little_ram(most, needed)),
             _ => Ok(config),
         }
     }
 
-    /// RAM of generations for that many entries, in bytes, with a buffer for each super table of each of them.
+    /// RAM of generations for `entries`, in bytes, with a buffer for each super table of each of them.
     pub(super) fn ram_bytes_with(&self, entries: u64) -> u64 {
         let generations = self.generations(entries);
         FIXED_RAM_BYTES + generations.iter().map(bufferhash::Config::ram_bytes).sum::<u64>()

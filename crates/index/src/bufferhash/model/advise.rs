@@ -17,7 +17,7 @@ use crate::bufferhash::filter::{FilterKind, FilterShape, WORDS_MAX, fuse_bumped_
 use crate::bufferhash::{Config, Placement, Policy};
 use crate::model::{
     BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Medium, OperationCosts, PAGE_BYTES, PAGE_HEADER_BYTES,
-    Prediction, Requirements, log_bytes, page_slots, too_little,
+    Prediction, Requirements, log_bytes, page_slots, too_little_ram,
 };
 use crate::{Error, Result};
 
@@ -162,7 +162,7 @@ impl<'a> Search<'a> {
         let Some(budget) = self.requirements.ram_bytes else { return Ok(all) };
         let least = all.iter().map(|candidate| candidate.ram_bytes).min().unwrap_or(u64::MAX);
         if least > budget {
-            return Err(too_little("RAM", budget, least));
+            return Err(too_little_ram(budget, least));
         }
         Ok(all.into_iter().filter(|candidate| candidate.ram_bytes <= budget).collect())
     }

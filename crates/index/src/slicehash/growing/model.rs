@@ -4,7 +4,7 @@ use super::Config;
 use super::config::{FIXED_RAM_BYTES, buffer_bytes, capacity, ram_bytes, with_partitions};
 use crate::model::text::{bytes, count, line};
 use crate::model::{
-    Notes, PAGE_BYTES, Parameter, ParameterValue, Policy, Prediction, Requirements, too_little,
+    Notes, PAGE_BYTES, Parameter, ParameterValue, Policy, Prediction, Requirements, too_little_ram,
 };
 use crate::slicehash::model::{PARTITIONS_MAX, slice_mean};
 use crate::slicehash::{self};
@@ -51,7 +51,7 @@ impl Config {
         let first = with_partitions(one.aligned_to(&requirements.channels), partitions);
         let needed = FIXED_RAM_BYTES + ram_bytes(&first);
         match requirements.ram_bytes {
-            Some(most) if needed > most => Err(too_little("RAM", most, needed)),
+            Some(most) if needed > most => Err(too_little_ram(most, needed)),
             _ => Ok(Self { first, ram_bytes_max: requirements.ram_bytes }),
         }
     }

@@ -11,7 +11,8 @@ use super::{report, several};
 use crate::model::chance::PageFill;
 use crate::model::{
     BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Load, OperationCosts, PAGE_BYTES, PAGE_HEADER_BYTES,
-    Policy, Prediction, Requirements, buffer_entries, log_bytes, page_slots, too_little,
+    Policy, Prediction, Requirements, buffer_entries, log_bytes, page_slots, too_little_flash,
+    too_little_ram,
 };
 use crate::slicehash::{self, Config};
 use crate::{Error, Result};
@@ -231,8 +232,7 @@ impl Search<'_> {
         let Some(most) = self.requirements.flash_bytes else { return Ok(all) };
         let took = |candidate: &SliceHashSizing| candidate.layout.flash_bytes();
         let least = all.iter().map(took).min().unwrap_or(u64::MAX);
-        kept(all, |candidate| took(candidate) <= most)
-            .ok_or_else(|| too_little("flash", most, least))
+        kept(all, |candidate| took(candidate) <= most).ok_or_else(|| too_little_flash(most, least))
     }
 
     fn able_enough(&self, all: Vec<SliceHashSizing>) -> Result<Vec<SliceHashSizing>> {
@@ -251,7 +251,7 @@ impl Search<'_> {
         let Some(most) = self.requirements.ram_bytes else { return Ok(all) };
         let least = all.iter().map(|candidate| candidate.ram_bytes).min().unwrap_or(u64::MAX);
         kept(all, |candidate| candidate.ram_bytes <= most)
-            .ok_or_else(|| too_little("RAM", most, least))
+            .ok_or_else(|| too_little_ram(most, least))
     }
 
     /// The handiest near the fewest bytes written if RAM is given, near the least RAM otherwise.

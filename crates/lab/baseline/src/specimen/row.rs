@@ -4,7 +4,7 @@ use nandex::Value;
 use nandex::raw::model::{OperationCosts, ParameterValue, log_bytes};
 use nandex::raw::schema::ParameterSpec;
 use nandex::raw::{AnyEntries, AnyEntriesPastDamage, Configuration, Description, OpenTable};
-use nandex::raw::{Family, Notes, Row, TableRow, count, line, refusal, too_little};
+use nandex::raw::{Family, Notes, Row, TableRow, count, line, refusal, too_little_ram};
 use nandex::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};
 use nandex::{AnyConfig, AnyTable, Error, OpenOptions, Result};
 use nandex::{Policy, Prediction, Requirements};
@@ -59,7 +59,7 @@ fn advise(requirements: &Requirements) -> Result<Prediction> {
     let map_bytes = requirements.entries * requirements.entry_bytes();
     let budget = requirements.ram_bytes.unwrap_or(u64::MAX);
     if budget < map_bytes {
-        return Err(too_little("RAM", budget, map_bytes));
+        return Err(too_little_ram(budget, map_bytes));
     }
     let costs = Configuration::operation_costs(&config)?;
     let insert_worst_ns = requirements.device.costs.write.ns(costs.insert_write_bytes);

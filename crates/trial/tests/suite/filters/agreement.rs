@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use nandex::cascade::Cascade;
 use nandex::device::MemoryDevice;
-use nandex::raw::quotient;
-use nandex::raw::quotient::{Counts, QuotientFilter, SharedFilter};
+use nandex::raw::quotient::{self, Counts, QuotientFilter, SharedFilter};
 use nandex::raw::store::hash::{HashKind, KeyHasher};
 use nandex::testing::TestFilter;
 use nandex::{
