@@ -53,8 +53,8 @@ fn null_device(path: &Path) {
     device(path, 3, "/dev/null");
 }
 
-/// What a reader of the file gets, sent when it has ended.
-fn reader(mut open: impl FnMut() -> File + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+/// What a reader of the file gets, sent when it has ended; what `open` owns is gone by then.
+fn reader(open: impl FnOnce() -> File + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
