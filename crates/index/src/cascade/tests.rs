@@ -348,3 +348,25 @@ fn every_walk_refuses_a_part_whose_snapshot_is_damaged() {
     let other = Cascade::create_with(&volume_on(&Arc::default()), "f", config, inline()).unwrap();
     assert!(refuses(other.absorb(&filter)));
 }
+
+/// Checkpoints that come one after the other while a full buffer pins the log wrote a page of boundaries each, until
+/// updates that had reserved their space were refused.
+#[test]
+fn checkpoints_leave_updates_what_they_reserved_of_the_log() {
+    let volume = volume_on(&Arc::default());
+    let filter = Cascade::create_with(&volume, "f", Config::tiny(), inline()).unwrap();
+    insert(&filter, 0..10);
+    let log = volume.log();
+    let free = log.capacity_bytes() - log.used_bytes();
+    let bytes = (free - 2 * log.block_bytes()) / 2;
+    let reserved = log.try_reserve(bytes).unwrap().expect("what is free, without two blocks");
+    for _ in 0..4 * log.block_bytes() / PAGE as u64 {
+        let state = filter.core.partitions[0].write();
+        filter.core.log_snapshot_boundary(0).unwrap();
+        drop(state);
+        log.sync().unwrap();
+    }
+    assert!(log.used_bytes() + 2 * bytes <= log.capacity_bytes());
+    drop(reserved);
+    assert!(filter.core.log_snapshot_boundary(0).unwrap());
+}

@@ -55,20 +55,40 @@ impl BoundaryRecord {
 }
 
 impl<L: Layout> Core<L> {
-    /// The boundary of a snapshot taken now. The caller holds the partition's lock, as for
-    /// [`log_boundary`](Self::log_boundary).
+    /// The boundary of a snapshot taken now; none while the log's space is left to updates. The caller holds the
+    /// partition's lock, as for [`log_boundary`](Self::log_boundary).
     ///
-    /// In a log that is too full for a record, it is the end of the current block, which is closed: the
-    /// partition logged everything so far before that place. A record costs less, so it is preferred.
-    pub(super) fn snapshot_boundary(&self, index: usize) -> Result<Boundary> {
-        match self.log_boundary(index, false) {
-            Err(Error::Store(nandex_store::Error::LogFull { .. })) => {
-                let log = self.volume.log();
-                log.sync()?;
-                Ok(Boundary { number: 0, at: log.next_lsn() })
-            }
-            logged => logged,
+    /// No update waits for this record, so it takes none of the space that updates have reserved, and leaves a block
+    /// beyond it: a checkpoint closes the block with the record, and the next checkpoint may come at once, again and
+    /// again. In a log that is too full for it, and of which nothing is reserved, the boundary is the end of the
+    /// current block, which is closed: the partition logged everything so far before that place.
+    pub(super) fn snapshot_boundary(&self, index: usize) -> Result<Option<Boundary>> {
+        if !L::Buffer::ADDS_UP {
+            return Ok(Some(Boundary::default()));
         }
+        let log = self.volume.log();
+        let logged = match log.try_reserve_closely(BOUNDARY_BYTES as u64)? {
+            Some(_space) => self.log_boundary(index, false),
+            None if log.is_reserved() => return Ok(None),
+            None => return self.closed_block(),
+        };
+        match logged {
+            Err(Error::Store(nandex_store::Error::LogFull { .. })) => self.closed_block(),
+            logged => logged.map(Some),
+        }
+    }
+
+    /// Logs a boundary as a snapshot does, and returns whether there was space for it.
+    #[cfg(test)]
+    pub(crate) fn log_snapshot_boundary(&self, index: usize) -> Result<bool> {
+        Ok(self.snapshot_boundary(index)?.is_some())
+    }
+
+    /// The end of the log's current block as a boundary.
+    fn closed_block(&self) -> Result<Option<Boundary>> {
+        let log = self.volume.log();
+        log.sync()?;
+        Ok(Some(Boundary { number: 0, at: log.next_lsn() }))
     }
 
     /// Logs a boundary where updates add up. The caller holds the partition's lock, so that no update ends up
@@ -89,13 +109,13 @@ impl<L: Layout> Core<L> {
         Ok(Boundary { number, at })
     }
 
-    /// Moves a partition's boundary to the log's end where that loses nothing. The partition then no longer
-    /// pins the log.
+    /// Moves a partition's boundary to the log's end where that loses nothing, if the log has space for it. The
+    /// partition then no longer pins the log.
     pub(super) fn move_boundary(&self, index: usize, state: &mut PartitionState<L>) -> Result<()> {
-        let boundary = self.snapshot_boundary(index)?;
-        match &mut state.snapshot {
-            Some(snapshot) => snapshot.boundary = boundary,
-            None => state.flushed = boundary,
+        match (self.snapshot_boundary(index)?, &mut state.snapshot) {
+            (None, _) => {}
+            (Some(boundary), Some(snapshot)) => snapshot.boundary = boundary,
+            (Some(boundary), None) => state.flushed = boundary,
         }
         Ok(())
     }

@@ -298,7 +298,8 @@ impl<L: Layout> Core<L> {
                 self.try_freeze(index, &mut state, 0)?;
                 return Ok(false);
             }
-            self.draft(index, &state)?
+            let Some(draft) = self.draft(index, &state)? else { return Ok(false) };
+            draft
         };
         let Draft { copy, boundary, number, updates, next_lsn } = draft;
         let (place, bytes) = self.snapshots.write(index, copy)?;
@@ -318,14 +319,16 @@ impl<L: Layout> Core<L> {
         Ok(true)
     }
 
-    fn draft(&self, index: usize, state: &PartitionState<L>) -> Result<Draft<L::Buffer>> {
-        Ok(Draft {
-            boundary: self.snapshot_boundary(index)?,
+    /// A copy of the active buffer; none while the log has no space for its boundary.
+    fn draft(&self, index: usize, state: &PartitionState<L>) -> Result<Option<Draft<L::Buffer>>> {
+        let Some(boundary) = self.snapshot_boundary(index)? else { return Ok(None) };
+        Ok(Some(Draft {
+            boundary,
             copy: self.snapshots.store.copy(&state.active),
             number: state.number,
             updates: state.updates,
             next_lsn: self.log_now(),
-        })
+        }))
     }
 }
 

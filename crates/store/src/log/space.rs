@@ -119,6 +119,12 @@ impl Log {
         Ok(fits.then(|| Reservation::new(&self.shared, needed, &mut staging)))
     }
 
+    /// Has anybody reserved space that is not used up yet?
+    #[must_use]
+    pub fn is_reserved(&self) -> bool {
+        self.shared.staging().reserved > 0
+    }
+
     /// The number of callers that wait for space.
     #[must_use]
     pub fn waiting(&self) -> u64 {
