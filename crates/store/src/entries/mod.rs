@@ -7,6 +7,7 @@
 //! breadth first, inside the page. docs/format.md draws the bytes.
 
 mod displace;
+mod state;
 
 use nandex_device::{PAGE_BYTES, prefetch};
 
@@ -15,18 +16,10 @@ use crate::hash::{KeyHash, KeyHasher, reduce16};
 use crate::page::PAGE_HEADER_BYTES;
 use crate::{Error, Result};
 
+pub use state::{KeyState, SlotState};
+
 /// Slots in a bucket, at most and by default.
 pub const BUCKET_SLOTS: usize = 4;
-
-/// The content of a used slot. The numbers are on flash: they never change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum SlotState {
-    /// A key and its value.
-    Live = 1,
-    /// A key that was removed: it hides older versions of itself.
-    Tombstone = 2,
-}
 
 /// Widths of keys and values, and the page layout for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -191,6 +184,14 @@ impl EntryLayout {
             prefetch(&page[PAGE_HEADER_BYTES + bucket]);
             prefetch(&page[self.slot_at(bucket * BUCKET_SLOTS)]);
         }
+    }
+
+    /// What a page knows of a key.
+    #[inline]
+    #[must_use]
+    pub fn look_up<'p>(&self, page: &'p [u8], key: &[u8], hash: KeyHash) -> KeyState<&'p [u8]> {
+        let slot = self.find(page, key, self.buckets_of(hash));
+        slot.and_then(|slot| self.entry(page, slot)).map_or(KeyState::Unknown, KeyState::from)
     }
 
     /// The slot that holds `key`, in one of its two buckets.
