@@ -8,7 +8,7 @@
 
 use nandex_device::{PAGE_BYTES, PageBuf};
 
-use crate::entries::{Entry, EntryLayout, SlotState};
+use crate::entries::{Entry, EntryLayout, KeyState, SlotState};
 use crate::hash::{KeyHash, KeyHasher, reduce16};
 
 /// Entries that the stash may hold before the buffer counts as full.
@@ -31,15 +31,6 @@ pub fn page_bits(hash: KeyHash) -> u16 {
 /// The buffer cannot take one more entry and must be flushed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BufferFull;
-
-/// What a buffer knows of a key.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Found<'a> {
-    /// Its value.
-    Live(&'a [u8]),
-    /// The key was removed.
-    Tombstone,
-}
 
 /// An entry that its page has no space for.
 #[derive(Debug)]
@@ -152,14 +143,12 @@ impl Buffer {
     /// What it knows of a key.
     #[inline]
     #[must_use]
-    pub fn get(&self, hash: KeyHash, key: &[u8]) -> Option<Found<'_>> {
+    pub fn get(&self, hash: KeyHash, key: &[u8]) -> KeyState<&[u8]> {
         let index = page_of(hash, self.page_count());
-        let page = self.pages.page(index);
-        if let Some(slot) = self.layout.find(page, key, self.layout.buckets_of(hash)) {
-            return self.layout.entry(page, slot).map(found);
-        }
-        let at = self.stash_find(index, key)?;
-        Some(found(self.stash_entry(at)))
+        self.layout.look_up(self.pages.page(index), key, hash).or_else(|| {
+            let at = self.stash_find(index, key);
+            at.map_or(KeyState::Unknown, |at| self.stash_entry(at).into())
+        })
     }
 
     /// Puts an entry, replacing what the buffer knows of its key.
@@ -195,7 +184,7 @@ impl Buffer {
     /// Puts an entry that was carried over from an earlier buffer, unless the key is known already. It always
     /// succeeds: the stash grows past its limit if it must.
     pub fn put_carried_over(&mut self, hash: KeyHash, entry: Entry<'_>) -> bool {
-        if self.get(hash, entry.key).is_some() {
+        if self.get(hash, entry.key).is_known() {
             return false;
         }
         self.force(hash, entry);
@@ -269,13 +258,6 @@ impl Buffer {
     }
 }
 
-fn found(entry: Entry<'_>) -> Found<'_> {
-    match entry.state {
-        SlotState::Live => Found::Live(entry.value),
-        SlotState::Tombstone => Found::Tombstone,
-    }
-}
-
 impl Stashed {
     fn new(page: usize, entry: Entry<'_>, layout: EntryLayout) -> Self {
         let mut bytes = Vec::with_capacity(layout.entry_bytes());
@@ -315,8 +297,8 @@ mod tests {
         }
         assert_eq!(buffer.len(), oracle.len());
         for (key, value) in &oracle {
-            let expected = value.as_ref().map_or(Found::Tombstone, |value| Found::Live(value));
-            assert_eq!(buffer.get(hasher.hash(key), key), Some(expected));
+            let expected = KeyState::from(value.as_ref().map(|value| &value[..]));
+            assert_eq!(buffer.get(hasher.hash(key), key), expected);
         }
         assert_eq!(buffer.page_entries().count() + buffer.stash_entries().count(), oracle.len());
         let fill = (buffer.len() - buffer.stash_len()) as f64 / buffer.slots() as f64;
@@ -332,6 +314,6 @@ mod tests {
         let hash = hasher.hash(b"key 0000");
         buffer.put(hash, entry(b"key 0000", b"newer...")).unwrap();
         assert!(!buffer.put_carried_over(hash, entry(b"key 0000", b"older...")));
-        assert_eq!(buffer.get(hash, b"key 0000"), Some(Found::Live(b"newer...")));
+        assert_eq!(buffer.get(hash, b"key 0000"), KeyState::Live(&b"newer..."[..]));
     }
 }

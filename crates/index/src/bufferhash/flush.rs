@@ -418,7 +418,7 @@ impl Inner {
             return Ok(());
         };
         let mut state = self.partitions[index].write();
-        let newer = state.level.absorbs || state.buffered(hash, key)?.is_some();
+        let newer = state.level.absorbs || state.buffered(hash, key)?.is_known();
         if newer || state.level.newest_sequence() != newest_sequence || !state.level.holds(source) {
             return Ok(());
         }

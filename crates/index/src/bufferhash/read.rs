@@ -2,15 +2,16 @@
 
 use nandex_device::PageBuf;
 use nandex_store::buffer::page_of;
+use nandex_store::entries::KeyState;
 use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
 use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace, UserStep};
 use nandex_store::ring::SegmentId;
 
-use super::table::{Candidates, Job, KeyPlace, KeyState, State};
+use super::table::{Candidates, Job, KeyPlace, State};
 use super::{Incarnations, Inner, Policy};
 use crate::api::Value;
-use crate::lookup::{KeyLookup, LookupKey, Lookups, PageLookup, TableLookup};
+use crate::lookup::{KeyLookup, LookupKey, Lookups, PageAnswer, TableLookup};
 use crate::write::TableLayout;
 use crate::{Error, Result};
 
@@ -20,12 +21,12 @@ pub(crate) struct IncarnationProbe {
     key: LookupKey,
     candidates: Candidates,
     /// What the newest candidate says.
-    found: PageLookup,
+    found: PageAnswer,
 }
 
 impl IncarnationProbe {
     fn new(key: LookupKey, candidates: Candidates) -> Self {
-        Self { key, candidates, found: PageLookup::Absent }
+        Self { key, candidates, found: Some(KeyState::Unknown) }
     }
 }
 
@@ -132,7 +133,7 @@ impl Inner {
         &self,
         place: &KeyPlace,
         key: &[u8],
-    ) -> Result<LookupStep<IncarnationProbe, KeyState>> {
+    ) -> Result<LookupStep<IncarnationProbe, KeyState<Value>>> {
         let index = self.partition_of(place.hash);
         loop {
             let partition = &self.partitions[index];
@@ -149,18 +150,19 @@ impl Inner {
     pub(super) fn known_after_page(
         &self,
         probe: &mut IncarnationProbe,
-    ) -> Result<LookupStep<(), KeyState>> {
+    ) -> Result<LookupStep<(), KeyState<Value>>> {
         let IncarnationProbe { key, candidates, found } = probe;
         let next = match found {
-            PageLookup::Live(value) => {
-                self.used(key, value, candidates);
-                return Ok(LookupStep::Answer(KeyState::Live(*value)));
-            }
-            PageLookup::Tombstone => return Ok(LookupStep::Answer(KeyState::Removed)),
-            PageLookup::Absent => {
+            Some(KeyState::Unknown) => {
                 self.partitions[self.partition_of(key.hash)].next_candidate(candidates)
             }
-            PageLookup::Stale => None,
+            Some(known) => {
+                if let KeyState::Live(value) = known {
+                    self.used(key, value, candidates);
+                }
+                return Ok(LookupStep::Answer(*known));
+            }
+            None => None,
         };
         if let Some(step) = next {
             return Ok(step.replace(candidates));
@@ -175,7 +177,7 @@ impl Inner {
     pub(super) fn may_hold(&self, hash: KeyHash, key: &[u8]) -> Result<bool> {
         let index = self.partition_of(hash);
         let state = self.partitions[index].read();
-        Ok(state.buffered(hash, key)?.is_some()
+        Ok(state.buffered(hash, key)?.is_known()
             || Incarnations::may_be_older(self, index, &state, hash, key))
     }
 
@@ -196,21 +198,19 @@ impl Inner {
         page_of(hash, self.layout.config.buffer_pages as usize) as u64
     }
 
-    /// Proves a page and finds the key in it.
-    fn look_in(&self, page: &PageBuf, key: &LookupKey, id: SegmentId) -> Result<PageLookup> {
+    /// Proves a page and returns what it knows of the key.
+    fn look_in(&self, page: &PageBuf, key: &LookupKey, id: SegmentId) -> Result<PageAnswer> {
         let index = self.partition_of(key.hash);
         let label =
             self.layout.rings.of(index).label(id, self.page_index(key.hash), PageKind::Data);
         let page = match RawPage::new(page).check(label) {
             Ok(page) => page.bytes(),
             Err(_) if !self.partitions[index].read().level.holds(id) => {
-                return Ok(PageLookup::Stale);
+                return Ok(None);
             }
             Err(error) => return Err(error.into()),
         };
-        let slot =
-            self.entry_layout().find(page, key.bytes(), self.entry_layout().buckets_of(key.hash));
-        Ok(PageLookup::of(slot.and_then(|slot| self.entry_layout().entry(page, slot))))
+        Ok(Some(self.entry_layout().look_up(page, key.bytes(), key.hash).map(Value::new)))
     }
 
     /// Under LRU, asks the background to put an entry that was found on flash back into the buffer.
@@ -245,7 +245,7 @@ impl PageReads for Verification<'_> {
 
     fn look(&self, candidate: &mut KeyCandidate, _part: u32, page: &PageBuf) -> Result<()> {
         let found = self.0.look_in(page, &candidate.key, candidate.id)?;
-        candidate.is_held = matches!(found, PageLookup::Live(_) | PageLookup::Tombstone);
+        candidate.is_held = found.is_some_and(|found| found.is_known());
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use nandex_store::entries::KeyState;
 use nandex_store::hash::KeyHash;
 use nandex_store::reads::LookupStep;
 use nandex_store::ring::SegmentId;
@@ -26,20 +27,8 @@ pub(crate) struct KeyPlace {
     pub(super) positions: Positions,
 }
 
-/// What a table knows of a key.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) enum KeyState {
-    /// Its newest value.
-    Live(Value),
-    /// It was removed.
-    Removed,
-    /// Nothing. An older generation of the table may know more.
-    #[default]
-    Unknown,
-}
-
 /// The next step of a lookup, as far as a super table knows.
-pub(super) type Step = LookupStep<Candidates, KeyState>;
+pub(super) type Step = LookupStep<Candidates, KeyState<Value>>;
 
 /// The incarnations of a super table.
 #[derive(Debug)]
@@ -102,17 +91,6 @@ pub(crate) struct Candidates {
     pub(super) newest_when_asked: u64,
 }
 
-impl KeyState {
-    /// The value of a key that is there.
-    #[inline]
-    pub(super) fn value(self) -> Option<Value> {
-        match self {
-            Self::Live(value) => Some(value),
-            Self::Removed | Self::Unknown => None,
-        }
-    }
-}
-
 impl Level {
     /// No incarnations yet, `k` at most, and filters for as many as `columns`.
     ///
@@ -173,8 +151,9 @@ impl SuperTable {
     ) -> crate::Result<Option<Step>> {
         let KeyPlace { hash, positions } = place;
         let state = self.read();
-        if let Some(answer) = state.answer(*hash, key)? {
-            return Ok(Some(LookupStep::Answer(answer.map_or(KeyState::Removed, KeyState::Live))));
+        let known = state.buffered(*hash, key)?;
+        if known.is_known() {
+            return Ok(Some(LookupStep::Answer(known.map(Value::new))));
         }
         if !state.level.filters_loaded {
             return Ok(None);

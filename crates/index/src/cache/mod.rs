@@ -46,13 +46,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use nandex_device::prefetch;
 use nandex_store::bytes::get_u64;
+use nandex_store::entries::KeyState;
 use nandex_store::hash::KeyHash;
 
 use crate::api::Value;
 use set::{LINE_WORDS, Line, Set, SetLayout};
-
-/// What a cache knows of a key: its value, or that it is absent.
-pub(crate) type CachedAnswer = Option<Value>;
 
 /// The epoch of a chunk. Only in it may its holder fill a set of the chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -167,12 +165,12 @@ impl EntryCache {
 
     /// What it knows of a key, after no buffer knew it.
     #[inline]
-    pub(crate) fn find(&self, hash: KeyHash, key: &[u8]) -> Option<CachedAnswer> {
+    pub(crate) fn find(&self, hash: KeyHash, key: &[u8]) -> KeyState<Value> {
         self.set(hash).find(&KeyWords::of(key))
     }
 
     /// Keeps what flash has said of a key, unless that is old by now.
-    pub(crate) fn fill(&self, ticket: Ticket, hash: KeyHash, key: &[u8], answer: &CachedAnswer) {
+    pub(crate) fn fill(&self, ticket: Ticket, hash: KeyHash, key: &[u8], answer: &Option<Value>) {
         let at = self.set_of(hash);
         let chunk = self.chunk_at(at);
         let Some(mut set) = self.set_in(chunk, at).try_lock() else { return };
@@ -275,7 +273,7 @@ impl Leaving<'_> {
 
     /// A buffer that is about to leave RAM has this version of a key. Afterwards the cache says `now`, or nothing. It
     /// says nothing of a part that is superseded.
-    pub(crate) fn leave(&mut self, hash: KeyHash, key: &[u8], now: Option<Option<&[u8]>>) {
+    pub(crate) fn leave(&mut self, hash: KeyHash, key: &[u8], now: KeyState<&[u8]>) {
         let at = self.cache.set_of(hash);
         let Some(chunk) = self.cache.made_chunk(at) else { return };
         if self.chunk.replace(at / CHUNK_SETS) != Some(at / CHUNK_SETS) {
@@ -284,7 +282,7 @@ impl Leaving<'_> {
         let mut set = self.cache.set_in(chunk, at).lock();
         // Asked under the lock: if a newer part has told the set of this key, it is known here that there is one.
         let is_superseded = self.superseded.is_some_and(|it| it.load(Acquire));
-        set.replace(&KeyWords::of(key), now.filter(|_| !is_superseded));
+        set.replace(&KeyWords::of(key), if is_superseded { KeyState::Unknown } else { now });
     }
 }
 

@@ -8,10 +8,11 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::fence;
 
+use nandex_store::entries::KeyState;
 use nandex_store::hash::mix;
 
-use super::ways::{Ghosts, Held, States, WAYS};
-use super::{CachedAnswer, KeyWords, ValueWords};
+use super::ways::{Ghosts, States, WAYS};
+use super::{KeyWords, ValueWords};
 use crate::api::Value;
 
 /// Words of a line.
@@ -126,24 +127,20 @@ impl<'l> Set<'l> {
 
     /// What it knows of a key. A set that changes meanwhile knows nothing.
     #[inline]
-    pub fn find(&self, key: &KeyWords) -> Option<CachedAnswer> {
+    pub fn find(&self, key: &KeyWords) -> KeyState<Value> {
         let version = self.version();
-        let way = self.way_of(key)?;
+        let Some(way) = self.way_of(key) else { return KeyState::Unknown };
         let states = self.states();
-        let answer = match states.held(way) {
-            Held::Nothing => return None,
-            Held::Absent => None,
-            Held::Live => Some(self.value(way)),
-        };
+        let answer = states.held(way).map(|()| self.value(way));
         fence(Acquire);
-        if version & STEP != 0 || self.load(0) != version {
-            return None;
+        if version & STEP != 0 || self.load(0) != version || !answer.is_known() {
+            return KeyState::Unknown;
         }
         if let Some(used) = states.used(way) {
             // Another reader's use, or a writer, may be faster. Then this use is not counted.
             let _ = self.word(STATES).compare_exchange(states.0, used.0, Relaxed, Relaxed);
         }
-        Some(answer)
+        answer
     }
 
     /// The way with a key, if it holds anything.
@@ -152,7 +149,7 @@ impl<'l> Set<'l> {
         let is_rest =
             |way| (1..self.layout.key_words()).all(|word| self.key(way, word) == key.0[word]);
         let mut found = (0..WAYS).filter(|way| self.load(1 + way) == key.0[0]);
-        found.find(|way| is_rest(*way) && self.states().held(*way) != Held::Nothing)
+        found.find(|way| is_rest(*way) && self.states().held(*way).is_known())
     }
 
     fn key(&self, way: usize, word: usize) -> u64 {
@@ -210,12 +207,12 @@ impl Locked<'_> {
 
     /// Replaces what is said of a key: by a value, by its absence, or by nothing. A value of a key of which nothing is
     /// said takes a place that is free.
-    pub fn replace(&mut self, key: &KeyWords, now: Option<Option<&[u8]>>) {
+    pub fn replace(&mut self, key: &KeyWords, now: KeyState<&[u8]>) {
         match (self.set.way_of(key), now) {
-            (Some(way), Some(value)) => self.put(self.set.states(), way, value),
-            (Some(way), None) => self.free(way),
-            (None, Some(Some(_))) if self.set.states().has_free() => {
-                self.insert(key, now.flatten());
+            (Some(way), KeyState::Unknown) => self.free(way),
+            (Some(way), known) => self.put(self.set.states(), way, known.value()),
+            (None, KeyState::Live(value)) if self.set.states().has_free() => {
+                self.insert(key, Some(value));
             }
             (None, _) => {}
         }
@@ -223,7 +220,7 @@ impl Locked<'_> {
 
     /// Drops all keys but those that `keep` names.
     pub fn retain(&mut self, mut keep: impl FnMut(&[u8]) -> bool) {
-        for way in (0..WAYS).filter(|way| self.set.states().held(*way) != Held::Nothing) {
+        for way in (0..WAYS).filter(|way| self.set.states().held(*way).is_known()) {
             let mut words = KeyWords::of(&[]);
             for word in 0..self.set.layout.key_words() {
                 words.0[word] = self.set.key(way, word);
@@ -235,7 +232,7 @@ impl Locked<'_> {
     }
 
     fn put(&self, mut states: States, way: usize, value: Option<&[u8]>) {
-        states.hold(way, if value.is_some() { Held::Live } else { Held::Absent });
+        states.hold(way, value.map(drop).into());
         let words = ValueWords::of(value.unwrap_or_default());
         for word in 0..self.set.layout.value_words() {
             self.set.word(self.set.layout.value(way, word)).store(words.0[word], Relaxed);
@@ -245,7 +242,7 @@ impl Locked<'_> {
 
     fn free(&self, way: usize) {
         let mut states = self.set.states();
-        states.hold(way, Held::Nothing);
+        states.hold(way, KeyState::Unknown);
         self.set.word(STATES).store(states.0, Relaxed);
     }
 }

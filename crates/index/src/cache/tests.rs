@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use nandex_store::entries::KeyState::{Live, Removed, Unknown};
 use nandex_store::hash::{HashKind, KeyHasher};
 
 use super::*;
@@ -33,16 +34,17 @@ fn key(number: u64, bytes: usize) -> Vec<u8> {
 }
 
 /// Looks a key up as a table does: what flash says fills the cache.
-fn look_up(cache: &EntryCache, key: &[u8], on_flash: impl FnOnce() -> CachedAnswer) -> bool {
+fn look_up(cache: &EntryCache, key: &[u8], on_flash: impl FnOnce() -> Option<Value>) -> bool {
     let hash = HASHER.hash(key);
     let ticket = cache.ticket(hash);
     let found = cache.find(hash, key);
     let answer = on_flash();
-    match &found {
-        Some(found) => assert_eq!(*found, answer),
-        None => cache.fill(ticket, hash, key, &answer),
+    if found.is_known() {
+        assert_eq!(found.value(), answer);
+    } else {
+        cache.fill(ticket, hash, key, &answer);
     }
-    found.is_some()
+    found.is_known()
 }
 
 #[test]
@@ -60,11 +62,11 @@ fn it_says_what_a_map_says_for_all_widths() {
                 0 => {
                     let value = self::key(step, value_bytes.max(8))[..value_bytes].to_vec();
                     let now = numbers.below(2) == 0;
-                    cache.leaving().leave(hash, &key, now.then_some(Some(&value[..])));
+                    cache.leaving().leave(hash, &key, if now { Live(&value) } else { Unknown });
                     flash.insert(number, value);
                 }
                 1 => {
-                    cache.leaving().leave(hash, &key, Some(None));
+                    cache.leaving().leave(hash, &key, Removed);
                     flash.remove(&number);
                 }
                 _ => {
@@ -93,19 +95,19 @@ fn a_lookup_makes_one_chunk_and_what_leaves_makes_none() {
     let made = || cache.chunks.iter().filter(|chunk| chunk.get().is_some()).count();
     let place =
         |part: u64| KeyHash { place: u64::MAX / 6 * (2 * part + 1), ..HASHER.hash(&[1; 8]) };
-    cache.leaving().leave(place(1), &[1; 8], Some(None));
+    cache.leaving().leave(place(1), &[1; 8], Removed);
     cache.drop_of((0, 1), |_| true);
     assert_eq!(made(), 0);
     for part in 0..3 {
         let ticket = cache.ticket(place(part));
         assert_eq!(made(), part as usize + 1);
         cache.fill(ticket, place(part), &[1; 8], &None);
-        assert_eq!(cache.find(place(part), &[1; 8]), Some(None));
+        assert_eq!(cache.find(place(part), &[1; 8]), Removed);
     }
     let lines: usize = cache.chunks.iter().filter_map(|chunk| Some(chunk.get()?.lines.len())).sum();
     assert_eq!((lines * 64) as u64, cache.ram_bytes());
     cache.drop_of((0, 1), |_| true);
-    assert!((0..3).all(|part| cache.find(place(part), &[1; 8]).is_none()));
+    assert!((0..3).all(|part| !cache.find(place(part), &[1; 8]).is_known()));
 }
 
 #[test]
@@ -115,22 +117,22 @@ fn a_ticket_fills_a_set_until_a_key_of_its_chunk_leaves() {
     let (hash, value) = (HASHER.hash(&one), Some(Value::new(&[5; 8])));
     let ticket = cache.ticket(hash);
     // A buffer with the key leaves between the ticket and the read: what was read is old.
-    cache.leaving().leave(hash, &one, None);
+    cache.leaving().leave(hash, &one, Unknown);
     cache.fill(ticket, hash, &one, &value);
-    assert_eq!(cache.find(hash, &one), None);
+    assert_eq!(cache.find(hash, &one), Unknown);
     let ticket = cache.ticket(hash);
     cache.drop_of((0, 1), |_| false);
     cache.fill(ticket, hash, &one, &value);
-    assert_eq!(cache.find(hash, &one), None);
+    assert_eq!(cache.find(hash, &one), Unknown);
     // Two lookups of a key and one of another: each fills, and no key is there twice.
     let ticket = cache.ticket(hash);
     cache.fill(ticket, hash, &one, &value);
     cache.fill(ticket, HASHER.hash(&other), &other, &None);
     cache.fill(ticket, hash, &one, &value);
-    assert_eq!(cache.find(hash, &one), Some(value));
-    assert_eq!(cache.find(HASHER.hash(&other), &other), Some(None));
-    cache.leaving().leave(hash, &one, None);
-    assert_eq!(cache.find(hash, &one), None);
+    assert_eq!(cache.find(hash, &one), value.into());
+    assert_eq!(cache.find(HASHER.hash(&other), &other), Removed);
+    cache.leaving().leave(hash, &one, Unknown);
+    assert_eq!(cache.find(hash, &one), Unknown);
 }
 
 #[test]
@@ -139,25 +141,25 @@ fn what_leaves_takes_a_free_place_and_no_other() {
     let keys: Vec<_> = (0..8).map(|number| key(number, 8)).collect();
     let says = |at: usize| cache.find(HASHER.hash(&keys[at]), &keys[at]);
     let leave = |leaving: &mut Leaving<'_>, at: usize, now: Option<&[u8]>| {
-        leaving.leave(HASHER.hash(&keys[at]), &keys[at], Some(now));
+        leaving.leave(HASHER.hash(&keys[at]), &keys[at], now.into());
     };
     leave(&mut cache.leaving(), 0, Some(&keys[0]));
     assert!(cache.is_unused());
     cache.ticket(HASHER.hash(&keys[0]));
     leave(&mut cache.leaving(), 0, None);
-    assert_eq!(says(0), None);
+    assert_eq!(says(0), Unknown);
     keys.iter().enumerate().for_each(|(at, key)| leave(&mut cache.leaving(), at, Some(key)));
-    let found: Vec<_> = (0..8).map(|at| says(at).is_some()).collect();
+    let found: Vec<_> = (0..8).map(|at| says(at).is_known()).collect();
     assert_eq!(found, [true, true, true, true, true, true, true, false]);
     // A part that is not the newest one any more takes away what is said, and says nothing.
     let superseded = AtomicBool::new(false);
     let mut leaving = cache.leaving_of(Some(&superseded));
     leave(&mut leaving, 3, Some(&[9; 8]));
-    assert_eq!(says(3), Some(Some(Value::new(&[9; 8]))));
+    assert_eq!(says(3), Live(Value::new(&[9; 8])));
     superseded.store(true, Relaxed);
     leave(&mut leaving, 3, Some(&[8; 8]));
     leave(&mut leaving, 7, Some(&[8; 8]));
-    assert_eq!((says(3), says(7)), (None, None));
+    assert_eq!((says(3), says(7)), (Unknown, Unknown));
 }
 
 #[test]
@@ -165,7 +167,7 @@ fn what_flash_drops_is_dropped_of_its_part_alone() {
     let cache = EntryCache::new(1 << 16, 8, 8).unwrap();
     let fill = |number: u64| look_up(&cache, &key(number, 8), || Some(Value::new(&[1; 8])));
     (0..2000).for_each(|number| assert!(!fill(number)));
-    let there = |number: u64| cache.find(HASHER.hash(&key(number, 8)), &key(number, 8)).is_some();
+    let there = |number: u64| cache.find(HASHER.hash(&key(number, 8)), &key(number, 8)).is_known();
     let cached: Vec<u64> = (0..2000).filter(|number| there(*number)).collect();
     assert!(cached.len() > 1500, "{}", cached.len());
     let part_of = |key: &[u8]| (HASHER.hash(key).place >> 62) as usize;
@@ -224,10 +226,10 @@ fn threads_never_read_a_mixture_of_two_values() {
                     let (key, value) = (key(number, 16), version(number, step % 7));
                     let hash = HASHER.hash(&key);
                     if step % 3 == 0 {
-                        cache.leaving().leave(hash, &key, Some(Some(&value)));
+                        cache.leaving().leave(hash, &key, Live(&value));
                     } else {
                         let ticket = cache.ticket(hash);
-                        if cache.find(hash, &key).is_none() {
+                        if !cache.find(hash, &key).is_known() {
                             cache.fill(ticket, hash, &key, &Some(value));
                         }
                     }
@@ -240,8 +242,9 @@ fn threads_never_read_a_mixture_of_two_values() {
             while !stop.load(Relaxed) {
                 let number = numbers.below(64);
                 let key = key(number, 16);
-                if let Some(found) = cache.find(HASHER.hash(&key), &key) {
-                    let found = found.expect("all keys are there");
+                let found = cache.find(HASHER.hash(&key), &key);
+                assert_ne!(found, Removed, "all keys are there");
+                if let Live(found) = found {
                     let is_one = (0..7).any(|it| found == version(number, it));
                     assert!(is_one, "{number}: {found:?}");
                     hits.fetch_add(1, Relaxed);

@@ -7,6 +7,8 @@
 //! **ghost**; if it comes again, it goes to the main places at once (Yang and others, "FIFO queues are all you need
 //! for cache eviction", SOSP'23).
 
+use nandex_store::entries::KeyState;
+
 /// Places of a set.
 pub(super) const WAYS: usize = 7;
 
@@ -28,16 +30,6 @@ const USES: u64 = USES_MAX * USE;
 const HAND_SHIFT: usize = WAYS * WAY_BITS;
 const GHOST_SHIFT: usize = HAND_SHIFT + 3;
 
-/// What a way holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Held {
-    Nothing,
-    /// A key that is absent.
-    Absent,
-    /// A key and its value.
-    Live,
-}
-
 /// The states of a set's ways, a word.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct States(pub u64);
@@ -52,12 +44,13 @@ impl States {
         self.0 >> (way * WAY_BITS)
     }
 
+    /// What a way holds: a key with its value, one that is absent, or none.
     #[inline]
-    pub fn held(self, way: usize) -> Held {
+    pub fn held(self, way: usize) -> KeyState<()> {
         match self.way(way) & (IS_TAKEN | IS_ABSENT) {
-            IS_TAKEN => Held::Live,
-            bits if bits & IS_TAKEN == 0 => Held::Nothing,
-            _ => Held::Absent,
+            IS_TAKEN => KeyState::Live(()),
+            bits if bits & IS_TAKEN == 0 => KeyState::Unknown,
+            _ => KeyState::Removed,
         }
     }
 
@@ -76,11 +69,11 @@ impl States {
     }
 
     /// Says what a way holds; its queue and uses stay.
-    pub fn hold(&mut self, way: usize, held: Held) {
+    pub fn hold(&mut self, way: usize, held: KeyState<()>) {
         let bits = match held {
-            Held::Nothing => 0,
-            Held::Absent => IS_TAKEN | IS_ABSENT,
-            Held::Live => IS_TAKEN,
+            KeyState::Unknown => 0,
+            KeyState::Removed => IS_TAKEN | IS_ABSENT,
+            KeyState::Live(()) => IS_TAKEN,
         };
         self.set(way, IS_TAKEN | IS_ABSENT, bits);
     }
@@ -96,7 +89,7 @@ impl States {
     }
 
     fn free(self) -> Option<usize> {
-        (0..WAYS).find(|way| self.held(*way) == Held::Nothing)
+        (0..WAYS).find(|way| !self.held(*way).is_known())
     }
 
     /// The way for a new entry, which holds nothing any more. An entry with a ghost goes to the main places. Notes the

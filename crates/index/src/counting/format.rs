@@ -8,7 +8,7 @@ use nandex_store::{Log, StructureId};
 
 use super::buffer::{KeyChange, SumBuffer};
 use super::change::Change;
-use super::keys::KeyPlacing;
+use super::keys::{KEY_BYTES_MAX, KeyPlacing};
 use crate::Result;
 use crate::write::{BOUNDARY_BYTES, LogCodec};
 
@@ -16,6 +16,9 @@ use crate::write::{BOUNDARY_BYTES, LogCodec};
 const ADDS_ONE: u8 = 0;
 const TAKES_ONE: u8 = 1;
 const REMOVES: u8 = 2;
+
+/// Bytes of the longest record: a key, 9 of its change, and one that keeps it apart from a boundary.
+const RECORD_BYTES_MAX: usize = KEY_BYTES_MAX + 10;
 
 /// Writes changes to the log: the key as it is stored, and what happens to it.
 #[derive(Clone, Copy, Debug)]
@@ -37,17 +40,19 @@ impl ChangeCodec {
         if updates.iter().all(is_short) { self.short_bytes } else { self.long_bytes }
     }
 
-    fn put(&self, out: &mut Vec<u8>, update: &KeyChange<'_>, record_bytes: usize) {
-        let end = out.len() + record_bytes;
-        out.extend_from_slice(update.key);
+    /// The record of an update in the first `record_bytes` bytes of an array whose rest is 0.
+    fn record(&self, update: &KeyChange<'_>, record_bytes: usize) -> [u8; RECORD_BYTES_MAX] {
+        let mut record = [0; RECORD_BYTES_MAX];
+        let (key, rest) = record.split_at_mut(self.placing.width());
+        key.copy_from_slice(update.key);
         match short(update.change) {
-            Some(kind) if record_bytes == self.short_bytes => out.push(kind),
+            Some(kind) if record_bytes == self.short_bytes => rest[0] = kind,
             _ => {
-                out.push(u8::from(update.change.removes));
-                out.extend_from_slice(&update.change.amount.to_le_bytes());
+                rest[0] = u8::from(update.change.removes);
+                rest[1..9].copy_from_slice(&update.change.amount.to_le_bytes());
             }
         }
-        out.resize(end, 0);
+        record
     }
 
     /// Reads a record; `None` for bytes that are no such record.
@@ -106,8 +111,14 @@ impl LogCodec<SumBuffer> for ChangeCodec {
         records: &mut Vec<u8>,
     ) -> Result<()> {
         let record_bytes = self.record_bytes(updates);
+        if let [update] = updates {
+            log.append(id, &[&self.record(update, record_bytes)[..record_bytes]])?;
+            return Ok(());
+        }
         records.clear();
-        updates.iter().for_each(|update| self.put(records, update, record_bytes));
+        for update in updates {
+            records.extend_from_slice(&self.record(update, record_bytes)[..record_bytes]);
+        }
         log.append_many(id, record_bytes, records)?;
         Ok(())
     }
@@ -150,6 +161,10 @@ mod tests {
         ChangeCodec::new(KeyPlacing { keys: Keys::Whole(width), hasher, partitions: 4 })
     }
 
+    fn record(codec: &ChangeCodec, update: &KeyChange<'_>, record_bytes: usize) -> Vec<u8> {
+        codec.record(update, record_bytes)[..record_bytes].to_vec()
+    }
+
     #[test]
     fn records_read_back_for_every_width_and_none_is_as_long_as_a_boundary() {
         for width in 1..=32 {
@@ -162,12 +177,10 @@ mod tests {
                 .chain([Change::REMOVE, Change { removes: true, amount: -9 }])
             {
                 let update = KeyChange { place: 0, key, change };
-                let mut bytes = Vec::new();
-                codec.put(&mut bytes, &update, codec.record_bytes(&[update]));
+                let mut bytes = record(&codec, &update, codec.record_bytes(&[update]));
                 assert_ne!(bytes.len(), BOUNDARY_BYTES);
                 assert_eq!(codec.decode_record(&bytes), Some((key, change)));
-                let mut long = Vec::new();
-                codec.put(&mut long, &update, codec.long_bytes);
+                let long = record(&codec, &update, codec.long_bytes);
                 assert_eq!(codec.decode_record(&long), Some((key, change)));
                 assert_eq!(codec.decode_record(&bytes[1..]), None);
                 let last = bytes.len() - 1;
@@ -183,8 +196,7 @@ mod tests {
         let codec = codec(4);
         let hex = |change| {
             let update = KeyChange { place: 0, key: b"key.", change };
-            let mut bytes = Vec::new();
-            codec.put(&mut bytes, &update, codec.record_bytes(&[update]));
+            let bytes = record(&codec, &update, codec.record_bytes(&[update]));
             bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
         };
         assert_eq!(hex(Change::add(1)), "6b65792e00");

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nandex_device::{Device, MemoryDevice};
+use nandex_device::{Counted, Device, MemoryDevice};
 use nandex_store::hash::mix;
 use nandex_store::{Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions};
 
@@ -24,8 +24,9 @@ fn inline() -> OpenOptions {
     }
 }
 
-fn volume_on(device: &Arc<MemoryDevice>) -> Volume {
+fn volume_on(device: &Arc<impl Device + 'static>) -> Volume {
     let options = VolumeOptions {
+        volume_id: Some(1),
         log_bytes: 1 << 20,
         durability: Durability::Every(Duration::from_secs(3600)),
         threads: Threads::Inline,
@@ -278,5 +279,44 @@ fn a_stream_says_what_a_batch_says_and_reads_as_much() {
         assert_eq!(found, sums.into_iter().map(Some).collect::<Vec<_>>(), "{config:?}");
         assert!(of_batch > 500, "{of_batch}");
         assert_eq!(reads() - before, 2 * of_batch, "{config:?}");
+    }
+}
+
+/// One key is changed without the lists that a batch makes; the log, the flushes and all bytes are those of a batch of
+/// one.
+#[test]
+fn a_key_alone_does_on_the_device_what_a_batch_of_one_does() {
+    for config in disciplines().flat_map(|it| [it, Config { keys: Keys::Fingerprints(8), ..it }]) {
+        let run = |change: fn(&Counting, &[u8], Change)| {
+            let memory = Arc::new(MemoryDevice::new());
+            let device = Arc::new(Counted::new(Arc::clone(&memory) as Arc<dyn Device>));
+            let volume = volume_on(&device);
+            let table = Counting::create_with(&volume, "c", config, inline()).unwrap();
+            for number in 0..20_000u64 {
+                let random = mix(number);
+                let change_of = match random >> 32 & 7 {
+                    0 => Change::REMOVE,
+                    1 => Change::add(0),
+                    2 => Change::add(-2),
+                    amount => Change::add(9_i64.pow(amount as u32 - 3)),
+                };
+                change(&table, &key(random % 1500), change_of);
+            }
+            let stats = table.counting_stats();
+            table.close().unwrap();
+            (device.snapshot(), stats, memory.image())
+        };
+        let alone = run(|table, key, change| match change {
+            Change::REMOVE => table.remove(key).unwrap(),
+            Change { amount, .. } => table.add(key, amount).unwrap(),
+        });
+        let in_batch = run(|table, key, change| match change {
+            Change::REMOVE => table.remove_many(&[key]).unwrap(),
+            Change { amount, .. } => table.add_many(&[(key, amount)]).unwrap(),
+        });
+        assert_eq!((alone.0, alone.1), (in_batch.0, in_batch.1), "{config:?}");
+        assert!(alone.2 == in_batch.2, "other bytes of {config:?}");
+        let (counts, stats, _) = alone;
+        assert!(counts.writes > 100 && stats.merges > 0, "{counts:?}, {stats:?}");
     }
 }

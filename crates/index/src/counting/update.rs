@@ -22,11 +22,7 @@ impl Inner {
         loop {
             located.clear();
             for (key, change) in changes.by_ref().take(BATCH) {
-                self.placing().check(key)?;
-                if change.amount == i64::MIN {
-                    return Err(Error::CountRange { count: 0, amount: change.amount });
-                }
-                located.push((self.locate(key), change));
+                located.push((self.locate_changed(key, change)?, change));
             }
             if located.is_empty() {
                 return self.acknowledge();
@@ -39,9 +35,23 @@ impl Inner {
         }
     }
 
-    /// Applies a change to one key, and acknowledges.
+    /// Applies a change to one key, and acknowledges. Allocates no memory unless the buffer does.
     pub(super) fn change_key(&self, key: &[u8], change: Change) -> Result<()> {
-        self.change_keys(std::iter::once((key, change)))
+        let at = self.locate_changed(key, change)?;
+        if !change.is_nothing() {
+            let update = update(&at, change, self.placing().width());
+            self.reserve_and_apply(at.partition, &[update], &mut Vec::new())?;
+        }
+        self.acknowledge()
+    }
+
+    /// Where a key that changes belongs. Refuses a key of another width, and an amount that no sum can have.
+    fn locate_changed(&self, key: &[u8], change: Change) -> Result<KeyPlace> {
+        self.placing().check(key)?;
+        if change.amount == i64::MIN {
+            return Err(Error::CountRange { count: 0, amount: change.amount });
+        }
+        Ok(self.locate(key))
     }
 
     /// Refuses a table whose buffers the log cannot cover.

@@ -70,8 +70,9 @@ impl<S: GroupStructure> KeyLookup for Core<Grouped<S>> {
     ) -> Result<LookupStep<GroupProbe<S::Way>, Option<Value>>> {
         let hash = *hash;
         let state = self.partitions[self.partition_of(hash)].read();
-        if let Some(answer) = state.answer(hash, key)? {
-            return Ok(LookupStep::Answer(answer));
+        let known = state.buffered(hash, key)?;
+        if known.is_known() {
+            return Ok(LookupStep::Answer(known.value().map(Value::new)));
         }
         let key = LookupKey::new(hash, key);
         Ok(probe(key, self.layout.own.first(&state.level, &key)))

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use nandex_device::MemoryDevice;
+use nandex_store::entries::KeyState;
 use nandex_store::{Volume, VolumeOptions};
 
 pub(crate) use crate::testing::{agrees, key, update};
@@ -19,7 +20,7 @@ pub(crate) fn tells<L: TableLayout>(core: &Core<L>) -> bool {
     let cache = core.lookups.cache.get().unwrap();
     let hash = core.hasher.hash(&[7; 8]);
     cache.entries.ticket(hash);
-    cache.leaving().leave(hash, &[7; 8], None);
-    cache.leaving().leave(hash, &[7; 8], Some(Some(&[9; 8])));
-    cache.entries.find(hash, &[7; 8]).is_some()
+    cache.leaving().leave(hash, &[7; 8], KeyState::Unknown);
+    cache.leaving().leave(hash, &[7; 8], KeyState::Live(&[9; 8]));
+    cache.entries.find(hash, &[7; 8]).is_known()
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use nandex_store::entries::KeyState;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::values::ValueRef;
 use nandex_store::{Durability, Threads};
@@ -42,8 +43,9 @@ pub(super) struct Updates {
 
 impl Updates {
     /// The pending update of a fingerprint, if the table does not have it yet.
-    pub(super) fn find(&self, fingerprint: &Fingerprint) -> Option<Update> {
-        self.open.get(fingerprint).or_else(|| self.closing.get(fingerprint)).copied()
+    pub(super) fn find(&self, fingerprint: &Fingerprint) -> KeyState<ValueRef> {
+        let update = self.open.get(fingerprint).or_else(|| self.closing.get(fingerprint));
+        update.map_or(KeyState::Unknown, |update| (*update).into())
     }
 
     /// Notes that a batch looks up these fingerprints, and numbers it.
@@ -85,10 +87,10 @@ impl<T: Table> Inner<T> {
     /// The place of a fingerprint's record. Costs a lookup of the table.
     pub(super) fn locate(&self, fingerprint: &Fingerprint) -> Result<Option<ValueRef>> {
         let waiting = lock(&self.updates).find(fingerprint);
-        match waiting {
-            Some(update) => Ok(update),
-            None => self.table.get(fingerprint)?.map(|value| self.decode(&value)).transpose(),
+        if waiting.is_known() {
+            return Ok(waiting.value());
         }
+        self.table.get(fingerprint)?.map(|value| self.decode(&value)).transpose()
     }
 
     pub(super) fn decode(&self, value: &[u8]) -> Result<ValueRef> {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use nandex_store::entries::KeyState;
 use nandex_store::values::ValueRef;
 
 use super::format::Fingerprint;
@@ -76,12 +77,14 @@ impl<T: Table> Inner<T> {
             let updates = lock(&self.updates);
             prints.iter().map(|print| updates.find(print)).collect()
         };
-        let unknown = prints.iter().zip(&waiting).filter(|(_, update)| update.is_none());
+        let unknown = prints.iter().zip(&waiting).filter(|(_, update)| !update.is_known());
         let unknown: Vec<_> = unknown.map(|(print, _)| &print[..]).collect();
         let mut values = self.table.get_many(&unknown)?.into_iter();
-        let settle = |update: Option<Option<ValueRef>>| match update {
-            Some(update) => Ok(update),
-            None => values.next().flatten().map(|value| self.decode(&value)).transpose(),
+        let settle = |update: KeyState<ValueRef>| match update {
+            KeyState::Unknown => {
+                values.next().flatten().map(|value| self.decode(&value)).transpose()
+            }
+            known => Ok(known.value()),
         };
         waiting.into_iter().map(settle).collect()
     }

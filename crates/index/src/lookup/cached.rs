@@ -184,10 +184,11 @@ impl<T: TableLookup> KeyLookup for Cached<'_, T> {
             LookupStep::Read(probe) => probe,
         };
         if let Some(cache) = self.cache
-            && let Some(answer) = cache.find(T::hash_of(place), key)
+            && let known = cache.find(T::hash_of(place), key)
+            && known.is_known()
         {
             self.hits.set(self.hits.get() + 1);
-            return Ok(LookupStep::Answer(answer));
+            return Ok(LookupStep::Answer(known.value()));
         }
         Ok(LookupStep::Read(CachedProbe { probe, ticket }))
     }

@@ -13,7 +13,7 @@ mod stream;
 
 use std::sync::OnceLock;
 
-use nandex_store::entries::{Entry, SlotState};
+use nandex_store::entries::KeyState;
 use nandex_store::hash::KeyHash;
 use nandex_store::reads::{LookupStep, PageReads, ReadPool, UserStep};
 
@@ -139,29 +139,8 @@ impl LookupKey {
     }
 }
 
-/// What the pages that a probe has read say of its key.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum PageLookup {
-    /// Nothing.
-    #[default]
-    Absent,
-    /// Its newest value.
-    Live(Value),
-    /// It was removed.
-    Tombstone,
-    /// A page was replaced since RAM was asked, so RAM must be asked again.
-    Stale,
-}
-
-impl PageLookup {
-    /// What an entry page says that has this entry for the key, or none.
-    pub(crate) fn of(entry: Option<Entry<'_>>) -> Self {
-        entry.map_or(Self::Absent, |entry| match entry.state {
-            SlotState::Live => Self::Live(Value::new(entry.value)),
-            SlotState::Tombstone => Self::Tombstone,
-        })
-    }
-}
+/// What a page knows of a key, or `None` if it was replaced since RAM was asked. Then RAM must be asked again.
+pub(crate) type PageAnswer = Option<KeyState<Value>>;
 
 /// Looks up one key.
 #[inline]

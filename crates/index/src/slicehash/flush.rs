@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::{PAGE_BYTES, PageBuf};
 use nandex_store::buffer::Buffer;
-use nandex_store::entries::{Entry, EntryLayout, SlotState};
+use nandex_store::entries::{Entry, EntryLayout, KeyState, SlotState};
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PAGE_HEADER_BYTES, PageKind, RawPage};
 use nandex_store::ring::SegmentId;
@@ -291,7 +291,7 @@ impl Inner {
             return;
         }
         let mut leaving = cache.entries.leaving();
-        keys.for_each(|key| leaving.leave(self.hasher.hash(key), key, None));
+        keys.for_each(|key| leaving.leave(self.hasher.hash(key), key, KeyState::Unknown));
     }
 
     /// Writes the new version of a slicetable and makes it durable.
@@ -386,7 +386,7 @@ impl Inner {
         inherited: Option<&'e PageBuf>,
         merged: Merged<'e>,
     ) -> Merged<'e> {
-        let is_in = |key, buffer: &Buffer| buffer.get(self.hasher.hash(key), key).is_some();
+        let is_in = |key, buffer: &Buffer| buffer.get(self.hasher.hash(key), key).is_known();
         let is_own = |it: &Entry<'e>| frozen.is_some_and(|own| is_in(it.key, &own.buffer));
         let (refused, mut overflow): (Vec<_>, Vec<_>) =
             merged.refused.into_iter().partition(is_own);

@@ -169,8 +169,9 @@ impl Inner {
     ) -> Result<LookupStep<SlicetablePlace, Option<Value>>> {
         let index = older.partition_of(hash);
         let state = older.partitions[index].read();
-        if let Some(answer) = Self::known(&state, hash, key)? {
-            return Ok(LookupStep::Answer(answer));
+        let known = Self::known(&state, hash, key)?;
+        if known.is_known() {
+            return Ok(LookupStep::Answer(known.value()));
         }
         let block = older.block_for(index, &state, hash);
         drop(state);

@@ -1,6 +1,7 @@
 //! What a lookup reads below the buffers: runs of the front table if there are any, then one slice.
 
 use nandex_device::{PageBuf, PageId};
+use nandex_store::entries::KeyState;
 use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
 use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace};
@@ -9,7 +10,7 @@ use nandex_store::ring::SegmentId;
 use super::older::SlicetablePlace;
 use super::{Inner, Level, Slicetables, State};
 use crate::api::Value;
-use crate::lookup::{KeyLookup, LookupKey, Lookups, PageLookup, TableLookup};
+use crate::lookup::{KeyLookup, LookupKey, Lookups, PageAnswer, TableLookup};
 use crate::write::TableLayout;
 use crate::{Error, Result};
 
@@ -22,7 +23,7 @@ pub(crate) struct SliceProbe {
     key: LookupKey,
     at: ProbePlace,
     /// What the pages of `at` said.
-    found: PageLookup,
+    found: PageAnswer,
     /// Runs still to be read, the newest last.
     older: Vec<SegmentId>,
     /// The slicetable, if it is still to be read.
@@ -51,7 +52,7 @@ impl SliceProbe {
         mut older: Vec<SegmentId>,
         slicetable: Option<SlicetablePlace>,
     ) -> Step {
-        let found = PageLookup::Absent;
+        let found = Some(KeyState::Unknown);
         let (at, slicetable) = match (older.pop(), slicetable) {
             (Some(run), slicetable) => (ProbePlace::Run(run), slicetable),
             (None, Some(slicetable)) => (ProbePlace::Slice(slicetable), None),
@@ -89,8 +90,9 @@ impl KeyLookup for Inner {
         let hash = *hash;
         let index = self.partition_of(hash);
         let state = self.partitions[index].read();
-        if let Some(answer) = Self::known(&state, hash, key)? {
-            return Ok(LookupStep::Answer(answer));
+        let known = Self::known(&state, hash, key)?;
+        if known.is_known() {
+            return Ok(LookupStep::Answer(known.value()));
         }
         let runs = state.level.runs_of(hash);
         let own = self.block_for(index, &state, hash);
@@ -163,7 +165,7 @@ impl PageReads for Inner {
         };
         // At most one part knows the key. A stale part makes the others' answers worthless.
         match (&probe.found, &found) {
-            (PageLookup::Stale, _) | (_, PageLookup::Absent) => {}
+            (None, _) | (_, Some(KeyState::Unknown)) => {}
             _ => probe.found = found,
         }
         Ok(())
@@ -172,16 +174,15 @@ impl PageReads for Inner {
     fn next(&self, probe: &mut SliceProbe) -> NextStep<Self> {
         let key = probe.key;
         let step = match probe.found {
-            PageLookup::Live(value) => return Ok(LookupStep::Answer(Some(value))),
-            PageLookup::Tombstone => return Ok(LookupStep::Answer(None)),
-            PageLookup::Stale => self.search_ram(&key.hash, key.bytes())?,
-            PageLookup::Absent => {
+            None => self.search_ram(&key.hash, key.bytes())?,
+            Some(KeyState::Unknown) => {
                 if let ProbePlace::Slice(_) = probe.at {
                     self.missed(self.partition_of(key.hash));
                 }
                 let slicetable = probe.slicetable.take();
                 SliceProbe::newest(key, std::mem::take(&mut probe.older), slicetable)
             }
+            Some(known) => return Ok(LookupStep::Answer(known.value())),
         };
         Ok(step.replace(probe))
     }
@@ -205,9 +206,9 @@ impl TableLayout for Slicetables {
 impl Inner {
     /// What a partition knows of a key without runs and slicetable.
     #[inline]
-    pub(super) fn known(state: &State, hash: KeyHash, key: &[u8]) -> Result<Option<Option<Value>>> {
-        let answer = state.answer(hash, key)?;
-        Ok(answer.or_else(|| Some(Some(state.level.overflow.find(key)?))))
+    pub(super) fn known(state: &State, hash: KeyHash, key: &[u8]) -> Result<KeyState<Value>> {
+        let overflow = || state.level.overflow.find(key).map_or(KeyState::Unknown, KeyState::Live);
+        Ok(state.buffered(hash, key)?.map(Value::new).or_else(overflow))
     }
 
     fn look_in_slice(
@@ -216,7 +217,7 @@ impl Inner {
         key: &LookupKey,
         place: &SlicetablePlace,
         part: u32,
-    ) -> Result<PageLookup> {
+    ) -> Result<PageAnswer> {
         let slice = self.layout.slicing.slice_of_key(key.hash);
         let index = self.layout.slicing.page(slice, part);
         let owner = place.older.as_deref().unwrap_or(self);
@@ -224,16 +225,15 @@ impl Inner {
         let body = match RawPage::new(page).check(label) {
             Ok(page) => page.body(),
             Err(_) if !self.is_current(self.partition_of(key.hash), place) => {
-                return Ok(PageLookup::Stale);
+                return Ok(None);
             }
             Err(error) => return Err(error.into()),
         };
         let layout = self.layout.slices;
         let Some(count) = layout.count(body) else { return Err(self.overfull(label.page)) };
-        Ok(match layout.find(body, count, key.bytes()) {
-            Some(at) => PageLookup::Live(Value::new(layout.value(body, at))),
-            None => PageLookup::Absent,
-        })
+        let slot = layout.find(body, count, key.bytes());
+        let value = slot.map(|at| Value::new(layout.value(body, at)));
+        Ok(Some(value.map_or(KeyState::Unknown, KeyState::Live)))
     }
 
     /// Is this still a partition's slicetable? An older table's is until the partition has its own.
@@ -252,17 +252,15 @@ impl Inner {
         nandex_store::Error::corrupt("slice", page, most, "more").into()
     }
 
-    fn look_in_run(&self, page: &PageBuf, key: &LookupKey, id: SegmentId) -> Result<PageLookup> {
+    fn look_in_run(&self, page: &PageBuf, key: &LookupKey, id: SegmentId) -> Result<PageAnswer> {
         let label = self.layout.front.label(id, key.hash);
         let bytes = match RawPage::new(page).check(label) {
             Ok(page) => page.bytes(),
             Err(_) if !self.has_run(self.partition_of(key.hash), id) => {
-                return Ok(PageLookup::Stale);
+                return Ok(None);
             }
             Err(error) => return Err(error.into()),
         };
-        let slot =
-            self.entry_layout().find(bytes, key.bytes(), self.entry_layout().buckets_of(key.hash));
-        Ok(PageLookup::of(slot.and_then(|slot| self.entry_layout().entry(bytes, slot))))
+        Ok(Some(self.entry_layout().look_up(bytes, key.bytes(), key.hash).map(Value::new)))
     }
 }

@@ -4,7 +4,7 @@
 //! the key and no buffer has left for flash since: an update that came meanwhile would be in one of them. Otherwise
 //! the key is looked up again.
 
-use nandex_store::entries::{Entry, SlotState};
+use nandex_store::entries::{Entry, KeyState, SlotState};
 
 use super::update::LOCKED_MAX;
 use super::{Core, EntryUpdate, PartitionState, TableLayout, by_partition};
@@ -32,13 +32,13 @@ impl Insert<'_> {
     ) -> Option<bool> {
         let EntryUpdate { hash, entry } = self.update;
         // Where it is written, nothing is lost.
-        match state.answer(hash, entry.key).ok().flatten() {
-            Some(None) => Some(true),
-            Some(there) => {
-                found[self.position] = there;
+        match state.buffered(hash, entry.key).unwrap_or_default() {
+            KeyState::Removed => Some(true),
+            KeyState::Live(value) => {
+                found[self.position] = Some(Value::new(value));
                 Some(false)
             }
-            None => (state.buffers_left == self.buffers_left).then_some(true),
+            KeyState::Unknown => (state.buffers_left == self.buffers_left).then_some(true),
         }
     }
 }

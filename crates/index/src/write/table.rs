@@ -1,8 +1,8 @@
 //! Tables on the write path: entries of keys and values, of which a later one replaces an earlier one.
 
 use nandex_device::PageId;
-use nandex_store::buffer::{Buffer, Found, STASH_LEN_MAX};
-use nandex_store::entries::{Entry, EntryLayout, SlotState};
+use nandex_store::buffer::{Buffer, STASH_LEN_MAX};
+use nandex_store::entries::{Entry, EntryLayout, KeyState, SlotState};
 use nandex_store::hash::{KeyHash, KeyHasher};
 use nandex_store::reads::ReadPool;
 use nandex_store::{Log, Structure, StructureId, Volume};
@@ -14,7 +14,6 @@ use super::{
     Core, LogCodec, Opening, Options, PageSnapshots, PartitionState, Stagger, TableLayout,
     WriteBuffer, WriteShape, by_partition,
 };
-use crate::api::Value;
 use crate::lookup::TableCache;
 use crate::{Error, Result};
 
@@ -200,8 +199,7 @@ pub(crate) fn leave<'e>(
         }
         group.iter().for_each(|(hash, _)| leaving.prefetch(*hash));
         for (hash, entry) in group.drain(..) {
-            let now = (entry.state == SlotState::Live).then_some(entry.value);
-            leaving.leave(hash, entry.key, Some(now));
+            leaving.leave(hash, entry.key, entry.into());
         }
     }
 }
@@ -263,14 +261,17 @@ impl<L: TableLayout> PartitionState<L> {
     /// # Errors
     /// Nothing, and a page that may have had it is lost.
     #[inline]
-    pub(crate) fn buffered(&self, hash: KeyHash, key: &[u8]) -> Result<Option<Found<'_>>> {
-        let frozen = || self.frozen.iter().rev().find_map(|frozen| frozen.buffer.get(hash, key));
-        match self.active.get(hash, key).or_else(frozen) {
-            // What the snapshot had of it was older.
-            Some(found) => Ok(Some(found)),
-            None if self.lost.is_empty() => Ok(None),
-            None => self.lost.iter().try_for_each(|lost| lost.refuse(hash)).map(|()| None),
+    pub(crate) fn buffered(&self, hash: KeyHash, key: &[u8]) -> Result<KeyState<&[u8]>> {
+        let frozen = || {
+            let mut states = self.frozen.iter().rev().map(|it| it.buffer.get(hash, key));
+            states.find(KeyState::is_known).unwrap_or_default()
+        };
+        let known = self.active.get(hash, key).or_else(frozen);
+        // What a lost page of the snapshot had of a key that is known was older.
+        if !known.is_known() {
+            self.lost.iter().try_for_each(|lost| lost.refuse(hash))?;
         }
+        Ok(known)
     }
 
     /// Those of these entries of which no buffer has a newer version.
@@ -283,28 +284,16 @@ impl<L: TableLayout> PartitionState<L> {
     ) -> Result<Vec<(KeyHash, Entry<'k>)>> {
         let mut others = Vec::with_capacity(entries.len());
         for &(hash, entry) in entries {
-            if self.buffered(hash, entry.key)?.is_none() {
+            if !self.buffered(hash, entry.key)?.is_known() {
                 others.push((hash, entry));
             }
         }
         Ok(others)
     }
 
-    /// The buffers' answer to a lookup, if they have one.
-    ///
-    /// # Errors
-    /// As [`buffered`](Self::buffered).
-    #[inline]
-    pub(crate) fn answer(&self, hash: KeyHash, key: &[u8]) -> Result<Option<Option<Value>>> {
-        Ok(self.buffered(hash, key)?.map(|found| match found {
-            Found::Live(value) => Some(Value::new(value)),
-            Found::Tombstone => None,
-        }))
-    }
-
     /// Is a key in a buffer that is being written?
     pub(crate) fn in_frozen(&self, hash: KeyHash, key: &[u8]) -> bool {
-        self.frozen.iter().any(|frozen| frozen.buffer.get(hash, key).is_some())
+        self.frozen.iter().any(|frozen| frozen.buffer.get(hash, key).is_known())
     }
 }
 

@@ -21,20 +21,19 @@ mod completion;
 mod opening;
 mod options;
 mod replay;
+mod root;
 mod stats;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use nandex_device::{Access, Device, Geometry, PageId};
 
-use crate::checkpoint::{Catalog, CatalogEntry};
+use crate::checkpoint::CatalogEntry;
 use crate::hash::KeyHasher;
 use crate::log::LogEnd;
-use crate::mutants::{Barrier, is_on};
-use crate::space::{Extent, Space};
-use crate::superblock::Superblock;
+use crate::space::Extent;
 use crate::{Durability, Error, Log, Lsn, Poison, Result, StructureId};
 
 pub use backup::{VolumeDevices, copy_closed, superblock_generation};
@@ -44,6 +43,7 @@ pub use options::{StaleSuperblock, Threads, VolumeOpenOptions, VolumeOptions};
 pub use stats::{StructureInfo, VolumeStats};
 
 use checkpointing::Maintenance;
+use root::Root;
 
 /// A handle to an open volume; clones share it, and the last one closes it.
 #[derive(Clone, Debug)]
@@ -76,21 +76,6 @@ struct Work {
     access: Access,
     durability: Durability,
     threads: Threads,
-}
-
-/// The input of the next checkpoint.
-#[derive(Debug)]
-struct Root {
-    superblock: Superblock,
-    catalog: Catalog,
-    space: Space,
-    spare: Option<Extent>,
-    /// Extents of structures that were removed, or that structures freed, since the last durable checkpoint,
-    /// which still refers to them.
-    removed: Vec<Extent>,
-    checkpoints: u64,
-    /// Structures that take no part in checkpoints and need no updates of the log.
-    idle: HashSet<StructureId>,
 }
 
 /// A structure's side of a checkpoint.
@@ -418,79 +403,6 @@ impl Inner {
 
     fn open(&self) -> MutexGuard<'_, HashMap<StructureId, Weak<dyn Checkpointed>>> {
         self.open.lock().expect("no holder of this lock panics")
-    }
-}
-
-impl Root {
-    fn add(
-        &mut self,
-        device: &dyn Device,
-        name: &str,
-        kind: &str,
-        config: Vec<u8>,
-        (pages, tail): (u64, Lsn),
-    ) -> Result<Structure> {
-        if self.catalog.find(name).is_some() {
-            return Err(Error::Exists { name: name.into() });
-        }
-        let Some(next_id) = self.catalog.next_id.checked_add(1) else {
-            return Err(Error::config("name", "a volume names at most 65,534 structures, ever"));
-        };
-        let extents = match pages {
-            0 => Vec::new(),
-            _ => vec![self.allocate(device, pages)?],
-        };
-        let id = StructureId(self.catalog.next_id);
-        let structure =
-            Structure { id, name: name.into(), config, state: Vec::new(), extents, tail };
-        self.catalog.next_id = next_id;
-        self.idle.insert(id);
-        self.catalog.entries.push(CatalogEntry {
-            id,
-            name: name.into(),
-            kind: kind.into(),
-            config: structure.config.clone(),
-            state: Vec::new(),
-            tail,
-            extents: structure.extents.clone(),
-        });
-        Ok(structure)
-    }
-
-    fn allocate(&mut self, device: &dyn Device, pages: u64) -> Result<Extent> {
-        let before = self.space.clone();
-        let extent = self.space.allocate(pages);
-        if let Err(error) = device.grow(self.space.page_count()) {
-            self.space = before;
-            return Err(error.into());
-        }
-        Ok(extent)
-    }
-
-    fn remove(&mut self, id: StructureId) {
-        self.idle.remove(&id);
-        let entries = &mut self.catalog.entries;
-        if let Some(index) = entries.iter().position(|entry| entry.id == id) {
-            let entry = entries.remove(index);
-            self.removed.extend(entry.extents);
-            if !is_on(Barrier::RemovedFreedAfterCheckpoint) {
-                self.release_removed();
-            }
-        }
-    }
-
-    fn kind_of(&self, name: &str) -> Result<String> {
-        let missing = || Error::NoSuchStructure { name: name.into(), found: self.catalog.names() };
-        Ok(self.catalog.find(name).ok_or_else(missing)?.kind.clone())
-    }
-
-    fn find(&self, name: &str, kind: &str) -> Result<Structure> {
-        let found = self.kind_of(name)?;
-        if found != kind {
-            return Err(Error::Kind { name: name.into(), expected: kind.into(), found });
-        }
-        let entry = self.catalog.find(name).expect("kind_of found it");
-        Ok(Structure::from(entry))
     }
 }
 

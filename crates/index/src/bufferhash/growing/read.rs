@@ -3,13 +3,14 @@
 use std::ops::Range;
 
 use nandex_device::PageBuf;
+use nandex_store::entries::KeyState;
 use nandex_store::hash::KeyHash;
 use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace, UserStep};
 
 use super::Generations;
 use crate::api::Value;
 use crate::bufferhash::read::IncarnationProbe;
-use crate::bufferhash::table::{KeyPlace, KeyState};
+use crate::bufferhash::table::KeyPlace;
 use crate::grow::Owner;
 use crate::lookup::{KeyLookup, LookupKey, Lookups, TableLookup};
 use crate::{Error, Result};
@@ -22,7 +23,7 @@ pub(crate) struct GenerationProbe {
 }
 
 /// The next step of a lookup in several generations.
-type Step<P> = Result<LookupStep<P, KeyState>>;
+type Step<P> = Result<LookupStep<P, KeyState<Value>>>;
 
 impl Owner<Generations> {
     /// What RAM knows of a key in some generations. Without an answer in one, the next older one is asked.

@@ -81,7 +81,7 @@ impl<L: TableLayout> Core<L> {
             return Ok((Vec::new(), Cow::Borrowed(chosen.placed())));
         }
         let buffered = |entry: Entry<'_>| state.buffered(self.hasher.hash(entry.key), entry.key);
-        let is_buffered = |entry: Entry<'_>| matches!(buffered(entry), Ok(Some(_)));
+        let is_buffered = |entry: Entry<'_>| buffered(entry).is_ok_and(|it| it.is_known());
         let (hidden, direct) = chosen.split(is_buffered);
         Ok((hidden, Cow::Owned(direct)))
     }

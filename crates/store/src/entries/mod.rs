@@ -6,6 +6,9 @@
 //! empty, live and tombstone. An insert that finds both buckets full searches a path of displacements,
 //! breadth first, inside the page. docs/format.md draws the bytes.
 
+mod displace;
+mod state;
+
 use nandex_device::{PAGE_BYTES, prefetch};
 
 use crate::bytes::{copy_short, get_u64};
@@ -13,21 +16,10 @@ use crate::hash::{KeyHash, KeyHasher, reduce16};
 use crate::page::PAGE_HEADER_BYTES;
 use crate::{Error, Result};
 
+pub use state::{KeyState, SlotState};
+
 /// Slots in a bucket, at most and by default.
 pub const BUCKET_SLOTS: usize = 4;
-
-/// Most buckets a page can have: two slots each, entries of 8 bytes.
-const BUCKETS_MAX: usize = 239;
-
-/// The content of a used slot. The numbers are on flash: they never change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum SlotState {
-    /// A key and its value.
-    Live = 1,
-    /// A key that was removed: it hides older versions of itself.
-    Tombstone = 2,
-}
 
 /// Widths of keys and values, and the page layout for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -194,6 +186,14 @@ impl EntryLayout {
         }
     }
 
+    /// What a page knows of a key.
+    #[inline]
+    #[must_use]
+    pub fn look_up<'p>(&self, page: &'p [u8], key: &[u8], hash: KeyHash) -> KeyState<&'p [u8]> {
+        let slot = self.find(page, key, self.buckets_of(hash));
+        slot.and_then(|slot| self.entry(page, slot)).map_or(KeyState::Unknown, KeyState::from)
+    }
+
     /// The slot that holds `key`, in one of its two buckets.
     #[inline]
     #[must_use]
@@ -289,116 +289,11 @@ impl EntryLayout {
         let emptier = if second > first { to.1 } else { to.0 };
         self.empty_slot(page, emptier).or_else(|| self.displace(page, to, hasher))
     }
-
-    /// Finds the shortest path of displacements to an empty slot and moves entries along it.
-    #[cold]
-    fn displace(&self, page: &mut [u8], to: Buckets, hasher: &KeyHasher) -> Option<usize> {
-        // The search of a page without an empty slot would visit all its buckets.
-        if (0..self.buckets).all(|bucket| self.empty_bits(page, bucket) == 0) {
-            return None;
-        }
-        let mut search = Search::new(to);
-        let mut next = 0;
-        while next < search.len {
-            let bucket = usize::from(search.steps[next].bucket);
-            for slot in bucket * BUCKET_SLOTS..bucket * BUCKET_SLOTS + self.bucket_slots {
-                let other = self.other_bucket(page, slot, bucket, hasher)?;
-                if let Some(empty) = self.empty_slot(page, other) {
-                    return Some(self.shift(page, &search, next, slot, empty));
-                }
-                search.visit(other, next, slot);
-                prefetch(&page[self.slot_at(other * BUCKET_SLOTS)]);
-            }
-            next += 1;
-        }
-        None
-    }
-
-    fn other_bucket(
-        &self,
-        page: &[u8],
-        slot: usize,
-        bucket: usize,
-        hasher: &KeyHasher,
-    ) -> Option<usize> {
-        let entry = self.entry(page, slot)?;
-        let Buckets(first, second) = self.buckets_of(hasher.hash(entry.key));
-        Some(if first == bucket { second } else { first })
-    }
-
-    /// Moves the entry of `slot` to `empty`, then its predecessor on the path to `slot`, and so on.
-    fn shift(
-        &self,
-        page: &mut [u8],
-        search: &Search,
-        step: usize,
-        slot: usize,
-        empty: usize,
-    ) -> usize {
-        let (mut step, mut slot, mut empty) = (step, slot, empty);
-        loop {
-            self.relocate(page, slot, empty);
-            let Some((parent, parent_slot)) = search.parent(step) else { return slot };
-            (step, empty, slot) = (parent, slot, parent_slot);
-        }
-    }
-
-    fn relocate(&self, page: &mut [u8], source: usize, target: usize) {
-        let bits = Self::state_bits(page, source);
-        let at = self.slot_at(source);
-        page.copy_within(at..at + self.entry_bytes(), self.slot_at(target));
-        Self::set_state(page, target, bits);
-        Self::set_state(page, source, 0);
-    }
-}
-
-/// One bucket reached by the search, and how.
-#[derive(Clone, Copy, Default)]
-struct Step {
-    bucket: u8,
-    parent: u8,
-    slot: u16,
-}
-
-/// The breadth-first search for a displacement path: every bucket is visited once.
-struct Search {
-    steps: [Step; BUCKETS_MAX],
-    len: usize,
-    visited: [u64; BUCKETS_MAX.div_ceil(64)],
-}
-
-impl Search {
-    fn new(to: Buckets) -> Self {
-        let mut search = Self { steps: [Step::default(); BUCKETS_MAX], len: 0, visited: [0; 4] };
-        search.visit(to.0, usize::from(Self::ROOT), 0);
-        search.visit(to.1, usize::from(Self::ROOT), 0);
-        search
-    }
-
-    const ROOT: u8 = u8::MAX;
-
-    fn visit(&mut self, bucket: usize, parent: usize, slot: usize) {
-        let (word, bit) = (&mut self.visited[bucket / 64], 1 << (bucket % 64));
-        if *word & bit == 0 {
-            *word |= bit;
-            let narrow = "a page has at most 239 buckets";
-            self.steps[self.len] = Step {
-                bucket: u8::try_from(bucket).expect(narrow),
-                parent: u8::try_from(parent).expect(narrow),
-                slot: u16::try_from(slot).expect(narrow),
-            };
-            self.len += 1;
-        }
-    }
-
-    fn parent(&self, step: usize) -> Option<(usize, usize)> {
-        let Step { parent, slot, .. } = self.steps[step];
-        (parent != Self::ROOT).then_some((usize::from(parent), usize::from(slot)))
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::displace::BUCKETS_MAX;
     use super::*;
     use crate::hash::HashKind;
 
