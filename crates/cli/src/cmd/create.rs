@@ -159,7 +159,7 @@ impl Args {
             let why = "the index of keys and values of any size has its own; --policy states what it does when full";
             self.stated.refuse(&["key_bytes", "value_bytes", "policy"], why)?;
         }
-        prediction.config = self.stated.on(&prediction.config)?;
+        prediction.config = self.stated.stated().on(&prediction.config).context("--set")?;
         prediction.entries_capacity = prediction.config.describe().entries_capacity;
         let ram_bytes = prediction.config.ram_bytes_with(prediction.requirements.entries);
         ram_bytes.map(|it| it + prediction.optional_filter_bytes).context("a table has RAM")

@@ -6,7 +6,10 @@ use std::path::Path;
 use super::AnyConfig;
 use crate::registry::{self, Family, Row};
 use crate::schema::ParameterSpec;
-use crate::{FilterRequirements, NeighborsRequirements, Policy, Prediction, Requirements, Result};
+use crate::{
+    FilterRequirements, NeighborsRequirements, OpenOptions, Policy, Prediction, Requirements,
+    Result,
+};
 
 /// What the defaults of the page are for.
 const ENTRIES: u64 = 1_000_000;
@@ -99,6 +102,18 @@ fn page() -> String {
         writeln!(page, "\n## {} (`{}`)\n\n{}\n", row.name, row.kind, row.good_for).unwrap();
         page.push_str("| Name | Meaning | Values | Default | Bytes |\n|---|---|---|---|---|\n");
         specs.iter().for_each(|spec| page.push_str(&row_of(spec, &values)));
+        writeln!(page, "\nOf an opening: `{}`.", row.options.join("`, `")).unwrap();
+    }
+    page.push_str(
+        "\n## Options of an opening\n\n\
+         They are stated by name, as parameters are, and in the same places; with `--set NAME=VALUE` of the verbs \
+         that open a table, a filter or counts, too, and with `options(OpenOptions)` of the builders. No structure \
+         keeps them: the next opening may have others.\n\n\
+         | Name | Meaning | Values | Default |\n|---|---|---|---|\n",
+    );
+    for spec in OpenOptions::SPECS {
+        let (name, meaning) = (spec.name, prose(spec.meaning));
+        writeln!(page, "| `{name}` | {meaning} | {} | {} |", spec.values(), spec.default).unwrap();
     }
     page
 }

@@ -63,6 +63,7 @@ pub use filter::{AnyCounter, CounterBuilder, FilterBuilder};
 pub use map::MapBuilder;
 pub use opened::TableOrMap;
 pub use options::DatabaseOptions;
+pub use stated::Stated;
 pub use table::TableBuilder;
 
 #[cfg(doc)]

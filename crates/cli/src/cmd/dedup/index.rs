@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use nandex::device::Access;
+use nandex::raw::Stated;
 use nandex::raw::device::Striping;
 use nandex::raw::registry;
 use nandex::{Durability, OpenOptions, Policy, Prediction, Requirements, TableOrMap, Volume};
@@ -210,7 +211,7 @@ fn open(
         None => (IndexSettings::UNNAMED.to_owned(), args.settings()?),
     };
     let options = OpenOptions { ram_bytes_max: Some(args.ram), ..OpenOptions::default() };
-    let structure = open_table(db.volume(), &name, &options)?;
+    let structure = open_table(db.volume(), &name, &options, &Stated::default())?;
     if name == IndexSettings::UNNAMED {
         console.note(&format!(
             "{file} does not say what it was made with: it is used with --chunker {} --avg {}, which find nothing in it \
