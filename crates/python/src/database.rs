@@ -27,6 +27,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Map>()?;
     module.add_class::<Filter>()?;
     module.add_class::<Counter>()?;
+    module.add_function(wrap_pyfunction!(parameters, module)?)?;
     module.add_function(wrap_pyfunction!(open, module)?)
 }
 
@@ -132,6 +133,27 @@ fn open(
     let inner = Arc::new(OpenFile { handle, structures: Mutex::default() });
     note_open(Arc::downgrade(&inner) as Weak<dyn Closing>);
     Ok(Database { path, inner })
+}
+
+/// All that a kind of structure can be told with `parameters=`: a dict for each, with its `name`, its `meaning`, the
+/// `values` that it can have, its `default` for a million entries or keys, and whether it is `kept`, as the options
+/// of an opening are not.
+///
+/// >>> {it["name"] for it in nandex.parameters("cascade")} >= {"fan_out", "read_depth"}
+/// True
+#[pyfunction]
+fn parameters<'py>(py: Python<'py>, kind: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let all = nandex::db::parameters(kind).map_err(raise)?;
+    let one = |it: nandex::raw::Statable| {
+        let dict = PyDict::new(py);
+        dict.set_item("name", it.name)?;
+        dict.set_item("meaning", it.meaning)?;
+        dict.set_item("values", it.values)?;
+        dict.set_item("default", it.default)?;
+        dict.set_item("kept", it.is_kept)?;
+        Ok(dict)
+    };
+    all.into_iter().map(one).collect()
 }
 
 /// The same builder with an option, if that is given.

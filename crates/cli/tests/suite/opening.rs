@@ -73,3 +73,23 @@ fn what_is_stated_reaches_the_structure_and_is_not_kept() {
     let told = format!("exists with parts = {parts}, and was required with {others}");
     assert!(refused.code != 0 && refused.stderr.contains(&told), "{refused:?}");
 }
+
+#[test]
+fn all_that_a_kind_can_be_told_is_listed() {
+    let folder = Folder::new();
+    let kinds = ok(folder.run("parameters")).stdout;
+    for kind in ["bufferhash", "slicehash", "cascade", "counting", "slicelsh"] {
+        assert!(kinds.contains(kind), "{kinds}");
+        let listed = json(&ok(folder.run(&format!("parameters {kind} --json"))));
+        let listed = listed.as_array().unwrap();
+        let depth = listed.iter().find(|it| it["name"] == "read_depth").unwrap();
+        assert_eq!(
+            (depth["kept"].clone(), depth["values"].clone()),
+            (false.into(), "1 to 4,096".into())
+        );
+        assert!(listed.iter().any(|it| it["kept"] == true), "{listed:?}");
+    }
+    let text = ok(folder.run("parameters bufferhash")).stdout;
+    assert!(text.contains("filter.bits: ") && text.contains("of an opening"), "{text}");
+    folder.assert_refused("1 | parameters generation | there are bufferhash, slicehash");
+}

@@ -43,6 +43,7 @@
 
 mod counting;
 mod filter;
+pub(crate) mod listing;
 mod map;
 mod opened;
 mod options;
@@ -60,6 +61,7 @@ use nandex_store::Volume;
 
 pub use counting::CountingBuilder;
 pub use filter::{AnyCounter, CounterBuilder, FilterBuilder};
+pub use listing::{Statable, parameters};
 pub use map::MapBuilder;
 pub use opened::TableOrMap;
 pub use options::DatabaseOptions;
