@@ -199,7 +199,7 @@ impl Database {
     /// Adds what to do to the refusal of a log that is too short.
     fn explain(&self, name: &str, error: Error) -> Error {
         match error {
-            Error::Config { field: "log_bytes", reason } => Error::Config {
+            Error::ShortLog { reason, .. } => Error::ShortLog {
                 field: "log",
                 reason: format!(
                     "{name:?}: {reason}. A log keeps its length: make the file again with \
