@@ -1,5 +1,6 @@
 //! Volumes as the verbs make and open them, and structures of one kind, as the verbs of that kind do.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -143,6 +144,20 @@ pub fn open_volume(
     let (volume, log) = (Arc::clone(&devices.volume), devices.log.clone());
     let opened = options.open_on(VolumeDevices { volume, log });
     Ok((opened.with_context(|| args.cannot("open"))?, devices))
+}
+
+/// Opens `what` an application keeps in the volume of a file.
+///
+/// # Errors
+/// As `open_volume`, and those of `open`.
+pub fn open_index<T>(
+    file: &Path,
+    access: Access,
+    what: &str,
+    open: impl FnOnce(&Volume) -> Result<T>,
+) -> Result<T> {
+    let (db, _) = open_volume(&VolumeArgs::sparse(file), access, Durability::default())?;
+    open(db.volume()).with_context(|| format!("cannot open {} as {what}", file.display()))
 }
 
 /// How a new structure is made.
