@@ -48,6 +48,7 @@ mod map;
 mod opened;
 mod options;
 mod ram;
+mod sizing;
 mod stated;
 mod table;
 #[cfg(test)]
@@ -65,6 +66,7 @@ pub use listing::{Statable, parameters};
 pub use map::MapBuilder;
 pub use opened::TableOrMap;
 pub use options::DatabaseOptions;
+pub use sizing::Sizing;
 pub use stated::Stated;
 pub use table::TableBuilder;
 
