@@ -1,13 +1,14 @@
 //! Volumes as the verbs make and open them, and structures of one kind, as the verbs of that kind do.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use nandex::device::{Access, Create};
-use nandex::raw::StaleSuperblock;
 use nandex::raw::device::{Geometry, Striping};
 use nandex::raw::store::VolumeDevices;
 use nandex::raw::store::hash::KeyHasher;
+use nandex::raw::{StaleSuperblock, Stated};
 use nandex::{Database, Durability, Volume, VolumeOptions};
 
 use crate::console::Console;
@@ -31,13 +32,18 @@ pub trait Held: Closing {
     ///
     /// # Errors
     /// Sizes that cannot work, no space.
-    fn create(volume: &Volume, name: &str, config: Self::Config) -> nandex::Result<Self>;
+    fn create(
+        volume: &Volume,
+        name: &str,
+        config: Self::Config,
+        stated: &Stated,
+    ) -> nandex::Result<Self>;
 
     /// Opens the one of this name.
     ///
     /// # Errors
-    /// None of that name and kind, damage.
-    fn open(volume: &Volume, name: &str) -> nandex::Result<Self>;
+    /// None of that name and kind, damage, other parameters than those stated.
+    fn open(volume: &Volume, name: &str, stated: &Stated) -> nandex::Result<Self>;
 }
 
 /// The words for a structure in errors.
@@ -140,8 +146,22 @@ pub fn open_volume(
     Ok((opened.with_context(|| args.cannot("open"))?, devices))
 }
 
+/// Opens `what` an application keeps in the volume of a file.
+///
+/// # Errors
+/// As `open_volume`, and those of `open`.
+pub fn open_index<T>(
+    file: &Path,
+    access: Access,
+    what: &str,
+    open: impl FnOnce(&Volume) -> Result<T>,
+) -> Result<T> {
+    let (db, _) = open_volume(&VolumeArgs::sparse(file), access, Durability::default())?;
+    open(db.volume()).with_context(|| format!("cannot open {} as {what}", file.display()))
+}
+
 /// How a new structure is made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Making<'a, C> {
     /// Its name.
     pub name: &'a str,
@@ -153,6 +173,8 @@ pub struct Making<'a, C> {
     pub durability: Durability,
     /// The channels of its device, for the volume to keep.
     pub geometry: Option<Geometry>,
+    /// Options of this run.
+    pub stated: Stated,
 }
 
 /// Makes a volume with one empty structure. The new files are removed if this fails, and get their names when they are
@@ -165,7 +187,7 @@ pub fn create<S: Held>(
     making: Making<'_, S::Config>,
     console: &Console,
 ) -> Result<Opened<S>> {
-    let Making { name, config, hasher, durability, geometry } = making;
+    let Making { name, config, hasher, durability, geometry, stated } = making;
     let options = VolumeOptions {
         hash: hasher.kind(),
         hash_key: Some(hasher.key()),
@@ -174,7 +196,7 @@ pub fn create<S: Held>(
         geometry,
         ..VolumeOptions::default()
     };
-    let make = |volume: &Volume| Ok(S::create(volume, name, config)?);
+    let make = |volume: &Volume| Ok(S::create(volume, name, config, &stated)?);
     let (db, structure) = create_with(args, (STRIPING, options), console, make)?;
     Ok(Opened { db, name: name.to_owned(), structure })
 }
@@ -186,28 +208,33 @@ pub fn create<S: Held>(
 pub fn open<S: Held>(
     args: &VolumeArgs,
     name: Option<&str>,
+    stated: &Stated,
     durability: Durability,
 ) -> Result<Opened<S>> {
-    open_as(args, name, Access::ReadWrite, durability)
+    open_as(args, (name, stated), Access::ReadWrite, durability)
 }
 
 /// As `open`, for looking keys up: the volume stays as it is.
 ///
 /// # Errors
 /// As `open`.
-pub fn open_to_read<S: Held>(args: &VolumeArgs, name: Option<&str>) -> Result<Opened<S>> {
-    open_as(args, name, Access::ReadOnly, Durability::default())
+pub fn open_to_read<S: Held>(
+    args: &VolumeArgs,
+    name: Option<&str>,
+    stated: &Stated,
+) -> Result<Opened<S>> {
+    open_as(args, (name, stated), Access::ReadOnly, Durability::default())
 }
 
 fn open_as<S: Held>(
     args: &VolumeArgs,
-    name: Option<&str>,
+    (name, stated): (Option<&str>, &Stated),
     access: Access,
     durability: Durability,
 ) -> Result<Opened<S>> {
     let (db, _) = open_volume(args, access, durability)?;
     let name = choose(db.volume(), name, S::WORDS).with_context(|| args.cannot("open"))?;
-    let structure = S::open(db.volume(), &name)?;
+    let structure = S::open(db.volume(), &name, stated)?;
     Ok(Opened { db, name, structure })
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use nandex::device::Access;
 use nandex::large::{ValuesConfig, table_name};
+use nandex::raw::Stated;
 use nandex::raw::device::{Geometry, Striping};
 use nandex::raw::store::hash::{HashKind, KeyHasher};
 use nandex::{AnyTable, Durability, LargeTable, OpenOptions, Prediction, TableOrMap};
@@ -17,6 +18,7 @@ use crate::field::{Column, FieldFormat, Role};
 use crate::held::{Closing, Opened, create_with, open_volume};
 use crate::records::Columns;
 use crate::size::show_bytes;
+use crate::stated::StatedArgs;
 
 /// Which table of a volume.
 #[derive(Clone, Debug, clap::Args)]
@@ -24,6 +26,8 @@ pub struct TableArgs {
     /// The table's name; not needed where the volume holds one
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
+    #[command(flatten)]
+    pub options: StatedArgs,
 }
 
 /// How keys and values are written.
@@ -156,7 +160,7 @@ pub fn open_within(
         Some(name) => name.clone(),
         None => only_table(db.volume())?,
     };
-    let structure = open_table(db.volume(), &name, options)?;
+    let structure = open_table(db.volume(), &name, options, &args.options.stated())?;
     if options.ram_bytes_max.is_some() && !structure.grows() {
         let kind = structure.index().kind();
         bail!(
@@ -166,12 +170,17 @@ pub fn open_within(
     Ok(Opened { db, name, structure })
 }
 
-/// Opens the table of that name, which may take this RAM.
+/// Opens the table of that name, which may take this RAM, with what was stated of it.
 ///
 /// # Errors
 /// No table of that name, damage; less RAM than what the beginning of a growing table takes.
-pub fn open_table(volume: &Volume, name: &str, options: &OpenOptions) -> Result<TableOrMap> {
-    let table = TableOrMap::open(volume, name, options)?;
+pub fn open_table(
+    volume: &Volume,
+    name: &str,
+    options: &OpenOptions,
+    stated: &Stated,
+) -> Result<TableOrMap> {
+    let table = TableOrMap::open_stated(volume, name, options, stated)?;
     if let Some(stated) = options.ram_bytes_max
         && table.grows()
         && table.entries_capacity() == 0

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use nandex::raw::model::{ArrayDesign, CostPreset, DeviceArray, Load, Parameter, ParameterValue};
 use nandex::raw::registry;
-use nandex::{AnyTable, Policy, Prediction, Requirements, Table};
+use nandex::{AnyTable, Policy, Requirements, Table};
 use serde_json::{Map, Value};
 
 use crate::size;
@@ -178,28 +178,6 @@ impl RequirementArgs {
     }
 }
 
-/// The structure to create, and why.
-#[derive(Clone, Debug)]
-pub struct Choice {
-    /// Why this one, if there was a choice.
-    pub reasons: Vec<String>,
-    /// The predicted table and costs.
-    pub prediction: Prediction,
-}
-
-/// Sizes the named structure, or the most suitable one.
-///
-/// # Errors
-/// Requirements that cannot be met, with what is enough.
-pub fn choose(structure: StructureArg, requirements: &Requirements) -> Result<Choice> {
-    if let Some(kind) = structure.0 {
-        let prediction = requirements.advise_one(kind)?;
-        return Ok(Choice { reasons: Vec::new(), prediction });
-    }
-    let advice = requirements.advise()?;
-    Ok(Choice { reasons: advice.reasons(), prediction: advice.into_chosen() })
-}
-
 /// A structure's parameters as members of a JSON object.
 pub fn members(parameters: &[Parameter]) -> Map<String, Value> {
     let member = |(name, value): &Parameter| {
@@ -282,35 +260,6 @@ impl TableCosts {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn requirements(policy: Policy) -> Requirements {
-        let policy = Requirements { policy, ..Requirements::new(256_000_000, 8, 8) };
-        policy.ram(600 << 20)
-    }
-
-    #[test]
-    fn what_was_named_is_made_whatever_would_suit_better() {
-        for (row, _) in registry::tables() {
-            let Ok(choice) = choose(StructureArg(Some(row.kind)), &requirements(Policy::Reject))
-            else {
-                continue; // It is for few entries.
-            };
-            let config = &choice.prediction.config;
-            assert_eq!((config.kind(), choice.reasons), (row.kind, Vec::new()));
-            assert_eq!(config.describe().when_full, "reject");
-            assert!(choice.prediction.entries_capacity >= 256_000_000);
-        }
-    }
-
-    #[test]
-    fn the_advisors_choice_comes_with_its_reasons() {
-        let mut small = requirements(Policy::Reject);
-        small.ram_bytes = Some(160 << 20);
-        small.load.lookups_per_s = 1e4;
-        let choice = choose(StructureArg::default(), &small).unwrap();
-        assert_eq!(choice.prediction.config.kind(), "slicehash");
-        assert!(choice.reasons.len() > 1, "{:?}", choice.reasons);
-    }
 
     #[test]
     fn the_number_of_a_policy_may_have_a_unit() {

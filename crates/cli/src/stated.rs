@@ -2,14 +2,15 @@
 
 use anyhow::{Context, Result, bail};
 use nandex::AnyConfig;
-use nandex::raw::Configuration;
+use nandex::raw::{Configuration, Stated};
 use serde_json::{Map, Value};
 
-/// Parameters of a structure that is made.
+/// What a structure is told by names.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct StatedArgs {
-    /// A parameter of the structure in place of what the limits lead to, such as spare_buffers=4 or filter.bits=14;
-    /// once for each. An unknown name is refused with all that there are
+    /// A parameter of the structure, such as spare_buffers=4 or filter.bits=14, or an option of this run, such as
+    /// read_depth=64; once for each. A new structure is made with it in place of what the limits lead to, one that is
+    /// there must have it. An unknown name is refused with all that there are; `nandex parameters` lists them
     #[arg(long, value_name = "NAME=VALUE", value_parser = stated)]
     set: Vec<(String, String)>,
 }
@@ -21,6 +22,11 @@ fn stated(text: &str) -> Result<(String, String), String> {
 }
 
 impl StatedArgs {
+    /// What was stated.
+    pub fn stated(&self) -> Stated {
+        self.set.iter().cloned().collect()
+    }
+
     /// Returns whether nothing was stated.
     pub fn is_empty(&self) -> bool {
         self.set.is_empty()
@@ -41,18 +47,9 @@ impl StatedArgs {
     /// The configuration with the stated values in place of its own.
     ///
     /// # Errors
-    /// As [`AnyConfig::with`].
-    pub fn on(&self, config: &AnyConfig) -> Result<AnyConfig> {
-        let stated = self.set.iter().map(|(name, value)| (&name[..], &value[..]));
-        config.with(stated).context("--set")
-    }
-
-    /// The same for the configuration of one structure.
-    ///
-    /// # Errors
-    /// As [`on`](Self::on).
+    /// As [`Stated::on_one`].
     pub fn on_one<C: Configuration + Clone>(&self, config: C) -> Result<C> {
-        Ok(self.on(&config.into())?.of().cloned()?)
+        self.stated().on_one(config).context("--set")
     }
 }
 

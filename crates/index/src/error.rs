@@ -139,6 +139,14 @@ pub enum Error {
         /// How much it is, and how much is needed.
         reason: String,
     },
+    /// A write-ahead log that is too short for the structure.
+    #[error("{field}: {reason}")]
+    ShortLog {
+        /// What states its length.
+        field: &'static str,
+        /// How long it is, and how long it must be.
+        reason: String,
+    },
     /// A configuration that cannot work.
     #[error("{field}: {reason}")]
     Config {

@@ -8,10 +8,10 @@ use nandex_store::reads::ReadPool;
 use nandex_store::schedule::Channels;
 use nandex_store::{Threads, Volume};
 
-use crate::{Error, Result};
+use crate::model::text;
+use crate::schema::Range;
+use crate::{Error, Result, size};
 
-/// The most threads that put full buffers on flash.
-const FLUSH_THREADS_MAX: usize = 64;
 /// Threads that put full buffers on flash, unless the options say otherwise.
 pub const FLUSH_THREADS: usize = 1;
 /// The same for structures whose flushes are merges.
@@ -21,64 +21,184 @@ pub(crate) const MERGE_THREADS: usize = 2;
 pub(crate) const IO_CHUNK_PAGES: u32 = 128;
 /// Reads in flight in a batch of lookups, unless the options say otherwise.
 const READ_DEPTH: usize = 32;
-/// The most reads in flight.
-const READ_DEPTH_MAX: usize = 4096;
-/// The most pages of an I/O chunk.
-const IO_CHUNK_PAGES_MAX: u32 = 65_536;
 
 /// Returns an entry's priority from its key and value; higher stays longer.
 pub type Priority = Arc<dyn Fn(&[u8], &[u8]) -> u64 + Send + Sync>;
 
-/// Options of an opening. None of them is kept on flash: the next opening may have others.
-///
-/// They are the same for every kind of structure; one that has no use for an option ignores it. `None` stands for the
-/// structure's own default.
-///
-/// ```
-/// use nandex::OpenOptions;
-///
-/// let options = OpenOptions { read_depth: Some(64), ..OpenOptions::default() };
-/// assert!(options.validate().is_ok());
-/// assert!(OpenOptions { read_depth: Some(0), ..options }.validate().is_err());
-/// ```
-#[derive(Clone, Default)]
-pub struct OpenOptions {
-    /// Threads that put full buffers on flash and load filters, 0 to 64. With 0 the inserting thread does, at the
-    /// moment its buffer is full. Default 1, and 2 for the cascade filter and the counting table. Each thread has I/O
-    /// chunks of its own.
-    pub flush_threads: Option<usize>,
-    /// Reads in flight in a batch or stream of lookups: 1 to 4096. Default 32.
-    pub read_depth: Option<usize>,
-    /// RAM for a table's cache of entries, in bytes: the keys that are looked up most are answered without a read.
-    /// Default 0. A BufferHash with the policy LRU has none, because an entry stays by being read.
-    pub cache_bytes: u64,
-    /// RAM for filters of what is on flash, in bytes at most. Default 0, which is none.
+/// An option of an opening that can be stated by its name, as text.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionSpec {
+    /// Its name, as errors and reports give it.
+    pub name: &'static str,
+    /// Its meaning, in the words of the field's documentation.
+    pub meaning: &'static str,
+    /// The values that it can have.
+    pub range: Range,
+    /// What it is unless it is stated, for people.
+    pub default: &'static str,
+    get: fn(&OpenOptions) -> Option<u64>,
+    set: fn(&mut OpenOptions, u64),
+}
+
+impl OptionSpec {
+    /// The values that it can have, for people.
+    #[must_use]
+    pub fn values(&self) -> String {
+        match self.range {
+            Range::Within(least, most) => {
+                format!("{} to {}", text::count(least), text::count(most))
+            }
+            _ => "a size, such as 64MiB".to_owned(),
+        }
+    }
+
+    /// Sets it from text.
+    fn state(&self, options: &mut OpenOptions, value: &str) -> Result<()> {
+        let refuse = |found: String| Error::Config {
+            field: "parameter",
+            reason: format!("{}: {found}; it must be {}", self.name, self.values()),
+        };
+        let number = size::parse(value).map_err(refuse)?;
+        self.range.check(self.name, Some(number)).map_err(|_| refuse(number.to_string()))?;
+        (self.set)(options, number);
+        Ok(())
+    }
+}
+
+/// Its name, the values that it can have, and what it is otherwise.
+impl fmt::Display for OptionSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}; {} unless stated)", self.name, self.values(), self.default)
+    }
+}
+
+/// A number of an option, which may be left to the structure.
+trait OptionNumber: Sized {
+    fn stated(&self) -> Option<u64>;
+
+    fn of(number: u64) -> Self;
+}
+
+impl<N: Copy + TryInto<u64> + TryFrom<u64>> OptionNumber for Option<N> {
+    fn stated(&self) -> Option<u64> {
+        self.and_then(|number| number.try_into().ok())
+    }
+
+    fn of(number: u64) -> Self {
+        number.try_into().ok()
+    }
+}
+
+/// Zero is what an opening takes without a statement.
+impl OptionNumber for u64 {
+    fn stated(&self) -> Option<u64> {
+        Some(*self).filter(|number| *number > 0)
+    }
+
+    fn of(number: u64) -> Self {
+        number
+    }
+}
+
+/// Declares the options of an opening: first those that can be stated as text, with the values that each can have and
+/// what it is otherwise, then those that are values of a program.
+macro_rules! open_options {
+    (
+        $(#[$meta:meta])*
+        pub struct OpenOptions;
+        stated {
+            $($(#[doc = $doc:literal])* $field:ident: $type:ty = $default:literal, in $range:expr;)*
+        }
+        made {
+            $($(#[doc = $other_doc:literal])* $other:ident: $other_type:ty;)*
+        }
+    ) => {
+        $(#[$meta])*
+        pub struct OpenOptions {
+            $(
+                $(#[doc = $doc])*
+                #[doc = concat!("Default: ", $default, ".")]
+                pub $field: $type,
+            )*
+            $($(#[doc = $other_doc])* pub $other: $other_type,)*
+        }
+
+        impl OpenOptions {
+            /// The options that can be stated as text.
+            pub const SPECS: &'static [OptionSpec] = &[$(OptionSpec {
+                name: stringify!($field),
+                meaning: concat!($($doc, "\n"),*),
+                range: $range,
+                default: $default,
+                get: |options| options.$field.stated(),
+                set: |options, number| options.$field = OptionNumber::of(number),
+            },)*];
+
+            /// These options, and those of `base` where they state none.
+            #[must_use]
+            pub(crate) fn over(self, base: Self) -> Self {
+                Self {
+                    $($field: if self.$field.stated().is_some() { self.$field } else { base.$field },)*
+                    $($other: self.$other.or(base.$other),)*
+                }
+            }
+        }
+    };
+}
+
+open_options! {
+    /// Options of an opening. None of them is kept on flash: the next opening may have others.
     ///
-    /// SliceHash: the partitions with the most false-positive reads share it (ANCS'14, section 5.1.2); without it every
-    /// lookup that RAM cannot answer reads one page. SliceLSH: lookups of buckets that are not there read nothing. It
-    /// takes up to 12 bits for an entry of a full index, in addition to its configuration's RAM, and is left out below
-    /// 4; after an opening it is made again from all slicetables, once lookups have read an eighth as many pages as
-    /// these have.
-    pub filter_bytes: u64,
-    /// RAM that a table which grows may take from this opening on, in bytes, its cache included; `None` for what it
-    /// was created with. A SliceLSH takes no more for its filter than this leaves in addition to its configuration's
-    /// RAM.
-    pub ram_bytes_max: Option<u64>,
-    /// Pages of 4 KiB that a flush or merge reads or writes at once: 1 to 65,536. Default 128 for SliceHash and
-    /// SliceLSH, 64 for SliceBloom, and what suits the buffers for the cascade filter (4 to 256) and the counting table
-    /// (4 to 64).
-    pub io_chunk_pages: Option<u32>,
-    /// How reads are spread over the device's channels. Default: by the device's geometry, and in order of arrival if
-    /// it has none.
-    pub channels: Option<Channels>,
-    /// An entry's priority, for BufferHash's priority policies. Default: the first 8 bytes of its value as a
-    /// little-endian number.
-    pub priority: Option<Priority>,
-    /// The chip of a BufferHash with [`Placement::Chip`](crate::bufferhash::Placement::Chip); `None` for others.
-    /// Nothing else may be on it.
-    pub chip: Option<Arc<dyn Device>>,
-    /// The family of hashes that an index of neighbours must have been made for; `None` for whichever it has.
-    pub family: Option<Vec<u8>>,
+    /// They are the same for every kind of structure; one that has no use for an option ignores it. `None` stands for the
+    /// structure's own default.
+    ///
+    /// ```
+    /// use nandex::OpenOptions;
+    ///
+    /// let options = OpenOptions { read_depth: Some(64), ..OpenOptions::default() };
+    /// assert!(options.validate().is_ok());
+    /// assert!(OpenOptions { read_depth: Some(0), ..options }.validate().is_err());
+    /// ```
+    #[derive(Clone, Default)]
+    pub struct OpenOptions;
+    stated {
+        /// Threads that put full buffers on flash and load filters. With 0 the inserting thread does, at the moment its
+        /// buffer is full. Each thread has I/O chunks of its own.
+        flush_threads: Option<usize> = "1, and 2 for the cascade filter and the counting table", in Range::Within(0, 64);
+        /// Reads in flight in a batch or stream of lookups.
+        read_depth: Option<usize> = "32", in Range::Within(1, 4096);
+        /// RAM for a table's cache of entries, in bytes: the keys that are looked up most are answered without a read. A
+        /// BufferHash with the policy LRU has none, because an entry stays by being read.
+        cache_bytes: u64 = "0, and what the table leaves of its RAM in a database", in Range::Any;
+        /// RAM for filters of what is on flash, in bytes at most.
+        ///
+        /// SliceHash: the partitions with the most false-positive reads share it (ANCS'14, section 5.1.2); without it every
+        /// lookup that RAM cannot answer reads one page. SliceLSH: lookups of buckets that are not there read nothing. It
+        /// takes up to 12 bits for an entry of a full index, in addition to its configuration's RAM, and is left out below
+        /// 4; after an opening it is made again from all slicetables, once lookups have read an eighth as many pages as
+        /// these have.
+        filter_bytes: u64 = "0, which is none, and what suits the requirements in a database", in Range::Any;
+        /// Pages of 4 KiB that a flush or merge reads or writes at once.
+        io_chunk_pages: Option<u32> = "128 for SliceHash and SliceLSH, 64 for SliceBloom, and what suits the buffers for the \
+            cascade filter (4 to 256) and the counting table (4 to 64)", in Range::Within(1, 65_536);
+    }
+    made {
+        /// RAM that a table which grows may take from this opening on, in bytes, its cache included; `None` for what it
+        /// was created with. A SliceLSH takes no more for its filter than this leaves in addition to its configuration's
+        /// RAM.
+        ram_bytes_max: Option<u64>;
+        /// How reads are spread over the device's channels. Default: by the device's geometry, and in order of arrival if
+        /// it has none.
+        channels: Option<Channels>;
+        /// An entry's priority, for BufferHash's priority policies. Default: the first 8 bytes of its value as a
+        /// little-endian number.
+        priority: Option<Priority>;
+        /// The chip of a BufferHash with [`Placement::Chip`](crate::bufferhash::Placement::Chip); `None` for others.
+        /// Nothing else may be on it.
+        chip: Option<Arc<dyn Device>>;
+        /// The family of hashes that an index of neighbours must have been made for; `None` for whichever it has.
+        family: Option<Vec<u8>>;
+    }
 }
 
 impl OpenOptions {
@@ -102,23 +222,16 @@ impl OpenOptions {
     /// # Errors
     /// [`Error::Config`], naming the option.
     pub fn validate(&self) -> Result<()> {
-        let refuse = |field, found: u64, range: &str| {
-            Err(Error::Config { field, reason: format!("{found}; it must be {range}") })
-        };
-        match *self {
-            Self { flush_threads: Some(threads), .. } if threads > FLUSH_THREADS_MAX => {
-                refuse("flush_threads", threads as u64, "0 to 64")
-            }
-            Self { read_depth: Some(depth), .. } if !(1..=READ_DEPTH_MAX).contains(&depth) => {
-                refuse("read_depth", depth as u64, "1 to 4096")
-            }
-            Self { io_chunk_pages: Some(pages), .. }
-                if !(1..=IO_CHUNK_PAGES_MAX).contains(&pages) =>
-            {
-                refuse("io_chunk_pages", pages.into(), "1 to 65,536")
-            }
-            _ => Ok(()),
-        }
+        Self::SPECS.iter().try_for_each(|it| it.range.check(it.name, (it.get)(self)))
+    }
+
+    /// The same with an option, given by its name and value, if it is one of `names`.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: a text that is no value of it.
+    pub(crate) fn with(mut self, names: &[&str], (name, value): (&str, &str)) -> Result<Self> {
+        let spec = specs(names).find(|spec| spec.name == name);
+        spec.map_or(Ok(()), |spec| spec.state(&mut self, value)).map(|()| self)
     }
 
     /// What reads pages of a device for lookups.
@@ -126,6 +239,11 @@ impl OpenOptions {
         let channels = self.channels.unwrap_or_else(|| Channels::of(&device.geometry()));
         ReadPool::new(Arc::clone(device), channels, self.read_depth.unwrap_or(READ_DEPTH))
     }
+}
+
+/// The options of these names.
+pub(crate) fn specs(names: &[&str]) -> impl Iterator<Item = &'static OptionSpec> {
+    OpenOptions::SPECS.iter().filter(move |spec| names.contains(&spec.name))
 }
 
 impl fmt::Debug for OpenOptions {

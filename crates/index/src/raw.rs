@@ -39,6 +39,7 @@ pub use crate::any::{
 };
 pub use crate::api::{CandidateStream, LevelStats, LookupStream};
 pub use crate::check::{CheckProgress, OnProgress};
+pub use crate::db::{Sizing, Statable, Stated};
 pub use crate::groups::model as group_model;
 pub use crate::groups::{
     Group, GroupConfig, GroupLookups, GroupMap, GroupModel, GroupParameters, GroupPlace, GroupRam,

@@ -77,6 +77,8 @@ pub struct Row {
     pub name: &'static str,
     /// Its use, in a sentence.
     pub good_for: &'static str,
+    /// The options of an opening that it has a use for, by their names in [`OpenOptions`].
+    pub options: &'static [&'static str],
     /// What it does, and the functions that make one.
     pub family: Family,
     /// Proves one structure of this kind offline and notes damage in the checker.

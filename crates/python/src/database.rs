@@ -27,6 +27,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Map>()?;
     module.add_class::<Filter>()?;
     module.add_class::<Counter>()?;
+    module.add_function(wrap_pyfunction!(parameters, module)?)?;
     module.add_function(wrap_pyfunction!(open, module)?)
 }
 
@@ -134,6 +135,27 @@ fn open(
     Ok(Database { path, inner })
 }
 
+/// All that a kind of structure can be told with `parameters=`: a dict for each, with its `name`, its `meaning`, the
+/// `values` that it can have, its `default` for a million entries or keys, and whether it is `kept`, as the options
+/// of an opening are not.
+///
+/// >>> {it["name"] for it in nandex.parameters("cascade")} >= {"fan_out", "read_depth"}
+/// True
+#[pyfunction]
+fn parameters<'py>(py: Python<'py>, kind: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let all = nandex::db::parameters(kind).map_err(raise)?;
+    let one = |it: nandex::raw::Statable| {
+        let dict = PyDict::new(py);
+        dict.set_item("name", it.name)?;
+        dict.set_item("meaning", it.meaning)?;
+        dict.set_item("values", it.values)?;
+        dict.set_item("default", it.default)?;
+        dict.set_item("kept", it.is_kept)?;
+        Ok(dict)
+    };
+    all.into_iter().map(one).collect()
+}
+
 /// The same builder with an option, if that is given.
 fn with<B, T>(builder: B, given: Option<T>, set: impl FnOnce(B, T) -> B) -> B {
     match given {
@@ -168,7 +190,8 @@ impl Database {
     /// bytes: 8 to 32 for a key, 0 to 64 for a value. `policy` says what a full table does: "reject", unless stated;
     /// "grow"; or evict, by "fifo", "lru" and others. `cache` is RAM for entries that are looked up often, as part of
     /// `ram`. `parameters` are the structure's own, by their names, such as `{"spare_buffers": "8"}`, in place of what
-    /// the requirements lead to; a table has them as `parameters`. One that exists must have these values.
+    /// the requirements lead to; a table has them as `parameters`. One that exists must have these values. Options of this
+    /// opening, such as `{"read_depth": "64"}`, are stated in the same way, and are not kept.
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(
         signature = (

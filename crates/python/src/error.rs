@@ -121,7 +121,7 @@ pub fn raise(error: Error) -> PyErr {
         Error::FilterDamaged { .. } => Raised::Damaged.with_errno(EIO, message),
         Error::NoDeletes { .. } => Raised::Unsupported.new(message),
         Error::TooLittleRam { reason, .. } => Raised::Ram.new(in_python(&format!("ram: {reason}"))),
-        Error::Config { .. } => Raised::Config.new(message),
+        Error::Config { .. } | Error::ShortLog { .. } => Raised::Config.new(message),
         _ => Raised::Internal.new(message),
     }
 }

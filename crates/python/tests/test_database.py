@@ -218,3 +218,11 @@ def test_every_exception_is_an_error_and_a_builtin_one() -> None:
         if name.endswith("Error") and name != "Error":
             assert issubclass(value, nandex.Error) and len(value.__bases__) == 2, name
             assert value.__bases__[1].__module__ == "builtins" and value.__module__ == "nandex"
+
+
+def test_all_that_a_kind_can_be_told_is_listed_with_what_it_may_be() -> None:
+    listed = {it["name"]: it for it in nandex.parameters("bufferhash")}
+    assert listed["filter.bits"]["kept"] and not listed["read_depth"]["kept"]
+    assert listed["read_depth"]["values"] == "1 to 4,096" and listed["read_depth"]["default"] == "32"
+    with pytest.raises(nandex.ConfigError, match="there are bufferhash, slicehash"):
+        nandex.parameters("generation")

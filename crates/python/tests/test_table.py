@@ -39,6 +39,19 @@ def test_parameters_that_are_stated_are_the_tables_and_must_stay_so(db: nandex.D
         db.table("u", parameters={"colour": "red"})
 
 
+def test_options_of_an_opening_are_stated_with_the_parameters_and_are_not_kept(db: nandex.Database) -> None:
+    with db.table("t", entries=1000, parameters={"cache_bytes": "300k", "read_depth": "4"}) as table:
+        assert 0 < table.stats()["cache_bytes"] <= 300 << 10
+        assert "cache_bytes" not in table.parameters
+    with db.table("t", entries=1000) as table:
+        assert table.stats()["cache_bytes"] > 300 << 10
+    for open_one in (db.table, db.map, db.filter, db.counter):
+        with pytest.raises(nandex.ConfigError, match="read_depth: 0; it must be 1 to 4,096"):
+            open_one("other", parameters={"read_depth": "0"})
+        with pytest.raises(nandex.ConfigError, match="of an opening, flush_threads"):
+            open_one("other", parameters={"colour": "red"})
+
+
 def test_bytes_of_other_widths_are_put_and_read(db: nandex.Database) -> None:
     with db.table("t", entries=1000, key=20, value=12) as table:
         table[b"k" * 20] = b"v" * 12

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
 use nandex::raw::device::{Geometry, Striping};
-use nandex::raw::registry;
 use nandex::raw::store::hash::{HashKind, KeyHasher};
 use nandex::raw::store::schedule::Channels;
+use nandex::raw::{Sizing, registry};
 use nandex::{Policy, Prediction, Requirements, slicehash};
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ use crate::hashing::HashKeyArg;
 use crate::interrupt::Interrupt;
 use crate::place::{DurabilityArg, Plan, create};
 use crate::size::{self, show_bytes, show_count};
-use crate::sizing::{self, Choice, DesignArg, RequirementArgs, StructureArg, TableCosts};
+use crate::sizing::{self, DesignArg, RequirementArgs, StructureArg, TableCosts};
 use crate::stated::StatedArgs;
 
 /// Where, and how large.
@@ -102,7 +102,7 @@ impl Args {
 
     /// The table with the policy that was asked for, and where its values go. Otherwise it grows, if nothing stated
     /// speaks against it.
-    fn choose(&self, channels: Channels) -> Result<(Option<ValuesConfig>, Choice)> {
+    fn choose(&self, channels: Channels) -> Result<(Option<ValuesConfig>, Sizing)> {
         let may_grow = self.structure.0.is_none_or(registry::grows)
             && self.front_runs == 0
             && self.design.is_none()
@@ -122,12 +122,12 @@ impl Args {
         &self,
         policy: Policy,
         channels: Channels,
-    ) -> Result<(Option<ValuesConfig>, Choice)> {
+    ) -> Result<(Option<ValuesConfig>, Sizing)> {
         let values = self.values(policy)?;
         let values_ram_bytes = values.map_or(0, |values| values.ram_bytes());
         let asked = Requirements { channels, ..self.requirements(policy)? };
         let ram_bytes = asked.ram_bytes.map(|most| most.saturating_sub(values_ram_bytes));
-        let choice = sizing::choose(self.structure, &Requirements { ram_bytes, ..asked });
+        let choice = Requirements { ram_bytes, ..asked }.size(self.structure.0);
         let of_values = || {
             let taken = show_bytes(values_ram_bytes);
             format!(
@@ -151,28 +151,22 @@ impl Args {
 
     /// Puts the parameters that were stated in place of those of the prediction. Returns the RAM of the table with the
     /// entries that were asked for.
-    fn state_parameters(&self, prediction: &mut Prediction) -> Result<u64> {
-        if self.stated.is_empty() {
-            return Ok(prediction.ram_bytes());
-        }
+    fn state_parameters(&self, sizing: &mut Sizing) -> Result<u64> {
         if self.has_any_size() {
             let why = "the index of keys and values of any size has its own; --policy states what it does when full";
             self.stated.refuse(&["key_bytes", "value_bytes", "policy"], why)?;
         }
-        prediction.config = self.stated.on(&prediction.config)?;
-        prediction.entries_capacity = prediction.config.describe().entries_capacity;
-        let ram_bytes = prediction.config.ram_bytes_with(prediction.requirements.entries);
-        ram_bytes.map(|it| it + prediction.optional_filter_bytes).context("a table has RAM")
+        sizing.state(&self.stated.stated()).context("--set")
     }
 
     /// The warning of a table that holds fewer entries than were asked for.
-    fn too_few(&self, prediction: &Prediction) -> Option<String> {
-        let (holds, asked) = (prediction.entries_capacity, prediction.requirements.entries);
-        let holds_fewer = !self.stated.is_empty() && holds < asked;
-        holds_fewer.then(|| {
-            let (holds, asked) = (show_count(holds), show_count(asked));
-            format!("with the parameters of --set it holds {holds} entries, fewer than the {asked} asked for")
-        })
+    fn too_few(&self, sizing: &Sizing) -> Option<String> {
+        let holds = sizing.too_few().filter(|_| !self.stated.is_empty())?;
+        let (holds, asked) =
+            (show_count(holds), show_count(sizing.prediction.requirements.entries));
+        Some(format!(
+            "with the parameters of --set it holds {holds} entries, fewer than the {asked} asked for"
+        ))
     }
 
     /// How the volume is spread over several devices.
@@ -278,8 +272,10 @@ struct Created {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let device = args.geometry.find(&args.volume, console)?;
-    let (values, Choice { reasons, mut prediction }) = args.choose(args.channels(device)?)?;
-    let ram_bytes = args.state_parameters(&mut prediction)?;
+    let (values, mut sizing) = args.choose(args.channels(device)?)?;
+    let ram_bytes = args.state_parameters(&mut sizing)?;
+    let warning = args.too_few(&sizing);
+    let Sizing { reasons, prediction } = sizing;
     let striping = args.striping(&prediction)?;
     let geometry = geometry::of_volume(device, &args.volume, striping)?;
     let given = args.hash_key.given();
@@ -304,7 +300,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         value_bytes: widths.map(|(_, value)| value),
         entries: prediction.requirements.entries,
         predicted_ram_bytes: ram_bytes + values.map_or(0, |it| it.ram_bytes()),
-        warning: args.too_few(&prediction),
+        warning,
         ram_bytes: held.ram_bytes,
         flash_bytes: held.flash_bytes,
         filter_bytes: prediction.optional_filter_bytes,

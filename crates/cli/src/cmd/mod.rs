@@ -18,6 +18,7 @@ mod load;
 mod man;
 mod merge;
 mod neardup;
+mod parameters;
 pub mod probe;
 mod reproduce;
 mod sim;
@@ -68,6 +69,8 @@ pub enum Command {
     Kvssd(Box<kvssd::Args>),
     /// Say what a table would cost, before there is one
     Advise(advise::Args),
+    /// List all that a kind of structure can be told with --set
+    Parameters(parameters::Args),
     /// Find the chunk size, the channels and the mapping of a flash device by timing
     Probe(probe::Args),
     /// Run a workload or a trace on a simulated device, and report what came of it
@@ -105,6 +108,7 @@ impl Command {
             Self::Wan(args) => wan::run(&args, console),
             Self::Kvssd(args) => kvssd::run(&args, console),
             Self::Advise(args) => advise::run(&args, console),
+            Self::Parameters(args) => parameters::run(&args, console),
             Self::Probe(args) => probe::run(&args, console),
             Self::Sim(args) => sim::run(&args, console),
             Self::Reproduce(args) => reproduce::run(&args, console),

@@ -19,6 +19,7 @@ mod kvssd;
 mod merge;
 mod neardup;
 mod numbers;
+mod opening;
 mod outputs;
 mod reproduce;
 mod sim;

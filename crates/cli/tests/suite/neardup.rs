@@ -119,6 +119,27 @@ fn query_pairs_clusters_remove_and_stats_say_what_the_index_has() {
 }
 
 #[test]
+fn parameters_of_a_new_index_are_stated_and_those_that_it_depends_on_are_not() {
+    let folder = with_texts();
+    let set = "--set bucket_ids_max=16 --set spare_buffers=3 --set read_depth=8";
+    ok(folder.run(&format!("neardup index t.nandex t.txt {SMALL} {set}")));
+    let info = json(&ok(folder.run("info t.nandex --json"))).to_string();
+    for stated in ["\"bucket_ids_max\":\"16\"", "\"spare_buffers\":\"3\""] {
+        assert!(info.contains(stated), "no {stated} in {info}");
+    }
+    folder.assert_refused(
+        "1 | neardup index n.nandex t.txt --set colour=red | \"colour\" is no parameter; there are
+        1 | neardup index n.nandex t.txt --set policy=fifo | policy, tables and family follow from what near-duplicates are
+        1 | neardup index n.nandex t.txt --set family=00ff | policy, tables and family follow from what near-duplicates are
+        1 | neardup index n.nandex t.txt --set partitions=3 | no power of two
+        1 | neardup index n.nandex t.txt --ram 64MiB --set spare_buffers=100k | of seven sixteenths of it, so give
+        1 | neardup index n.nandex t.txt --set read_depth=0 | it must be 1 to 4,096
+        1 | neardup index t.nandex t.txt --set spare_buffers=3 | --set: t.nandex is there, and keeps what it was made with",
+    );
+    assert!(!folder.path("n.nandex").exists());
+}
+
+#[test]
 fn broken_lines_stop_or_are_left_out_and_counted() {
     let folder = Folder::new();
     let good =

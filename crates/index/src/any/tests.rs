@@ -3,52 +3,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::AnyConfig;
-use crate::registry::{self, Family, Row};
+use crate::OpenOptions;
+use crate::db::listing::{prose, usual};
+use crate::registry;
 use crate::schema::ParameterSpec;
-use crate::{FilterRequirements, NeighborsRequirements, Policy, Prediction, Requirements, Result};
-
-/// What the defaults of the page are for.
-const ENTRIES: u64 = 1_000_000;
-const RATE: f64 = 0.01;
-const RAM_BYTES: u64 = 32 << 20;
-const TABLES: u32 = 10;
-
-fn predictions() -> impl Iterator<Item = Prediction> {
-    registry::tables().map(|(row, table)| {
-        let policy = if table.grows { Policy::Grow } else { Policy::Reject };
-        let asked = Requirements { policy, ..Requirements::new(ENTRIES, 8, 8) };
-        asked.advise_one(row.kind).unwrap_or_else(|why| panic!("{}: {why}", row.kind))
-    })
-}
-
-/// The configuration that the defaults are from; `None` for a kind that no user creates.
-fn default_of(row: &Row) -> Option<Result<AnyConfig>> {
-    match &row.family {
-        Family::Table(_) => {
-            let of_row = predictions().find(|it| it.config.kind() == row.kind);
-            of_row.map(|it| Ok(it.config))
-        }
-        Family::Filter(filter) => {
-            Some((filter.advise)(&FilterRequirements::new(ENTRIES, RATE, RAM_BYTES)))
-        }
-        Family::Neighbors(it) => Some((it.advise)(&NeighborsRequirements::new(ENTRIES, TABLES))),
-        Family::Part | Family::Generation => None,
-    }
-}
-
-/// The words of a doc comment, without its links.
-fn prose(meaning: &str) -> String {
-    let words: Vec<_> = meaning.split_whitespace().collect();
-    let mut text = words.join(" ");
-    while let Some((start, end)) = text.find("[`").zip(text.find("`]")) {
-        let rest = &text[end + 2..];
-        let target = rest.strip_prefix('(').and_then(|it| it.split_once(')'));
-        let after = target.map_or(rest, |(_, after)| after);
-        text = format!("{}`{}`{after}", &text[..start], &text[start + 2..end]);
-    }
-    text.replace('|', "\\|")
-}
 
 fn row_of(spec: &ParameterSpec, values: &[(String, String)]) -> String {
     let part = |path: &str| path.strip_prefix(spec.name)?.strip_prefix('.').map(str::to_owned);
@@ -64,7 +22,7 @@ fn row_of(spec: &ParameterSpec, values: &[(String, String)]) -> String {
     format!(
         "| `{}` | {} | {} | {} | {bytes} |\n",
         spec.name,
-        prose(spec.meaning),
+        prose(spec.meaning).replace('|', "\\|"),
         spec.values(),
         default.join(", ")
     )
@@ -85,7 +43,8 @@ fn page() -> String {
          `db.map`, `db.filter` and `db.counter`, and with `AnyConfig::with`. The parts of a parameter that \
          has parts are stated one by one, such as `filter.bits=14`. A name that a structure does not have is \
          refused with all that there are. `nandex info --json` lists the values of a structure, in `values`, \
-         as `AnyConfig::values` does.\n\n\
+         as `AnyConfig::values` does. `nandex parameters KIND`, `nandex::db::parameters(kind)` and \
+         Python's `nandex.parameters(kind)` list what is below.\n\n\
          Numbers take no unit in the list, and may be stated with one, such as `64k`. Parameters are \
          little-endian on flash, in this order, behind one byte for the version; *Bytes* says how many each \
          takes. *Default* is what the requirements lead to for 1,000,000 entries of 8 + 8 bytes in a table, \
@@ -93,12 +52,24 @@ fn page() -> String {
          an index of neighbours; with other requirements it is another.\n",
     );
     for row in registry::rows() {
-        let Some(config) = default_of(row) else { continue };
+        let Some(config) = usual(row) else { continue };
         let config = config.unwrap_or_else(|why| panic!("{}: {why}", row.kind));
         let (values, specs) = (config.values(), config.specs());
         writeln!(page, "\n## {} (`{}`)\n\n{}\n", row.name, row.kind, row.good_for).unwrap();
         page.push_str("| Name | Meaning | Values | Default | Bytes |\n|---|---|---|---|---|\n");
         specs.iter().for_each(|spec| page.push_str(&row_of(spec, &values)));
+        writeln!(page, "\nOf an opening: `{}`.", row.options.join("`, `")).unwrap();
+    }
+    page.push_str(
+        "\n## Options of an opening\n\n\
+         They are stated by name, as parameters are, and in the same places; with `--set NAME=VALUE` of the verbs \
+         that open a table, a filter or counts, too, and with `options(OpenOptions)` of the builders. No structure \
+         keeps them: the next opening may have others.\n\n\
+         | Name | Meaning | Values | Default |\n|---|---|---|---|\n",
+    );
+    for spec in OpenOptions::SPECS {
+        let (name, meaning) = (spec.name, prose(spec.meaning).replace('|', "\\|"));
+        writeln!(page, "| `{name}` | {meaning} | {} | {} |", spec.values(), spec.default).unwrap();
     }
     page
 }

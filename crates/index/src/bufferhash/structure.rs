@@ -43,6 +43,7 @@ impl Structure for Incarnations {
     const KIND: &'static str = KIND;
     const NAME: &'static str = "BufferHash";
     const GOOD_FOR: &'static str = "Each entry written once, a few bytes of RAM per entry, few reads for keys that are not there.";
+    const OPTIONS: &'static [&'static str] = &["flush_threads", "read_depth", "cache_bytes"];
     #[cfg(feature = "testing")]
     const DECODERS: &'static [crate::testing::Decoder] = super::testing::DECODERS;
 

@@ -41,6 +41,7 @@ impl Structure for CascadeLayout {
     const KIND: &'static str = KIND;
     const NAME: &'static str = "cascade filter";
     const GOOD_FOR: &'static str = "Sets and counts of keys in about 11 bits each, larger than RAM, with a known rate of false positives.";
+    const OPTIONS: &'static [&'static str] = &["flush_threads", "read_depth", "io_chunk_pages"];
     #[cfg(feature = "testing")]
     const DECODERS: &'static [crate::testing::Decoder] = super::testing::DECODERS;
 

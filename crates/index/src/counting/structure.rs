@@ -38,6 +38,7 @@ impl Structure for CountingLayout {
     const NAME: &'static str = "counting table";
     const GOOD_FOR: &'static str =
         "Exact counts of keys, larger than RAM: words, links, users. One page read for each count.";
+    const OPTIONS: &'static [&'static str] = &["flush_threads", "read_depth", "io_chunk_pages"];
     #[cfg(feature = "testing")]
     const DECODERS: &'static [crate::testing::Decoder] = super::testing::DECODERS;
 

@@ -4,7 +4,7 @@ use super::ram::fitting;
 use super::stated::{Calls, Stated};
 use super::{Database, Quantity};
 use crate::counting::{self, Config, Keys};
-use crate::{Counting, Error, Result};
+use crate::{Counting, Error, Filter, OpenOptions, Result};
 
 /// The default number of keys of a counting table.
 const KEYS: u64 = 1_000_000;
@@ -77,6 +77,12 @@ impl<'db> CountingBuilder<'db> {
         self
     }
 
+    /// Options of this opening; see [`TableBuilder::options`](super::TableBuilder::options).
+    pub fn options(mut self, options: OpenOptions) -> Self {
+        self.stated.options = options;
+        self
+    }
+
     /// Opens the counting table of that name, or creates it.
     ///
     /// # Errors
@@ -88,18 +94,20 @@ impl<'db> CountingBuilder<'db> {
         self.check_kind(kind.as_deref())?;
         let mut shares = db.shares();
         let limit = shares.limit(&db.volume, name, self.ram.as_ref())?;
+        let options = self.stated.options(counting::KIND, OpenOptions::default())?;
         let table = if kind.is_some() {
-            let table = Counting::open(&db.volume, name)?;
+            let table = Counting::open_with(&db.volume, name, options)?;
             self.stated.check(name, &(*table.config()).into())?;
             table
         } else {
             let config = self.config(limit).map_err(|error| shares.explain(name, limit, error))?;
-            let config =
-                self.stated.on_one(config, if self.stored.is_some() { STORED } else { &[] })?;
-            Counting::create(&db.volume, name, config).map_err(|error| db.explain(name, error))?
+            let calls = if self.stored.is_some() { STORED } else { &[] };
+            let config = *self.stated.on_with(&config.into(), calls)?.of()?;
+            Counting::create_with(&db.volume, name, config, options)
+                .map_err(|error| db.explain(name, error))?
         };
         self.check_keys(&table)?;
-        let needed = table.config().ram_bytes();
+        let needed = table.config().ram_bytes().max(table.stats().ram_bytes);
         shares.take(&db.volume, name, needed).map(|()| table)
     }
 

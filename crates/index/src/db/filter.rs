@@ -72,6 +72,12 @@ impl<'db> FilterBuilder<'db> {
         self
     }
 
+    /// Options of this opening; see [`TableBuilder::options`](super::TableBuilder::options).
+    pub fn options(mut self, options: OpenOptions) -> Self {
+        self.stated.options = options;
+        self
+    }
+
     /// Makes it a counter.
     pub fn counts(mut self) -> CounterBuilder<'db> {
         self.counts = true;
@@ -88,17 +94,19 @@ impl<'db> FilterBuilder<'db> {
         let kind = db.kind(name, "filter")?;
         let mut shares = db.shares();
         let limit = shares.limit(&db.volume, name, self.ram.as_ref())?;
-        let filter = if kind.is_some() {
-            let filter = AnyFilter::open(&db.volume, name, &OpenOptions::default())?;
+        let options = |kind: &str| self.stated.options(kind, OpenOptions::default());
+        let filter = if let Some(kind) = kind {
+            let filter = AnyFilter::open(&db.volume, name, &options(&kind)?)?;
             self.stated.check(name, &filter.config())?;
             filter
         } else {
             let config = self.advise(limit).map_err(|error| shares.explain(name, limit, error))?;
             let config = self.stated.on(&config)?;
-            AnyFilter::create(&db.volume, name, &config).map_err(|error| db.explain(name, error))?
+            AnyFilter::create_with(&db.volume, name, &config, &options(config.kind())?)
+                .map_err(|error| db.explain(name, error))?
         };
         let needed = match filter.config().of::<cascade::Config>() {
-            Ok(config) => config.costs()?.ram_bytes,
+            Ok(config) => config.costs()?.ram_bytes.max(filter.stats().ram_bytes),
             Err(_) => filter.stats().ram_bytes,
         };
         shares.take(&db.volume, name, needed).map(|()| filter)
@@ -125,6 +133,11 @@ impl CounterBuilder<'_> {
     /// States a parameter of the filter; see [`FilterBuilder::parameter`].
     pub fn parameter(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         Self(self.0.parameter(name, value))
+    }
+
+    /// Options of this opening; see [`TableBuilder::options`](super::TableBuilder::options).
+    pub fn options(self, options: OpenOptions) -> Self {
+        Self(self.0.options(options))
     }
 
     /// Opens the counter of that name, or creates it.

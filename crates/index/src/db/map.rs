@@ -4,7 +4,7 @@ use super::stated::Stated;
 use super::{Database, Quantity, TableBuilder};
 use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
 use crate::model::text;
-use crate::{AnyTable, Error, LargeTable, Policy, Result};
+use crate::{AnyTable, Error, LargeTable, OpenOptions, Policy, Result};
 
 /// The default for the bytes of a key and its value, with a record's overhead.
 const RECORD_BYTES: u64 = 256;
@@ -70,6 +70,13 @@ impl<'db> MapBuilder<'db> {
     /// requirements lead to; see [`TableBuilder::parameter`](super::TableBuilder::parameter).
     pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.stated.add(name, value);
+        self
+    }
+
+    /// Options of this opening of the map's table of keys; see
+    /// [`TableBuilder::options`](super::TableBuilder::options).
+    pub fn options(mut self, options: OpenOptions) -> Self {
+        self.stated.options = options;
         self
     }
 

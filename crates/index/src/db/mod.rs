@@ -43,10 +43,12 @@
 
 mod counting;
 mod filter;
+pub(crate) mod listing;
 mod map;
 mod opened;
 mod options;
 mod ram;
+mod sizing;
 mod stated;
 mod table;
 #[cfg(test)]
@@ -60,9 +62,12 @@ use nandex_store::Volume;
 
 pub use counting::CountingBuilder;
 pub use filter::{AnyCounter, CounterBuilder, FilterBuilder};
+pub use listing::{Statable, parameters};
 pub use map::MapBuilder;
 pub use opened::TableOrMap;
 pub use options::DatabaseOptions;
+pub use sizing::Sizing;
+pub use stated::Stated;
 pub use table::TableBuilder;
 
 #[cfg(doc)]
@@ -196,7 +201,7 @@ impl Database {
     /// Adds what to do to the refusal of a log that is too short.
     fn explain(&self, name: &str, error: Error) -> Error {
         match error {
-            Error::Config { field: "log_bytes", reason } => Error::Config {
+            Error::ShortLog { reason, .. } => Error::ShortLog {
                 field: "log",
                 reason: format!(
                     "{name:?}: {reason}. A log keeps its length: make the file again with \

@@ -2,6 +2,7 @@
 
 use nandex_store::Volume;
 
+use super::Stated;
 use crate::large::{ValuesConfig, table_name};
 use crate::registry::{self, Family};
 use crate::{AnyTable, Damage, Error, LargeTable, OpenOptions, Result, Table, TableStats};
@@ -39,9 +40,27 @@ impl TableOrMap {
     /// # Errors
     /// No table or map of that name, or it is open; damage.
     pub fn open(volume: &Volume, name: &str, options: &OpenOptions) -> Result<Self> {
+        Self::open_stated(volume, name, options, &Stated::default())
+    }
+
+    /// The same with options that were stated by their names; parameters among them must be what the table has.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open) and [`Stated::check`].
+    pub fn open_stated(
+        volume: &Volume,
+        name: &str,
+        options: &OpenOptions,
+        stated: &Stated,
+    ) -> Result<Self> {
+        let open = |name: &str, options: OpenOptions| {
+            let options = stated.options(&registry::kind_in(volume, name)?, options)?;
+            let table = AnyTable::open_with(volume, name, &options)?;
+            stated.check(name, &table.config()).map(|()| table)
+        };
         let kind = registry::kind_in(volume, name)?;
         let Some(Family::Part) = registry::find(&kind).map(|row| &row.family) else {
-            return AnyTable::open_with(volume, name, options).map(Self::Table);
+            return open(name, options.clone()).map(Self::Table);
         };
         if !Self::is_map(volume, name) {
             let reason = format!(
@@ -51,8 +70,7 @@ impl TableOrMap {
         }
         let of_values = ValuesConfig::of(volume, name)?.ram_bytes();
         let ram_bytes_max = options.ram_bytes_max.map(|most| most.saturating_sub(of_values));
-        let options = OpenOptions { ram_bytes_max, ..options.clone() };
-        let index = AnyTable::open_with(volume, &table_name(name), &options)?;
+        let index = open(&table_name(name), OpenOptions { ram_bytes_max, ..options.clone() })?;
         LargeTable::open(volume, name, index).map(Self::Map)
     }
 

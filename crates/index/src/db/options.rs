@@ -179,13 +179,15 @@ impl DatabaseOptions {
     /// A file that must exist and is there unfinished.
     pub fn open(mut self, path: impl AsRef<Path>) -> Result<Database> {
         // What cannot be made is refused before there is a file.
-        self.volume_options()?.validate()?;
+        let volume = self.volume_options()?;
+        volume.validate()?;
         let place = self.place(path.as_ref())?;
         let Self { access, create, allocation, .. } = self;
         let options = FileOptions { access, create, allocation, ..FileOptions::default() };
         let device = FileDevice::open(place, &options)?;
         let is_new = access == Access::ReadWrite && device.is_empty_file()?;
-        self.open_or_make(VolumeDevices { volume: Arc::new(device), log: None }, is_new)
+        let devices = VolumeDevices { volume: Arc::new(device), log: None };
+        self.open_or_make(volume, devices, is_new)
     }
 
     /// Opens the database on devices that the caller has opened: an array, a simulated drive, a log of its own. Makes
@@ -199,7 +201,8 @@ impl DatabaseOptions {
             (Access::ReadWrite, Create::OpenOrCreate) => holds(&devices.volume)? == Holds::Nothing,
             _ => false,
         };
-        self.open_or_make(devices, is_new)
+        let volume = self.volume_options()?;
+        self.open_or_make(volume, devices, is_new)
     }
 
     /// Where the file of this name is opened or made.
@@ -225,9 +228,13 @@ impl DatabaseOptions {
         }
     }
 
-    fn open_or_make(self, devices: VolumeDevices, is_new: bool) -> Result<Database> {
+    fn open_or_make(
+        self,
+        create: VolumeOptions,
+        devices: VolumeDevices,
+        is_new: bool,
+    ) -> Result<Database> {
         let ram_bytes = self.ram.bytes("ram")?;
-        let create = self.volume_options()?;
         let devices = match self.access {
             Access::ReadWrite => devices,
             // What an opening writes stays in RAM.

@@ -89,8 +89,18 @@ impl<'db> TableBuilder<'db> {
     ///
     /// A table that exists must have this value: `create_or_open` refuses one that differs, and a name that the
     /// structure does not have.
+    ///
+    /// An option of this opening is stated in the same way, such as `("read_depth", "64")`; the structure does not keep
+    /// it. [`OpenOptions::SPECS`] are those that there are.
     pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.stated.add(name, value);
+        self
+    }
+
+    /// Options of this opening in place of what the requirements lead to, where they state one; those of
+    /// [`parameter`](Self::parameter) take the place of these.
+    pub fn options(mut self, options: OpenOptions) -> Self {
+        self.stated.options = options;
         self
     }
 
@@ -130,7 +140,7 @@ impl<'db> TableBuilder<'db> {
     }
 
     fn create(&self, shares: &mut Shares) -> Result<AnyTable> {
-        let limit = shares.limit(&self.db.volume, &self.name, self.ram.as_ref())?;
+        let limit = shares.limit(&self.db.volume, &self.name, self.stated_ram().as_ref())?;
         let limit_without = self.without_cache(limit)?;
         let advised = self
             .advise(limit_without, |asked| Ok(asked.advise()?.into_chosen()))
@@ -140,14 +150,15 @@ impl<'db> TableBuilder<'db> {
         options.ram_bytes_max = Some(limit);
         options.cache_bytes = self.cache_bytes(advised.ram_bytes(), limit)?;
         let config = self.stated.on_with(&advised.config, self.calls)?;
+        let options = self.stated.options(config.kind(), options)?;
         let table = AnyTable::create_with(&self.db.volume, &self.name, &config, &options)
             .map_err(|error| self.db.explain(&self.name, error))?;
-        let needed = self.ram_bytes(&table, Some(&advised), limit);
+        let needed = self.ram_bytes(&table, Some(&advised), &options, limit);
         shares.take(&self.db.volume, &self.name, needed).map(|()| table)
     }
 
     fn open(&self, shares: &mut Shares, kind: &str) -> Result<AnyTable> {
-        let limit = shares.limit(&self.db.volume, &self.name, self.ram.as_ref())?;
+        let limit = shares.limit(&self.db.volume, &self.name, self.stated_ram().as_ref())?;
         // Options such as SliceHash's filters are chosen again at each opening.
         let limit_without = self.without_cache(limit)?;
         let advised = self.advise(limit_without, |asked| asked.advise_one(kind)).ok();
@@ -158,10 +169,11 @@ impl<'db> TableBuilder<'db> {
             Some(advised) => self.cache_bytes(advised.ram_bytes(), limit)?,
             None => self.cache_bytes(limit, limit)?,
         };
+        let options = self.stated.options(kind, options)?;
         let table = AnyTable::open_with(&self.db.volume, &self.name, &options)?;
         self.check_widths(&table)?;
         self.stated.check(&self.name, &table.config())?;
-        let needed = self.ram_bytes(&table, advised.as_ref(), limit);
+        let needed = self.ram_bytes(&table, advised.as_ref(), &options, limit);
         shares.take(&self.db.volume, &self.name, needed).map(|()| table)
     }
 
@@ -177,7 +189,7 @@ impl<'db> TableBuilder<'db> {
         let policy = self.policy;
         let asked = Requirements { policy, ..Requirements::new(entries, key_bytes, value_bytes) };
         let fits = |it: &Prediction| self.db.log_holds(it.config.log_bytes_best());
-        if self.ram.is_none()
+        if self.stated_ram().is_none()
             && policy != Policy::Grow
             && let Ok(best) = ask(&asked)
             && best.ram_bytes() <= limit
@@ -188,9 +200,21 @@ impl<'db> TableBuilder<'db> {
         fitting(limit, |ram_bytes| ask(&asked.clone().ram(ram_bytes)), fits)
     }
 
+    /// The RAM that was stated for it.
+    fn stated_ram(&self) -> Option<Quantity> {
+        self.ram.clone().or_else(|| self.stated.options.ram_bytes_max.map(Into::into))
+    }
+
+    /// The cache that was stated.
+    fn stated_cache(&self) -> Option<Quantity> {
+        let by_name = self.stated.latest("cache_bytes").map(Into::into);
+        let in_options = || Some(self.stated.options.cache_bytes).filter(|it| *it > 0);
+        by_name.or_else(|| self.cache.clone()).or_else(|| in_options().map(Into::into))
+    }
+
     /// Of the RAM that a table may take, what a stated cache leaves.
     fn without_cache(&self, limit: u64) -> Result<u64> {
-        let Some(cache) = &self.cache else { return Ok(limit) };
+        let Some(cache) = self.stated_cache() else { return Ok(limit) };
         let cache_bytes = cache.bytes("cache")?;
         limit.checked_sub(cache_bytes).ok_or_else(|| Error::TooLittleRam {
             field: "cache",
@@ -205,25 +229,33 @@ impl<'db> TableBuilder<'db> {
 
     /// RAM for the cache of a table that takes `taken` bytes and may take `limit`.
     fn cache_bytes(&self, taken: u64, limit: u64) -> Result<u64> {
-        if let Some(cache) = &self.cache {
+        if let Some(cache) = self.stated_cache() {
             return cache.bytes("cache");
         }
         let left = limit.saturating_sub(taken).min(nandex_device::ram_bytes());
         Ok(match self.policy {
             Policy::Grow => 0,
-            _ if self.ram.is_none() => left.min(limit / 4),
+            _ if self.stated_ram().is_none() => left.min(limit / 4),
             _ => left,
         })
     }
 
     /// A table's RAM now, or once it is full if that is known; all that it may take if it grows.
-    fn ram_bytes(&self, table: &AnyTable, advised: Option<&Prediction>, limit: u64) -> u64 {
+    fn ram_bytes(
+        &self,
+        table: &AnyTable,
+        advised: Option<&Prediction>,
+        options: &OpenOptions,
+        limit: u64,
+    ) -> u64 {
         if registry::grows(table.kind()) {
             return limit;
         }
         let same = advised.filter(|it| it.config == table.config());
         let stats = table.stats();
-        same.map_or(stats.ram_bytes, |it| it.ram_bytes() + stats.cache_bytes)
+        let filter_bytes = advised.map_or(0, |it| it.options.filter_bytes);
+        let known = same.map_or(stats.ram_bytes, |it| it.ram_bytes() + stats.cache_bytes);
+        (known + options.filter_bytes).saturating_sub(filter_bytes)
     }
 
     fn check_widths(&self, table: &AnyTable) -> Result<()> {

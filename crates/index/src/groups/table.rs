@@ -51,6 +51,7 @@ impl<S: GroupStructure> Structure for Grouped<S> {
     const KIND: &'static str = S::Config::KIND;
     const NAME: &'static str = S::NAME;
     const GOOD_FOR: &'static str = S::GOOD_FOR;
+    const OPTIONS: &'static [&'static str] = &["flush_threads", "read_depth", "cache_bytes"];
     #[cfg(feature = "testing")]
     const DECODERS: &'static [crate::testing::Decoder] = S::DECODERS;
 

@@ -32,6 +32,8 @@ pub(crate) trait GrowingStructure: Parts + Grows<Config: Stored> {
     const NAME: &'static str;
     /// Its use, in a sentence.
     const GOOD_FOR: &'static str;
+    /// The options of an opening that it has a use for.
+    const OPTIONS: &'static [&'static str];
     /// The kind of table that a merge of such tables makes.
     const MERGES_INTO: &'static str;
     /// Its configurations for tests.
@@ -301,6 +303,7 @@ impl Row {
             kind: P::KIND,
             name: P::NAME,
             good_for: P::GOOD_FOR,
+            options: P::OPTIONS,
             family: Family::Table(TableRow {
                 grows: true,
                 is_baseline: false,

@@ -16,6 +16,7 @@ pub(crate) const ROW: Row = Row {
     kind: values::KIND,
     name: "value log",
     good_for: "Keys and values of any size of a table that refers to them.",
+    options: &[],
     family: Family::Part,
     check: |checker, contents, entry, _| {
         values::check(checker, contents, entry);

@@ -8,6 +8,7 @@ mod spec;
 
 use nandex_store::bytes::Reader;
 
+pub use crate::options::OptionSpec;
 use spec::{NUMBER, NUMBER_OR_NONE};
 pub use spec::{ParameterSpec, Range, unknown};
 

@@ -43,6 +43,7 @@ impl Structure for BloomSlicetables {
     const NAME: &'static str = "SliceBloom";
     const GOOD_FOR: &'static str = "A sliding window of recent keys on flash, in a tenth of a bit of RAM each. It deletes nothing; for sets a \
                cascade filter is better.";
+    const OPTIONS: &'static [&'static str] = &["flush_threads", "read_depth", "io_chunk_pages"];
     #[cfg(feature = "testing")]
     const DECODERS: &'static [crate::testing::Decoder] = super::testing::DECODERS;
 

@@ -52,6 +52,8 @@ impl Structure for Slicetables {
     const NAME: &'static str = "SliceHash";
     const GOOD_FOR: &'static str =
         "One page read for any key, a fraction of the RAM, many more bytes written.";
+    const OPTIONS: &'static [&'static str] =
+        &["flush_threads", "read_depth", "cache_bytes", "filter_bytes", "io_chunk_pages"];
     #[cfg(feature = "testing")]
     const DECODERS: &'static [crate::testing::Decoder] = super::testing::DECODERS;
 

@@ -43,6 +43,8 @@ impl Structure for SlicetableGroups {
     const KIND: &'static str = KIND;
     const NAME: &'static str = "SliceLSH";
     const GOOD_FOR: &'static str = "Documents that may be alike, by bucket keys: one page read for each hash table, all at once.";
+    const OPTIONS: &'static [&'static str] =
+        &["flush_threads", "read_depth", "filter_bytes", "io_chunk_pages"];
     #[cfg(feature = "testing")]
     const DECODERS: &'static [crate::testing::Decoder] = super::testing::DECODERS;
 

@@ -26,6 +26,8 @@ pub trait Structure: Checkpoints {
     const NAME: &'static str;
     /// Its use, in a sentence.
     const GOOD_FOR: &'static str;
+    /// The options of an opening that it has a use for, by their names in [`OpenOptions`].
+    const OPTIONS: &'static [&'static str];
 
     /// What one is created with.
     type Config: Configuration + Clone;

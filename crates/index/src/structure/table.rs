@@ -321,6 +321,7 @@ impl Row {
             kind: S::KIND,
             name: S::NAME,
             good_for: S::GOOD_FOR,
+            options: S::OPTIONS,
             family,
             check: S::check,
             #[cfg(feature = "testing")]

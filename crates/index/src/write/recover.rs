@@ -55,7 +55,7 @@ pub(crate) fn check_log_covers(
         text::bytes(log_bytes),
         text::bytes(bytes.saturating_mul(4))
     );
-    Err(Error::Config { field: "log_bytes", reason })
+    Err(Error::ShortLog { field: "log_bytes", reason })
 }
 
 /// The same where updates add up. Without durability the log need not cover the buffers: if the structure is opened

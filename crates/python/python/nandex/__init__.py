@@ -21,7 +21,7 @@ from collections.abc import MutableMapping
 from nandex import _nandex
 from nandex._errors import *  # noqa: F403
 from nandex._errors import __all__ as _errors
-from nandex._nandex import Counter, Database, Filter, Map, Table, __version__, advise, open
+from nandex._nandex import Counter, Database, Filter, Map, Table, __version__, advise, open, parameters
 from nandex._stats import Advice, Stats
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "__version__",
     "advise",
     "open",
+    "parameters",
     *_errors,
 ]
 

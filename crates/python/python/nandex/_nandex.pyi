@@ -31,6 +31,7 @@ def open(
     durability: float | Literal["always", "never"] | None = None,
     hash_key: int | None = None,
 ) -> Database: ...
+def parameters(kind: str) -> list[dict[str, str | bool]]: ...
 def advise(
     entries: _Amount,
     *,

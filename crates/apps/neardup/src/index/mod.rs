@@ -51,6 +51,7 @@ mod verify;
 use std::collections::HashMap;
 use std::path::Path;
 
+use nandex::raw::Stated;
 use nandex::raw::signature::{Bands, Family, Sketcher};
 use nandex::{AnyNeighbors, AnyTable, LargeTable, NeighborsStats, Table, Volume};
 use nandex_corpus::documents::Content;
@@ -130,9 +131,22 @@ impl Index {
     /// # Errors
     /// As [`create`](Self::create); a volume with such structures.
     pub fn create_in(volume: &Volume, options: &NearOptions, config: IndexConfig) -> Result<Self> {
+        Self::create_stated(volume, (options, &Stated::default()), config)
+    }
+
+    /// The same with parameters of its index of neighbours in place of what the configuration leads to, and options
+    /// for that in this opening, as `log_bytes_stated` was told.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create); parameters that an index of near-duplicates cannot have.
+    pub fn create_stated(
+        volume: &Volume,
+        (options, stated): (&NearOptions, &Stated),
+        config: IndexConfig,
+    ) -> Result<Self> {
         config.validate()?;
         let family = options.family()?;
-        let tables = Tables::create(volume, &family, &config)?;
+        let tables = Tables::create(volume, (&family, stated), &config)?;
         Self::begin(volume, (options, family), (config, tables))
     }
 
@@ -141,8 +155,19 @@ impl Index {
     /// # Errors
     /// Options that cannot work.
     pub fn log_bytes(options: &NearOptions, config: IndexConfig) -> Result<u64> {
+        Self::log_bytes_stated((options, &Stated::default()), config)
+    }
+
+    /// The same with parameters of its index of neighbours that are stated.
+    ///
+    /// # Errors
+    /// As [`create_stated`](Self::create_stated).
+    pub fn log_bytes_stated(
+        (options, stated): (&NearOptions, &Stated),
+        config: IndexConfig,
+    ) -> Result<u64> {
         config.validate()?;
-        tables::log_bytes(&options.family()?, &config)
+        tables::log_bytes((&options.family()?, stated), &config)
     }
 
     fn begin(

@@ -11,6 +11,7 @@
 use std::path::Path;
 
 use nandex::device::Create;
+use nandex::raw::Stated;
 use nandex::raw::signature::Family;
 use nandex::raw::store::schedule::Channels;
 use nandex::{
@@ -45,11 +46,16 @@ pub(super) fn open_volume(path: &Path) -> Result<Database> {
 }
 
 impl Tables {
-    pub(super) fn create(volume: &Volume, family: &Family, config: &IndexConfig) -> Result<Self> {
-        let alike = neighbors(family, config)?;
+    pub(super) fn create(
+        volume: &Volume,
+        (family, stated): (&Family, &Stated),
+        config: &IndexConfig,
+    ) -> Result<Self> {
         // Where the channels of the device are known, each table has channels of its own.
-        let alike = alike.placed_on(&Channels::of(&volume.device().geometry())).into();
-        let options = neighbors_options(volume, config);
+        let channels = Channels::of(&volume.device().geometry());
+        let alike =
+            stated_on(neighbors(family, config)?.placed_on(&channels), stated, config)?.into();
+        let options = stated.options(slicelsh::KIND, neighbors_options(volume, config))?;
         let alike = AnyNeighbors::create_with(volume, ALIKE, &alike, &options)?;
         Self::create_over(volume, config, alike)
     }
@@ -110,6 +116,24 @@ pub(super) fn neighbors(family: &Family, config: &IndexConfig) -> Result<slicels
     Ok(advised(all - filter_bytes(config)).or_else(|_| advised(all))?)
 }
 
+/// The index of neighbours with the parameters that are stated.
+///
+/// # Errors
+/// Those that are not the user's to state; parameters that do not work, or take too much RAM.
+fn stated_on(
+    made: slicelsh::Config,
+    stated: &Stated,
+    config: &IndexConfig,
+) -> Result<slicelsh::Config> {
+    let with = stated.on_one(made.clone())?;
+    let fixed = |it: &slicelsh::Config| (it.policy, it.tables, it.family.clone());
+    if fixed(&with) != fixed(&made) {
+        let reason = "policy, tables and family follow from what near-duplicates are".to_owned();
+        return Err(Error::option("parameter", reason));
+    }
+    check_ram_of(&with, config).map(|()| with)
+}
+
 /// RAM of the index of neighbours with its filter, at most.
 const fn neighbors_bytes(config: &IndexConfig) -> u64 {
     config.ram_bytes / 16 * 7
@@ -123,7 +147,11 @@ const fn filter_bytes(config: &IndexConfig) -> u64 {
 /// Refuses RAM that is too little for the buffers that the index was made with.
 fn check_ram(alike: &AnyNeighbors, config: &IndexConfig) -> Result<()> {
     let made = alike.config();
-    let needed = made.of::<slicelsh::Config>()?.ram_bytes();
+    check_ram_of(made.of()?, config)
+}
+
+fn check_ram_of(made: &slicelsh::Config, config: &IndexConfig) -> Result<()> {
+    let needed = made.ram_bytes();
     if needed <= neighbors_bytes(config) {
         return Ok(());
     }
@@ -136,8 +164,8 @@ fn check_ram(alike: &AnyNeighbors, config: &IndexConfig) -> Result<()> {
 }
 
 /// The length of the log, in bytes.
-pub(super) fn log_bytes(family: &Family, config: &IndexConfig) -> Result<u64> {
-    let neighbors_bytes = neighbors(family, config)?.log_bytes_best();
+pub(super) fn log_bytes((family, stated): (&Family, &Stated), config: &IndexConfig) -> Result<u64> {
+    let neighbors_bytes = stated_on(neighbors(family, config)?, stated, config)?.log_bytes_best();
     Ok(crate::tables::log_bytes(neighbors_bytes, config.ram_bytes))
 }
 

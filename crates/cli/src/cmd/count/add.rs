@@ -12,7 +12,7 @@ use super::adding::Adding;
 use super::estimate::{EstimateArgs, EstimatedTop, RAM_BYTES, RunningTop};
 use super::form::{FIXED_BYTES_MAX, KeyForm, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
 use super::input::{InputArgs, InputRead};
-use super::open::{OpenedCounts, create, open};
+use super::open::{CountsArgs, OpenedCounts, create};
 use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, LEFT_OUT, Quiet};
@@ -84,7 +84,7 @@ enum DisciplineArg {
 #[derive(Debug, clap::Args)]
 pub struct AddArgs {
     #[command(flatten)]
-    volume: VolumeArgs,
+    counts: CountsArgs,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
@@ -182,7 +182,9 @@ pub fn build(args: &BuildArgs, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.input.check()?;
     let hashed = (args.hashing.hasher()?, args.durability.0);
-    let opened = create(&args.volume, args.config()?, hashed, console)?;
+    let (form, config) = args.config()?;
+    let made = (form, config, args.stated.stated());
+    let opened = create(&args.volume, made, hashed, console)?;
     let top = running_top(&opened, args.estimate, (&args.input, args.ram))?;
     Run { console, interrupt: &interrupt, top }.count(opened, &args.volume, &args.input)
 }
@@ -194,9 +196,9 @@ pub fn build(args: &BuildArgs, console: &Console) -> Result<()> {
 pub fn add(args: &AddArgs, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.input.check()?;
-    let opened = open(&args.volume, args.durability.0)?;
+    let opened = args.counts.open(args.durability.0)?;
     let top = running_top(&opened, args.estimate, (&args.input, RAM_BYTES))?;
-    Run { console, interrupt: &interrupt, top }.count(opened, &args.volume, &args.input)
+    Run { console, interrupt: &interrupt, top }.count(opened, &args.counts.volume, &args.input)
 }
 
 fn running_top(

@@ -6,10 +6,9 @@ use anyhow::{Context, Result};
 use nandex::Counter;
 
 use super::form::KeyForm;
-use super::open::open_to_read;
+use super::open::CountsArgs;
 use super::written::{WrittenKeys, json_of};
 use crate::console::Console;
-use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
 use crate::field::FieldFormat;
 use crate::interrupt::Interrupt;
@@ -65,7 +64,7 @@ impl NamedKeys {
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    volume: VolumeArgs,
+    counts: CountsArgs,
     #[command(flatten)]
     keys: NamedKeys,
 }
@@ -76,7 +75,7 @@ pub struct Args {
 /// A bad key, a failed read, damage; none of the keys is there.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let opened = open_to_read(&args.volume)?;
+    let opened = args.counts.open_to_read()?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut found = false;
     let stopped =

@@ -7,10 +7,9 @@ use nandex::Filter;
 use nandex::counting::TopKeys;
 
 use super::form::KeyForm;
-use super::open::{OpenedCounts, open_to_read};
+use super::open::{CountsArgs, OpenedCounts};
 use super::written::WrittenKeys;
 use crate::console::{Console, ProgressMode};
-use crate::devices::VolumeArgs;
 use crate::field::FieldFormat;
 use crate::size;
 
@@ -31,7 +30,7 @@ pub struct TopArgs {
 #[derive(Debug, clap::Args)]
 pub struct DumpArgs {
     #[command(flatten)]
-    volume: VolumeArgs,
+    counts: CountsArgs,
     /// How keys are written; without it, as text, but numbers as u64 and others of fixed width as hex
     #[arg(long, value_name = "FORMAT")]
     key_format: Option<FieldFormat>,
@@ -70,7 +69,7 @@ pub fn dump(args: &DumpArgs, console: &Console) -> Result<()> {
 }
 
 fn begin(args: &DumpArgs, console: &Console) -> Result<(OpenedCounts, Printer)> {
-    let opened = open_to_read(&args.volume)?;
+    let opened = args.counts.open_to_read()?;
     let written = WrittenKeys::new(opened.form(), args.key_format)?;
     if matches!(opened.form(), KeyForm::Fingerprints(_)) {
         console.note("the table keeps fingerprints: keys are shown as those, in hex");

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use nandex::counting::Config;
+use nandex::raw::Stated;
 use nandex::raw::store::hash::KeyHasher;
 use nandex::{Counting, Durability, Filter};
 use serde::Serialize;
 
 use super::form::KeyForm;
-use super::open::{OpenedCounts, create, open_to_read};
+use super::open::{CountsArgs, OpenedCounts, create};
 use crate::console::{Console, Meter, aligned};
 use crate::devices::VolumeArgs;
 use crate::interrupt::Interrupt;
@@ -43,7 +44,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     merging::refuse_twice(args.files.iter().map(PathBuf::as_path), "file")?;
     let Survey { form, config, hasher, bytes } = survey(&args.files)?;
     let output = VolumeArgs::single(args.output.clone());
-    let whole = create(&output, (form, config), (hasher, Durability::Never), console)?;
+    let whole =
+        create(&output, (form, config, Stated::default()), (hasher, Durability::Never), console)?;
     let meter = console.meter("merging", Some(bytes));
     merging::fill(whole, &interrupt, |whole| {
         let mut before = 0;
@@ -76,7 +78,7 @@ fn absorb(
 }
 
 fn open_one(path: &Path) -> Result<OpenedCounts> {
-    open_to_read(&VolumeArgs::single(path.to_owned()))
+    CountsArgs::of(path).open_to_read()
 }
 
 /// What the whole is made with, and the bytes of all files.

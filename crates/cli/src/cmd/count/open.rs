@@ -1,14 +1,18 @@
 //! Opens and makes tables of counts for the verbs.
 
+use std::path::Path;
+
 use anyhow::Result;
 use nandex::counting::{self, Config};
+use nandex::raw::Stated;
 use nandex::raw::store::hash::KeyHasher;
-use nandex::{Counting, Durability, Volume};
+use nandex::{Counting, Durability, OpenOptions, Volume};
 
 use super::form::KeyForm;
 use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::held::{self, Closing, Held, Making, Words};
+use crate::stated::StatedArgs;
 
 /// The log of a table that is made without durability, at most: it is used by later additions only, which save the
 /// buffers when it is full.
@@ -41,12 +45,53 @@ impl Held for Counting {
         }
     }
 
-    fn create(volume: &Volume, name: &str, config: Config) -> nandex::Result<Self> {
-        Self::create(volume, name, config)
+    fn create(
+        volume: &Volume,
+        name: &str,
+        config: Config,
+        stated: &Stated,
+    ) -> nandex::Result<Self> {
+        let options = stated.options(counting::KIND, OpenOptions::default())?;
+        Self::create_with(volume, name, config, options)
     }
 
-    fn open(volume: &Volume, name: &str) -> nandex::Result<Self> {
-        Self::open(volume, name)
+    fn open(volume: &Volume, name: &str, stated: &Stated) -> nandex::Result<Self> {
+        let options = stated.options(counting::KIND, OpenOptions::default())?;
+        let counts = Self::open_with(volume, name, options)?;
+        stated.check(name, &(*counts.config()).into()).map(|()| counts)
+    }
+}
+
+/// Which table of counts.
+#[derive(Clone, Debug, clap::Args)]
+pub struct CountsArgs {
+    #[command(flatten)]
+    pub volume: VolumeArgs,
+    #[command(flatten)]
+    options: StatedArgs,
+}
+
+impl CountsArgs {
+    /// The counts of a file.
+    pub fn of(path: &Path) -> Self {
+        let options = StatedArgs::default();
+        Self { volume: VolumeArgs::single(path.to_owned()), options }
+    }
+
+    /// Opens the volume and its table of counts.
+    ///
+    /// # Errors
+    /// A file that does not exist, is not a volume, is in use or damaged; a volume without exactly one such table.
+    pub fn open(&self, durability: Durability) -> Result<OpenedCounts> {
+        held::open(&self.volume, None, &self.options.stated(), durability)
+    }
+
+    /// As `open`, for reading: the volume stays as it is.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_to_read(&self) -> Result<OpenedCounts> {
+        held::open_to_read(&self.volume, None, &self.options.stated())
     }
 }
 
@@ -63,29 +108,10 @@ impl OpenedCounts {
 /// An existing file, sizes that cannot work, no space.
 pub fn create(
     args: &VolumeArgs,
-    (form, config): (KeyForm, Config),
+    (form, config, stated): (KeyForm, Config, Stated),
     (hasher, durability): (KeyHasher, Durability),
     console: &Console,
 ) -> Result<OpenedCounts> {
-    held::create(
-        args,
-        Making { name: form.name(), config, hasher, durability, geometry: None },
-        console,
-    )
-}
-
-/// Opens a volume and its table of counts.
-///
-/// # Errors
-/// A file that does not exist, is not a volume, is in use or damaged; a volume without exactly one such table.
-pub fn open(args: &VolumeArgs, durability: Durability) -> Result<OpenedCounts> {
-    held::open(args, None, durability)
-}
-
-/// As `open`, for reading: the volume stays as it is.
-///
-/// # Errors
-/// As `open`.
-pub fn open_to_read(args: &VolumeArgs) -> Result<OpenedCounts> {
-    held::open_to_read(args, None)
+    let name = form.name();
+    held::create(args, Making { name, config, hasher, durability, geometry: None, stated }, console)
 }

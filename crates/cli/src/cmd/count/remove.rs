@@ -5,9 +5,8 @@ use nandex::Durability;
 use serde::Serialize;
 
 use super::get::NamedKeys;
-use super::open::open;
+use super::open::CountsArgs;
 use crate::console::{Console, aligned};
-use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 
@@ -15,7 +14,7 @@ use crate::interrupt::Interrupt;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    volume: VolumeArgs,
+    counts: CountsArgs,
     #[command(flatten)]
     keys: NamedKeys,
 }
@@ -34,7 +33,7 @@ struct Removed {
 /// A bad key, a failed read or write. What came before it is removed.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let opened = open(&args.volume, Durability::default())?;
+    let opened = args.counts.open(Durability::default())?;
     let mut done = Removed::default();
     let stopped = args.keys.each_batch(opened.form(), (console, &interrupt), &mut |_, stored| {
         // A key that is named twice is there once.

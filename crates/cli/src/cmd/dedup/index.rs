@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use nandex::device::Access;
+use nandex::raw::Stated;
 use nandex::raw::device::Striping;
 use nandex::raw::registry;
 use nandex::{Durability, OpenOptions, Policy, Prediction, Requirements, TableOrMap, Volume};
@@ -18,7 +19,7 @@ use crate::devices::{DeviceArgs, VolumeArgs};
 use crate::held::{Opened, open_volume};
 use crate::place::{OpenedTable, Plan, create, open_table};
 use crate::size::{self, show_bytes, show_count};
-use crate::sizing::{self, StructureArg};
+use crate::sizing::StructureArg;
 
 /// The structure of an index that grows.
 const GROWING: &str = nandex::raw::bufferhash::growing::KIND;
@@ -210,7 +211,7 @@ fn open(
         None => (IndexSettings::UNNAMED.to_owned(), args.settings()?),
     };
     let options = OpenOptions { ram_bytes_max: Some(args.ram), ..OpenOptions::default() };
-    let structure = open_table(db.volume(), &name, &options)?;
+    let structure = open_table(db.volume(), &name, &options, &Stated::default())?;
     if name == IndexSettings::UNNAMED {
         console.note(&format!(
             "{file} does not say what it was made with: it is used with --chunker {} --avg {}, which find nothing in it \
@@ -304,7 +305,7 @@ fn plan(
     let mut structure = args.structure;
     if structure.0.is_some_and(registry::grows) {
         let grows = Requirements { policy: Policy::Grow, ..requirements.clone() };
-        let plan = sizing::choose(structure, &grows).map(|choice| choice.prediction);
+        let plan = grows.size(structure.0).map(|it| it.prediction);
         if let Some(plan) =
             plan.ok().filter(|plan| plan.config.describe().entries_capacity >= wanted)
         {
@@ -312,7 +313,8 @@ fn plan(
         }
         structure = StructureArg(Some(FORGETTING));
     }
-    let (entries, plan) = most_that_fit(structure, requirements)?;
+    let plan = requirements.size_within(structure.0).context("the index")?.prediction;
+    let entries = plan.requirements.entries;
     if entries < wanted {
         console.note(&format!(
             "{} of RAM index {} of about {} fingerprints; past that the oldest are forgotten and \
@@ -323,28 +325,6 @@ fn plan(
         ));
     }
     Ok(plan)
-}
-
-/// The most entries, up to those required, that fit the RAM.
-fn most_that_fit(structure: StructureArg, required: Requirements) -> Result<(u64, Prediction)> {
-    let fits = |entries| {
-        let requirements = Requirements { entries, ..required.clone() };
-        sizing::choose(structure, &requirements).map(|choice| choice.prediction)
-    };
-    if let Ok(plan) = fits(required.entries) {
-        return Ok((required.entries, plan));
-    }
-    let (mut low, mut high) = (1, required.entries);
-    let mut best = fits(low).context("the index")?;
-    // Close enough: within one part in 64.
-    while high - low > high / 64 + 1 {
-        let middle = low + (high - low) / 2;
-        match fits(middle) {
-            Ok(plan) => (low, best) = (middle, plan),
-            Err(_) => high = middle,
-        }
-    }
-    Ok((low, best))
 }
 
 #[cfg(test)]

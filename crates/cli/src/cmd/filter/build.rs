@@ -59,6 +59,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         geometry,
         hasher: args.requirements.hasher()?,
         durability: args.durability.0,
+        stated: args.requirements.stated(),
     };
     let opened = create(&args.volume, making, console)?;
     let done = add::feed(&opened, &args.keys, (console, &interrupt));

@@ -1,9 +1,9 @@
 //! A filter of either kind: a set of keys, or a window of the most recent ones.
 
 use anyhow::{Result, bail};
-use nandex::raw::OpenFilter;
 use nandex::raw::store::schedule::Channels;
-use nandex::{Cascade, Counter, Durability, Filter, SliceBloom, Volume};
+use nandex::raw::{OpenFilter, Stated};
+use nandex::{Cascade, Counter, Durability, Filter, OpenOptions, SliceBloom, Volume};
 use nandex::{cascade, slicebloom};
 
 use crate::held::{Closing, Held, Words};
@@ -123,21 +123,33 @@ impl Held for KeyFilter {
         }
     }
 
-    fn create(volume: &Volume, name: &str, config: FilterConfig) -> nandex::Result<Self> {
+    fn create(
+        volume: &Volume,
+        name: &str,
+        config: FilterConfig,
+        stated: &Stated,
+    ) -> nandex::Result<Self> {
+        let options = |kind| stated.options(kind, OpenOptions::default());
         match config {
-            FilterConfig::Set(config) => Cascade::create(volume, name, config).map(Self::Set),
+            FilterConfig::Set(config) => {
+                Cascade::create_with(volume, name, config, options(cascade::KIND)?).map(Self::Set)
+            }
             FilterConfig::Window(config) => {
-                SliceBloom::create(volume, name, config).map(Self::Window)
+                let options = options(slicebloom::KIND)?;
+                SliceBloom::create_with(volume, name, config, options).map(Self::Window)
             }
         }
     }
 
-    fn open(volume: &Volume, name: &str) -> nandex::Result<Self> {
+    fn open(volume: &Volume, name: &str, stated: &Stated) -> nandex::Result<Self> {
         let structures = volume.structures();
         let is_window = structures.iter().any(|it| it.name == name && it.kind == slicebloom::KIND);
-        match is_window {
-            true => SliceBloom::open(volume, name).map(Self::Window),
-            false => Cascade::open(volume, name).map(Self::Set),
-        }
+        let options = |kind| stated.options(kind, OpenOptions::default());
+        let filter = if is_window {
+            SliceBloom::open_with(volume, name, options(slicebloom::KIND)?).map(Self::Window)
+        } else {
+            Cascade::open_with(volume, name, options(cascade::KIND)?).map(Self::Set)
+        }?;
+        stated.check(name, &filter.filter().config()).map(|()| filter)
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use nandex::raw::Stated;
 use nandex::raw::store::fingerprint::Universe;
 use nandex::raw::store::hash::KeyHasher;
 use nandex::{Cascade, Durability, cascade};
@@ -71,6 +72,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         hasher: like.hasher,
         durability: Durability::Never,
         geometry: None,
+        stated: Stated::default(),
     };
     let whole = create(&VolumeArgs::single(args.output.clone()), making, console)?;
     let merged = merging::fill(whole, &interrupt, |whole: &KeyFilter| {

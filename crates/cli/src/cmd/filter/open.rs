@@ -6,6 +6,7 @@ use nandex::Durability;
 use super::kind::KeyFilter;
 use crate::devices::VolumeArgs;
 use crate::held;
+use crate::stated::StatedArgs;
 
 /// Which filter of a volume.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -13,6 +14,8 @@ pub struct NameArgs {
     /// The filter's name; not needed if the volume holds one
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    #[command(flatten)]
+    options: StatedArgs,
 }
 
 /// An open volume and one of its filters.
@@ -24,7 +27,7 @@ pub type Opened = held::Opened<KeyFilter>;
 /// A file that does not exist, is not a volume, is in use or damaged; a name that does not exist or is a
 /// table's.
 pub fn open(args: &VolumeArgs, name: &NameArgs, durability: Durability) -> Result<Opened> {
-    held::open(args, name.name.as_deref(), durability)
+    held::open(args, name.name.as_deref(), &name.options.stated(), durability)
 }
 
 /// As `open`, for looking keys up: the volume stays as it is.
@@ -32,5 +35,5 @@ pub fn open(args: &VolumeArgs, name: &NameArgs, durability: Durability) -> Resul
 /// # Errors
 /// As `open`.
 pub fn open_to_read(args: &VolumeArgs, name: &NameArgs) -> Result<Opened> {
-    held::open_to_read(args, name.name.as_deref())
+    held::open_to_read(args, name.name.as_deref(), &name.options.stated())
 }

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::Result;
+use nandex::raw::Stated;
 use nandex::raw::model::{FanOut, WhenFull};
 use nandex::raw::store::hash::KeyHasher;
 use nandex::raw::store::schedule::Channels;
@@ -80,6 +81,11 @@ impl FilterRequirementArgs {
     /// As [`HashArgs::hasher`].
     pub fn hasher(&self) -> Result<KeyHasher> {
         self.hashing.hasher()
+    }
+
+    /// Parameters, and options of this run.
+    pub fn stated(&self) -> Stated {
+        self.stated.stated()
     }
 
     /// The configuration for a device with these channels, with the largest buffers that fit the RAM and the stated

@@ -94,7 +94,8 @@ fn place(args: &Args, console: &Console) -> Result<Opened> {
     let config = args.requirements.config(&args.keys, args.rate, &Channels::opaque(), console)?;
     let (hasher, kept) = (args.requirements.hasher()?, args.filter.is_some());
     let durability = if kept { Durability::default() } else { Durability::Never };
-    let making = Making { name: "seen", config, hasher, durability, geometry: None };
+    let stated = args.requirements.stated();
+    let making = Making { name: "seen", config, hasher, durability, geometry: None, stated };
     if let Some(path) = &args.filter {
         let opened = create(&VolumeArgs::single(path.clone()), making, console)?;
         // From here on it is a filter of the keys printed, however few.

@@ -44,8 +44,10 @@ impl Input {
             );
         }
         // Nothing is looked up, so no filter is needed.
-        let options = OpenOptions::default().inline();
+        let stated = args.options.stated();
+        let options = stated.options(&kind, OpenOptions::default().inline())?;
         let table = AnyTable::open_with(opened, &name, &options).with_context(cannot)?;
+        stated.check(&name, &table.config()).with_context(cannot)?;
         table.versions().with_context(cannot)?;
         Ok(Self { path: path.to_owned(), volume: opened.clone(), name, table })
     }

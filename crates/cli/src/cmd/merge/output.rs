@@ -17,7 +17,6 @@ use crate::devices::VolumeArgs;
 use crate::held::{Opened, STRIPING};
 use crate::place::{self, OpenedTable, Plan};
 use crate::size::show_count;
-use crate::sizing::{StructureArg, choose};
 
 use super::Args;
 use super::input::Input;
@@ -67,7 +66,7 @@ impl Output {
         let entries = args.entries.unwrap_or_else(|| entries_max(both)).max(1);
         let asked = args.requirements.of(entries, key_bytes as u64, value_bytes as u64)?;
         let asked = Requirements { policy: args.policy, ..asked };
-        let prediction = choose(StructureArg(kind), &asked)?.prediction;
+        let prediction = asked.size(kind)?.prediction;
         Ok(Self { prediction, policy: args.policy })
     }
 

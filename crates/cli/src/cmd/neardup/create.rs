@@ -15,6 +15,7 @@ use crate::geometry::{self, GeometryArg};
 use crate::held::{STRIPING, create_with};
 use crate::left::Left;
 use crate::size::{self, show_count};
+use crate::stated::StatedArgs;
 use crate::unfinished::Unfinished;
 
 use super::hints::explained;
@@ -31,6 +32,8 @@ pub struct MakeArgs {
     /// the output of `nandex probe --json`, or none
     #[arg(long, value_name = "SOURCE", default_value = "none")]
     geometry: GeometryArg,
+    #[command(flatten)]
+    stated: StatedArgs,
     /// Go on where an earlier run that made this index was stopped, and leave out the documents that it has
     #[arg(long)]
     resume: bool,
@@ -87,6 +90,12 @@ impl Target {
         } else {
             return Self::create(name, (&near.options()?, config), (make, console));
         };
+        if !make.stated.is_empty() {
+            bail!(
+                "--set: {} is there, and keeps what it was made with; omit it",
+                target.place.display()
+            );
+        }
         if make.geometry != GeometryArg::None {
             let shown = target.place.display();
             bail!(
@@ -135,12 +144,14 @@ impl Target {
         (options, config): (&NearOptions, IndexConfig),
         (make, console): (&MakeArgs, &Console),
     ) -> Result<Self> {
-        let log_bytes = Index::log_bytes(options, config).map_err(explained)?;
+        let stated = make.stated.stated();
+        let options = (options, &stated);
+        let log_bytes = Index::log_bytes_stated(options, config).map_err(explained)?;
         let volume = make.volume(name);
         let device = make.geometry.find(&volume, console)?;
         let geometry = geometry::of_volume(device, &volume, STRIPING)?;
         let volume_options = VolumeOptions { log_bytes, geometry, ..VolumeOptions::default() };
-        let make = |volume: &_| Index::create_in(volume, options, config).map_err(explained);
+        let make = |volume: &_| Index::create_stated(volume, options, config).map_err(explained);
         let (db, index) = create_with(&volume, (STRIPING, volume_options), console, make)?;
         let made = Unfinished::of(db);
         let place = made.path_of(name);

@@ -2,13 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use nandex::Durability;
+use anyhow::Result;
 use nandex::device::Access;
 use nandex_neardup::{Index, IndexConfig};
 
-use crate::devices::VolumeArgs;
-use crate::held::open_volume;
+use crate::held::open_index;
 use crate::size;
 
 use super::hints::explained;
@@ -57,12 +55,6 @@ impl NearIndexArgs {
 /// # Errors
 /// As [`NearIndexArgs::open`].
 fn open(file: &Path, access: Access, config: IndexConfig) -> Result<Index> {
-    let (db, _) = open_volume(&VolumeArgs::sparse(file), access, Durability::default())?;
-    let not_one = || {
-        let shown = file.display();
-        format!(
-            "cannot open {shown} as an index of near-duplicates, which `nandex neardup index` makes"
-        )
-    };
-    Index::open_in(db.volume(), config).map_err(explained).with_context(not_one)
+    let what = "an index of near-duplicates, which `nandex neardup index` makes";
+    open_index(file, access, what, |volume| Index::open_in(volume, config).map_err(explained))
 }

@@ -2,13 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use nandex::Durability;
+use anyhow::Result;
 use nandex::device::Access;
 use nandex_tfidf::{Corpus, CorpusConfig};
 
-use crate::devices::VolumeArgs;
-use crate::held::open_volume;
+use crate::held::open_index;
 use crate::size;
 
 use super::hints::explained;
@@ -64,10 +62,6 @@ impl IndexArgs {
 /// # Errors
 /// As [`IndexArgs::open`].
 pub fn open(file: &Path, access: Access, config: CorpusConfig) -> Result<Corpus> {
-    let (db, _) = open_volume(&VolumeArgs::sparse(file), access, Durability::default())?;
-    let not_one = || {
-        let shown = file.display();
-        format!("cannot open {shown} as a TF-IDF index, which `nandex tfidf build` makes")
-    };
-    Corpus::open_in(db.volume(), config).map_err(explained).with_context(not_one)
+    let what = "a TF-IDF index, which `nandex tfidf build` makes";
+    open_index(file, access, what, |volume| Corpus::open_in(volume, config).map_err(explained))
 }

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use nandex::VolumeOptions;
 use nandex::device::Access;
-use nandex::{Durability, VolumeOptions};
 use nandex_wan::{Cache, CacheConfig};
 
 use crate::console::Console;
 use crate::devices::VolumeArgs;
-use crate::held::{STRIPING, create_with, open_volume};
+use crate::held::{STRIPING, create_with, open_index};
 use crate::size::{self, show_bytes};
 
 /// A cache that is made where there is none.
@@ -82,12 +82,6 @@ pub fn open_to_read(file: &Path) -> Result<Cache> {
 }
 
 fn open_with(file: &Path, access: Access) -> Result<Cache> {
-    let (db, _) = open_volume(&VolumeArgs::sparse(file), access, Durability::default())?;
-    let not_one = || {
-        let shown = file.display();
-        format!(
-            "cannot open {shown} as a cache, which `nandex wan store`, `send` and `receive` make"
-        )
-    };
-    Cache::open_in(db.volume()).with_context(not_one)
+    let what = "a cache, which `nandex wan store`, `send` and `receive` make";
+    open_index(file, access, what, |volume| Ok(Cache::open_in(volume)?))
 }

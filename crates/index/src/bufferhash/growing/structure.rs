@@ -23,6 +23,7 @@ pub(crate) const GENERATION_ROW: Row = Row {
     kind: GENERATION_KIND,
     name: "generation",
     good_for: "Part of a growing BufferHash.",
+    options: &[],
     family: Family::Generation,
     check: |checker, contents, entry, progress| {
         bufferhash::check(checker, contents, entry, progress);
@@ -44,6 +45,7 @@ impl GrowingStructure for Generations {
     const NAME: &'static str = "growing BufferHash";
     const GOOD_FOR: &'static str =
         "Entries whose number nobody knows: a BufferHash that doubles and evicts nothing.";
+    const OPTIONS: &'static [&'static str] = &["flush_threads", "read_depth", "cache_bytes"];
     const MERGES_INTO: &'static str = bufferhash::KIND;
     #[cfg(feature = "testing")]
     const TESTS: crate::testing::TableTests = super::testing::TESTS;

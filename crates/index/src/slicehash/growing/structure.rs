@@ -24,6 +24,7 @@ pub(crate) const TABLE_ROW: Row = Row {
     kind: TABLE_KIND,
     name: "table of a growing SliceHash",
     good_for: "Part of a growing SliceHash.",
+    options: &[],
     family: Family::Generation,
     check: |checker, contents, entry, progress| {
         slicehash::check(checker, contents, entry, progress);
@@ -41,6 +42,8 @@ impl GrowingStructure for Tables {
     const KIND: &'static str = KIND;
     const NAME: &'static str = "growing SliceHash";
     const GOOD_FOR: &'static str = "Entries whose number nobody knows, one page read for any key: a SliceHash that doubles and evicts nothing.";
+    const OPTIONS: &'static [&'static str] =
+        &["flush_threads", "read_depth", "cache_bytes", "io_chunk_pages"];
     const MERGES_INTO: &'static str = slicehash::KIND;
     #[cfg(feature = "testing")]
     const TESTS: crate::testing::TableTests = super::testing::TESTS;

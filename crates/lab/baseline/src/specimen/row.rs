@@ -20,6 +20,7 @@ pub(crate) const ROW: Row = Row {
     kind: KIND,
     name: "Specimen",
     good_for: "Tests of what walks over the registry.",
+    options: &[],
     family: Family::Table(TableRow {
         grows: false,
         is_baseline: false,

@@ -1,0 +1,95 @@
+//! Options of an opening: one flag of all verbs that open a table, a filter or counts.
+
+use std::fs;
+
+use crate::common::{Folder, Outcome, json};
+
+fn ok(outcome: Outcome) -> Outcome {
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    outcome
+}
+
+fn with_all() -> Folder {
+    let folder = Folder::new();
+    fs::write(folder.path("in.csv"), "key,value\nk,v\n").unwrap();
+    fs::write(folder.path("keys"), "a\nb\na\n").unwrap();
+    ok(folder.run("create t --entries 1000"));
+    ok(folder.run("create fixed --entries 1000 --key-bytes 8 --structure bufferhash"));
+    ok(folder.run("filter build f keys --keys 1000"));
+    ok(folder.run("count build c keys --keys 1000 --set read_depth=8"));
+    folder
+}
+
+/// Verbs with a structure each; those of one line make what the next ones look up.
+const VERBS: [&str; 14] = [
+    "load t in.csv --format csv",
+    "get t k",
+    "dump t --format csv",
+    "delete t k",
+    "filter add f keys",
+    "filter test f keys",
+    "filter info f",
+    "filter delete f keys",
+    "count add c keys",
+    "count get c a",
+    "count top c 2",
+    "count dump c",
+    "count remove c b",
+    "filter build new keys --keys 1000",
+];
+
+#[test]
+fn every_verb_that_opens_takes_options_and_refuses_what_is_none() {
+    let folder = with_all();
+    for verb in VERBS {
+        let refused = folder.run(&format!("{verb} --set colour=red"));
+        let told = "\"colour\" is no parameter; there are";
+        assert!(refused.code != 0 && refused.stderr.contains(told), "{verb}: {refused:?}");
+        let listed = "read_depth (1 to 4,096; 32 unless stated)";
+        assert!(refused.stderr.contains(listed), "{verb}: {refused:?}");
+        let refused = folder.run(&format!("{verb} --set read_depth=0"));
+        let told = "read_depth: 0; it must be 1 to 4,096";
+        assert!(refused.code != 0 && refused.stderr.contains(told), "{verb}: {refused:?}");
+        ok(folder.run(&format!("{verb} --set read_depth=4 --set flush_threads=0")));
+    }
+    let merged = folder.run("merge fixed fixed -o m --set colour=red");
+    assert!(merged.code != 0, "{merged:?}");
+}
+
+#[test]
+fn what_is_stated_reaches_the_structure_and_is_not_kept() {
+    let folder = with_all();
+    let ram = |words: &str| {
+        json(&ok(folder.run(&format!("filter info f --json {words}"))))["ram_bytes"].as_u64()
+    };
+    assert!(ram("--set io_chunk_pages=200") > ram("--set io_chunk_pages=4"));
+    assert_eq!(ram(""), ram(""));
+    let values = json(&ok(folder.run("filter info f --json")))["values"].clone();
+    assert!(values.get("io_chunk_pages").is_none(), "{values}");
+    let parts = values["parts"].as_str().unwrap();
+    ok(folder.run(&format!("filter info f --set parts={parts}")));
+    let others = parts.parse::<u32>().unwrap() * 2;
+    let refused = folder.run(&format!("filter info f --set parts={others}"));
+    let told = format!("exists with parts = {parts}, and was required with {others}");
+    assert!(refused.code != 0 && refused.stderr.contains(&told), "{refused:?}");
+}
+
+#[test]
+fn all_that_a_kind_can_be_told_is_listed() {
+    let folder = Folder::new();
+    let kinds = ok(folder.run("parameters")).stdout;
+    for kind in ["bufferhash", "slicehash", "cascade", "counting", "slicelsh"] {
+        assert!(kinds.contains(kind), "{kinds}");
+        let listed = json(&ok(folder.run(&format!("parameters {kind} --json"))));
+        let listed = listed.as_array().unwrap();
+        let depth = listed.iter().find(|it| it["name"] == "read_depth").unwrap();
+        assert_eq!(
+            (depth["kept"].clone(), depth["values"].clone()),
+            (false.into(), "1 to 4,096".into())
+        );
+        assert!(listed.iter().any(|it| it["kept"] == true), "{listed:?}");
+    }
+    let text = ok(folder.run("parameters bufferhash")).stdout;
+    assert!(text.contains("filter.bits: ") && text.contains("of an opening"), "{text}");
+    folder.assert_refused("1 | parameters generation | there are bufferhash, slicehash");
+}

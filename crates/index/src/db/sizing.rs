@@ -1,0 +1,109 @@
+//! Which table is made for requirements, and how large: what the command and the applications make.
+
+use super::Stated;
+use crate::{Prediction, Requirements, Result};
+
+/// The table to make, and why it.
+#[derive(Clone, Debug)]
+pub struct Sizing {
+    /// Why this structure, if there was a choice.
+    pub reasons: Vec<String>,
+    /// The table and its costs.
+    pub prediction: Prediction,
+}
+
+impl Requirements {
+    /// The table of this kind, or of the one that suits best.
+    ///
+    /// # Errors
+    /// As [`advise_one`](Self::advise_one) and [`advise`](Self::advise).
+    pub fn size(&self, kind: Option<&str>) -> Result<Sizing> {
+        if let Some(kind) = kind {
+            return Ok(Sizing { reasons: Vec::new(), prediction: self.advise_one(kind)? });
+        }
+        let advice = self.advise()?;
+        Ok(Sizing { reasons: advice.reasons(), prediction: advice.into_chosen() })
+    }
+
+    /// The same for the most entries, up to these, that keep the limits.
+    ///
+    /// # Errors
+    /// As [`size`](Self::size) for one entry.
+    pub fn size_within(&self, kind: Option<&str>) -> Result<Sizing> {
+        let fits = |entries| Self { entries, ..self.clone() }.size(kind);
+        if let Ok(all) = fits(self.entries) {
+            return Ok(all);
+        }
+        let (mut low, mut high) = (1, self.entries);
+        let mut best = fits(low)?;
+        // Close enough: within one part in 64.
+        while high - low > high / 64 + 1 {
+            let middle = low + (high - low) / 2;
+            match fits(middle) {
+                Ok(more) => (low, best) = (middle, more),
+                Err(_) => high = middle,
+            }
+        }
+        Ok(best)
+    }
+}
+
+impl Sizing {
+    /// Puts the parameters that were stated in place of those that the requirements led to. Returns the RAM of the
+    /// table with the entries that were asked for.
+    ///
+    /// # Errors
+    /// As [`Stated::on`].
+    pub fn state(&mut self, stated: &Stated) -> Result<u64> {
+        let it = &mut self.prediction;
+        let config = stated.on(&it.config)?;
+        if config == it.config {
+            return Ok(it.ram_bytes());
+        }
+        let ram_bytes = config.ram_bytes_with(it.requirements.entries).unwrap_or_default();
+        it.entries_capacity = config.describe().entries_capacity;
+        it.config = config;
+        Ok(ram_bytes + it.optional_filter_bytes)
+    }
+
+    /// The entries that it holds if these are fewer than were asked for.
+    #[must_use]
+    pub fn too_few(&self) -> Option<u64> {
+        let Prediction { entries_capacity, requirements, .. } = &self.prediction;
+        Some(*entries_capacity).filter(|holds| *holds < requirements.entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Policy, registry};
+
+    fn requirements(policy: Policy) -> Requirements {
+        let policy = Requirements { policy, ..Requirements::new(256_000_000, 8, 8) };
+        policy.ram(600 << 20)
+    }
+
+    #[test]
+    fn what_was_named_is_made_whatever_would_suit_better() {
+        for (row, _) in registry::tables() {
+            let Ok(choice) = requirements(Policy::Reject).size(Some(row.kind)) else {
+                continue; // It is for few entries.
+            };
+            let config = &choice.prediction.config;
+            assert_eq!((config.kind(), choice.reasons), (row.kind, Vec::new()));
+            assert_eq!(config.describe().when_full, "reject");
+            assert!(choice.prediction.entries_capacity >= 256_000_000);
+        }
+    }
+
+    #[test]
+    fn the_advisors_choice_comes_with_its_reasons() {
+        let mut small = requirements(Policy::Reject);
+        small.ram_bytes = Some(160 << 20);
+        small.load.lookups_per_s = 1e4;
+        let choice = small.size(None).unwrap();
+        assert_eq!(choice.prediction.config.kind(), "slicehash");
+        assert!(choice.reasons.len() > 1, "{:?}", choice.reasons);
+    }
+}
