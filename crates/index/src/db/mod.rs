@@ -48,8 +48,8 @@ mod map;
 mod opened;
 mod options;
 mod ram;
-mod sizing;
-mod stated;
+pub(crate) mod sizing;
+pub(crate) mod stated;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -66,8 +66,8 @@ pub use listing::{Statable, parameters};
 pub use map::MapBuilder;
 pub use opened::TableOrMap;
 pub use options::DatabaseOptions;
-pub use sizing::Sizing;
-pub use stated::Stated;
+use sizing::Sizing;
+use stated::Stated;
 pub use table::TableBuilder;
 
 #[cfg(doc)]
