@@ -138,7 +138,10 @@ macro_rules! open_options {
             #[must_use]
             pub(crate) fn over(self, base: Self) -> Self {
                 Self {
-                    $($field: if self.$field.stated().is_some() { self.$field } else { base.$field },)*
+                    $($field: match self.$field.stated() {
+                        Some(_) => self.$field,
+                        None => base.$field,
+                    },)*
                     $($other: self.$other.or(base.$other),)*
                 }
             }
@@ -149,8 +152,8 @@ macro_rules! open_options {
 open_options! {
     /// Options of an opening. None of them is kept on flash: the next opening may have others.
     ///
-    /// They are the same for every kind of structure; one that has no use for an option ignores it. `None` stands for the
-    /// structure's own default.
+    /// They are the same for every kind of structure; one that has no use for an option ignores it. `None` stands for
+    /// the structure's own default.
     ///
     /// ```
     /// use nandex::OpenOptions;
@@ -162,33 +165,33 @@ open_options! {
     #[derive(Clone, Default)]
     pub struct OpenOptions;
     stated {
-        /// Threads that put full buffers on flash and load filters. With 0 the inserting thread does, at the moment its
-        /// buffer is full. Each thread has I/O chunks of its own.
+        /// Threads that put full buffers on flash and load filters. With 0 the inserting thread does, at the moment
+        /// its buffer is full. Each thread has I/O chunks of its own.
         flush_threads: Option<usize> = "1, and 2 for the cascade filter and the counting table", in Range::Within(0, 64);
         /// Reads in flight in a batch or stream of lookups.
         read_depth: Option<usize> = "32", in Range::Within(1, 4096);
-        /// RAM for a table's cache of entries, in bytes: the keys that are looked up most are answered without a read. A
-        /// BufferHash with the policy LRU has none, because an entry stays by being read.
+        /// RAM for a table's cache of entries, in bytes: the keys that are looked up most are answered without a
+        /// read. A BufferHash with the policy LRU has none, because an entry stays by being read.
         cache_bytes: u64 = "0, and what the table leaves of its RAM in a database", in Range::Any;
         /// RAM for filters of what is on flash, in bytes at most.
         ///
-        /// SliceHash: the partitions with the most false-positive reads share it (ANCS'14, section 5.1.2); without it every
-        /// lookup that RAM cannot answer reads one page. SliceLSH: lookups of buckets that are not there read nothing. It
-        /// takes up to 12 bits for an entry of a full index, in addition to its configuration's RAM, and is left out below
-        /// 4; after an opening it is made again from all slicetables, once lookups have read an eighth as many pages as
-        /// these have.
+        /// SliceHash: the partitions with the most false-positive reads share it (ANCS'14, section 5.1.2); without it
+        /// every lookup that RAM cannot answer reads one page. SliceLSH: lookups of buckets that are not there read
+        /// nothing. It takes up to 12 bits for an entry of a full index, in addition to its configuration's RAM, and
+        /// is left out below 4; after an opening it is made again from all slicetables, once lookups have read an
+        /// eighth as many pages as these have.
         filter_bytes: u64 = "0, which is none, and what suits the requirements in a database", in Range::Any;
         /// Pages of 4 KiB that a flush or merge reads or writes at once.
-        io_chunk_pages: Option<u32> = "128 for SliceHash and SliceLSH, 64 for SliceBloom, and what suits the buffers for the \
-            cascade filter (4 to 256) and the counting table (4 to 64)", in Range::Within(1, 65_536);
+        io_chunk_pages: Option<u32> = "128 for SliceHash and SliceLSH, 64 for SliceBloom, and what suits the \
+            buffers for the cascade filter (4 to 256) and the counting table (4 to 64)", in Range::Within(1, 65_536);
     }
     made {
-        /// RAM that a table which grows may take from this opening on, in bytes, its cache included; `None` for what it
-        /// was created with. A SliceLSH takes no more for its filter than this leaves in addition to its configuration's
-        /// RAM.
+        /// RAM that a table which grows may take from this opening on, in bytes, its cache included; `None` for what
+        /// it was created with. A SliceLSH takes no more for its filter than this leaves in addition to its
+        /// configuration's RAM.
         ram_bytes_max: Option<u64>;
-        /// How reads are spread over the device's channels. Default: by the device's geometry, and in order of arrival if
-        /// it has none.
+        /// How reads are spread over the device's channels. Default: by the device's geometry, and in order of
+        /// arrival if it has none.
         channels: Option<Channels>;
         /// An entry's priority, for BufferHash's priority policies. Default: the first 8 bytes of its value as a
         /// little-endian number.

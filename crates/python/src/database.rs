@@ -190,8 +190,8 @@ impl Database {
     /// bytes: 8 to 32 for a key, 0 to 64 for a value. `policy` says what a full table does: "reject", unless stated;
     /// "grow"; or evict, by "fifo", "lru" and others. `cache` is RAM for entries that are looked up often, as part of
     /// `ram`. `parameters` are the structure's own, by their names, such as `{"spare_buffers": "8"}`, in place of what
-    /// the requirements lead to; a table has them as `parameters`. One that exists must have these values. Options of this
-    /// opening, such as `{"read_depth": "64"}`, are stated in the same way, and are not kept.
+    /// the requirements lead to; a table has them as `parameters`. One that exists must have these values. Options of
+    /// this opening, such as `{"read_depth": "64"}`, are stated in the same way, and are not kept.
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(
         signature = (

@@ -23,7 +23,7 @@ pub struct Statable {
     /// What it is unless it is stated. A parameter's follows from the requirements: this is for a million entries or
     /// keys.
     pub default: String,
-    /// Does the structure keep it? An option of an opening is stated anew at the next.
+    /// Does the structure keep it? An option of an opening is stated at each.
     pub is_kept: bool,
 }
 

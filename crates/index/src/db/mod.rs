@@ -66,7 +66,6 @@ pub use listing::{Statable, parameters};
 pub use map::MapBuilder;
 pub use opened::TableOrMap;
 pub use options::DatabaseOptions;
-use sizing::Sizing;
 use stated::Stated;
 pub use table::TableBuilder;
 

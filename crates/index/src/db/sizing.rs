@@ -1,6 +1,6 @@
 //! Which table is made for requirements, and how large: what the command and the applications make.
 
-use super::Stated;
+use super::stated::Stated;
 use crate::{Prediction, Requirements, Result};
 
 /// The table to make, and why it.

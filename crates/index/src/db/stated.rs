@@ -135,14 +135,16 @@ fn options_of(kind: &str) -> &'static [&'static str] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AnyTable, Filter, Table, cascade, slicehash};
+    use crate::{AnyTable, Filter, Table, cascade};
 
     #[test]
     fn options_are_told_from_parameters_and_only_to_kinds_that_have_a_use_for_them() {
         let stated = Stated::from_iter([("cache_bytes", "64KiB"), ("io_chunk_pages", "8")]);
         let usual = OpenOptions::default;
-        assert_eq!(stated.options(slicehash::KIND, usual()).unwrap().cache_bytes, 64 << 10);
-        let config = AnyConfig::from(slicehash::Config::tiny());
+        let (row, table) = registry::tables().next().unwrap();
+        assert_eq!(stated.options(row.kind, usual()).unwrap().cache_bytes, 64 << 10);
+        let stated = Stated::from_iter([("cache_bytes", "64KiB"), ("read_depth", "8")]);
+        let config = (table.tiny)();
         assert_eq!(stated.on(&config).unwrap(), config);
         let refused = stated.on(&cascade::Config::tiny().into()).unwrap_err().to_string();
         let listed = "\"cache_bytes\" is no parameter; there are keys (";
