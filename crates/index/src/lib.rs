@@ -81,7 +81,7 @@ pub use lookup::engine::LookupEngine;
 #[doc(inline)]
 pub use model::{FilterRequirements, NeighborsRequirements, Policy, Prediction, Requirements};
 pub use nandex_store::check::{Finding, Report};
-pub use nandex_store::{Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions};
+pub use nandex_store::{Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions, WhenFull};
 pub use options::OpenOptions;
 pub use rhik::Rhik;
 #[doc(inline)]

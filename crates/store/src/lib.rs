@@ -31,6 +31,7 @@ pub mod superblock;
 mod timer;
 pub mod values;
 mod volume;
+mod when_full;
 
 pub use error::{Error, Result};
 pub use io_chunks::IoChunks;
@@ -44,3 +45,4 @@ pub use volume::{
     Threads, UNFINISHED_KIND, Volume, VolumeDevices, VolumeOpenOptions, VolumeOptions, VolumeStats,
     copy_closed, holds, is_part_of, part_name, remove_unfinished, superblock_generation,
 };
+pub use when_full::WhenFull;

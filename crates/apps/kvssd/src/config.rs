@@ -1,9 +1,9 @@
 //! What a drive is created with; kept with it on flash.
 
-use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
+use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
 use nandex::raw::registry::{self, Family};
 use nandex::raw::store::values::format::PAYLOAD_BYTES;
-use nandex::{OpenOptions, Policy, Prediction, Requirements};
+use nandex::{OpenOptions, Policy, Prediction, Requirements, WhenFull};
 
 use crate::catalog::PAIR_HEADER_BYTES;
 use crate::{Error, Result};
@@ -103,7 +103,7 @@ impl Config {
             segment_pages,
             segments: u32::try_from(segments).unwrap_or(u32::MAX),
             io_chunk_pages: segment_pages.min(256),
-            when_full: WhenFull::Keep,
+            when_full: WhenFull::Refuse,
         }
     }
 }

@@ -3,10 +3,11 @@
 //!
 //! The table of numbers is asked mostly for keys that are not there, which a growing BufferHash answers without a read.
 
-use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
+use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, table_name};
 use nandex::raw::bufferhash;
 use nandex::{
     AnyConfig, AnyTable, LargeTable, OpenOptions, Policy, Requirements, Result, Table, Volume,
+    WhenFull,
 };
 
 /// Documents for which the tables begin; they grow from there.

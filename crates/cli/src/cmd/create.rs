@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
+use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
 use nandex::raw::device::{Geometry, Striping};
 use nandex::raw::store::hash::{HashKind, KeyHasher};
 use nandex::raw::store::schedule::Channels;
@@ -209,16 +209,15 @@ impl Args {
 
     /// Where keys and values of any size go.
     fn values(&self, policy: Policy) -> Result<Option<ValuesConfig>> {
-        let when_full = match policy {
-            _ if !self.has_any_size() => return Ok(None),
-            Policy::Grow => WhenFull::Grow,
-            Policy::Reject => WhenFull::Keep,
-            Policy::Fifo => WhenFull::Overwrite,
-            policy => bail!(
+        if !self.has_any_size() {
+            return Ok(None);
+        }
+        let when_full = policy.when_full().with_context(|| {
+            format!(
                 "policy {policy}: keys and values of any size take grow, reject or fifo; give their widths with \
                  --key-bytes and --value-bytes for the others"
-            ),
-        };
+            )
+        })?;
         let bytes = match self.bytes {
             Some(bytes) => bytes,
             None if policy == Policy::Grow => 0,

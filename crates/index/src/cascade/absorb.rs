@@ -6,7 +6,6 @@ use nandex_store::run::{RunReader, Sorted, Source};
 
 use super::merge::ExtraSources;
 use super::{Entry, Inner};
-use crate::write::WriteBuffer;
 use crate::{Error, Result};
 
 /// What one run or buffer of another filter holds for a part of this one, counted from the part's first
@@ -67,14 +66,7 @@ impl Inner {
                 let (first, part_first, part_end) = (all.start, ours.start, ours.end);
                 Window { source, first, part_first, part_end, batch: Vec::new() }
             };
-            let (buffers, levels) = {
-                let state = other.partitions[theirs].read();
-                let buffers = state.buffers()?.filter(|buffer| buffer.entries() > 0);
-                (
-                    buffers.map(|buffer| buffer.sorted()).collect::<Vec<_>>(),
-                    Arc::clone(&state.level),
-                )
-            };
+            let (buffers, levels) = other.contents_of(theirs)?;
             for buffer in buffers {
                 extra.size.entries += buffer.len() as u64;
                 extra.sources.push(Box::new(window(Box::new(Sorted::new(buffer)))));

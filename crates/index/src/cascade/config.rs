@@ -1,44 +1,18 @@
 //! What a cascade filter is created with, kept with it on flash, and what can be chosen at each opening.
 
-use nandex_store::bytes::Reader;
 use nandex_store::fingerprint::{Split, Universe};
 
 use super::KIND;
 use super::buffer::BufferShape;
-pub use crate::model::WhenFull;
 use crate::quotient::REPEATS_MAX;
-use crate::schema::{Range, Stored, choice, parameters, word, word_of};
-use crate::{Error, Result};
+use crate::schema::{GrowOrRefuse, Range, parameters};
+use crate::{Error, Result, WhenFull};
 
 /// The least fan-out; the HotStorage'11 deck has this one.
 pub const FAN_OUT_MIN: u32 = 2;
 
 /// The most parts of a filter.
 pub const PARTS_MAX: u32 = 4096;
-
-impl WhenFull {
-    const WORDS: [(&'static str, Self); 2] = [("grow", Self::Grow), ("refuse", Self::Refuse)];
-}
-
-impl Stored for WhenFull {
-    const FORM: &'static str = "grow or refuse";
-
-    fn put(&self, out: &mut Vec<u8>) {
-        out.push(u8::from(*self == Self::Refuse));
-    }
-
-    fn take(reader: &mut Reader<'_>) -> Result<Self> {
-        choice(reader, &[Self::Grow, Self::Refuse], "0 or 1")
-    }
-
-    fn show(&self) -> String {
-        word_of(self, &Self::WORDS)
-    }
-
-    fn parse(text: &str) -> std::result::Result<Self, String> {
-        word(text, &Self::WORDS)
-    }
-}
 
 parameters! {
     /// What a cascade filter is created with. All of it is kept on flash and read back at open.
@@ -69,7 +43,7 @@ parameters! {
     counts: bool = false;
 
     /// What happens when it has as many keys as it was made for.
-    when_full: WhenFull = WhenFull::Grow;
+    when_full: WhenFull as GrowOrRefuse = WhenFull::Grow;
 }
 
 impl Config {
@@ -194,8 +168,16 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use nandex_device::PageId;
+    use nandex_store::bytes::Reader;
 
     use super::*;
+
+    #[test]
+    fn a_filter_that_would_forget_its_oldest_keys_is_refused_with_what_it_can_do() {
+        let config = Config { when_full: WhenFull::EvictOldest, ..Config::tiny() };
+        let refused = config.validate().unwrap_err().to_string();
+        assert!(refused.ends_with("when_full: it can only be grow or refuse"), "{refused}");
+    }
 
     #[test]
     fn a_configuration_is_read_back_and_bytes_that_are_none_are_refused() {

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use nandex_store::run::{Merge, MergeOptions, Sorted, Source};
 
+use super::buffer::FingerprintBuffer;
 use super::levels::Levels;
 use super::{Entry, Inner};
 use crate::Result;
+use crate::write::WriteBuffer;
 
 /// The fingerprints of a filter with their counts, in ascending order. Each part is seen as it was when the
 /// iteration reached it. See [`Cascade::iter`](super::Cascade::iter).
@@ -56,18 +58,27 @@ impl Fingerprints {
 
     fn begin(&self, part: usize) -> Result<Current> {
         let mut sources: Vec<Box<dyn Source>> = Vec::new();
-        let levels = {
-            let state = self.core.partitions[part].read();
-            for buffer in state.buffers()? {
-                sources.push(Box::new(Sorted::new(buffer.sorted())));
-            }
-            Arc::clone(&state.level)
-        };
+        let (buffers, levels) = self.core.contents_of(part)?;
+        for buffer in buffers {
+            sources.push(Box::new(Sorted::new(buffer)));
+        }
         for run in levels.readable() {
             sources.push(Box::new(self.core.layout.runs.reader(run)?));
         }
         let merge = Merge::new(sources, MergeOptions { drop_negative: true });
         Ok(Current { first: self.core.layout.fingerprints(part).start, merge, _levels: levels })
+    }
+}
+
+impl Inner {
+    /// What a part has at one moment: its buffers that are not empty, sorted, and its levels.
+    ///
+    /// # Errors
+    /// A page of the buffers that is lost.
+    pub(super) fn contents_of(&self, part: usize) -> Result<(Vec<Vec<Entry>>, Arc<Levels>)> {
+        let state = self.partitions[part].read();
+        let buffers = state.buffers()?.filter(|buffer| buffer.entries() > 0);
+        Ok((buffers.map(FingerprintBuffer::sorted).collect(), Arc::clone(&state.level)))
     }
 }
 

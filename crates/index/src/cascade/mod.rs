@@ -82,7 +82,7 @@ use crate::write::{
 };
 
 use check::check;
-pub use config::{Config, FAN_OUT_MIN, PARTS_MAX, WhenFull};
+pub use config::{Config, FAN_OUT_MIN, PARTS_MAX};
 pub(crate) use iter::Fingerprints;
 pub(crate) use nandex_store::run::Entry;
 

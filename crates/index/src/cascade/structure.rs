@@ -11,12 +11,13 @@ use nandex_store::run::Run;
 use nandex_store::{Structure as Entry, Volume};
 use std::sync::{Arc, Mutex};
 
-use super::{Config, Inner, KIND, WhenFull, check, recover};
+use super::{Config, Inner, KIND, check, recover};
 use crate::any::{AnyConfig, Configuration, Description};
 use crate::api::{Counter, FilterStats};
 use crate::check::OnProgress;
 use crate::model::text::count;
 use crate::model::{FilterRequirements, OperationCosts, ParameterValue};
+use crate::schema::{GrowOrRefuse, Stored};
 use crate::structure::Structure;
 use crate::structure::filter::{CounterStructure, FilterStructure};
 use crate::write::Handle;
@@ -147,10 +148,7 @@ impl Configuration for Config {
         let fan_out = self.fan_out.map(|times| ParameterValue::Count(times.into()));
         Description {
             entries_capacity: self.keys,
-            when_full: match self.when_full {
-                WhenFull::Grow => "grow".into(),
-                WhenFull::Refuse => "refuse".into(),
-            },
+            when_full: GrowOrRefuse::from(self.when_full).show(),
             parameters: vec![
                 ("fan_out", fan_out.unwrap_or(ParameterValue::None)),
                 ("buffer_entries", ParameterValue::Count(self.buffer_entries)),

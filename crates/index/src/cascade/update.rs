@@ -2,9 +2,9 @@
 
 use nandex_store::run::Entry;
 
-use super::{CascadeLayout, Inner, WhenFull};
+use super::{CascadeLayout, Inner};
 use crate::write::{BATCH, LOCKED_MAX, LogCodec, Partition, by_partition, check_log_of_sums};
-use crate::{Error, Result};
+use crate::{Error, Result, WhenFull};
 
 impl Inner {
     /// Adds each count to its key, in order, and acknowledges.

@@ -6,7 +6,7 @@ use super::KIND;
 use super::format::record_bytes;
 pub use super::keys::Keys;
 use super::segment::{SegmentShape, SegmentSize};
-use crate::schema::{Range, Stored, choice, parameters, word};
+use crate::schema::{Choice, Range, Stored, choice, parameters, word};
 use crate::{Error, Result};
 
 /// Pages of a data block unless the configuration says otherwise, as in the paper: 512 KiB.
@@ -39,8 +39,6 @@ pub enum Discipline {
 }
 
 impl Discipline {
-    const ALL: [Self; 3] = [Self::Mb, Self::Mdb, Self::MdbL];
-
     /// Its name in the paper.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -52,24 +50,13 @@ impl Discipline {
     }
 }
 
-impl Stored for Discipline {
+impl Choice for Discipline {
     const FORM: &'static str = "MB, MDB or MDB-L";
-
-    fn put(&self, out: &mut Vec<u8>) {
-        out.push(*self as u8);
-    }
-
-    fn take(reader: &mut Reader<'_>) -> Result<Self> {
-        choice(reader, &Self::ALL, "a discipline, 0 to 2")
-    }
-
-    fn show(&self) -> String {
-        self.name().to_owned()
-    }
-
-    fn parse(text: &str) -> std::result::Result<Self, String> {
-        word(text, &Self::ALL.map(|it| (it.name(), it)))
-    }
+    const WORDS: &'static [(&'static str, Self)] = &[
+        (Self::Mb.name(), Self::Mb),
+        (Self::Mdb.name(), Self::Mdb),
+        (Self::MdbL.name(), Self::MdbL),
+    ];
 }
 
 /// Whole keys (0) or fingerprints (1), then their bytes.

@@ -5,10 +5,10 @@ use std::ops::Deref;
 use super::ram::fitting;
 use super::stated::Stated;
 use super::{Database, Quantity};
-use crate::model::WhenFull;
 use crate::registry;
 use crate::{
-    AnyConfig, AnyFilter, Counter, Error, FilterRequirements, OpenOptions, Result, cascade,
+    AnyConfig, AnyFilter, Counter, Error, FilterRequirements, OpenOptions, Result, WhenFull,
+    cascade,
 };
 
 /// The default number of keys of a filter.

@@ -2,7 +2,7 @@
 
 use super::stated::Stated;
 use super::{Database, Quantity, TableBuilder};
-use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
+use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, table_name};
 use crate::model::text;
 use crate::{AnyTable, Error, LargeTable, OpenOptions, Policy, Result};
 
@@ -92,7 +92,7 @@ impl<'db> MapBuilder<'db> {
             true => ValuesConfig::of(&db.volume, name)?,
             false => self.config()?,
         };
-        let table = self.table(policy_of(config.when_full));
+        let table = self.table(config.when_full.into());
         let kind = db.kind(table.name(), "table")?;
         let mut shares = db.shares();
         // The table first: a crash then leaves a table without entries.
@@ -136,7 +136,13 @@ impl<'db> MapBuilder<'db> {
                 ("entries", entries.saturating_mul(RECORD_BYTES))
             }
         };
-        let config = ValuesConfig::holding(bytes, when_full(policy)?);
+        let when_full = policy.when_full().ok_or_else(|| {
+            let reason = format!(
+                "{policy}: keys and values of any size take grow, reject or fifo; a table of fixed widths takes the others"
+            );
+            Error::Config { field: "policy", reason }
+        })?;
+        let config = ValuesConfig::holding(bytes, when_full);
         let too_many = |_| {
             let (name, bytes) = (&self.name, text::bytes(bytes));
             let reason = format!(
@@ -145,32 +151,5 @@ impl<'db> MapBuilder<'db> {
             Error::Config { field, reason }
         };
         config.validate().map_err(too_many).map(|()| config)
-    }
-}
-
-/// What the value log does for a table of that policy.
-///
-/// # Errors
-/// [`Error::Config`] for a policy that keys and values of any size cannot have.
-pub(crate) fn when_full(policy: Policy) -> Result<WhenFull> {
-    match policy {
-        Policy::Grow => Ok(WhenFull::Grow),
-        Policy::Reject => Ok(WhenFull::Keep),
-        Policy::Fifo => Ok(WhenFull::Overwrite),
-        policy => {
-            let reason = format!(
-                "{policy}: keys and values of any size take grow, reject or fifo; a table of fixed widths takes the others"
-            );
-            Err(Error::Config { field: "policy", reason })
-        }
-    }
-}
-
-/// The policy of the table over a value log.
-fn policy_of(when_full: WhenFull) -> Policy {
-    match when_full {
-        WhenFull::Grow => Policy::Grow,
-        WhenFull::Keep => Policy::Reject,
-        WhenFull::Overwrite => Policy::Fifo,
     }
 }

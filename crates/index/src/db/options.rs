@@ -1,11 +1,13 @@
 //! How a database is opened or made: in a file, or on devices of the caller's.
 
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use nandex_device::output::{UnfinishedFiles, refuse_unfinished};
 use nandex_device::{
-    Access, Allocation, Create, Device, FileDevice, FileOptions, Overlay, PAGE_BYTES,
+    Access, Allocation, Create, Device, Error as OpenError, FileDevice, FileOptions, Overlay,
+    PAGE_BYTES,
 };
 use nandex_store::{
     Durability, Holds, StaleSuperblock, Volume, VolumeDevices, VolumeOpenOptions, VolumeOptions,
@@ -184,7 +186,7 @@ impl DatabaseOptions {
         let place = self.place(path.as_ref())?;
         let Self { access, create, allocation, .. } = self;
         let options = FileOptions { access, create, allocation, ..FileOptions::default() };
-        let device = FileDevice::open(place, &options)?;
+        let device = FileDevice::open(place, &options).map_err(with_remedy)?;
         let is_new = access == Access::ReadWrite && device.is_empty_file()?;
         let devices = VolumeDevices { volume: Arc::new(device), log: None };
         self.open_or_make(volume, devices, is_new)
@@ -265,6 +267,17 @@ impl DatabaseOptions {
             }
         };
         Ok(VolumeOptions { log_bytes, ..self.volume.clone() })
+    }
+}
+
+/// Adds what to do if a file exists that must be new.
+fn with_remedy(error: OpenError) -> OpenError {
+    match error {
+        OpenError::Open { path, source } if source.kind() == ErrorKind::AlreadyExists => {
+            let reason = format!("{source}; open it, remove it or choose another name");
+            OpenError::Open { path, source: io::Error::new(ErrorKind::AlreadyExists, reason) }
+        }
+        other => other,
     }
 }
 

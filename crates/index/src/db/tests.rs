@@ -296,7 +296,12 @@ fn a_file_is_made_or_opened_only_as_was_stated() {
     assert!(text(must_exist()).contains("cannot open"));
     assert!(!path.exists());
     drop(options().create(Create::New).open(&path).unwrap());
-    assert!(text(options().create(Create::New).open(&path)).contains("cannot open"));
+    let exists = options().create(Create::New).open(&path).unwrap_err();
+    let Error::Device(nandex_device::Error::Open { source, .. }) = &exists else {
+        panic!("{exists}")
+    };
+    assert_eq!(source.kind(), std::io::ErrorKind::AlreadyExists);
+    assert!(text(Err::<(), _>(exists)).ends_with("open it, remove it or choose another name"));
     must_exist().unwrap().table("t").create_or_open().unwrap().insert_u64(7, 42).unwrap();
     let readers = [(); 2].map(|()| options().read_only().open(&path).unwrap());
     for reader in &readers {

@@ -63,7 +63,7 @@ use nandex_store::hash::KeyHasher;
 use nandex_store::values::{REF_BYTES, ValueLog};
 use nandex_store::{Durability, Threads, Timer, Volume};
 
-pub use nandex_store::values::{ValuesConfig, WhenFull};
+pub use nandex_store::values::ValuesConfig;
 pub(crate) use row::ROW;
 pub use stats::LargeStats;
 
@@ -101,7 +101,7 @@ const STRIPES: usize = 64;
 /// not durable wait in RAM: at most an I/O chunk of records, and the record that passes it. See the
 /// [module](self) for how it works and what it costs.
 ///
-/// A table that evicts by its policy drops keys here too. A value log with [`WhenFull::Overwrite`] may drop
+/// A table that evicts by its policy drops keys here too. A value log with [`WhenFull::EvictOldest`] may drop
 /// them too: lookups no longer find its oldest records. One with [`WhenFull::Grow`], over a table that grows, takes
 /// everything until the table's RAM or the device is spent.
 ///

@@ -1,5 +1,7 @@
 //! What a user asks of a filter.
 
+use crate::WhenFull;
+
 /// What a filter is for, and what it may take. The row of a filter's structure turns it into a configuration.
 ///
 /// ```
@@ -32,7 +34,7 @@ impl FilterRequirements {
     /// A filter that grows when there are more keys, and is not for counting.
     #[must_use]
     pub fn new(keys: u64, rate: f64, ram_bytes: u64) -> Self {
-        let (fan_out, when_full) = (FanOut::default(), WhenFull::default());
+        let (fan_out, when_full) = (FanOut::default(), WhenFull::Grow);
         let stored_keys = StoredKeys::default();
         Self { keys, rate, ram_bytes, counts: false, stored_keys, fan_out, when_full }
     }
@@ -58,14 +60,4 @@ pub enum FanOut {
     OneLevel,
     /// Each level is this many times larger than the one above.
     Times(u32),
-}
-
-/// What happens when a filter has as many keys as it was made for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum WhenFull {
-    /// It takes more, and its rate of false positives grows: twice the keys, twice the rate.
-    #[default]
-    Grow,
-    /// It refuses, so that the rate stays what was asked for.
-    Refuse,
 }

@@ -21,7 +21,7 @@ pub(crate) mod text;
 
 pub use array::{ArrayDesign, DeviceArray};
 pub use costs::{FlashCosts, Linear, Medium};
-pub use filter::{FanOut, FilterRequirements, StoredKeys, WhenFull};
+pub use filter::{FanOut, FilterRequirements, StoredKeys};
 pub(crate) use load::SECONDS_PER_YEAR;
 pub use load::{Budget, Load, OperationCosts};
 pub use neighbors::NeighborsRequirements;

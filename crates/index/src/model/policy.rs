@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::WhenFull;
+
 /// Which entries go when flash is full (NSDI'10, section 5.1.2). A structure refuses a policy that it does
 /// not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -31,10 +33,31 @@ pub enum Policy {
 }
 
 impl Policy {
+    /// What a structure that has no more than [`WhenFull`] does by this policy; `None` if only a BufferHash has it.
+    #[must_use]
+    pub const fn when_full(self) -> Option<WhenFull> {
+        match self {
+            Self::Fifo => Some(WhenFull::EvictOldest),
+            Self::Reject => Some(WhenFull::Refuse),
+            Self::Grow => Some(WhenFull::Grow),
+            Self::Lru | Self::Update | Self::Threshold(_) | Self::Top(_) => None,
+        }
+    }
+
     /// Does eviction read the incarnation and keep some of it?
     #[must_use]
     pub const fn is_partial(self) -> bool {
         matches!(self, Self::Update | Self::Threshold(_) | Self::Top(_))
+    }
+}
+
+impl From<WhenFull> for Policy {
+    fn from(when_full: WhenFull) -> Self {
+        match when_full {
+            WhenFull::EvictOldest => Self::Fifo,
+            WhenFull::Refuse => Self::Reject,
+            WhenFull::Grow => Self::Grow,
+        }
     }
 }
 
@@ -80,6 +103,14 @@ impl fmt::Display for Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_every_structure_does_when_it_is_full_is_a_policy() {
+        for when_full in [WhenFull::EvictOldest, WhenFull::Refuse, WhenFull::Grow] {
+            assert_eq!(Policy::from(when_full).when_full(), Some(when_full));
+        }
+        assert_eq!(Policy::Lru.when_full(), None);
+    }
 
     #[test]
     fn every_policy_reads_back_as_it_is_shown() {

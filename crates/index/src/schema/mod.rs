@@ -5,12 +5,14 @@
 //! people and programs.
 
 mod spec;
+mod when_full;
 
 use nandex_store::bytes::Reader;
 
 pub use crate::options::OptionSpec;
 use spec::{NUMBER, NUMBER_OR_NONE};
 pub use spec::{ParameterSpec, Range, unknown};
+pub(crate) use when_full::{FifoOrReject, GrowOrRefuse};
 
 use crate::{Error, Result};
 
@@ -31,6 +33,14 @@ pub trait Stored: Sized {
     /// The number that a range is about.
     fn number(&self) -> Option<u64> {
         None
+    }
+
+    /// Refuses a value that its type has, and this parameter has not.
+    ///
+    /// # Errors
+    /// What a value can be.
+    fn check_value(&self) -> std::result::Result<(), String> {
+        Ok(())
     }
 
     /// Its value as text, which [`parse`](Self::parse) takes.
@@ -80,6 +90,41 @@ pub(crate) fn word_of<T: PartialEq>(value: &T, words: &[(&str, T)]) -> String {
         .map_or_else(String::new, |(word, _)| (*word).to_owned())
 }
 
+/// One of a few values, kept on flash as the number of its word.
+pub(crate) trait Choice: Copy + PartialEq + 'static {
+    /// As [`Stored::FORM`].
+    const FORM: &'static str;
+
+    /// The words, in the order of their numbers.
+    const WORDS: &'static [(&'static str, Self)];
+}
+
+impl<C: Choice> Stored for C {
+    const FORM: &'static str = C::FORM;
+
+    fn put(&self, out: &mut Vec<u8>) {
+        let number = C::WORDS.iter().position(|(_, it)| it == self);
+        out.push(number.expect("a choice that was checked has a word") as u8);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(choice(reader, C::WORDS, C::FORM)?.1)
+    }
+
+    fn check_value(&self) -> std::result::Result<(), String> {
+        let found = C::WORDS.iter().find(|(_, it)| it == self);
+        found.map(drop).ok_or_else(|| format!("it can only be {}", C::FORM))
+    }
+
+    fn show(&self) -> String {
+        word_of(self, C::WORDS)
+    }
+
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        word(text, C::WORDS)
+    }
+}
+
 /// A value whose bytes are in two places.
 pub trait StoredInParts: Stored {
     /// Appends the bytes that [`put`](Stored::put) has left out.
@@ -91,6 +136,25 @@ pub trait StoredInParts: Stored {
     /// Corruption, told by the reader.
     fn take_rest(self, reader: &mut Reader<'_>) -> Result<Self>;
 }
+
+/// Lets a parameter of type `$value` be kept as a `$kept`, which wraps it: `name: $value as $kept`.
+macro_rules! kept_as {
+    ($kept:ident, $value:ty) => {
+        impl From<$value> for $kept {
+            fn from(value: $value) -> Self {
+                Self(value)
+            }
+        }
+
+        impl From<$kept> for $value {
+            fn from(kept: $kept) -> Self {
+                kept.0
+            }
+        }
+    };
+}
+
+use kept_as;
 
 macro_rules! stored_numbers {
     ($($number:ident),*) => {$(
@@ -176,20 +240,31 @@ impl Stored for usize {
 
 /// A width in bytes, in one byte.
 #[derive(Debug)]
-pub struct Byte;
+pub struct Byte(usize);
 
-impl Byte {
-    /// Appends its byte.
-    pub fn put(bytes: &usize, out: &mut Vec<u8>) {
-        out.push(u8::try_from(*bytes).expect("a width that was checked is at most 64"));
+kept_as!(Byte, usize);
+
+impl Stored for Byte {
+    const FORM: &'static str = NUMBER;
+
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(u8::try_from(self.0).expect("a width that was checked is at most 64"));
     }
 
-    /// Reads it.
-    ///
-    /// # Errors
-    /// Corruption: no byte is left.
-    pub fn take(reader: &mut Reader<'_>) -> Result<usize> {
-        Ok(reader.u8()?.into())
+    fn take(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(Self(reader.u8()?.into()))
+    }
+
+    fn number(&self) -> Option<u64> {
+        self.0.number()
+    }
+
+    fn show(&self) -> String {
+        self.0.show()
+    }
+
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        usize::parse(text).map(Self)
     }
 }
 
@@ -213,24 +288,9 @@ impl Stored for f64 {
     }
 }
 
-impl Stored for bool {
+impl Choice for bool {
     const FORM: &'static str = "true or false";
-
-    fn put(&self, out: &mut Vec<u8>) {
-        out.push(u8::from(*self));
-    }
-
-    fn take(reader: &mut Reader<'_>) -> Result<Self> {
-        choice(reader, &[false, true], "0 or 1")
-    }
-
-    fn show(&self) -> String {
-        self.to_string()
-    }
-
-    fn parse(text: &str) -> std::result::Result<Self, String> {
-        word(text, &[("false", false), ("true", true)])
-    }
+    const WORDS: &'static [(&'static str, Self)] = &[("false", false), ("true", true)];
 }
 
 /// Reads a choice that is stored as its number in `all`.
@@ -260,8 +320,8 @@ pub fn check_version(kind: &str, version: u8, reader: &mut Reader<'_>) -> Result
 
 /// Declares the configuration of a structure: the name of its kind and the version of its bytes, then its parameters
 /// in the order of their bytes. A parameter has a type, the smallest value that works in `tiny`, and, after `in`,
-/// the values that it can have; `then` names a parameter, the rest of whose bytes follow here. `tiny [const]` makes
-/// `tiny` a constant function.
+/// the values that it can have; `as` names the type whose bytes and texts it has, if they are not its own, and `then` a
+/// parameter, the rest of whose bytes follow here. `tiny [const]` makes `tiny` a constant function.
 ///
 /// What the values of several parameters have to do with one another is the type's own `validate`, which calls
 /// `check_ranges` first.
@@ -288,11 +348,11 @@ macro_rules! parameters {
                 $crate::raw::schema::ParameterSpec {
                     name: stringify!($field),
                     meaning: concat!($($doc, "\n"),*),
-                    form: <$type as $crate::raw::schema::Stored>::FORM,
+                    form: $crate::parameters!(@form $type $(, $stored)?),
                     range: $crate::parameters!(@range $($range)?),
                     bytes: || {
                         let mut out = Vec::new();
-                        $crate::parameters!(@put &Self::tiny().$field, &mut out $(, $stored)?);
+                        $crate::parameters!(@put Self::tiny().$field, &mut out $(, $stored)?);
                         out.len()
                     },
                     then: $crate::parameters!(@then $($rest)?),
@@ -308,16 +368,22 @@ macro_rules! parameters {
             /// Refuses a parameter that is out of its range.
             fn check_ranges(&self) -> $crate::Result<()> {
                 use $crate::raw::schema::Stored;
-                let numbers = [$(self.$field.number(),)*];
-                let mut all = Self::PARAMETERS.iter().zip(numbers);
-                all.try_for_each(|(it, number)| it.range.check(it.name, number))
+                let checked = [$({
+                    let kept = $crate::parameters!(@kept self.$field $(, $stored)?);
+                    (kept.number(), kept.check_value())
+                },)*];
+                let mut all = Self::PARAMETERS.iter().zip(checked);
+                all.try_for_each(|(it, (number, checked))| {
+                    checked.map_err(|reason| $crate::Error::Config { field: it.name, reason })?;
+                    it.range.check(it.name, number)
+                })
             }
 
             /// Its bytes, as the catalog keeps them.
             pub(crate) fn encode(&self) -> Vec<u8> {
                 let mut out = vec![$version];
                 $(
-                    $crate::parameters!(@put &self.$field, &mut out $(, $stored)?);
+                    $crate::parameters!(@put self.$field, &mut out $(, $stored)?);
                     $($crate::raw::schema::StoredInParts::put_rest(&self.$rest, &mut out);)?
                 )*
                 out
@@ -362,7 +428,7 @@ macro_rules! parameters {
                 let (name, part) = path.split_once('.').unwrap_or((path, ""));
                 match name {
                     $(stringify!($field) => {
-                        $crate::raw::schema::Stored::set(&mut self.$field, part, text)
+                        $crate::parameters!(@set self.$field, part, text $(, $stored)?)
                     })*
                     _ => {
                         let mut values = Vec::new();
@@ -375,17 +441,33 @@ macro_rules! parameters {
             fn list(&self, name: &str, out: &mut Vec<(String, String)>) {
                 let at = if name.is_empty() { String::new() } else { format!("{name}.") };
                 $($crate::raw::schema::Stored::list(
-                    &self.$field,
+                    $crate::parameters!(@kept self.$field $(, $stored)?),
                     &format!("{at}{}", stringify!($field)),
                     out,
                 );)*
             }
         }
     };
-    (@put $value:expr, $out:expr) => { $crate::raw::schema::Stored::put($value, $out) };
-    (@put $value:expr, $out:expr, $stored:ty) => { <$stored>::put($value, $out) };
+    (@form $type:ty) => { <$type as $crate::raw::schema::Stored>::FORM };
+    (@form $type:ty, $stored:ty) => { <$stored as $crate::raw::schema::Stored>::FORM };
+    (@kept $value:expr) => { &$value };
+    (@kept $value:expr, $stored:ty) => { &<$stored>::from($value) };
+    (@put $value:expr, $out:expr $(, $stored:ty)?) => {
+        $crate::raw::schema::Stored::put($crate::parameters!(@kept $value $(, $stored)?), $out)
+    };
     (@take $reader:expr) => { $crate::raw::schema::Stored::take($reader)? };
-    (@take $reader:expr, $stored:ty) => { <$stored>::take($reader)? };
+    (@take $reader:expr, $stored:ty) => {
+        <$stored as $crate::raw::schema::Stored>::take($reader)?.into()
+    };
+    (@set $value:expr, $part:expr, $text:expr) => {
+        $crate::raw::schema::Stored::set(&mut $value, $part, $text)
+    };
+    (@set $value:expr, $part:expr, $text:expr, $stored:ty) => {{
+        let mut kept = <$stored>::from($value);
+        $crate::raw::schema::Stored::set(&mut kept, $part, $text)?;
+        $value = kept.into();
+        Ok(())
+    }};
     (@then) => { None };
     (@then $rest:ident) => {
         Some((stringify!($rest), || {

@@ -10,8 +10,8 @@ use super::config::{HASHES_MAX, PARTITIONS_MAX};
 use super::flush::CHUNKS;
 use super::format::FINGERPRINT_BYTES;
 use crate::model::text::bytes;
-use crate::model::{FanOut, FilterRequirements, OperationCosts, StoredKeys, WhenFull, log_bytes};
-use crate::{Error, Result};
+use crate::model::{FanOut, FilterRequirements, OperationCosts, StoredKeys, log_bytes};
+use crate::{Error, Result, WhenFull};
 
 /// Bytes of a slicetable, at most, unless there are too many partitions.
 const BLOCK_BYTES_MAX: u64 = 8 << 20;

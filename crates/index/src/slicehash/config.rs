@@ -1,7 +1,6 @@
 //! What a SliceHash is created with, kept with it on flash, and what can be chosen at each opening.
 
 use nandex_device::Geometry;
-use nandex_store::bytes::Reader;
 use nandex_store::entries::{BUCKET_SLOTS, EntryLayout};
 use nandex_store::schedule::Channels;
 use nandex_store::shadow::ShadowShape;
@@ -9,44 +8,9 @@ use nandex_store::shadow::ShadowShape;
 use super::KIND;
 use super::slice::SliceLayout;
 use crate::model::buffer_entries;
-use crate::schema::{Range, Stored, choice, parameters, word, word_of};
+use crate::schema::{FifoOrReject, Range, parameters};
 use crate::write::TableShape;
-use crate::{Error, Result};
-
-/// What happens to a full slicetable (paper, section 5.1).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Policy {
-    /// A full slice loses its oldest entries: the default. The paper overwrites the oldest incarnation; here
-    /// a slice drops its oldest entries, and only when it is full.
-    #[default]
-    Fifo,
-    /// Nothing is ever evicted; an insert into a full partition is an error.
-    Reject,
-}
-
-impl Policy {
-    const WORDS: [(&'static str, Self); 2] = [("fifo", Self::Fifo), ("reject", Self::Reject)];
-}
-
-impl Stored for Policy {
-    const FORM: &'static str = "fifo or reject";
-
-    fn put(&self, out: &mut Vec<u8>) {
-        out.push(u8::from(*self == Self::Reject));
-    }
-
-    fn take(reader: &mut Reader<'_>) -> Result<Self> {
-        choice(reader, &[Self::Fifo, Self::Reject], "a known policy")
-    }
-
-    fn show(&self) -> String {
-        word_of(self, &Self::WORDS)
-    }
-
-    fn parse(text: &str) -> std::result::Result<Self, String> {
-        word(text, &Self::WORDS)
-    }
-}
+use crate::{Error, Result, WhenFull};
 
 parameters! {
     /// What a SliceHash is created with. All of it is kept on flash and read back at open.
@@ -54,7 +18,7 @@ parameters! {
     pub struct Config: KIND, version 1, tiny [const];
 
     /// What happens when a slicetable is full.
-    policy: Policy = Policy::Fifo;
+    policy: WhenFull as FifoOrReject = WhenFull::EvictOldest;
 
     /// Flush the first buffer of each partition early, each at another fill. Partitions fill alike, and would
     /// otherwise all flush at once, again and again.
@@ -106,7 +70,7 @@ parameters! {
     entries_max: u32 = 12 * 200;
 
     /// Runs of the front table, the small write-optimised table for bursts (paper, section 7.2): buffers that
-    /// wait on flash, unchanged, to be merged later. 0 for none, and with [`Policy::Reject`]: what a
+    /// wait on flash, unchanged, to be merged later. 0 for none, and if the policy is reject: what a
     /// slicetable refuses goes back to RAM and the log, and a run's part of the log may be gone by then.
     front_runs: u32 = 0;
 }
@@ -247,7 +211,7 @@ impl Config {
             entries_max: slots,
             // If nothing is evicted, full slices carry over whole buffers at worst: those that were being
             // written when the first of them reported it.
-            carry_over_max: if self.policy == Policy::Reject { 3 * slots } else { slots / 16 },
+            carry_over_max: if self.policy == WhenFull::Refuse { 3 * slots } else { slots / 16 },
             spare_buffers: self.spare_buffers,
             stagger: self.stagger,
         })
@@ -298,7 +262,7 @@ impl Config {
             );
             return refuse("entries_max", reason);
         }
-        if self.front_runs > 0 && self.policy == Policy::Reject {
+        if self.front_runs > 0 && self.policy == WhenFull::Refuse {
             let reason = format!(
                 "a table that refuses rather than evicts has no front, and this one asks for {} runs; \
                  take 0, or another policy",
@@ -326,10 +290,11 @@ impl Config {
 mod tests {
     use super::*;
     use nandex_device::PageId;
+    use nandex_store::bytes::Reader;
 
     #[test]
     fn a_configuration_reads_back_and_never_panics_when_cut() {
-        let reject = Config { policy: Policy::Reject, stagger: true, ..Config::tiny() };
+        let reject = Config { policy: WhenFull::Refuse, stagger: true, ..Config::tiny() };
         let parts = Config { slice_parts: 3, group_slices: 4, devices: 2, ..Config::tiny() };
         for config in [Config::tiny(), reject, parts] {
             let bytes = config.encode();
@@ -349,6 +314,7 @@ mod tests {
             assert!(text.contains(field), "{text}");
         };
         refused(Config { key_bytes: 7, ..Config::tiny() }, "key_bytes");
+        refused(Config { policy: WhenFull::Grow, ..Config::tiny() }, "policy");
         refused(Config { bucket_slots: 5, ..Config::tiny() }, "bucket_slots");
         refused(Config { partitions: 3, ..Config::tiny() }, "partitions");
         refused(Config { slices: 0, ..Config::tiny() }, "slices");
@@ -358,7 +324,7 @@ mod tests {
         refused(Config { slice_parts: 0, ..Config::tiny() }, "slice_parts");
         refused(Config { group_slices: 0, ..Config::tiny() }, "group_slices");
         refused(Config { devices: 65, ..Config::tiny() }, "devices");
-        let policy = Policy::Reject;
+        let policy = WhenFull::Refuse;
         refused(Config { front_runs: 8, policy, ..Config::tiny() }, "front_runs");
     }
 

@@ -15,7 +15,7 @@ use super::filter::{RecentMisses, SliceFilter};
 use super::merge::{Incoming, Merge, Outcome};
 use super::older::Base;
 use super::overflow::Overflow;
-use super::{Inner, Level, Policy, SlicetableJob, Slicetables, State};
+use super::{Inner, Level, SlicetableJob, Slicetables, State};
 use crate::write::absorb::Chosen;
 use crate::write::format::PageSnapshotRef;
 use crate::write::{Frozen, Layout, Usage, WritePolicy, pool, snapshot_pages};
@@ -145,7 +145,7 @@ impl Layout for Slicetables {
     /// merge helps if enough entries are removed.
     fn reserve(core: &Inner, _index: usize, state: &State) -> Result<()> {
         let config = &core.layout.config;
-        if config.policy == Policy::Fifo {
+        if config.policy.evicts() {
             return Ok(());
         }
         let few = u64::from(core.layout.shape.entries_max / 16).max(1);
@@ -309,7 +309,7 @@ impl Inner {
         // Each slice's oldest entry comes first.
         order.sort_unstable();
         let draft = self.begin_draft(&layout.shadow, logical)?;
-        let evicts = layout.config.policy == Policy::Fifo;
+        let evicts = layout.config.policy.evicts();
         let incoming =
             order.iter().map(|&(slice, place)| Incoming { slice, entry: sources.entry(place) });
         let mut merge = Merge::new(layout.slices, layout.slicing, evicts, incoming);

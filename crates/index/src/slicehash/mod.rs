@@ -76,7 +76,7 @@ use crate::model::Budget;
 use crate::write::{Core, Handle, PartitionState};
 
 use check::check;
-pub use config::{Config, Policy};
+pub use config::Config;
 
 pub(crate) use structure::Slicetables;
 

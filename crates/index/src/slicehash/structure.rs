@@ -17,12 +17,13 @@ use nandex_store::{Structure as Entry, Volume};
 use nandex_store::schedule::Channels;
 
 use super::scan::Partitions;
-use super::{Config, Inner, KIND, Policy, check, model, recover};
+use super::{Config, Inner, KIND, check, model, recover};
 use crate::any::{AnyConfig, Configuration, Description};
 use crate::check::OnProgress;
 use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES, ParameterValue, Prediction, Requirements};
 use crate::scan::Scan;
+use crate::schema::{FifoOrReject, Stored};
 use crate::structure::Structure;
 use crate::structure::table::{Merges, TableStructure};
 use crate::write::{self, Handle};
@@ -132,10 +133,7 @@ impl Configuration for Config {
         let buffer = bytes(u64::from(self.buffer_pages) * PAGE_BYTES);
         let count = |number: u32| ParameterValue::Count(number.into());
         Description {
-            when_full: match self.policy {
-                Policy::Fifo => "fifo".into(),
-                Policy::Reject => "reject".into(),
-            },
+            when_full: FifoOrReject::from(self.policy).show(),
             entries_capacity: u64::from(partitions) * u64::from(self.entries_max),
             parameters: vec![
                 ("partitions", count(partitions)),

@@ -3,11 +3,11 @@
 use nandex_store::entries::EntryLayout;
 use nandex_store::page::PAGE_BODY_BYTES;
 
+use super::Config;
 use super::format::{Moved, decode_config, decode_log_entry};
 use super::slice::SliceLayout;
-use super::{Config, Policy};
-use crate::OpenOptions;
 use crate::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};
+use crate::{OpenOptions, WhenFull};
 
 /// Variants cover both policies, each with every sort of slicetable.
 pub(super) const TESTS: TableTests = TableTests { variants: 12, config };
@@ -30,10 +30,10 @@ const SORTS: [Sort; 6] = [
 ];
 
 fn config(request: &TableRequest) -> TestTable {
-    let policy = [Policy::Fifo, Policy::Reject][(request.variant % 2) as usize];
+    let policy = [WhenFull::EvictOldest, WhenFull::Refuse][(request.variant % 2) as usize];
     let sort = &SORTS[(request.variant / 2 % 6) as usize];
     // A table that refuses has no front.
-    let front_runs = if policy == Policy::Reject { 0 } else { sort.front_runs };
+    let front_runs = if policy == WhenFull::Refuse { 0 } else { sort.front_runs };
     let plain = Config {
         key_bytes: request.key_bytes,
         value_bytes: request.value_bytes,
@@ -70,8 +70,8 @@ fn config(request: &TableRequest) -> TestTable {
         buffer_entries,
         retention: match (request.keys, policy) {
             (Some(_), _) => Retention::All,
-            (None, Policy::Reject) => Retention::Refuses,
-            (None, Policy::Fifo) => Retention::Newest(newest(&config, buffer_entries)),
+            (None, WhenFull::Refuse) => Retention::Refuses,
+            (None, _) => Retention::Newest(newest(&config, buffer_entries)),
         },
     }
 }

@@ -8,7 +8,7 @@ use nandex_device::MemoryDevice;
 
 use super::*;
 use crate::api::Table;
-use crate::{Error, OpenOptions, VolumeOptions};
+use crate::{Error, OpenOptions, VolumeOptions, WhenFull};
 
 fn volume() -> Volume {
     let options = VolumeOptions { log_bytes: 1 << 20, ..VolumeOptions::tiny() };
@@ -62,7 +62,7 @@ fn the_oldest_go_first_and_only_from_slices_that_are_full() {
 #[test]
 fn a_full_table_that_may_not_evict_says_so_and_takes_more_once_enough_is_removed() {
     let volume = volume();
-    let config = Config { policy: Policy::Reject, ..Config::tiny() };
+    let config = Config { policy: WhenFull::Refuse, ..Config::tiny() };
     let table = SliceHash::create_with(&volume, "t", config, inline()).unwrap();
     let mut taken = 0;
     let error = loop {

@@ -11,8 +11,8 @@ use super::buffer::BucketBuffer;
 use super::format::update_bytes;
 use super::placement::Placement;
 use super::snapshot::snapshot_pages;
-use crate::schema::{Range, Stored, choice, parameters, word, word_of};
-use crate::{Error, OpenOptions, Result};
+use crate::schema::{FifoOrReject, Range, Stored, parameters};
+use crate::{Error, OpenOptions, Result, WhenFull};
 
 /// The most hash tables.
 pub const TABLES_MAX: u32 = 64;
@@ -22,40 +22,6 @@ const SLICE_ENTRIES: u64 = 253;
 
 /// The longest family, in bytes.
 pub const FAMILY_BYTES_MAX: usize = 256;
-
-/// What happens when slicetables are full.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Policy {
-    /// A full slice loses its oldest entries: the default.
-    #[default]
-    Fifo,
-    /// Nothing is ever evicted; an insert that meets a full partition is an error.
-    Reject,
-}
-
-impl Policy {
-    const WORDS: [(&'static str, Self); 2] = [("fifo", Self::Fifo), ("reject", Self::Reject)];
-}
-
-impl Stored for Policy {
-    const FORM: &'static str = "fifo or reject";
-
-    fn put(&self, out: &mut Vec<u8>) {
-        out.push(u8::from(*self == Self::Reject));
-    }
-
-    fn take(reader: &mut Reader<'_>) -> Result<Self> {
-        choice(reader, &[Self::Fifo, Self::Reject], "a known policy")
-    }
-
-    fn show(&self) -> String {
-        word_of(self, &Self::WORDS)
-    }
-
-    fn parse(text: &str) -> std::result::Result<Self, String> {
-        word(text, &Self::WORDS)
-    }
-}
 
 /// A family: its length in 16 bits, then its bytes.
 impl Stored for Vec<u8> {
@@ -96,7 +62,7 @@ parameters! {
     pub struct Config: KIND, version 1, tiny [const];
 
     /// What happens when slicetables are full.
-    policy: Policy = Policy::Fifo;
+    policy: WhenFull as FifoOrReject = WhenFull::EvictOldest;
 
     /// Flush the first buffer of each partition early, each at another fill. Partitions fill alike, and would
     /// otherwise all flush at once, again and again.
@@ -224,7 +190,7 @@ impl Config {
     /// Entries that a snapshot of a buffer has space for. If nothing is evicted, full slices put back whole buffers at
     /// worst: those that were being written when the first of them reported it.
     pub(super) fn snapshot_entries_max(&self) -> u64 {
-        let buffers = if self.policy == Policy::Reject { 4 } else { 1 };
+        let buffers = if self.policy == WhenFull::Refuse { 4 } else { 1 };
         buffers * u64::from(self.buffer_entries)
     }
 
@@ -331,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_configuration_reads_back_and_never_panics_when_cut() {
-        let reject = Config { policy: Policy::Reject, stagger: true, ..Config::tiny() };
+        let reject = Config { policy: WhenFull::Refuse, stagger: true, ..Config::tiny() };
         let placed = Config { channels: 8, chunk_pages: 2, family: vec![7; 256], ..Config::tiny() };
         for config in [Config::tiny(), reject, placed] {
             let bytes = config.encode();
@@ -360,6 +326,7 @@ mod tests {
             assert!(text.starts_with(&format!("{field}: ")), "{text}");
         };
         refused(Config { tables: 0, ..Config::tiny() }, "tables");
+        refused(Config { policy: WhenFull::Grow, ..Config::tiny() }, "policy");
         refused(Config { tables: 65, buffer_entries: 1000, ..Config::tiny() }, "tables");
         refused(Config { partitions: 3, ..Config::tiny() }, "partitions");
         refused(Config { buffer_entries: 11, ..Config::tiny() }, "buffer_entries");

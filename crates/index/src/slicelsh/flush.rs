@@ -14,7 +14,7 @@ use super::config::merge_bytes;
 use super::filter::BucketFilter;
 use super::keys::Pair;
 use super::merge::{IncomingPair, MergeOutcome, PairMerge, Rules};
-use super::{GroupLevel, Inner, Policy, SlicetableGroups, State};
+use super::{GroupLevel, Inner, SlicetableGroups, State};
 use crate::write::format::PageSnapshotRef;
 use crate::write::{Frozen, Layout, Usage, WriteBuffer, WritePolicy};
 use crate::{Error, Result};
@@ -73,7 +73,7 @@ impl Layout for SlicetableGroups {
     /// merge helps if enough entries are removed.
     fn reserve(core: &Inner, _index: usize, state: &State) -> Result<()> {
         let config = &core.layout.config;
-        if config.policy == Policy::Fifo {
+        if config.policy.evicts() {
             return Ok(());
         }
         let few = u64::from(config.buffer_entries / 16).max(1);
@@ -153,7 +153,7 @@ impl Inner {
         });
         let rules = Rules {
             bucket_ids_max: layout.config.bucket_ids_max as usize,
-            evicts: layout.config.policy == Policy::Fifo,
+            evicts: layout.config.policy.evicts(),
         };
         let mut merge = PairMerge::new(layout.slices, layout.placement, rules, incoming);
         let block = layout.shadow.block(logical);

@@ -30,7 +30,7 @@
 //!   buckets, and the first of them find all others. A later id is dropped, and counted, when a merge finds the bucket
 //!   full, or at once if the buffer alone has that many. An id that was dropped does not come back when others are
 //!   removed.
-//! - A full slice evicts its oldest entries, or a full partition refuses, as the [`Policy`] says.
+//! - A full slice evicts its oldest entries, or a full partition refuses, as its [`WhenFull`](crate::WhenFull) says.
 //! - A removal is an entry too, and ends at the merge, with what it removes.
 //!
 //! Where this differs from the paper: a slice keeps its entries by age and without those that were removed, buckets are
@@ -84,7 +84,7 @@ use crate::write::{Core, Handle, PartitionState};
 use crate::{Error, Result};
 
 use check::check;
-pub use config::{Config, FAMILY_BYTES_MAX, Policy, TABLES_MAX};
+pub use config::{Config, FAMILY_BYTES_MAX, TABLES_MAX};
 use stream::RowStream;
 pub(crate) use structure::ROW;
 pub(crate) use structure::SlicetableGroups;

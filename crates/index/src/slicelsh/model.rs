@@ -5,12 +5,12 @@
 //! holds k buffers, and each merge reads and writes all of it: so an entry costs N / k entries of RAM, and k times its
 //! bytes of writes. The paper's figures are 256 MiB of RAM for each table and 8 GiB of flash: k = 32 (section 7.5).
 
+use super::Config;
 use super::buffer::BucketBuffer;
 use super::config::merge_bytes;
 use super::format::update_bytes;
-use super::{Config, Policy};
 use crate::model::{NeighborsRequirements, OperationCosts, PAGE_BYTES, too_little_ram};
-use crate::{Error, Result, model};
+use crate::{Error, Policy, Result};
 
 /// Entries of a slice of 253, on average, when an index is full.
 const SLICE_MEAN: u64 = 190;
@@ -64,7 +64,7 @@ impl Sizes {
         if spares < 1 { 1 } else { spares }
     }
 
-    fn config(&self, asked: &NeighborsRequirements, policy: Policy, buffer_entries: u64) -> Config {
+    fn config(&self, asked: &NeighborsRequirements, buffer_entries: u64) -> Config {
         let space = u64::from(self.slices) * u64::from(self.tables) * SLICE_MEAN;
         Config {
             tables: self.tables,
@@ -72,7 +72,7 @@ impl Sizes {
             buffer_entries: u32::try_from(buffer_entries).expect("at most 2^24"),
             slices: self.slices,
             bucket_ids_max: asked.bucket_ids_max,
-            policy,
+            policy: asked.policy.when_full().unwrap_or_default(),
             entries_max: u32::try_from(space).expect("slicetables of at most 2^20 slices"),
             channels: 1,
             chunk_pages: 1,
@@ -99,15 +99,11 @@ impl Config {
     /// range.
     pub fn advised(asked: &NeighborsRequirements) -> Result<Self> {
         asked.check()?;
-        let policy = match asked.policy {
-            model::Policy::Fifo => Policy::Fifo,
-            model::Policy::Reject => Policy::Reject,
-            other => {
-                let reason =
-                    format!("{other}; a slicelsh has fifo and reject; choose one of these");
-                return Err(Error::Config { field: "policy", reason });
-            }
-        };
+        if !matches!(asked.policy, Policy::Fifo | Policy::Reject) {
+            let reason =
+                format!("{}; a slicelsh has fifo and reject; choose one of these", asked.policy);
+            return Err(Error::Config { field: "policy", reason });
+        }
         let tables = asked.tables.clamp(1, super::TABLES_MAX);
         if tables != asked.tables {
             let reason = format!("{} is not in 1..={}", asked.tables, super::TABLES_MAX);
@@ -117,7 +113,7 @@ impl Config {
         let wanted = match asked.ram_bytes {
             None => sizes.entries / INCARNATIONS,
             Some(ram_bytes) => {
-                let empty = sizes.config(asked, policy, sizes.buffer_entries(0));
+                let empty = sizes.config(asked, sizes.buffer_entries(0));
                 let others = empty.ram_bytes() - empty.buffer_bytes();
                 let buffers = u64::from(sizes.partitions) + u64::from(sizes.spare_buffers());
                 // A merge has the order of a buffer too.
@@ -125,7 +121,7 @@ impl Config {
                 ram_bytes.saturating_sub(others) / entry
             }
         };
-        let config = sizes.config(asked, policy, sizes.buffer_entries(wanted));
+        let config = sizes.config(asked, sizes.buffer_entries(wanted));
         if let Some(most) = asked.ram_bytes.filter(|most| config.ram_bytes() > *most) {
             return Err(too_little_ram(most, config.ram_bytes()));
         }
@@ -200,7 +196,7 @@ mod tests {
         refused(NeighborsRequirements { tables: 0, ..fine.clone() }, "tables");
         refused(NeighborsRequirements { tables: 65, ..fine.clone() }, "tables");
         refused(NeighborsRequirements { bucket_ids_max: 0, ..fine.clone() }, "bucket_ids_max");
-        refused(NeighborsRequirements { policy: model::Policy::Grow, ..fine.clone() }, "policy");
+        refused(NeighborsRequirements { policy: Policy::Grow, ..fine.clone() }, "policy");
         refused(NeighborsRequirements { family: vec![0; 300], ..fine.clone() }, "family");
         Config::advised(&fine).unwrap().validate().unwrap();
         Config::advised(&NeighborsRequirements::new(1, 1)).unwrap().validate().unwrap();

@@ -12,12 +12,13 @@ use nandex_store::slice::SliceLayout;
 use nandex_store::{Structure as Entry, Volume};
 use std::sync::atomic::AtomicU64;
 
-use super::{Config, KIND, Policy, SliceLsh, check, recover};
+use super::{Config, KIND, SliceLsh, check, recover};
 use crate::any::{AnyConfig, Configuration, Description, OpenNeighbors};
 use crate::check::OnProgress;
 use crate::model::text::count;
 use crate::model::{OperationCosts, ParameterValue};
 use crate::registry::{Family, NeighborsRow, Row};
+use crate::schema::{FifoOrReject, Stored};
 use crate::structure::Structure;
 use crate::write::Handle;
 use crate::{OpenOptions, Result};
@@ -126,10 +127,7 @@ impl Configuration for Config {
             format!("each on channels of its own, of {}", self.channels)
         };
         Description {
-            when_full: match self.policy {
-                Policy::Fifo => "fifo".into(),
-                Policy::Reject => "reject".into(),
-            },
+            when_full: FifoOrReject::from(self.policy).show(),
             entries_capacity: u64::from(self.partitions) * u64::from(self.entries_max),
             parameters: vec![
                 ("tables", number(self.tables)),

@@ -3,15 +3,15 @@
 use nandex_store::hash::{HashKind, KeyHasher};
 use nandex_store::page::PAGE_BODY_BYTES;
 
+use super::Config;
 use super::format::{
     DocumentCodec, DocumentUpdate, decode_config, put_snapshot_entry, snapshot_entries,
 };
 use super::keys::BucketPlacing;
-use super::{Config, Policy};
-use crate::OpenOptions;
 use crate::testing::{Decoder, NeighborsTests, TestNeighbors};
 use crate::write::LogCodec;
 use crate::write::format::Moved;
+use crate::{OpenOptions, WhenFull};
 
 /// Variants cover both policies, striped and placed tables, and buckets of one, few and many ids.
 pub(super) const TESTS: NeighborsTests = NeighborsTests { variants: 12, config };
@@ -21,7 +21,7 @@ const PLACED: [(u32, (u32, u32)); 6] =
     [(3, (1, 1)), (3, (4, 2)), (1, (1, 1)), (10, (4, 1)), (2, (5, 2)), (4, (1, 1))];
 
 fn config(variant: u64, threads: usize) -> TestNeighbors {
-    let policy = [Policy::Fifo, Policy::Reject][(variant % 2) as usize];
+    let policy = [WhenFull::EvictOldest, WhenFull::Refuse][(variant % 2) as usize];
     let (tables, (channels, chunk_pages)) = PLACED[(variant / 2 % 6) as usize];
     let bucket_ids_max = [40, 3, 253, 1][(variant % 4) as usize];
     let config = Config {

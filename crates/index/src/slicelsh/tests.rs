@@ -14,7 +14,7 @@ use nandex_store::schedule::{Channels, SequentialWrite};
 
 use super::*;
 use crate::oracle::BucketMap;
-use crate::{OpenOptions, VolumeOpenOptions, VolumeOptions, check as check_volume};
+use crate::{OpenOptions, VolumeOpenOptions, VolumeOptions, WhenFull, check as check_volume};
 use nandex_store::Volume;
 
 fn volume_on(device: Arc<dyn Device>, log_bytes: u64) -> Volume {
@@ -118,7 +118,7 @@ fn a_full_index_evicts_its_oldest_entries_and_no_others() {
 
 #[test]
 fn a_full_index_that_may_not_evict_refuses_whole_documents_and_takes_more_after_removals() {
-    let config = Config { policy: Policy::Reject, ..Config::tiny() };
+    let config = Config { policy: WhenFull::Refuse, ..Config::tiny() };
     let index = create(config);
     let mut taken = 0;
     let error = loop {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
-use nandex::large::{LargeTable, TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
+use nandex::large::{LargeTable, TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
 use nandex::{
     AnyTable, Durability, Policy, Prediction, Requirements, Table, Volume, VolumeOpenOptions,
-    VolumeOptions,
+    VolumeOptions, WhenFull,
 };
 use nandex_baseline::registry;
 
@@ -79,7 +79,7 @@ fn a_table_of_any_size_takes_as_many_entries_as_were_asked_for() {
         let chosen = advised.into_chosen();
         let volume = volume(&device, chosen.config.log_bytes_best());
         let index = AnyTable::create_with(&volume, "t-keys", &chosen.config, &chosen.options);
-        let values = ValuesConfig::holding(entries * 256, WhenFull::Keep);
+        let values = ValuesConfig::holding(entries * 256, WhenFull::Refuse);
         let table = LargeTable::create(&volume, "t", index.unwrap(), values).unwrap();
         let value = vec![3; 212];
         let keys: Vec<_> = (0..entries).map(u64::to_le_bytes).collect();

@@ -128,7 +128,7 @@ fn tables_of_every_policy_that_version_1_wrote_open_with_it() {
 fn slice_configs() -> Vec<(&'static str, slicehash::Config)> {
     let tiny = slicehash::Config { partitions: 2, buffer_pages: 1, slices: 5, ..slicehash_tiny() };
     let parts = slicehash::Config { slices: 3, slice_parts: 2, group_slices: 2, ..tiny };
-    let reject = slicehash::Policy::Reject;
+    let reject = nandex::WhenFull::Refuse;
     vec![
         ("fifo", tiny),
         ("reject", slicehash::Config { policy: reject, bucket_slots: 3, ..tiny }),
@@ -264,7 +264,7 @@ fn filter_configs() -> Vec<(&'static str, cascade::Config)> {
     let wide = cascade::Config { parts: 3, fan_out: None, ..exact };
     vec![
         ("deck", exact),
-        ("wide", cascade::Config { when_full: cascade::WhenFull::Refuse, ..wide }),
+        ("wide", cascade::Config { when_full: nandex::WhenFull::Refuse, ..wide }),
         ("counts", cascade::Config { counts: true, parts: 2, ..exact }),
     ]
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use nandex::cascade::{Config, WhenFull};
+use nandex::cascade::Config;
 use nandex::device::Device;
 use nandex::raw::device::PAGE_BYTES;
 use nandex::raw::store::fingerprint::Universe;
 use nandex::raw::store::run::RunShape;
-use nandex::{Cascade, OpenOptions, Volume};
+use nandex::{Cascade, OpenOptions, Volume, WhenFull};
 use nandex_sim::SimDevice;
 
 use crate::volume::volume;

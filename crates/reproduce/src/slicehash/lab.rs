@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nandex::device::Device;
 use nandex::raw::device::{ArrayDevice, Striping};
-use nandex::slicehash::{Config, Policy};
-use nandex::{OpenOptions, SliceHash, Table, Volume};
+use nandex::slicehash::Config;
+use nandex::{OpenOptions, SliceHash, Table, Volume, WhenFull};
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Model, RequestKind};
 
@@ -165,7 +165,7 @@ impl Setup {
             align_pages: ROUND_PAGES,
             spare_blocks: 6 * self.drives,
             spare_buffers: 4,
-            policy: Policy::Fifo,
+            policy: WhenFull::EvictOldest,
             entries_max: slices * 200,
             stagger: true,
             front_runs: 0,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nandex::raw::store::hash::mix;
 use nandex::raw::store::schedule::Channels;
-use nandex::slicelsh::{Config, Policy};
-use nandex::{Neighbors as _, OpenOptions, SliceLsh};
+use nandex::slicelsh::Config;
+use nandex::{Neighbors as _, OpenOptions, SliceLsh, WhenFull};
 use nandex_sim::workload::SplitMix64;
 
 use super::lab::CHUNK_PAGES;
@@ -72,7 +72,7 @@ impl Setup {
             buffer_entries: entries_max / INCARNATIONS,
             slices: SLICES,
             bucket_ids_max: 64,
-            policy: Policy::Fifo,
+            policy: WhenFull::EvictOldest,
             entries_max,
             spare_blocks: 6,
             spare_buffers: 4,

@@ -3,7 +3,7 @@
 use nandex_device::PageId;
 
 use crate::bytes::Reader;
-use crate::{Error, Result, Volume};
+use crate::{Error, Result, Volume, WhenFull};
 
 use super::KIND;
 use super::format::PAYLOAD_BYTES;
@@ -20,27 +20,6 @@ pub(super) const SEGMENTS_MAX: u32 = 1 << 20;
 /// Pages of the segments of a small log, and of a small one that grows, whose I/O chunk stays as long as they are.
 const SMALL_SEGMENT_PAGES: u32 = 64;
 const SMALL_GROWING_SEGMENT_PAGES: u32 = 256;
-
-/// What happens when every segment is in use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(u8)]
-pub enum WhenFull {
-    /// The oldest segment is overwritten, whatever its content.
-    #[default]
-    Overwrite = 0,
-    /// Nothing is overwritten: segments are freed when their live records were copied out of them.
-    Keep = 1,
-    /// As `Keep`, but where no segment is half garbage the log gets more segments, until the volume has no space.
-    Grow = 2,
-}
-
-impl WhenFull {
-    /// Are live records never overwritten?
-    #[must_use]
-    pub fn keeps(self) -> bool {
-        self != Self::Overwrite
-    }
-}
 
 /// Sizes of a value log, and what it does when it is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +56,7 @@ impl ValuesConfig {
     pub fn holding(bytes: u64, when_full: WhenFull) -> Self {
         let least = match when_full {
             WhenFull::Grow => SMALL_GROWING_SEGMENT_PAGES,
-            WhenFull::Overwrite | WhenFull::Keep => SMALL_SEGMENT_PAGES,
+            WhenFull::EvictOldest | WhenFull::Refuse => SMALL_SEGMENT_PAGES,
         };
         let mut segment_pages = 8192u32;
         while segment_pages > least && bytes < 16 * u64::from(segment_pages) * PAYLOAD_BYTES as u64
@@ -90,7 +69,7 @@ impl ValuesConfig {
         // Half a segment, so that the smallest logs that grow take little RAM.
         let io_chunk_pages = match when_full {
             WhenFull::Grow => (segment_pages / 2).min(256),
-            WhenFull::Overwrite | WhenFull::Keep => segment_pages.min(256),
+            WhenFull::EvictOldest | WhenFull::Refuse => segment_pages.min(256),
         };
         Self { segment_pages, segments, io_chunk_pages, when_full }
     }
@@ -98,7 +77,7 @@ impl ValuesConfig {
     /// The smallest limits that work, so that tests reach every one of them.
     #[must_use]
     pub fn tiny() -> Self {
-        Self { segment_pages: 6, segments: 6, io_chunk_pages: 2, when_full: WhenFull::Overwrite }
+        Self { segment_pages: 6, segments: 6, io_chunk_pages: 2, when_full: WhenFull::EvictOldest }
     }
 
     /// Refuses what cannot work.
@@ -139,7 +118,12 @@ impl ValuesConfig {
     /// The bytes of docs/format.md.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION, self.when_full as u8];
+        let when_full = match self.when_full {
+            WhenFull::EvictOldest => 0,
+            WhenFull::Refuse => 1,
+            WhenFull::Grow => 2,
+        };
+        let mut out = vec![VERSION, when_full];
         for number in [self.segment_pages, self.segments, self.io_chunk_pages] {
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -156,8 +140,8 @@ impl ValuesConfig {
             return Err(reader.refuse(format!("version {VERSION}"), format!("version {version}")));
         }
         let when_full = match reader.u8()? {
-            0 => WhenFull::Overwrite,
-            1 => WhenFull::Keep,
+            0 => WhenFull::EvictOldest,
+            1 => WhenFull::Refuse,
             2 => WhenFull::Grow,
             other => return Err(reader.refuse("0 to 2 for what happens when it is full", other)),
         };

@@ -9,11 +9,11 @@
 //! 72 % are live has such a segment: with a live share of s, the emptiest of them is found where s = (u - 1)/ln u.
 
 use crate::space::Extent;
-use crate::{Error, Result, Threads};
+use crate::{Error, Result, Threads, WhenFull};
 
 use super::extents::SegmentGroup;
 use super::segments::Segments;
-use super::{Inner, Purpose, WhenFull};
+use super::{Inner, Purpose};
 
 /// The part of a segment that is garbage where it is worth cleaning instead of growing.
 const GARBAGE_PART: u64 = 2;

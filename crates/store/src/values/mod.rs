@@ -56,10 +56,10 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use nandex_device::{PageBuf, PageId};
 
 use crate::reads::ReadPool;
-use crate::{Captured, Checkpointed, Error, Result, Shutdown, StructureId, Volume};
+use crate::{Captured, Checkpointed, Error, Result, Shutdown, StructureId, Volume, WhenFull};
 
 pub use check::{NewerPages, check};
-pub use config::{ValuesConfig, WhenFull};
+pub use config::ValuesConfig;
 pub use extents::SegmentGroup;
 pub use format::{REF_BYTES, ValueRef};
 pub use segments::LiveCounts;
@@ -177,7 +177,7 @@ impl ValueLog {
         let longest = self.inner.state().segments.extents().longest_pages();
         let pages = match self.inner.config.when_full {
             WhenFull::Grow => longest.max(GROWN_SEGMENT_PAGES_MAX),
-            WhenFull::Overwrite | WhenFull::Keep => longest,
+            WhenFull::EvictOldest | WhenFull::Refuse => longest,
         };
         payload(pages) - RECORD_HEADER_BYTES as u64
     }
@@ -371,7 +371,7 @@ impl Inner {
     /// Free segments that this purpose may not use.
     fn spared(&self, purpose: Purpose) -> usize {
         match purpose {
-            Purpose::Put if self.config.when_full.keeps() => RESERVE_SEGMENTS,
+            Purpose::Put if !self.config.when_full.evicts() => RESERVE_SEGMENTS,
             Purpose::Put | Purpose::Copy => 0,
         }
     }
@@ -415,7 +415,7 @@ impl Inner {
     /// If the oldest segment may be overwritten, frees segments until `count` are free after the next
     /// checkpoint.
     fn free_ahead(&self, count: usize) {
-        if self.config.when_full.keeps() {
+        if !self.config.when_full.evicts() {
             return;
         }
         let mut state = self.state();

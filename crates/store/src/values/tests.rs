@@ -14,7 +14,7 @@ use crate::space::Extent;
 use crate::{Durability, Threads, VolumeOpenOptions, VolumeOptions};
 
 const CONFIG: ValuesConfig =
-    ValuesConfig { segment_pages: 6, segments: 6, io_chunk_pages: 2, when_full: WhenFull::Keep };
+    ValuesConfig { segment_pages: 6, segments: 6, io_chunk_pages: 2, when_full: WhenFull::Refuse };
 
 fn volume(device: &SimDevice) -> Volume {
     let options = VolumeOptions {
@@ -134,7 +134,7 @@ fn free_segments_are_begun_in_the_order_in_which_a_checkpoint_has_them() {
 fn records_are_read_from_ram_and_from_flash_and_none_after_their_segment_is_gone() {
     let device = SimDevice::instant();
     let volume = volume(&device);
-    let config = ValuesConfig { when_full: WhenFull::Overwrite, ..CONFIG };
+    let config = ValuesConfig { when_full: WhenFull::EvictOldest, ..CONFIG };
     let log = ValueLog::create(&volume, "v", config).unwrap();
     let sizes = [0, 1, 4046, 4054, 4055, 9000, log.record_bytes_max() as usize];
     let mut references = Vec::new();

@@ -1,8 +1,8 @@
 //! A SliceHash under trial.
 
-use nandex::slicehash::{Config, Policy};
+use nandex::slicehash::Config;
 use nandex::testing::Retention;
-use nandex::{OpenOptions, Threads};
+use nandex::{OpenOptions, Threads, WhenFull};
 use nandex_sim::workload::SplitMix64;
 
 use super::cache_bytes;
@@ -10,7 +10,7 @@ use super::setup::Widths;
 use crate::contract::pick;
 
 /// All policies.
-pub const POLICIES: [Policy; 2] = [Policy::Fifo, Policy::Reject];
+pub const POLICIES: [WhenFull; 2] = [WhenFull::EvictOldest, WhenFull::Refuse];
 
 /// Parts of a slice, slots in a bucket, runs of the front table, and RAM for filters in bytes. Each policy
 /// comes with each of these.
@@ -27,7 +27,7 @@ const SORTS: [(u32, u32, u32, u64); 6] = [
 #[derive(Clone, Copy, Debug)]
 pub struct Slices {
     /// The policy of a full slice.
-    pub policy: Policy,
+    pub policy: WhenFull,
     widths: Widths,
     slice_parts: u32,
     bucket_slots: u32,
@@ -52,7 +52,7 @@ impl Slices {
         let policy = POLICIES[(number % 2) as usize];
         let (slice_parts, bucket_slots, runs, filter_bytes) = SORTS[(number / 8 % 6) as usize];
         // A table that refuses has no front table, and one without a second partition never uses it.
-        let front_runs = if policy == Policy::Reject { 0 } else { runs };
+        let front_runs = if policy == WhenFull::Refuse { 0 } else { runs };
         let partitions = if front_runs > 0 { &[2, 2, 4] } else { &[1, 1, 2] };
         Self {
             policy,
@@ -150,7 +150,7 @@ impl Slices {
 
     /// Which entries it must still have if there is little space.
     pub(super) fn retention(&self) -> Retention {
-        if self.policy == Policy::Reject {
+        if self.policy == WhenFull::Refuse {
             return Retention::Refuses;
         }
         // Other entries of its buffer may seem newer than they are.

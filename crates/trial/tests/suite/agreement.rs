@@ -134,7 +134,7 @@ proptest! {
         durability in 0..3_usize, identity: bool, seed: u64, calls in 0..60_u64,
         (segment_pages, io_chunk_pages) in (4..12_u32).prop_flat_map(|pages| (Just(pages), 1..=pages)),
     ) {
-        let setup = large::Setup::new(DURABILITIES[durability], nandex::large::WhenFull::Keep);
+        let setup = large::Setup::new(DURABILITIES[durability], nandex::WhenFull::Refuse);
         let hash = if identity { HashKind::Identity } else { HashKind::Xxh3 };
         let values = ValuesConfig { segment_pages, io_chunk_pages, segments: 40, ..setup.values };
         agree_in_memory(&large::Setup { hash, values, ..setup }, (seed, calls));

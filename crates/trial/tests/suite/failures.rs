@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use nandex::WhenFull;
 use nandex::bufferhash::Policy;
-use nandex::large::WhenFull;
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 use nandex_trial::filter::FilterSetup;
@@ -89,5 +89,5 @@ fn a_poisoned_structure_refuses_answers_and_tells_at_its_close_that_not_all_was_
     close_poisoned(setup);
     close_poisoned(setup.sliced(SLICES[0]));
     close_poisoned(FilterSetup::cascade(11));
-    close_poisoned(large::Setup::new(DURABILITIES[1], WhenFull::Keep));
+    close_poisoned(large::Setup::new(DURABILITIES[1], WhenFull::Refuse));
 }

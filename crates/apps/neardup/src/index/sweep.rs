@@ -32,7 +32,7 @@ fn create(device: Arc<dyn Device>) -> Index {
     let tiny = slicelsh::Config {
         tables: family.tables(),
         bucket_ids_max: 64,
-        policy: slicelsh::config::Policy::Reject,
+        policy: nandex::WhenFull::Refuse,
         entries_max: 2 * 200 * family.tables(),
         buffer_entries: 120,
         family: family.encode(),

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use nandex::device::Device;
-use nandex::large::WhenFull;
 use nandex::raw::device::Counted;
-use nandex::{Threads, Volume, VolumeOpenOptions, VolumeOptions};
+use nandex::{Threads, Volume, VolumeOpenOptions, VolumeOptions, WhenFull};
 use nandex_sim::{Cut, Image, SimDevice};
 
 use super::tests::{CONFIG, counted, listed};

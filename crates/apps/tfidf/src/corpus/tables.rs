@@ -15,10 +15,10 @@
 use std::path::Path;
 
 use nandex::device::Create;
-use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
+use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, table_name};
 use nandex::raw::bufferhash;
 use nandex::{
-    AnyConfig, AnyTable, Database, LargeTable, OpenOptions, Policy, Requirements, Volume,
+    AnyConfig, AnyTable, Database, LargeTable, OpenOptions, Policy, Requirements, Volume, WhenFull,
 };
 
 use super::CorpusConfig;

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
-use nandex::large::WhenFull;
-use nandex::{Volume, VolumeOptions};
+use nandex::{Volume, VolumeOptions, WhenFull};
 use proptest::prelude::*;
 
 use super::*;
@@ -137,7 +136,7 @@ fn an_id_twice_is_an_error_or_left_out_where_the_text_is_the_same() {
 fn an_index_of_the_first_version_is_read_and_goes_on() {
     let (volume, analysis) = (volume(), Analysis::default());
     let documents = documents(&["red fish", "blue fish"]);
-    let fixed = ValuesConfig::holding(12 << 20, WhenFull::Keep);
+    let fixed = ValuesConfig::holding(12 << 20, WhenFull::Refuse);
     let mut corpus = Corpus::create_with(&volume, &analysis, CONFIG, fixed).unwrap();
     add(&mut corpus, &documents[..1]);
     let state = String::from_utf8(corpus.blocks.state().unwrap().unwrap()).unwrap();
@@ -391,7 +390,7 @@ fn an_index_without_space_says_what_to_do_and_keeps_what_it_has() {
     let limited = Volume::create(Arc::new(limited), options).unwrap();
     check_without_space(&limited, tables::values(), "make space for the volume, or remove some");
     // A log of blocks that keeps its size, as older indexes have.
-    let fixed = ValuesConfig::holding(3 << 20, WhenFull::Keep);
+    let fixed = ValuesConfig::holding(3 << 20, WhenFull::Refuse);
     check_without_space(&volume(), fixed, "the value log is full");
 }
 

@@ -6,8 +6,8 @@
 //! | `wan-names` | a chunk's key, or a container's name | its [place](super::Place) | 5/4 of the chunks that fit |
 //! | `wan-anchors` | an anchor | the place of its container | one for each that fits, on average |
 
-use nandex::raw::store::values::{REF_BYTES, ValuesConfig, WhenFull};
-use nandex::{AnyConfig, AnyTable, Requirements, Table, bufferhash};
+use nandex::raw::store::values::{REF_BYTES, ValuesConfig};
+use nandex::{AnyConfig, AnyTable, Requirements, Table, WhenFull, bufferhash};
 
 use super::place::VALUE_BYTES;
 use crate::anchors::DISTANCE_BYTES;
@@ -90,7 +90,7 @@ impl CacheConfig {
         let anchors = table(anchors, (ANCHOR_BYTES, REF_BYTES), stated)?;
         let wanted = names.log_bytes_best() + anchors.log_bytes_best();
         let log_bytes = wanted.next_multiple_of(1 << 20).clamp(LOG_BYTES_MIN, LOG_BYTES_MAX);
-        let content = ValuesConfig::holding(self.content_bytes, WhenFull::Overwrite);
+        let content = ValuesConfig::holding(self.content_bytes, WhenFull::EvictOldest);
         Ok(Tables { content, names: names.into(), anchors: anchors.into(), log_bytes })
     }
 

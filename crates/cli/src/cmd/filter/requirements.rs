@@ -4,10 +4,10 @@ use std::str::FromStr;
 
 use anyhow::Result;
 use nandex::raw::Stated;
-use nandex::raw::model::{FanOut, WhenFull};
+use nandex::raw::model::FanOut;
 use nandex::raw::store::hash::KeyHasher;
 use nandex::raw::store::schedule::Channels;
-use nandex::{FilterRequirements, cascade, slicebloom};
+use nandex::{FilterRequirements, WhenFull, cascade, slicebloom};
 
 use super::kind::FilterConfig;
 use crate::console::Console;

@@ -13,11 +13,12 @@ use std::ops::RangeInclusive;
 
 use super::fill::BufferFill;
 use super::report;
+use super::sizing::{BufferHashSizing, UnfilteredSizes, segment_pages};
 use crate::bufferhash::filter::{FilterKind, FilterShape, WORDS_MAX, fuse_bumped_share};
-use crate::bufferhash::{Config, Placement, Policy};
+use crate::bufferhash::{Config, Policy};
 use crate::model::{
-    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Medium, OperationCosts, PAGE_BYTES, PAGE_HEADER_BYTES,
-    Prediction, Requirements, log_bytes, page_slots, too_little_ram,
+    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Medium, PAGE_BYTES, Prediction, Requirements, page_slots,
+    too_little_ram,
 };
 use crate::{Error, Result};
 
@@ -37,12 +38,6 @@ pub const INCARNATIONS_MIN: u32 = 4;
 const FUSE_SPARE_COLUMNS: u32 = 2;
 /// Columns of a Bloom filter that are not live: the paper's w, reset at once.
 const BLOOM_SPARE_COLUMNS: u32 = 8;
-/// RAM that does not depend on the size: the log's blocks, page buffers, maps.
-pub(in crate::bufferhash) const FIXED_RAM_BYTES: u64 = 3 << 19;
-/// RAM per entry of a buffer that building its filter takes, in addition to the segment that is written.
-const SCRATCH_BYTES: u64 = 48;
-/// RAM per segment: its place and what it holds.
-pub(super) const SEGMENT_RAM_BYTES: u64 = 24;
 /// Combinations this close to the least RAM count as equal; the handiest of them is taken.
 const RAM_TOLERANCE: f64 = 1.02;
 
@@ -395,132 +390,3 @@ impl<'a> Search<'a> {
 /// Pages of the smallest and the largest buffer.
 const PAGES_MIN_MAX: (u32, u32) =
     ((BUFFER_BYTES_MIN / PAGE_BYTES) as u32, (BUFFER_BYTES_MAX / PAGE_BYTES) as u32);
-
-/// Pages of a buffer on flash, and of its column of the filter behind them.
-fn segment_pages(pages: u32, filter: &FilterShape) -> u32 {
-    let filter_bytes = filter.column_bits().div_ceil(8) as u64;
-    let filter_pages = filter_bytes.div_ceil(PAGE_BYTES - PAGE_HEADER_BYTES);
-    pages + u32::try_from(filter_pages).expect("a column takes fewer pages than flash has")
-}
-
-/// RAM of a flush: the buffer's pages, its column of the filter, and its entries.
-pub(super) fn scratch_bytes(pages: u32, filter: &FilterShape, entries: u64) -> u64 {
-    u64::from(pages) * PAGE_BYTES + (filter.column_bits() / 8) as u64 + entries * SCRATCH_BYTES
-}
-
-/// Sizes without a filter.
-#[derive(Clone, Copy, Debug)]
-struct UnfilteredSizes {
-    super_tables: u32,
-    incarnations: u32,
-    pages: u32,
-    entries: u64,
-}
-
-/// One combination of all parameters.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BufferHashSizing {
-    pub(super) super_tables: u32,
-    pub(super) incarnations: u32,
-    pub(super) pages: u32,
-    pub(super) spare_buffers: u32,
-    /// New entries per incarnation, without bumped ones.
-    pub(super) entries: u64,
-    pub(super) filter: FilterShape,
-    pub(super) buffer_bytes: u64,
-    pub(super) filter_bytes: u64,
-    pub(super) ram_bytes: u64,
-    pub(super) miss_reads: f64,
-}
-
-impl UnfilteredSizes {
-    fn with(self, filter: FilterShape) -> BufferHashSizing {
-        let Self { super_tables, incarnations, pages, entries } = self;
-        let spare_buffers = (super_tables / 16).max(2);
-        let buffers = u64::from(super_tables) + u64::from(spare_buffers);
-        let buffer_bytes = buffers * u64::from(pages) * PAGE_BYTES;
-        let filter_bytes = u64::from(super_tables) * filter.ram_bytes() as u64;
-        let segments = u64::from(super_tables) * u64::from(incarnations) + u64::from(spare_buffers);
-        let scratch = scratch_bytes(pages, &filter, entries);
-        let ram_bytes =
-            buffer_bytes + filter_bytes + FIXED_RAM_BYTES + scratch + segments * SEGMENT_RAM_BYTES;
-        let miss_reads = f64::from(incarnations) * filter.rate(entries);
-        BufferHashSizing {
-            super_tables,
-            incarnations,
-            pages,
-            spare_buffers,
-            entries,
-            filter,
-            buffer_bytes,
-            filter_bytes,
-            ram_bytes,
-            miss_reads,
-        }
-    }
-}
-
-impl BufferHashSizing {
-    /// RAM of all but buffers and filters.
-    pub(super) fn other_bytes(&self) -> u64 {
-        self.ram_bytes - self.buffer_bytes - self.filter_bytes
-    }
-
-    /// Incarnations of all super tables.
-    pub(super) fn live(&self) -> u64 {
-        u64::from(self.super_tables) * u64::from(self.incarnations)
-    }
-
-    /// Segments of flash: one per incarnation, and one per spare buffer to flush to before an eviction.
-    pub(super) fn segments(&self) -> u64 {
-        self.live() + u64::from(self.spare_buffers)
-    }
-
-    /// Pages of an incarnation on flash: data and its column of the filter.
-    pub(super) fn segment_pages(&self) -> u64 {
-        segment_pages(self.pages, &self.filter).into()
-    }
-
-    /// Bytes of an incarnation on flash, which one flush writes.
-    pub(super) fn segment_bytes(&self) -> u64 {
-        self.segment_pages() * PAGE_BYTES
-    }
-
-    pub(super) fn flash_bytes(&self) -> u64 {
-        self.segments() * self.segment_bytes()
-    }
-
-    /// The device operations of its operations, once it is full.
-    fn costs(&self, entry_bytes: u64) -> OperationCosts {
-        let incarnations = f64::from(self.incarnations);
-        OperationCosts {
-            reads_per_hit: 1.0 + (incarnations - 1.0) / 2.0 * self.miss_reads / incarnations,
-            reads_per_miss: self.miss_reads,
-            insert_read_bytes: 0.0,
-            insert_write_bytes: self.segment_bytes() as f64 / self.entries as f64
-                + log_bytes(entry_bytes),
-        }
-    }
-
-    pub(super) fn config(&self, requirements: &Requirements) -> Config {
-        let columns = 64 * self.filter.words();
-        // One column is written while all others are live; a Bloom group is out of use before it is reset.
-        let spare_columns = if self.filter.kind() == FilterKind::Bloom { 8 } else { 1 };
-        let reserve_segments = u64::from(self.super_tables).max(4);
-        Config {
-            key_bytes: requirements.key_bytes as usize,
-            value_bytes: requirements.value_bytes as usize,
-            super_tables: self.super_tables,
-            buffer_pages: self.pages,
-            segments: self.segments() + reserve_segments,
-            incarnations_max: columns - spare_columns,
-            filter: self.filter,
-            policy: requirements.policy,
-            cascade_limit: 4,
-            reserve_segments,
-            spare_buffers: self.spare_buffers,
-            stagger: self.super_tables > 1,
-            placement: Placement::Shared,
-        }
-    }
-}

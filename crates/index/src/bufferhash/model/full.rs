@@ -1,7 +1,8 @@
 //! What a configuration costs once its table is full; configurations need not come from advice.
 
-use super::advise::{FIXED_RAM_BYTES, SEGMENT_RAM_BYTES, advise, scratch_bytes};
+use super::advise::advise;
 use super::fill::BufferFill;
+use super::sizing::{FIXED_RAM_BYTES, SEGMENT_RAM_BYTES, scratch_bytes};
 use crate::Result;
 use crate::bufferhash::filter::{FilterKind, fuse_bumped_share};
 use crate::bufferhash::{Config, Policy};

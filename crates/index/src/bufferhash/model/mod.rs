@@ -9,11 +9,13 @@ mod fill;
 mod full;
 pub mod paper;
 mod report;
+mod sizing;
 
 #[cfg(test)]
 mod tests;
 
 pub use crate::model::{BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Budget, PAGE_HEADER_BYTES, page_slots};
+pub(in crate::bufferhash) use advise::one_super_table;
 pub use advise::{CAPACITY_SLACK, INCARNATIONS_MIN, SUPER_TABLES_MAX, advise, advise_with};
-pub(in crate::bufferhash) use advise::{FIXED_RAM_BYTES, one_super_table};
 pub use fill::BufferFill;
+pub(in crate::bufferhash) use sizing::FIXED_RAM_BYTES;

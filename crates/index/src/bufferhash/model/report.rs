@@ -1,7 +1,8 @@
 //! The prediction as a report: every figure, what it is and its section of the paper.
 
-use super::advise::{BufferHashSizing, Search};
+use super::advise::Search;
 use super::paper::Store;
+use super::sizing::BufferHashSizing;
 use crate::bufferhash::filter::FilterKind;
 use crate::model::text::{Line, bytes, count, line, time};
 use crate::model::{Notes, PAGE_BYTES, ParameterValue, Prediction, Requirements, page_slots};

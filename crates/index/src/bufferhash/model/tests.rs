@@ -7,7 +7,8 @@ use nandex_store::schedule::Channels;
 use nandex_store::{Durability, Threads, Volume, VolumeOptions};
 use proptest::prelude::*;
 
-use super::advise::{BufferHashSizing, Search};
+use super::advise::Search;
+use super::sizing::BufferHashSizing;
 use super::*;
 use crate::bufferhash::filter::{FilterKind, FilterShape};
 use crate::bufferhash::{BufferHash, Config};

@@ -3,10 +3,10 @@
 use super::KIND;
 use crate::model::PAGE_BYTES;
 use crate::schema::parameters;
+use crate::slicehash;
 use crate::slicehash::model::{self, PARTITION_BYTES, PARTITIONS_MAX};
-use crate::slicehash::{self, Policy};
 use crate::write::logged_bytes;
-use crate::{Error, OpenOptions, Result};
+use crate::{Error, OpenOptions, Result, WhenFull};
 
 /// RAM that does not depend on the size: the log's blocks, pages of lookups under way.
 pub(super) const FIXED_RAM_BYTES: u64 = 9 << 17;
@@ -37,7 +37,7 @@ impl Config {
     pub fn validate(&self) -> Result<()> {
         self.check_ranges()?;
         self.first.validate()?;
-        if self.first.policy != Policy::Reject {
+        if self.first.policy != WhenFull::Refuse {
             let reason =
                 "a table that is full is followed by one of twice the size; choose reject for it";
             return Err(Error::Config { field: "policy", reason: reason.into() });
@@ -125,7 +125,7 @@ pub(super) fn with_partitions(table: slicehash::Config, partitions: u32) -> slic
         partitions,
         spare_buffers: (partitions / 64).clamp(2, 8),
         spare_blocks: (partitions / 32).max(if partitions < 8 { 2 } else { 4 }),
-        policy: Policy::Reject,
+        policy: WhenFull::Refuse,
         front_runs: 0,
         stagger: partitions > 1,
         ..table
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_table_that_evicts_is_refused() {
-        let evicting = slicehash::Config { policy: Policy::Fifo, ..Config::tiny().first };
+        let evicting = slicehash::Config { policy: WhenFull::EvictOldest, ..Config::tiny().first };
         let error = Config { first: evicting, ram_bytes_max: None }.validate().unwrap_err();
         assert!(error.to_string().contains("choose reject"), "{error}");
     }

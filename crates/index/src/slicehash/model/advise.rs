@@ -14,7 +14,7 @@ use crate::model::{
     Policy, Prediction, Requirements, buffer_entries, log_bytes, page_slots, too_little_flash,
     too_little_ram,
 };
-use crate::slicehash::{self, Config};
+use crate::slicehash::Config;
 use crate::{Error, Result};
 
 /// Bytes of a slice's page that are not entries: the page's header and the slice's own.
@@ -417,10 +417,7 @@ impl SliceHashSizing {
             slices,
             spare_blocks: self.layout.spare_slicetables(),
             spare_buffers: self.layout.spare_buffers(),
-            policy: match requirements.policy {
-                Policy::Reject => slicehash::Policy::Reject,
-                _ => slicehash::Policy::Fifo,
-            },
+            policy: requirements.policy.when_full().unwrap_or_default(),
             entries_max: entries_max.expect("a slicetable has fewer than 2^32 entries"),
             stagger: partitions > 1,
             front_runs: requirements.front_runs,

@@ -18,7 +18,7 @@ use super::inline;
 use crate::api::Table;
 use crate::write::telling::{Asked, telling};
 use crate::write::{Layout, capture_holds};
-use crate::{Durability, Threads, VolumeOpenOptions, VolumeOptions};
+use crate::{Durability, Threads, VolumeOpenOptions, VolumeOptions, WhenFull};
 
 /// Nothing is durable before it is synced, so that a test says what a crash finds.
 const DURABILITY: Durability = Durability::Every(Duration::from_secs(3600));
@@ -275,7 +275,7 @@ fn while_a_checkpoint_captures_no_merge_changes_the_maps() {
 
 #[test]
 fn a_move_after_the_checkpoint_takes_the_overflow_that_the_checkpoint_has() {
-    let config = Config { policy: Policy::Reject, front_runs: 0, ..Config::tiny() };
+    let config = Config { policy: WhenFull::Refuse, front_runs: 0, ..Config::tiny() };
     let extent = Extent { start: PageId(16), pages: config.slicetable_pages() };
     let (id, epoch) = (StructureId(3), 1);
     let shadow = ShadowRecovery::blank(id, extent, config.shadow_shape(), epoch).finish();

@@ -11,7 +11,7 @@ use super::super::*;
 use super::{inline, insert_own, own_keys};
 use crate::write::Layout;
 use crate::write::telling::{Asked, Tell, telling};
-use crate::{Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions};
+use crate::{Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions, WhenFull};
 
 /// Nothing is durable before it is synced, so that a test says what a crash finds.
 const DURABILITY: Durability = Durability::Every(Duration::from_secs(3600));
@@ -24,7 +24,7 @@ fn config() -> Config {
     Config {
         partitions: 1,
         slices: 1,
-        policy: Policy::Reject,
+        policy: WhenFull::Refuse,
         entries_max: 3 * 253,
         ..Config::tiny()
     }

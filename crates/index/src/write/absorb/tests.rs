@@ -17,7 +17,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::bufferhash::{self, BufferHash};
 use crate::slicehash::{self, SliceHash};
-use crate::{AnyConfig, AnyTable, Durability, Error, OpenOptions, Result, Table, registry};
+use crate::{
+    AnyConfig, AnyTable, Durability, Error, OpenOptions, Result, Table, WhenFull, registry,
+};
 
 type Map = BTreeMap<u64, u64>;
 
@@ -360,8 +362,7 @@ fn a_table_that_is_too_small_says_so_or_evicts_and_tells() {
     }
     let config =
         bufferhash::Config { policy: bufferhash::Policy::Reject, ..bufferhash::Config::tiny() };
-    let slices =
-        slicehash::Config { policy: slicehash::Policy::Reject, ..slicehash::Config::tiny() };
+    let slices = slicehash::Config { policy: WhenFull::Refuse, ..slicehash::Config::tiny() };
     for config in [AnyConfig::from(config), slices.into()] {
         let mut refusing = table_on(Arc::new(MemoryDevice::new()), &config, 7);
         let error = refusing.absorb(&versions, &options, &unwatched).unwrap_err();

@@ -2,10 +2,10 @@
 
 use nandex::bufferhash::{Config, Policy};
 use nandex::device::MemoryDevice;
-use nandex::large::{ValuesConfig, WhenFull};
+use nandex::large::ValuesConfig;
 use nandex::raw::bufferhash::growing;
 use nandex::raw::store::hash::HashKind;
-use nandex::{AnyConfig, AnyTable, LargeTable, OpenOptions, Volume};
+use nandex::{AnyConfig, AnyTable, LargeTable, OpenOptions, Volume, WhenFull};
 
 use super::{inline, left_by, open};
 
@@ -167,7 +167,7 @@ pub fn write_grown(is_closed: bool) -> MemoryDevice {
     let tiny = growing::Config::tiny();
     let first = Config { key_bytes: 16, value_bytes: 16, ..tiny.first };
     let grown = create(&volume, "grown", &growing::Config { first, ..tiny }.into(), GROWN);
-    let values = ValuesConfig { when_full: WhenFull::Overwrite, ..ValuesConfig::tiny() };
+    let values = ValuesConfig { when_full: WhenFull::EvictOldest, ..ValuesConfig::tiny() };
     let overwrite = create(&volume, "overwrite", &fixed_index(Policy::Fifo), values);
     fill(&overwrite, 0..GROWN_KEYS);
     for keys in [0..GROWN_KEYS / 2, GROWN_KEYS / 2..GROWN_KEYS] {

@@ -13,7 +13,7 @@ const DOCUMENTS: u64 = 300;
 fn configs() -> [(&'static str, slicelsh::Config); 2] {
     let striped = slicelsh::Config { stagger: true, ..slicelsh::Config::tiny() };
     let placed = slicelsh::Config {
-        policy: slicelsh::Policy::Reject,
+        policy: nandex::WhenFull::Refuse,
         channels: 7,
         chunk_pages: 2,
         slices: 5,

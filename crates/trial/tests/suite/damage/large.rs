@@ -1,9 +1,9 @@
 //! Maps of keys and values of any size with damaged pages, over each kind of table.
 
-use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
+use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
 use nandex::raw::large::{Change, Look, PairUpdate, Present};
 use nandex::testing::{TableRequest, TestTable};
-use nandex::{AnyTable, LargeTable, Result, Volume};
+use nandex::{AnyTable, LargeTable, Result, Volume, WhenFull};
 use nandex_baseline::registry;
 
 use super::answers::Answers;
@@ -19,7 +19,7 @@ const LAST: u64 = 5000;
 const TABLE: &str = "t-keys";
 
 const VALUES: ValuesConfig =
-    ValuesConfig { segment_pages: 6, segments: 24, io_chunk_pages: 2, when_full: WhenFull::Keep };
+    ValuesConfig { segment_pages: 6, segments: 24, io_chunk_pages: 2, when_full: WhenFull::Refuse };
 
 /// A map over one kind of table.
 pub struct DamagedMap {

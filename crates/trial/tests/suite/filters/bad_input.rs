@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use nandex::cascade::{Cascade, Config, WhenFull};
+use nandex::cascade::{Cascade, Config};
 use nandex::device::MemoryDevice;
-use nandex::{Counter, Filter, OpenOptions, Volume, VolumeOptions};
+use nandex::{Counter, Filter, OpenOptions, Volume, VolumeOptions, WhenFull};
 
 use super::runner::key;
 use super::support::Setup;

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use nandex::device::{Device, MemoryDevice};
-use nandex::large::{KEY_BYTES_MAX, LargeTable, ValuesConfig, WhenFull};
+use nandex::large::{KEY_BYTES_MAX, LargeTable, ValuesConfig};
 use nandex::raw::device::{PAGE_BYTES, PageBuf, PageId};
 use nandex::raw::oracle::MapTable;
 use nandex::raw::store::page::PAGE_MAGIC;
-use nandex::{Durability, Error, Volume, VolumeOptions};
+use nandex::{Durability, Error, Volume, VolumeOptions, WhenFull};
 use nandex_trial::Contract;
 
 use super::support::{Setup, key, value};
 
 #[test]
 fn keys_and_values_are_taken_up_to_their_limits_and_refused_beyond() {
-    let setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
+    let setup = Setup::new(Durability::Never, WhenFull::Refuse).roomy();
     let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
     let long = vec![1; KEY_BYTES_MAX];
     table.put(&long, b"").unwrap();
@@ -38,7 +38,7 @@ fn keys_and_values_are_taken_up_to_their_limits_and_refused_beyond() {
 
 #[test]
 fn a_value_of_16_mebibytes_comes_back_whole() {
-    let mut setup = Setup::new(Durability::Always, WhenFull::Keep);
+    let mut setup = Setup::new(Durability::Always, WhenFull::Refuse);
     setup.values = ValuesConfig { segment_pages: 5000, io_chunk_pages: 256, ..setup.values };
     let device = MemoryDevice::new();
     let table = setup.create_on(Arc::new(device.clone())).unwrap();
@@ -78,7 +78,7 @@ fn value_pages(device: &MemoryDevice) -> Vec<PageId> {
 
 #[test]
 fn a_damaged_value_is_an_error_that_names_its_page_and_others_are_found() {
-    let setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
+    let setup = Setup::new(Durability::Never, WhenFull::Refuse).roomy();
     let device = MemoryDevice::new();
     let table = setup.create_on(Arc::new(device.clone())).unwrap();
     for number in 1..20 {

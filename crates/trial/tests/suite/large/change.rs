@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use nandex::Durability;
 use nandex::device::MemoryDevice;
-use nandex::large::WhenFull;
 use nandex::raw::large::{Change, Look, PairUpdate};
 use nandex::raw::store::hash::HashKind;
-use nandex::{AnyTable, LargeTable};
+use nandex::{AnyTable, LargeTable, WhenFull};
 use nandex_trial::Contract;
 
 use super::support::{Setup, value};
@@ -20,7 +19,7 @@ fn key(number: u8) -> Vec<u8> {
 
 fn tables() -> impl Iterator<Item = LargeTable<AnyTable>> {
     [HashKind::Identity, HashKind::Xxh3].into_iter().map(|hash| {
-        let setup = Setup { hash, ..Setup::new(Durability::Never, WhenFull::Keep).roomy() };
+        let setup = Setup { hash, ..Setup::new(Durability::Never, WhenFull::Refuse).roomy() };
         setup.create_on(Arc::new(MemoryDevice::new())).unwrap()
     })
 }

@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use nandex::Durability;
 use nandex::device::MemoryDevice;
-use nandex::large::WhenFull;
 use nandex::raw::store::hash::HashKind;
+use nandex::{Durability, WhenFull};
 use nandex_trial::Contract;
 
 use super::support::{Setup, value};
@@ -17,7 +16,7 @@ fn colliding(number: u8) -> Vec<u8> {
 
 #[test]
 fn keys_with_one_fingerprint_are_all_kept_found_updated_and_removed() {
-    let mut setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
+    let mut setup = Setup::new(Durability::Never, WhenFull::Refuse).roomy();
     setup.hash = HashKind::Identity;
     let device = MemoryDevice::new();
     let mut table = setup.create_on(Arc::new(device.clone())).unwrap();
@@ -54,7 +53,7 @@ fn keys_with_one_fingerprint_are_all_kept_found_updated_and_removed() {
 /// A batch looks up its keys before it puts them, and here all of them have one record.
 #[test]
 fn a_batch_of_keys_with_one_fingerprint_keeps_all_of_them() {
-    let mut setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
+    let mut setup = Setup::new(Durability::Never, WhenFull::Refuse).roomy();
     setup.hash = HashKind::Identity;
     let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
     table.put(&colliding(9), b"old").unwrap();
@@ -72,7 +71,7 @@ fn a_batch_of_keys_with_one_fingerprint_keeps_all_of_them() {
 
 #[test]
 fn too_many_keys_with_one_fingerprint_are_refused_and_those_before_stay() {
-    let mut setup = Setup::new(Durability::Always, WhenFull::Keep);
+    let mut setup = Setup::new(Durability::Always, WhenFull::Refuse);
     setup.hash = HashKind::Identity;
     let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
     let mut kept = 0;

@@ -1,8 +1,8 @@
 //! Large values under trial: their calls. What they must answer is what a table must.
 
-use nandex::large::{ValuesConfig, WhenFull};
+use nandex::large::ValuesConfig;
 use nandex::testing::Retention;
-use nandex::{AnyTable, LargeTable, Result, Threads, Volume, VolumeOptions};
+use nandex::{AnyTable, LargeTable, Result, Threads, Volume, VolumeOptions, WhenFull};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::{Found, Past, stretch};
 use nandex_trial::{Contract, Session, Stop};
@@ -15,11 +15,11 @@ const KEYS: u64 = 24;
 /// Each durability with a value log that is cleaned, one that is overwritten, and one that grows.
 pub fn configurations() -> impl Iterator<Item = Setup> + Clone {
     DURABILITIES.into_iter().flat_map(|durability| {
-        let mut keep = Setup::new(durability, WhenFull::Keep);
+        let mut keep = Setup::new(durability, WhenFull::Refuse);
         keep.values.segments = 9;
         let mut grow = Setup::new(durability, WhenFull::Grow);
         grow.values = ValuesConfig { segment_pages: 2, segments: 5, ..grow.values };
-        [keep, Setup::new(durability, WhenFull::Overwrite), grow]
+        [keep, Setup::new(durability, WhenFull::EvictOldest), grow]
     })
 }
 
@@ -42,7 +42,7 @@ impl Contract for Setup {
 
     fn past(&self) -> Past {
         // What is overwritten may be gone at once.
-        let evicts = self.values.when_full == WhenFull::Overwrite;
+        let evicts = self.values.when_full == WhenFull::EvictOldest;
         Past::new(KEYS, if evicts { Retention::Newest(0) } else { Retention::All })
     }
 
@@ -162,8 +162,8 @@ fn lives_overwrite_and_clean_segments_and_add_some() {
         }
         let stats = session.handle().stats().values;
         let is_reached = match setup.values.when_full {
-            WhenFull::Overwrite => stats.overwritten_segments > 0,
-            WhenFull::Keep => stats.cleaned_segments > 0,
+            WhenFull::EvictOldest => stats.overwritten_segments > 0,
+            WhenFull::Refuse => stats.cleaned_segments > 0,
             WhenFull::Grow => stats.growths > 1 && stats.cleaned_segments > 0,
         };
         assert!(is_reached, "{setup:?}: {stats:?}");

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use nandex::device::MemoryDevice;
-use nandex::large::WhenFull;
 use nandex::raw::device::{Call, Counted, Ended, Error, Observer, OpKind, PAGE_BYTES, Watched};
-use nandex::{AnyTable, Durability, LargeTable};
+use nandex::{AnyTable, Durability, LargeTable, WhenFull};
 use nandex_trial::Contract;
 
 use super::support::{Setup, key, value};
@@ -25,7 +24,7 @@ fn table_reads(table: &LargeTable<AnyTable>) -> u64 {
 
 #[test]
 fn a_lookup_reads_the_tables_page_and_the_pages_that_the_record_touches() {
-    let setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
+    let setup = Setup::new(Durability::Never, WhenFull::Refuse).roomy();
     let device = Arc::new(Counted::new(MemoryDevice::new()));
     let table = setup.create_on(device.clone()).unwrap();
     let sizes = |number: u64| (number * 997 % 12_000) as usize;
@@ -62,7 +61,7 @@ fn a_lookup_reads_the_tables_page_and_the_pages_that_the_record_touches() {
 
 #[test]
 fn a_value_is_written_once() {
-    let setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
+    let setup = Setup::new(Durability::Never, WhenFull::Refuse).roomy();
     let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
     for number in 1..1000 {
         table.put(&key(number), &value(number, 1000)).unwrap();
@@ -79,7 +78,7 @@ fn a_value_is_written_once() {
 
 #[test]
 fn a_put_that_is_durable_at_once_writes_its_pages_and_syncs_twice() {
-    let setup = Setup::new(Durability::Always, WhenFull::Keep).roomy();
+    let setup = Setup::new(Durability::Always, WhenFull::Refuse).roomy();
     let device = Arc::new(Counted::new(MemoryDevice::new()));
     let table = setup.create_on(device.clone()).unwrap();
     table.put(b"first", b"").unwrap();
@@ -127,7 +126,7 @@ impl Observer for InFlight {
 /// A batch looked up the old records of its keys one by one: 6 thousand a second where `get_many` read 38 thousand.
 #[test]
 fn the_lookups_of_a_batch_that_is_put_overlap() {
-    let setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
+    let setup = Setup::new(Durability::Never, WhenFull::Refuse).roomy();
     let watched = Arc::new(Watched::with(MemoryDevice::new(), Arc::new(InFlight::default())));
     let table = setup.create_on(watched.clone()).unwrap();
     let pairs = |tag: u64| (1..800).map(move |number| (key(number), value(number ^ tag, 100)));
@@ -155,7 +154,7 @@ fn the_lookups_of_a_batch_that_is_put_overlap() {
 
 #[test]
 fn ram_is_bounded_by_an_io_chunk_and_a_record() {
-    let setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
+    let setup = Setup::new(Durability::Never, WhenFull::Refuse).roomy();
     let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
     let empty = table.stats().values.ram_bytes;
     let mut most = 0;

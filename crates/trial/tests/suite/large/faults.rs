@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nandex::large::WhenFull;
-use nandex::{Durability, Error, Threads};
+use nandex::{Durability, Error, Threads, WhenFull};
 use nandex_sim::SimDevice;
 use nandex_trial::Contract;
 
@@ -13,7 +12,7 @@ use super::support::{Setup, key, value};
 #[test]
 fn a_full_table_refuses_further_puts_and_loses_none_that_it_took() {
     for durability in [Durability::Always, Durability::Never] {
-        let setup = Setup::new(durability, WhenFull::Keep).roomy();
+        let setup = Setup::new(durability, WhenFull::Refuse).roomy();
         // References find space in a few segments.
         let setup = Setup { table_segments: 8, ..setup };
         let table = setup.create_on(Arc::new(SimDevice::instant())).unwrap();
@@ -39,7 +38,7 @@ fn a_full_table_refuses_further_puts_and_loses_none_that_it_took() {
 fn what_is_durable_once_in_a_period_becomes_so_without_a_call() {
     let period = Durability::Every(Duration::from_millis(5));
     for threads in [Threads::Background, Threads::Inline] {
-        let setup = Setup { threads, ..Setup::new(period, WhenFull::Keep).roomy() };
+        let setup = Setup { threads, ..Setup::new(period, WhenFull::Refuse).roomy() };
         let device = SimDevice::instant();
         let table = setup.create_on(Arc::new(device.clone())).unwrap();
         table.put(b"key", b"value").unwrap();

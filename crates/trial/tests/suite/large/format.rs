@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use nandex::Durability;
 use nandex::device::MemoryDevice;
-use nandex::large::WhenFull;
 use nandex::raw::device::PAGE_BYTES;
 use nandex::raw::store::hash::{HashKind, KeyHasher};
+use nandex::{Durability, WhenFull};
 use nandex_trial::Contract;
 
 use super::support::Setup;
@@ -27,7 +26,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 #[test]
 fn records_are_on_flash_as_the_format_says() {
     let device = MemoryDevice::new();
-    let setup = Setup::new(Durability::Never, WhenFull::Keep);
+    let setup = Setup::new(Durability::Never, WhenFull::Refuse);
     let table = setup.create_on(Arc::new(device.clone())).unwrap();
     table.put(b"a key", b"its value").unwrap();
     table.put(b"another", &[9; 5000]).unwrap();

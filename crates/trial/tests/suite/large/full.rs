@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
-use nandex::large::WhenFull;
-use nandex::{Durability, Error};
+use nandex::{Durability, Error, WhenFull};
 use nandex_trial::Contract;
 
 use super::support::{DURABILITIES, Setup, key, value};
@@ -12,7 +11,7 @@ use super::support::{DURABILITIES, Setup, key, value};
 #[test]
 fn a_log_that_overwrites_keeps_the_newest_and_counts_what_it_dropped() {
     for durability in DURABILITIES {
-        let setup = Setup::new(durability, WhenFull::Overwrite);
+        let setup = Setup::new(durability, WhenFull::EvictOldest);
         let device = MemoryDevice::new();
         let table = setup.create_on(Arc::new(device.clone())).unwrap();
         for number in 1..300 {
@@ -50,7 +49,7 @@ fn a_log_that_overwrites_keeps_the_newest_and_counts_what_it_dropped() {
 #[test]
 fn a_log_that_keeps_refuses_when_full_and_takes_more_after_removals() {
     for durability in DURABILITIES {
-        let setup = Setup::new(durability, WhenFull::Keep);
+        let setup = Setup::new(durability, WhenFull::Refuse);
         let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
         let mut count = 0;
         let error = loop {
@@ -86,7 +85,7 @@ fn a_log_that_keeps_refuses_when_full_and_takes_more_after_removals() {
 /// refuses.
 #[test]
 fn after_a_crash_garbage_is_found_again_before_a_put_is_refused() {
-    let setup = Setup::new(Durability::Always, WhenFull::Keep);
+    let setup = Setup::new(Durability::Always, WhenFull::Refuse);
     let device = nandex_sim::SimDevice::instant();
     let table = setup.create_on(Arc::new(device.clone())).unwrap();
     let mut count = 0;

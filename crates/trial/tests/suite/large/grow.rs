@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use nandex::device::{Device, MemoryDevice};
-use nandex::large::{ValuesConfig, WhenFull};
+use nandex::large::ValuesConfig;
 use nandex::raw::device::{Counted, PAGE_BYTES};
-use nandex::{AnyTable, Durability, Error, LargeTable};
+use nandex::{AnyTable, Durability, Error, LargeTable, WhenFull};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::Contract;
 

@@ -1,12 +1,12 @@
 //! What all modules share: configurations, keys and values made from numbers, and the oracle.
 
 use nandex::bufferhash::{Config, Policy};
-use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
+use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
 use nandex::raw::bufferhash::filter::FilterShape;
 use nandex::raw::bufferhash::growing;
 use nandex::raw::store::entries::EntryLayout;
 use nandex::raw::store::hash::HashKind;
-use nandex::{AnyConfig, Durability, OpenOptions, Threads};
+use nandex::{AnyConfig, Durability, OpenOptions, Threads, WhenFull};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::stretch;
 
@@ -69,7 +69,7 @@ impl Setup {
         let first = Config { key_bytes, value_bytes, filter, ..tiny.first };
         match self.values.when_full {
             WhenFull::Grow => growing::Config { first, ..tiny }.into(),
-            WhenFull::Overwrite | WhenFull::Keep => self.table().into(),
+            WhenFull::EvictOldest | WhenFull::Refuse => self.table().into(),
         }
     }
 

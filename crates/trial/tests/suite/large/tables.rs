@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
-use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
+use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
 use nandex::testing::{Retention, TableRequest, TestTable};
-use nandex::{AnyTable, LargeTable, Volume, VolumeOpenOptions, VolumeOptions, rhik};
+use nandex::{AnyTable, LargeTable, Volume, VolumeOpenOptions, VolumeOptions, WhenFull, rhik};
 use nandex_baseline::registry;
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::stretch;
@@ -92,7 +92,7 @@ fn keys_of_1_to_255_bytes_and_values_of_up_to_2_mib_stand_on_tables_that_grow() 
             segment_pages: 600,
             segments: 16,
             io_chunk_pages: 16,
-            when_full: WhenFull::Keep,
+            when_full: WhenFull::Refuse,
         };
         let table = LargeTable::create(&volume, "objects", places, values).unwrap();
         let (mut oracle, mut rng) = (Oracle::new(), SplitMix64::new(7));

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use nandex::WhenFull;
 use nandex::device::MemoryDevice;
-use nandex::large::WhenFull;
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::Contract;
 use nandex_trial::Session;
@@ -16,7 +16,7 @@ use super::support::{DURABILITIES, Setup, key, value, value_bytes};
 #[test]
 fn threads_that_share_a_table_find_their_own_values() {
     for durability in DURABILITIES {
-        let mut setup = Setup::new(durability, WhenFull::Keep).threaded();
+        let mut setup = Setup::new(durability, WhenFull::Refuse).threaded();
         setup.values.segments = 16;
         let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
         std::thread::scope(|scope| {
@@ -44,7 +44,7 @@ fn threads_that_share_a_table_find_their_own_values() {
 #[test]
 fn threads_that_put_batches_of_the_same_keys_lose_no_record_and_count_none_twice() {
     for durability in DURABILITIES {
-        let mut setup = Setup::new(durability, WhenFull::Keep).threaded();
+        let mut setup = Setup::new(durability, WhenFull::Refuse).threaded();
         setup.values.segments = 16;
         let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
         std::thread::scope(|scope| {
@@ -75,7 +75,7 @@ fn threads_that_put_batches_of_the_same_keys_lose_no_record_and_count_none_twice
 #[test]
 fn of_threads_that_put_an_absent_key_one_wins() {
     for durability in DURABILITIES {
-        let setup = Setup::new(durability, WhenFull::Keep).roomy().threaded();
+        let setup = Setup::new(durability, WhenFull::Refuse).roomy().threaded();
         let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
         let wins: Vec<_> = (0..200).map(|_| AtomicUsize::new(0)).collect();
         std::thread::scope(|scope| {
