@@ -11,8 +11,8 @@ fn ok(outcome: Outcome) -> Outcome {
 
 fn with_all() -> Folder {
     let folder = Folder::new();
-    fs::write(folder.path("in.csv"), "key,value\nk,v\n").unwrap();
-    fs::write(folder.path("keys"), "a\nb\na\n").unwrap();
+    fs::write(folder.path("in.csv"), "key,value\nk,v\n").expect("the folder is writable");
+    fs::write(folder.path("keys"), "a\nb\na\n").expect("the folder is writable");
     ok(folder.run("create t --entries 1000"));
     ok(folder.run("create fixed --entries 1000 --key-bytes 8 --structure bufferhash"));
     ok(folder.run("filter build f keys --keys 1000"));
@@ -66,9 +66,9 @@ fn what_is_stated_reaches_the_structure_and_is_not_kept() {
     assert_eq!(ram(""), ram(""));
     let values = json(&ok(folder.run("filter info f --json")))["values"].clone();
     assert!(values.get("io_chunk_pages").is_none(), "{values}");
-    let parts = values["parts"].as_str().unwrap();
+    let parts = values["parts"].as_str().expect("text");
     ok(folder.run(&format!("filter info f --set parts={parts}")));
-    let others = parts.parse::<u32>().unwrap() * 2;
+    let others = parts.parse::<u32>().expect("a number") * 2;
     let refused = folder.run(&format!("filter info f --set parts={others}"));
     let told = format!("exists with parts = {parts}, and was required with {others}");
     assert!(refused.code != 0 && refused.stderr.contains(&told), "{refused:?}");
@@ -81,8 +81,8 @@ fn all_that_a_kind_can_be_told_is_listed() {
     for kind in ["bufferhash", "slicehash", "cascade", "counting", "slicelsh"] {
         assert!(kinds.contains(kind), "{kinds}");
         let listed = json(&ok(folder.run(&format!("parameters {kind} --json"))));
-        let listed = listed.as_array().unwrap();
-        let depth = listed.iter().find(|it| it["name"] == "read_depth").unwrap();
+        let listed = listed.as_array().expect("a list");
+        let depth = listed.iter().find(|it| it["name"] == "read_depth").expect("it is listed");
         assert_eq!(
             (depth["kept"].clone(), depth["values"].clone()),
             (false.into(), "1 to 4,096".into())
