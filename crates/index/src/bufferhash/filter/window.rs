@@ -23,6 +23,9 @@ pub struct Window {
     len: usize,
     /// Columns from the next one on that are clear.
     clear: usize,
+    /// The live columns, and those of them from column 0 to the newest. Every lookup asks for both.
+    live: Columns,
+    young: Columns,
 }
 
 impl Window {
@@ -41,7 +44,19 @@ impl Window {
             let reason = format!("{k} incarnations per super table; expected 1 to {}", most - 1);
             return Err(Error::Config { field: "k", reason });
         }
-        Ok(Self { k, columns, oldest: 0, len: 0, clear: columns })
+        let none = [0; WORDS_MAX];
+        Ok(Self { k, columns, oldest: 0, len: 0, clear: columns, live: none, young: none })
+    }
+
+    /// Notes which columns are live after the window has moved.
+    fn note_live(&mut self) {
+        let end = self.oldest + self.len;
+        let straight = mask_of(self.oldest..end.min(self.columns));
+        let wrapped = mask_of(0..end.saturating_sub(self.columns));
+        self.live = std::array::from_fn(|word| straight[word] | wrapped[word]);
+        // On the circle, ages fall from the newest column down to 0, and continue at the last column.
+        let young = self.newest().map_or([0; WORDS_MAX], |newest| mask_of(0..newest + 1));
+        self.young = std::array::from_fn(|word| self.live[word] & young[word]);
     }
 
     /// Makes the circle that of a matrix that was widened to `columns` columns, from [`Window::first_column`] on.
@@ -52,6 +67,7 @@ impl Window {
         assert!(self.is_circle_full(), "{} of {} columns are live", self.len, self.columns);
         assert!(columns > self.columns, "{columns} columns in place of {}", self.columns);
         *self = Self { columns, oldest: 0, clear: columns - self.len, ..*self };
+        self.note_live();
     }
 
     /// Columns of the circle.
@@ -79,8 +95,8 @@ impl Window {
             return None;
         }
         self.clear = self.columns - self.len;
-        let (all, live) = (mask_of(0..self.columns), self.live_mask());
-        Some(std::array::from_fn(|word| all[word] & !live[word]))
+        let all = mask_of(0..self.columns);
+        Some(std::array::from_fn(|word| all[word] & !self.live[word]))
     }
 
     /// Live columns.
@@ -130,6 +146,7 @@ impl Window {
         let column = self.next_column();
         self.len += 1;
         self.clear = self.clear.saturating_sub(1);
+        self.note_live();
         column
     }
 
@@ -138,26 +155,24 @@ impl Window {
         let column = self.oldest()?;
         self.oldest = (column + 1) % self.columns;
         self.len -= 1;
+        self.note_live();
         Some(column)
     }
 
     /// The live columns.
+    #[inline]
     #[must_use]
     pub fn live_mask(&self) -> Columns {
-        let end = self.oldest + self.len;
-        let straight = mask_of(self.oldest..end.min(self.columns));
-        let wrapped = mask_of(0..end.saturating_sub(self.columns));
-        std::array::from_fn(|word| straight[word] | wrapped[word])
+        self.live
     }
 
     /// The live columns of `mask` from the newest to the oldest.
+    #[inline]
     #[must_use]
     pub fn newest_first(&self, mask: Columns) -> NewestFirst {
-        let live = self.live_mask();
-        // On the circle, ages fall from the newest column down to 0, and continue at the last column.
-        let young = self.newest().map_or([0; WORDS_MAX], |newest| mask_of(0..newest + 1));
+        let Self { live, young, .. } = self;
         NewestFirst {
-            young: std::array::from_fn(|word| mask[word] & live[word] & young[word]),
+            young: std::array::from_fn(|word| mask[word] & young[word]),
             old: std::array::from_fn(|word| mask[word] & live[word] & !young[word]),
         }
     }
