@@ -105,6 +105,9 @@ const STRIPES: usize = 64;
 /// them too: lookups no longer find its oldest records. One with [`WhenFull::Grow`], over a table that grows, takes
 /// everything until the table's RAM or the device is spent.
 ///
+/// [`WhenFull::EvictOldest`]: crate::WhenFull::EvictOldest
+/// [`WhenFull::Grow`]: crate::WhenFull::Grow
+///
 /// ```
 /// use std::sync::Arc;
 /// use nandex::bufferhash::Config;
