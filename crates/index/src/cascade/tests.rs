@@ -362,11 +362,11 @@ fn checkpoints_leave_updates_what_they_reserved_of_the_log() {
     let reserved = log.try_reserve(bytes).unwrap().expect("what is free, without two blocks");
     for _ in 0..4 * log.block_bytes() / PAGE as u64 {
         let state = filter.core.partitions[0].write();
-        filter.core.log_snapshot_boundary(0).unwrap();
+        filter.core.snapshot_boundary(0).unwrap();
         drop(state);
         log.sync().unwrap();
     }
     assert!(log.used_bytes() + 2 * bytes <= log.capacity_bytes());
     drop(reserved);
-    assert!(filter.core.log_snapshot_boundary(0).unwrap());
+    assert!(filter.core.snapshot_boundary(0).unwrap().is_some());
 }

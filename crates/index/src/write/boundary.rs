@@ -62,7 +62,7 @@ impl<L: Layout> Core<L> {
     /// beyond it: a checkpoint closes the block with the record, and the next checkpoint may come at once, again and
     /// again. In a log that is too full for it, and of which nothing is reserved, the boundary is the end of the
     /// current block, which is closed: the partition logged everything so far before that place.
-    pub(super) fn snapshot_boundary(&self, index: usize) -> Result<Option<Boundary>> {
+    pub(crate) fn snapshot_boundary(&self, index: usize) -> Result<Option<Boundary>> {
         if !L::Buffer::ADDS_UP {
             return Ok(Some(Boundary::default()));
         }
@@ -76,12 +76,6 @@ impl<L: Layout> Core<L> {
             Err(Error::Store(nandex_store::Error::LogFull { .. })) => self.closed_block(),
             logged => logged.map(Some),
         }
-    }
-
-    /// Logs a boundary as a snapshot does, and returns whether there was space for it.
-    #[cfg(test)]
-    pub(crate) fn log_snapshot_boundary(&self, index: usize) -> Result<bool> {
-        Ok(self.snapshot_boundary(index)?.is_some())
     }
 
     /// The end of the log's current block as a boundary.

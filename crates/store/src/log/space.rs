@@ -119,7 +119,7 @@ impl Log {
         Ok(fits.then(|| Reservation::new(&self.shared, needed, &mut staging)))
     }
 
-    /// Has anybody reserved space that is not used up yet?
+    /// Returns whether space is reserved that its holder may still use.
     #[must_use]
     pub fn is_reserved(&self) -> bool {
         self.shared.staging().reserved > 0
