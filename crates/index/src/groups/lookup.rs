@@ -70,6 +70,8 @@ impl<S: GroupStructure> KeyLookup for Core<Grouped<S>> {
     ) -> Result<LookupStep<GroupProbe<S::Way>, Option<Value>>> {
         let hash = *hash;
         let state = self.partitions[self.partition_of(hash)].read();
+        // Its lines come while the buffers are asked, whose pages take as long to come.
+        S::prefetch(&state.level, hash);
         let known = state.buffered(hash, key)?;
         if known.is_known() {
             return Ok(LookupStep::Answer(known.value().map(Value::new)));

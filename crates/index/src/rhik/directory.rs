@@ -135,9 +135,8 @@ impl Directory {
     /// Asks the processor to fetch what [`find`](Self::find) will read.
     #[inline]
     pub(super) fn prefetch(&self, hash: KeyHash) {
-        let index = hash.filter >> 1 >> (63 - u32::from(self.depth));
-        if let Some(entry) = self.tables.get(index as usize) {
-            nandex_device::prefetch(entry);
+        if let Some((group, _)) = self.find(hash) {
+            nandex_device::prefetch(&**group);
         }
     }
 

@@ -4,12 +4,14 @@
 //! both directions, the check of each range, its values as text in both directions, and the list of its parameters for
 //! people and programs.
 
+mod choice;
 mod spec;
 mod when_full;
 
 use nandex_store::bytes::Reader;
 
 pub use crate::options::OptionSpec;
+pub(crate) use choice::{Choice, choice, word, word_of};
 use spec::{NUMBER, NUMBER_OR_NONE};
 pub use spec::{ParameterSpec, Range, unknown};
 pub(crate) use when_full::{FifoOrReject, GrowOrRefuse};
@@ -67,61 +69,6 @@ pub trait Stored: Sized {
     /// Appends its values by their names, of which the first is this one.
     fn list(&self, name: &str, out: &mut Vec<(String, String)>) {
         out.push((name.to_owned(), self.show()));
-    }
-}
-
-/// Reads one of several words.
-///
-/// # Errors
-/// The words.
-pub(crate) fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> std::result::Result<T, String> {
-    let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
-    found.ok_or_else(|| {
-        let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-        format!("{text:?} is none of {}", words.join(", "))
-    })
-}
-
-/// The word of a value.
-pub(crate) fn word_of<T: PartialEq>(value: &T, words: &[(&str, T)]) -> String {
-    words
-        .iter()
-        .find(|(_, it)| it == value)
-        .map_or_else(String::new, |(word, _)| (*word).to_owned())
-}
-
-/// One of a few values, kept on flash as the number of its word.
-pub(crate) trait Choice: Copy + PartialEq + 'static {
-    /// As [`Stored::FORM`].
-    const FORM: &'static str;
-
-    /// The words, in the order of their numbers.
-    const WORDS: &'static [(&'static str, Self)];
-}
-
-impl<C: Choice> Stored for C {
-    const FORM: &'static str = C::FORM;
-
-    fn put(&self, out: &mut Vec<u8>) {
-        let number = C::WORDS.iter().position(|(_, it)| it == self);
-        out.push(number.expect("a choice that was checked has a word") as u8);
-    }
-
-    fn take(reader: &mut Reader<'_>) -> Result<Self> {
-        Ok(choice(reader, C::WORDS, C::FORM)?.1)
-    }
-
-    fn check_value(&self) -> std::result::Result<(), String> {
-        let found = C::WORDS.iter().find(|(_, it)| it == self);
-        found.map(drop).ok_or_else(|| format!("it can only be {}", C::FORM))
-    }
-
-    fn show(&self) -> String {
-        word_of(self, C::WORDS)
-    }
-
-    fn parse(text: &str) -> std::result::Result<Self, String> {
-        word(text, C::WORDS)
     }
 }
 
@@ -286,25 +233,6 @@ impl Stored for f64 {
     fn parse(text: &str) -> std::result::Result<Self, String> {
         text.parse().map_err(|_| format!("{text:?} is no number"))
     }
-}
-
-impl Choice for bool {
-    const FORM: &'static str = "true or false";
-    const WORDS: &'static [(&'static str, Self)] = &[("false", false), ("true", true)];
-}
-
-/// Reads a choice that is stored as its number in `all`.
-///
-/// # Errors
-/// Corruption: another number, where `expected` was.
-pub(crate) fn choice<T: Copy>(
-    reader: &mut Reader<'_>,
-    all: &[T],
-    expected: &'static str,
-) -> Result<T> {
-    let number = reader.u8()?;
-    let found = all.get(usize::from(number)).copied();
-    found.ok_or_else(|| reader.refuse(expected, number).into())
 }
 
 /// Reads the version that a configuration begins with.
