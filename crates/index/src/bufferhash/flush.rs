@@ -14,7 +14,9 @@ use super::filter::{BuildScratch, Columns, FilterKind};
 use super::format::encode_filter;
 use super::table::{Frozen, Incarnation, Job, Level, State};
 use super::{Incarnations, Inner, Policy};
-use crate::write::{EntryUpdate, Layout, LogCodec, Usage, WritePolicy, pool, snapshot_pages};
+use crate::write::{
+    EntryUpdate, Layout, LogCodec, Space, Usage, WritePolicy, pool, snapshot_pages,
+};
 use crate::{Error, Result};
 
 /// Segments that are written at once with one scratch memory, at most.
@@ -43,16 +45,13 @@ impl Layout for Incarnations {
 
     fn policy(&self) -> WritePolicy {
         let is_partial = self.config.policy.is_partial();
-        let refuses = self.config.policy == Policy::Reject;
         WritePolicy {
             // A partial discard logs what it puts back.
             logs_always: is_partial,
             // Evictions that put entries back have one spare for themselves. Otherwise, with every buffer
             // waiting for a segment, none could be freed without dropping what must stay.
             spares_kept: usize::from(is_partial),
-            // A table that refuses must not flush buffers early: it may have no segment for them.
-            carry_over_kept: refuses.then(|| self.config.bumped_max()),
-            forces_replayed: refuses,
+            forces_replayed: self.refuses(),
             ..WritePolicy::default()
         }
     }
@@ -71,9 +70,9 @@ impl Layout for Incarnations {
     }
 
     /// Without evictions, a buffer is frozen only when its segment is certain.
-    fn reserve(core: &Inner, index: usize, state: &State) -> Result<Option<SegmentId>> {
+    fn reserve(core: &Inner, index: usize, state: &State) -> Result<Space<Option<SegmentId>>> {
         if core.evicts() {
-            return Ok(None);
+            return Ok(Space::Reserved(None));
         }
         let waiting = state.frozen.len();
         // A crash leaves segments that were being written unused, and recovery writes them again elsewhere.
@@ -90,7 +89,12 @@ impl Layout for Incarnations {
             entries: core.counters.flushed_entries.load(Relaxed),
             flash_bytes: core.flash_bytes(),
         };
-        segment.map(Some).ok_or_else(full)
+        segment.map(|id| Space::Reserved(Some(id))).ok_or_else(full)
+    }
+
+    /// A table that refuses must not flush buffers early: it may have no segment for them.
+    fn carry_over_kept(&self, _state: &State, frozen: &Frozen) -> u64 {
+        if self.refuses() { frozen.buffer.stash_len() as u64 + self.config.bumped_max() } else { 0 }
     }
 
     fn make_space(core: &Inner, index: usize) -> Result<bool> {
@@ -145,10 +149,17 @@ impl Layout for Incarnations {
     }
 }
 
+impl Incarnations {
+    /// Does a full table refuse entries?
+    fn refuses(&self) -> bool {
+        self.config.policy == Policy::Reject
+    }
+}
+
 impl Inner {
     /// May the policy drop entries on its own?
     pub(super) fn evicts(&self) -> bool {
-        self.layout.config.policy != Policy::Reject
+        !self.layout.refuses()
     }
 
     fn flash_bytes(&self) -> u64 {

@@ -78,7 +78,8 @@ use nandex_store::space::Extent;
 
 use crate::Result;
 use crate::write::{
-    CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Usage, WritePolicy,
+    CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Space, Usage,
+    WritePolicy,
 };
 
 use check::check;
@@ -184,8 +185,8 @@ impl Layout for CascadeLayout {
         FingerprintBuffer::new(&self.buffer_ram)
     }
 
-    fn reserve(_core: &Inner, _part: usize, _state: &Part) -> Result<()> {
-        Ok(())
+    fn reserve(_core: &Inner, _part: usize, _state: &Part) -> Result<Space<()>> {
+        Ok(Space::Reserved(()))
     }
 
     fn flush(core: &Inner, part: usize, frozen: Frozen<Self>, (): &mut ()) -> Result<()> {

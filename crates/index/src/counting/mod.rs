@@ -89,7 +89,8 @@ use nandex_store::space::Extent;
 
 use crate::Result;
 use crate::write::{
-    CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Usage, WritePolicy,
+    CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Space, Usage,
+    WritePolicy,
 };
 
 pub use absorb_sorted::Absorbing;
@@ -170,8 +171,8 @@ impl Layout for CountingLayout {
         SumBuffer::new(&self.buffer_ram)
     }
 
-    fn reserve(_core: &Inner, _index: usize, _state: &State) -> Result<()> {
-        Ok(())
+    fn reserve(_core: &Inner, _index: usize, _state: &State) -> Result<Space<()>> {
+        Ok(Space::Reserved(()))
     }
 
     fn flush(core: &Inner, index: usize, frozen: Frozen<Self>, (): &mut ()) -> Result<()> {

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::model::text::bytes;
 use crate::write::{
-    CapturedMaps, Checkpoints, Core, Frozen, Layout, PartitionState, Retired, TableLayout,
+    CapturedMaps, Checkpoints, Core, Frozen, Layout, PartitionState, Retired, Space, TableLayout,
     TableShape, Usage, WritePolicy, copy_entries,
 };
 use crate::{Error, Result};
@@ -84,13 +84,13 @@ impl<S: GroupStructure> Layout for Grouped<S> {
     }
 
     /// Is there RAM for the map to grow by another buffer? Removals are let through, if there are enough of them.
-    fn reserve(core: &Inner<S>, _index: usize, state: &State<S>) -> Result<()> {
+    fn reserve(core: &Inner<S>, _index: usize, state: &State<S>) -> Result<Space<()>> {
         let few = u64::from(core.layout.shape.entries_max / 16).max(1);
         let entries = core.counters.flushed_entries.load(Relaxed);
         // What a replay brings was taken before.
         let is_replay = !core.layout.is_open.load(Relaxed);
         if entries < core.layout.entries_max || state.forced >= few || is_replay {
-            return Ok(());
+            return Ok(Space::Reserved(()));
         }
         Err(Error::Full { entries, flash_bytes: core.layout.flash_bytes() })
     }

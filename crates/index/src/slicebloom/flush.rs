@@ -13,7 +13,9 @@ use super::buffer::BloomBuffer;
 use super::format::encode_state;
 use super::{BloomSlicetables, Inner, SliceLevel, State};
 use crate::Result;
-use crate::write::{CapturedMaps, Checkpoints, Frozen, Layout, Usage, WriteBuffer, WritePolicy};
+use crate::write::{
+    CapturedMaps, Checkpoints, Frozen, Layout, Space, Usage, WriteBuffer, WritePolicy,
+};
 
 /// I/O chunks in memory: one is read, one changed, and two are written.
 pub(super) const CHUNKS: usize = 4;
@@ -38,8 +40,8 @@ impl Layout for BloomSlicetables {
         BloomBuffer::new(self.config.placing(), self.config.buffer_keys.into())
     }
 
-    fn reserve(_core: &Inner, _index: usize, _state: &State) -> Result<()> {
-        Ok(())
+    fn reserve(_core: &Inner, _index: usize, _state: &State) -> Result<Space<()>> {
+        Ok(Space::Reserved(()))
     }
 
     fn flush(

@@ -18,7 +18,7 @@ use super::overflow::Overflow;
 use super::{Inner, Level, SlicetableJob, Slicetables, State};
 use crate::write::absorb::Chosen;
 use crate::write::format::PageSnapshotRef;
-use crate::write::{Frozen, Layout, Usage, WritePolicy, pool, snapshot_pages};
+use crate::write::{Frozen, Layout, MergeLimit, Space, Usage, WritePolicy, pool, snapshot_pages};
 use crate::{Error, Result};
 
 /// I/O chunks in memory: one is read, one merged, and two are written.
@@ -141,22 +141,19 @@ impl Layout for Slicetables {
         self.shape.new_buffer(self.hasher)
     }
 
-    /// Can a partition take another buffer, or is it full? The removals and the refused entries decide: a
-    /// merge helps if enough entries are removed.
-    fn reserve(core: &Inner, _index: usize, state: &State) -> Result<()> {
-        let config = &core.layout.config;
-        if config.policy.evicts() {
-            return Ok(());
-        }
-        let few = u64::from(core.layout.shape.entries_max / 16).max(1);
-        let waiting: u64 = state.frozen.iter().map(|frozen| frozen.buffer.len() as u64).sum();
-        let has_space = state.level.entries + waiting < u64::from(config.entries_max)
-            && state.level.refused <= few;
-        if has_space || state.forced >= few {
-            return Ok(());
-        }
-        let entries = core.counters.flushed_entries.load(Relaxed);
-        Err(Error::Full { entries, flash_bytes: core.flash_bytes() })
+    /// Can a partition take another buffer, or is it full?
+    fn reserve(core: &Inner, _index: usize, state: &State) -> Result<Space<()>> {
+        let Some(limit) = core.layout.limit() else { return Ok(Space::Reserved(())) };
+        let Level { entries, refused, .. } = state.level;
+        limit.admit(state, entries, refused).ok_or_else(|| Error::Full {
+            entries: core.counters.flushed_entries.load(Relaxed),
+            flash_bytes: core.flash_bytes(),
+        })
+    }
+
+    fn carry_over_kept(&self, state: &State, frozen: &FrozenBuffer) -> u64 {
+        let limit = self.limit();
+        limit.map_or(0, |it| it.carry_over_kept(state.level.refused, frozen.buffer.len() as u64))
     }
 
     /// Puts a full buffer on flash: into its slicetable, or into the front while merges are behind.
@@ -208,6 +205,17 @@ impl Layout for Slicetables {
             ram_bytes: maps + filters.ram_bytes() + levels.sum::<u64>(),
             flash_bytes: core.flash_bytes(),
         }
+    }
+}
+
+impl Slicetables {
+    /// The limit of a partition, if nothing is evicted.
+    fn limit(&self) -> Option<MergeLimit> {
+        let limit = MergeLimit {
+            entries_max: self.config.entries_max.into(),
+            buffer_entries_max: self.shape.buffer_limit() as u64,
+        };
+        (!self.config.policy.evicts()).then_some(limit)
     }
 }
 

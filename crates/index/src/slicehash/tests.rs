@@ -8,7 +8,7 @@ use nandex_device::MemoryDevice;
 
 use super::*;
 use crate::api::Table;
-use crate::{Error, OpenOptions, VolumeOptions, WhenFull};
+use crate::{Error, OpenOptions, Policy, Requirements, VolumeOptions, WhenFull};
 
 fn volume() -> Volume {
     let options = VolumeOptions { log_bytes: 1 << 20, ..VolumeOptions::tiny() };
@@ -168,6 +168,83 @@ fn what_a_close_saved_outlives_a_checkpoint_without_the_table() {
         table = SliceHash::open_with(&volume, "t", threads()).unwrap();
         for key in 0..6000 {
             assert_eq!(table.get_u64(key).unwrap(), Some(life), "key {key}, life {life}");
+        }
+    }
+}
+
+/// Names for keys whose number says nothing of their order.
+fn key(number: u64) -> u64 {
+    number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// A table for that many keys which refuses more, filled with that many.
+fn full_table(volume: &Volume, keys: u64, options: OpenOptions) -> SliceHash {
+    let asked = Requirements { policy: Policy::Reject, ..Requirements::new(keys, 8, 8) };
+    let config = Config::advised(&asked).unwrap();
+    assert_eq!(config.policy, WhenFull::Refuse);
+    let table = SliceHash::create_with(volume, "t", config, options).unwrap();
+    (0..keys).for_each(|number| table.insert_u64(key(number), 0).unwrap());
+    table
+}
+
+#[test]
+fn a_table_with_all_of_its_keys_takes_updates_for_ever() {
+    for options in [inline(), OpenOptions::default()] {
+        let volume = volume();
+        let keys = 30_000;
+        let table = full_table(&volume, keys, options);
+        for round in 1..20 {
+            for number in 0..keys {
+                table.insert_u64(key(number), round).unwrap();
+            }
+        }
+        for number in 0..keys {
+            assert_eq!(table.get_u64(key(number)).unwrap(), Some(19), "key {number}");
+        }
+    }
+}
+
+#[test]
+fn a_table_takes_a_new_key_for_each_that_was_removed() {
+    for options in [inline(), OpenOptions::default()] {
+        let volume = volume();
+        let (keys, removed) = (30_000, 300_000);
+        let table = full_table(&volume, keys, options);
+        for number in 0..removed {
+            table.remove(&key(number).to_le_bytes()).unwrap();
+            table.insert_u64(key(number + keys), number).unwrap();
+        }
+        for number in removed - 1000..removed + keys {
+            let expected = (number >= removed).then(|| number - keys);
+            assert_eq!(table.get_u64(key(number)).unwrap(), expected, "key {number}");
+        }
+        let stats = table.stats();
+        assert!(stats.entries < keys + keys / 5, "{stats:?}");
+    }
+}
+
+#[test]
+fn a_table_refuses_once_it_has_more_keys_than_it_was_made_for() {
+    for options in [inline(), OpenOptions::default()] {
+        let volume = volume();
+        let keys = 30_000;
+        let table = full_table(&volume, keys, options);
+        let refused = (keys..2 * keys).find_map(|number| table.insert_u64(key(number), 1).err());
+        assert!(matches!(refused, Some(Error::Full { .. })), "{refused:?}");
+        let taken = table.stats().inserts;
+        // In each partition: a buffer more on flash, one more that was merged into that, and what RAM holds.
+        let buffers = 4 * u64::from(table.core.layout.config.partitions);
+        let most = keys + buffers * u64::from(table.core.layout.shape.entries_max);
+        assert!(taken < most, "{taken} of {most}");
+        for number in 0..taken {
+            assert!(table.get_u64(key(number)).unwrap().is_some(), "key {number} of {taken}");
+        }
+        // All that it was made for again, and as many more as it takes now.
+        (0..taken).for_each(|number| table.remove(&key(number).to_le_bytes()).unwrap());
+        (0..keys).for_each(|number| table.insert_u64(key(number), 2).unwrap());
+        for number in 0..taken {
+            let expected = (number < keys).then_some(2);
+            assert_eq!(table.get_u64(key(number)).unwrap(), expected, "key {number} of {taken}");
         }
     }
 }

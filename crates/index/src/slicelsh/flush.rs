@@ -16,7 +16,7 @@ use super::keys::Pair;
 use super::merge::{IncomingPair, MergeOutcome, PairMerge, Rules};
 use super::{GroupLevel, Inner, SlicetableGroups, State};
 use crate::write::format::PageSnapshotRef;
-use crate::write::{Frozen, Layout, Usage, WriteBuffer, WritePolicy};
+use crate::write::{Frozen, Layout, MergeLimit, Space, Usage, WriteBuffer, WritePolicy};
 use crate::{Error, Result};
 
 /// I/O chunks in memory: one is read, one merged, and two are written.
@@ -69,22 +69,19 @@ impl Layout for SlicetableGroups {
         BucketBuffer::new(self.config.buffer_entries, self.config.bucket_ids_max)
     }
 
-    /// Can a partition take another buffer, or is it full? The removals and the refused entries decide: a
-    /// merge helps if enough entries are removed.
-    fn reserve(core: &Inner, _index: usize, state: &State) -> Result<()> {
-        let config = &core.layout.config;
-        if config.policy.evicts() {
-            return Ok(());
-        }
-        let few = u64::from(config.buffer_entries / 16).max(1);
-        let waiting: u64 = state.frozen.iter().map(|frozen| frozen.buffer.entries()).sum();
-        let has_space = state.level.entries + waiting < u64::from(config.entries_max)
-            && state.level.refused <= few;
-        if has_space || state.forced >= few {
-            return Ok(());
-        }
-        let entries = core.counters.flushed_entries.load(Relaxed);
-        Err(Error::Full { entries, flash_bytes: core.flash_bytes() })
+    /// Can a partition take another buffer, or is it full?
+    fn reserve(core: &Inner, _index: usize, state: &State) -> Result<Space<()>> {
+        let Some(limit) = core.layout.limit() else { return Ok(Space::Reserved(())) };
+        let GroupLevel { entries, refused, .. } = state.level;
+        limit.admit(state, entries, refused).ok_or_else(|| Error::Full {
+            entries: core.counters.flushed_entries.load(Relaxed),
+            flash_bytes: core.flash_bytes(),
+        })
+    }
+
+    fn carry_over_kept(&self, state: &State, frozen: &FrozenBuffer) -> u64 {
+        let limit = self.limit();
+        limit.map_or(0, |it| it.carry_over_kept(state.level.refused, frozen.buffer.entries()))
     }
 
     fn flush(
@@ -128,6 +125,17 @@ impl Layout for SlicetableGroups {
         let filter = core.layout.filter.as_ref().map_or(0, BucketFilter::ram_bytes);
         let ram_bytes = core.layout.shadow.ram_bytes() as u64 + filter;
         Usage { ram_bytes, flash_bytes: core.flash_bytes() }
+    }
+}
+
+impl SlicetableGroups {
+    /// The limit of a partition, if nothing is evicted.
+    fn limit(&self) -> Option<MergeLimit> {
+        let limit = MergeLimit {
+            entries_max: self.config.entries_max.into(),
+            buffer_entries_max: self.config.buffer_entries.into(),
+        };
+        (!self.config.policy.evicts()).then_some(limit)
     }
 }
 
@@ -202,6 +210,7 @@ impl Inner {
         self.counters.flushed_entries.fetch_add(outcome.entries, Relaxed);
         self.counters.flushed_entries.fetch_sub(before, Relaxed);
         state.level.refused = refused.len() as u64;
+        self.limit_active(&mut state);
         if is_on(Barrier::DocumentsCarryOver) {
             self.leave_behind(&mut state, &frozen, &refused);
         }

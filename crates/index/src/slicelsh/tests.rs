@@ -152,6 +152,25 @@ fn a_full_index_that_may_not_evict_refuses_whole_documents_and_takes_more_after_
 }
 
 #[test]
+fn an_index_takes_a_new_document_for_each_that_was_removed() {
+    let config = Config { policy: WhenFull::Refuse, slices: 8, ..Config::tiny() };
+    let config = Config { entries_max: 3 * 8 * 180, ..config };
+    let index = create(config.clone());
+    let documents = u64::from(config.entries_max) / 3 * u64::from(config.partitions);
+    insert_own(&index, 0..documents);
+    let removed = 10 * documents;
+    for document in 0..removed {
+        index.remove(document, &own_keys(document, 3)).unwrap();
+        insert_own(&index, documents + document..documents + document + 1);
+    }
+    for document in removed - 100..removed + documents {
+        let expected = if document < removed { vec![] } else { vec![document] };
+        assert_eq!(index.candidates(&own_keys(document, 3)).unwrap(), expected);
+    }
+    assert_eq!((index.stats().evicted, index.stats().dropped), (0, 0));
+}
+
+#[test]
 fn another_family_than_the_volumes_is_refused_and_its_own_is_given_back() {
     let volume = volume();
     let family = b"minhash 1 of 128".to_vec();

@@ -46,11 +46,6 @@ pub(crate) trait WriteBuffer: Debug + Send + Sync + Sized + 'static {
     /// Entries held.
     fn entries(&self) -> u64;
 
-    /// Entries that stay in RAM when the buffer is flushed, as far as that is known before.
-    fn stashed(&self) -> u64 {
-        0
-    }
-
     /// Makes the buffer count as full at that many entries at the latest.
     fn limit(&mut self, entries_max: u64);
 

@@ -11,7 +11,7 @@ use crate::Result;
 
 impl<L: Layout> Core<L> {
     /// Limits the active buffer so that it has space for the carry-over of the buffers that are being written.
-    pub(super) fn limit_active(&self, state: &mut PartitionState<L>) {
+    pub(crate) fn limit_active(&self, state: &mut PartitionState<L>) {
         let limit = self.shape.buffer_entries_max.saturating_sub(self.carry_over_kept(state));
         state.active.limit(limit);
     }
@@ -25,9 +25,7 @@ impl<L: Layout> Core<L> {
 
     /// The most entries that the buffers being written carry over, if the active one keeps space for them.
     fn carry_over_kept(&self, state: &PartitionState<L>) -> u64 {
-        let each = |others| move |it: &Frozen<L>| it.buffer.stashed() + others;
-        let kept = self.policy.carry_over_kept;
-        kept.map_or(0, |others| state.frozen.iter().map(each(others)).sum())
+        state.frozen.iter().map(|it| self.layout.carry_over_kept(state, it)).sum()
     }
 }
 
@@ -41,9 +39,7 @@ impl<L: TableLayout> Core<L> {
         frozen: &Frozen<L>,
         entries: impl Iterator<Item = Entry<'e>>,
     ) -> Result<()> {
-        if self.policy.carry_over_kept.is_some() {
-            self.limit_active(state);
-        }
+        self.limit_active(state);
         let entries: Vec<_> = entries.collect();
         if !entries.is_empty()
             && !self.logs()

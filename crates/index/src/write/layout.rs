@@ -28,9 +28,6 @@ pub(crate) struct WritePolicy {
     pub retries_flushes: bool,
     /// Spare buffers that updates leave to the structure.
     pub spares_kept: usize,
-    /// Entries that a flushed buffer may carry over in addition to its stash, if the active buffer keeps space for the
-    /// carry-over of those that are being written. Otherwise its stash may outgrow a snapshot, and it is flushed.
-    pub carry_over_kept: Option<u64>,
     /// Updates over which the time of a flush is spread, if updates wait for flushes a little at a time.
     pub pace_updates: Option<u64>,
 }
@@ -40,6 +37,15 @@ pub(crate) struct WritePolicy {
 pub(crate) struct Usage {
     pub ram_bytes: u64,
     pub flash_bytes: u64,
+}
+
+/// Space on flash for a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Space<R> {
+    /// It has been reserved.
+    Reserved(R),
+    /// Only the partition's flushes under way can tell whether there is any: ask again after them.
+    Pending,
 }
 
 /// What a full buffer becomes.
@@ -79,7 +85,13 @@ pub(crate) trait Layout: Debug + Send + Sync + Sized + 'static {
         core: &Core<Self>,
         index: usize,
         state: &PartitionState<Self>,
-    ) -> Result<Self::Reserved>;
+    ) -> Result<Space<Self::Reserved>>;
+
+    /// Entries of a buffer that is being written for which the active one keeps space, because its flush may put them
+    /// back. Where it keeps none, a carry-over may outgrow the place for a snapshot, and the active buffer is flushed.
+    fn carry_over_kept(&self, _state: &PartitionState<Self>, _frozen: &Frozen<Self>) -> u64 {
+        0
+    }
 
     /// Makes space on flash, while recovery replays the log, for a buffer that is full; nothing is locked. Returns
     /// whether buffers have changed.

@@ -51,6 +51,7 @@ mod drafts;
 pub(crate) mod format;
 mod handle;
 mod layout;
+mod limit;
 mod moves;
 mod pace;
 mod page_snapshots;
@@ -75,7 +76,10 @@ pub(crate) use boundary::{BOUNDARY_BYTES, Boundary, BoundaryRecord};
 pub(crate) use buffer::{LogCodec, WriteBuffer};
 pub(crate) use buffer_ram::BufferRam;
 pub use handle::Handle;
-pub(crate) use layout::{CapturedMaps, Checkpoints, Layout, TableLayout, Usage, WritePolicy};
+pub(crate) use layout::{
+    CapturedMaps, Checkpoints, Layout, Space, TableLayout, Usage, WritePolicy,
+};
+pub(crate) use limit::MergeLimit;
 pub(crate) use moves::apply_moves;
 pub(crate) use page_snapshots::{PageSnapshots, SnapshotPlaces, snapshot_pages};
 pub(crate) use partition::{Frozen, Partition, PartitionState};

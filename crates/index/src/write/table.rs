@@ -162,10 +162,6 @@ impl WriteBuffer for Buffer {
         Self::limit(self, usize::try_from(entries_max).unwrap_or(usize::MAX));
     }
 
-    fn stashed(&self) -> u64 {
-        self.stash_len() as u64
-    }
-
     fn clear(&mut self) {
         self.reset();
     }

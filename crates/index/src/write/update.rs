@@ -12,7 +12,7 @@ use nandex_store::mutants::{Barrier, is_on};
 use super::pool::Job;
 use super::{
     BOUNDARY_BYTES, Boundary, Checkpoints, Core, Layout, LogCodec, Partition, PartitionState,
-    WriteBuffer,
+    Space, WriteBuffer,
 };
 use crate::Result;
 
@@ -263,7 +263,8 @@ impl<L: Layout> Core<L> {
         Ok(())
     }
 
-    /// Freezes the active buffer if the pool has another, in addition to those it keeps.
+    /// Freezes the active buffer if the pool has another, in addition to those it keeps, and the structure has space or
+    /// need not wait to know.
     pub(crate) fn try_freeze(
         &self,
         index: usize,
@@ -282,18 +283,21 @@ impl<L: Layout> Core<L> {
         mark: impl FnOnce() -> Result<Boundary>,
     ) -> Result<bool> {
         let Some(fresh) = self.fresh_buffer(keep) else { return Ok(false) };
-        let reserved = L::reserve(self, index, state);
-        match reserved.and_then(|reserved| Ok((reserved, mark()?))) {
-            Ok((reserved, boundary)) => {
+        let reserved = L::reserve(self, index, state).and_then(|space| match space {
+            Space::Reserved(reserved) => Ok(Some((reserved, mark()?))),
+            Space::Pending => Ok(None),
+        });
+        match reserved {
+            Ok(Some((reserved, boundary))) => {
                 state.freeze(fresh, boundary, reserved);
                 self.limit_active(state);
                 self.pace.full();
                 self.work.push(Job::Flush(index));
                 Ok(true)
             }
-            Err(error) => {
+            not_frozen => {
                 self.pool.give(fresh);
-                Err(error)
+                not_frozen.map(|_| false)
             }
         }
     }
