@@ -57,7 +57,6 @@ mod numbers;
 mod options;
 mod shingles;
 mod summary;
-mod tables;
 
 pub use clusters::{Cluster, ClusterSizes, Clustered};
 pub use error::{Error, Result};

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use nandex::raw::signature::Family;
 use nandex_corpus::DocumentResult;
 
+use super::numbers::Hash;
 use super::record::{Decision, Described, Neighbor, Record};
 use super::update::{Match, Repeats, Verdict};
 use super::verify::Sketch;
 use super::{Index, id_hash, text_hash};
-use crate::tables::Hash;
 use crate::{Document, Error, Result};
 
 /// Documents of a batch, at most, and bytes of text at which it is full.

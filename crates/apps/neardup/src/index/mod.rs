@@ -33,6 +33,7 @@ mod brute;
 mod decide;
 #[cfg(test)]
 mod families;
+mod numbers;
 mod pairs;
 mod query;
 mod record;
@@ -55,6 +56,7 @@ use nandex::raw::Stated;
 use nandex::raw::signature::{Bands, Family, Sketcher};
 use nandex::{AnyNeighbors, AnyTable, LargeTable, NeighborsStats, Table, Volume};
 use nandex_corpus::documents::Content;
+use nandex_corpus::tables::{create_volume, is_full, open_volume};
 use twox_hash::XxHash3_128;
 
 pub use pairs::Pair;
@@ -64,8 +66,8 @@ pub use update::{Match, Outcome, PAIRS_MAX, Repeats, Updated, Verdict};
 
 use crate::measure::described;
 use crate::options::check_near;
-use crate::tables::{Hash, NUMBER_BYTES, numbers_of};
 use crate::{Error, IndexConfig, Measure, NearOptions, Result, Shingling};
+use numbers::{Hash, NUMBER_BYTES, numbers_of};
 use record::Record;
 use state::State;
 use tables::Tables;
@@ -123,7 +125,7 @@ impl Index {
         config: IndexConfig,
     ) -> Result<Self> {
         let log_bytes = Self::log_bytes(options, config)?;
-        Self::create_in(tables::create_volume(path.as_ref(), log_bytes)?.volume(), options, config)
+        Self::create_in(create_volume(path.as_ref(), log_bytes)?.volume(), options, config)
     }
 
     /// Makes an index in a volume that has none.
@@ -208,7 +210,7 @@ impl Index {
     /// # Errors
     /// A file that is no index or is in use, damage, a failed read.
     pub fn open(path: impl AsRef<Path>, config: IndexConfig) -> Result<Self> {
-        Self::open_in(tables::open_volume(path.as_ref())?.volume(), config)
+        Self::open_in(open_volume(path.as_ref())?.volume(), config)
     }
 
     /// Opens the index of a volume.
@@ -458,9 +460,7 @@ fn text_hash(text: &str) -> Hash {
 
 /// The error of an update, told apart where nothing was changed for lack of space.
 fn refused(error: nandex::Error) -> Error {
-    use nandex::Error::{Full, GrowthStopped, ValuesFull};
-    let is_full = matches!(error, ValuesFull { .. } | GrowthStopped { .. } | Full { .. });
-    if is_full { Error::NoSpace(error) } else { error.into() }
+    if is_full(&error) { Error::NoSpace(error) } else { error.into() }
 }
 
 impl std::fmt::Debug for Index {

@@ -1,9 +1,9 @@
 //! Which documents of the index are near others, that need not be in it.
 
+use super::numbers::Hash;
 use super::update::Match;
 use super::{Index, text_hash};
 use crate::Result;
-use crate::tables::Hash;
 
 /// Documents of the index that one is near.
 #[derive(Clone, PartialEq, Debug, Default)]

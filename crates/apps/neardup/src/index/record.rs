@@ -1,6 +1,6 @@
 //! What the index keeps of a document: its name, the decision, its pairs and its signature. See docs/format.md.
 
-use crate::tables::Hash;
+use super::numbers::Hash;
 use crate::{Error, Result};
 
 /// The version of a record.

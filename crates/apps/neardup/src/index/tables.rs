@@ -8,23 +8,19 @@
 //!
 //! A batch of documents takes some MiB while documents come in, and clusters take 1/4.
 
-use std::path::Path;
-
-use nandex::device::Create;
 use nandex::raw::Stated;
 use nandex::raw::signature::Family;
 use nandex::raw::store::schedule::Channels;
 use nandex::{
-    AnyNeighbors, AnyTable, Database, LargeTable, NeighborsRequirements, OpenOptions, Policy,
-    Volume, slicelsh,
+    AnyNeighbors, AnyTable, LargeTable, NeighborsRequirements, OpenOptions, Policy, Volume,
+    slicelsh,
 };
+use nandex_corpus::tables::{self, DOCUMENTS_FIRST, TablePlan, growing_values};
 
-use crate::tables::{DocumentTables, DocumentTablesPlan};
+use super::numbers::{Hash, NUMBER_BYTES};
 use crate::{Error, IndexConfig, Result};
 
-/// The structures' names.
-const RECORDS: &str = "neardup-records";
-const KEYS: &str = "neardup-keys";
+/// The name of the index of neighbours.
 const ALIKE: &str = "neardup-alike";
 
 /// The structures of an index.
@@ -33,16 +29,6 @@ pub(super) struct Tables {
     pub(super) records: LargeTable<AnyTable>,
     pub(super) keys: AnyTable,
     pub(super) alike: AnyNeighbors,
-}
-
-/// Makes the volume of a new index.
-pub(super) fn create_volume(path: &Path, log_bytes: u64) -> Result<Database> {
-    Ok(nandex::options().create(Create::New).sparse().log(log_bytes).open(path)?)
-}
-
-/// Opens the volume of an index.
-pub(super) fn open_volume(path: &Path) -> Result<Database> {
-    Ok(nandex::options().create(Create::Open).sparse().open(path)?)
 }
 
 impl Tables {
@@ -66,8 +52,9 @@ impl Tables {
         config: &IndexConfig,
         alike: AnyNeighbors,
     ) -> Result<Self> {
-        let DocumentTables { records, numbers } = DocumentTables::create(volume, plan(config))?;
-        Ok(Self { records, keys: numbers, alike })
+        let records = records(config).create_records(volume, growing_values())?;
+        let keys = keys(config).create(volume, (size_of::<Hash>(), NUMBER_BYTES))?;
+        Ok(Self { records, keys, alike })
     }
 
     pub(super) fn open(volume: &Volume, config: &IndexConfig) -> Result<Self> {
@@ -82,20 +69,18 @@ impl Tables {
         config: &IndexConfig,
         alike: AnyNeighbors,
     ) -> Result<Self> {
-        let DocumentTables { records, numbers } = DocumentTables::open(volume, plan(config))?;
-        Ok(Self { records, keys: numbers, alike })
+        let records = records(config).open_records(volume)?;
+        Ok(Self { records, keys: keys(config).open(volume)?, alike })
     }
 }
 
-/// The tables next to the index of neighbours: a document has an id and a text.
-const fn plan(config: &IndexConfig) -> DocumentTablesPlan {
-    DocumentTablesPlan {
-        records: RECORDS,
-        records_bytes: config.ram_bytes / 16 * 3,
-        numbers: KEYS,
-        numbers_bytes: config.ram_bytes / 4,
-        hashes: 2,
-    }
+const fn records(config: &IndexConfig) -> TablePlan {
+    TablePlan::within(config.ram_bytes / 16 * 3, "neardup-records", DOCUMENTS_FIRST)
+}
+
+/// A document has two keys: of its id and of its text.
+const fn keys(config: &IndexConfig) -> TablePlan {
+    TablePlan::within(config.ram_bytes / 4, "neardup-keys", 2 * DOCUMENTS_FIRST)
 }
 
 /// The index of neighbours of a family. It refuses more documents than it is for: what it evicted would come back as
@@ -163,10 +148,10 @@ fn check_ram_of(made: &slicelsh::Config, config: &IndexConfig) -> Result<()> {
     Err(Error::option("ram_bytes", reason))
 }
 
-/// The length of the log, in bytes.
+/// The length of the log, in bytes: what the index of neighbours works well with, and the tables' few updates.
 pub(super) fn log_bytes((family, stated): (&Family, &Stated), config: &IndexConfig) -> Result<u64> {
     let neighbors_bytes = stated_on(neighbors(family, config)?, stated, config)?.log_bytes_best();
-    Ok(crate::tables::log_bytes(neighbors_bytes, config.ram_bytes))
+    Ok(tables::log_bytes(neighbors_bytes + config.ram_bytes / 32))
 }
 
 /// The options of the index of neighbours.

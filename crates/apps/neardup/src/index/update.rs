@@ -4,9 +4,9 @@ use nandex::Table;
 use nandex_corpus::DocumentResult;
 
 use super::batch::{Batch, Decided, Plan, next_batch};
+use super::numbers::put_numbers;
 use super::record::{Decision, Neighbor};
 use super::{Index, number_key, refused};
-use crate::tables::put_numbers;
 use crate::{Document, Result};
 
 /// Pairs that are kept of a document: the nearest of the earlier ones.

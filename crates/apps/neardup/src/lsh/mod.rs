@@ -58,8 +58,8 @@ use nandex::device::{Device, MemoryDevice};
 use nandex::raw::store::Timer;
 use nandex::raw::store::hash::{HashKind, KeyHasher};
 use nandex::{AnyTable, Durability, LargeTable, Result, Threads, Volume, VolumeOptions};
+use nandex_corpus::tables::{DOCUMENTS_FIRST, TablePlan, growing_values, log_bytes};
 
-use crate::tables::{RecordsRam, create_records, log_bytes, open_records};
 pub use bands::BandShape;
 use block::documents_of;
 use cache::BlockCache;
@@ -74,7 +74,7 @@ use waiting::Waiting;
 /// How long documents wait, at most. Then the tables have them, which make them durable in a tenth of a second.
 const WAIT_MAX: Duration = Duration::from_millis(50);
 
-/// The structures' names.
+/// The name of the table of records.
 const RECORDS: &str = "lsh-records";
 
 /// Documents of a bucket that a query finds: its oldest. A bucket has as many blocks.
@@ -158,7 +158,7 @@ impl LshIndex {
     /// # Errors
     /// A file that is something else or in use, options that cannot work, too little RAM, a failed read or write.
     pub fn create_or_open(path: Option<&Path>, options: LshOptions) -> Result<Self> {
-        let log_bytes = log_bytes(0, options.ram_bytes);
+        let log_bytes = log_bytes(options.ram_bytes / 32);
         let Some(path) = path else {
             let (durability, threads) = (Durability::Never, Threads::Inline);
             let create =
@@ -187,7 +187,7 @@ impl LshIndex {
         let ram_bytes = directory_bytes(&options);
         let directory =
             Directory::new(plan(volume.hasher(), &options), ram_bytes, options.documents)?;
-        let records = create_records(volume, RECORDS, records_ram(&options))?;
+        let records = records(&options).create_records(volume, growing_values())?;
         let state = State::new(&options.about, options.tables, directory.shapes());
         records.put(STATE_KEY, &state.encode())?;
         records.sync()?;
@@ -199,7 +199,7 @@ impl LshIndex {
     /// # Errors
     /// As [`create_or_open`](Self::create_or_open); other tables or another owner than it was made with.
     pub fn open_in(volume: &Volume, options: LshOptions) -> Result<Self> {
-        let records = open_records(volume, RECORDS, records_ram(&options))?;
+        let records = records(&options).open_records(volume)?;
         let state = State::decode(records.get(STATE_KEY)?.as_deref())?;
         state.check(&options.about, options.tables)?;
         let (plan, ram_bytes) = (plan(volume.hasher(), &options), directory_bytes(&options));
@@ -343,9 +343,14 @@ const fn cache_bytes(options: &LshOptions) -> u64 {
     options.ram_bytes / 16
 }
 
-/// RAM of the table of records: it takes the rest as it grows.
-const fn records_ram(options: &LshOptions) -> RecordsRam {
-    RecordsRam { table_bytes_max: None, cache_bytes: options.ram_bytes / 32 }
+/// The table of records: it takes the rest of the RAM as it grows.
+const fn records(options: &LshOptions) -> TablePlan {
+    TablePlan {
+        name: RECORDS,
+        entries_first: DOCUMENTS_FIRST,
+        ram_bytes_max: None,
+        cache_bytes: options.ram_bytes / 32,
+    }
 }
 
 /// RAM of the directory, at most.

@@ -45,6 +45,7 @@ use std::path::Path;
 
 use nandex::large::ValuesConfig;
 use nandex::{AnyTable, Table, Volume};
+use nandex_corpus::tables::{create_volume, growing_values, open_volume};
 
 pub use batch::TERM_BYTES_MAX;
 pub(crate) use ranked::{RankedBlocks, RankedInfo, Section};
@@ -179,7 +180,8 @@ impl Corpus {
     ) -> Result<Self> {
         config.validate()?;
         analysis.validate()?;
-        Self::create_in(tables::create_volume(path.as_ref(), &config)?.volume(), analysis, config)
+        let db = create_volume(path.as_ref(), config.log_bytes())?;
+        Self::create_in(db.volume(), analysis, config)
     }
 
     /// Makes an index in a volume that has none.
@@ -187,7 +189,7 @@ impl Corpus {
     /// # Errors
     /// As [`create`](Self::create); a volume with such structures.
     pub fn create_in(volume: &Volume, analysis: &Analysis, config: CorpusConfig) -> Result<Self> {
-        Self::create_with(volume, analysis, config, tables::values())
+        Self::create_with(volume, analysis, config, growing_values())
     }
 
     /// The same with a value log of these sizes for its blocks.
@@ -224,7 +226,7 @@ impl Corpus {
     /// A file that is no index or is in use, damage, a failed read.
     pub fn open(path: impl AsRef<Path>, config: CorpusConfig) -> Result<Self> {
         config.validate()?;
-        Self::open_in(tables::open_volume(path.as_ref())?.volume(), config)
+        Self::open_in(open_volume(path.as_ref())?.volume(), config)
     }
 
     /// Opens the index of a volume.

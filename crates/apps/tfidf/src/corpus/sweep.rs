@@ -214,7 +214,7 @@ fn long(number: u32) -> Document {
 #[test]
 fn a_batch_reads_nothing_for_its_terms_and_writes_them_once() {
     let device = Arc::new(Counted::new(SimDevice::instant()));
-    let sizes = tables::values();
+    let sizes = growing_values();
     let corpus = create(Arc::clone(&device) as Arc<dyn Device>, &Analysis::default(), sizes);
     let mut corpus = Corpus { batch_bytes: 1 << 20, runs_max: 48, ..corpus };
     corpus.update((0..40).map(|number| Ok(long(number))), Repeats::Refuse).unwrap();

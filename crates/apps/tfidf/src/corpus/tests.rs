@@ -388,7 +388,7 @@ fn an_index_without_space_says_what_to_do_and_keeps_what_it_has() {
     let options =
         VolumeOptions { log_bytes: 4 << 20, hash_key: Some(42), ..VolumeOptions::default() };
     let limited = Volume::create(Arc::new(limited), options).unwrap();
-    check_without_space(&limited, tables::values(), "make space for the volume, or remove some");
+    check_without_space(&limited, growing_values(), "make space for the volume, or remove some");
     // A log of blocks that keeps its size, as older indexes have.
     let fixed = ValuesConfig::holding(3 << 20, WhenFull::Refuse);
     check_without_space(&volume(), fixed, "the value log is full");

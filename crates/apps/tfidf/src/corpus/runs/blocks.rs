@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use nandex::raw::store::hash::KeyHasher;
 use nandex::{AnyTable, LargeTable};
+use nandex_corpus::tables::is_full;
 
 use crate::corpus::ranked::Section;
 use crate::tokenise::TermKey;
@@ -158,7 +159,5 @@ fn missing(kind: Kind, run: u64, number: u32) -> Error {
 
 /// The error of a put, told apart where nothing was put for lack of space.
 fn refused(error: nandex::Error) -> Error {
-    let is_full =
-        matches!(error, nandex::Error::ValuesFull { .. } | nandex::Error::GrowthStopped { .. });
-    if is_full { Error::NoSpace(error) } else { error.into() }
+    if is_full(&error) { Error::NoSpace(error) } else { error.into() }
 }

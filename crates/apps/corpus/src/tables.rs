@@ -1,0 +1,176 @@
+//! The volume of an index of documents, and the tables in it that grow as documents come.
+//!
+//! Both kinds of table are asked mostly for keys that are not there, which a growing BufferHash answers without a read:
+//! one with keys and values of fixed widths, and one with records of any size, whose references such a table has.
+
+use std::path::Path;
+
+use nandex::device::Create;
+use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, table_name};
+use nandex::raw::bufferhash;
+use nandex::{
+    AnyConfig, AnyTable, Database, Error, LargeTable, OpenOptions, Policy, Requirements, Result,
+    Volume,
+};
+
+/// Documents for which a table with an entry for each begins; it grows from there.
+pub const DOCUMENTS_FIRST: u64 = 10_000;
+
+/// Bytes of a log, at least and at most.
+const LOG_BYTES_MIN: u64 = 8 << 20;
+const LOG_BYTES_MAX: u64 = 256 << 20;
+
+/// Makes the volume of a new index. Its file takes space as it is written.
+///
+/// # Errors
+/// A file that exists, no space, a failed write.
+pub fn create_volume(path: &Path, log_bytes: u64) -> Result<Database> {
+    nandex::options().create(Create::New).sparse().log(log_bytes).open(path)
+}
+
+/// Opens the volume of an index.
+///
+/// # Errors
+/// No such file, a file that is no volume or is in use, damage, a failed read.
+pub fn open_volume(path: &Path) -> Result<Database> {
+    nandex::options().create(Create::Open).sparse().open(path)
+}
+
+/// The length of the log of an index whose structures work well with `wanted` bytes: whole MiB, 8 at least and 256 at
+/// most.
+#[must_use]
+pub fn log_bytes(wanted: u64) -> u64 {
+    wanted.next_multiple_of(1 << 20).clamp(LOG_BYTES_MIN, LOG_BYTES_MAX)
+}
+
+/// Returns whether an update was refused for lack of space, and nothing was changed.
+#[must_use]
+pub fn is_full(error: &Error) -> bool {
+    matches!(error, Error::ValuesFull { .. } | Error::GrowthStopped { .. } | Error::Full { .. })
+}
+
+/// A table that grows: its name, and what it may take.
+#[derive(Clone, Copy, Debug)]
+pub struct TablePlan {
+    /// The name of the table.
+    pub name: &'static str,
+    /// Entries for which a new table begins.
+    pub entries_first: u64,
+    /// RAM of its buffers and filters, in bytes at most; `None` for as much as they need.
+    pub ram_bytes_max: Option<u64>,
+    /// RAM for a cache of its entries, in bytes.
+    pub cache_bytes: u64,
+}
+
+impl TablePlan {
+    /// A table within a share of the RAM, without a cache.
+    #[must_use]
+    pub const fn within(ram_bytes: u64, name: &'static str, entries_first: u64) -> Self {
+        Self { name, entries_first, ram_bytes_max: Some(ram_bytes), cache_bytes: 0 }
+    }
+
+    /// Makes a table whose keys and values have these widths, in bytes.
+    ///
+    /// # Errors
+    /// RAM that is too little, a name that is taken, no space, a failed write.
+    pub fn create(self, volume: &Volume, (key, value): (usize, usize)) -> Result<AnyTable> {
+        self.create_as(volume, self.name, (key, value))
+    }
+
+    /// Opens such a table.
+    ///
+    /// # Errors
+    /// RAM that is too little, no such table, damage, a failed read.
+    pub fn open(self, volume: &Volume) -> Result<AnyTable> {
+        self.open_as(volume, self.name)
+    }
+
+    /// Makes a table of records of any size, which are in a value log of these sizes.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_records(
+        self,
+        volume: &Volume,
+        values: ValuesConfig,
+    ) -> Result<LargeTable<AnyTable>> {
+        let widths = (TABLE_KEY_BYTES, TABLE_VALUE_BYTES);
+        let references = self.create_as(volume, &table_name(self.name), widths)?;
+        LargeTable::create(volume, self.name, references, values)
+    }
+
+    /// Opens a table of records.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_records(self, volume: &Volume) -> Result<LargeTable<AnyTable>> {
+        let references = self.open_as(volume, &table_name(self.name))?;
+        LargeTable::open(volume, self.name, references)
+    }
+
+    fn create_as(
+        self,
+        volume: &Volume,
+        name: &str,
+        (key, value): (usize, usize),
+    ) -> Result<AnyTable> {
+        let asked = Requirements {
+            policy: Policy::Grow,
+            ram_bytes: self.ram_bytes_max,
+            ..Requirements::new(self.entries_first, key as u32, value as u32)
+        };
+        let config = AnyConfig::from(bufferhash::growing::Config::advised(&asked)?);
+        AnyTable::create_with(volume, name, &config, &self.options(volume))
+    }
+
+    fn open_as(self, volume: &Volume, name: &str) -> Result<AnyTable> {
+        AnyTable::open_with(volume, name, &self.options(volume))
+    }
+
+    fn options(self, volume: &Volume) -> OpenOptions {
+        let Self { ram_bytes_max, cache_bytes, .. } = self;
+        OpenOptions { ram_bytes_max, cache_bytes, ..OpenOptions::suited_to(volume) }
+    }
+}
+
+/// The value log of a new table of records. It begins with the least, and takes more as records need it.
+#[must_use]
+pub fn growing_values() -> ValuesConfig {
+    ValuesConfig::holding(0, nandex::WhenFull::Grow)
+}
+
+#[cfg(test)]
+mod tests {
+    use nandex::Table;
+
+    use super::*;
+
+    const KEYS: TablePlan = TablePlan::within(16 << 20, "keys", 1000);
+    const RECORDS: TablePlan = TablePlan { name: "records", cache_bytes: 1 << 20, ..KEYS };
+
+    #[test]
+    fn what_tables_were_given_is_there_when_they_are_opened_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index.nandex");
+        let db = create_volume(&path, log_bytes(0)).unwrap();
+        let keys = KEYS.create(db.volume(), (8, 4)).unwrap();
+        keys.insert(b"document", b"0001").unwrap();
+        keys.close().unwrap();
+        let records = RECORDS.create_records(db.volume(), growing_values()).unwrap();
+        records.put(b"state", &[7; 9000]).unwrap();
+        records.close().unwrap();
+        drop(db);
+        let db = open_volume(&path).unwrap();
+        let (keys, records) =
+            (KEYS.open(db.volume()).unwrap(), RECORDS.open_records(db.volume()).unwrap());
+        assert_eq!(keys.get(b"document").unwrap().as_deref(), Some(&b"0001"[..]));
+        assert_eq!(records.get(b"state").unwrap(), Some(vec![7; 9000]));
+    }
+
+    #[test]
+    fn a_log_is_of_whole_mib_within_its_limits() {
+        assert_eq!(log_bytes(0), 8 << 20);
+        assert_eq!(log_bytes((9 << 20) + 1), 10 << 20);
+        assert_eq!(log_bytes(1 << 40), 256 << 20);
+    }
+}
