@@ -7,10 +7,10 @@ use std::path::Path;
 
 use nandex::device::Create;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, table_name};
-use nandex::raw::bufferhash;
+use nandex::raw::Stated;
+use nandex::raw::bufferhash::growing;
 use nandex::{
-    AnyConfig, AnyTable, Database, Error, LargeTable, OpenOptions, Policy, Requirements, Result,
-    Volume,
+    AnyTable, Database, Error, LargeTable, OpenOptions, Policy, Requirements, Result, Volume,
 };
 
 /// Documents for which a table with an entry for each begins; it grows from there.
@@ -49,7 +49,8 @@ pub fn is_full(error: &Error) -> bool {
     matches!(error, Error::ValuesFull { .. } | Error::GrowthStopped { .. } | Error::Full { .. })
 }
 
-/// A table that grows: its name, and what it may take.
+/// A table that grows: its name, and what it may take. It is made and opened with the options of an opening that are
+/// stated; parameters are stated in its configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct TablePlan {
     /// The name of the table.
@@ -69,20 +70,47 @@ impl TablePlan {
         Self { name, entries_first, ram_bytes_max: Some(ram_bytes), cache_bytes: 0 }
     }
 
-    /// Makes a table whose keys and values have these widths, in bytes.
+    /// The configuration of a table whose keys and values have these widths, in bytes.
     ///
     /// # Errors
-    /// RAM that is too little, a name that is taken, no space, a failed write.
-    pub fn create(self, volume: &Volume, (key, value): (usize, usize)) -> Result<AnyTable> {
-        self.create_as(volume, self.name, (key, value))
+    /// RAM that is too little.
+    pub fn config(self, (key, value): (usize, usize)) -> Result<growing::Config> {
+        let asked = Requirements {
+            policy: Policy::Grow,
+            ram_bytes: self.ram_bytes_max,
+            ..Requirements::new(self.entries_first, key as u32, value as u32)
+        };
+        growing::Config::advised(&asked)
+    }
+
+    /// Makes a table of this configuration.
+    ///
+    /// # Errors
+    /// RAM that is too little, a name that is taken, no space, a failed write; an option that cannot work.
+    pub fn create(
+        self,
+        volume: &Volume,
+        config: growing::Config,
+        stated: &Stated,
+    ) -> Result<AnyTable> {
+        self.create_as(volume, self.name, config, stated)
     }
 
     /// Opens such a table.
     ///
     /// # Errors
-    /// RAM that is too little, no such table, damage, a failed read.
-    pub fn open(self, volume: &Volume) -> Result<AnyTable> {
-        self.open_as(volume, self.name)
+    /// RAM that is too little, no such table, damage, a failed read; an option that cannot work.
+    pub fn open(self, volume: &Volume, stated: &Stated) -> Result<AnyTable> {
+        self.open_as(volume, self.name, stated)
+    }
+
+    /// Opens such a table, which must have all parameters that are stated.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open) and [`Stated::check`].
+    pub fn open_checked(self, volume: &Volume, stated: &Stated) -> Result<AnyTable> {
+        let table = self.open(volume, stated)?;
+        stated.check(self.name, &table.config()).map(|()| table)
     }
 
     /// Makes a table of records of any size, which are in a value log of these sizes.
@@ -93,9 +121,10 @@ impl TablePlan {
         self,
         volume: &Volume,
         values: ValuesConfig,
+        stated: &Stated,
     ) -> Result<LargeTable<AnyTable>> {
-        let widths = (TABLE_KEY_BYTES, TABLE_VALUE_BYTES);
-        let references = self.create_as(volume, &table_name(self.name), widths)?;
+        let config = self.config((TABLE_KEY_BYTES, TABLE_VALUE_BYTES))?;
+        let references = self.create_as(volume, &table_name(self.name), config, stated)?;
         LargeTable::create(volume, self.name, references, values)
     }
 
@@ -103,8 +132,8 @@ impl TablePlan {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_records(self, volume: &Volume) -> Result<LargeTable<AnyTable>> {
-        let references = self.open_as(volume, &table_name(self.name))?;
+    pub fn open_records(self, volume: &Volume, stated: &Stated) -> Result<LargeTable<AnyTable>> {
+        let references = self.open_as(volume, &table_name(self.name), stated)?;
         LargeTable::open(volume, self.name, references)
     }
 
@@ -112,24 +141,20 @@ impl TablePlan {
         self,
         volume: &Volume,
         name: &str,
-        (key, value): (usize, usize),
+        config: growing::Config,
+        stated: &Stated,
     ) -> Result<AnyTable> {
-        let asked = Requirements {
-            policy: Policy::Grow,
-            ram_bytes: self.ram_bytes_max,
-            ..Requirements::new(self.entries_first, key as u32, value as u32)
-        };
-        let config = AnyConfig::from(bufferhash::growing::Config::advised(&asked)?);
-        AnyTable::create_with(volume, name, &config, &self.options(volume))
+        AnyTable::create_with(volume, name, &config.into(), &self.options(volume, stated)?)
     }
 
-    fn open_as(self, volume: &Volume, name: &str) -> Result<AnyTable> {
-        AnyTable::open_with(volume, name, &self.options(volume))
+    fn open_as(self, volume: &Volume, name: &str, stated: &Stated) -> Result<AnyTable> {
+        AnyTable::open_with(volume, name, &self.options(volume, stated)?)
     }
 
-    fn options(self, volume: &Volume) -> OpenOptions {
+    fn options(self, volume: &Volume, stated: &Stated) -> Result<OpenOptions> {
         let Self { ram_bytes_max, cache_bytes, .. } = self;
-        OpenOptions { ram_bytes_max, cache_bytes, ..OpenOptions::suited_to(volume) }
+        let usual = OpenOptions { ram_bytes_max, cache_bytes, ..OpenOptions::suited_to(volume) };
+        stated.options(growing::KIND, usual)
     }
 }
 
@@ -153,16 +178,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("index.nandex");
         let db = create_volume(&path, log_bytes(0)).unwrap();
-        let keys = KEYS.create(db.volume(), (8, 4)).unwrap();
+        let none = Stated::default();
+        let keys = KEYS.create(db.volume(), KEYS.config((8, 4)).unwrap(), &none).unwrap();
         keys.insert(b"document", b"0001").unwrap();
         keys.close().unwrap();
-        let records = RECORDS.create_records(db.volume(), growing_values()).unwrap();
+        let records = RECORDS.create_records(db.volume(), growing_values(), &none).unwrap();
         records.put(b"state", &[7; 9000]).unwrap();
         records.close().unwrap();
         drop(db);
         let db = open_volume(&path).unwrap();
-        let (keys, records) =
-            (KEYS.open(db.volume()).unwrap(), RECORDS.open_records(db.volume()).unwrap());
+        let keys = KEYS.open(db.volume(), &none).unwrap();
+        let records = RECORDS.open_records(db.volume(), &none).unwrap();
         assert_eq!(keys.get(b"document").unwrap().as_deref(), Some(&b"0001"[..]));
         assert_eq!(records.get(b"state").unwrap(), Some(vec![7; 9000]));
     }

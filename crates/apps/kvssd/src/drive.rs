@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use nandex::large::table_name;
 use nandex::raw::store::mutants::{Barrier, is_on};
+use nandex::raw::{Stated, registry};
 use nandex::{AnyConfig, AnyTable, LargeTable, OpenOptions, Volume};
 
 use crate::catalog::{
@@ -150,6 +151,20 @@ impl Drive {
         let drive = Self::of(volume, pairs, config, catalog);
         drive.inner.is_marked.store(is_marked, Ordering::Release);
         drive.finish_deletions()?;
+        Ok(drive)
+    }
+
+    /// As [`open`](Self::open), with options of the index that are stated; it must have the parameters that are stated.
+    ///
+    /// # Errors
+    /// As `open`; other parameters than those stated.
+    pub fn open_stated(volume: &Volume, name: &str, stated: &Stated) -> Result<Self> {
+        let Ok(kind) = registry::kind_in(volume, &table_name(name)) else {
+            return Err(Error::NoDrive { name: name.to_owned() });
+        };
+        let options = stated.options(&kind, OpenOptions::default())?;
+        let drive = Self::open_with(volume, name, &options)?;
+        stated.check(name, &drive.inner.pairs()?.table().config())?;
         Ok(drive)
     }
 

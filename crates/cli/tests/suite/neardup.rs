@@ -134,7 +134,7 @@ fn parameters_of_a_new_index_are_stated_and_those_that_it_depends_on_are_not() {
         1 | neardup index n.nandex t.txt --set partitions=3 | no power of two
         1 | neardup index n.nandex t.txt --ram 64MiB --set spare_buffers=60k | of seven sixteenths of it, so give
         1 | neardup index n.nandex t.txt --set read_depth=0 | it must be 1 to 4,096
-        1 | neardup index t.nandex t.txt --set spare_buffers=3 | --set: t.nandex is there, and keeps",
+        1 | neardup index t.nandex t.txt --set spare_buffers=4 | exists with spare_buffers = 3",
     );
     assert!(!folder.path("n.nandex").exists());
 }

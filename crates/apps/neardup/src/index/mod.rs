@@ -137,7 +137,7 @@ impl Index {
     }
 
     /// The same with parameters of its index of neighbours in place of what the configuration leads to, and options
-    /// for that in this opening, as `log_bytes_stated` was told.
+    /// of all its structures in this opening, as `log_bytes_stated` was told.
     ///
     /// # Errors
     /// As [`create`](Self::create); parameters that an index of near-duplicates cannot have.
@@ -218,8 +218,17 @@ impl Index {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_in(volume: &Volume, config: IndexConfig) -> Result<Self> {
+        Self::open_stated(volume, config, &Stated::default())
+    }
+
+    /// The same with options of all its structures that are stated; its index of neighbours must have the parameters
+    /// that are stated.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open) and [`Stated::check`].
+    pub fn open_stated(volume: &Volume, config: IndexConfig, stated: &Stated) -> Result<Self> {
         config.validate()?;
-        Self::resume(volume, (config, Tables::open(volume, &config)?))
+        Self::resume(volume, (config, Tables::open(volume, (&config, stated))?))
     }
 
     fn resume(volume: &Volume, (config, tables): (IndexConfig, Tables)) -> Result<Self> {

@@ -39,7 +39,8 @@ fn create(device: Arc<dyn Device>) -> Index {
         ..slicelsh::Config::tiny()
     };
     let alike = AnyNeighbors::create_with(&volume, "neardup-alike", &tiny.into(), &inline());
-    let tables = Tables::create_over(&volume, &CONFIG, alike.unwrap()).unwrap();
+    let tables =
+        Tables::create_over(&volume, (&CONFIG, &Stated::default()), alike.unwrap()).unwrap();
     limited(Index::begin(&volume, (&options(), family), (CONFIG, tables)).unwrap())
 }
 

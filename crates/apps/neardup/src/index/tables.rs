@@ -43,34 +43,38 @@ impl Tables {
             stated_on(neighbors(family, config)?.placed_on(&channels), stated, config)?.into();
         let options = stated.options(slicelsh::KIND, neighbors_options(volume, config))?;
         let alike = AnyNeighbors::create_with(volume, ALIKE, &alike, &options)?;
-        Self::create_over(volume, config, alike)
+        Self::create_over(volume, (config, stated), alike)
     }
 
     /// The same over this index of neighbours.
     pub(super) fn create_over(
         volume: &Volume,
-        config: &IndexConfig,
+        (config, stated): (&IndexConfig, &Stated),
         alike: AnyNeighbors,
     ) -> Result<Self> {
-        let records = records(config).create_records(volume, growing_values())?;
-        let keys = keys(config).create(volume, (size_of::<Hash>(), NUMBER_BYTES))?;
+        let (records, keys) = (records(config), keys(config));
+        let records = records.create_records(volume, growing_values(), stated)?;
+        let of_keys = keys.config((size_of::<Hash>(), NUMBER_BYTES))?;
+        let keys = keys.create(volume, of_keys, stated)?;
         Ok(Self { records, keys, alike })
     }
 
-    pub(super) fn open(volume: &Volume, config: &IndexConfig) -> Result<Self> {
-        let alike = AnyNeighbors::open(volume, ALIKE, &neighbors_options(volume, config))?;
+    pub(super) fn open(volume: &Volume, (config, stated): (&IndexConfig, &Stated)) -> Result<Self> {
+        let options = stated.options(slicelsh::KIND, neighbors_options(volume, config))?;
+        let alike = AnyNeighbors::open(volume, ALIKE, &options)?;
         check_ram(&alike, config)?;
-        Self::open_over(volume, config, alike)
+        stated.check(ALIKE, &alike.config())?;
+        Self::open_over(volume, (config, stated), alike)
     }
 
     /// The same over this index of neighbours.
     pub(super) fn open_over(
         volume: &Volume,
-        config: &IndexConfig,
+        (config, stated): (&IndexConfig, &Stated),
         alike: AnyNeighbors,
     ) -> Result<Self> {
-        let records = records(config).open_records(volume)?;
-        Ok(Self { records, keys: keys(config).open(volume)?, alike })
+        let records = records(config).open_records(volume, stated)?;
+        Ok(Self { records, keys: keys(config).open(volume, stated)?, alike })
     }
 }
 

@@ -49,7 +49,9 @@ fn over_maps() -> Index {
     let (volume, family) = (volume(), options().family().unwrap());
     let buckets = Arc::default();
     let brute = Brute { tables: family.tables(), family: family.encode(), buckets };
-    let tables = Tables::create_over(&volume, &CONFIG, AnyNeighbors::from(brute)).unwrap();
+    let tables =
+        Tables::create_over(&volume, (&CONFIG, &Stated::default()), AnyNeighbors::from(brute))
+            .unwrap();
     Index::begin(&volume, (&options(), family), (CONFIG, tables)).unwrap()
 }
 
@@ -382,7 +384,9 @@ fn other_options_another_family_and_no_index_are_refused() {
     };
     let simhash = Family::SimHash { bits: SimHashBits::Bits64, distance: 3 };
     let open = |brute: Brute| {
-        let tables = Tables::open_over(&volume, &CONFIG, AnyNeighbors::from(brute)).unwrap();
+        let tables =
+            Tables::open_over(&volume, (&CONFIG, &Stated::default()), AnyNeighbors::from(brute))
+                .unwrap();
         Index::resume(&volume, (CONFIG, tables)).map(drop)
     };
     let error = open(brute(simhash)).unwrap_err().to_string();

@@ -55,6 +55,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::time::Duration;
 
 use nandex::device::{Device, MemoryDevice};
+use nandex::raw::Stated;
 use nandex::raw::store::Timer;
 use nandex::raw::store::hash::{HashKind, KeyHasher};
 use nandex::{AnyTable, Durability, LargeTable, Result, Threads, Volume, VolumeOptions};
@@ -187,7 +188,8 @@ impl LshIndex {
         let ram_bytes = directory_bytes(&options);
         let directory =
             Directory::new(plan(volume.hasher(), &options), ram_bytes, options.documents)?;
-        let records = records(&options).create_records(volume, growing_values())?;
+        let records =
+            records(&options).create_records(volume, growing_values(), &Stated::default())?;
         let state = State::new(&options.about, options.tables, directory.shapes());
         records.put(STATE_KEY, &state.encode())?;
         records.sync()?;
@@ -199,7 +201,7 @@ impl LshIndex {
     /// # Errors
     /// As [`create_or_open`](Self::create_or_open); other tables or another owner than it was made with.
     pub fn open_in(volume: &Volume, options: LshOptions) -> Result<Self> {
-        let records = records(&options).open_records(volume)?;
+        let records = records(&options).open_records(volume, &Stated::default())?;
         let state = State::decode(records.get(STATE_KEY)?.as_deref())?;
         state.check(&options.about, options.tables)?;
         let (plan, ram_bytes) = (plan(volume.hasher(), &options), directory_bytes(&options));

@@ -3,7 +3,8 @@
 //! A pair of tables is filled once, from sorted runs, and then only read. The next fold fills the pair of the next
 //! generation. So a crash leaves the pair that the state names whole, and perhaps another one that nobody uses.
 
-use nandex::counting::{Absorbing, BLOCK_PAGES, Config, Keys};
+use nandex::counting::{self, Absorbing, BLOCK_PAGES, Config, Keys};
+use nandex::raw::Stated;
 use nandex::raw::counting::Counts;
 use nandex::{Counting, OpenOptions, Volume};
 
@@ -32,18 +33,24 @@ pub(super) struct CountTables {
 
 impl CountTables {
     /// Empty tables for about that many terms.
-    pub(super) fn create(volume: &Volume, generation: u64, terms: u64) -> Result<Self> {
-        let config = config(terms);
+    pub(super) fn create(
+        volume: &Volume,
+        (generation, terms): (u64, u64),
+        stated: &Stated,
+    ) -> Result<Self> {
+        let (config, options) = (config(terms), options(stated)?);
         let create = |name: &str| {
             let name = format!("{name}{generation}");
-            Counting::create_with(volume, &name, config, options())
+            Counting::create_with(volume, &name, config, options.clone())
         };
         Ok(Self { volume: volume.clone(), generation, df: create(DF)?, cf: create(CF)? })
     }
 
-    pub(super) fn open(volume: &Volume, generation: u64) -> Result<Self> {
-        let open =
-            |name: &str| Counting::open_with(volume, &format!("{name}{generation}"), options());
+    pub(super) fn open(volume: &Volume, generation: u64, stated: &Stated) -> Result<Self> {
+        let options = options(stated)?;
+        let open = |name: &str| {
+            Counting::open_with(volume, &format!("{name}{generation}"), options.clone())
+        };
         Ok(Self { volume: volume.clone(), generation, df: open(DF)?, cf: open(CF)? })
     }
 
@@ -148,6 +155,6 @@ fn config(terms: u64) -> Config {
     Config { buffer_entries: config.partitions(), ..config }
 }
 
-fn options() -> OpenOptions {
-    OpenOptions::default().inline()
+fn options(stated: &Stated) -> Result<OpenOptions> {
+    Ok(stated.options(counting::KIND, OpenOptions::default().inline())?)
 }

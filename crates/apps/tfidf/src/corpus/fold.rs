@@ -92,7 +92,7 @@ impl Corpus {
 
     /// Writes texts and tables of all terms that a document has.
     fn fill(&self, id: u64, (generation, terms): (u64, u64)) -> Result<(RunInfo, CountTables)> {
-        let tables = CountTables::create(&self.volume, generation, terms)?;
+        let tables = CountTables::create(&self.volume, (generation, terms), &self.stated)?;
         let mut writer = RunWriter::of_texts(&self.blocks, id);
         let mut filling = tables.filling();
         self.merged()?.for_each(|total| {

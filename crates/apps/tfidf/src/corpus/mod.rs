@@ -44,6 +44,7 @@ mod update;
 use std::path::Path;
 
 use nandex::large::ValuesConfig;
+use nandex::raw::Stated;
 use nandex::{AnyTable, Table, Volume};
 use nandex_corpus::tables::{create_volume, growing_values, open_volume};
 
@@ -155,6 +156,8 @@ pub struct Corpus {
     analyser: Analyser,
     state: State,
     volume: Volume,
+    /// Options of tables that are made later.
+    stated: Stated,
     /// The tables of the state's generation.
     tables: Option<CountTables>,
     blocks: Blocks,
@@ -189,19 +192,32 @@ impl Corpus {
     /// # Errors
     /// As [`create`](Self::create); a volume with such structures.
     pub fn create_in(volume: &Volume, analysis: &Analysis, config: CorpusConfig) -> Result<Self> {
-        Self::create_with(volume, analysis, config, growing_values())
+        Self::create_stated(volume, (analysis, &Stated::default()), config)
+    }
+
+    /// The same with parameters of its table of documents in place of what the configuration leads to, and with
+    /// options of all its tables in this opening.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create); parameters that this table cannot have.
+    pub fn create_stated(
+        volume: &Volume,
+        (analysis, stated): (&Analysis, &Stated),
+        config: CorpusConfig,
+    ) -> Result<Self> {
+        Self::create_with(volume, (analysis, stated), config, growing_values())
     }
 
     /// The same with a value log of these sizes for its blocks.
     fn create_with(
         volume: &Volume,
-        analysis: &Analysis,
+        (analysis, stated): (&Analysis, &Stated),
         config: CorpusConfig,
         values: ValuesConfig,
     ) -> Result<Self> {
         config.validate()?;
         let analyser = Analyser::new(analysis)?;
-        let tables = Tables::create(volume, &config, values)?;
+        let tables = Tables::create(volume, (&config, stated), values)?;
         let state = State::new(analysis.clone());
         let blocks = Blocks::new(tables.texts, volume.hasher());
         blocks.put_state(&state.encode())?;
@@ -213,6 +229,7 @@ impl Corpus {
             begun_from: state.next_run,
             state,
             volume: volume.clone(),
+            stated: stated.clone(),
             tables: None,
             blocks,
             documents: tables.documents,
@@ -234,8 +251,17 @@ impl Corpus {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_in(volume: &Volume, config: CorpusConfig) -> Result<Self> {
+        Self::open_stated(volume, config, &Stated::default())
+    }
+
+    /// The same with options of all its tables that are stated; its table of documents must have the parameters that
+    /// are stated.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open) and [`Stated::check`].
+    pub fn open_stated(volume: &Volume, config: CorpusConfig, stated: &Stated) -> Result<Self> {
         config.validate()?;
-        let tables = Tables::open(volume, &config)?;
+        let tables = Tables::open(volume, (&config, stated))?;
         let blocks = Blocks::new(tables.texts, volume.hasher());
         let Some(bytes) = blocks.state()? else {
             let reason = "it has no state; give a file that was made for TF-IDF".into();
@@ -244,7 +270,8 @@ impl Corpus {
         let state = State::decode(&bytes)?;
         let analyser = Analyser::new(&state.analysis)?;
         let generation = state.generation;
-        let counts = (generation > 0).then(|| CountTables::open(volume, generation)).transpose()?;
+        let open = || CountTables::open(volume, generation, stated);
+        let counts = (generation > 0).then(open).transpose()?;
         let mut corpus = Self {
             runs_max: fold::runs_max(config.ram_bytes),
             batch_bytes: config.update_bytes(),
@@ -254,6 +281,7 @@ impl Corpus {
             blocks,
             state,
             volume: volume.clone(),
+            stated: stated.clone(),
             tables: counts,
             documents: tables.documents,
             is_unsure: false,

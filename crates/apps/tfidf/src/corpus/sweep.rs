@@ -26,7 +26,7 @@ fn create(device: Arc<dyn Device>, analysis: &Analysis, values: ValuesConfig) ->
     let options = VolumeOptions { threads, log_bytes, ..VolumeOptions::tiny() };
     let options = VolumeOptions { volume_id: Some(7), log_block_bytes: 128 << 10, ..options };
     let volume = Volume::create(device, options).unwrap();
-    limited(Corpus::create_with(&volume, analysis, CONFIG, values).unwrap())
+    limited(Corpus::create_with(&volume, (analysis, &Stated::default()), CONFIG, values).unwrap())
 }
 
 /// A log of blocks that has to grow on the way.

@@ -11,11 +11,13 @@
 //! the log's blocks and what is being read and written.
 
 use nandex::large::ValuesConfig;
+use nandex::raw::Stated;
+use nandex::raw::bufferhash::growing;
 use nandex::{AnyTable, LargeTable, Volume};
 use nandex_corpus::tables::{self, DOCUMENTS_FIRST, TablePlan};
 
 use super::CorpusConfig;
-use crate::Result;
+use crate::{Error, Result};
 
 /// Blocks for which the table of blocks begins.
 const BLOCKS_FIRST: u64 = 1000;
@@ -36,19 +38,23 @@ pub(super) struct Tables {
 impl Tables {
     pub(super) fn create(
         volume: &Volume,
-        config: &CorpusConfig,
+        (config, stated): (&CorpusConfig, &Stated),
         values: ValuesConfig,
     ) -> Result<Self> {
+        let of_documents = documents_config(config, stated)?;
         Ok(Self {
-            texts: texts(config).create_records(volume, values)?,
-            documents: documents(config).create(volume, (HASH_BYTES, HASH_BYTES))?,
+            texts: texts(config).create_records(volume, values, stated)?,
+            documents: documents(config).create(volume, of_documents, stated)?,
         })
     }
 
-    pub(super) fn open(volume: &Volume, config: &CorpusConfig) -> Result<Self> {
+    pub(super) fn open(
+        volume: &Volume,
+        (config, stated): (&CorpusConfig, &Stated),
+    ) -> Result<Self> {
         Ok(Self {
-            texts: texts(config).open_records(volume)?,
-            documents: documents(config).open(volume)?,
+            documents: documents(config).open_checked(volume, stated)?,
+            texts: texts(config).open_records(volume, stated)?,
         })
     }
 }
@@ -59,6 +65,21 @@ const fn texts(config: &CorpusConfig) -> TablePlan {
 
 const fn documents(config: &CorpusConfig) -> TablePlan {
     TablePlan::within(config.ram_bytes / 8, "documents", DOCUMENTS_FIRST)
+}
+
+/// The table of documents with the parameters that are stated.
+///
+/// # Errors
+/// Those that are not the user's to state; parameters that do not work.
+fn documents_config(config: &CorpusConfig, stated: &Stated) -> Result<growing::Config> {
+    let made = documents(config).config((HASH_BYTES, HASH_BYTES))?;
+    let with = stated.on_one(made.clone())?;
+    let fixed = |it: &growing::Config| (it.ram_bytes_max, it.first.key_bytes, it.first.value_bytes);
+    if fixed(&with) == fixed(&made) {
+        return Ok(with);
+    }
+    let reason = "RAM and the widths of keys and values follow from what the index is".to_owned();
+    Err(Error::option("parameter", reason))
 }
 
 /// The length of the log, in bytes. The tables' updates are few: some 60 bytes for each document and each block.

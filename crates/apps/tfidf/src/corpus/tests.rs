@@ -137,7 +137,8 @@ fn an_index_of_the_first_version_is_read_and_goes_on() {
     let (volume, analysis) = (volume(), Analysis::default());
     let documents = documents(&["red fish", "blue fish"]);
     let fixed = ValuesConfig::holding(12 << 20, WhenFull::Refuse);
-    let mut corpus = Corpus::create_with(&volume, &analysis, CONFIG, fixed).unwrap();
+    let mut corpus =
+        Corpus::create_with(&volume, (&analysis, &Stated::default()), CONFIG, fixed).unwrap();
     add(&mut corpus, &documents[..1]);
     let state = String::from_utf8(corpus.blocks.state().unwrap().unwrap()).unwrap();
     let first = state.replace(r#""version":2"#, r#""version":1,"text_bytes_max":4194304"#);
@@ -368,7 +369,8 @@ fn a_few_documents_make_a_file_of_a_few_mebibytes_whatever_the_ram() {
 /// More documents than fit: they are refused with `reason`, and the index stays as it was and goes on.
 fn check_without_space(volume: &Volume, values: ValuesConfig, reason: &str) {
     let analysis = Analysis::default().ngrams(1, 2);
-    let mut corpus = Corpus::create_with(volume, &analysis, CONFIG, values).unwrap();
+    let mut corpus =
+        Corpus::create_with(volume, (&analysis, &Stated::default()), CONFIG, values).unwrap();
     let small = [Document::new("s0", "few terms"), Document::new("s1", "fewer")];
     add(&mut corpus, &small);
     let error = corpus.update(large().map(Ok), Repeats::Skip).unwrap_err();

@@ -6,6 +6,7 @@
 //! | `wan-names` | a chunk's key, or a container's name | its [place](super::Place) | 5/4 of the chunks that fit |
 //! | `wan-anchors` | an anchor | the place of its container | one for each that fits, on average |
 
+use nandex::raw::Stated;
 use nandex::raw::store::values::{REF_BYTES, ValuesConfig};
 use nandex::{AnyConfig, AnyTable, Requirements, Table, WhenFull, bufferhash};
 
@@ -76,18 +77,26 @@ impl CacheConfig {
     /// # Errors
     /// Sizes that cannot work.
     pub fn log_bytes(&self) -> Result<u64> {
-        Ok(self.tables()?.log_bytes)
+        self.log_bytes_stated(&Stated::default())
     }
 
-    pub(super) fn tables(&self) -> Result<Tables> {
+    /// The same with parameters of its index of chunks that are stated.
+    ///
+    /// # Errors
+    /// As [`Cache::create_stated`](super::Cache::create_stated).
+    pub fn log_bytes_stated(&self, stated: &Stated) -> Result<u64> {
+        Ok(self.tables(stated)?.log_bytes)
+    }
+
+    pub(super) fn tables(&self, stated: &Stated) -> Result<Tables> {
         self.validate()?;
         let chunks = self.content_bytes / self.chunk_bytes as u64;
         let names = chunks + chunks / 4;
-        let stated = self.ram_bytes.map(|bytes| bytes / 2);
-        let of_names = stated.unwrap_or_else(|| (NAME_RAM_BYTES * names).max(NAMES_RAM_BYTES_MIN));
-        let names = table(names, (KEY_BYTES, VALUE_BYTES), Some(of_names))?;
+        let share = self.ram_bytes.map(|bytes| bytes / 2);
+        let of_names = share.unwrap_or_else(|| (NAME_RAM_BYTES * names).max(NAMES_RAM_BYTES_MIN));
+        let names = stated_on(table(names, (KEY_BYTES, VALUE_BYTES), Some(of_names))?, stated)?;
         let anchors = self.content_bytes / DISTANCE_BYTES as u64;
-        let anchors = table(anchors, (ANCHOR_BYTES, REF_BYTES), stated)?;
+        let anchors = table(anchors, (ANCHOR_BYTES, REF_BYTES), share)?;
         let wanted = names.log_bytes_best() + anchors.log_bytes_best();
         let log_bytes = wanted.next_multiple_of(1 << 20).clamp(LOG_BYTES_MIN, LOG_BYTES_MAX);
         let content = ValuesConfig::holding(self.content_bytes, WhenFull::EvictOldest);
@@ -124,6 +133,20 @@ fn table(
     Ok(bufferhash::Config::advised(&asked)?)
 }
 
+/// The index of chunks with the parameters that are stated.
+///
+/// # Errors
+/// Those that are not the user's to state; parameters that do not work.
+fn stated_on(made: bufferhash::Config, stated: &Stated) -> Result<bufferhash::Config> {
+    let with = stated.on_one(made.clone())?;
+    let fixed = |it: &bufferhash::Config| (it.policy.clone(), it.key_bytes, it.value_bytes);
+    if fixed(&with) == fixed(&made) {
+        return Ok(with);
+    }
+    let reason = "policy and the widths of keys and values follow from what a cache is".to_owned();
+    Err(Error::Options { field: "parameter", reason })
+}
+
 /// Refuses tables of other widths, which another program has made.
 pub(super) fn check_widths(names: &AnyTable, anchors: &AnyTable) -> Result<()> {
     let found =
@@ -147,7 +170,7 @@ mod tests {
         for gibibytes in [32, 128, 1024] {
             let config = CacheConfig { content_bytes: gibibytes << 30, ..CacheConfig::default() };
             let entries = 5 * config.content_bytes / config.chunk_bytes as u64 / 4;
-            let names = config.tables().unwrap().names;
+            let names = config.tables(&Stated::default()).unwrap().names;
             assert!(names.describe().entries_capacity >= entries, "{names:?}");
             let names = names.of::<bufferhash::Config>().unwrap();
             let buffer_bytes =

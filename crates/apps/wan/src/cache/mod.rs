@@ -35,10 +35,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nandex::device::{Create, Device};
+use nandex::raw::Stated;
 use nandex::raw::device::PageId;
 use nandex::raw::store;
 use nandex::raw::store::values::{Purpose, ValueLog, ValueRef};
-use nandex::{AnyTable, OpenOptions, Table, TableStats, Volume};
+use nandex::{AnyTable, OpenOptions, Table, TableStats, Volume, bufferhash};
 use serde::Serialize;
 
 pub use config::{CACHE_BYTES_MIN, CacheConfig};
@@ -155,8 +156,16 @@ impl Cache {
     /// # Errors
     /// As [`create_file`](Self::create_file); a volume with such structures.
     pub fn create_in(volume: &Volume, config: CacheConfig) -> Result<Self> {
-        let tables = config.tables()?;
-        let options = OpenOptions::suited_to(volume);
+        Self::create_stated(volume, config, &Stated::default())
+    }
+
+    /// The same with parameters of its index of chunks in place of what the configuration leads to, and options of both
+    /// tables in this opening. The log has the bytes of [`CacheConfig::log_bytes_stated`].
+    ///
+    /// # Errors
+    /// As [`create_in`](Self::create_in); parameters that this index cannot have.
+    pub fn create_stated(volume: &Volume, config: CacheConfig, stated: &Stated) -> Result<Self> {
+        let (tables, options) = (config.tables(stated)?, options(volume, stated)?);
         let names = AnyTable::create_with(volume, NAMES, &tables.names, &options)?;
         let anchors = AnyTable::create_with(volume, ANCHORS, &tables.anchors, &options)?;
         let content = ValueLog::create(volume, CONTENT, tables.content)?;
@@ -168,8 +177,18 @@ impl Cache {
     /// # Errors
     /// As [`open_file`](Self::open_file).
     pub fn open_in(volume: &Volume) -> Result<Self> {
-        let options = OpenOptions::suited_to(volume);
+        Self::open_stated(volume, &Stated::default())
+    }
+
+    /// The same with options of both tables that are stated; the index of chunks must have the parameters that are
+    /// stated.
+    ///
+    /// # Errors
+    /// As [`open_in`](Self::open_in) and [`Stated::check`].
+    pub fn open_stated(volume: &Volume, stated: &Stated) -> Result<Self> {
+        let options = options(volume, stated)?;
         let names = AnyTable::open_with(volume, NAMES, &options)?;
+        stated.check(NAMES, &names.config())?;
         let anchors = AnyTable::open_with(volume, ANCHORS, &options)?;
         let content = ValueLog::open(volume, CONTENT)?;
         config::check_widths(&names, &anchors)?;
@@ -400,6 +419,11 @@ impl Drop for Cache {
         // Nobody can receive this error; what is lost is a hint, and comes again.
         let _ = self.publish();
     }
+}
+
+/// The options of both tables.
+fn options(volume: &Volume, stated: &Stated) -> Result<OpenOptions> {
+    Ok(stated.options(bufferhash::KIND, OpenOptions::suited_to(volume))?)
 }
 
 fn reads(table: &TableStats) -> u64 {

@@ -7,9 +7,8 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use nandex::device::Access;
-use nandex::raw::Stated;
 use nandex::raw::device::Striping;
-use nandex::raw::registry;
+use nandex::raw::{Sizing, registry};
 use nandex::{Durability, OpenOptions, Policy, Prediction, Requirements, TableOrMap, Volume};
 use nandex_dedup::{Chunker, Chunking, Hash, IndexSettings, Survey};
 use tempfile::TempDir;
@@ -20,6 +19,7 @@ use crate::held::{Opened, open_volume};
 use crate::place::{OpenedTable, Plan, create, open_table};
 use crate::size::{self, show_bytes, show_count};
 use crate::sizing::StructureArg;
+use crate::stated::StatedArgs;
 
 /// The structure of an index that grows.
 const GROWING: &str = nandex::raw::bufferhash::growing::KIND;
@@ -64,6 +64,8 @@ pub struct IndexArgs {
     /// How chunks are named: sha1 or blake3; without it as the index is, and blake3 for a new one
     #[arg(long)]
     hash: Option<Hash>,
+    #[command(flatten)]
+    stated: StatedArgs,
 }
 
 /// What an index is to hold.
@@ -127,6 +129,20 @@ impl IndexArgs {
         Ok(IndexSettings { chunking, hash: self.hash.unwrap_or(usual.hash) })
     }
 
+    /// Puts what was stated in place of what the survey led to.
+    ///
+    /// # Errors
+    /// A parameter that is none, that does not work, or that an index of fingerprints has of its own.
+    fn state(&self, mut sizing: Sizing) -> Result<Prediction> {
+        let why = "it follows from what an index of fingerprints is; --structure states what it does when full";
+        self.stated.refuse(&["key_bytes", "value_bytes", "policy"], why)?;
+        let stated = self.stated.stated();
+        sizing.state(&stated).context("--set")?;
+        let Prediction { config, options, .. } = &mut sizing.prediction;
+        *options = stated.options(config.kind(), options.clone()).context("--set")?;
+        Ok(sizing.prediction)
+    }
+
     /// Refuses what an index was not made with.
     fn refuse_others(&self, kept: IndexSettings, file: &str) -> Result<()> {
         let chunking = kept.chunking;
@@ -178,7 +194,7 @@ pub fn open_or_make(
         return open(args, volume, survey, console);
     }
     let durability = if args.file.is_some() { Durability::default() } else { Durability::Never };
-    let prediction = plan(args, settings, (survey, value_bytes), console)?;
+    let prediction = args.state(plan(args, settings, (survey, value_bytes), console)?)?;
     let name = settings.table_name();
     let plan =
         Plan { name: &name, prediction: &prediction, values: None, geometry: None, hasher: None };
@@ -211,7 +227,7 @@ fn open(
         None => (IndexSettings::UNNAMED.to_owned(), args.settings()?),
     };
     let options = OpenOptions { ram_bytes_max: Some(args.ram), ..OpenOptions::default() };
-    let structure = open_table(db.volume(), &name, &options, &Stated::default())?;
+    let structure = open_table(db.volume(), &name, &options, &args.stated.stated())?;
     if name == IndexSettings::UNNAMED {
         console.note(&format!(
             "{file} does not say what it was made with: it is used with --chunker {} --avg {}, which find nothing in it \
@@ -295,7 +311,7 @@ fn plan(
     settings: IndexSettings,
     (survey, value_bytes): (&Survey, usize),
     console: &Console,
-) -> Result<Prediction> {
+) -> Result<Sizing> {
     let chunks = chunks(survey, settings);
     let expected = args.expect.map_or(ENTRIES_MIN, |expected| expected.entries(settings));
     let wanted = (chunks + chunks / 2).max(expected).max(ENTRIES_MIN);
@@ -305,16 +321,14 @@ fn plan(
     let mut structure = args.structure;
     if structure.0.is_some_and(registry::grows) {
         let grows = Requirements { policy: Policy::Grow, ..requirements.clone() };
-        let plan = grows.size(structure.0).map(|it| it.prediction);
-        if let Some(plan) =
-            plan.ok().filter(|plan| plan.config.describe().entries_capacity >= wanted)
-        {
-            return Ok(plan);
+        let holds = |it: &Sizing| it.prediction.config.describe().entries_capacity >= wanted;
+        if let Some(sizing) = grows.size(structure.0).ok().filter(holds) {
+            return Ok(sizing);
         }
         structure = StructureArg(Some(FORGETTING));
     }
-    let plan = requirements.size_within(structure.0).context("the index")?.prediction;
-    let entries = plan.requirements.entries;
+    let sizing = requirements.size_within(structure.0).context("the index")?;
+    let entries = sizing.prediction.requirements.entries;
     if entries < wanted {
         console.note(&format!(
             "{} of RAM index {} of about {} fingerprints; past that the oldest are forgotten and \
@@ -324,7 +338,7 @@ fn plan(
             show_count(wanted),
         ));
     }
-    Ok(plan)
+    Ok(sizing)
 }
 
 #[cfg(test)]

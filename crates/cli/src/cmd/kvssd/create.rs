@@ -6,10 +6,9 @@ use anyhow::{Result, bail};
 use nandex_kvssd::DriveInfo;
 use serde::Serialize;
 
-use super::place::{LimitArgs, SPACE, create};
+use super::place::{DriveArgs, LimitArgs, SPACE, create};
 use super::shown::use_rows;
 use crate::console::{Console, aligned};
-use crate::devices::VolumeArgs;
 use crate::interrupt::Interrupt;
 use crate::place::DurabilityArg;
 
@@ -17,7 +16,7 @@ use crate::place::DurabilityArg;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    volume: VolumeArgs,
+    drive: DriveArgs,
     #[command(flatten)]
     limits: LimitArgs,
     /// When an acknowledged store is durable; a word for this run, chosen again at each opening
@@ -42,8 +41,7 @@ struct CreatedDrive {
 /// A file that exists, limits that cannot work, no space, an interrupt.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let limits = args.limits.choose()?;
-    let made = create(&args.volume, limits, args.durability.0, console)?;
+    let made = create(&args.drive, &args.limits, args.durability.0, console)?;
     let (info, stats) = (made.drive.info()?, made.drive.stats()?);
     if interrupt.is_set() {
         made.db.unfinished().remove();
@@ -51,7 +49,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     }
     made.close()?;
     let created = CreatedDrive {
-        path: args.volume.file.clone(),
+        path: args.drive.volume.file.clone(),
         key_space: SPACE,
         flash_bytes: stats.flash_bytes,
         index_ram_bytes: stats.index_ram_bytes,

@@ -5,17 +5,16 @@ use nandex::device::Access;
 use nandex_kvssd::{DriveInfo, DriveStats};
 use serde::Serialize;
 
-use super::place::open;
+use super::place::DriveArgs;
 use super::shown::use_rows;
 use crate::console::{Console, aligned};
-use crate::devices::VolumeArgs;
 use crate::size::{show_bytes, show_count};
 
 /// Which drive.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    volume: VolumeArgs,
+    drive: DriveArgs,
 }
 
 /// What it is and holds.
@@ -30,7 +29,7 @@ struct ShownDrive {
 /// # Errors
 /// A file that does not exist, has no drive, is in use or damaged.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let opened = open(&args.volume, Access::ReadOnly)?;
+    let opened = args.drive.open(Access::ReadOnly)?;
     let shown = ShownDrive { info: opened.drive.info()?, stats: opened.drive.stats()? };
     opened.close()?;
     console.print(&shown, |ShownDrive { info, stats }| {

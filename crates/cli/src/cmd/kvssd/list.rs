@@ -8,7 +8,7 @@ use nandex_kvssd::{IteratedPair, IteratorKind};
 use serde_json::Map;
 
 use super::pairs::filter;
-use super::place::{SpaceArgs, open};
+use super::place::SpaceArgs;
 use super::shown::{field, key_text};
 use crate::console::Console;
 use crate::exit::{FAILURE, Quiet};
@@ -37,8 +37,7 @@ pub struct Args {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let filter = filter(args.prefix.as_deref())?;
-    let opened = open(&args.place.volume, Access::ReadOnly)?;
-    let space = opened.space(&args.place.space)?;
+    let (opened, space) = args.place.open(Access::ReadOnly)?;
     let kind = if args.values { IteratorKind::Pairs } else { IteratorKind::Keys };
     let number = space.open_iterator(filter, kind)?;
     let mut out = BufWriter::new(io::stdout().lock());

@@ -10,7 +10,7 @@ use nandex_kvssd::{
 };
 use serde_json::{Map, Value, json};
 
-use super::place::{OpenedDrive, SpaceArgs, open};
+use super::place::{OpenedDrive, SpaceArgs};
 use super::shown::{field, key_text};
 use crate::console::Console;
 use crate::exit::{FAILURE, Quiet};
@@ -107,8 +107,7 @@ pub fn filter(prefix: Option<&str>) -> Result<GroupFilter> {
 /// # Errors
 /// A key or value that the drive does not take, a full drive.
 pub fn put(args: &PutArgs, console: &Console) -> Result<()> {
-    let opened = open(&args.place.volume, Access::ReadWrite)?;
-    let space = opened.space(&args.place.space)?;
+    let (opened, space) = args.place.open(Access::ReadWrite)?;
     let value = match &args.value {
         Some(value) => value.clone().into_bytes(),
         None => read_value(u64::from(opened.drive.config().value_bytes_max))?,
@@ -148,8 +147,7 @@ fn end(opened: OpenedDrive, space: nandex_kvssd::KeySpace, done: Result<()>) -> 
 /// A key that is not there, quietly.
 pub fn get(args: &GetArgs, console: &Console) -> Result<()> {
     let access = if args.delete { Access::ReadWrite } else { Access::ReadOnly };
-    let opened = open(&args.place.volume, access)?;
-    let space = opened.space(&args.place.space)?;
+    let (opened, space) = args.place.open(access)?;
     let afterwards = if args.delete { Afterwards::Delete } else { Afterwards::Keep };
     let options = RetrieveOptions { offset: args.offset, length: args.length, afterwards };
     let found = match space.retrieve(args.key.as_bytes(), options) {
@@ -181,8 +179,7 @@ pub fn get(args: &GetArgs, console: &Console) -> Result<()> {
 /// A key that is not there; the others are deleted.
 pub fn remove(args: &RemoveArgs, console: &Console) -> Result<()> {
     let filter = args.prefix.as_deref().map(|prefix| filter(Some(prefix))).transpose()?;
-    let opened = open(&args.place.volume, Access::ReadWrite)?;
-    let space = opened.space(&args.place.space)?;
+    let (opened, space) = args.place.open(Access::ReadWrite)?;
     let (mut removed, mut missing) = (0, 0_u64);
     if let Some(filter) = filter {
         removed = space.delete_group(filter)?;
@@ -212,8 +209,7 @@ pub fn remove(args: &RemoveArgs, console: &Console) -> Result<()> {
 /// # Errors
 /// A key that is not there, quietly.
 pub fn exist(args: &ExistArgs, console: &Console) -> Result<()> {
-    let opened = open(&args.place.volume, Access::ReadOnly)?;
-    let space = opened.space(&args.place.space)?;
+    let (opened, space) = args.place.open(Access::ReadOnly)?;
     let keys: Vec<_> = args.keys.iter().map(String::as_bytes).collect();
     let there = space.exist(&keys)?;
     drop(space);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use nandex::device::{Access, Device};
-use nandex::raw::registry;
+use nandex::raw::{Stated, registry};
 use nandex::{Database, Durability, OpenOptions, Prediction, Threads, Volume, VolumeOptions};
 use nandex_kvssd::{
     Config, DRIVE_NAME, Drive, IndexChoice, IopsParameters, KeyOrder, KeySpace, Timing,
@@ -19,6 +19,7 @@ use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::held::{STRIPING, create_with, open_volume};
 use crate::size;
+use crate::stated::StatedArgs;
 
 /// The key space that is made with a drive.
 pub const SPACE: &str = "main";
@@ -34,14 +35,45 @@ const RAM_BYTES_MIN: u64 = 2 << 20;
 /// RAM that the index of a small drive may have. More than its capacity would be of no use to a larger one.
 const RAM_BYTES_USED: u64 = 64 << 20;
 
+/// A drive in a file.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DriveArgs {
+    #[command(flatten)]
+    pub volume: VolumeArgs,
+    #[command(flatten)]
+    options: StatedArgs,
+}
+
+impl DriveArgs {
+    /// Opens the drive.
+    ///
+    /// # Errors
+    /// A file that does not exist, has no drive, is in use or damaged; other parameters of the index than those stated.
+    pub fn open(&self, access: Access) -> Result<OpenedDrive> {
+        open(&self.volume, access, &self.options.stated())
+    }
+}
+
 /// A key space of a drive in a file.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SpaceArgs {
     #[command(flatten)]
-    pub volume: VolumeArgs,
+    drive: DriveArgs,
     /// The key space
     #[arg(long, value_name = "NAME", default_value = SPACE)]
-    pub space: String,
+    space: String,
+}
+
+impl SpaceArgs {
+    /// Opens the drive and the key space.
+    ///
+    /// # Errors
+    /// As [`DriveArgs::open`]; no such key space.
+    pub fn open(&self, access: Access) -> Result<(OpenedDrive, KeySpace)> {
+        let opened = self.drive.open(access)?;
+        let space = opened.space(&self.space)?;
+        Ok((opened, space))
+    }
 }
 
 /// The limits of a new drive.
@@ -80,11 +112,11 @@ fn kinds() -> impl TypedValueParser<Value = String> {
 }
 
 impl LimitArgs {
-    /// The drive's limits, and its index.
+    /// The drive's limits, and its index, with what was stated of it in place of what the limits lead to.
     ///
     /// # Errors
-    /// Limits that cannot work, RAM that is too little.
-    pub fn choose(&self) -> Result<(Config, Prediction)> {
+    /// Limits that cannot work, RAM that is too little, parameters that the index cannot have.
+    pub fn choose(&self, stated: &StatedArgs) -> Result<(Config, Prediction)> {
         let of_capacity = Config::of_capacity(self.capacity);
         let config = Config {
             pairs_max: self.pairs.unwrap_or(of_capacity.pairs_max),
@@ -96,7 +128,7 @@ impl LimitArgs {
         config.validate()?;
         let kind = self.index.as_deref().unwrap_or(INDEX);
         let index = |ram_bytes| IndexChoice { kind, ram_bytes };
-        let prediction = match self.ram {
+        let mut prediction = match self.ram {
             Some(ram) => {
                 let used = ram.min(self.capacity.max(RAM_BYTES_USED));
                 index(Some(used)).predict(config.pairs_max)?
@@ -109,6 +141,11 @@ impl LimitArgs {
                     .or_else(|_| index(None).predict(config.pairs_max))?
             }
         };
+        let why = "it follows from what the index of a drive is";
+        stated.refuse(&["key_bytes", "value_bytes", "policy"], why)?;
+        let stated = stated.stated();
+        prediction.config = stated.on(&prediction.config).context("--set")?;
+        prediction.options = stated.options(kind, prediction.options.clone()).context("--set")?;
         Ok((config, prediction))
     }
 }
@@ -146,16 +183,16 @@ impl OpenedDrive {
 /// # Errors
 /// An existing file, limits that cannot work, no space.
 pub fn create(
-    volume: &VolumeArgs,
-    limits: (Config, Prediction),
+    args: &DriveArgs,
+    limits: &LimitArgs,
     durability: Durability,
     console: &Console,
 ) -> Result<OpenedDrive> {
-    let (config, index) = limits;
+    let (config, index) = limits.choose(&args.options)?;
     let log_bytes = index.config.log_bytes_best();
     let options = VolumeOptions { log_bytes, durability, ..VolumeOptions::default() };
     let make = |volume: &_| make(volume, config, (&index.config, &index.options));
-    let (db, drive) = create_with(volume, (STRIPING, options), console, make)?;
+    let (db, drive) = create_with(&args.volume, (STRIPING, options), console, make)?;
     Ok(OpenedDrive { drive, db })
 }
 
@@ -172,10 +209,11 @@ fn make(
 /// Opens the drive in a file.
 ///
 /// # Errors
-/// A file that does not exist, has no drive, is in use or damaged.
-pub fn open(volume: &VolumeArgs, access: Access) -> Result<OpenedDrive> {
+/// As [`DriveArgs::open`].
+fn open(volume: &VolumeArgs, access: Access, stated: &Stated) -> Result<OpenedDrive> {
     let (db, _) = open_volume(volume, access, Durability::default())?;
-    let drive = Drive::open(db.volume(), DRIVE_NAME).with_context(|| volume.cannot("open"))?;
+    let drive = Drive::open_stated(db.volume(), DRIVE_NAME, stated);
+    let drive = drive.with_context(|| volume.cannot("open"))?;
     Ok(OpenedDrive { drive, db })
 }
 
@@ -192,6 +230,8 @@ pub struct MeasuredArgs {
     /// The key space of a file
     #[arg(long, value_name = "NAME", default_value = SPACE)]
     space: String,
+    #[command(flatten)]
+    stated: StatedArgs,
     /// Tell the time of OpenMPDK's model of operations each second in place of the device's
     #[arg(long)]
     iops_model: bool,
@@ -213,7 +253,8 @@ impl MeasuredArgs {
     pub fn open(&self) -> Result<Measured> {
         let (opened, device) = match &self.file {
             Some(file) => {
-                let opened = open(&VolumeArgs::single(file.clone()), Access::ReadWrite)?;
+                let volume = VolumeArgs::single(file.clone());
+                let opened = open(&volume, Access::ReadWrite, &self.stated.stated())?;
                 if let Some(kind) = &self.limits.index {
                     opened.drive.check_index(kind)?;
                 }
@@ -229,7 +270,7 @@ impl MeasuredArgs {
     }
 
     fn simulated(&self) -> Result<OpenedDrive> {
-        let (config, index) = self.limits.choose()?;
+        let (config, index) = self.limits.choose(&self.stated)?;
         let model = Preset::named(&self.preset)?.build(Fill::Empty)?;
         let device: Arc<dyn Device> = Arc::new(SimDevice::with_model(model));
         let options = VolumeOptions {
@@ -241,7 +282,8 @@ impl MeasuredArgs {
             ..VolumeOptions::default()
         };
         let db = nandex::options().volume(options).open_on(device.into())?;
-        let drive = make(db.volume(), config, (&index.config, &without_threads()))?;
+        let threads = self.stated.stated().options(index.config.kind(), without_threads())?;
+        let drive = make(db.volume(), config, (&index.config, &threads))?;
         Ok(OpenedDrive { drive, db })
     }
 }

@@ -5,9 +5,8 @@ use clap::Subcommand;
 use nandex::device::Access;
 use nandex_kvssd::{KeyOrder, SpaceInfo};
 
-use super::place::open;
+use super::place::DriveArgs;
 use crate::console::Console;
-use crate::devices::VolumeArgs;
 use crate::size::{self, show_bytes, show_count};
 
 /// Which verb.
@@ -32,7 +31,7 @@ enum SpaceVerb {
 #[derive(Debug, clap::Args)]
 struct NewSpaceArgs {
     #[command(flatten)]
-    volume: VolumeArgs,
+    drive: DriveArgs,
     /// Its name
     name: String,
     /// Bytes of keys and values that it may hold; without it, what the drive has
@@ -44,7 +43,7 @@ struct NewSpaceArgs {
 #[derive(Debug, clap::Args)]
 struct NamedArgs {
     #[command(flatten)]
-    volume: VolumeArgs,
+    drive: DriveArgs,
     /// Its name
     name: String,
 }
@@ -53,7 +52,7 @@ struct NamedArgs {
 #[derive(Debug, clap::Args)]
 struct ListArgs {
     #[command(flatten)]
-    volume: VolumeArgs,
+    drive: DriveArgs,
 }
 
 /// Runs the verb.
@@ -63,12 +62,12 @@ struct ListArgs {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     match &args.verb {
         SpaceVerb::Create(args) => {
-            let opened = open(&args.volume, Access::ReadWrite)?;
+            let opened = args.drive.open(Access::ReadWrite)?;
             opened.drive.create_key_space(&args.name, args.limit, KeyOrder::None)?;
             opened.close()
         }
         SpaceVerb::Delete(args) => {
-            let opened = open(&args.volume, Access::ReadWrite)?;
+            let opened = args.drive.open(Access::ReadWrite)?;
             opened.drive.delete_key_space(&args.name)?;
             opened.close()
         }
@@ -77,7 +76,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 }
 
 fn list(args: &ListArgs, console: &Console) -> Result<()> {
-    let opened = open(&args.volume, Access::ReadOnly)?;
+    let opened = args.drive.open(Access::ReadOnly)?;
     let names = opened.drive.list_key_spaces(0)?;
     let infos = names.iter().map(|name| opened.drive.space_info(name));
     let infos = infos.collect::<nandex_kvssd::Result<Vec<_>>>()?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use nandex::VolumeOptions;
+use nandex::raw::Stated;
 use nandex_neardup::{Index, IndexConfig, NearOptions};
 
 use crate::console::Console;
@@ -15,7 +16,6 @@ use crate::geometry::{self, GeometryArg};
 use crate::held::{STRIPING, create_with};
 use crate::left::Left;
 use crate::size::{self, show_count};
-use crate::stated::StatedArgs;
 use crate::unfinished::Unfinished;
 
 use super::hints::explained;
@@ -32,8 +32,6 @@ pub struct MakeArgs {
     /// the output of `nandex probe --json`, or none
     #[arg(long, value_name = "SOURCE", default_value = "none")]
     geometry: GeometryArg,
-    #[command(flatten)]
-    stated: StatedArgs,
     /// Go on where an earlier run that made this index was stopped, and leave out the documents that it has
     #[arg(long)]
     resume: bool,
@@ -79,23 +77,18 @@ impl Target {
         let name = args.file.as_path();
         let config = IndexConfig { documents: make.documents, ..args.config()? };
         config.validate().map_err(explained)?;
+        let stated = args.stated();
         let is_device = fs::metadata(name).is_ok_and(|it| it.file_type().is_block_device());
         let target = if make.resume
             && (is_device || !name.exists())
             && let Some(left) = Left::find(name)?
         {
-            Self::resumed(left, name, (config, console))?
+            Self::resumed(left, name, (config, &stated), console)?
         } else if make.volume(name).is_made() {
             Self::there(args)?
         } else {
-            return Self::create(name, (&near.options()?, config), (make, console));
+            return Self::create(name, (&near.options()?, &stated), config, (make, console));
         };
-        if !make.stated.is_empty() {
-            bail!(
-                "--set: {} is there, and keeps what it was made with; omit it",
-                target.place.display()
-            );
-        }
         if make.geometry != GeometryArg::None {
             let shown = target.place.display();
             bail!(
@@ -121,10 +114,11 @@ impl Target {
     fn resumed(
         left: Left,
         name: &Path,
-        (config, console): (IndexConfig, &Console),
+        (config, stated): (IndexConfig, &Stated),
+        console: &Console,
     ) -> Result<Self> {
         let Left { db, place } = left;
-        let index = Index::open_in(db.volume(), config)
+        let index = Index::open_stated(db.volume(), config, stated)
             .map_err(explained)
             .context("--resume: the run was stopped before it had any document; omit it")?;
         let documents = show_count(index.documents());
@@ -141,11 +135,10 @@ impl Target {
 
     fn create(
         name: &Path,
-        (options, config): (&NearOptions, IndexConfig),
+        options: (&NearOptions, &Stated),
+        config: IndexConfig,
         (make, console): (&MakeArgs, &Console),
     ) -> Result<Self> {
-        let stated = make.stated.stated();
-        let options = (options, &stated);
         let log_bytes = Index::log_bytes_stated(options, config).map_err(explained)?;
         let volume = make.volume(name);
         let device = make.geometry.find(&volume, console)?;

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use nandex::VolumeOptions;
+use nandex::raw::Stated;
 use nandex_tfidf::{Analysis, Corpus, CorpusConfig, Repeats, StopWords};
 
 use crate::console::Console;
@@ -111,7 +112,7 @@ fn words_of(file: &Path) -> Result<BTreeSet<String>> {
 /// counted before is in a file or on a device that is marked unfinished.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let config = args.index.config()?;
+    let (config, stated) = (args.index.config()?, args.index.stated());
     let analysis = args.analysis.analysis(console)?;
     let inputs = args.inputs.find()?;
     let name = args.index.file.as_path();
@@ -120,12 +121,12 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let left = if args.resume { Left::find(name)? } else { None };
     let (made, corpus, way) = match left {
         Some(left) => {
-            let (made, corpus) = resume(left, config)?;
+            let (made, corpus) = resume(left, (config, &stated))?;
             refuse_other((&corpus, &analysis), &made.path_of(name), console)?;
             (made, corpus, Change::Add(Repeats::Skip))
         }
         None => {
-            let (made, corpus) = create(&volume, (&analysis, config), console)?;
+            let (made, corpus) = create(&volume, (&analysis, &stated), config, console)?;
             (made, corpus, args.repeats.into())
         }
     };
@@ -137,18 +138,19 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 /// Makes an empty index. Returns what is to be published with it.
 fn create(
     args: &VolumeArgs,
-    (analysis, config): (&Analysis, CorpusConfig),
+    options: (&Analysis, &Stated),
+    config: CorpusConfig,
     console: &Console,
 ) -> Result<(Unfinished, Corpus)> {
-    let options = VolumeOptions { log_bytes: config.log_bytes(), ..VolumeOptions::default() };
-    let make = |volume: &_| Corpus::create_in(volume, analysis, config).map_err(explained);
-    let (db, corpus) = create_with(args, (STRIPING, options), console, make)?;
+    let volume = VolumeOptions { log_bytes: config.log_bytes(), ..VolumeOptions::default() };
+    let make = |volume: &_| Corpus::create_stated(volume, options, config).map_err(explained);
+    let (db, corpus) = create_with(args, (STRIPING, volume), console, make)?;
     Ok((Unfinished::of(db), corpus))
 }
 
 /// Opens the index that a stopped build has left.
-fn resume(left: Left, config: CorpusConfig) -> Result<(Unfinished, Corpus)> {
-    let corpus = Corpus::open_in(left.db.volume(), config).map_err(explained);
+fn resume(left: Left, (config, stated): (CorpusConfig, &Stated)) -> Result<(Unfinished, Corpus)> {
+    let corpus = Corpus::open_stated(left.db.volume(), config, stated).map_err(explained);
     let again = "--resume: the build was stopped before it had any document; omit it";
     Ok((Unfinished::of(left.db), corpus.context(again)?))
 }

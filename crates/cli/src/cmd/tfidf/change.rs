@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use nandex::device::Access;
+use nandex::raw::Stated;
 use nandex_tfidf::{Corpus, CorpusConfig, Repeats};
 use serde::Serialize;
 
@@ -109,7 +110,7 @@ pub fn change(
 /// What a failure has left.
 fn left((path, config): (&Path, CorpusConfig), changed: u64) -> String {
     let shown = path.display();
-    let opened = index::open(path, Access::ReadOnly, config);
+    let opened = index::open(path, Access::ReadOnly, (config, &Stated::default()));
     match opened.and_then(|corpus| corpus.close().map_err(|error| anyhow!(error))) {
         Ok(()) => format!("stopped; {} documents before it count, in {shown}", show_count(changed)),
         Err(error) => format!("stopped, and {shown} cannot be used: {}", words(&error)),

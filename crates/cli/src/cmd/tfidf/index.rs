@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use nandex::device::Access;
+use nandex::raw::Stated;
 use nandex_tfidf::{Corpus, CorpusConfig};
 
 use crate::held::open_index;
 use crate::size;
+use crate::stated::StatedArgs;
 
 use super::hints::explained;
 
@@ -19,6 +21,8 @@ pub struct IndexArgs {
     pub file: PathBuf,
     #[command(flatten)]
     ram: RamArgs,
+    #[command(flatten)]
+    stated: StatedArgs,
 }
 
 /// The RAM of an index.
@@ -40,12 +44,17 @@ impl IndexArgs {
         Ok(config)
     }
 
+    /// What was stated by names.
+    pub fn stated(&self) -> Stated {
+        self.stated.stated()
+    }
+
     /// Opens the index to change it.
     ///
     /// # Errors
     /// No such file, a file that is no index or is in use, damage.
     pub fn open(&self) -> Result<Corpus> {
-        open(&self.file, Access::ReadWrite, self.config()?)
+        open(&self.file, Access::ReadWrite, (self.config()?, &self.stated()))
     }
 
     /// Opens the index and leaves it as it is; several may do so at a time.
@@ -53,7 +62,7 @@ impl IndexArgs {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_to_read(&self) -> Result<Corpus> {
-        open(&self.file, Access::ReadOnly, self.config()?)
+        open(&self.file, Access::ReadOnly, (self.config()?, &self.stated()))
     }
 }
 
@@ -61,7 +70,13 @@ impl IndexArgs {
 ///
 /// # Errors
 /// As [`IndexArgs::open`].
-pub fn open(file: &Path, access: Access, config: CorpusConfig) -> Result<Corpus> {
+pub fn open(
+    file: &Path,
+    access: Access,
+    (config, stated): (CorpusConfig, &Stated),
+) -> Result<Corpus> {
     let what = "a TF-IDF index, which `nandex tfidf build` makes";
-    open_index(file, access, what, |volume| Corpus::open_in(volume, config).map_err(explained))
+    open_index(file, access, what, |volume| {
+        Corpus::open_stated(volume, config, stated).map_err(explained)
+    })
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use nandex::device::Access;
+use nandex::raw::Stated;
 use nandex_tfidf::{Corpus, CorpusConfig, Error};
 use serde::Serialize;
 
@@ -61,7 +62,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     merging::refuse_twice(files, "index")?;
     let mut corpus = args.index.open()?;
     for from in &args.from {
-        let other = index::open(from, Access::ReadOnly, config)?;
+        let other = index::open(from, Access::ReadOnly, (config, &Stated::default()))?;
         refuse_unlike((&corpus, path), (&other, from))?;
     }
     let files = absorb_all(&mut corpus, (&args.from, config), (console, &interrupt));
@@ -100,7 +101,8 @@ fn absorb_all(
             let shown = path.display();
             format!("stopped at {shown}; {done} of {} indexes are merged", from.len())
         };
-        let other = index::open(path, Access::ReadOnly, config).with_context(stopped)?;
+        let other = index::open(path, Access::ReadOnly, (config, &Stated::default()))
+            .with_context(stopped)?;
         // Its option is for documents, and not for indexes.
         let merged = corpus.merge(&other).map_err(|error| match error {
             Error::Repeated { .. } => error.into(),

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use nandex::VolumeOptions;
 use nandex::device::Access;
+use nandex::raw::Stated;
 use nandex_wan::{Cache, CacheConfig};
 
 use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::held::{STRIPING, create_with, open_index};
 use crate::size::{self, show_bytes};
+use crate::stated::StatedArgs;
 
 /// A cache that is made where there is none.
 #[derive(Debug, clap::Args)]
@@ -24,6 +26,8 @@ pub struct CacheArgs {
     /// RAM for the tables of a new cache; without it, what they need
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     ram: Option<u64>,
+    #[command(flatten)]
+    stated: StatedArgs,
 }
 
 impl CacheArgs {
@@ -32,16 +36,20 @@ impl CacheArgs {
     /// # Errors
     /// A file that is no cache or is in use, sizes that cannot work, no space, damage.
     pub fn open_or_make(&self, console: &Console) -> Result<Cache> {
-        let place = VolumeArgs::sparse(&self.file);
-        if place.is_made() { open(&self.file) } else { self.make(&place, console) }
+        let (place, stated) = (VolumeArgs::sparse(&self.file), self.stated.stated());
+        if place.is_made() {
+            open(&self.file, &stated)
+        } else {
+            self.make(&place, &stated, console)
+        }
     }
 
-    fn make(&self, place: &VolumeArgs, console: &Console) -> Result<Cache> {
+    fn make(&self, place: &VolumeArgs, stated: &Stated, console: &Console) -> Result<Cache> {
         let config =
             CacheConfig { content_bytes: self.size, ram_bytes: self.ram, ..CacheConfig::default() };
-        let log_bytes = config.log_bytes().with_context(|| place.cannot("create"))?;
+        let log_bytes = config.log_bytes_stated(stated).with_context(|| place.cannot("create"))?;
         let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
-        let make = |volume: &_| Ok(Cache::create_in(volume, config)?);
+        let make = |volume: &_| Ok(Cache::create_stated(volume, config, stated)?);
         let (db, cache) = create_with(place, (STRIPING, options), console, make)?;
         db.finish().inspect_err(|_| db.unfinished().remove())?;
         let (file, size) = (self.file.display(), show_bytes(self.size));
@@ -54,15 +62,15 @@ impl CacheArgs {
 ///
 /// # Errors
 /// As [`CacheArgs::open_or_make`]; no such file.
-pub fn open(file: &Path) -> Result<Cache> {
-    open_with(file, Access::ReadWrite)
+pub fn open(file: &Path, stated: &Stated) -> Result<Cache> {
+    open_with(file, Access::ReadWrite, stated)
 }
 
 /// Opens the cache that a file of references was stored with.
 ///
 /// # Errors
 /// As [`open`]. That there is no such file says what to give.
-pub fn open_made(file: &Path) -> Result<Cache> {
+pub fn open_made(file: &Path, stated: &Stated) -> Result<Cache> {
     if !VolumeArgs::sparse(file).is_made() {
         let shown = file.display();
         bail!(
@@ -70,18 +78,18 @@ pub fn open_made(file: &Path) -> Result<Cache> {
              it with; give that one as --cache"
         );
     }
-    open(file)
+    open(file, stated)
 }
 
 /// Opens a cache that is there, and leaves it as it is.
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_to_read(file: &Path) -> Result<Cache> {
-    open_with(file, Access::ReadOnly)
+pub fn open_to_read(file: &Path, stated: &Stated) -> Result<Cache> {
+    open_with(file, Access::ReadOnly, stated)
 }
 
-fn open_with(file: &Path, access: Access) -> Result<Cache> {
+fn open_with(file: &Path, access: Access, stated: &Stated) -> Result<Cache> {
     let what = "a cache, which `nandex wan store`, `send` and `receive` make";
-    open_index(file, access, what, |volume| Ok(Cache::open_in(volume)?))
+    open_index(file, access, what, |volume| Ok(Cache::open_stated(volume, stated)?))
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::console::{Console, aligned};
 use crate::lost::LostPages;
 use crate::size::{show_bytes, show_count};
+use crate::stated::StatedArgs;
 
 use super::cache;
 
@@ -18,6 +19,8 @@ pub struct Args {
     /// The file of the cache, or its block device
     #[arg(value_name = "CACHE")]
     file: PathBuf,
+    #[command(flatten)]
+    stated: StatedArgs,
 }
 
 /// The figures, for people and programs.
@@ -36,7 +39,7 @@ struct Info {
 /// A file that is no cache or is in use, damage; quietly, after the figures are shown, that damaged pages are missing
 /// from them.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let cache = cache::open_to_read(&args.file)?;
+    let cache = cache::open_to_read(&args.file, &args.stated.stated())?;
     let info = Info { stats: cache.stats(), lost_pages: LostPages::of(&cache.lost_pages()) };
     console.print(&info, |info| aligned(&rows(info)))?;
     info.lost_pages.result()

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use nandex_wan::decode;
 
 use crate::console::Console;
+use crate::stated::StatedArgs;
 
 use super::cache;
 use super::output::Output;
@@ -24,6 +25,8 @@ pub struct Args {
     /// The cache that it was stored with
     #[arg(long, value_name = "FILE")]
     cache: PathBuf,
+    #[command(flatten)]
+    stated: StatedArgs,
 }
 
 /// Restores the stream.
@@ -33,7 +36,7 @@ pub struct Args {
 /// then.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let mut input = Input::open(&args.file)?;
-    let cache = cache::open_made(&args.cache)?;
+    let cache = cache::open_made(&args.cache, &args.stated.stated())?;
     let mut output = Output::begin(args.output.as_deref(), console)?;
     let figures = if output.is_stdout() { Figures::Stderr } else { Figures::Stdout };
     let decoded = decode(&cache, &mut input, &mut output);
