@@ -9,6 +9,7 @@ mod count;
 mod create;
 mod dedup;
 mod delete;
+mod document_index;
 mod dump;
 mod filter;
 mod get;
@@ -60,13 +61,17 @@ pub enum Command {
     /// Counts of keys, bigger than RAM: words, lines, numbers
     Count(count::Args),
     /// The words that say most about documents: keywords, ranks, matrices, with scikit-learn's numbers
-    Tfidf(tfidf::Args),
+    #[command(subcommand)]
+    Tfidf(tfidf::Verb),
     /// Near-duplicates among documents: is this one new? An index bigger than RAM, with datasketch's answers
-    Neardup(neardup::Args),
+    #[command(subcommand)]
+    Neardup(neardup::Verb),
     /// Streams in few bytes over a slow link or as references to a cache of earlier content, on flash
-    Wan(wan::Args),
+    #[command(subcommand)]
+    Wan(wan::Verb),
     /// A key-value SSD, emulated: a drive that is addressed by key, on a file or on simulated flash
-    Kvssd(Box<kvssd::Args>),
+    #[command(subcommand)]
+    Kvssd(Box<kvssd::Verb>),
     /// Say what a table would cost, before there is one
     Advise(advise::Args),
     /// List all that a kind of structure can be told with --set

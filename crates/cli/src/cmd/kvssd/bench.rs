@@ -67,7 +67,6 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 }
 
 fn run_size(args: &Args, value_bytes: u64, interrupt: &Interrupt) -> Result<BenchedSize> {
-    let measured = args.drive.open()?;
     let plan = BenchPlan {
         pairs: args.count,
         key_bytes: args.key_bytes,
@@ -77,11 +76,11 @@ fn run_size(args: &Args, value_bytes: u64, interrupt: &Interrupt) -> Result<Benc
         read_percent: args.read_percent,
         seed: args.seed,
     };
-    let runs = plan.run(&measured.space, &mut |_| !interrupt.is_set())?;
-    let index = measured.opened.drive.info()?.index;
-    drop(measured.space);
-    measured.opened.close()?;
-    let (device, depth) = (measured.device, args.depth);
+    let (runs, index) = args.drive.with(|drive, space| {
+        let runs = plan.run(space, &mut |_| !interrupt.is_set())?;
+        Ok((runs, drive.info()?.index))
+    })?;
+    let (device, depth) = (args.drive.device(), args.depth);
     Ok(BenchedSize { value_bytes, device, index, depth, runs })
 }
 

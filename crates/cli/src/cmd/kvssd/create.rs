@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use nandex_kvssd::DriveInfo;
 use serde::Serialize;
 
-use super::place::{DriveArgs, LimitArgs, SPACE, create};
+use super::place::{DriveArgs, LimitArgs, SPACE, close, create};
 use super::shown::use_rows;
 use crate::console::{Console, aligned};
 use crate::interrupt::Interrupt;
@@ -41,13 +41,13 @@ struct CreatedDrive {
 /// A file that exists, limits that cannot work, no space, an interrupt.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let made = create(&args.drive, &args.limits, args.durability.0, console)?;
-    let (info, stats) = (made.drive.info()?, made.drive.stats()?);
+    let (db, drive) = create(&args.drive, &args.limits, args.durability.0, console)?;
+    let (info, stats) = (drive.info()?, drive.stats()?);
     if interrupt.is_set() {
-        made.db.unfinished().remove();
+        db.unfinished().remove();
         bail!("stopped; no file was made");
     }
-    made.close()?;
+    close((db, drive), Ok(()))?;
     let created = CreatedDrive {
         path: args.drive.volume.file.clone(),
         key_space: SPACE,

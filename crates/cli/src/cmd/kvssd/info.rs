@@ -29,9 +29,9 @@ struct ShownDrive {
 /// # Errors
 /// A file that does not exist, has no drive, is in use or damaged.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let opened = args.drive.open(Access::ReadOnly)?;
-    let shown = ShownDrive { info: opened.drive.info()?, stats: opened.drive.stats()? };
-    opened.close()?;
+    let shown = args.drive.with(Access::ReadOnly, |drive| {
+        Ok(ShownDrive { info: drive.info()?, stats: drive.stats()? })
+    })?;
     console.print(&shown, |ShownDrive { info, stats }| {
         let mut rows = vec![
             ("index", info.index.clone()),

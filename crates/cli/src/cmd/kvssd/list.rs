@@ -37,19 +37,19 @@ pub struct Args {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let filter = filter(args.prefix.as_deref())?;
-    let (opened, space) = args.place.open(Access::ReadOnly)?;
     let kind = if args.values { IteratorKind::Pairs } else { IteratorKind::Keys };
-    let number = space.open_iterator(filter, kind)?;
-    let mut out = BufWriter::new(io::stdout().lock());
-    let mut is_end = false;
-    while !is_end && !interrupt.is_set() {
-        let part = space.iterate(number, LIST_BYTES)?;
-        part.pairs.iter().try_for_each(|pair| print_one(&mut out, pair, console))?;
-        is_end = part.is_end;
-    }
-    out.flush()?;
-    drop(space);
-    opened.close()?;
+    let is_end = args.place.with(Access::ReadOnly, |_, space| {
+        let number = space.open_iterator(filter, kind)?;
+        let mut out = BufWriter::new(io::stdout().lock());
+        let mut is_end = false;
+        while !is_end && !interrupt.is_set() {
+            let part = space.iterate(number, LIST_BYTES)?;
+            part.pairs.iter().try_for_each(|pair| print_one(&mut out, pair, console))?;
+            is_end = part.is_end;
+        }
+        out.flush()?;
+        Ok(is_end)
+    })?;
     if is_end { Ok(()) } else { Err(Quiet(FAILURE).into()) }
 }
 

@@ -16,16 +16,9 @@ use clap::Subcommand;
 
 use crate::console::Console;
 
-/// Which verb.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
 /// What can be done with a drive.
 #[derive(Debug, Subcommand)]
-enum Verb {
+pub enum Verb {
     /// Make a drive in a new file, with one key space
     Create(create::Args),
     /// Store a value under a key
@@ -39,7 +32,8 @@ enum Verb {
     /// Print the keys of a key space, or those with a prefix
     List(list::Args),
     /// Make, delete or list key spaces
-    Space(spaces::Args),
+    #[command(subcommand)]
+    Space(spaces::SpaceVerb),
     /// Show a drive's limits, use and costs
     Info(info::Args),
     /// Store, overwrite and read pairs at a queue depth, and measure it
@@ -52,8 +46,8 @@ enum Verb {
 ///
 /// # Errors
 /// The error of the verb; the exit code follows from it.
-pub fn run(args: &Args, console: &Console) -> Result<()> {
-    match &args.verb {
+pub fn run(verb: &Verb, console: &Console) -> Result<()> {
+    match verb {
         Verb::Create(args) => create::run(args, console),
         Verb::Put(args) => pairs::put(args, console),
         Verb::Get(args) => pairs::get(args, console),

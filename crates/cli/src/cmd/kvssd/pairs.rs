@@ -10,7 +10,7 @@ use nandex_kvssd::{
 };
 use serde_json::{Map, Value, json};
 
-use super::place::{OpenedDrive, SpaceArgs};
+use super::place::SpaceArgs;
 use super::shown::{field, key_text};
 use crate::console::Console;
 use crate::exit::{FAILURE, Quiet};
@@ -107,20 +107,20 @@ pub fn filter(prefix: Option<&str>) -> Result<GroupFilter> {
 /// # Errors
 /// A key or value that the drive does not take, a full drive.
 pub fn put(args: &PutArgs, console: &Console) -> Result<()> {
-    let (opened, space) = args.place.open(Access::ReadWrite)?;
-    let value = match &args.value {
-        Some(value) => value.clone().into_bytes(),
-        None => read_value(u64::from(opened.drive.config().value_bytes_max))?,
-    };
     let kind = match args.store {
         StoreWord::Post => StoreKind::Post,
         StoreWord::Update => StoreKind::UpdateOnly,
         StoreWord::New => StoreKind::NoOverwrite,
         StoreWord::Append => StoreKind::Append,
     };
-    let stored = space.store(args.key.as_bytes(), &value, kind.into());
-    let bytes = value.len();
-    end(opened, space, stored.map_err(Into::into))?;
+    let bytes = args.place.with(Access::ReadWrite, |drive, space| {
+        let value = match &args.value {
+            Some(value) => value.clone().into_bytes(),
+            None => read_value(u64::from(drive.config().value_bytes_max))?,
+        };
+        space.store(args.key.as_bytes(), &value, kind.into())?;
+        Ok(value.len())
+    })?;
     if console.json {
         console.print(&json!({ "stored_bytes": bytes }), |_| String::new())?;
     }
@@ -134,28 +134,19 @@ fn read_value(most: u64) -> Result<Vec<u8>> {
     Ok(value)
 }
 
-/// Closes the drive, and tells the failure of what was done first.
-fn end(opened: OpenedDrive, space: nandex_kvssd::KeySpace, done: Result<()>) -> Result<()> {
-    drop(space);
-    let closed = opened.close();
-    done.and(closed)
-}
-
 /// Writes a value to stdout, as it is.
 ///
 /// # Errors
 /// A key that is not there, quietly.
 pub fn get(args: &GetArgs, console: &Console) -> Result<()> {
     let access = if args.delete { Access::ReadWrite } else { Access::ReadOnly };
-    let (opened, space) = args.place.open(access)?;
     let afterwards = if args.delete { Afterwards::Delete } else { Afterwards::Keep };
     let options = RetrieveOptions { offset: args.offset, length: args.length, afterwards };
-    let found = match space.retrieve(args.key.as_bytes(), options) {
-        Err(error) if error.code() == ResultCode::KeyNotExist => None,
-        found => Some(found?),
-    };
-    drop(space);
-    opened.close()?;
+    let found =
+        args.place.with(access, |_, space| match space.retrieve(args.key.as_bytes(), options) {
+            Err(error) if error.code() == ResultCode::KeyNotExist => Ok(None),
+            found => Ok(Some(found?)),
+        })?;
     let Some(found) = found else {
         console.note(&format!("{}: not there", key_text(args.key.as_bytes())));
         return Err(Quiet(FAILURE).into());
@@ -179,25 +170,25 @@ pub fn get(args: &GetArgs, console: &Console) -> Result<()> {
 /// A key that is not there; the others are deleted.
 pub fn remove(args: &RemoveArgs, console: &Console) -> Result<()> {
     let filter = args.prefix.as_deref().map(|prefix| filter(Some(prefix))).transpose()?;
-    let (opened, space) = args.place.open(Access::ReadWrite)?;
-    let (mut removed, mut missing) = (0, 0_u64);
-    if let Some(filter) = filter {
-        removed = space.delete_group(filter)?;
-    }
-    for key in &args.keys {
-        match space.delete(key.as_bytes(), DeleteMissing::Refuse) {
-            Err(error) if error.code() == ResultCode::KeyNotExist => {
-                missing += 1;
-                console.note(&format!("{}: not there", key_text(key.as_bytes())));
-            }
-            deleted => {
-                deleted?;
-                removed += 1;
+    let (removed, missing) = args.place.with(Access::ReadWrite, |_, space| {
+        let (mut removed, mut missing) = (0, 0_u64);
+        if let Some(filter) = filter {
+            removed = space.delete_group(filter)?;
+        }
+        for key in &args.keys {
+            match space.delete(key.as_bytes(), DeleteMissing::Refuse) {
+                Err(error) if error.code() == ResultCode::KeyNotExist => {
+                    missing += 1;
+                    console.note(&format!("{}: not there", key_text(key.as_bytes())));
+                }
+                deleted => {
+                    deleted?;
+                    removed += 1;
+                }
             }
         }
-    }
-    drop(space);
-    opened.close()?;
+        Ok((removed, missing))
+    })?;
     console.print(&json!({ "deleted": removed, "missing": missing }), |_| {
         format!("{removed} deleted\n")
     })?;
@@ -209,11 +200,8 @@ pub fn remove(args: &RemoveArgs, console: &Console) -> Result<()> {
 /// # Errors
 /// A key that is not there, quietly.
 pub fn exist(args: &ExistArgs, console: &Console) -> Result<()> {
-    let (opened, space) = args.place.open(Access::ReadOnly)?;
     let keys: Vec<_> = args.keys.iter().map(String::as_bytes).collect();
-    let there = space.exist(&keys)?;
-    drop(space);
-    opened.close()?;
+    let there = args.place.with(Access::ReadOnly, |_, space| Ok(space.exist(&keys)?))?;
     let answers = args.keys.iter().zip(&there);
     let fields = answers.clone().map(|(key, there)| (key.clone(), Value::Bool(*there)));
     console.print(&Map::from_iter(fields), |_| {

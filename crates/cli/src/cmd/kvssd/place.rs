@@ -45,12 +45,15 @@ pub struct DriveArgs {
 }
 
 impl DriveArgs {
-    /// Opens the drive.
+    /// Opens the drive, calls `act` with it, and closes it.
     ///
     /// # Errors
-    /// A file that does not exist, has no drive, is in use or damaged; other parameters of the index than those stated.
-    pub fn open(&self, access: Access) -> Result<OpenedDrive> {
-        open(&self.volume, access, &self.options.stated())
+    /// A file that does not exist, has no drive, is in use or damaged; other parameters of the index than those stated;
+    /// those of `act`, which come before one of closing.
+    pub fn with<T>(&self, access: Access, act: impl FnOnce(&Drive) -> Result<T>) -> Result<T> {
+        let opened = open(&self.volume, access, &self.options.stated())?;
+        let done = act(&opened.1);
+        close(opened, done)
     }
 }
 
@@ -65,14 +68,16 @@ pub struct SpaceArgs {
 }
 
 impl SpaceArgs {
-    /// Opens the drive and the key space.
+    /// Opens the drive and the key space, calls `act` with both, and closes them.
     ///
     /// # Errors
-    /// As [`DriveArgs::open`]; no such key space.
-    pub fn open(&self, access: Access) -> Result<(OpenedDrive, KeySpace)> {
-        let opened = self.drive.open(access)?;
-        let space = opened.space(&self.space)?;
-        Ok((opened, space))
+    /// As [`DriveArgs::with`]; no such key space.
+    pub fn with<T>(
+        &self,
+        access: Access,
+        act: impl FnOnce(&Drive, &KeySpace) -> Result<T>,
+    ) -> Result<T> {
+        self.drive.with(access, |drive| act(drive, &drive.open_key_space(&self.space)?))
     }
 }
 
@@ -150,32 +155,20 @@ impl LimitArgs {
     }
 }
 
-/// A drive that is open.
-#[derive(Debug)]
-pub struct OpenedDrive {
-    pub drive: Drive,
-    /// Its volume, and its files where it is new.
-    pub db: Database,
-}
+/// A drive that is open, and its volume with the files that were made.
+type Opened = (Database, Drive);
 
-impl OpenedDrive {
-    /// Closes the drive and its volume, and gives files that were made their names.
-    ///
-    /// # Errors
-    /// A failed write or sync.
-    pub fn close(self) -> Result<()> {
-        self.drive.close()?;
-        self.db.volume().checkpoint()?;
-        Ok(self.db.finish()?)
-    }
-
-    /// Opens a key space.
-    ///
-    /// # Errors
-    /// No such key space.
-    pub fn space(&self, name: &str) -> Result<KeySpace> {
-        Ok(self.drive.open_key_space(name)?)
-    }
+/// Closes a drive and its volume, and gives files that were made their names.
+///
+/// # Errors
+/// That of what was `done`; a failed write or sync.
+pub fn close<T>((db, drive): Opened, done: Result<T>) -> Result<T> {
+    let closed = drive.close();
+    let done = done?;
+    closed?;
+    db.volume().checkpoint()?;
+    db.finish()?;
+    Ok(done)
 }
 
 /// Makes a drive in new files, with the first key space.
@@ -187,13 +180,12 @@ pub fn create(
     limits: &LimitArgs,
     durability: Durability,
     console: &Console,
-) -> Result<OpenedDrive> {
+) -> Result<Opened> {
     let (config, index) = limits.choose(&args.options)?;
     let log_bytes = index.config.log_bytes_best();
     let options = VolumeOptions { log_bytes, durability, ..VolumeOptions::default() };
     let make = |volume: &_| make(volume, config, (&index.config, &index.options));
-    let (db, drive) = create_with(&args.volume, (STRIPING, options), console, make)?;
-    Ok(OpenedDrive { drive, db })
+    create_with(&args.volume, (STRIPING, options), console, make)
 }
 
 fn make(
@@ -209,12 +201,12 @@ fn make(
 /// Opens the drive in a file.
 ///
 /// # Errors
-/// As [`DriveArgs::open`].
-fn open(volume: &VolumeArgs, access: Access, stated: &Stated) -> Result<OpenedDrive> {
+/// As [`DriveArgs::with`].
+fn open(volume: &VolumeArgs, access: Access, stated: &Stated) -> Result<Opened> {
     let (db, _) = open_volume(volume, access, Durability::default())?;
     let drive = Drive::open_stated(db.volume(), DRIVE_NAME, stated);
     let drive = drive.with_context(|| volume.cannot("open"))?;
-    Ok(OpenedDrive { drive, db })
+    Ok((db, drive))
 }
 
 /// A drive to measure: that of a file, or a new one on a simulated device.
@@ -237,39 +229,39 @@ pub struct MeasuredArgs {
     iops_model: bool,
 }
 
-/// A drive that is measured, and what it is on.
-#[derive(Debug)]
-pub struct Measured {
-    pub opened: OpenedDrive,
-    pub space: KeySpace,
-    pub device: String,
-}
-
 impl MeasuredArgs {
-    /// Opens or makes the drive. A simulated one does all work on this thread, so that runs repeat.
+    /// Opens or makes the drive, calls `act` with it and its key space, and closes it. A simulated one does all work on
+    /// this thread, so that runs repeat.
     ///
     /// # Errors
-    /// An unknown preset, limits that cannot work, a file without a drive, or whose drive has another index.
-    pub fn open(&self) -> Result<Measured> {
-        let (opened, device) = match &self.file {
+    /// An unknown preset, limits that cannot work, a file without a drive, or whose drive has another index; those of
+    /// `act`.
+    pub fn with<T>(&self, act: impl FnOnce(&Drive, &KeySpace) -> Result<T>) -> Result<T> {
+        let opened = match &self.file {
             Some(file) => {
                 let volume = VolumeArgs::single(file.clone());
                 let opened = open(&volume, Access::ReadWrite, &self.stated.stated())?;
                 if let Some(kind) = &self.limits.index {
-                    opened.drive.check_index(kind)?;
+                    opened.1.check_index(kind)?;
                 }
-                (opened, file.display().to_string())
+                opened
             }
-            None => (self.simulated()?, self.preset.clone()),
+            None => self.simulated()?,
         };
         if self.iops_model {
-            opened.drive.set_timing(Timing::Iops(IopsParameters::default()));
+            opened.1.set_timing(Timing::Iops(IopsParameters::default()));
         }
-        let space = opened.space(&self.space)?;
-        Ok(Measured { opened, space, device })
+        let space = opened.1.open_key_space(&self.space);
+        let done = space.map_err(Into::into).and_then(|space| act(&opened.1, &space));
+        close(opened, done)
     }
 
-    fn simulated(&self) -> Result<OpenedDrive> {
+    /// What the drive is on.
+    pub fn device(&self) -> String {
+        self.file.as_ref().map_or_else(|| self.preset.clone(), |file| file.display().to_string())
+    }
+
+    fn simulated(&self) -> Result<Opened> {
         let (config, index) = self.limits.choose(&self.stated)?;
         let model = Preset::named(&self.preset)?.build(Fill::Empty)?;
         let device: Arc<dyn Device> = Arc::new(SimDevice::with_model(model));
@@ -284,6 +276,6 @@ impl MeasuredArgs {
         let db = nandex::options().volume(options).open_on(device.into())?;
         let threads = self.stated.stated().options(index.config.kind(), without_threads())?;
         let drive = make(db.volume(), config, (&index.config, &threads))?;
-        Ok(OpenedDrive { drive, db })
+        Ok((db, drive))
     }
 }

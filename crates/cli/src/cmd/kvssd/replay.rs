@@ -84,7 +84,6 @@ struct Replayed {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let (input, total) = open_trace(&args.trace)?;
-    let measured = args.drive.open()?;
     let plan = ReplayPlan {
         depth: args.depth,
         fills: args.fill,
@@ -93,19 +92,19 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     };
     let name = args.trace.display().to_string();
     let mut trace = TraceReader::new(input, &name, args.format.into());
-    let meter = console.meter("replaying", total);
-    let result = plan.run(&measured.space, &mut trace, &mut |bytes| {
-        meter.at(bytes);
-        !interrupt.is_set()
-    });
-    meter.finish();
-    let (drive, info) = (measured.opened.drive.stats()?, measured.opened.drive.info()?);
-    drop(measured.space);
-    measured.opened.close()?;
+    let (report, drive, info) = args.drive.with(|drive, space| {
+        let meter = console.meter("replaying", total);
+        let result = plan.run(space, &mut trace, &mut |bytes| {
+            meter.at(bytes);
+            !interrupt.is_set()
+        });
+        meter.finish();
+        Ok((result?, drive.stats()?, drive.info()?))
+    })?;
     let replayed = Replayed {
-        device: measured.device,
+        device: args.drive.device(),
         index: info.index,
-        report: result?,
+        report,
         drive,
         capacity_bytes: info.capacity_bytes,
         interrupted: interrupt.is_set(),

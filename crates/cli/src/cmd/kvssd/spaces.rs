@@ -9,27 +9,20 @@ use super::place::DriveArgs;
 use crate::console::Console;
 use crate::size::{self, show_bytes, show_count};
 
-/// Which verb.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    verb: SpaceVerb,
-}
-
 /// What can be done with key spaces.
 #[derive(Debug, Subcommand)]
-enum SpaceVerb {
+pub enum SpaceVerb {
     /// Make a key space
     Create(NewSpaceArgs),
     /// Delete a key space with all its pairs
     Delete(NamedArgs),
     /// List the key spaces with what they hold
-    List(ListArgs),
+    List(DriveArgs),
 }
 
 /// A key space to make.
 #[derive(Debug, clap::Args)]
-struct NewSpaceArgs {
+pub struct NewSpaceArgs {
     #[command(flatten)]
     drive: DriveArgs,
     /// Its name
@@ -41,46 +34,35 @@ struct NewSpaceArgs {
 
 /// A key space.
 #[derive(Debug, clap::Args)]
-struct NamedArgs {
+pub struct NamedArgs {
     #[command(flatten)]
     drive: DriveArgs,
     /// Its name
     name: String,
 }
 
-/// A drive.
-#[derive(Debug, clap::Args)]
-struct ListArgs {
-    #[command(flatten)]
-    drive: DriveArgs,
-}
-
 /// Runs the verb.
 ///
 /// # Errors
 /// A name that is taken or that nobody has, a limit that the drive has no space for.
-pub fn run(args: &Args, console: &Console) -> Result<()> {
-    match &args.verb {
-        SpaceVerb::Create(args) => {
-            let opened = args.drive.open(Access::ReadWrite)?;
-            opened.drive.create_key_space(&args.name, args.limit, KeyOrder::None)?;
-            opened.close()
-        }
+pub fn run(verb: &SpaceVerb, console: &Console) -> Result<()> {
+    match verb {
+        SpaceVerb::Create(args) => args.drive.with(Access::ReadWrite, |drive| {
+            Ok(drive.create_key_space(&args.name, args.limit, KeyOrder::None)?)
+        }),
         SpaceVerb::Delete(args) => {
-            let opened = args.drive.open(Access::ReadWrite)?;
-            opened.drive.delete_key_space(&args.name)?;
-            opened.close()
+            args.drive.with(Access::ReadWrite, |drive| Ok(drive.delete_key_space(&args.name)?))
         }
         SpaceVerb::List(args) => list(args, console),
     }
 }
 
-fn list(args: &ListArgs, console: &Console) -> Result<()> {
-    let opened = args.drive.open(Access::ReadOnly)?;
-    let names = opened.drive.list_key_spaces(0)?;
-    let infos = names.iter().map(|name| opened.drive.space_info(name));
-    let infos = infos.collect::<nandex_kvssd::Result<Vec<_>>>()?;
-    opened.close()?;
+fn list(drive: &DriveArgs, console: &Console) -> Result<()> {
+    let infos = drive.with(Access::ReadOnly, |drive| {
+        let names = drive.list_key_spaces(0)?;
+        let infos = names.iter().map(|name| drive.space_info(name));
+        Ok(infos.collect::<nandex_kvssd::Result<Vec<_>>>()?)
+    })?;
     console.print(&infos, |infos| infos.iter().map(line).collect())
 }
 

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use nandex_neardup::{Document, Outcome, Repeats, Updated};
 use serde::Serialize;
 
+use crate::cmd::document_index::{IndexArgs, Target};
 use crate::console::{Console, aligned};
 use crate::devices::FileBytes;
 use crate::exit::{FAILURE, Quiet};
@@ -14,17 +15,16 @@ use crate::interrupt::Interrupt;
 use crate::size::{show_bytes, show_count};
 use crate::texts::{Broken, BrokenArgs, InputArgs, LeftOut, OnInterrupt, Stream};
 
-use super::create::{MakeArgs, Target};
+use super::create::{MakeArgs, find};
 use super::hints::explained;
 use super::kind::Kind;
 use super::near::NearArgs;
-use super::opened::NearIndexArgs;
 
 /// The index, the documents, and what near-duplicates are.
 #[derive(Debug, clap::Args)]
 pub struct AddArgs {
     #[command(flatten)]
-    index: NearIndexArgs,
+    index: IndexArgs,
     #[command(flatten)]
     inputs: InputArgs,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub struct Added {
     pub interrupted: bool,
     /// What the file takes.
     #[serde(flatten)]
-    files: Option<FileBytes>,
+    files: FileBytes,
 }
 
 /// How a run has ended.
@@ -66,6 +66,16 @@ pub struct Ended {
     pub added: Added,
     broken: Broken,
     left_out: LeftOut,
+}
+
+/// `nandex neardup index`: adds all documents. A new file gets its name when it has all; a block device is marked until
+/// then.
+///
+/// # Errors
+/// An input that cannot be read, a document that is there already, an index that refuses. Documents before it may
+/// count; the message says how many.
+pub fn index(args: &AddArgs, console: &Console) -> Result<()> {
+    add(args, console, |_, _, _| Ok(()))?.print(console)
 }
 
 /// Adds all documents, calls `take` with each that counts and the kind of the index, and closes the index, which then
@@ -84,12 +94,12 @@ pub fn add(
     if args.broken.broken != Broken::Stop {
         inputs = inputs.leaving_out(&left_out);
     }
-    let target = Target::find(&args.index, (&args.near, &args.make), console)?;
-    let kind = Kind::of(&target.index);
+    let target = find(&args.index, (&args.near, &args.make), console)?;
+    let Target { mut index, file, is_resumed } = target;
+    let kind = Kind::of(&index);
     let inputs = inputs.holding(kind.content);
-    let skips = args.skip_repeats || target.is_resumed;
+    let skips = args.skip_repeats || is_resumed;
     let repeats = if skips { Repeats::Skip } else { Repeats::Refuse };
-    let (mut index, mut closed) = target.split();
     let start = Instant::now();
     let mut stream = Stream::start(inputs, ("adding", OnInterrupt::End), (console, &interrupt))?;
     let updated =
@@ -98,25 +108,18 @@ pub fn add(
     let (documents, ram_bytes) = (index.documents(), index.stats().ram_bytes);
     let end = index.close();
     let left = || {
-        let shown = closed.place.display();
+        let shown = file.place.display();
         format!("stopped; {} documents count, in {shown}", show_count(documents))
     };
     let updated = updated.map_err(explained).with_context(left)?;
     end.map_err(explained).with_context(left)?;
     let interrupted = interrupt.is_set();
-    if !interrupted {
-        closed.publish()?;
-    } else if closed.is_new {
-        let shown = closed.place.display();
-        console.note(&format!(
-            "stopped; {shown} has what was read: the same command with --resume adds the rest"
-        ));
-    }
+    let path = file.end(interrupted, console)?;
     let Updated { documents: added, kept, exact, near, repeated } = updated;
     let elapsed_s = start.elapsed().as_secs_f64();
     let added = Added {
-        files: Some(FileBytes::of([closed.place.as_path()])?),
-        path: closed.place,
+        files: FileBytes::of([path.as_path()])?,
+        path,
         added,
         kept,
         exact,
@@ -164,7 +167,7 @@ impl Added {
         }
         rows.push(("holds", format!("{} documents", show_count(self.documents))));
         rows.push(("RAM", show_bytes(self.ram_bytes)));
-        rows.extend(self.files.map(|files| ("file", files.shown())));
+        rows.push(("file", self.files.shown()));
         aligned(&rows)
     }
 }

@@ -3,21 +3,21 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use nandex_neardup::{Cluster, Error};
+use nandex_neardup::{Cluster, Error, Index};
 use serde_json::json;
 
+use crate::cmd::document_index::IndexArgs;
 use crate::console::Console;
 use crate::size::show_count;
 use crate::texts::scratch;
 
 use super::hints::explained;
-use super::opened::NearIndexArgs;
 
 /// The index.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    index: NearIndexArgs,
+    index: IndexArgs,
 }
 
 /// Prints a line for each document that is in a cluster: the cluster's number and the document's id.
@@ -25,7 +25,7 @@ pub struct Args {
 /// # Errors
 /// As for opening; stdout's refusal; no space for temporary files.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let index = args.index.open_to_read()?;
+    let index: Index = args.index.open_to_read()?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     let clustered = index.clusters(Some(&scratch()), |cluster| {
         print((&mut out, console), cluster).map_err(Error::Output)

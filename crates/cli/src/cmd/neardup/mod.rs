@@ -6,7 +6,6 @@ mod clusters;
 mod create;
 mod dedup;
 mod hints;
-mod index;
 mod kind;
 mod near;
 mod opened;
@@ -20,19 +19,12 @@ use clap::Subcommand;
 
 use crate::console::Console;
 
-/// Which verb.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
 /// What can be done with an index of documents.
 #[derive(Debug, Subcommand)]
-enum Verb {
+pub enum Verb {
     /// Make an index of documents, or add documents to one
     #[command(after_help = INPUTS)]
-    Index(Box<index::Args>),
+    Index(Box<add::AddArgs>),
     /// Print which documents of an index others are near, and add nothing; exits with 1 if all are new
     #[command(after_help = INPUTS)]
     Query(query::Args),
@@ -62,9 +54,9 @@ const INPUTS: &str = "A vector is an array of numbers in a field of JSON lines o
 ///
 /// # Errors
 /// The error of the verb; the exit code follows from it.
-pub fn run(args: &Args, console: &Console) -> Result<()> {
-    match &args.verb {
-        Verb::Index(args) => index::run(args, console),
+pub fn run(verb: &Verb, console: &Console) -> Result<()> {
+    match verb {
+        Verb::Index(args) => add::index(args, console),
         Verb::Query(args) => query::run(args, console),
         Verb::Dedup(args) => dedup::run(args, console),
         Verb::Remove(args) => remove::run(args, console),

@@ -3,20 +3,20 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use nandex_neardup::{Error, Pair};
+use nandex_neardup::{Error, Index, Pair};
 use serde_json::json;
 
+use crate::cmd::document_index::IndexArgs;
 use crate::console::Console;
 
 use super::hints::explained;
 use super::kind::Kind;
-use super::opened::NearIndexArgs;
 
 /// The index.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    index: NearIndexArgs,
+    index: IndexArgs,
 }
 
 /// Prints a line for each pair: how near they are, whether the texts are equal, the later document's id and the earlier
@@ -25,7 +25,7 @@ pub struct Args {
 /// # Errors
 /// As for opening; stdout's refusal.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let index = args.index.open_to_read()?;
+    let index: Index = args.index.open_to_read()?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     let kind = Kind::of(&index);
     let printed = index.pairs(|pair| print((&mut out, console), pair, kind).map_err(Error::Output));

@@ -6,6 +6,7 @@ use anyhow::Result;
 use nandex_neardup::{Document, Index, Near};
 use serde_json::json;
 
+use crate::cmd::document_index::IndexArgs;
 use crate::console::Console;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
@@ -13,7 +14,6 @@ use crate::texts::{Broken, BrokenArgs, InputArgs, LeftOut, OnInterrupt, Stream};
 
 use super::hints::explained;
 use super::kind::Kind;
-use super::opened::NearIndexArgs;
 
 /// Documents that are asked for at a time.
 const BATCH: usize = 512;
@@ -22,7 +22,7 @@ const BATCH: usize = 512;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    index: NearIndexArgs,
+    index: IndexArgs,
     #[command(flatten)]
     inputs: InputArgs,
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     if args.broken.broken != Broken::Stop {
         inputs = inputs.leaving_out(&left_out);
     }
-    let index = args.index.open_to_read()?;
+    let index: Index = args.index.open_to_read()?;
     let inputs = inputs.holding(index.content());
     let mut stream = Stream::start(inputs, ("asking", OnInterrupt::Fail), (console, &interrupt))?;
     let mut out = io::BufWriter::new(io::stdout().lock());

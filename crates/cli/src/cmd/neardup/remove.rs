@@ -5,18 +5,18 @@ use std::io::{self, BufRead};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
+use crate::cmd::document_index::IndexArgs;
 use crate::console::{Console, aligned};
 use crate::exit::{FAILURE, Quiet};
 use crate::size::show_count;
 
 use super::hints::explained;
-use super::opened::NearIndexArgs;
 
 /// The index, and the ids.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    index: NearIndexArgs,
+    index: IndexArgs,
     /// Ids of documents; without any, those that stdin has, one in each line
     #[arg(value_name = "ID")]
     ids: Vec<String>,
@@ -40,7 +40,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     } else {
         args.ids.clone()
     };
-    let mut index = args.index.open()?;
+    let mut index: nandex_neardup::Index = args.index.open()?;
     let removed = index.remove(&ids).map_err(explained)?;
     let documents = index.documents();
     index.close().map_err(explained)?;

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use nandex_neardup::{Example, IndexSummary, Measure};
+use nandex_neardup::{Example, Index, IndexSummary, Measure};
 use serde::Serialize;
 
+use crate::cmd::document_index::IndexArgs;
 use crate::console::{Console, aligned};
 use crate::interrupt::Interrupt;
 use crate::size::{show_bytes, show_count};
@@ -14,7 +15,6 @@ use crate::texts::{OnInterrupt, OptionalInputArgs, Stream, scratch};
 use crate::unfinished::write_output;
 
 use super::hints::explained;
-use super::opened::NearIndexArgs;
 
 /// Pairs that a page shows.
 const EXAMPLES: usize = 10;
@@ -23,7 +23,7 @@ const EXAMPLES: usize = 10;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    index: NearIndexArgs,
+    index: IndexArgs,
     #[command(flatten)]
     inputs: OptionalInputArgs,
     /// Write a page to this HTML file; it shows the texts of examples if the inputs are named that have them
@@ -45,7 +45,7 @@ struct Report {
 /// As for opening; an input that cannot be read, a page that cannot be written.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let inputs = args.inputs.find()?;
-    let index = args.index.open_to_read()?;
+    let index: Index = args.index.open_to_read()?;
     let inputs = inputs.holding(index.content());
     let mut summary = index.summary(Some(&scratch()), EXAMPLES).map_err(explained)?;
     index.close().map_err(explained)?;

@@ -6,23 +6,20 @@ use std::path::Path;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
-use nandex::VolumeOptions;
 use nandex::raw::Stated;
+use nandex::{Database, VolumeOptions};
 use nandex_tfidf::{Analysis, Corpus, CorpusConfig, Repeats, StopWords};
 
+use crate::cmd::document_index::{IndexArgs, ResumeArgs, Target};
 use crate::console::Console;
-use crate::devices::{FileBytes, VolumeArgs};
-use crate::exit::{FAILURE, Quiet};
+use crate::devices::VolumeArgs;
 use crate::held::{STRIPING, create_with};
 use crate::interrupt::Interrupt;
 use crate::left::Left;
-use crate::size::show_count;
 use crate::texts::InputArgs;
-use crate::unfinished::Unfinished;
 
-use super::change::{Change, Changed, RepeatArgs, change};
+use super::change::{Change, RepeatArgs, change};
 use super::hints::explained;
-use super::index::IndexArgs;
 
 /// The word for scikit-learn's list.
 const ENGLISH: &str = "english";
@@ -38,12 +35,8 @@ pub struct Args {
     analysis: AnalysisArgs,
     #[command(flatten)]
     repeats: RepeatArgs,
-    /// Go on where an earlier build of this index was stopped, and leave out the documents that it has
-    #[arg(long)]
-    resume: bool,
-    /// Make the index again on a block device that a run which was stopped has left unfinished
-    #[arg(long, conflicts_with = "resume")]
-    force: bool,
+    #[command(flatten)]
+    resume: ResumeArgs,
 }
 
 /// How text becomes terms. An index keeps it.
@@ -112,89 +105,55 @@ fn words_of(file: &Path) -> Result<BTreeSet<String>> {
 /// counted before is in a file or on a device that is marked unfinished.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let (config, stated) = (args.index.config()?, args.index.stated());
+    let (ram_bytes, stated) = (args.index.ram, args.index.stated());
+    let config = CorpusConfig { ram_bytes };
+    config.validate().map_err(explained)?;
     let analysis = args.analysis.analysis(console)?;
     let inputs = args.inputs.find()?;
     let name = args.index.file.as_path();
-    let mut volume = VolumeArgs::sparse(name);
-    volume.devices.force = args.force;
-    let left = if args.resume { Left::find(name)? } else { None };
-    let (made, corpus, way) = match left {
+    let left = if args.resume.resume { Left::find(name)? } else { None };
+    let (target, way) = match left {
         Some(left) => {
-            let (made, corpus) = resume(left, (config, &stated))?;
-            refuse_other((&corpus, &analysis), &made.path_of(name), console)?;
-            (made, corpus, Change::Add(Repeats::Skip))
+            let target = Target::resumed(left, name, (ram_bytes, &stated))?;
+            refuse_other(&target, &analysis)?;
+            target.tell_resumed(console);
+            (target, Change::Add(Repeats::Skip))
         }
         None => {
-            let (made, corpus) = create(&volume, (&analysis, &stated), config, console)?;
-            (made, corpus, args.repeats.into())
+            let volume = args.resume.volume(name);
+            let made = create(&volume, (&analysis, &stated), config, console)?;
+            (Target::made(made, name), args.repeats.into())
         }
     };
-    let place = made.path_of(name);
-    let changed = change(corpus, (&place, config), (inputs, way), (console, &interrupt))?;
-    finish(changed, (name, made), console)
+    change(target, ram_bytes, (inputs, way), (console, &interrupt))
 }
 
-/// Makes an empty index. Returns what is to be published with it.
+/// Makes an empty index.
 fn create(
     args: &VolumeArgs,
     options: (&Analysis, &Stated),
     config: CorpusConfig,
     console: &Console,
-) -> Result<(Unfinished, Corpus)> {
+) -> Result<(Database, Corpus)> {
     let volume = VolumeOptions { log_bytes: config.log_bytes(), ..VolumeOptions::default() };
     let make = |volume: &_| Corpus::create_stated(volume, options, config).map_err(explained);
-    let (db, corpus) = create_with(args, (STRIPING, volume), console, make)?;
-    Ok((Unfinished::of(db), corpus))
+    create_with(args, (STRIPING, volume), console, make)
 }
 
-/// Opens the index that a stopped build has left.
-fn resume(left: Left, (config, stated): (CorpusConfig, &Stated)) -> Result<(Unfinished, Corpus)> {
-    let corpus = Corpus::open_stated(left.db.volume(), config, stated).map_err(explained);
-    let again = "--resume: the build was stopped before it had any document; omit it";
-    Ok((Unfinished::of(left.db), corpus.context(again)?))
-}
-
-/// Refuses to go on with other terms, and says what is there.
-fn refuse_other(
-    (corpus, analysis): (&Corpus, &Analysis),
-    place: &Path,
-    console: &Console,
-) -> Result<()> {
-    let shown = place.display();
-    if corpus.analysis() != analysis {
-        let text = |it: &Analysis| serde_json::to_string(it).unwrap_or_default();
-        bail!(
-            "--resume: {shown} was begun with other options of terms: expected {}, found {}; give those, or omit \
-             --resume, which begins again",
-            text(analysis),
-            text(corpus.analysis())
-        );
+/// Refuses to go on with other terms.
+fn refuse_other(target: &Target<Corpus>, analysis: &Analysis) -> Result<()> {
+    let found = target.index.analysis();
+    if found == analysis {
+        return Ok(());
     }
-    let documents = show_count(corpus.documents());
-    console.note(&format!("{shown} is resumed: it has {documents} documents"));
-    Ok(())
-}
-
-/// Gives the index its name, unless it was stopped.
-fn finish(
-    mut changed: Changed,
-    (name, made): (&Path, Unfinished),
-    console: &Console,
-) -> Result<()> {
-    let place = changed.path.clone();
-    if changed.interrupted {
-        console.note(&format!(
-            "stopped; {} has what was read: the same command with --resume adds the rest",
-            place.display()
-        ));
-    } else {
-        made.finish()?;
-        changed.path = name.to_owned();
-    }
-    changed.files = Some(FileBytes::of([changed.path.as_path()])?);
-    console.print(&changed, Changed::text)?;
-    if changed.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
+    let text = |it: &Analysis| serde_json::to_string(it).unwrap_or_default();
+    bail!(
+        "--resume: {} was begun with other options of terms: expected {}, found {}; give those, or omit --resume, which \
+         begins again",
+        target.file.place.display(),
+        text(analysis),
+        text(found)
+    )
 }
 
 #[cfg(test)]

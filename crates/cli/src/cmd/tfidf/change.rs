@@ -6,18 +6,18 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 use nandex::device::Access;
 use nandex::raw::Stated;
-use nandex_tfidf::{Corpus, CorpusConfig, Repeats};
+use nandex_tfidf::{Corpus, Repeats};
 use serde::Serialize;
 
+use crate::cmd::document_index::{Target, open};
 use crate::console::{Console, aligned};
 use crate::devices::FileBytes;
-use crate::exit::words;
+use crate::exit::{FAILURE, Quiet, words};
 use crate::interrupt::Interrupt;
 use crate::size::{show_bytes, show_count};
 use crate::texts::{Inputs, OnInterrupt, Stream};
 
 use super::hints::explained;
-use super::index;
 
 /// Which way documents go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,9 +44,8 @@ impl From<RepeatArgs> for Change {
 
 /// The result.
 #[derive(Debug, Serialize)]
-pub struct Changed {
-    /// Where the index is.
-    pub path: PathBuf,
+struct Changed {
+    path: PathBuf,
     added: u64,
     removed: u64,
     skipped: u64,
@@ -55,23 +54,23 @@ pub struct Changed {
     elapsed_s: f64,
     documents_per_s: f64,
     ram_bytes: u64,
-    /// Was it stopped?
-    pub interrupted: bool,
-    /// What the file takes.
+    interrupted: bool,
     #[serde(flatten)]
-    pub files: Option<FileBytes>,
+    files: FileBytes,
 }
 
-/// Adds or removes all documents, and closes the index.
+/// Adds or removes all documents, closes the index, and prints the result.
 ///
 /// # Errors
-/// An input that cannot be read, a document that is refused, a failed write: with what the index has then.
+/// An input that cannot be read, a document that is refused, a failed write: with what the index has then; quietly an
+/// interrupt.
 pub fn change(
-    mut corpus: Corpus,
-    (path, config): (&Path, CorpusConfig),
+    target: Target<Corpus>,
+    ram_bytes: u64,
     (inputs, change): (Inputs, Change),
     (console, interrupt): (&Console, &Interrupt),
-) -> Result<Changed> {
+) -> Result<()> {
+    let Target { index: mut corpus, file, .. } = target;
     let (start, before) = (Instant::now(), corpus.documents());
     let what = if change == Change::Remove { "removing" } else { "adding" };
     let mut stream = Stream::start(inputs, (what, OnInterrupt::End), (console, interrupt))?;
@@ -81,19 +80,21 @@ pub fn change(
     };
     stream.finish();
     let (documents, occurrences) = (corpus.documents(), corpus.occurrences());
-    let ram_bytes = corpus.stats().ram_bytes;
+    let taken_bytes = corpus.stats().ram_bytes;
     let closed = corpus.close();
-    let updated = updated
-        .map_err(explained)
-        .with_context(|| left((path, config), documents.abs_diff(before)))?;
-    closed.map_err(explained).with_context(|| left((path, config), documents.abs_diff(before)))?;
+    let left = || left((&file.place, ram_bytes), documents.abs_diff(before));
+    let updated = updated.map_err(explained).with_context(left)?;
+    closed.map_err(explained).with_context(left)?;
     let elapsed_s = start.elapsed().as_secs_f64();
     let (added, removed) = match change {
         Change::Add(_) => (updated.documents, 0),
         Change::Remove => (0, updated.documents),
     };
-    Ok(Changed {
-        path: path.to_owned(),
+    let interrupted = interrupt.is_set();
+    let path = file.end(interrupted, console)?;
+    let changed = Changed {
+        files: FileBytes::of([path.as_path()])?,
+        path,
         added,
         removed,
         skipped: updated.skipped,
@@ -101,16 +102,17 @@ pub fn change(
         occurrences,
         elapsed_s,
         documents_per_s: (added + removed) as f64 / elapsed_s.max(f64::MIN_POSITIVE),
-        ram_bytes,
-        interrupted: interrupt.is_set(),
-        files: None,
-    })
+        ram_bytes: taken_bytes,
+        interrupted,
+    };
+    console.print(&changed, Changed::text)?;
+    if interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 
 /// What a failure has left.
-fn left((path, config): (&Path, CorpusConfig), changed: u64) -> String {
+fn left((path, ram_bytes): (&Path, u64), changed: u64) -> String {
     let shown = path.display();
-    let opened = index::open(path, Access::ReadOnly, (config, &Stated::default()));
+    let opened = open::<Corpus>(path, Access::ReadOnly, (ram_bytes, &Stated::default()));
     match opened.and_then(|corpus| corpus.close().map_err(|error| anyhow!(error))) {
         Ok(()) => format!("stopped; {} documents before it count, in {shown}", show_count(changed)),
         Err(error) => format!("stopped, and {shown} cannot be used: {}", words(&error)),
@@ -119,7 +121,7 @@ fn left((path, config): (&Path, CorpusConfig), changed: u64) -> String {
 
 impl Changed {
     /// For people.
-    pub fn text(&self) -> String {
+    fn text(&self) -> String {
         let note = if self.interrupted { ", interrupted" } else { "" };
         let mut rows = vec![("index", self.path.display().to_string())];
         let (count, word) = match self.removed {
@@ -138,7 +140,7 @@ impl Changed {
         }
         rows.push(("holds", held(self.documents, self.occurrences)));
         rows.push(("RAM", show_bytes(self.ram_bytes)));
-        rows.extend(self.files.map(|files| ("file", files.shown())));
+        rows.push(("file", self.files.shown()));
         aligned(&rows)
     }
 }

@@ -4,16 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use nandex_tfidf::{MatrixFiles, MatrixShape, Model, ParquetFiles};
+use nandex_tfidf::{Corpus, MatrixFiles, MatrixShape, Model, ParquetFiles};
 use serde::Serialize;
 
+use crate::cmd::document_index::IndexArgs;
 use crate::console::{Console, aligned};
 use crate::interrupt::Interrupt;
 use crate::size::show_count;
 use crate::texts::{InputArgs, Inputs, OnInterrupt, Stream};
 
 use super::hints::explained;
-use super::index::IndexArgs;
 use super::model::{SelectionArgs, WeightingArgs, fit};
 
 /// The index, the documents and the files.
@@ -133,7 +133,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let (inputs, selection) = (args.inputs.find()?, args.selection.selection()?);
     let Some(files) = args.files.outputs() else { bail!("give --npz or --parquet") };
     files.refuse_used(&args.index.file, &inputs)?;
-    let corpus = args.index.open_to_read()?;
+    let corpus: Corpus = args.index.open_to_read()?;
     let model = fit(&corpus, selection, args.weighting)?;
     let mut stream = Stream::start(inputs, ("writing", OnInterrupt::Fail), (console, &interrupt))?;
     let shape = write(&model, &files, &mut stream);

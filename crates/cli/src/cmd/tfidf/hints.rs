@@ -2,11 +2,12 @@
 
 use nandex_tfidf::Error;
 
+use crate::cmd::document_index::with_hint;
+
 /// The error, and the option to change where there is one.
 pub fn explained(error: Error) -> anyhow::Error {
-    let Some(hint) = hint(&error) else { return error.into() };
-    let said = format!("{error} ({hint})");
-    anyhow::Error::from(error).context(said)
+    let hint = hint(&error);
+    with_hint(error, hint)
 }
 
 fn hint(error: &Error) -> Option<&'static str> {

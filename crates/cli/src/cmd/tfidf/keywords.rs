@@ -3,16 +3,16 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use nandex_tfidf::{Error, Keyword};
+use nandex_tfidf::{Corpus, Error, Keyword};
 use serde_json::json;
 
+use crate::cmd::document_index::IndexArgs;
 use crate::console::Console;
 use crate::interrupt::Interrupt;
 use crate::size;
 use crate::texts::{InputArgs, OnInterrupt, Stream};
 
 use super::hints::explained;
-use super::index::IndexArgs;
 use super::model::{SelectionArgs, WeightingArgs, fit};
 
 /// The index, and the documents.
@@ -39,7 +39,7 @@ pub struct Args {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let (inputs, selection) = (args.inputs.find()?, args.selection.selection()?);
-    let corpus = args.index.open_to_read()?;
+    let corpus: Corpus = args.index.open_to_read()?;
     let model = fit(&corpus, selection, args.weighting)?;
     let mut stream = Stream::start(inputs, ("reading", OnInterrupt::Fail), (console, &interrupt))?;
     let mut out = io::BufWriter::new(io::stdout().lock());

@@ -7,9 +7,10 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use nandex::device::Access;
 use nandex::raw::Stated;
-use nandex_tfidf::{Corpus, CorpusConfig, Error};
+use nandex_tfidf::{Corpus, Error};
 use serde::Serialize;
 
+use crate::cmd::document_index::{IndexArgs, open};
 use crate::console::{Console, aligned};
 use crate::devices::FileBytes;
 use crate::exit::{FAILURE, Quiet};
@@ -19,7 +20,6 @@ use crate::size::show_bytes;
 
 use super::change::held;
 use super::hints::explained;
-use super::index::{self, IndexArgs};
 
 /// What users have to know about indexes that merge.
 const ALIKE: &str = "Indexes merge when they were made with the same --ngram, --stop-words and --no-lowercase, and \
@@ -56,16 +56,16 @@ struct Merged {
 /// Files that are no indexes or of another analysis, before anything is changed; a document that two have.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let (start, config) = (Instant::now(), args.index.config()?);
+    let (start, ram_bytes) = (Instant::now(), args.index.ram);
     let path = args.index.file.as_path();
     let files = std::iter::once(path).chain(args.from.iter().map(PathBuf::as_path));
     merging::refuse_twice(files, "index")?;
-    let mut corpus = args.index.open()?;
+    let mut corpus: Corpus = args.index.open()?;
     for from in &args.from {
-        let other = index::open(from, Access::ReadOnly, (config, &Stated::default()))?;
+        let other = open(from, Access::ReadOnly, (ram_bytes, &Stated::default()))?;
         refuse_unlike((&corpus, path), (&other, from))?;
     }
-    let files = absorb_all(&mut corpus, (&args.from, config), (console, &interrupt));
+    let files = absorb_all(&mut corpus, (&args.from, ram_bytes), (console, &interrupt));
     let (documents, occurrences) = (corpus.documents(), corpus.occurrences());
     let ram_bytes = corpus.stats().ram_bytes;
     let closed = corpus.close();
@@ -88,7 +88,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 /// Merges one index after another, until all are in or the user wants to stop. Returns how many are in.
 fn absorb_all(
     corpus: &mut Corpus,
-    (from, config): (&[PathBuf], CorpusConfig),
+    (from, ram_bytes): (&[PathBuf], u64),
     (console, interrupt): (&Console, &Interrupt),
 ) -> Result<usize> {
     let meter = console.meter("merging", None);
@@ -101,8 +101,8 @@ fn absorb_all(
             let shown = path.display();
             format!("stopped at {shown}; {done} of {} indexes are merged", from.len())
         };
-        let other = index::open(path, Access::ReadOnly, (config, &Stated::default()))
-            .with_context(stopped)?;
+        let other: Corpus =
+            open(path, Access::ReadOnly, (ram_bytes, &Stated::default())).with_context(stopped)?;
         // Its option is for documents, and not for indexes.
         let merged = corpus.merge(&other).map_err(|error| match error {
             Error::Repeated { .. } => error.into(),

@@ -12,7 +12,6 @@ mod model;
 mod query;
 mod rank;
 mod ranked;
-mod remove;
 mod report;
 mod update;
 
@@ -21,25 +20,18 @@ use clap::Subcommand;
 
 use crate::console::Console;
 
-/// Which verb.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
 /// What can be done with an index of documents.
 #[derive(Debug, Subcommand)]
-enum Verb {
+pub enum Verb {
     /// Make an index of documents
     #[command(after_help = INPUTS)]
     Build(Box<build::Args>),
     /// Add documents to an index
     #[command(after_help = INPUTS)]
-    Update(update::Args),
+    Update(update::UpdateArgs),
     /// Take documents back that were added
     #[command(after_help = INPUTS)]
-    Remove(remove::Args),
+    Remove(update::DocumentArgs),
     /// Add all documents of other indexes
     Merge(merge::Args),
     /// Show how many documents have each term; exits with 1 if none has any
@@ -71,11 +63,11 @@ const INPUTS: &str = "A document is a file of a folder, a line of a text file or
 ///
 /// # Errors
 /// The error of the verb; the exit code follows from it.
-pub fn run(args: &Args, console: &Console) -> Result<()> {
-    match &args.verb {
+pub fn run(verb: &Verb, console: &Console) -> Result<()> {
+    match verb {
         Verb::Build(args) => build::run(args, console),
-        Verb::Update(args) => update::run(args, console),
-        Verb::Remove(args) => remove::run(args, console),
+        Verb::Update(args) => update::update(args, console),
+        Verb::Remove(args) => update::remove(args, console),
         Verb::Merge(args) => merge::run(args, console),
         Verb::Query(args) => query::run(args, console),
         Verb::Keywords(args) => keywords::run(args, console),

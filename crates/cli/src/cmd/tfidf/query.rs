@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use nandex_tfidf::Weighting;
+use nandex_tfidf::{Corpus, Weighting};
 use serde_json::json;
 
+use crate::cmd::document_index::IndexArgs;
 use crate::console::Console;
 use crate::exit::{FAILURE, Quiet};
 
 use super::hints::explained;
-use super::index::IndexArgs;
 
 /// The index, and the terms.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub struct Args {
 /// # Errors
 /// As for opening; quietly, terms of which none is in any document.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let corpus = args.index.open_to_read()?;
+    let corpus: Corpus = args.index.open_to_read()?;
     let weighting = Weighting { smooth_idf: !args.no_smooth_idf, ..Weighting::default() };
     let lower = |term: &String| {
         if corpus.analysis().lowercase { term.to_lowercase() } else { term.clone() }

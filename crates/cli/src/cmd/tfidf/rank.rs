@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use nandex_tfidf::{Corpus, RankAnswer, RankIndex, Ranked, Selection};
 use serde::Serialize;
 
+use crate::cmd::document_index::IndexArgs;
 use crate::console::Console;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
@@ -11,7 +12,6 @@ use crate::size::{self, show_count};
 use crate::texts::{InputArgs, Inputs, OnInterrupt, Stream};
 
 use super::hints::explained;
-use super::index::IndexArgs;
 use super::model::{SelectionArgs, WeightingArgs, fit};
 
 /// The index, the query and the documents.
@@ -92,7 +92,7 @@ impl From<Ranked> for Found {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let (inputs, selection) = (args.inputs.find()?, args.selection.selection()?);
-    let corpus = args.index.open_to_read()?;
+    let corpus: Corpus = args.index.open_to_read()?;
     let ranking = match args.usable(&corpus, &inputs, &selection) {
         Ok(index) => args.by_index(&index)?,
         Err(reason) if inputs.is_empty() => bail!(

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
-use nandex_tfidf::{Indexed, Indexing};
+use nandex_tfidf::{Corpus, Indexed, Indexing};
 use serde::Serialize;
 
+use crate::cmd::document_index::IndexArgs;
 use crate::console::{Console, aligned};
 use crate::devices::FileBytes;
 use crate::interrupt::Interrupt;
@@ -14,7 +15,6 @@ use crate::size::{show_bytes, show_count};
 use crate::texts::{InputArgs, OnInterrupt, Stream, scratch};
 
 use super::hints::explained;
-use super::index::IndexArgs;
 use super::model::{SelectionArgs, WeightingArgs};
 
 /// The index, the documents, and how they are weighed.
@@ -58,7 +58,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let (inputs, selection) = (args.inputs.find()?, args.selection.selection()?);
     let path = args.index.file.as_path();
     let indexing = Indexing { selection, weighting: args.weighting.into(), source: inputs.names() };
-    let mut corpus = args.index.open()?;
+    let mut corpus: Corpus = args.index.open()?;
     let mut stream = Stream::start(inputs, ("indexing", OnInterrupt::Fail), (console, &interrupt))?;
     let indexed = corpus.index(&mut stream, &indexing, Some(&scratch()));
     stream.finish();

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use nandex_tfidf::{Analysis, CorpusSummary, StopWords};
+use nandex_tfidf::{Analysis, Corpus, CorpusSummary, StopWords};
 use serde::Serialize;
 
+use crate::cmd::document_index::IndexArgs;
 use crate::console::{Console, aligned};
 use crate::size::{show_bytes, show_count};
 use crate::unfinished::write_output;
 
 use super::change::held;
 use super::hints::explained;
-use super::index::IndexArgs;
 
 /// The most frequent terms that text shows; JSON and the page have more.
 const TOP_SHOWN: usize = 10;
@@ -41,7 +41,7 @@ struct Report {
 /// # Errors
 /// As for opening; a page that cannot be written.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let corpus = args.index.open_to_read()?;
+    let corpus: Corpus = args.index.open_to_read()?;
     let summary = corpus.summary().map_err(explained)?;
     let analysis = corpus.analysis().clone();
     corpus.close().map_err(explained)?;

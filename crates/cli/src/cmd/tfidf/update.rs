@@ -1,25 +1,31 @@
-//! `nandex tfidf update`: adds documents to an index.
+//! `nandex tfidf update` and `remove`: add documents to an index, and take them back.
 
 use anyhow::Result;
+use nandex_tfidf::Corpus;
 
+use crate::cmd::document_index::{IndexArgs, Target};
 use crate::console::Console;
-use crate::devices::FileBytes;
-use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::texts::InputArgs;
 
-use super::change::{Change, Changed, RepeatArgs, change};
-use super::index::IndexArgs;
+use super::change::{Change, RepeatArgs, change};
+
+/// The index, and the documents to add.
+#[derive(Debug, clap::Args)]
+pub struct UpdateArgs {
+    #[command(flatten)]
+    documents: DocumentArgs,
+    #[command(flatten)]
+    repeats: RepeatArgs,
+}
 
 /// The index, and the documents.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct DocumentArgs {
     #[command(flatten)]
     index: IndexArgs,
     #[command(flatten)]
     inputs: InputArgs,
-    #[command(flatten)]
-    repeats: RepeatArgs,
 }
 
 /// Adds all documents.
@@ -27,25 +33,21 @@ pub struct Args {
 /// # Errors
 /// An input that cannot be read, a document that is there already, an index that refuses. Documents before it may
 /// count; the message says how many.
-pub fn run(args: &Args, console: &Console) -> Result<()> {
-    run_change(&args.index, (&args.inputs, args.repeats.into()), console)
+pub fn update(args: &UpdateArgs, console: &Console) -> Result<()> {
+    run(&args.documents, args.repeats.into(), console)
 }
 
-/// Adds or removes all documents.
+/// Removes all documents. Each needs the id and the text that it was added with.
 ///
 /// # Errors
-/// As the verbs.
-pub fn run_change(
-    index: &IndexArgs,
-    (inputs, way): (&InputArgs, Change),
-    console: &Console,
-) -> Result<()> {
+/// A document that was never added or has another text; documents before it may be removed, as the message says.
+pub fn remove(args: &DocumentArgs, console: &Console) -> Result<()> {
+    run(args, Change::Remove, console)
+}
+
+fn run(args: &DocumentArgs, way: Change, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let inputs = inputs.find()?;
-    let (path, config) = (index.file.as_path(), index.config()?);
-    let corpus = index.open()?;
-    let mut changed = change(corpus, (path, config), (inputs, way), (console, &interrupt))?;
-    changed.files = Some(FileBytes::of([path])?);
-    console.print(&changed, Changed::text)?;
-    if changed.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
+    let (index, inputs) = (&args.index, args.inputs.find()?);
+    let target = Target::there(index.open::<Corpus>()?, &index.file);
+    change(target, index.ram, (inputs, way), (console, &interrupt))
 }

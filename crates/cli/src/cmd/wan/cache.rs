@@ -38,7 +38,7 @@ impl CacheArgs {
     pub fn open_or_make(&self, console: &Console) -> Result<Cache> {
         let (place, stated) = (VolumeArgs::sparse(&self.file), self.stated.stated());
         if place.is_made() {
-            open(&self.file, &stated)
+            open(&self.file, Access::ReadWrite, &stated)
         } else {
             self.make(&place, &stated, console)
         }
@@ -58,14 +58,6 @@ impl CacheArgs {
     }
 }
 
-/// Opens a cache that is there.
-///
-/// # Errors
-/// As [`CacheArgs::open_or_make`]; no such file.
-pub fn open(file: &Path, stated: &Stated) -> Result<Cache> {
-    open_with(file, Access::ReadWrite, stated)
-}
-
 /// Opens the cache that a file of references was stored with.
 ///
 /// # Errors
@@ -78,18 +70,14 @@ pub fn open_made(file: &Path, stated: &Stated) -> Result<Cache> {
              it with; give that one as --cache"
         );
     }
-    open(file, stated)
+    open(file, Access::ReadWrite, stated)
 }
 
-/// Opens a cache that is there, and leaves it as it is.
+/// Opens a cache that is there, to change it or to leave it as it is.
 ///
 /// # Errors
-/// As [`open`].
-pub fn open_to_read(file: &Path, stated: &Stated) -> Result<Cache> {
-    open_with(file, Access::ReadOnly, stated)
-}
-
-fn open_with(file: &Path, access: Access, stated: &Stated) -> Result<Cache> {
+/// As [`CacheArgs::open_or_make`]; no such file.
+pub fn open(file: &Path, access: Access, stated: &Stated) -> Result<Cache> {
     let what = "a cache, which `nandex wan store`, `send` and `receive` make";
     open_index(file, access, what, |volume| Ok(Cache::open_stated(volume, stated)?))
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use nandex::device::Access;
 use nandex_wan::CacheStats;
 use serde::Serialize;
 
@@ -39,7 +40,7 @@ struct Info {
 /// A file that is no cache or is in use, damage; quietly, after the figures are shown, that damaged pages are missing
 /// from them.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let cache = cache::open_to_read(&args.file, &args.stated.stated())?;
+    let cache = cache::open(&args.file, Access::ReadOnly, &args.stated.stated())?;
     let info = Info { stats: cache.stats(), lost_pages: LostPages::of(&cache.lost_pages()) };
     console.print(&info, |info| aligned(&rows(info)))?;
     info.lost_pages.result()

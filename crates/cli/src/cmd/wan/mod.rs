@@ -19,16 +19,9 @@ use clap::Subcommand;
 
 use crate::console::Console;
 
-/// Which verb.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
 /// What can be done with a cache of content.
 #[derive(Debug, Subcommand)]
-enum Verb {
+pub enum Verb {
     /// Write a file of references in place of a stream, and put what is new into the cache
     Store(store::Args),
     /// Write the stream of a file of references again
@@ -43,7 +36,8 @@ enum Verb {
     #[command(after_help = CHANNEL)]
     Pipe(pipe::Args),
     /// Carry TCP connections over a slow link: a half at each end, with a cache each
-    Proxy(proxy::Args),
+    #[command(subcommand)]
+    Proxy(proxy::Half),
     /// Show what a cache holds and takes
     Info(info::Args),
 }
@@ -58,8 +52,8 @@ const CHANNEL: &str = "The channel is the stdin and the stdout of the command of
 ///
 /// # Errors
 /// The error of the verb; the exit code follows from it.
-pub fn run(args: &Args, console: &Console) -> Result<()> {
-    match &args.verb {
+pub fn run(verb: &Verb, console: &Console) -> Result<()> {
+    match verb {
         Verb::Store(args) => store::run(args, console),
         Verb::Restore(args) => restore::run(args, console),
         Verb::Send(args) => send::run(args, console),

@@ -15,16 +15,9 @@ use clap::Subcommand;
 
 use crate::console::Console;
 
-/// Which half.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    half: Half,
-}
-
 /// The halves, what they share, and what they cost.
 #[derive(Debug, Subcommand)]
-enum Half {
+pub enum Half {
     /// The half next to programs: a TCP forward, SOCKS5, HTTP CONNECT
     #[command(after_help = HALVES)]
     Client(Box<client::Args>),
@@ -51,8 +44,8 @@ terminate; then it shows its figures. Addresses that other machines reach need -
 ///
 /// # Errors
 /// The error of the half; the exit code follows from it.
-pub fn run(args: &Args, console: &Console) -> Result<()> {
-    match &args.half {
+pub fn run(half: &Half, console: &Console) -> Result<()> {
+    match half {
         Half::Client(args) => client::run(args, console),
         Half::Server(args) => server::run(args, console),
         Half::Key(args) => key::run(args),

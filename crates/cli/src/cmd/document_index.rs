@@ -1,0 +1,191 @@
+//! Indexes of documents, as the verbs of `tfidf` and `neardup` make, resume and open them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Error, Result};
+use nandex::device::Access;
+use nandex::raw::Stated;
+use nandex::{Database, Volume};
+
+use crate::console::Console;
+use crate::devices::VolumeArgs;
+use crate::held::open_index;
+use crate::left::Left;
+use crate::size::{self, show_count};
+use crate::stated::StatedArgs;
+use crate::unfinished::Unfinished;
+
+/// An index of documents that has verbs of its own.
+pub trait DocumentIndex: Sized {
+    /// Its name in errors, with the command that makes it.
+    const WHAT: &'static str;
+
+    /// Opens the one of a volume within this RAM.
+    ///
+    /// # Errors
+    /// A volume without one, damage, too little RAM or too much, other parameters than those stated.
+    fn open_in(volume: &Volume, ram_bytes: u64, stated: &Stated) -> Result<Self>;
+
+    /// How many documents it has.
+    fn documents(&self) -> u64;
+}
+
+/// The index, and what it may take.
+#[derive(Debug, clap::Args)]
+pub struct IndexArgs {
+    /// The file of the index, or its block device
+    #[arg(value_name = "INDEX")]
+    pub file: PathBuf,
+    /// RAM for the index's tables and for the documents at hand, 64 MiB or more
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "256MiB")]
+    pub ram: u64,
+    #[command(flatten)]
+    stated: StatedArgs,
+}
+
+impl IndexArgs {
+    /// What was stated by names.
+    pub fn stated(&self) -> Stated {
+        self.stated.stated()
+    }
+
+    /// Opens the index to change it.
+    ///
+    /// # Errors
+    /// No such file, a file that is no index or is in use, damage.
+    pub fn open<I: DocumentIndex>(&self) -> Result<I> {
+        open(&self.file, Access::ReadWrite, (self.ram, &self.stated()))
+    }
+
+    /// Opens the index and leaves it as it is; several may do so at a time.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_to_read<I: DocumentIndex>(&self) -> Result<I> {
+        open(&self.file, Access::ReadOnly, (self.ram, &self.stated()))
+    }
+}
+
+/// Opens the index of a file.
+///
+/// # Errors
+/// As [`IndexArgs::open`].
+pub fn open<I: DocumentIndex>(
+    file: &Path,
+    access: Access,
+    (ram_bytes, stated): (u64, &Stated),
+) -> Result<I> {
+    open_index(file, access, I::WHAT, |volume| I::open_in(volume, ram_bytes, stated))
+}
+
+/// How an index is made that an earlier run may have begun.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct ResumeArgs {
+    /// Go on where an earlier run that made this index was stopped, and leave out the documents that it has
+    #[arg(long)]
+    pub resume: bool,
+    /// Make the index again on a block device that a run which was stopped has left unfinished
+    #[arg(long, conflicts_with = "resume")]
+    force: bool,
+}
+
+impl ResumeArgs {
+    /// Where the index is, or is made.
+    pub fn volume(&self, name: &Path) -> VolumeArgs {
+        let mut volume = VolumeArgs::sparse(name);
+        volume.devices.force = self.force;
+        volume
+    }
+}
+
+/// An index that documents are added to.
+pub struct Target<I> {
+    /// The index.
+    pub index: I,
+    /// Its place, and its name in the end.
+    pub file: TargetFile,
+    /// Whether it is what a stopped run has left, of which some documents are there.
+    pub is_resumed: bool,
+}
+
+/// The file or block device of such an index.
+pub struct TargetFile {
+    /// Where it is.
+    pub place: PathBuf,
+    /// Whether it is not whole before this run has ended.
+    is_new: bool,
+    made: Unfinished,
+    name: PathBuf,
+}
+
+impl<I: DocumentIndex> Target<I> {
+    /// One that is there.
+    pub fn there(index: I, name: &Path) -> Self {
+        let (name, place) = (name.to_owned(), name.to_owned());
+        let file = TargetFile { place, is_new: false, made: Unfinished::default(), name };
+        Self { index, file, is_resumed: false }
+    }
+
+    /// One that was just made.
+    pub fn made((db, index): (Database, I), name: &Path) -> Self {
+        let made = Unfinished::of(db);
+        let file = TargetFile { place: made.path_of(name), is_new: true, made, name: name.into() };
+        Self { index, file, is_resumed: false }
+    }
+
+    /// One that a stopped run has left.
+    ///
+    /// # Errors
+    /// As [`DocumentIndex::open_in`], where the run was stopped before it had made the index.
+    pub fn resumed(
+        Left { db, place }: Left,
+        name: &Path,
+        (ram_bytes, stated): (u64, &Stated),
+    ) -> Result<Self> {
+        let index = I::open_in(db.volume(), ram_bytes, stated)
+            .context("--resume: the run was stopped before it had any document; omit it")?;
+        let made = Unfinished::of(db);
+        let file = TargetFile { place, is_new: true, made, name: name.into() };
+        Ok(Self { index, file, is_resumed: true })
+    }
+
+    /// Says how much of it is there, if it is resumed.
+    pub fn tell_resumed(&self, console: &Console) {
+        if self.is_resumed {
+            let (shown, documents) =
+                (self.file.place.display(), show_count(self.index.documents()));
+            console.note(&format!("{shown} is resumed: it has {documents} documents"));
+        }
+    }
+}
+
+impl TargetFile {
+    /// Gives a new index its name, and takes the mark of one on a block device away; says how to go on with it if the
+    /// run was interrupted. Returns where it is then.
+    ///
+    /// # Errors
+    /// A file that has got that name meanwhile.
+    pub fn end(self, is_interrupted: bool, console: &Console) -> Result<PathBuf> {
+        if !is_interrupted {
+            self.made.finish()?;
+            return Ok(self.name);
+        }
+        if self.is_new {
+            let shown = self.place.display();
+            console.note(&format!(
+                "stopped; {shown} has what was read: the same command with --resume adds the rest"
+            ));
+        }
+        Ok(self.place)
+    }
+}
+
+/// The error with the option that mends it, if there is one.
+pub fn with_hint<E: std::error::Error + Send + Sync + 'static>(
+    error: E,
+    hint: Option<&'static str>,
+) -> Error {
+    let Some(hint) = hint else { return error.into() };
+    let said = format!("{error} ({hint})");
+    Error::from(error).context(said)
+}
