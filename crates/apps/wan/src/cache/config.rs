@@ -139,7 +139,7 @@ fn table(
 /// Those that are not the user's to state; parameters that do not work.
 fn stated_on(made: bufferhash::Config, stated: &Stated) -> Result<bufferhash::Config> {
     let with = stated.on_one(made.clone())?;
-    let fixed = |it: &bufferhash::Config| (it.policy.clone(), it.key_bytes, it.value_bytes);
+    let fixed = |it: &bufferhash::Config| (it.policy, it.key_bytes, it.value_bytes);
     if fixed(&with) == fixed(&made) {
         return Ok(with);
     }
