@@ -40,7 +40,7 @@ pub use crate::any::{
 pub use crate::api::{CandidateStream, LevelStats, LookupStream};
 pub use crate::check::{CheckProgress, OnProgress};
 pub use crate::db::Statable;
-pub use crate::db::sizing::Sizing;
+pub use crate::db::sizing::{ENTRIES_GROWING, Sizing};
 pub use crate::db::stated::Stated;
 pub use crate::groups::model as group_model;
 pub use crate::groups::{

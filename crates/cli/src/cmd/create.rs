@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
+use nandex::large::ValuesConfig;
 use nandex::raw::device::{Geometry, Striping};
 use nandex::raw::store::hash::{HashKind, KeyHasher};
 use nandex::raw::store::schedule::Channels;
-use nandex::raw::{Sizing, registry};
+use nandex::raw::{ENTRIES_GROWING, Sizing, registry};
 use nandex::{Policy, Prediction, Requirements, slicehash};
 use serde::Serialize;
 
@@ -84,16 +84,6 @@ pub struct Args {
 
 /// Bytes of each key or value where only the other's were given.
 const FIELD_BYTES: u64 = 8;
-/// Bytes of a key and its value of any size, unless they are given.
-const RECORD_BYTES: u64 = 256;
-/// Entries that a table that grows begins with, unless they are given.
-const ENTRIES_GROWING: u64 = 100_000;
-
-/// Widths of the table to make; those of the index where keys and values have any size.
-struct Widths {
-    key_bytes: u64,
-    value_bytes: u64,
-}
 
 impl Args {
     fn has_any_size(&self) -> bool {
@@ -123,20 +113,23 @@ impl Args {
         policy: Policy,
         channels: Channels,
     ) -> Result<(Option<ValuesConfig>, Sizing)> {
-        let values = self.values(policy)?;
-        let values_ram_bytes = values.map_or(0, |values| values.ram_bytes());
         let asked = Requirements { channels, ..self.requirements(policy)? };
-        let ram_bytes = asked.ram_bytes.map(|most| most.saturating_sub(values_ram_bytes));
-        let choice = Requirements { ram_bytes, ..asked }.size(self.structure.0);
+        if !self.has_any_size() {
+            return Ok((None, asked.size(self.structure.0)?));
+        }
+        let values = asked
+            .values(self.bytes)
+            .context("--policy: give widths with --key-bytes and --value-bytes for this one")?;
         let of_values = || {
-            let taken = show_bytes(values_ram_bytes);
+            let taken = show_bytes(values.ram_bytes());
             format!(
                 "of --ram, the log of keys and values takes {taken}, and its index has the rest"
             )
         };
-        let is_shared = values.is_some() && self.requirements.has_ram();
-        let choice = if is_shared { choice.with_context(of_values)? } else { choice? };
-        Ok((values, choice))
+        let sized = asked.size_over(&values, self.structure.0);
+        let table =
+            if self.requirements.has_ram() { sized.with_context(of_values)? } else { sized? };
+        Ok((Some(values), table))
     }
 
     /// The channels by which the table is laid out, where each device has those of `device`: each device's own if the
@@ -179,7 +172,8 @@ impl Args {
     }
 
     fn requirements(&self, policy: Policy) -> Result<Requirements> {
-        let Widths { key_bytes, value_bytes } = self.index_widths();
+        let or_usual = |bytes: Option<u64>| bytes.unwrap_or(FIELD_BYTES);
+        let (key_bytes, value_bytes) = (or_usual(self.key_bytes), or_usual(self.value_bytes));
         let entries = self.entries_of(policy)?;
         let asked = self.requirements.of(entries, key_bytes, value_bytes)?;
         let devices = 1 + self.volume.devices.members.len();
@@ -196,34 +190,6 @@ impl Args {
                 "--entries: say how many entries the table must hold; only one that grows may do without"
             ),
         }
-    }
-
-    fn index_widths(&self) -> Widths {
-        if self.has_any_size() {
-            let (key_bytes, value_bytes) = (TABLE_KEY_BYTES as u64, TABLE_VALUE_BYTES as u64);
-            return Widths { key_bytes, value_bytes };
-        }
-        let or_usual = |bytes: Option<u64>| bytes.unwrap_or(FIELD_BYTES);
-        Widths { key_bytes: or_usual(self.key_bytes), value_bytes: or_usual(self.value_bytes) }
-    }
-
-    /// Where keys and values of any size go.
-    fn values(&self, policy: Policy) -> Result<Option<ValuesConfig>> {
-        if !self.has_any_size() {
-            return Ok(None);
-        }
-        let when_full = policy.when_full().with_context(|| {
-            format!(
-                "policy {policy}: keys and values of any size take grow, reject or fifo; give their widths with \
-                 --key-bytes and --value-bytes for the others"
-            )
-        })?;
-        let bytes = match self.bytes {
-            Some(bytes) => bytes,
-            None if policy == Policy::Grow => 0,
-            None => self.entries_of(policy)?.saturating_mul(RECORD_BYTES),
-        };
-        Ok(Some(ValuesConfig::holding(bytes, when_full)))
     }
 }
 

@@ -62,16 +62,16 @@ pub enum Command {
     Count(count::Args),
     /// The words that say most about documents: keywords, ranks, matrices, with scikit-learn's numbers
     #[command(subcommand)]
-    Tfidf(tfidf::Verb),
+    Tfidf(tfidf::CorpusVerb),
     /// Near-duplicates among documents: is this one new? An index bigger than RAM, with datasketch's answers
     #[command(subcommand)]
-    Neardup(neardup::Verb),
+    Neardup(neardup::NearVerb),
     /// Streams in few bytes over a slow link or as references to a cache of earlier content, on flash
     #[command(subcommand)]
-    Wan(wan::Verb),
+    Wan(wan::WanVerb),
     /// A key-value SSD, emulated: a drive that is addressed by key, on a file or on simulated flash
     #[command(subcommand)]
-    Kvssd(Box<kvssd::Verb>),
+    Kvssd(Box<kvssd::DriveVerb>),
     /// Say what a table would cost, before there is one
     Advise(advise::Args),
     /// List all that a kind of structure can be told with --set

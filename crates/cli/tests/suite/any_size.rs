@@ -207,7 +207,7 @@ fn a_table_of_any_size_grows_over_slices_too() {
 
 /// Exit codes, commands, and what they say.
 const WRONG: &str = r#"
-1 | create n.nandex --entries 1e4 --policy lru | policy lru: keys and values of any size take grow, reject or fifo
+1 | create n.nandex --entries 1e4 --policy lru | --policy: give widths with --key-bytes and --value-bytes for this one
 1 | create n.nandex --policy reject | say how many entries
 1 | create n.nandex --ram 2MiB | of --ram, the log of keys and values takes
 2 | create n.nandex --entries 1e4 --bytes 1MiB --key-bytes 8 | cannot be used with

@@ -1,17 +1,14 @@
 //! Builders of tables with keys and values of any size.
 
+use super::sizing::{ENTRIES_GROWING, RECORD_BYTES, values_for};
 use super::stated::Stated;
 use super::{Database, Quantity, TableBuilder};
 use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, table_name};
 use crate::model::text;
 use crate::{AnyTable, Error, LargeTable, OpenOptions, Policy, Result};
 
-/// The default for the bytes of a key and its value, with a record's overhead.
-const RECORD_BYTES: u64 = 256;
-
-/// The default number of entries of a map that keeps its size, and of those with which one that grows begins.
+/// The default number of entries of a map that keeps its size.
 const ENTRIES: u64 = 1_000_000;
-const ENTRIES_GROWING: u64 = 100_000;
 
 /// Builds or opens a table of keys and values of any size; see [`Database::map`].
 ///
@@ -126,24 +123,14 @@ impl<'db> MapBuilder<'db> {
     }
 
     fn config(&self) -> Result<ValuesConfig> {
-        let policy = self.chosen_policy();
-        let (field, bytes) = match (&self.bytes, &self.entries) {
-            (Some(bytes), _) => ("bytes", bytes.bytes("bytes")?),
-            // It takes flash when it needs it.
-            (None, _) if policy == Policy::Grow => ("entries", 0),
-            (None, entries) => {
-                let entries = entries.as_ref().map_or(Ok(ENTRIES), |it| it.count("entries"))?;
-                ("entries", entries.saturating_mul(RECORD_BYTES))
-            }
+        let (field, bytes) = match &self.bytes {
+            Some(bytes) => ("bytes", Some(bytes.bytes("bytes")?)),
+            None => ("entries", None),
         };
-        let when_full = policy.when_full().ok_or_else(|| {
-            let reason = format!(
-                "{policy}: keys and values of any size take grow, reject or fifo; a table of fixed widths takes the others"
-            );
-            Error::Config { field: "policy", reason }
-        })?;
-        let config = ValuesConfig::holding(bytes, when_full);
+        let entries = self.entries.as_ref().map_or(Ok(ENTRIES), |it| it.count("entries"))?;
+        let config = values_for(bytes, entries, self.chosen_policy())?;
         let too_many = |_| {
+            let bytes = bytes.unwrap_or_else(|| entries.saturating_mul(RECORD_BYTES));
             let (name, bytes) = (&self.name, text::bytes(bytes));
             let reason = format!(
                 "{name:?}: {bytes} of keys and values are more than a map holds; state less"

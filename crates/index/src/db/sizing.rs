@@ -1,7 +1,14 @@
 //! Which table is made for requirements, and how large: what the command and the applications make.
 
 use super::stated::Stated;
-use crate::{Prediction, Requirements, Result};
+use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
+use crate::{Error, Policy, Prediction, Requirements, Result};
+
+/// Entries with which a table that grows begins where none are stated.
+pub const ENTRIES_GROWING: u64 = 100_000;
+
+/// The default for the bytes of a key and its value of any size, with a record's overhead.
+pub(super) const RECORD_BYTES: u64 = 256;
 
 /// The table to make, and why it.
 #[derive(Clone, Debug)]
@@ -46,6 +53,44 @@ impl Requirements {
         }
         Ok(best)
     }
+}
+
+impl Requirements {
+    /// The value log for keys and values of any size: for that many bytes of them, or for the usual length of its
+    /// entries.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a policy that a value log does not have.
+    pub fn values(&self, bytes: Option<u64>) -> Result<ValuesConfig> {
+        values_for(bytes, self.entries, self.policy)
+    }
+
+    /// The table that has the places of keys and values of any size, which are in this log: of this kind or of the one
+    /// that suits best, within the RAM that the log leaves. The widths are those of such a table.
+    ///
+    /// # Errors
+    /// As [`size`](Self::size).
+    pub fn size_over(&self, values: &ValuesConfig, kind: Option<&str>) -> Result<Sizing> {
+        let ram_bytes = self.ram_bytes.map(|most| most.saturating_sub(values.ram_bytes()));
+        let (key_bytes, value_bytes) = (TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32);
+        Self { key_bytes, value_bytes, ram_bytes, ..self.clone() }.size(kind)
+    }
+}
+
+/// The value log for that many bytes of keys and values, or for the usual length of these entries. One that grows
+/// begins with the least: it takes flash when it needs it.
+///
+/// # Errors
+/// [`Error::Config`] for a policy that a value log does not have.
+pub(super) fn values_for(bytes: Option<u64>, entries: u64, policy: Policy) -> Result<ValuesConfig> {
+    let when_full = policy.when_full().ok_or_else(|| {
+        let reason = format!(
+            "{policy}: keys and values of any size take grow, reject or fifo; a table of fixed widths takes the others"
+        );
+        Error::Config { field: "policy", reason }
+    })?;
+    let usual = if policy == Policy::Grow { 0 } else { entries.saturating_mul(RECORD_BYTES) };
+    Ok(ValuesConfig::holding(bytes.unwrap_or(usual), when_full))
 }
 
 impl Sizing {

@@ -18,7 +18,7 @@ use crate::console::Console;
 
 /// What can be done with a drive.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum DriveVerb {
     /// Make a drive in a new file, with one key space
     Create(create::Args),
     /// Store a value under a key
@@ -46,17 +46,17 @@ pub enum Verb {
 ///
 /// # Errors
 /// The error of the verb; the exit code follows from it.
-pub fn run(verb: &Verb, console: &Console) -> Result<()> {
+pub fn run(verb: &DriveVerb, console: &Console) -> Result<()> {
     match verb {
-        Verb::Create(args) => create::run(args, console),
-        Verb::Put(args) => pairs::put(args, console),
-        Verb::Get(args) => pairs::get(args, console),
-        Verb::Rm(args) => pairs::remove(args, console),
-        Verb::Exist(args) => pairs::exist(args, console),
-        Verb::List(args) => list::run(args, console),
-        Verb::Space(args) => spaces::run(args, console),
-        Verb::Info(args) => info::run(args, console),
-        Verb::Bench(args) => bench::run(args, console),
-        Verb::Replay(args) => replay::run(args, console),
+        DriveVerb::Create(args) => create::run(args, console),
+        DriveVerb::Put(args) => pairs::put(args, console),
+        DriveVerb::Get(args) => pairs::get(args, console),
+        DriveVerb::Rm(args) => pairs::remove(args, console),
+        DriveVerb::Exist(args) => pairs::exist(args, console),
+        DriveVerb::List(args) => list::run(args, console),
+        DriveVerb::Space(args) => spaces::run(args, console),
+        DriveVerb::Info(args) => info::run(args, console),
+        DriveVerb::Bench(args) => bench::run(args, console),
+        DriveVerb::Replay(args) => replay::run(args, console),
     }
 }

@@ -21,7 +21,7 @@ use crate::console::Console;
 
 /// What can be done with an index of documents.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum NearVerb {
     /// Make an index of documents, or add documents to one
     #[command(after_help = INPUTS)]
     Index(Box<add::AddArgs>),
@@ -54,14 +54,14 @@ const INPUTS: &str = "A vector is an array of numbers in a field of JSON lines o
 ///
 /// # Errors
 /// The error of the verb; the exit code follows from it.
-pub fn run(verb: &Verb, console: &Console) -> Result<()> {
+pub fn run(verb: &NearVerb, console: &Console) -> Result<()> {
     match verb {
-        Verb::Index(args) => add::index(args, console),
-        Verb::Query(args) => query::run(args, console),
-        Verb::Dedup(args) => dedup::run(args, console),
-        Verb::Remove(args) => remove::run(args, console),
-        Verb::Pairs(args) => pairs::run(args, console),
-        Verb::Clusters(args) => clusters::run(args, console),
-        Verb::Stats(args) => stats::run(args, console),
+        NearVerb::Index(args) => add::index(args, console),
+        NearVerb::Query(args) => query::run(args, console),
+        NearVerb::Dedup(args) => dedup::run(args, console),
+        NearVerb::Remove(args) => remove::run(args, console),
+        NearVerb::Pairs(args) => pairs::run(args, console),
+        NearVerb::Clusters(args) => clusters::run(args, console),
+        NearVerb::Stats(args) => stats::run(args, console),
     }
 }

@@ -22,7 +22,7 @@ use crate::console::Console;
 
 /// What can be done with an index of documents.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum CorpusVerb {
     /// Make an index of documents
     #[command(after_help = INPUTS)]
     Build(Box<build::Args>),
@@ -63,17 +63,17 @@ const INPUTS: &str = "A document is a file of a folder, a line of a text file or
 ///
 /// # Errors
 /// The error of the verb; the exit code follows from it.
-pub fn run(verb: &Verb, console: &Console) -> Result<()> {
+pub fn run(verb: &CorpusVerb, console: &Console) -> Result<()> {
     match verb {
-        Verb::Build(args) => build::run(args, console),
-        Verb::Update(args) => update::update(args, console),
-        Verb::Remove(args) => update::remove(args, console),
-        Verb::Merge(args) => merge::run(args, console),
-        Verb::Query(args) => query::run(args, console),
-        Verb::Keywords(args) => keywords::run(args, console),
-        Verb::Index(args) => ranked::run(args, console),
-        Verb::Rank(args) => rank::run(args, console),
-        Verb::Export(args) => export::run(args, console),
-        Verb::Report(args) => report::run(args, console),
+        CorpusVerb::Build(args) => build::run(args, console),
+        CorpusVerb::Update(args) => update::update(args, console),
+        CorpusVerb::Remove(args) => update::remove(args, console),
+        CorpusVerb::Merge(args) => merge::run(args, console),
+        CorpusVerb::Query(args) => query::run(args, console),
+        CorpusVerb::Keywords(args) => keywords::run(args, console),
+        CorpusVerb::Index(args) => ranked::run(args, console),
+        CorpusVerb::Rank(args) => rank::run(args, console),
+        CorpusVerb::Export(args) => export::run(args, console),
+        CorpusVerb::Report(args) => report::run(args, console),
     }
 }

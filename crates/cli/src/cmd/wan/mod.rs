@@ -21,7 +21,7 @@ use crate::console::Console;
 
 /// What can be done with a cache of content.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum WanVerb {
     /// Write a file of references in place of a stream, and put what is new into the cache
     Store(store::Args),
     /// Write the stream of a file of references again
@@ -52,14 +52,14 @@ const CHANNEL: &str = "The channel is the stdin and the stdout of the command of
 ///
 /// # Errors
 /// The error of the verb; the exit code follows from it.
-pub fn run(verb: &Verb, console: &Console) -> Result<()> {
+pub fn run(verb: &WanVerb, console: &Console) -> Result<()> {
     match verb {
-        Verb::Store(args) => store::run(args, console),
-        Verb::Restore(args) => restore::run(args, console),
-        Verb::Send(args) => send::run(args, console),
-        Verb::Receive(args) => receive::run(args, console),
-        Verb::Pipe(args) => pipe::run(args, console),
-        Verb::Proxy(args) => proxy::run(args, console),
-        Verb::Info(args) => info::run(args, console),
+        WanVerb::Store(args) => store::run(args, console),
+        WanVerb::Restore(args) => restore::run(args, console),
+        WanVerb::Send(args) => send::run(args, console),
+        WanVerb::Receive(args) => receive::run(args, console),
+        WanVerb::Pipe(args) => pipe::run(args, console),
+        WanVerb::Proxy(args) => proxy::run(args, console),
+        WanVerb::Info(args) => info::run(args, console),
     }
 }
