@@ -178,7 +178,9 @@ impl Past {
             (Trust::EverOrError, _) => true,
             (_, Found::Nothing) => {
                 let oldest = allowed.first().map_or(0, |version| version.at);
-                let is_old = self.window().is_some_and(|window| self.acts - oldest > window);
+                let age = self.acts - oldest;
+                // One that promises no entry may have to evict the newest one too.
+                let is_old = self.window().is_some_and(|window| window == 0 || age > window);
                 is_old || allowed.iter().any(|version| version.put.is_none())
             }
             (_, Found::Put(put)) => allowed.iter().any(|version| version.put == Some(put)),
@@ -264,6 +266,18 @@ mod tests {
         assert!(fits(&past, Found::Nothing));
         past.acknowledge(0, true);
         assert!(!fits(&past, Found::Nothing) && !fits(&past, Found::Put(1)));
+    }
+
+    #[test]
+    fn a_table_that_promises_no_entry_may_evict_the_newest() {
+        let newest_may_go = |retention| {
+            let mut past = Past::new(1, retention);
+            past.attempt(0, false);
+            past.acknowledge(0, true);
+            fits(&past, Found::Nothing)
+        };
+        assert!(newest_may_go(Retention::Newest(0)) && !newest_may_go(Retention::Newest(1)));
+        assert!(!newest_may_go(Retention::All));
     }
 
     #[test]
