@@ -37,7 +37,8 @@ fn page() -> String {
          NANDEX_DOCS=write cargo test --locked -p nandex --lib parameters_page\n\
          ```\n\n\
          A parameter is stated by its name, in place of what the requirements lead to: with `--set \
-         NAME=VALUE` of `nandex create`, `filter build`, `filter unique` and `count build`, with \
+         NAME=VALUE` of `nandex create`, `filter build`, `filter unique`, `count build` and the verbs of \
+         `dedup`, `tfidf`, `neardup`, `wan` and `kvssd` that make a file, with \
          `parameter(name, value)` of the builders of `nandex::open`, with `parameters={\"name\": \
          \"value\"}` of Python's `db.table`, \
          `db.map`, `db.filter` and `db.counter`, and with `AnyConfig::with`. The parts of a parameter that \
