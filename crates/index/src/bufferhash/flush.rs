@@ -150,7 +150,7 @@ impl Layout for Incarnations {
 }
 
 impl Incarnations {
-    /// Does a full table refuse entries?
+    /// Returns whether a full table refuses entries.
     fn refuses(&self) -> bool {
         self.config.policy == Policy::Reject
     }

@@ -53,9 +53,7 @@ impl Requirements {
         }
         Ok(best)
     }
-}
 
-impl Requirements {
     /// The value log for keys and values of any size: for that many bytes of them, or for the usual length of its
     /// entries.
     ///

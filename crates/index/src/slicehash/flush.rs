@@ -141,7 +141,7 @@ impl Layout for Slicetables {
         self.shape.new_buffer(self.hasher)
     }
 
-    /// Can a partition take another buffer, or is it full?
+    /// A full partition takes no other buffer, unless one that is being merged may show that it is not full.
     fn reserve(core: &Inner, _index: usize, state: &State) -> Result<Space<()>> {
         let Some(limit) = core.layout.limit() else { return Ok(Space::Reserved(())) };
         let Level { entries, refused, .. } = state.level;

@@ -69,7 +69,7 @@ impl Layout for SlicetableGroups {
         BucketBuffer::new(self.config.buffer_entries, self.config.bucket_ids_max)
     }
 
-    /// Can a partition take another buffer, or is it full?
+    /// A full partition takes no other buffer, unless one that is being merged may show that it is not full.
     fn reserve(core: &Inner, _index: usize, state: &State) -> Result<Space<()>> {
         let Some(limit) = core.layout.limit() else { return Ok(Space::Reserved(())) };
         let GroupLevel { entries, refused, .. } = state.level;
