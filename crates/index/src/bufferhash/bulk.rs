@@ -15,6 +15,7 @@ use nandex_store::hash::{KeyHash, KeyHasher};
 use nandex_store::ring::SegmentId;
 
 use super::flush::{Scratch, WRITES_MAX};
+use super::table::Incarnation;
 use super::{Incarnations, Inner};
 use crate::Result;
 use crate::write::absorb::{BulkLayout, Chosen, Placed, Worker};
@@ -70,9 +71,7 @@ struct Writes {
 
 /// One of them.
 struct InFlight {
-    id: SegmentId,
-    /// Its entries.
-    kept: usize,
+    incarnation: Incarnation,
     /// Its filter.
     bits: Vec<u64>,
     is_written: bool,
@@ -244,11 +243,13 @@ impl Inner {
             if writes.in_flight.len() == WRITES_MAX {
                 self.end_first(index, writes, scratch)?;
             }
+            let data_bytes = self.layout.config.buffer_pages as usize * PAGE_BYTES;
+            let incarnation = self.incarnation((index, id), &segment[..data_bytes], kept);
             let token = writes.ended + writes.in_flight.len() as u64;
             self.push_segment((index, id), token, segment, scratch)?;
             let bits =
                 std::mem::replace(&mut scratch.bits, writes.filters.pop().unwrap_or_default());
-            writes.in_flight.push_back(InFlight { id, kept, bits, is_written: false });
+            writes.in_flight.push_back(InFlight { incarnation, bits, is_written: false });
         }
         while !writes.in_flight.is_empty() {
             self.end_first(index, writes, scratch)?;
@@ -292,18 +293,18 @@ impl Inner {
                 segments.push(buf);
             }
         }
-        let Some(InFlight { id, kept, bits, .. }) = in_flight.pop_front() else { return Ok(()) };
+        let Some(InFlight { incarnation, bits, .. }) = in_flight.pop_front() else { return Ok(()) };
         *ended += 1;
         self.volume.poison().guard(self.layout.rings.sync())?;
         self.ensure_column(index);
         self.write_column(index, &bits);
         filters.push(bits);
         let mut state = self.partitions[index].write();
-        self.push_incarnation((index, id), &mut state, kept);
+        self.push_incarnation(index, &mut state, incarnation);
         drop(state);
         self.moved.store(true, SeqCst);
         let slots = self.layout.config.buffer_pages as usize * self.entry_layout().slots();
-        self.credit_flush(slots, kept, 1000);
+        self.credit_flush(slots, incarnation.entries, 1000);
         Ok(())
     }
 

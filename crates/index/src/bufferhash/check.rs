@@ -7,7 +7,7 @@ use nandex_store::check::{Checker, Contents, Subject};
 use nandex_store::checkpoint::CatalogEntry;
 use nandex_store::hash::KeyHash;
 use nandex_store::page::{Page, PageKind};
-use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
+use nandex_store::ring::{Ring, SegmentId, SegmentTag};
 use nandex_store::space::Extent;
 
 use super::filter::{IncarnationFilter, Slices};
@@ -84,7 +84,7 @@ impl<'a> Table<'a> {
                 return Err(reader.refuse("one extent as the configuration says", found).into());
             }
         };
-        let shape = RingShape { segment_pages: config.segment_pages(), segments: config.segments };
+        let shape = config.ring_shape();
         let of_ring = Extent { start: extent.start, pages: config.ring_pages() };
         let epoch = contents.superblock.epoch;
         let (ring, state) = if entry.state.is_empty() {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nandex_store::buffer::STASH_LEN_MAX;
 use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
+use nandex_store::ring::{Reuse, RingShape};
 
 use super::KIND;
 use super::filter::{FilterKind, FilterShape, ShapeParts};
@@ -190,7 +191,7 @@ pub enum Placement {
 parameters! {
     /// What a BufferHash is created with. All of it is kept on flash and read back at open.
     #[derive(Clone, PartialEq, Debug)]
-    pub struct Config: KIND, version 1, tiny [];
+    pub struct Config: KIND, version 2, tiny [];
 
     /// Which entries go when flash is full.
     policy: Policy = Policy::Fifo;
@@ -233,6 +234,11 @@ parameters! {
 
     /// Where incarnations are.
     placement: Placement = Placement::Shared;
+
+    /// Keys that a table which refuses more has space for, whatever its history: when its ring is nearly full, super
+    /// tables are rewritten without what was updated or removed. 0 for as many entries as the ring takes, each version
+    /// of a key counted; so it is in tables of version 1.
+    entries_max: u64 = 0, in Range::Within(0, 1 << 48), since 2;
 }
 
 impl Config {
@@ -324,7 +330,42 @@ impl Config {
                 "top-k keeps at most 900 thousandths of an incarnation".into(),
             );
         }
+        self.validate_cleaning()?;
         self.validate_placement()
+    }
+
+    /// Are super tables rewritten without what was updated or removed?
+    pub(super) fn cleans(&self) -> bool {
+        self.entries_max > 0
+    }
+
+    /// A ring of all segments.
+    pub(super) fn ring_shape(&self) -> RingShape {
+        let reuse = if self.cleans() { Reuse::Dead } else { Reuse::Oldest };
+        RingShape { segment_pages: self.segment_pages(), segments: self.segments, reuse }
+    }
+
+    fn validate_cleaning(&self) -> Result<()> {
+        let refuse = |reason: String| Err(Error::Config { field: "entries_max", reason });
+        if !self.cleans() {
+            return Ok(());
+        }
+        if self.policy != Policy::Reject || self.placement != Placement::Shared {
+            let reason =
+                "only a table on the volume that refuses entries keeps space for updates; take 0";
+            return refuse(reason.into());
+        }
+        let live = self.segments.saturating_sub(self.reserve_segments);
+        let most = live * u64::from(self.filter.entries_max());
+        if self.entries_max > most {
+            let reason = format!(
+                "{} keys for {live} incarnations of {}, without the reserve; take fewer, or more segments",
+                self.entries_max,
+                self.filter.entries_max()
+            );
+            return refuse(reason);
+        }
+        Ok(())
     }
 
     fn validate_placement(&self) -> Result<()> {
@@ -430,13 +471,20 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_end_with_the_pages_of_a_chips_block_or_0() {
+    fn the_bytes_end_with_the_pages_of_a_chips_block_or_0_and_the_keys_of_a_table_that_is_cleaned()
+    {
         let shared = Config::tiny().encode();
         let placement = Placement::Chip { block_pages: 0x0102_0304 };
         let chip = Config { placement, ..Config::tiny() }.encode();
-        assert_eq!((shared.len(), chip.len()), (87, 87));
+        assert_eq!((shared.len(), chip.len()), (95, 95));
         assert_eq!(shared[..83], chip[..83]);
-        assert_eq!((&shared[83..], &chip[83..]), (&[0, 0, 0, 0][..], &[4, 3, 2, 1][..]));
+        assert_eq!((&shared[83..87], &chip[83..87]), (&[0, 0, 0, 0][..], &[4, 3, 2, 1][..]));
+        assert_eq!(shared[87..], [0; 8]);
+        let before = [&[1], &shared[1..87]].concat();
+        let read = Config::decode(&mut Reader::new(&before, "configuration", PageId(0))).unwrap();
+        assert_eq!(read, Config::tiny());
+        let cleaned = Config { entries_max: 0x0203, policy: Policy::Reject, ..Config::tiny() };
+        assert_eq!(cleaned.encode()[87..], [3, 2, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]

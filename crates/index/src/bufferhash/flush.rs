@@ -52,6 +52,7 @@ impl Layout for Incarnations {
             // waiting for a segment, none could be freed without dropping what must stay.
             spares_kept: usize::from(is_partial),
             forces_replayed: self.refuses(),
+            forces_removals: self.config.cleans(),
             ..WritePolicy::default()
         }
     }
@@ -73,6 +74,9 @@ impl Layout for Incarnations {
     fn reserve(core: &Inner, index: usize, state: &State) -> Result<Space<Option<SegmentId>>> {
         if core.evicts() {
             return Ok(Space::Reserved(None));
+        }
+        if core.layout.config.cleans() {
+            return core.reserve_cleaned(index, state);
         }
         let waiting = state.frozen.len();
         // A crash leaves segments that were being written unused, and recovery writes them again elsewhere.
@@ -107,12 +111,17 @@ impl Layout for Incarnations {
             Some(id) => id,
             None => core.reserve_segment(index)?,
         };
+        if core.layout.config.cleans() {
+            // Without them it counts all its keys as new, and so it does if they are damaged.
+            let _ = core.load_filters(index);
+        }
+        let kept = frozen.buffer.len() - frozen.buffer.stash_len() - left_out.len();
+        let incarnation = core.incarnation((index, id), frozen.buffer.bytes(), kept);
         let _lock = core.partitions[index].maintain();
         core.write_incarnation((index, id), &frozen.buffer, &left_out, scratch)?;
-        let kept = frozen.buffer.len() - frozen.buffer.stash_len() - left_out.len();
         // Otherwise the buffer would have one more holder, and could not go back to the pool.
         drop(frozen);
-        core.settle(index, id, kept, &left_out)
+        core.settle(index, incarnation, &left_out)
     }
 
     fn new_scratch(core: &Inner) -> Result<Scratch> {
@@ -130,12 +139,19 @@ impl Layout for Incarnations {
         })
     }
 
-    fn run(core: &Inner, job: Job, _scratch: &mut Option<Scratch>) -> Result<()> {
+    fn run(core: &Inner, job: Job, scratch: &mut Option<Scratch>) -> Result<()> {
         match job {
             Job::Reinsert { table, key, value, source, newest_sequence } => {
                 core.reinsert(table, &key, &value, (source, newest_sequence))
             }
             Job::LoadFilters(index) => core.load_filters(index),
+            Job::Clean(index) => {
+                let scratch = match scratch {
+                    Some(scratch) => scratch,
+                    None => scratch.insert(Self::new_scratch(core)?),
+                };
+                core.clean(index, scratch)
+            }
             Job::Retire(index) => core.retire_buffer(index),
         }
     }
@@ -162,7 +178,7 @@ impl Inner {
         !self.layout.refuses()
     }
 
-    fn flash_bytes(&self) -> u64 {
+    pub(super) fn flash_bytes(&self) -> u64 {
         let pages = self.layout.config.ring_pages() + snapshot_pages(&self.layout.shape);
         pages * PAGE_BYTES as u64
     }
@@ -229,8 +245,7 @@ impl Inner {
     pub(super) fn drop_oldest(&self, index: usize, state: &mut State) {
         let Some(oldest) = state.level.oldest() else { return };
         self.drop_cached(index, &state.level);
-        if state.level.window.pop_oldest().is_some() {
-            state.level.dropped += 1;
+        if state.level.drop_oldest() {
             self.counters.flushed_entries.fetch_sub(u64::from(oldest.entries), Relaxed);
         }
     }
@@ -357,16 +372,16 @@ impl Inner {
 
     /// Makes a written segment the newest incarnation, and carries what it does not have over to the active
     /// buffer. The caller holds the maintenance lock.
-    fn settle(&self, index: usize, id: SegmentId, kept: usize, left_out: &[Place]) -> Result<()> {
+    fn settle(&self, index: usize, incarnation: Incarnation, left_out: &[Place]) -> Result<()> {
         let mut state = self.partitions[index].write();
         let frozen = state.take_flushed();
         let left = self.carried_over(&frozen.buffer, left_out);
         let put_back = self.carry_over(index, &mut state, &frozen, left);
-        self.push_incarnation((index, id), &mut state, kept);
+        self.push_incarnation(index, &mut state, incarnation);
         drop(state);
         let users = frozen.user_updates.min(frozen.buffer.len() as u64) * 1000;
         let slots = frozen.buffer.slots();
-        self.credit_flush(slots, kept, users / (frozen.buffer.len() as u64).max(1));
+        self.credit_flush(slots, incarnation.entries, users / (frozen.buffer.len() as u64).max(1));
         self.recycle(frozen.buffer);
         put_back
     }
@@ -386,22 +401,21 @@ impl Inner {
     /// A segment that was written is the newest incarnation from now on.
     pub(super) fn push_incarnation(
         &self,
-        (index, id): (usize, SegmentId),
+        index: usize,
         state: &mut State,
-        kept: usize,
+        incarnation: Incarnation,
     ) {
-        let entries = u32::try_from(kept).expect("a buffer has fewer than 2^28 entries");
-        let column = state.level.window.push();
-        state.level.incarnations[column] = Incarnation { id, entries };
-        self.layout.rings.of(index).complete(id, SegmentTag { owner: index as u32, entries });
+        state.level.came(incarnation);
+        self.layout.cleaning.came(&incarnation);
+        self.layout.rings.of(index).complete(incarnation.id, incarnation.tag(index));
     }
 
     /// Counts a buffer of `slots` slots that was written, and adds to the credit of partial discards, by the share of
     /// the user's own entries in thousandths.
-    pub(super) fn credit_flush(&self, slots: usize, kept: usize, share: u64) {
+    pub(super) fn credit_flush(&self, slots: usize, kept: u32, share: u64) {
         let counters = &self.counters;
-        self.count_flush(kept as u64, slots);
-        counters.flushed_entries.fetch_add(kept as u64, Relaxed);
+        self.count_flush(kept.into(), slots);
+        counters.flushed_entries.fetch_add(kept.into(), Relaxed);
         let limit = u64::from(self.layout.config.cascade_limit);
         let most = limit * 1000 * u64::from(self.layout.config.super_tables);
         let add = |credit: u64| Some((credit + limit * share).min(most));

@@ -40,16 +40,19 @@
 
 mod bulk;
 mod check;
+mod clean;
 pub(crate) mod config;
 mod evict;
 pub(crate) mod filter;
 mod flush;
 pub(crate) mod format;
 pub(crate) mod growing;
+mod keys;
 pub(crate) mod model;
 mod read;
 mod recover;
 mod retire;
+mod rewrite;
 mod rings;
 pub(crate) mod scan;
 mod space;
@@ -58,6 +61,8 @@ mod table;
 #[cfg(feature = "testing")]
 mod testing;
 
+#[cfg(test)]
+mod lives;
 #[cfg(test)]
 mod tests;
 

@@ -117,6 +117,13 @@ impl TableLayout for Incarnations {
     fn entries_below(state: &State) -> u64 {
         state.level.entries()
     }
+
+    fn keys(core: &Inner, state: &State) -> u64 {
+        if core.layout.config.cleans() {
+            return core.keys_of(state);
+        }
+        state.entries_buffered() + Self::entries_below(state)
+    }
 }
 
 impl IncarnationProbe {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::clean::Cleaning;
 use super::config::Ranking;
 use super::filter::IncarnationFilter;
 use super::format::decode_filter;
@@ -91,6 +92,7 @@ fn assemble(
         rings,
         cascade_credit: AtomicU64::new(u64::from(config.cascade_limit) * 1000),
         threshold: AtomicU64::new(threshold),
+        cleaning: Cleaning::default(),
         ranking: Ranking::of(options),
         config,
     })
@@ -141,10 +143,11 @@ fn levels(layout: &Incarnations, place: PageId) -> Result<Levels<Incarnations>> 
     }
     let new = |held: u32| Level::new(config.incarnations_max, layout.filter.shape(), held as usize);
     let mut levels = held.into_iter().map(new).collect::<Result<Vec<_>>>()?;
-    for (id, SegmentTag { owner, entries }) in segments {
-        let level = &mut levels[owner as usize];
-        let column = level.window.push();
-        level.incarnations[column] = Incarnation { id, entries };
+    for (id, tag) in segments {
+        let level = &mut levels[tag.owner as usize];
+        let incarnation = Incarnation::of(id, tag);
+        level.came(incarnation);
+        layout.cleaning.came(&incarnation);
         level.filters_loaded = false;
     }
     Ok(levels.into_iter().map(|level| (level, ())).collect())

@@ -100,7 +100,7 @@ impl Rings {
         let (start, count) =
             if is_chip { (PageId(0), config.super_tables) } else { (structure.extent()?.start, 1) };
         let segments = config.segments / u64::from(count);
-        let shape = RingShape { segment_pages: config.segment_pages(), segments };
+        let shape = RingShape { segments, ..config.ring_shape() };
         let pages = config.ring_pages() / u64::from(count);
         let mut rings = Vec::with_capacity(count as usize);
         for index in 0..u64::from(count) {
@@ -183,7 +183,7 @@ impl Rings {
         let mut bytes = Vec::new();
         for (ring, captured) in self.rings.iter().zip(&self.captured) {
             let capture = ring.capture();
-            captured.store(capture.oldest, Release);
+            captured.store(capture.mark, Release);
             bytes.extend(capture.bytes);
         }
         bytes

@@ -159,6 +159,9 @@ impl Generation<'_> {
         found: &mut Found,
     ) -> Result<()> {
         let shared = most / self.core.partitions.len();
+        // The place of an incarnation that was cleaned away may be written again.
+        let cleans = self.core.layout.config.cleans();
+        let _lock = cleans.then(|| self.core.partitions[table / shared].maintain());
         if shared == 1 {
             return self.core.visit_pages(table, pages, found);
         }

@@ -65,9 +65,8 @@ impl Inner {
             let oldest = partitions[index].read().level.oldest();
             return oldest.map(|oldest| (index, oldest)).into_iter().collect();
         }
-        let own = |(id, tag): (SegmentId, SegmentTag)| {
-            (tag.owner as usize, Incarnation { id, entries: tag.entries })
-        };
+        let own =
+            |(id, tag): (SegmentId, SegmentTag)| (tag.owner as usize, Incarnation::of(id, tag));
         let most = usize::try_from(rings.reserve_segments()).unwrap_or(usize::MAX);
         rings.of(index).segments().into_iter().map(own).take(most).collect()
     }

@@ -1,5 +1,6 @@
 //! BufferHash as a [`Structure`].
 
+use super::clean::Cleaning;
 use super::config;
 use super::filter::IncarnationFilter;
 use super::rings::Rings;
@@ -37,6 +38,8 @@ pub struct Incarnations {
     pub(super) cascade_credit: AtomicU64,
     /// The priority threshold, if the policy has one.
     pub(super) threshold: AtomicU64,
+    /// How much there is to clean.
+    pub(super) cleaning: Cleaning,
 }
 
 impl Structure for Incarnations {

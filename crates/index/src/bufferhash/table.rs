@@ -8,7 +8,9 @@ use nandex_store::reads::LookupStep;
 use nandex_store::ring::SegmentId;
 
 use super::Incarnations;
-use super::filter::{Columns, FilterShape, IncarnationFilter, Positions, Slices, Window};
+use super::filter::{
+    Columns, FilterKind, FilterShape, IncarnationFilter, Positions, Slices, Window,
+};
 use crate::api::Value;
 use crate::write;
 
@@ -48,6 +50,14 @@ pub(crate) struct Level {
     pub(super) filters_loaded: bool,
     /// Are entries of other tables on their way past the buffers? What lookups have found on flash may be older.
     pub(super) absorbs: bool,
+    /// Is it being rewritten? A buffer that is frozen meanwhile would get an older segment than what it hides.
+    pub(super) is_cleaned: bool,
+    /// Entries that have come to it since it was rewritten: among them and the older ones some may be superseded.
+    pub(super) unclean: u64,
+    /// Keys in its incarnations, about.
+    pub(super) keys: i64,
+    /// Was it damaged when it was to be rewritten?
+    pub(super) is_damaged: bool,
 }
 
 /// Background work in addition to flushes.
@@ -65,6 +75,8 @@ pub(crate) enum Job {
     },
     /// Load the filters of a super table after an open.
     LoadFilters(usize),
+    /// Rewrite a super table, or the one with the ring's oldest segment, without what was updated or removed.
+    Clean(Option<usize>),
     /// Free the buffer of a super table into which nothing will be inserted any more.
     Retire(usize),
 }
@@ -74,6 +86,10 @@ pub(crate) enum Job {
 pub(crate) struct Incarnation {
     pub(super) id: SegmentId,
     pub(super) entries: u32,
+    /// By how many keys the super table has more with it, about.
+    pub(super) keys: i32,
+    /// Has the super table no older version of its keys?
+    pub(super) is_clean: bool,
 }
 
 /// The incarnations that may hold a key, newest first.
@@ -109,12 +125,40 @@ impl Level {
             renumbered: 0,
             filters_loaded: true,
             absorbs: false,
+            is_cleaned: false,
+            unclean: 0,
+            keys: 0,
+            is_damaged: false,
         })
     }
 
     /// A wider copy of its filters; the caller holds the maintenance lock, and [`put_wider`](Self::put_wider)s it.
     pub(super) fn wider(window: &Window, slices: &Slices) -> Slices {
         slices.widened(window.len() + 1, window.first_column())
+    }
+
+    /// Puts rewritten incarnations, oldest first, with filters of their own, in the place of all there are.
+    pub(super) fn put_rewritten(&mut self, rewritten: Self) {
+        let dropped = self.dropped + self.window.len() as u64;
+        *self = Self { dropped, renumbered: self.renumbered + 1, ..rewritten };
+    }
+
+    /// Makes the next column one of an incarnation that is not in the ring yet.
+    pub(super) fn push(&mut self, kind: FilterKind, incarnation: Incarnation, bits: &[u64]) {
+        let column = self.window.next_column();
+        match kind {
+            FilterKind::Bloom => self.slices.or_column(column, bits),
+            FilterKind::Fuse => self.slices.write_column(column, bits),
+        }
+        self.came(incarnation);
+    }
+
+    /// The next column is that of an incarnation.
+    pub(super) fn came(&mut self, incarnation: Incarnation) {
+        let column = self.window.push();
+        self.incarnations[column] = incarnation;
+        self.keys += i64::from(incarnation.keys);
+        self.unclean += if incarnation.is_clean { 0 } else { u64::from(incarnation.entries) };
     }
 
     /// Puts a wider copy in the place of filters of which every column is live.
@@ -203,6 +247,16 @@ impl Level {
             renumbered: self.renumbered,
             newest_when_asked: self.newest_sequence(),
         })
+    }
+
+    /// Takes out the oldest incarnation. Returns whether there was one.
+    pub(super) fn drop_oldest(&mut self) -> bool {
+        let Some(column) = self.window.pop_oldest() else { return false };
+        let Incarnation { entries, keys, is_clean, .. } = self.incarnations[column];
+        self.dropped += 1;
+        self.keys -= i64::from(keys);
+        self.unclean -= if is_clean { 0 } else { u64::from(entries) };
+        true
     }
 
     /// The oldest incarnation.

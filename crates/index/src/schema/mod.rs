@@ -8,6 +8,8 @@ mod choice;
 mod spec;
 mod when_full;
 
+use std::ops::RangeInclusive;
+
 use nandex_store::bytes::Reader;
 
 pub use crate::options::OptionSpec;
@@ -235,21 +237,29 @@ impl Stored for f64 {
     }
 }
 
-/// Reads the version that a configuration begins with.
+/// Reads the version that a configuration begins with: the last of these, or an earlier one that lacks parameters.
 ///
 /// # Errors
 /// Corruption: another version.
-pub fn check_version(kind: &str, version: u8, reader: &mut Reader<'_>) -> Result<()> {
-    match reader.u8()? {
-        found if found == version => Ok(()),
-        found => Err(reader.refuse(format!("{kind} configuration {version}"), found).into()),
+pub fn take_version(
+    kind: &str,
+    versions: RangeInclusive<u8>,
+    reader: &mut Reader<'_>,
+) -> Result<u8> {
+    let found = reader.u8()?;
+    if versions.contains(&found) {
+        return Ok(found);
     }
+    let (first, last) = (versions.start(), versions.end());
+    let earlier = if first < last { format!("{first} to ") } else { String::new() };
+    Err(reader.refuse(format!("{kind} configuration {earlier}{last}"), found).into())
 }
 
 /// Declares the configuration of a structure: the name of its kind and the version of its bytes, then its parameters
 /// in the order of their bytes. A parameter has a type, the smallest value that works in `tiny`, and, after `in`,
 /// the values that it can have; `as` names the type whose bytes and texts it has, if they are not its own, and `then` a
-/// parameter, the rest of whose bytes follow here. `tiny [const]` makes `tiny` a constant function.
+/// parameter, the rest of whose bytes follow here. `since` is the version that brought it: configurations of the
+/// version before are read too, and have its value in `tiny`. `tiny [const]` makes `tiny` a constant function.
 ///
 /// What the values of several parameters have to do with one another is the type's own `validate`, which calls
 /// `check_ranges` first.
@@ -262,7 +272,7 @@ macro_rules! parameters {
         $(
             $(#[doc = $doc:literal])*
             $field:ident: $type:ty $(as $stored:ty)? = $tiny:expr
-            $(, in $range:expr)? $(, then $rest:ident)?;
+            $(, in $range:expr)? $(, then $rest:ident)? $(, since $since:literal)?;
         )*
     ) => {
         $(#[$meta])*
@@ -321,9 +331,15 @@ macro_rules! parameters {
             pub(crate) fn decode(
                 reader: &mut $crate::raw::store::bytes::Reader<'_>,
             ) -> $crate::Result<Self> {
-                $crate::raw::schema::check_version($kind, $version, reader)?;
+                let first = [$($($since - 1,)?)* $version].into_iter().min().unwrap_or($version);
+                let versions = first..=$version;
+                let version = $crate::raw::schema::take_version($kind, versions, reader)?;
                 $(
-                    let $field: $type = $crate::parameters!(@take reader $(, $stored)?);
+                    let $field: $type = if version >= $crate::parameters!(@since $($since)?) {
+                        $crate::parameters!(@take reader $(, $stored)?)
+                    } else {
+                        $tiny
+                    };
                     $(let $rest = $crate::raw::schema::StoredInParts::take_rest($rest, reader)?;)?
                 )*
                 let config = Self { $($field,)* };
@@ -404,6 +420,8 @@ macro_rules! parameters {
             out.len()
         }))
     };
+    (@since) => { 1 };
+    (@since $since:literal) => { $since };
     (@range) => { $crate::raw::schema::Range::Any };
     (@range $range:expr) => { $range };
 }

@@ -83,11 +83,11 @@ impl Front {
         let Some(ring) = &self.ring else { return 0 };
         let capture = ring.capture();
         out.extend(capture.bytes);
-        capture.oldest
+        capture.mark
     }
 
-    pub fn committed(&self, oldest: u64) {
-        self.ring.iter().for_each(|ring| ring.committed(oldest));
+    pub fn committed(&self, mark: u64) {
+        self.ring.iter().for_each(|ring| ring.committed(mark));
     }
 
     pub fn ram_bytes(&self) -> usize {
@@ -142,7 +142,8 @@ impl Inner {
 
     /// Notes a written run in the ring.
     pub(super) fn complete_run(&self, index: usize, run: &Run) {
-        let tag = SegmentTag { owner: index as u32, entries: run.entries };
+        let (owner, entries) = (index as u32, run.entries);
+        let tag = SegmentTag { owner, entries, keys: 0, is_clean: false };
         self.layout.front.ring().complete(run.id, tag);
     }
 

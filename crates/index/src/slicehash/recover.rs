@@ -9,7 +9,7 @@ use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::hash::KeyHasher;
 use nandex_store::mutants::{Barrier, is_on};
-use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
+use nandex_store::ring::{Reuse, Ring, RingShape, SegmentId, SegmentTag};
 use nandex_store::shadow::{MAP_UPDATE_BYTES, Shadow, ShadowRecovery};
 use nandex_store::space::Extent;
 use nandex_store::{Lsn, Structure, StructureId, Volume};
@@ -100,8 +100,11 @@ impl Source<'_> {
         if config.front_runs == 0 {
             return Ok(None);
         }
-        let shape =
-            RingShape { segment_pages: config.buffer_pages, segments: config.front_runs.into() };
+        let shape = RingShape {
+            segment_pages: config.buffer_pages,
+            segments: config.front_runs.into(),
+            reuse: Reuse::Oldest,
+        };
         let start = self.place.plus(config.slicetable_pages());
         let extent = Extent { start, pages: config.front_pages() };
         Ok(Some(if self.state.is_empty() {
@@ -238,7 +241,7 @@ fn levels(
     };
     let mut levels: Vec<Level> = (0..config.partitions).map(level).collect();
     let mut gone = VecDeque::new();
-    for (id, SegmentTag { owner, entries }) in front.ring.iter().flat_map(Ring::segments) {
+    for (id, SegmentTag { owner, entries, .. }) in front.ring.iter().flat_map(Ring::segments) {
         let Some(level) = levels.get_mut(owner as usize) else {
             let expected = format!("runs of {} partitions", config.partitions);
             let found = format!("one of partition {owner}");

@@ -186,6 +186,11 @@ pub(crate) trait TableLayout: Checkpoints + Layout<Buffer = Buffer> {
     /// Entries below the buffers of a partition.
     fn entries_below(state: &PartitionState<Self>) -> u64;
 
+    /// Keys of a partition, as far as it can tell them from versions of keys.
+    fn keys(_core: &Core<Self>, state: &PartitionState<Self>) -> u64 {
+        state.entries_buffered() + Self::entries_below(state)
+    }
+
     /// The error of a full table, which holds that many entries on that many bytes of flash.
     fn refusal(_core: &Core<Self>, entries: u64, flash_bytes: u64) -> Error {
         Error::Full { entries, flash_bytes }

@@ -146,7 +146,8 @@ impl<L: Layout> PartitionState<L> {
         (self.all_buffers(), &self.lost)
     }
 
-    fn all_buffers(&self) -> impl DoubleEndedIterator<Item = &L::Buffer> {
+    /// Its buffers, newest first, whatever pages they lack.
+    pub(crate) fn all_buffers(&self) -> impl DoubleEndedIterator<Item = &L::Buffer> {
         std::iter::once(&self.active).chain(self.frozen.iter().rev().map(|it| &*it.buffer))
     }
 

@@ -111,7 +111,7 @@ impl<L: TableLayout> Core<L> {
         let (mut entries, mut inserts) = (0, 0);
         for partition in &self.partitions {
             let state = partition.read();
-            entries += state.entries_buffered() + L::entries_below(&state);
+            entries += L::keys(self, &state);
             inserts += state.updates_taken;
         }
         let slots = read(&counters.flush_slots);

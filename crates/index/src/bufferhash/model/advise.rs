@@ -13,7 +13,9 @@ use std::ops::RangeInclusive;
 
 use super::fill::BufferFill;
 use super::report;
-use super::sizing::{BufferHashSizing, UnfilteredSizes, segment_pages};
+use super::sizing::{
+    BufferHashSizing, LIVE_SHARE, UnfilteredSizes, incarnations_peak, segment_pages,
+};
 use crate::bufferhash::filter::{FilterKind, FilterShape, WORDS_MAX, fuse_bumped_share};
 use crate::bufferhash::{Config, Policy};
 use crate::model::{
@@ -101,9 +103,11 @@ pub(in crate::bufferhash) fn one_super_table(
         Some(whole) => whole,
         None => (pages, FilterShape::fuse(search.keys(pages), bits, 1)?),
     };
-    let sizes = UnfilteredSizes { super_tables: 1, incarnations, pages, entries: needed };
+    let sizes =
+        UnfilteredSizes { super_tables: 1, incarnations, pages, entries: needed, cleans: false };
+    let config = sizes.with(filter, search.entry_bytes()).config(&asked);
     // One more is kept for recovery.
-    Ok(Config { incarnations_max: incarnations + 1, ..sizes.with(filter).config(&asked) })
+    Ok(Config { incarnations_max: incarnations + 1, ..config })
 }
 
 /// The search among all parameters.
@@ -171,7 +175,18 @@ impl<'a> Search<'a> {
     fn share(&self, super_tables: u32) -> f64 {
         let mean = self.requirements.entries as f64 / f64::from(super_tables);
         let chance = if super_tables == 1 { 0.0 } else { SHARE_SIGMAS * mean.sqrt() };
-        (mean * CAPACITY_SLACK).max(mean + chance)
+        let needed = (mean * CAPACITY_SLACK).max(mean + chance);
+        if self.cleans() { needed / LIVE_SHARE } else { needed }
+    }
+
+    /// Are its super tables rewritten without what was updated or removed?
+    fn cleans(&self) -> bool {
+        self.requirements.policy == Policy::Reject
+    }
+
+    /// Incarnations of a super table, at most, where it has that many on average.
+    fn incarnations_peak(&self, incarnations: u32) -> u32 {
+        if self.cleans() { incarnations_peak(incarnations) } else { incarnations }
     }
 
     /// All combinations that hold the entries, whatever their RAM and reads.
@@ -203,10 +218,14 @@ impl<'a> Search<'a> {
         }
         let holds = |pages: &u32| self.entries_kept(*pages) as f64 >= share;
         let Some(pages) = ((estimate as u32).max(least)..=most).find(holds) else { return };
-        let words = (incarnations + self.spare_columns()).div_ceil(64);
+        let words = (self.incarnations_peak(incarnations) + self.spare_columns()).div_ceil(64);
+        if words as usize > WORDS_MAX {
+            return;
+        }
         let with = |pages, filter| {
-            let entries = self.entries_kept(pages);
-            UnfilteredSizes { super_tables, incarnations, pages, entries }.with(filter)
+            let (entries, cleans) = (self.entries_kept(pages), self.cleans());
+            UnfilteredSizes { super_tables, incarnations, pages, entries, cleans }
+                .with(filter, self.entry_bytes())
         };
         match self.whole_blocks() {
             None if self.rounds().is_some() => found.extend(

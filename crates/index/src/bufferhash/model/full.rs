@@ -2,7 +2,7 @@
 
 use super::advise::advise;
 use super::fill::BufferFill;
-use super::sizing::{FIXED_RAM_BYTES, SEGMENT_RAM_BYTES, scratch_bytes};
+use super::sizing::{FIXED_RAM_BYTES, SEGMENT_RAM_BYTES, rewrite_bytes, scratch_bytes};
 use crate::Result;
 use crate::bufferhash::filter::{FilterKind, fuse_bumped_share};
 use crate::bufferhash::{Config, Policy};
@@ -60,8 +60,20 @@ impl Config {
     /// All of its RAM when it is full, in bytes, with what a flush takes.
     pub(in crate::bufferhash) fn ram_bytes_in_all(&self) -> u64 {
         let entries = self.entries_per_flush().unwrap_or(0.0) as u64;
-        let scratch = scratch_bytes(self.buffer_pages, &self.filter, entries);
+        let scratch =
+            scratch_bytes(self.buffer_pages, &self.filter, entries) + self.rewrite_bytes();
         FIXED_RAM_BYTES + self.ram_bytes() + scratch
+    }
+
+    /// RAM of rewriting a super table, if it is cleaned.
+    fn rewrite_bytes(&self) -> u64 {
+        let entry_bytes = (self.key_bytes + self.value_bytes) as u64;
+        let incarnations = self.incarnations() as u32;
+        if self.cleans() {
+            rewrite_bytes(incarnations, self.segment_pages(), entry_bytes)
+        } else {
+            0
+        }
     }
 
     /// RAM of its buffers, filters and map once nothing will be inserted any more, and a few pages for each super

@@ -1,15 +1,40 @@
 //! One combination of a BufferHash's parameters, and what it takes: RAM, flash and device operations.
 
 use crate::bufferhash::filter::{FilterKind, FilterShape};
+use crate::bufferhash::rewrite::READ_PAGES;
 use crate::bufferhash::{Config, Placement};
-use crate::model::{OperationCosts, PAGE_BYTES, PAGE_HEADER_BYTES, Requirements, log_bytes};
+use crate::model::{
+    OperationCosts, PAGE_BYTES, PAGE_HEADER_BYTES, Requirements, log_bytes, page_slots,
+};
 
 /// RAM that does not depend on the size: the log's blocks, page buffers, maps.
 pub(in crate::bufferhash) const FIXED_RAM_BYTES: u64 = 3 << 19;
 /// RAM per entry of a buffer that building its filter takes, in addition to the segment that is written.
 const SCRATCH_BYTES: u64 = 48;
+/// Where entries are refused, live ones are at most this share of the flash: the rest has what was updated or removed
+/// until a super table is rewritten. An update then writes 1 + .7 / (2 * .3) = 2.2 entries.
+pub(super) const LIVE_SHARE: f64 = 0.7;
 /// RAM per segment: its place and what it holds.
 pub(super) const SEGMENT_RAM_BYTES: u64 = 24;
+
+/// Segments that rewriting a super table may take in addition to its incarnations: the last one is not full, and filters
+/// leave some entries out.
+const REWRITE_SPARE: u64 = 3;
+
+/// Incarnations of a super table that is cleaned, at most, where all have `incarnations` on average: it has the most just
+/// before it is rewritten.
+pub(super) fn incarnations_peak(incarnations: u32) -> u32 {
+    incarnations + incarnations / 3 + 1
+}
+
+/// RAM of rewriting a super table: its new segments, and the versions in some pages of all old ones.
+pub(super) fn rewrite_bytes(incarnations: u32, segment_pages: u32, entry_bytes: u64) -> u64 {
+    let segments = f64::from(incarnations) * LIVE_SHARE + REWRITE_SPARE as f64;
+    let read = u64::from(incarnations_peak(incarnations)).max(READ_PAGES as u64);
+    let version_bytes = 17 + entry_bytes + (12 + entry_bytes) / 8;
+    let read_bytes = read * (PAGE_BYTES + page_slots(entry_bytes) * version_bytes);
+    (segments * f64::from(segment_pages)) as u64 * PAGE_BYTES + read_bytes
+}
 
 /// Pages of a buffer on flash, and of its column of the filter behind them.
 pub(super) fn segment_pages(pages: u32, filter: &FilterShape) -> u32 {
@@ -30,6 +55,8 @@ pub(super) struct UnfilteredSizes {
     pub(super) incarnations: u32,
     pub(super) pages: u32,
     pub(super) entries: u64,
+    /// Is it cleaned?
+    pub(super) cleans: bool,
 }
 
 /// One combination of all parameters.
@@ -41,6 +68,8 @@ pub(crate) struct BufferHashSizing {
     pub(super) spare_buffers: u32,
     /// New entries per incarnation, without bumped ones.
     pub(super) entries: u64,
+    /// Are super tables rewritten without what was updated or removed?
+    pub(super) cleans: bool,
     pub(super) filter: FilterShape,
     pub(super) buffer_bytes: u64,
     pub(super) filter_bytes: u64,
@@ -49,14 +78,16 @@ pub(crate) struct BufferHashSizing {
 }
 
 impl UnfilteredSizes {
-    pub(super) fn with(self, filter: FilterShape) -> BufferHashSizing {
-        let Self { super_tables, incarnations, pages, entries } = self;
+    pub(super) fn with(self, filter: FilterShape, entry_bytes: u64) -> BufferHashSizing {
+        let Self { super_tables, incarnations, pages, entries, cleans } = self;
         let spare_buffers = (super_tables / 16).max(2);
         let buffers = u64::from(super_tables) + u64::from(spare_buffers);
         let buffer_bytes = buffers * u64::from(pages) * PAGE_BYTES;
         let filter_bytes = u64::from(super_tables) * filter.ram_bytes() as u64;
         let segments = u64::from(super_tables) * u64::from(incarnations) + u64::from(spare_buffers);
-        let scratch = scratch_bytes(pages, &filter, entries);
+        let in_all = segment_pages(pages, &filter);
+        let rewritten = if cleans { rewrite_bytes(incarnations, in_all, entry_bytes) } else { 0 };
+        let scratch = scratch_bytes(pages, &filter, entries) + rewritten;
         let ram_bytes =
             buffer_bytes + filter_bytes + FIXED_RAM_BYTES + scratch + segments * SEGMENT_RAM_BYTES;
         let miss_reads = f64::from(incarnations) * filter.rate(entries);
@@ -66,6 +97,7 @@ impl UnfilteredSizes {
             pages,
             spare_buffers,
             entries,
+            cleans,
             filter,
             buffer_bytes,
             filter_bytes,
@@ -101,6 +133,12 @@ impl BufferHashSizing {
         self.segment_pages() * PAGE_BYTES
     }
 
+    /// Segments of flash that are kept free: a recovery may need some, and a super table that is rewritten too.
+    fn reserve_segments(&self) -> u64 {
+        let rewritten = if self.cleans { u64::from(self.incarnations) + REWRITE_SPARE } else { 0 };
+        u64::from(self.super_tables).max(4) + rewritten
+    }
+
     pub(super) fn flash_bytes(&self) -> u64 {
         self.segments() * self.segment_bytes()
     }
@@ -121,7 +159,7 @@ impl BufferHashSizing {
         let columns = 64 * self.filter.words();
         // One column is written while all others are live; a Bloom group is out of use before it is reset.
         let spare_columns = if self.filter.kind() == FilterKind::Bloom { 8 } else { 1 };
-        let reserve_segments = u64::from(self.super_tables).max(4);
+        let reserve_segments = self.reserve_segments();
         Config {
             key_bytes: requirements.key_bytes as usize,
             value_bytes: requirements.value_bytes as usize,
@@ -136,6 +174,7 @@ impl BufferHashSizing {
             spare_buffers: self.spare_buffers,
             stagger: self.super_tables > 1,
             placement: Placement::Shared,
+            entries_max: if self.cleans { requirements.entries } else { 0 },
         }
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct Chosen<'b> {
 
 /// The rule by which entries are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Rule {
+pub(crate) struct Rule {
     pub prefer: Prefer,
     /// Is the first table the one that absorbs? What it has needs not be chosen.
     pub into_first: bool,
@@ -110,6 +110,12 @@ impl<'b> Bin<'b> {
     }
 }
 
+impl Rule {
+    /// The newest version of each key in one table.
+    pub(crate) const NEWEST: Self =
+        Self { prefer: Prefer::First, into_first: false, resumes: false };
+}
+
 impl Batch {
     /// Bytes of RAM for a version of such entries, with what bins take in reserve and matching takes of each.
     pub(super) fn version_bytes(layout: EntryLayout) -> usize {
@@ -124,7 +130,7 @@ impl Batch {
 
     /// An empty one for about `versions`, and for no more than `versions_max`, of shares of that many bits of a table
     /// with that many bits for its partitions.
-    pub(super) fn new(
+    pub(crate) fn new(
         layout: EntryLayout,
         (versions, versions_max): (usize, usize),
         (share_bits, table_bits): (u32, u32),
@@ -165,7 +171,7 @@ impl Batch {
     }
 
     /// Empties it for the versions of a share.
-    pub(super) fn begin(&mut self, share: Share) {
+    pub(crate) fn begin(&mut self, share: Share) {
         self.share = share;
         self.bins.iter_mut().for_each(Vec::clear);
         self.chosen.clear();
@@ -173,7 +179,7 @@ impl Batch {
     }
 
     /// The versions that come next are another table's.
-    pub(super) fn begin_table(&mut self) {
+    pub(crate) fn begin_table(&mut self) {
         self.tables += 1;
     }
 
@@ -182,7 +188,7 @@ impl Batch {
     /// # Errors
     /// More versions than its RAM is for.
     #[inline]
-    pub(super) fn push(&mut self, hash: KeyHash, row: u32, entry: Entry<'_>) -> Result<()> {
+    pub(crate) fn push(&mut self, hash: KeyHash, row: u32, entry: Entry<'_>) -> Result<()> {
         let row_bits = self.bin_bits - self.partition_bits;
         let partition = self.share.next_bits(hash.place, self.partition_bits);
         let at = partition << row_bits | (u64::from(row) << row_bits >> 32) as usize;
@@ -227,7 +233,7 @@ impl Batch {
     }
 
     /// Counts the keys of the share, and chooses by the rule which entries are put.
-    pub(super) fn choose(&mut self, rule: Rule) {
+    pub(crate) fn choose(&mut self, rule: Rule) {
         let mut counts =
             Absorbed { keys_of: vec![0; usize::from(self.tables)], ..Absorbed::default() };
         let number_bits = self.number_bits();
@@ -262,7 +268,7 @@ impl Batch {
     }
 
     /// What was chosen.
-    pub(super) fn chosen(&self) -> Chosen<'_> {
+    pub(crate) fn chosen(&self) -> Chosen<'_> {
         Chosen { batch: self, placed: &self.chosen }
     }
 }

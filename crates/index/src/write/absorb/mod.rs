@@ -40,7 +40,7 @@ mod versions;
 
 use std::ops::ControlFlow;
 
-pub(crate) use batch::{Chosen, Placed};
+pub(crate) use batch::{Batch, Chosen, Placed, Rule};
 pub(crate) use bulk::{BulkLayout, Worker, absorb};
 pub(crate) use share::Share;
 pub use union::{count_shared, expected_passes};

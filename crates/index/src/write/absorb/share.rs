@@ -14,7 +14,7 @@ impl Share {
     pub(crate) const WHOLE: Self = Self { number: 0, bits: 0 };
 
     /// One of all shares of that many bits.
-    pub(super) fn nth(number: usize, bits: u32) -> Option<Self> {
+    pub(crate) fn nth(number: usize, bits: u32) -> Option<Self> {
         (number < 1 << bits).then_some(Self { number, bits })
     }
 

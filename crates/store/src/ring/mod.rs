@@ -11,19 +11,27 @@
 //!        |  live: [oldest, head)   |  may be written |
 //!  ------+-------------------------+-----------------+------> sequence
 //! ```
+//!
+//! That is a ring of which the oldest segment goes first ([`Reuse::Oldest`]). Where segments die in any order, since
+//! what lives of them is written again elsewhere, the next one goes wherever one is dead ([`Reuse::Dead`]): numbers
+//! whose place is taken are passed over. The rule is the same.
 
-use std::collections::VecDeque;
+mod circle;
+mod places;
+
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use nandex_device::PageId;
 
+use crate::Result;
 use crate::bytes::Reader;
 use crate::generation;
 use crate::mutants::{Barrier, is_on};
 use crate::page::{PageKind, PageLabel, StructureId};
 use crate::space::Extent;
-use crate::{Error, Result};
+use circle::Circle;
+use places::Places;
 
 /// A written segment's name: its sequence number, and the epoch in which it was written. After a crash, a
 /// number used again differs from its first use.
@@ -60,13 +68,18 @@ impl SegmentId {
     }
 }
 
-/// What a structure notes about a segment; the checkpoint keeps it, in 8 bytes a segment.
+/// What a structure notes about a segment; the checkpoint keeps it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SegmentTag {
     /// Its owner: a super table, a partition. At most 2^20 - 1.
     pub owner: u32,
     /// Its number of entries; 0 in a dead or an unfinished segment. At most 2^28 - 1.
     pub entries: u32,
+    /// By how many keys its owner has more with it, if the owner counts keys. Kept where any dead segment is written
+    /// again, as is the next; elsewhere every entry is a key after an opening.
+    pub keys: i32,
+    /// Was it written by cleaning, so that its owner has no older version of a key?
+    pub is_clean: bool,
 }
 
 /// Sizes of a ring.
@@ -76,19 +89,30 @@ pub struct RingShape {
     pub segment_pages: u32,
     /// Segments in the ring.
     pub segments: u64,
+    /// Which of them are written again.
+    pub reuse: Reuse,
+}
+
+/// Which segments are written again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reuse {
+    /// The oldest one, once it was evicted.
+    Oldest,
+    /// Any without entries.
+    Dead,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     id: SegmentId,
+    /// `None` while it is being written.
     tag: Option<SegmentTag>,
 }
 
 #[derive(Debug)]
-struct State {
-    oldest: u64,
-    writable_until: u64,
-    live: VecDeque<Segment>,
+enum State {
+    Circle(Circle),
+    Places(Places),
 }
 
 /// A circular run of segments.
@@ -102,12 +126,46 @@ pub struct Ring {
     space_freed: Condvar,
 }
 
+impl Segment {
+    /// What a checkpoint has of it. One that is being written is dead: its entries are still in the log.
+    fn captured(&self) -> SegmentTag {
+        let hidden = u32::from(!is_on(Barrier::RingHidesUnfinished));
+        self.tag.unwrap_or(SegmentTag { entries: hidden, ..SegmentTag::default() })
+    }
+
+    /// Owner, entries and epoch, in 8 bytes.
+    fn word(&self) -> [u8; 8] {
+        let SegmentTag { owner, entries, .. } = self.captured();
+        let word = u64::from(owner) << 44 | u64::from(entries) << 16;
+        (word | u64::from(self.id.epoch())).to_le_bytes()
+    }
+
+    fn of_word(sequence: u64, word: u64) -> Self {
+        let entries = (word >> 16 & 0x0fff_ffff) as u32;
+        let (owner, keys) = ((word >> 44) as u32, entries.cast_signed());
+        let tag = SegmentTag { owner, entries, keys, is_clean: false };
+        Self { id: SegmentId::new(sequence, word as u16), tag: Some(tag) }
+    }
+}
+
+/// Calls a method of either kind of ring.
+macro_rules! either {
+    ($state:expr, $method:ident($($argument:expr),*)) => {
+        match $state {
+            State::Circle(circle) => circle.$method($($argument),*),
+            State::Places(places) => places.$method($($argument),*),
+        }
+    };
+}
+
 impl Ring {
     /// An empty ring on an extent of `segment_pages * segments` pages.
     #[must_use]
     pub fn create(structure: StructureId, extent: Extent, shape: RingShape, epoch: u64) -> Self {
-        // Sequence 0 is never used, so the zeros of fresh flash are no segment's generation.
-        let state = State { oldest: 1, writable_until: 1 + shape.segments, live: VecDeque::new() };
+        let state = match shape.reuse {
+            Reuse::Oldest => State::Circle(Circle::create(shape.segments)),
+            Reuse::Dead => State::Places(Places::create(shape.segments)),
+        };
         Self::with_state(structure, extent, shape, epoch, state)
     }
 
@@ -140,84 +198,75 @@ impl Ring {
     /// Takes the next segment for writing; `None` when the next one may not be overwritten yet.
     #[must_use]
     pub fn reserve(&self) -> Option<SegmentId> {
-        let mut state = self.state();
-        let head = state.oldest + state.live.len() as u64;
-        let writable_until = if is_on(Barrier::RingSparesCheckpoint) {
-            state.writable_until
-        } else {
-            state.oldest + self.shape.segments
-        };
-        if head >= writable_until {
-            return None;
-        }
         let epoch = if is_on(Barrier::RingTellsEpochs) { self.epoch } else { 0 };
-        let id = SegmentId::new(head, epoch);
-        state.live.push_back(Segment { id, tag: None });
-        Some(id)
+        either!(&mut *self.state(), reserve(epoch))
     }
 
     /// Waits a while for a checkpoint to free a segment.
     pub fn wait_for_space(&self, timeout: Duration) {
         let state = self.state();
-        let head = state.oldest + state.live.len() as u64;
-        if head >= state.writable_until {
+        if either!(&*state, writable_segments()) == 0 {
             // Whether time or a free segment woke it, the caller tries again.
             drop(self.space_freed.wait_timeout(state, timeout));
         }
     }
 
-    /// Notes that a reserved segment is written, or abandoned (no entries).
+    /// Notes that a reserved segment is written, or that one is dead (no entries). Where any dead one is written again,
+    /// it leaves the ring by that.
     pub fn complete(&self, id: SegmentId, tag: SegmentTag) {
+        either!(&mut *self.state(), complete(id, tag));
+    }
+
+    /// Does all of that at one moment: no checkpoint has a part of it.
+    pub fn complete_all(&self, all: impl Iterator<Item = (SegmentId, SegmentTag)>) {
         let mut state = self.state();
-        if let Some(segment) = state.find(id) {
-            segment.tag = Some(tag);
-        }
+        all.for_each(|(id, tag)| either!(&mut *state, complete(id, tag)));
     }
 
     /// Is this segment still in the ring?
     #[must_use]
     pub fn holds(&self, id: SegmentId) -> bool {
-        self.state().find(id).is_some()
+        either!(&*self.state(), find(id)).is_some()
     }
 
     /// Segments that can be reserved before something must be evicted.
     #[must_use]
     pub fn free_segments(&self) -> u64 {
-        let state = self.state();
-        self.shape.segments - (state.live.len() as u64).min(self.shape.segments)
+        either!(&*self.state(), free_segments())
     }
 
     /// Segments that can be reserved before the next checkpoint.
     #[must_use]
     pub fn writable_segments(&self) -> u64 {
-        let state = self.state();
-        state.writable_until - (state.oldest + state.live.len() as u64)
+        either!(&*self.state(), writable_segments())
     }
 
-    /// The oldest segment and its tag; `None` when there is none, or it is still being written.
+    /// The oldest segment and its tag; `None` when there is none, or it is still being written, or any dead one is
+    /// written again.
     #[must_use]
     pub fn oldest(&self) -> Option<(SegmentId, SegmentTag)> {
-        let state = self.state();
-        let segment = state.live.front()?;
+        let State::Circle(circle) = &*self.state() else { return None };
+        let segment = circle.oldest()?;
         Some((segment.id, segment.tag?))
     }
 
     /// Frees the oldest segment, if it has this id. Its place is written again only after the next
     /// checkpoint.
     pub fn evict(&self, id: SegmentId) {
-        let mut state = self.state();
-        if state.live.front().is_some_and(|segment| segment.id == id) {
-            state.live.pop_front();
-            state.oldest += 1;
+        if let State::Circle(circle) = &mut *self.state() {
+            circle.evict(id);
         }
     }
 
     /// All segments with entries, oldest first.
     #[must_use]
     pub fn segments(&self) -> Vec<(SegmentId, SegmentTag)> {
-        let state = self.state();
         let tagged = |segment: &Segment| Some((segment.id, segment.tag?));
-        state.live.iter().filter_map(tagged).filter(|(_, tag)| tag.entries > 0).collect()
+        let has_entries = |(_, tag): &(SegmentId, SegmentTag)| tag.entries > 0;
+        match &*self.state() {
+            State::Circle(circle) => circle.held().filter_map(tagged).filter(has_entries).collect(),
+            State::Places(places) => places.held().filter_map(tagged).filter(has_entries).collect(),
+        }
     }
 
     /// Page `index` of a segment.
@@ -239,40 +288,28 @@ impl Ring {
     /// RAM it holds, in bytes.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
-        self.state().live.capacity() * size_of::<Segment>()
+        either!(&*self.state(), ram_bytes())
     }
 
     /// The ring's map, for the checkpoint. Unfinished segments are noted as dead: their entries are still in
     /// the log.
     #[must_use]
     pub fn capture(&self) -> RingCapture {
-        let state = self.state();
-        let mut bytes = Vec::with_capacity(16 + state.live.len() * 10);
-        bytes.extend_from_slice(&state.oldest.to_le_bytes());
-        let count = u32::try_from(state.live.len()).expect("a ring has fewer than 2^32 segments");
-        bytes.extend_from_slice(&count.to_le_bytes());
-        for segment in &state.live {
-            let hidden = u32::from(!is_on(Barrier::RingHidesUnfinished));
-            let dead = SegmentTag { owner: 0, entries: hidden };
-            let SegmentTag { owner, entries } = segment.tag.unwrap_or(dead);
-            let word = u64::from(owner) << 44 | u64::from(entries) << 16;
-            bytes.extend_from_slice(&(word | u64::from(segment.id.epoch())).to_le_bytes());
-        }
-        RingCapture { bytes, oldest: state.oldest }
+        let mut bytes = Vec::new();
+        let mark = either!(&mut *self.state(), capture(&mut bytes));
+        RingCapture { bytes, mark }
     }
 
-    /// The checkpoint with this capture is durable: what it no longer holds may be overwritten.
-    pub fn committed(&self, oldest: u64) {
-        let mut state = self.state();
-        state.writable_until = state.writable_until.max(oldest + self.shape.segments);
-        drop(state);
+    /// The checkpoint with the capture of this mark is durable: what it no longer holds may be overwritten.
+    pub fn committed(&self, mark: u64) {
+        either!(&mut *self.state(), committed(mark));
         self.space_freed.notify_all();
     }
 
     /// A ring from a checkpoint.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the bytes describe no ring of this shape.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) when the bytes describe no ring of this shape.
     pub fn restore(
         structure: StructureId,
         extent: Extent,
@@ -280,39 +317,11 @@ impl Ring {
         epoch: u64,
         reader: &mut Reader<'_>,
     ) -> Result<Self> {
-        let oldest = reader.u64()?;
-        let count = reader.count(8)?;
-        let bad = |reader: &Reader<'_>, found: u64| -> Error {
-            reader.refuse(format!("a ring of at most {} segments", shape.segments), found)
+        let state = match shape.reuse {
+            Reuse::Oldest => State::Circle(Circle::restore(shape.segments, reader)?),
+            Reuse::Dead => State::Places(Places::restore(shape.segments, reader)?),
         };
-        if count as u64 > shape.segments {
-            return Err(bad(reader, count as u64));
-        }
-        if oldest == 0 || oldest > generation::SEQUENCE_MAX {
-            return Err(bad(reader, oldest));
-        }
-        let mut live = VecDeque::with_capacity(count);
-        for index in 0..count as u64 {
-            let word = reader.u64()?;
-            let entries = (word >> 16 & 0x0fff_ffff) as u32;
-            let tag = Some(SegmentTag { owner: (word >> 44) as u32, entries });
-            live.push_back(Segment { id: SegmentId::new(oldest + index, word as u16), tag });
-        }
-        // The newest ones without entries were being written at a crash, and their entries are in the log.
-        // Their numbers are used again: if nothing is evicted they would be lost for good, and the log's
-        // entries might not fit.
-        while live.back().is_some_and(|segment| segment.tag == Some(SegmentTag::default())) {
-            live.pop_back();
-        }
-        let state = State { oldest, writable_until: oldest + shape.segments, live };
         Ok(Self::with_state(structure, extent, shape, epoch, state))
-    }
-}
-
-impl State {
-    fn find(&mut self, id: SegmentId) -> Option<&mut Segment> {
-        let index = usize::try_from(id.sequence().checked_sub(self.oldest)?).ok()?;
-        self.live.get_mut(index).filter(|segment| segment.id == id)
     }
 }
 
@@ -322,22 +331,32 @@ pub struct RingCapture {
     /// Its bytes for the checkpoint.
     pub bytes: Vec<u8>,
     /// What to hand to [`Ring::committed`] once the checkpoint is durable.
-    pub oldest: u64,
+    pub mark: u64,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SHAPE: RingShape = RingShape { segment_pages: 3, segments: 4 };
+    const SHAPE: RingShape = RingShape { segment_pages: 3, segments: 4, reuse: Reuse::Oldest };
+    const SCATTERED: RingShape = RingShape { reuse: Reuse::Dead, ..SHAPE };
     const EXTENT: Extent = Extent { start: PageId(100), pages: 12 };
 
     fn ring() -> Ring {
         Ring::create(StructureId(1), EXTENT, SHAPE, 5)
     }
 
+    fn scattered() -> Ring {
+        Ring::create(StructureId(1), EXTENT, SCATTERED, 5)
+    }
+
+    fn restored(shape: RingShape, bytes: &[u8]) -> Result<Ring> {
+        let mut reader = Reader::new(bytes, "ring", PageId(0));
+        Ring::restore(StructureId(1), EXTENT, shape, 6, &mut reader)
+    }
+
     fn tag(owner: u32) -> SegmentTag {
-        SegmentTag { owner, entries: 10 }
+        SegmentTag { owner, entries: 10, keys: 10, is_clean: false }
     }
 
     #[test]
@@ -349,7 +368,7 @@ mod tests {
         let (oldest, _) = ring.oldest().unwrap();
         ring.evict(oldest);
         assert_eq!(ring.reserve(), None, "the eviction is not durable yet");
-        ring.committed(ring.capture().oldest);
+        ring.committed(ring.capture().mark);
         let again = ring.reserve().unwrap();
         assert_eq!(ring.page(again, 0), ring.page(oldest, 0));
         assert_ne!(again.generation(), oldest.generation());
@@ -371,8 +390,7 @@ mod tests {
         ring.complete(dead, SegmentTag::default());
         ring.complete(first, tag(7));
         let RingCapture { bytes, .. } = ring.capture();
-        let mut reader = Reader::new(&bytes, "ring", PageId(0));
-        let restored = Ring::restore(StructureId(1), EXTENT, SHAPE, 6, &mut reader).unwrap();
+        let restored = restored(SHAPE, &bytes).unwrap();
         assert_eq!(restored.segments(), vec![(first, tag(7))]);
         assert!(restored.holds(dead) && restored.holds(first) && !restored.holds(lost));
         let next = restored.reserve().unwrap();
@@ -381,10 +399,71 @@ mod tests {
     }
 
     #[test]
+    fn a_dead_segment_anywhere_is_written_again_once_a_checkpoint_lacks_it() {
+        let ring = scattered();
+        let ids: Vec<_> = (0..4).map(|_| ring.reserve().unwrap()).collect();
+        ids.iter().for_each(|&id| ring.complete(id, tag(1)));
+        ring.complete(ids[2], SegmentTag::default());
+        assert!(!ring.holds(ids[2]) && ring.holds(ids[3]));
+        assert_eq!((ring.free_segments(), ring.writable_segments()), (1, 0));
+        assert_eq!(ring.reserve(), None, "its death is not durable yet");
+        let before = ring.capture().mark;
+        ring.complete(ids[0], SegmentTag::default());
+        ring.committed(before);
+        assert_eq!((ring.free_segments(), ring.writable_segments()), (2, 1));
+        let again = ring.reserve().unwrap();
+        assert_eq!(ring.page(again, 0), ring.page(ids[2], 0));
+        assert!(again.is_after(ids[3].generation()));
+        assert_eq!(ring.reserve(), None, "that of the other one is not durable yet");
+        ring.committed(ring.capture().mark);
+        assert_eq!(ring.page(ring.reserve().unwrap(), 0), ring.page(ids[0], 0));
+        let in_order = ring.segments().iter().map(|(id, _)| id.sequence()).collect::<Vec<_>>();
+        assert_eq!(in_order, [ids[1], ids[3]].map(SegmentId::sequence));
+    }
+
+    #[test]
+    fn a_restored_ring_has_what_was_written_and_all_other_places_are_free() {
+        let ring = scattered();
+        let [dead, first, lost] = [(); 3].map(|()| ring.reserve().unwrap());
+        ring.complete(dead, SegmentTag::default());
+        let tag = SegmentTag { keys: -3, is_clean: true, ..tag(7) };
+        ring.complete(first, tag);
+        let restored = restored(SCATTERED, &ring.capture().bytes).unwrap();
+        assert_eq!(restored.segments(), vec![(first, tag)]);
+        assert!(!restored.holds(dead) && !restored.holds(lost));
+        assert_eq!(restored.writable_segments(), 3);
+        let next = restored.reserve().unwrap();
+        assert!(next.sequence() > lost.sequence() && next.is_after(lost.generation()));
+        let pages = [(); 2].map(|()| restored.page(restored.reserve().unwrap(), 0));
+        assert!(pages.contains(&ring.page(dead, 0)) && pages.contains(&ring.page(lost, 0)));
+    }
+
+    #[test]
     fn damaged_maps_are_refused() {
         for bytes in [vec![0; 12], vec![1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0], vec![1; 5]] {
-            let mut reader = Reader::new(&bytes, "ring", PageId(0));
-            assert!(Ring::restore(StructureId(1), EXTENT, SHAPE, 6, &mut reader).is_err());
+            assert!(restored(SHAPE, &bytes).is_err());
+            assert!(restored(SCATTERED, &bytes).is_err());
+        }
+        let map = |next: u64, segments: &[(u64, u64)]| {
+            let mut bytes = next.to_le_bytes().to_vec();
+            bytes.extend((segments.len() as u32).to_le_bytes());
+            for (sequence, word) in segments {
+                bytes.extend([*sequence, *word].into_iter().flat_map(u64::to_le_bytes));
+                bytes.extend([0; 8]);
+            }
+            bytes
+        };
+        let entries = 5 << 16;
+        assert!(restored(SCATTERED, &map(7, &[(2, entries), (5, entries)])).is_ok());
+        for (next, segments) in [
+            (0, vec![]),
+            (7, vec![(7, entries)]),
+            (7, vec![(0, entries)]),
+            (7, vec![(2, entries), (6, entries)]),
+            (7, vec![(2, 1)]),
+            (7, vec![(1, entries), (2, entries), (3, entries), (4, entries), (5, entries)]),
+        ] {
+            assert!(restored(SCATTERED, &map(next, &segments)).is_err(), "{next} {segments:?}");
         }
     }
 }

@@ -1,0 +1,283 @@
+//! Cleaning: a super table is rewritten without what was updated or removed, where a table that refuses entries would
+//! be full otherwise.
+//!
+//! All incarnations of one super table are read from front to back, and the newest version of each key is written again,
+//! into as few segments as that takes, past buffers and log. Removals go with what they hide. The new incarnations take
+//! the place of all old ones at once. So the paper's partial discard of the oldest incarnation (NSDI'10, section 5.1.2)
+//! becomes one of all of them: reads are long, and none asks the filters for a key.
+//!
+//! ```text
+//!   ring    | A | B | A | C | B | A |  reserve  |          A has the most that came since it was rewritten
+//!             |       |           |
+//!             +-------+-----------+--> newest version of each key
+//!                                         |
+//!           |   | B |   | C | B |   | A | A |              what is dead is free after a checkpoint
+//! ```
+//!
+//! Where live entries are a share u of the ring and updates are spread evenly, a super table is rewritten when about
+//! u / (2 - u) of it lives, and an update writes 1 + u / (2 (1 - u)) entries: 2.2 with u = .7.
+//!
+//! Invariants
+//! 1. While a super table is rewritten none of its buffers is frozen: what a buffer has is newer than what is rewritten,
+//!    and so is its segment.
+//! 2. In the ring's map the new segments take the place of the old ones at one moment.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use std::time::Duration;
+
+use nandex_store::ring::{Ring, SegmentId, SegmentTag};
+
+use super::Inner;
+use super::flush::Scratch;
+use super::rewrite::Written;
+use super::table::{Incarnation, Job, Level, State};
+use crate::write::{Space, pool};
+use crate::{Error, Result};
+
+/// The longest wait for a checkpoint before the ring is looked at again, and how often it is.
+const SPACE_WAIT: Duration = Duration::from_millis(20);
+const SPACE_WAITS: usize = 100;
+/// A table refuses entries when it has one in so many more keys than it was made for.
+const OVER: u64 = 32;
+
+/// What a table knows of how much there is to clean.
+#[derive(Debug, Default)]
+pub(crate) struct Cleaning {
+    /// Is a job queued, or does one run?
+    is_queued: AtomicBool,
+    /// Could the last job do nothing? A flush may change that.
+    is_stuck: AtomicBool,
+    /// Entries that have come to super tables since each was rewritten.
+    pub(super) unclean: AtomicU64,
+    /// Keys on flash, as flushes have estimated them.
+    pub(super) keys: AtomicI64,
+}
+
+impl Cleaning {
+    /// An incarnation came.
+    pub(super) fn came(&self, incarnation: &Incarnation) {
+        self.is_stuck.store(false, SeqCst);
+        self.keys.fetch_add(incarnation.keys.into(), Relaxed);
+        if !incarnation.is_clean {
+            self.unclean.fetch_add(incarnation.entries.into(), Relaxed);
+        }
+    }
+
+    /// Keys on flash, about.
+    pub(super) fn keys(&self) -> u64 {
+        self.keys.load(Relaxed).max(0).cast_unsigned()
+    }
+}
+
+impl Inner {
+    /// As [`Layout::reserve`](crate::write::Layout::reserve), for a table that is cleaned.
+    pub(super) fn reserve_cleaned(
+        &self,
+        index: usize,
+        state: &State,
+    ) -> Result<Space<Option<SegmentId>>> {
+        if state.level.is_cleaned {
+            return Ok(Space::Pending);
+        }
+        let ring = self.layout.rings.of(index);
+        let is_ready = self.ready.load(Acquire);
+        let reserve = if is_ready { self.layout.rings.reserve_segments() } else { 0 };
+        // Removals make space once they are on flash.
+        let removes = state.forced >= u64::from(self.layout.shape.entries_max / OVER as u32).max(1);
+        let spare = if removes { reserve / 2 } else { reserve };
+        let kept = usize::from(is_ready);
+        let most = self.layout.config.incarnations_max as usize - kept;
+        let has_column = state.level.window.len() + state.frozen.len() < most;
+        let is_over = is_ready && self.layout.cleaning.keys() > self.keys_max();
+        if has_column && ring.free_segments() > spare && (!is_over || removes) {
+            let ahead = reserve + u64::from(self.layout.config.spare_buffers);
+            if is_ready && ring.free_segments() <= ahead {
+                self.queue_cleaning(None);
+            }
+            if let Some(id) = ring.reserve() {
+                return Ok(Space::Reserved(Some(id)));
+            }
+            if is_ready {
+                // A checkpoint is all that is missing.
+                self.queue_cleaning(None);
+                return Ok(Space::Pending);
+            }
+        }
+        if is_ready && self.may_clean() {
+            self.queue_cleaning((!has_column).then_some(index));
+            return Ok(Space::Pending);
+        }
+        Err(Error::Full { entries: self.layout.cleaning.keys(), flash_bytes: self.flash_bytes() })
+    }
+
+    /// Keys that the table takes.
+    fn keys_max(&self) -> u64 {
+        self.layout.config.entries_max + self.layout.config.entries_max / OVER
+    }
+
+    /// Whether rewriting super tables may make space, or show that there is some.
+    fn may_clean(&self) -> bool {
+        let cleaning = &self.layout.cleaning;
+        let unclean = cleaning.unclean.load(Relaxed);
+        // Keys that there were when each super table was rewritten: many of them, and none removed since, are too many.
+        let known = self.counters.flushed_entries.load(Relaxed).saturating_sub(unclean);
+        let is_full = known.min(cleaning.keys()) > self.keys_max();
+        unclean > 0 && !is_full && !cleaning.is_stuck.load(SeqCst)
+    }
+
+    /// Has that super table rewritten, or the one with the most to gain. One at a time is.
+    fn queue_cleaning(&self, index: Option<usize>) {
+        if !self.layout.cleaning.is_queued.swap(true, SeqCst) {
+            self.work.push(pool::Job::Own(Job::Clean(index)));
+        }
+    }
+
+    /// Rewrites a super table if segments are short: that one, or the one with the most to gain. Reads all of its pages,
+    /// and writes what lives of it.
+    pub(super) fn clean(&self, index: Option<usize>, scratch: &mut Scratch) -> Result<()> {
+        let cleaned = self.clean_worst(index, scratch);
+        self.layout.cleaning.is_queued.store(false, SeqCst);
+        cleaned
+    }
+
+    fn clean_worst(&self, index: Option<usize>, scratch: &mut Scratch) -> Result<()> {
+        let ring = self.layout.rings.of(0);
+        let index = match index.or_else(|| self.worst(ring)) {
+            Some(index) => index,
+            None if ring.free_segments() > ring.writable_segments() => {
+                return self.ask_for_checkpoint();
+            }
+            None => {
+                let is_busy = self.partitions.iter().any(|table| !table.read().frozen.is_empty());
+                self.layout.cleaning.is_stuck.store(!is_busy, SeqCst);
+                return Ok(());
+            }
+        };
+        let needed = self.segments_needed(&self.partitions[index].read().level);
+        if !self.await_segments_for(ring, needed)? {
+            return Ok(());
+        }
+        let table = &self.partitions[index];
+        let _lock = table.maintain();
+        {
+            let mut state = table.write();
+            // A buffer that waits has its segment already, which is older than those of the rewritten incarnations.
+            if !state.frozen.is_empty() || state.level.window.is_empty() {
+                return Ok(());
+            }
+            state.level.is_cleaned = true;
+        }
+        let rewritten = self.rewrite(index, scratch);
+        table.write().level.is_cleaned = false;
+        rewritten?;
+        // What is dead now can be written after the next one.
+        if ring.writable_segments() <= self.layout.rings.reserve_segments() {
+            self.ask_for_checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// The super table to which the most has come since it was rewritten, of those that can be now.
+    fn worst(&self, ring: &Ring) -> Option<usize> {
+        let free = ring.free_segments();
+        let unclean = |(index, table): (usize, &super::table::SuperTable)| {
+            let state = table.read();
+            let level = &state.level;
+            let can = state.frozen.is_empty() && self.segments_needed(level) <= free;
+            let is_worth_it = level.unclean > 0 && !level.is_damaged;
+            (can && is_worth_it).then_some((level.unclean, index))
+        };
+        let (_, index) = self.partitions.iter().enumerate().filter_map(unclean).max()?;
+        Some(index)
+    }
+
+    /// Segments that rewriting a super table takes, about.
+    fn segments_needed(&self, level: &Level) -> u64 {
+        (level.window.len() as u64 + 1).min(self.segments_filled(level, 8) + 2)
+    }
+
+    /// Segments that its keys fill, and one in `more` more of them.
+    fn segments_filled(&self, level: &Level, more: u64) -> u64 {
+        let keys = level.keys.max(0).cast_unsigned();
+        (keys + keys / more).div_ceil(self.layout.config.filter.entries_max().into())
+    }
+
+    /// Waits until that many segments can be written, for a checkpoint if there must be one; returns whether they can.
+    /// The caller holds no lock.
+    fn await_segments_for(&self, ring: &Ring, needed: u64) -> Result<bool> {
+        for _ in 0..SPACE_WAITS {
+            self.volume.poison().check()?;
+            if ring.writable_segments() >= needed {
+                return Ok(true);
+            }
+            self.ask_for_checkpoint()?;
+            if ring.free_segments() < needed {
+                return Ok(false);
+            }
+            if ring.writable_segments() < needed {
+                std::thread::sleep(SPACE_WAIT / 20);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The caller holds the maintenance lock, and no buffer of the super table can be frozen.
+    fn rewrite(&self, index: usize, scratch: &mut Scratch) -> Result<()> {
+        let (old, segments) = {
+            let level = &self.partitions[index].read().level;
+            (level.incarnations_newest_first(), self.segments_filled(level, 32) as usize)
+        };
+        let Ok(rewriting) = self.newest_versions(index, &old, segments) else {
+            // What is damaged stays as it is: the lookups of its keys say so.
+            self.leave_damaged(index);
+            return Ok(());
+        };
+        match self.write_again(index, rewriting, scratch)? {
+            Some(written) => self.put_rewritten(index, &written),
+            None => {
+                // Others took the segments that were free, or it has more keys than was estimated.
+                let mut state = self.partitions[index].write();
+                let more = state.level.entries().cast_signed() - state.level.keys;
+                state.level.keys += more;
+                self.layout.cleaning.keys.fetch_add(more, Relaxed);
+                Ok(())
+            }
+        }
+    }
+
+    fn leave_damaged(&self, index: usize) {
+        let mut state = self.partitions[index].write();
+        state.level.is_damaged = true;
+        self.layout.cleaning.unclean.fetch_sub(state.level.unclean, Relaxed);
+        state.level.unclean = 0;
+    }
+
+    /// Makes what was written the incarnations of a super table, in place of all it had.
+    fn put_rewritten(&self, index: usize, written: &[Written]) -> Result<()> {
+        let config = &self.layout.config;
+        let shape = self.layout.filter.shape();
+        let mut level = Level::new(config.incarnations_max, shape, written.len().max(1))?;
+        for (incarnation, bits) in written {
+            level.push(config.filter.kind(), *incarnation, bits);
+        }
+        let mut state = self.partitions[index].write();
+        let old = state.level.incarnations_newest_first();
+        let tagged = written.iter().map(|(it, _)| (it.id, it.tag(index)));
+        let dead = old.iter().map(|it| (it.id, SegmentTag::default()));
+        self.layout.rings.of(index).complete_all(tagged.chain(dead));
+        let (before, after) = (state.level.entries(), level.entries());
+        let (unclean, keys) = (state.level.unclean, state.level.keys);
+        state.level.put_rewritten(level);
+        drop(state);
+        // In this order what is known never seems to be more than it is.
+        let (counters, cleaning) = (&self.counters, &self.layout.cleaning);
+        counters.flushed_entries.fetch_sub(before, Relaxed);
+        counters.flushed_entries.fetch_add(after, Relaxed);
+        cleaning.unclean.fetch_sub(unclean, Relaxed);
+        cleaning.keys.fetch_add(after.cast_signed() - keys, Relaxed);
+        cleaning.is_stuck.store(false, SeqCst);
+        self.moved.store(true, SeqCst);
+        Ok(())
+    }
+}
