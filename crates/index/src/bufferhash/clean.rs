@@ -46,8 +46,12 @@ const OVER: u64 = 32;
 pub(crate) struct Cleaning {
     /// Is a job queued, or does one run?
     is_queued: AtomicBool,
-    /// Could the last job do nothing? A flush may change that.
-    is_stuck: AtomicBool,
+    /// How often incarnations have come or were rewritten.
+    changes: AtomicU64,
+    /// After how many changes a job could do nothing. A table without incarnations is not stuck, whatever is here.
+    stuck_at: AtomicU64,
+    /// Buffers that have a segment and are not on flash yet.
+    waiting: AtomicU64,
     /// Entries that have come to super tables since each was rewritten.
     pub(super) unclean: AtomicU64,
     /// Keys on flash, as flushes have estimated them.
@@ -57,11 +61,21 @@ pub(crate) struct Cleaning {
 impl Cleaning {
     /// An incarnation came.
     pub(super) fn came(&self, incarnation: &Incarnation) {
-        self.is_stuck.store(false, SeqCst);
+        self.changes.fetch_add(1, SeqCst);
         self.keys.fetch_add(incarnation.keys.into(), Relaxed);
         if !incarnation.is_clean {
             self.unclean.fetch_add(incarnation.entries.into(), Relaxed);
         }
+    }
+
+    /// Could the last job do nothing, and has nothing changed since?
+    fn is_stuck(&self) -> bool {
+        self.stuck_at.load(SeqCst) == self.changes.load(SeqCst)
+    }
+
+    /// A buffer that had a segment is on flash.
+    pub(super) fn landed(&self) {
+        self.waiting.fetch_sub(1, SeqCst);
     }
 
     /// Keys on flash, about.
@@ -96,6 +110,7 @@ impl Inner {
                 self.queue_cleaning(None);
             }
             if let Some(id) = ring.reserve() {
+                self.layout.cleaning.waiting.fetch_add(1, SeqCst);
                 return Ok(Space::Reserved(Some(id)));
             }
             if is_ready {
@@ -116,14 +131,15 @@ impl Inner {
         self.layout.config.entries_max + self.layout.config.entries_max / OVER
     }
 
-    /// Whether rewriting super tables may make space, or show that there is some.
+    /// Whether rewriting super tables may make space, or show that there is some, now or after the flushes under way.
     fn may_clean(&self) -> bool {
         let cleaning = &self.layout.cleaning;
         let unclean = cleaning.unclean.load(Relaxed);
         // Keys that there were when each super table was rewritten: many of them, and none removed since, are too many.
         let known = self.counters.flushed_entries.load(Relaxed).saturating_sub(unclean);
         let is_full = known.min(cleaning.keys()) > self.keys_max();
-        unclean > 0 && !is_full && !cleaning.is_stuck.load(SeqCst)
+        let is_possible = unclean > 0 && !cleaning.is_stuck();
+        !is_full && (is_possible || cleaning.waiting.load(SeqCst) > 0)
     }
 
     /// Has that super table rewritten, or the one with the most to gain. One at a time is.
@@ -142,6 +158,8 @@ impl Inner {
     }
 
     fn clean_worst(&self, index: Option<usize>, scratch: &mut Scratch) -> Result<()> {
+        let cleaning = &self.layout.cleaning;
+        let (changes, waiting) = (cleaning.changes.load(SeqCst), cleaning.waiting.load(SeqCst));
         let ring = self.layout.rings.of(0);
         let index = match index.or_else(|| self.worst(ring)) {
             Some(index) => index,
@@ -149,8 +167,9 @@ impl Inner {
                 return self.ask_for_checkpoint();
             }
             None => {
-                let is_busy = self.partitions.iter().any(|table| !table.read().frozen.is_empty());
-                self.layout.cleaning.is_stuck.store(!is_busy, SeqCst);
+                if waiting == 0 {
+                    cleaning.stuck_at.store(changes, SeqCst);
+                }
                 return Ok(());
             }
         };
@@ -276,7 +295,7 @@ impl Inner {
         counters.flushed_entries.fetch_add(after, Relaxed);
         cleaning.unclean.fetch_sub(unclean, Relaxed);
         cleaning.keys.fetch_add(after.cast_signed() - keys, Relaxed);
-        cleaning.is_stuck.store(false, SeqCst);
+        cleaning.changes.fetch_add(1, SeqCst);
         self.moved.store(true, SeqCst);
         Ok(())
     }

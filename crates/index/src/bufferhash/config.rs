@@ -300,11 +300,13 @@ impl Config {
         self.check_ranges()?;
         self.layout()?;
         let refuse = |field, reason: String| Err(Error::Config { field, reason });
-        if self.segments < 2 * self.reserve_segments
+        // A table that is cleaned says itself how much it needs besides its reserve.
+        let times = if self.cleans() { 1 } else { 2 };
+        if self.segments < times * self.reserve_segments
             || self.segments <= u64::from(self.super_tables)
         {
             let reason = format!(
-                "{} incarnations for {} super tables and a reserve of {}; take more than one each and twice the reserve",
+                "{} incarnations for {} super tables and a reserve of {}; take more than one each and {times} times the reserve",
                 self.segments, self.super_tables, self.reserve_segments
             );
             return refuse("segments", reason);

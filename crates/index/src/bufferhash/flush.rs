@@ -121,7 +121,11 @@ impl Layout for Incarnations {
         core.write_incarnation((index, id), &frozen.buffer, &left_out, scratch)?;
         // Otherwise the buffer would have one more holder, and could not go back to the pool.
         drop(frozen);
-        core.settle(index, incarnation, &left_out)
+        let settled = core.settle(index, incarnation, &left_out);
+        if core.layout.config.cleans() {
+            core.layout.cleaning.landed();
+        }
+        settled
     }
 
     fn new_scratch(core: &Inner) -> Result<Scratch> {

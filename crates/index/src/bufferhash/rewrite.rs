@@ -4,7 +4,7 @@
 //! versions of their keys, and what lives of these goes to pages with the same indices. The new segments are in RAM until
 //! all pages have been read; then their filters are built and they are written.
 
-use nandex_device::{Completion, PAGE_BYTES, PageBuf};
+use nandex_device::{Completion, PageBuf};
 use nandex_store::buffer::page_of;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
@@ -26,13 +26,31 @@ pub(super) struct Rewriting {
     segments: Vec<NewSegment>,
     /// The one that takes the next entry.
     next: usize,
-    /// Entries that found no space in any, with the places of their keys.
-    left: Vec<(u64, Vec<u8>)>,
+    /// Entries that found no space in any.
+    left: Vec<Left>,
 }
 
 struct NewSegment {
     pages: PageBuf,
     entries: usize,
+    filter: Vec<u64>,
+}
+
+/// An entry that waits for a segment: the place of its key, and its bytes.
+struct Left {
+    place: u64,
+    bytes: Vec<u8>,
+}
+
+impl Left {
+    fn new(place: u64, entry: Entry<'_>) -> Self {
+        Self { place, bytes: [entry.key, entry.value].concat() }
+    }
+
+    fn entry(&self, key_bytes: usize) -> Entry<'_> {
+        let (key, value) = self.bytes.split_at(key_bytes);
+        Entry { state: SlotState::Live, key, value }
+    }
 }
 
 /// An incarnation that was written, and its filter.
@@ -41,7 +59,7 @@ pub(super) type Written = (Incarnation, Vec<u64>);
 impl Inner {
     fn new_segment(&self) -> NewSegment {
         let pages = PageBuf::zeroed(self.layout.config.segment_pages() as usize);
-        NewSegment { pages, entries: 0 }
+        NewSegment { pages, entries: 0, filter: Vec::new() }
     }
 
     /// Reads a super table, and places the newest version of each key in about that many new segments.
@@ -101,7 +119,7 @@ impl Inner {
             self.put_in(&mut segment, place, entry);
             segments.push(segment);
         } else {
-            left.push((place, [entry.key, entry.value].concat()));
+            left.push(Left::new(place, entry));
         }
     }
 
@@ -115,33 +133,101 @@ impl Inner {
         is_put
     }
 
-    /// Writes the new segments, and more for what they leave. `None` if the ring has too few; what was written is dead
-    /// then.
+    fn put_left(&self, segment: &mut NewSegment, left: &Left) -> bool {
+        self.put_in(segment, left.place, left.entry(self.layout.config.key_bytes))
+    }
+
+    /// Builds the filters of all new segments. What one cannot take goes to the next, and what the last cannot to any that
+    /// can; segments are added for the rest.
+    fn build_filters(&self, rewriting: &mut Rewriting, scratch: &mut Scratch) {
+        let Rewriting { segments, left, .. } = rewriting;
+        let mut refused = Vec::new();
+        for segment in segments.iter_mut() {
+            refused.retain(|entry| !self.put_left(segment, entry));
+            refused.append(&mut self.build_new_filter(segment, scratch));
+        }
+        refused.retain(|entry| !segments.iter_mut().any(|it| self.add_to(it, entry, scratch)));
+        left.append(&mut refused);
+        while !left.is_empty() {
+            let mut segment = self.new_segment();
+            left.retain(|entry| !self.put_left(&mut segment, entry));
+            left.append(&mut self.build_new_filter(&mut segment, scratch));
+            segments.push(segment);
+        }
+    }
+
+    /// Builds the filter of a segment, and takes out the entries that it refuses.
+    fn build_new_filter(&self, segment: &mut NewSegment, scratch: &mut Scratch) -> Vec<Left> {
+        let layout = self.entry_layout();
+        self.build_filter_of(self.entries_of(segment).map(|(.., entry)| entry), scratch);
+        segment.filter.clone_from(&scratch.bits);
+        let mut numbers = scratch.bumped.iter().peekable();
+        let (mut places, mut refused) = (Vec::new(), Vec::new());
+        for (number, (page, slot, entry)) in self.entries_of(segment).enumerate() {
+            if numbers.next_if_eq(&&number).is_some() {
+                refused.push(Left::new(self.hasher.hash(entry.key).place, entry));
+                places.push((page, slot));
+            }
+        }
+        places.iter().for_each(|&(page, slot)| layout.clear(segment.pages.page_mut(page), slot));
+        segment.entries -= places.len();
+        refused
+    }
+
+    /// Adds an entry to a segment that has a filter, if that can take it too.
+    fn add_to(&self, segment: &mut NewSegment, left: &Left, scratch: &mut Scratch) -> bool {
+        if !self.put_left(segment, left) {
+            return false;
+        }
+        self.build_filter_of(self.entries_of(segment).map(|(.., entry)| entry), scratch);
+        if scratch.bumped.is_empty() {
+            segment.filter.clone_from(&scratch.bits);
+            return true;
+        }
+        let key = left.entry(self.layout.config.key_bytes).key;
+        let own = self.entries_of(segment).find(|(.., entry)| entry.key == key);
+        if let Some((page, slot, _)) = own {
+            self.entry_layout().clear(segment.pages.page_mut(page), slot);
+            segment.entries -= 1;
+        }
+        false
+    }
+
+    /// The entries of a new segment, each with its page and slot.
+    fn entries_of<'s>(
+        &self,
+        segment: &'s NewSegment,
+    ) -> impl Iterator<Item = (usize, usize, Entry<'s>)> + use<'s> {
+        let layout = self.entry_layout();
+        let pages = 0..self.layout.config.buffer_pages as usize;
+        pages.flat_map(move |at| {
+            let entries = layout.entries(segment.pages.page(at));
+            entries.map(move |(slot, entry)| (at, slot, entry))
+        })
+    }
+
+    /// Writes the new segments, with their filters. `None` if the ring has too few; what was written is dead then.
     ///
     /// # Errors
     /// A failed write.
     pub(super) fn write_again(
         &self,
         index: usize,
-        rewriting: Rewriting,
+        mut rewriting: Rewriting,
         scratch: &mut Scratch,
     ) -> Result<Option<Vec<Written>>> {
-        let Rewriting { segments, mut left, .. } = rewriting;
+        self.build_filters(&mut rewriting, scratch);
         let mut writing = Writing { core: self, index, scratch, written: Vec::new(), in_flight: 0 };
-        let mut is_enough = true;
-        for segment in segments {
-            is_enough = is_enough && writing.push(segment, &mut left)?;
-        }
-        while is_enough && !left.is_empty() {
-            let mut segment = self.new_segment();
-            left.retain(|(place, bytes)| {
-                let (key, value) = bytes.split_at(self.layout.config.key_bytes);
-                !self.put_in(&mut segment, *place, Entry { state: SlotState::Live, key, value })
-            });
-            is_enough = writing.push(segment, &mut left)?;
-        }
+        let mut segments = rewriting.segments.into_iter().filter(|segment| segment.entries > 0);
+        let is_enough =
+            segments.try_fold(
+                true,
+                |is_enough, segment| {
+                    if is_enough { writing.push(segment) } else { Ok(false) }
+                },
+            );
         writing.wait_for(0)?;
-        if is_enough {
+        if is_enough? {
             return Ok(Some(writing.written));
         }
         let dead = writing.written.iter().map(|(it, _)| (it.id, SegmentTag::default()));
@@ -160,38 +246,16 @@ struct Writing<'w> {
 }
 
 impl Writing<'_> {
-    /// Builds the filter of a segment and begins to write both. What the filter cannot take is left. Returns whether the
-    /// ring has a segment.
-    fn push(&mut self, mut segment: NewSegment, left: &mut Vec<(u64, Vec<u8>)>) -> Result<bool> {
+    /// Begins to write a segment. Returns whether the ring has one for it.
+    fn push(&mut self, segment: NewSegment) -> Result<bool> {
         let Self { core, index, .. } = *self;
-        if segment.entries == 0 {
-            return Ok(true);
-        }
         let Some(id) = core.layout.rings.of(index).reserve() else { return Ok(false) };
-        let data = ..core.layout.config.buffer_pages as usize * PAGE_BYTES;
-        let layout = core.entry_layout();
-        let entries = |pages| {
-            let pages = <[u8]>::chunks_exact(pages, PAGE_BYTES).enumerate();
-            pages.flat_map(move |(at, page)| {
-                layout.entries(page).map(move |(slot, it)| (at, slot, it))
-            })
-        };
-        core.build_filter_of(entries(&segment.pages[data]).map(|(.., entry)| entry), self.scratch);
-        let mut refused = self.scratch.bumped.iter().peekable();
-        let mut places = Vec::new();
-        for (number, (page, slot, entry)) in entries(&segment.pages[data]).enumerate() {
-            if refused.next_if_eq(&&number).is_some() {
-                let place = core.hasher.hash(entry.key).place;
-                left.push((place, [entry.key, entry.value].concat()));
-                places.push((page, slot));
-            }
-        }
-        places.iter().for_each(|&(page, slot)| layout.clear(segment.pages.page_mut(page), slot));
         self.wait_for(WRITES_MAX - 1)?;
-        core.push_segment((index, id), 0, segment.pages, self.scratch)?;
+        let NewSegment { pages, entries, filter } = segment;
+        self.scratch.bits.clone_from(&filter);
+        core.push_segment((index, id), 0, pages, self.scratch)?;
         self.in_flight += 1;
-        let incarnation = Incarnation::clean(id, segment.entries - places.len());
-        self.written.push((incarnation, self.scratch.bits.clone()));
+        self.written.push((Incarnation::clean(id, entries), filter));
         Ok(true)
     }
 

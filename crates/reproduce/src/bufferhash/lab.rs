@@ -105,6 +105,7 @@ impl Setup {
             spare_buffers: 4,
             stagger: true,
             placement: Placement::Shared,
+            entries_max: 0,
         })
     }
 

@@ -21,6 +21,9 @@ pub const POLICIES: [Policy; 6] = [
     Policy::Reject,
 ];
 
+/// Incarnations of a super table, where the ring is short.
+const INCARNATIONS: u64 = 6;
+
 /// A BufferHash.
 #[derive(Clone, Copy, Debug)]
 pub struct Rings {
@@ -32,6 +35,8 @@ pub struct Rings {
     buffer_pages: u32,
     stagger: bool,
     cache_bytes: u64,
+    /// Are super tables rewritten, if nothing is evicted?
+    is_cleaned: bool,
 }
 
 impl Rings {
@@ -45,12 +50,18 @@ impl Rings {
             buffer_pages: pick(rng, &[1, 1, 2]),
             stagger: rng.below(2) == 0,
             cache_bytes: cache_bytes(number / 6),
+            is_cleaned: (number / 6).is_multiple_of(2),
         }
     }
 
     /// Does a full table refuse?
     pub(super) fn refuses(&self) -> bool {
-        self.policy == Policy::Reject
+        self.policy == Policy::Reject && !self.is_cleaned
+    }
+
+    /// Has it space for all keys whatever became of them, without evictions?
+    pub(super) fn cleans(&self) -> bool {
+        self.policy == Policy::Reject && self.is_cleaned
     }
 
     fn buffer_entries(&self, Widths { key_bytes, value_bytes }: Widths) -> u64 {
@@ -70,7 +81,8 @@ impl Rings {
     }
 
     fn reserve_segments(&self) -> u64 {
-        u64::from(self.super_tables).max(2)
+        let rewritten = if self.cleans() { INCARNATIONS + 3 } else { 0 };
+        u64::from(self.super_tables).max(2) + rewritten
     }
 
     fn columns(&self) -> u32 {
@@ -86,7 +98,7 @@ impl Rings {
             FilterShape::bloom(entries, 12.0, self.filter_words)
         };
         let tables = u64::from(self.super_tables);
-        let per_table = if is_roomy { u64::from(self.columns()) } else { 6 };
+        let per_table = if is_roomy { u64::from(self.columns()) } else { INCARNATIONS };
         Config {
             key_bytes: widths.key_bytes,
             value_bytes: widths.value_bytes,
@@ -98,6 +110,7 @@ impl Rings {
             policy: self.policy,
             reserve_segments: self.reserve_segments(),
             stagger: self.stagger,
+            entries_max: if self.cleans() { self.keys(widths) } else { 0 },
             ..Config::tiny()
         }
     }
@@ -122,6 +135,9 @@ impl Rings {
 
     /// Which entries it must still have if the ring is short.
     pub(super) fn retention(&self, widths: Widths, threads: Threads) -> Retention {
+        if self.cleans() {
+            return Retention::All;
+        }
         // The ring holds six buffers of each super table behind the newest. Buffers are flushed before they
         // are quite full, and much of what a partial discard leaves may have been put back.
         let entries = self.buffer_entries(widths);
