@@ -33,7 +33,7 @@ use super::flush::Scratch;
 use super::rewrite::Written;
 use super::table::{Incarnation, Job, Level, State};
 use crate::write::{Space, pool};
-use crate::{Error, Result};
+use crate::{Error, Result, damage};
 
 /// The longest wait for a checkpoint before the ring is looked at again, and how often it is.
 const SPACE_WAIT: Duration = Duration::from_millis(20);
@@ -247,10 +247,13 @@ impl Inner {
             let level = &self.partitions[index].read().level;
             (level.incarnations_newest_first(), self.segments_filled(level, 32) as usize)
         };
-        let Ok(rewriting) = self.newest_versions(index, &old, segments) else {
-            // What is damaged stays as it is: the lookups of its keys say so.
-            self.leave_damaged(index);
-            return Ok(());
+        let rewriting = match self.newest_versions(index, &old, segments) {
+            Err(error) if damage::page_of(&error).is_some() => {
+                // What is damaged stays as it is: the lookups of its keys say so.
+                self.leave_damaged(index);
+                return Ok(());
+            }
+            read => read?,
         };
         match self.write_again(index, rewriting, scratch)? {
             Some(written) => self.put_rewritten(index, &written),

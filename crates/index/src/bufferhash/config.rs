@@ -237,7 +237,7 @@ parameters! {
 
     /// Keys that a table which refuses more has space for, whatever its history: when its ring is nearly full, super
     /// tables are rewritten without what was updated or removed. 0 for as many entries as the ring takes, each version
-    /// of a key counted; so it is in tables of version 1.
+    /// of a key counted; so it is in tables of version 1. Other policies, and tables on a chip, have no use for it.
     entries_max: u64 = 0, in Range::Within(0, 1 << 48), since 2;
 }
 
@@ -300,8 +300,8 @@ impl Config {
         self.check_ranges()?;
         self.layout()?;
         let refuse = |field, reason: String| Err(Error::Config { field, reason });
-        // A table that is cleaned says itself how much it needs besides its reserve.
-        let times = if self.cleans() { 1 } else { 2 };
+        // One that is made for keys says itself how much it needs besides its reserve.
+        let times = if self.entries_max > 0 { 1 } else { 2 };
         if self.segments < times * self.reserve_segments
             || self.segments <= u64::from(self.super_tables)
         {
@@ -338,7 +338,8 @@ impl Config {
 
     /// Are super tables rewritten without what was updated or removed?
     pub(super) fn cleans(&self) -> bool {
-        self.entries_max > 0
+        let may_clean = self.policy == Policy::Reject && self.placement == Placement::Shared;
+        self.entries_max > 0 && may_clean
     }
 
     /// A ring of all segments.
@@ -351,11 +352,6 @@ impl Config {
         let refuse = |reason: String| Err(Error::Config { field: "entries_max", reason });
         if !self.cleans() {
             return Ok(());
-        }
-        if self.policy != Policy::Reject || self.placement != Placement::Shared {
-            let reason =
-                "only a table on the volume that refuses entries keeps space for updates; take 0";
-            return refuse(reason.into());
         }
         let live = self.segments.saturating_sub(self.reserve_segments);
         let most = live * u64::from(self.filter.entries_max());

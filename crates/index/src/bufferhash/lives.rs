@@ -6,6 +6,7 @@ use nandex_device::MemoryDevice;
 use nandex_store::{Volume, VolumeOptions};
 
 use super::{BufferHash, Config, Policy};
+use crate::model::Requirements;
 use crate::{Error, OpenOptions, Table};
 
 /// Keys that the table has space for.
@@ -52,6 +53,30 @@ fn a_table_with_all_of_its_keys_takes_updates_for_ever() {
         let written = stats.data_bytes_written as f64 / (20 * KEYS * 16) as f64;
         assert!(written < 4.8, "{written} bytes for each byte");
     }
+}
+
+/// Buffers of several pages, of which some are read at a time.
+#[test]
+fn a_table_of_the_advised_shape_takes_updates_for_ever() {
+    let entries = 100_000;
+    let asked = Requirements { policy: Policy::Reject, ..Requirements::new(entries, 8, 8) };
+    let config = Config::advised(&asked).unwrap();
+    let options = VolumeOptions { log_bytes: 4 << 20, ..VolumeOptions::tiny() };
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+    let inline = OpenOptions::default().inline();
+    let table = BufferHash::create_with(&volume, "t", config.clone(), inline).unwrap();
+    for round in 0..6 {
+        (0..entries).for_each(|number| table.insert_u64(key(number), round).unwrap());
+        let found = table.stats().entries;
+        assert!(found.abs_diff(entries) <= entries / 50, "{found} entries");
+    }
+    (0..entries).for_each(|number| {
+        assert_eq!(table.get_u64(key(number)).unwrap(), Some(5), "key {number}");
+    });
+    let segment_bytes = f64::from(config.segment_pages()) * 4096.0;
+    let per_entry = segment_bytes / f64::from(config.filter.entries_max());
+    let written = table.stats().data_bytes_written as f64 / (6 * entries) as f64;
+    assert!(written < 2.4 * per_entry, "{} entries for each", written / per_entry);
 }
 
 #[test]

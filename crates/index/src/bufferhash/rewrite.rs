@@ -21,6 +21,9 @@ use crate::write::absorb::{Batch, BulkLayout, Rule, Share};
 /// Pages of all incarnations that are in RAM at a time, if one of each is not more.
 pub(super) const READ_PAGES: usize = 64;
 
+/// Versions by which a batch grows at least.
+const SPARE_VERSIONS: usize = 256;
+
 /// New segments of a super table.
 pub(super) struct Rewriting {
     segments: Vec<NewSegment>,
@@ -77,7 +80,9 @@ impl Inner {
         let share = Share::nth(index, bits).expect("a super table is a share");
         let at_once = (READ_PAGES / newest_first.len().max(1)).clamp(1, all);
         let versions = at_once * newest_first.len() * self.entry_layout().slots();
-        let mut batch = Batch::new(self.entry_layout(), (versions, versions), (bits, bits));
+        // All in one bin: they have a few pages in common, and so the bin of the pages' rows.
+        let mut batch =
+            Batch::new(self.entry_layout(), (1, versions + SPARE_VERSIONS), (bits, bits));
         let segments = (0..segments.max(1)).map(|_| self.new_segment()).collect();
         let mut rewriting = Rewriting { segments, next: 0, left: Vec::new() };
         let (ring, device) = (self.layout.rings.of(index), self.layout.rings.device());

@@ -45,8 +45,11 @@ impl Config {
         live.clamp(1, u64::from(self.incarnations_max) - kept)
     }
 
-    /// Entries of all incarnations of a full ring; 0 for widths out of range.
+    /// Keys that it has space for, or the entries of all incarnations of a full ring; 0 for widths out of range.
     pub(crate) fn entries_capacity(&self) -> u64 {
+        if self.cleans() {
+            return self.entries_max;
+        }
         let live = u64::from(self.super_tables) * self.incarnations();
         live * self.entries_per_flush().unwrap_or(0.0) as u64
     }

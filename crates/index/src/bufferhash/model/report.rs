@@ -21,7 +21,7 @@ pub(super) fn predict(search: &Search<'_>, found: &BufferHashSizing) -> Result<P
         options: OpenOptions::default(),
         requirements: requirements.clone(),
         costs,
-        entries_capacity: found.live() * found.entries,
+        entries_capacity: found.entries_capacity(requirements.entries),
         buffer_bytes: found.buffer_bytes,
         filter_bytes: found.filter_bytes,
         optional_filter_bytes: 0,

@@ -118,6 +118,11 @@ impl BufferHashSizing {
         u64::from(self.super_tables) * u64::from(self.incarnations)
     }
 
+    /// Entries that it takes, where it was asked to take `entries`: as many versions as there is space for, or keys.
+    pub(super) fn entries_capacity(&self, entries: u64) -> u64 {
+        if self.cleans { entries } else { self.live() * self.entries }
+    }
+
     /// Segments of flash: one per incarnation, and one per spare buffer to flush to before an eviction.
     pub(super) fn segments(&self) -> u64 {
         self.live() + u64::from(self.spare_buffers)
