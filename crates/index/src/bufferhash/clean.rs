@@ -1,10 +1,10 @@
 //! Cleaning: a super table is rewritten without what was updated or removed, where a table that refuses entries would
 //! be full otherwise.
 //!
-//! All incarnations of one super table are read from front to back, and the newest version of each key is written again,
-//! into as few segments as that takes, past buffers and log. Removals go with what they hide. The new incarnations take
-//! the place of all old ones at once. So the paper's partial discard of the oldest incarnation (NSDI'10, section 5.1.2)
-//! becomes one of all of them: reads are long, and none asks the filters for a key.
+//! All incarnations of one super table are read from front to back, and the newest version of each key is written
+//! again, into as few segments as that takes, past buffers and log. Removals go with what they hide. The new
+//! incarnations take the place of all old ones at once. So the paper's partial discard of the oldest incarnation
+//! (NSDI'10, section 5.1.2) becomes one of all of them: reads are long, and none asks the filters for a key.
 //!
 //! ```text
 //!   ring    | A | B | A | C | B | A |  reserve  |          A has the most that came since it was rewritten
@@ -18,8 +18,8 @@
 //! u / (2 - u) of it lives, and an update writes 1 + u / (2 (1 - u)) entries: 2.2 with u = .7.
 //!
 //! Invariants
-//! 1. While a super table is rewritten none of its buffers is frozen: what a buffer has is newer than what is rewritten,
-//!    and so is its segment.
+//! 1. While a super table is rewritten none of its buffers is frozen: what a buffer has is newer than what is
+//!    rewritten, and so is its segment.
 //! 2. In the ring's map the new segments take the place of the old ones at one moment.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -38,7 +38,7 @@ use crate::{Error, Result, damage};
 /// The longest wait for a checkpoint before the ring is looked at again, and how often it is.
 const SPACE_WAIT: Duration = Duration::from_millis(20);
 const SPACE_WAITS: usize = 100;
-/// A table refuses entries when it has one in so many more keys than it was made for.
+/// A table refuses entries when it has a thirty-second more keys than it was made for.
 const OVER: u64 = 32;
 
 /// What a table knows of how much there is to clean.
@@ -149,8 +149,8 @@ impl Inner {
         }
     }
 
-    /// Rewrites a super table if segments are short: that one, or the one with the most to gain. Reads all of its pages,
-    /// and writes what lives of it.
+    /// Rewrites a super table if segments are short: that one, or the one with the most to gain. Reads all of its
+    /// pages, and writes what lives of it.
     pub(super) fn clean(&self, index: Option<usize>, scratch: &mut Scratch) -> Result<()> {
         let cleaned = self.clean_worst(index, scratch);
         self.layout.cleaning.is_queued.store(false, SeqCst);

@@ -300,7 +300,7 @@ impl Config {
         self.check_ranges()?;
         self.layout()?;
         let refuse = |field, reason: String| Err(Error::Config { field, reason });
-        // One that is made for keys says itself how much it needs besides its reserve.
+        // One that is made for keys says itself how much it needs in addition to its reserve.
         let times = if self.entries_max > 0 { 1 } else { 2 };
         if self.segments < times * self.reserve_segments
             || self.segments <= u64::from(self.super_tables)

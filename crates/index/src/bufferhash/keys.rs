@@ -62,8 +62,8 @@ impl Inner {
         (state.level.keys + buffered.round() as i64).max(0).cast_unsigned()
     }
 
-    /// New keys for each entry of these pages, less than 0 where most are removals, about. The filters are asked for the
-    /// entries of some pages, from page `first` on.
+    /// New keys for each entry of these pages, less than 0 where most are removals, about. The filters are asked for
+    /// the entries of some pages, from page `first` on.
     fn share_of_new(&self, filters: Option<&Filters>, pages: &[u8], first: usize) -> f64 {
         let Some(Filters { live, slices }) = filters else { return 1.0 };
         let count = pages.len() / PAGE_BYTES;

@@ -1,8 +1,8 @@
 //! Rewriting a super table: the newest version of each key, read from all incarnations, goes into new ones.
 //!
-//! A key has its page at the same index in every incarnation. So pages with some indices, read from all of them, have all
-//! versions of their keys, and what lives of these goes to pages with the same indices. The new segments are in RAM until
-//! all pages have been read; then their filters are built and they are written.
+//! A key has its page at the same index in every incarnation. So pages with some indices, read from all of them, have
+//! all versions of their keys, and what lives of these goes to pages with the same indices. The new segments are in RAM
+//! until all pages have been read; then their filters are built and they are written.
 
 use nandex_device::{Completion, PageBuf};
 use nandex_store::buffer::page_of;
@@ -142,8 +142,8 @@ impl Inner {
         self.put_in(segment, left.place, left.entry(self.layout.config.key_bytes))
     }
 
-    /// Builds the filters of all new segments. What one cannot take goes to the next, and what the last cannot to any that
-    /// can; segments are added for the rest.
+    /// Builds the filters of all new segments. What one cannot take goes to the next, and what the last cannot take to
+    /// any that can; segments are added for the rest.
     fn build_filters(&self, rewriting: &mut Rewriting, scratch: &mut Scratch) {
         let Rewriting { segments, left, .. } = rewriting;
         let mut refused = Vec::new();

@@ -17,12 +17,12 @@ pub(super) const LIVE_SHARE: f64 = 0.7;
 /// RAM per segment: its place and what it holds.
 pub(super) const SEGMENT_RAM_BYTES: u64 = 24;
 
-/// Segments that rewriting a super table may take in addition to its incarnations: the last one is not full, and filters
-/// leave some entries out.
+/// Segments that rewriting a super table may take in addition to its incarnations: the last one is not full, and
+/// filters leave some entries out.
 const REWRITE_SPARE: u64 = 3;
 
-/// Incarnations of a super table that is cleaned, at most, where all have `incarnations` on average: it has the most just
-/// before it is rewritten.
+/// Incarnations of a super table that is cleaned, at most, where all have `incarnations` on average: it has the most
+/// just before it is rewritten.
 pub(super) fn incarnations_peak(incarnations: u32) -> u32 {
     incarnations + incarnations / 3 + 1
 }
