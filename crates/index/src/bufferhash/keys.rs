@@ -52,11 +52,15 @@ impl Inner {
         Incarnation { keys: keys.round() as i32, ..all }
     }
 
-    /// Keys of a super table, about: those on flash, and what its buffers add.
+    /// Keys of a super table, about: those on flash, and what its buffers add. Where the filters have not been loaded
+    /// yet, these have as many new keys as the last buffer that was flushed.
     pub(super) fn keys_of(&self, state: &State) -> u64 {
         let filters = Filters::of(&state.level);
+        let is_unknown = filters.is_none() && !state.level.window.is_empty();
+        let of_last = is_unknown.then(|| state.level.share_of_new());
         let new = |buffer: &Buffer| {
-            self.share_of_new(filters.as_ref(), buffer.bytes(), 0) * buffer.len() as f64
+            let asked = || self.share_of_new(filters.as_ref(), buffer.bytes(), 0);
+            of_last.unwrap_or_else(asked) * buffer.len() as f64
         };
         let buffered: f64 = state.all_buffers().map(new).sum();
         (state.level.keys + buffered.round() as i64).max(0).cast_unsigned()
@@ -85,6 +89,16 @@ impl Inner {
             }
         }
         new as f64 / asked.max(1) as f64
+    }
+}
+
+impl Level {
+    /// New keys for each entry of the newest incarnation that was a buffer. Without one, what came last were updates:
+    /// for these the super table was rewritten.
+    fn share_of_new(&self) -> f64 {
+        let newest_first = self.incarnations_newest_first();
+        let flushed = newest_first.iter().find(|it| !it.is_clean && it.entries > 0);
+        flushed.map_or(0.0, |it| f64::from(it.keys) / f64::from(it.entries))
     }
 }
 

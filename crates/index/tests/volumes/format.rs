@@ -35,6 +35,7 @@ fn fixture(name: &str) -> Vec<u8> {
         let is_closed = name.ends_with("closed");
         let device = match name {
             "v1-evicted" => write_evicting(),
+            _ if name.starts_with("v2-cleaned") => write_cleaned(is_closed),
             _ if name.starts_with("v1-large-grown") => large::write_grown(is_closed),
             _ if name.starts_with("v1-growing") => write_growing(is_closed),
             _ if name.starts_with("v1-slicehash") => write_slicehashes(is_closed),
@@ -116,6 +117,29 @@ fn volumes_that_version_1_closed_or_left_in_a_crash_open_and_hold_everything() {
     let crashed = open("v1-crash");
     assert_eq!(crashed.hasher().kind(), HashKind::Sip13);
     assert_filled(&crashed, "seen", Config::tiny(), 2500);
+}
+
+/// A table whose super tables were rewritten several times.
+fn cleaned_config() -> Config {
+    Config {
+        policy: Policy::Reject,
+        segments: 26,
+        reserve_segments: 10,
+        incarnations_max: 20,
+        entries_max: 3000,
+        ..Config::tiny()
+    }
+}
+
+#[test]
+fn tables_that_were_cleaned_when_they_were_closed_or_left_in_a_crash_hold_everything() {
+    for name in ["v2-cleaned-closed", "v2-cleaned-crash"] {
+        let volume = open(name);
+        assert_filled(&volume, "lived", cleaned_config(), 3000);
+        let found = AnyTable::open(&volume, "lived").unwrap().stats().entries;
+        let keys = (0..3000).filter_map(expected).count() as u64;
+        assert!(found.abs_diff(keys) <= keys / 20, "{name}: {found} of {keys} keys");
+    }
 }
 
 #[test]
@@ -435,6 +459,18 @@ fn write_slicehashes(is_closed: bool) -> MemoryDevice {
     tables.iter().for_each(|table| table.flush().unwrap());
     tables.iter().for_each(|table| fill(table, 500..1200));
     left_by((device, volume), tables, is_closed.then_some(AnyTable::close))
+}
+
+fn write_cleaned(is_closed: bool) -> MemoryDevice {
+    let (device, volume) = inline(HashKind::default());
+    let options = OpenOptions::default().inline();
+    let config = cleaned_config().into();
+    let table = AnyTable::create_with(&volume, "lived", &config, &options).unwrap();
+    (0..8).for_each(|_| fill(&table, 0..3000));
+    let segment_bytes = u64::from(cleaned_config().segment_pages()) * 4096;
+    let segments = table.stats().data_bytes_written / segment_bytes;
+    assert!(segments > 2 * cleaned_config().segments, "{segments} segments");
+    left_by((device, volume), [table], is_closed.then_some(AnyTable::close))
 }
 
 fn write_growing(is_closed: bool) -> MemoryDevice {
