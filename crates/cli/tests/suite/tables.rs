@@ -46,7 +46,8 @@ fn info_says_how_full_a_table_is_of_what_it_was_made_for() {
             [&made, table].map(|it| it["entries_capacity"].as_f64().expect("it"));
         assert!((found - planned).abs() < planned * 0.02, "{words}: {planned} {found}");
         let fullness = table["fullness"].as_f64().expect("a number");
-        assert!((fullness - 5e4 / found).abs() < 1e-6, "{words}: {fullness}");
+        // A BufferHash that refuses estimates how many keys it has.
+        assert!((fullness - 5e4 / found).abs() < 0.005, "{words}: {fullness}");
         let text = folder.run("info t.nandex").stdout;
         assert!(text.contains("  space for  ") && text.contains(" % full\n"), "{text}");
     }

@@ -136,7 +136,7 @@ fn a_table_is_made_as_the_advice_for_the_same_need_says() {
     let mut kinds = Vec::new();
     for need in needs {
         let folder = Folder::new();
-        let advice = json(&folder.run(&format!("advise {need} --json")));
+        let advice = json(&folder.run(&format!("advise {need} --policy reject --json")));
         let made = json(
             &folder.run(&format!("create a.nandex --key-bytes 8 --policy reject {need} --json")),
         );

@@ -161,7 +161,9 @@ impl Inner {
         let cleaning = &self.layout.cleaning;
         let (changes, waiting) = (cleaning.changes.load(SeqCst), cleaning.waiting.load(SeqCst));
         let ring = self.layout.rings.of(0);
-        let index = match index.or_else(|| self.worst(ring)) {
+        let needed = |index: usize| self.segments_needed(&self.partitions[index].read().level);
+        let asked = index.filter(|index| needed(*index) <= ring.free_segments());
+        let index = match asked.or_else(|| self.worst(ring)) {
             Some(index) => index,
             None if ring.free_segments() > ring.writable_segments() => {
                 return self.ask_for_checkpoint();
@@ -173,8 +175,7 @@ impl Inner {
                 return Ok(());
             }
         };
-        let needed = self.segments_needed(&self.partitions[index].read().level);
-        if !self.await_segments_for(ring, needed)? {
+        if !self.await_segments_for(ring, needed(index))? {
             return Ok(());
         }
         let table = &self.partitions[index];
