@@ -267,13 +267,15 @@ impl Writing<'_> {
     /// Waits until no more than `most` segments are in flight.
     fn wait_for(&mut self, most: usize) -> Result<()> {
         let mut done = Vec::with_capacity(WRITES_MAX);
+        let mut written = Ok(());
         while self.in_flight > most {
             self.core.await_segments(self.scratch, &mut done)?;
+            // Each counts, whatever became of those before.
+            self.in_flight -= done.len();
             for Completion { result, .. } in done.drain(..) {
-                self.in_flight -= 1;
-                self.core.volume.poison().guard(result)?;
+                written = written.and(self.core.volume.poison().guard(result));
             }
         }
-        Ok(())
+        Ok(written?)
     }
 }
