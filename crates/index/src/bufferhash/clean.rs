@@ -53,9 +53,9 @@ pub(crate) struct Cleaning {
     /// Buffers that have a segment and are not on flash yet.
     waiting: AtomicU64,
     /// Entries that have come to super tables since each was rewritten.
-    pub(super) unclean: AtomicU64,
+    unclean: AtomicU64,
     /// Keys on flash, as flushes have estimated them.
-    pub(super) keys: AtomicI64,
+    keys: AtomicI64,
 }
 
 impl Cleaning {
@@ -68,7 +68,7 @@ impl Cleaning {
         }
     }
 
-    /// Could the last job do nothing, and has nothing changed since?
+    /// Returns whether the last job could do nothing, and nothing has changed since.
     fn is_stuck(&self) -> bool {
         self.stuck_at.load(SeqCst) == self.changes.load(SeqCst)
     }

@@ -336,7 +336,7 @@ impl Config {
         self.validate_placement()
     }
 
-    /// Are super tables rewritten without what was updated or removed?
+    /// Returns whether super tables are rewritten without what was updated or removed.
     pub(super) fn cleans(&self) -> bool {
         let may_clean = self.policy == Policy::Reject && self.placement == Placement::Shared;
         self.entries_max > 0 && may_clean

@@ -179,7 +179,7 @@ impl<'a> Search<'a> {
         if self.cleans() { needed / LIVE_SHARE } else { needed }
     }
 
-    /// Are its super tables rewritten without what was updated or removed?
+    /// Returns whether its super tables are rewritten without what was updated or removed.
     fn cleans(&self) -> bool {
         self.requirements.policy == Policy::Reject
     }
