@@ -47,7 +47,7 @@ fn info_says_how_full_a_table_is_of_what_it_was_made_for() {
         assert!((found - planned).abs() < planned * 0.02, "{words}: {planned} {found}");
         let fullness = table["fullness"].as_f64().expect("a number");
         // A BufferHash that refuses estimates how many keys it has.
-        let apart = if words.ends_with("bufferhash") { 0.005 } else { 1e-6 };
+        let apart = if words.ends_with("slicehash") { 1e-6 } else { 0.005 };
         assert!((fullness - 5e4 / found).abs() < apart, "{words}: {fullness}");
         let text = folder.run("info t.nandex").stdout;
         assert!(text.contains("  space for  ") && text.contains(" % full\n"), "{text}");
