@@ -5,6 +5,8 @@
 
 mod config;
 mod filter;
+#[cfg(test)]
+mod lives;
 mod neighbors;
 #[cfg(test)]
 mod tests;

@@ -195,8 +195,10 @@ impl<S: GroupStructure> Inner<S> {
         let before = Arc::clone(&self.partitions[index].read().level);
         let next_number = || self.take_generation();
         let owner = (&self.volume, self.id);
+        let updates = self.sorted_updates(buffer);
+        let taken = updates.len() as u64;
         let rewrite = GroupRewrite {
-            updates: self.sorted_updates(buffer),
+            updates,
             records: layout.records,
             hasher: self.hasher,
             buffer_entries_max: layout.shape.buffer_limit(),
@@ -208,8 +210,10 @@ impl<S: GroupStructure> Inner<S> {
         let RewrittenMap { map, replaced, pages_written } = layout.own.rewrite(&before, rewrite)?;
         self.count_written(pages_written * PAGE_BYTES as u64);
         layout.counters.note(&*before, &map, &replaced);
+        let new_keys = map.entries().cast_signed() - before.entries().cast_signed();
         // In the moment in which the flushed buffer leaves RAM.
         let _maps = layout.hold_maps();
+        self.note_new_keys(new_keys, taken, buffer.slots());
         self.replace_flushed(index, Arc::new(map));
         layout.retired.retire(replaced.into_iter());
         Ok(())

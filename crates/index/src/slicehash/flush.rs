@@ -105,6 +105,8 @@ impl<'e> Sources<'e> {
 pub(super) struct Merged<'e> {
     draft: DurableDraft,
     outcome: Outcome,
+    /// Entries of buffers and runs that it took.
+    taken: u64,
     /// Entries for which there was no space.
     pub(super) refused: Vec<Entry<'e>>,
     /// Entries that an older table had in RAM and that are nowhere on flash.
@@ -344,7 +346,11 @@ impl Inner {
         let (outcome, refused) = merge.finish();
         let snapshot = self.partitions[index].read().needed_snapshot().map(|it| it.place);
         let draft = layout.shadow.make_durable(&self.journal(&[]), draft)?;
-        Ok(Merged { draft, outcome, refused, overflow: Vec::new(), evicted, filter, snapshot })
+        // Entries of other tables tell nothing of those that wait.
+        let is_own = sources.chosen.is_none();
+        let taken = if is_own { order.len() - refused.len() } else { 0 } as u64;
+        let overflow = Vec::new();
+        Ok(Merged { draft, outcome, taken, refused, overflow, evicted, filter, snapshot })
     }
 
     /// Publishes a durable slicetable as the partition's, at the moment in which the merged entries leave
@@ -357,7 +363,7 @@ impl Inner {
         frozen: Option<&FrozenBuffer>,
         merged: Merged<'_>,
     ) -> Result<()> {
-        let Merged { draft, outcome, refused, overflow, evicted, filter, snapshot } = merged;
+        let Merged { draft, outcome, taken, refused, overflow, evicted, filter, snapshot } = merged;
         let _maps = self.layout.hold_maps();
         let mut state = self.partitions[index].write();
         if state.needed_snapshot().map(|it| it.place) != snapshot
@@ -374,6 +380,8 @@ impl Inner {
         let before = std::mem::replace(&mut state.level.entries, outcome.entries);
         self.counters.flushed_entries.fetch_add(outcome.entries, Relaxed);
         self.counters.flushed_entries.fetch_sub(before, Relaxed);
+        let slots = frozen.as_ref().map_or(0, |it| it.buffer.slots());
+        self.note_new_keys(outcome.new_keys(), taken, slots);
         state.level.refused = refused.len() as u64;
         state.level.overflow = Overflow::new(overflow.into_iter());
         let filter = filter.filter(|_| self.layout.filters.wants(index));
@@ -439,7 +447,8 @@ impl Inner {
         let prefix = self.move_prefix(index, state);
         let merged_runs = runs.last().map_or(0, |id| id.generation());
         let journal = self.journal(&prefix);
-        let suffix = merged_runs.to_le_bytes();
+        let share = self.counters.new_keys.get().to_bytes();
+        let suffix = [&merged_runs.to_le_bytes()[..], &share].concat();
         let shadow = &self.layout.shadow;
         if state.level.overflow.is_empty() {
             shadow.publish_durable(&journal, draft, entries, &suffix)?;

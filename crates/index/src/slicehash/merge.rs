@@ -24,10 +24,19 @@ pub(super) struct Incoming<'e> {
 /// The result of a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Outcome {
+    /// Entries that the slicetable had.
+    pub before: u64,
     /// Entries in the slicetable.
     pub entries: u64,
     /// Entries that full slices dropped.
     pub evicted: u64,
+}
+
+impl Outcome {
+    /// By how many keys there are more, with those that were dropped for others.
+    pub(super) fn new_keys(self) -> i64 {
+        (self.entries + self.evicted).cast_signed() - self.before.cast_signed()
+    }
 }
 
 /// Entries between one part of a slice and the next, oldest first.
@@ -105,10 +114,11 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
         body: &mut [u8],
     ) -> nandex_store::Result<()> {
         let Some((slice, part)) = self.slicing.slice_of(index) else { return Ok(()) };
-        if self.layout.count(body).is_none() {
+        let Some(before) = self.layout.count(body) else {
             let most = format!("at most {} entries", self.layout.capacity());
             return Err(nandex_store::Error::corrupt("slice", place, most, "more"));
-        }
+        };
+        self.outcome.before += before as u64;
         let at = self.slicing.member(slice);
         if part == 0 {
             self.begin(slice, at);

@@ -82,6 +82,7 @@ impl Slicetables {
 impl Inner {
     /// Continues where an older table ended, which takes no updates from now on. This one has taken none yet.
     pub(super) fn take_over_from(&self, older: &Arc<Inner>) {
+        self.counters.new_keys.set(older.counters.new_keys.get());
         self.layout.older().set(Some(Arc::clone(older)));
     }
 
@@ -121,7 +122,7 @@ impl Inner {
         let waiting = (0..self.partitions.len()).filter(|index| self.older_of(*index).is_some());
         let entries = waiting.map(|index| {
             let state = older.partitions[self.index_in(older, index)].read();
-            state.entries_buffered() + Slicetables::entries_below(&state)
+            Slicetables::keys(older, &state)
         });
         entries.sum::<u64>() * older.partitions.len() as u64 / self.partitions.len() as u64
     }

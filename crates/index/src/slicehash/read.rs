@@ -198,8 +198,12 @@ impl TableLayout for Slicetables {
     }
 
     fn entries_below(state: &State) -> u64 {
-        let Level { runs, entries, overflow, .. } = &state.level;
-        entries + overflow.len() as u64 + runs.iter().map(|run| u64::from(run.entries)).sum::<u64>()
+        let Level { entries, overflow, .. } = &state.level;
+        entries + overflow.len() as u64 + Self::entries_waiting(state)
+    }
+
+    fn entries_waiting(state: &State) -> u64 {
+        state.level.runs.iter().map(|run| u64::from(run.entries)).sum()
     }
 }
 

@@ -22,10 +22,14 @@ use super::overflow::Overflow;
 use super::{Config, Inner, Level, SliceHash, SlicetableJob, Slicetables};
 use crate::lookup::TableCache;
 use crate::options::{FLUSH_THREADS, IO_CHUNK_PAGES};
+use crate::write::new_keys::NewKeys;
 use crate::write::{
     self, CapturedMaps, Checkpoints, Levels, Recovery, StateOf, TableOpening, apply_moves, pool,
 };
 use crate::{OpenOptions, Result};
+
+/// Bytes of a move after those that all moves have: of earlier versions, and with the share of new keys.
+const MOVE_BYTES: [usize; 2] = [MAP_UPDATE_BYTES + 8, MAP_UPDATE_BYTES + 12];
 
 /// Opens a table, which may take over from an older one: a list of steps.
 pub(super) fn open(
@@ -123,6 +127,8 @@ pub(super) struct Maps {
     /// For each partition that moved, the newest run that was merged, by its generation.
     merged_runs: HashMap<u32, u64>,
     overflow: HashMap<u32, Overflow>,
+    /// The share of new keys with the last move, if moves have it.
+    pub new_keys: Option<NewKeys>,
     place: PageId,
 }
 
@@ -143,7 +149,8 @@ impl Maps {
         let shadow = from.shadow(&config, reader)?;
         let front = from.front(&config, reader)?;
         let overflow = from.overflow(&config, reader)?.into_iter().collect();
-        Ok(Self { config, shadow, front, merged_runs: HashMap::new(), overflow, place: from.place })
+        let (merged_runs, place) = (HashMap::new(), from.place);
+        Ok(Self { config, shadow, front, merged_runs, overflow, new_keys: None, place })
     }
 
     /// Applies a move's bytes, in the log's order; returns whether it came after the checkpoint.
@@ -154,7 +161,7 @@ impl Maps {
         let before = self.shadow.block(partition);
         let mut reader = Reader::new(bytes, "move of a slicetable", self.place);
         let update = self.shadow.replay(&mut reader)?;
-        if update.logical != partition || bytes.len() != MAP_UPDATE_BYTES + 8 {
+        if update.logical != partition || !MOVE_BYTES.contains(&bytes.len()) {
             let expected = format!("a move of partition {partition}");
             let found = format!("{} bytes, of partition {}", bytes.len(), update.logical);
             return Err(reader.refuse(expected, found).into());
@@ -167,6 +174,9 @@ impl Maps {
         if is_news {
             // A move with overflow is not logged.
             self.overflow.remove(&partition);
+            if reader.left() > 0 {
+                self.new_keys = Some(NewKeys::take(&mut reader)?);
+            }
         }
         Ok(is_news)
     }
@@ -201,7 +211,9 @@ impl Recovery<Slicetables> for Recovering {
         structure: &Structure,
         state: &mut StateOf<Slicetables>,
     ) -> Result<()> {
-        apply_moves(volume, structure, state, |partition, own| self.maps.moved(partition, own))
+        apply_moves(volume, structure, state, |partition, own| self.maps.moved(partition, own))?;
+        state.new_keys = self.maps.new_keys.unwrap_or(state.new_keys);
+        Ok(())
     }
 
     fn finish(self) -> Result<(Slicetables, Levels<Slicetables>)> {

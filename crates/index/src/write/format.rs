@@ -9,6 +9,7 @@ use nandex_store::bytes::{Reader, get_u32, get_u64};
 use nandex_store::entries::{Entry, EntryLayout, SlotState};
 
 use super::WriteBuffer;
+use super::new_keys::NewKeys;
 use crate::Result;
 
 /// Bytes that a log entry adds to its key and value: the first one.
@@ -144,7 +145,7 @@ impl LifeCounts {
         out.extend_from_slice(&self.forced_evictions.to_le_bytes());
     }
 
-    /// Reads counts, which end the state. A state of earlier versions has none, and then they are 0.
+    /// Reads counts. A state of earlier versions ends before them, and then they are 0.
     fn decode(reader: &mut Reader<'_>) -> Result<Self> {
         if reader.left() == 0 {
             return Ok(Self::default());
@@ -165,6 +166,8 @@ pub struct WriteState<R> {
     pub partitions: Vec<PartitionRecord<R>>,
     /// What was dropped until the checkpoint.
     pub life: LifeCounts,
+    /// The share of new keys among the entries of recent merges.
+    pub new_keys: NewKeys,
 }
 
 impl<R> WriteState<R> {
@@ -173,7 +176,8 @@ impl<R> WriteState<R> {
     pub fn new(partitions: usize, tail: Lsn) -> Self {
         let record = || PartitionRecord { tail, boundary: 0, snapshot: None };
         let partitions = (0..partitions).map(|_| record()).collect();
-        Self { next_generation: 1, partitions, life: LifeCounts::default() }
+        let (life, new_keys) = (LifeCounts::default(), NewKeys::default());
+        Self { next_generation: 1, partitions, life, new_keys }
     }
 
     /// Appends the state's bytes.
@@ -194,6 +198,7 @@ impl<R> WriteState<R> {
             encode(snapshot.as_ref(), out);
         }
         self.life.encode(out);
+        self.new_keys.encode(out);
     }
 
     /// Reads a state from bytes that may be anything.
@@ -216,7 +221,8 @@ impl<R> WriteState<R> {
             let boundary = if adds_up == AddsUp::Yes { reader.u64()? } else { 0 };
             partitions.push(PartitionRecord { tail, boundary, snapshot: decode(reader)? });
         }
-        Ok(Self { next_generation, partitions, life: LifeCounts::decode(reader)? })
+        let (life, new_keys) = (LifeCounts::decode(reader)?, NewKeys::decode(reader)?);
+        Ok(Self { next_generation, partitions, life, new_keys })
     }
 }
 
@@ -260,7 +266,8 @@ mod tests {
             let partitions =
                 vec![record(0, 0, None), record(8192, 7, Some(5u8)), record(4096, 9, None)];
             let life = LifeCounts { evicted: 1 << 40, forced_evictions: 3 };
-            let state = WriteState { next_generation: 9, partitions, life };
+            let new_keys = NewKeys::default();
+            let state = WriteState { next_generation: 9, partitions, life, new_keys };
             let mut bytes = Vec::new();
             state.encode_with(adds_up, &mut bytes, |it, out| out.push(it.copied().unwrap_or(0)));
             let decode = |bytes: &[u8]| {

@@ -186,9 +186,14 @@ pub(crate) trait TableLayout: Checkpoints + Layout<Buffer = Buffer> {
     /// Entries below the buffers of a partition.
     fn entries_below(state: &PartitionState<Self>) -> u64;
 
+    /// Those of them that wait on flash for a merge, as they were in their buffers.
+    fn entries_waiting(_state: &PartitionState<Self>) -> u64 {
+        0
+    }
+
     /// Keys of a partition, as far as it can tell them from versions of keys.
-    fn keys(_core: &Core<Self>, state: &PartitionState<Self>) -> u64 {
-        state.entries_buffered() + Self::entries_below(state)
+    fn keys(core: &Core<Self>, state: &PartitionState<Self>) -> u64 {
+        core.keys_in(state)
     }
 
     /// The error of a full table, which holds that many entries on that many bytes of flash.

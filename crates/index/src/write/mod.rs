@@ -53,6 +53,7 @@ mod handle;
 mod layout;
 mod limit;
 mod moves;
+pub(crate) mod new_keys;
 mod pace;
 mod page_snapshots;
 mod partition;

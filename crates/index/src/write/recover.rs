@@ -194,7 +194,7 @@ fn assemble<L: Layout>(
         lookups: Lookups::new(reads),
         work: WorkQueue::default(),
         pace: Pace::new(policy.pace_updates, options.flush_threads),
-        counters: WriteCounters::restore(state.life),
+        counters: WriteCounters::restore(state.life, state.new_keys),
         snapshots: Snapshots::new(snapshots, shape.partitions as usize, state.next_generation),
         scratches: ScratchPool::default(),
         next_boundary: AtomicU64::new(next_boundary),
@@ -275,7 +275,8 @@ impl<L: Checkpoints> Checkpointed for Core<L> {
         let mut state = maps.bytes;
         let next_generation = self.snapshots.next_generation();
         // Read after the maps, so that no eviction is in them and not counted.
-        let written = WriteState { next_generation, partitions, life: self.counters.life() };
+        let (life, new_keys) = (self.counters.life(), self.counters.new_keys.get());
+        let written = WriteState { next_generation, partitions, life, new_keys };
         let adds_up = AddsUp::of::<L::Buffer>();
         written.encode_with(adds_up, &mut state, Store::<L::Buffer>::encode);
         Captured { state, tail, extents: maps.extents }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use nandex_device::PageId;
 
 use super::format::LifeCounts;
+use super::new_keys::{NewKeys, NewKeysNow};
 use super::{Core, Layout, Partition, TableLayout};
 use crate::Error;
 use crate::api::TableStats;
@@ -23,6 +24,8 @@ pub(crate) struct WriteCounters {
     pub(crate) retained: AtomicU64,
     pub(crate) forced_evictions: AtomicU64,
     pub(crate) scratch_bytes: AtomicU64,
+    /// The share of new keys among entries that wait for a merge.
+    pub(crate) new_keys: NewKeysNow,
     /// What was evicted before this opening, also by parts that are gone.
     evicted_before: AtomicU64,
     /// As `evicted_before`, of `forced_evictions`.
@@ -30,9 +33,10 @@ pub(crate) struct WriteCounters {
 }
 
 impl WriteCounters {
-    /// Counters of a structure whose checkpoint has these counts.
-    pub(super) fn restore(life: LifeCounts) -> Self {
+    /// Counters of a structure whose checkpoint has these counts, and this share of new keys.
+    pub(super) fn restore(life: LifeCounts, new_keys: NewKeys) -> Self {
         let counters = Self::default();
+        counters.new_keys.set(new_keys);
         counters.take_over(life);
         counters
     }

@@ -1,0 +1,140 @@
+//! How many keys a table has: those on flash, which merges count, and those that its buffers will add, an estimate.
+//!
+//! An entry of a buffer is a new key, an update or a removal, and only its merge tells which. So a table keeps the share
+//! of new keys among the entries of recent merges, and takes the same share of the entries that wait. Keys are spread
+//! over partitions by their hash, so the merges of all partitions tell of one share, and the newest of them tell of the
+//! updates that come now. A table that was only filled has a share of exactly 1.
+
+use std::sync::atomic::AtomicI32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nandex_store::bytes::Reader;
+
+use super::{Core, Layout, PartitionState, TableLayout};
+use crate::Result;
+
+/// The first of the share's bytes.
+const SHARE_VERSION: u8 = 1;
+
+/// Of how many entries the share is.
+const ALL: i32 = 1_000_000;
+
+/// The weight of a merge in the share, at least: a table of many partitions averages over the last 16 merges or so.
+const WEIGHT_MIN: f64 = 1.0 / 16.0;
+
+/// By how many keys a million entries of buffers add to a table; less than 0 where most of them are removals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewKeys(i32);
+
+impl Default for NewKeys {
+    /// Each entry is a new key.
+    fn default() -> Self {
+        Self(ALL)
+    }
+}
+
+impl NewKeys {
+    /// The share that this number of new keys is of all entries of a merge.
+    fn of(keys: i64, entries: u64) -> Self {
+        let share = (keys as f64 / entries as f64).clamp(-1.0, 1.0);
+        Self((share * f64::from(ALL)).round() as i32)
+    }
+
+    /// This share after a merge of that share and weight, from 0 to 1.
+    fn after(self, merged: Self, weight: f64) -> Self {
+        let change = f64::from(merged.0 - self.0) * weight;
+        Self(self.0 + change.round() as i32)
+    }
+
+    /// Keys of a table, or of a part of it, with that many on flash and that many entries that wait for a merge.
+    fn keys(self, on_flash: u64, waiting: u64) -> u64 {
+        let new = waiting as f64 * f64::from(self.0) / f64::from(ALL);
+        on_flash.saturating_add_signed(new.round() as i64)
+    }
+
+    /// The share's bytes, little-endian.
+    pub(crate) fn to_bytes(self) -> [u8; 4] {
+        self.0.to_le_bytes()
+    }
+
+    /// Reads a share.
+    ///
+    /// # Errors
+    /// Corruption, reported by the reader.
+    pub(crate) fn take(reader: &mut Reader<'_>) -> Result<Self> {
+        let share = reader.u32()?.cast_signed();
+        if !(-ALL..=ALL).contains(&share) {
+            return Err(reader.refuse(format!("a share of -{ALL} to {ALL}"), share).into());
+        }
+        Ok(Self(share))
+    }
+
+    /// Appends the share to a state, which it ends. A share of all is nothing, as in states of earlier versions.
+    pub(super) fn encode(self, out: &mut Vec<u8>) {
+        if self != Self::default() {
+            out.push(SHARE_VERSION);
+            out.extend_from_slice(&self.to_bytes());
+        }
+    }
+
+    /// Reads the end of a state.
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        if reader.left() == 0 {
+            return Ok(Self::default());
+        }
+        match reader.u8()? {
+            SHARE_VERSION => Self::take(reader),
+            other => {
+                let expected = format!("a share of new keys of version {SHARE_VERSION}");
+                Err(reader.refuse(expected, other).into())
+            }
+        }
+    }
+}
+
+/// The share of new keys of a table in use.
+#[derive(Debug)]
+pub(crate) struct NewKeysNow(AtomicI32);
+
+impl Default for NewKeysNow {
+    fn default() -> Self {
+        Self(NewKeys::default().0.into())
+    }
+}
+
+impl NewKeysNow {
+    pub(crate) fn get(&self) -> NewKeys {
+        NewKeys(self.0.load(Relaxed))
+    }
+
+    pub(crate) fn set(&self, share: NewKeys) {
+        self.0.store(share.0, Relaxed);
+    }
+
+    fn merged(&self, merged: NewKeys, weight: f64) {
+        let after = |share| Some(NewKeys(share).after(merged, weight).0);
+        let _ = self.0.fetch_update(Relaxed, Relaxed, after);
+    }
+}
+
+impl<L: Layout> Core<L> {
+    /// Notes that a merge of entries of buffers has added that many keys to those on flash, less than 0 if it has
+    /// removed more. A buffer of `slots` that was hardly filled tells less than a full one.
+    pub(crate) fn note_new_keys(&self, keys: i64, entries: u64, slots: usize) {
+        if entries == 0 {
+            return;
+        }
+        let newest = (4.0 / self.partitions.len() as f64).clamp(WEIGHT_MIN, 1.0);
+        let fill = (entries as f64 / slots.max(1) as f64).min(1.0);
+        self.counters.new_keys.merged(NewKeys::of(keys, entries), newest * fill);
+    }
+}
+
+impl<L: TableLayout> Core<L> {
+    /// Keys of a partition: those on flash, and what the share of new keys says of the entries that wait.
+    pub(crate) fn keys_in(&self, state: &PartitionState<L>) -> u64 {
+        let waiting = state.entries_buffered() + L::entries_waiting(state);
+        let on_flash = L::entries_below(state) - L::entries_waiting(state);
+        self.counters.new_keys.get().keys(on_flash, waiting)
+    }
+}
