@@ -53,17 +53,24 @@ fn cut(device: &MemoryDevice, table: &AnyTable) -> MemoryDevice {
     MemoryDevice::from_image(device.image())
 }
 
-/// Fails unless a table says that it has about this number of keys, one of a hundred more or less.
-fn assert_keys(table: &AnyTable, keys: u64, story: &str) {
+/// Fails unless a table says that it has this number of keys, or `off` more or less.
+fn assert_within(table: &AnyTable, (keys, off): (u64, u64), story: &str) {
     let found = table.stats().entries;
-    assert!(found.abs_diff(keys) <= keys / 100, "{story}: {found} of {keys} keys");
+    assert!(found.abs_diff(keys) <= off, "{story}: {found} of {keys} keys");
 }
 
-/// The same of what opening the table again finds, after a crash and after it was closed.
+/// The same where it may be one of a hundred.
+fn assert_keys(table: &AnyTable, keys: u64, story: &str) {
+    assert_within(table, (keys, keys / 100), story);
+}
+
+/// The same of what opening the table again finds, after it was closed and after a crash. Then the log is replayed from
+/// the start of a block, so that some of what was merged waits once more.
 fn assert_keys_later((device, table): (MemoryDevice, AnyTable), keys: u64, story: &str) {
     for access in [Access::ReadOnly, Access::ReadWrite] {
         let crashed = open(cut(&device, &table), access);
-        assert_keys(&crashed, keys, &format!("{story}, after a crash, {access:?}"));
+        let story = format!("{story}, after a crash, {access:?}");
+        assert_within(&crashed, (keys, keys / 50), &story);
     }
     table.close().unwrap();
     let closed = open(device, Access::ReadOnly);

@@ -22,8 +22,8 @@ use super::{
 };
 use crate::model::text::bytes;
 use crate::write::{
-    CapturedMaps, Checkpoints, Core, Frozen, Layout, PartitionState, Retired, Space, TableLayout,
-    TableShape, Usage, WritePolicy, copy_entries,
+    CapturedMaps, Checkpoints, Core, Frozen, Layout, MergedKeys, PartitionState, Retired, Space,
+    TableLayout, TableShape, Usage, WritePolicy, copy_entries,
 };
 use crate::{Error, Result};
 
@@ -210,10 +210,11 @@ impl<S: GroupStructure> Inner<S> {
         let RewrittenMap { map, replaced, pages_written } = layout.own.rewrite(&before, rewrite)?;
         self.count_written(pages_written * PAGE_BYTES as u64);
         layout.counters.note(&*before, &map, &replaced);
-        let new_keys = map.entries().cast_signed() - before.entries().cast_signed();
+        let (before, after) = (before.entries(), map.entries());
+        let merged = MergedKeys { before, after, entries: taken, slots: buffer.slots() };
         // In the moment in which the flushed buffer leaves RAM.
         let _maps = layout.hold_maps();
-        self.note_new_keys(new_keys, taken, buffer.slots());
+        self.note_merged(merged);
         self.replace_flushed(index, Arc::new(map));
         layout.retired.retire(replaced.into_iter());
         Ok(())

@@ -18,7 +18,9 @@ use super::overflow::Overflow;
 use super::{Inner, Level, SlicetableJob, Slicetables, State};
 use crate::write::absorb::Chosen;
 use crate::write::format::PageSnapshotRef;
-use crate::write::{Frozen, Layout, MergeLimit, Space, Usage, WritePolicy, pool, snapshot_pages};
+use crate::write::{
+    Frozen, Layout, MergeLimit, MergedKeys, Space, Usage, WritePolicy, pool, snapshot_pages,
+};
 use crate::{Error, Result};
 
 /// I/O chunks in memory: one is read, one merged, and two are written.
@@ -381,7 +383,8 @@ impl Inner {
         self.counters.flushed_entries.fetch_add(outcome.entries, Relaxed);
         self.counters.flushed_entries.fetch_sub(before, Relaxed);
         let slots = frozen.as_ref().map_or(0, |it| it.buffer.slots());
-        self.note_new_keys(outcome.new_keys(), taken, slots);
+        let Outcome { before, entries, evicted: dropped } = outcome;
+        self.note_merged(MergedKeys { before, after: entries + dropped, entries: taken, slots });
         state.level.refused = refused.len() as u64;
         state.level.overflow = Overflow::new(overflow.into_iter());
         let filter = filter.filter(|_| self.layout.filters.wants(index));

@@ -32,13 +32,6 @@ pub(super) struct Outcome {
     pub evicted: u64,
 }
 
-impl Outcome {
-    /// By how many keys there are more, with those that were dropped for others.
-    pub(super) fn new_keys(self) -> i64 {
-        (self.entries + self.evicted).cast_signed() - self.before.cast_signed()
-    }
-}
-
 /// Entries between one part of a slice and the next, oldest first.
 #[derive(Debug, Default)]
 struct Carry(Vec<(Vec<u8>, Vec<u8>)>);

@@ -202,6 +202,11 @@ impl TableLayout for Slicetables {
         entries + overflow.len() as u64 + Self::entries_waiting(state)
     }
 
+    /// Where an older table is taken over from, that may have keys of the partition.
+    fn is_blank(core: &Inner, state: &State) -> bool {
+        Self::entries_below(state) == 0 && core.older().is_none()
+    }
+
     fn entries_waiting(state: &State) -> u64 {
         state.level.runs.iter().map(|run| u64::from(run.entries)).sum()
     }

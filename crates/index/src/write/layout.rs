@@ -191,6 +191,11 @@ pub(crate) trait TableLayout: Checkpoints + Layout<Buffer = Buffer> {
         0
     }
 
+    /// Whether flash has nothing of a partition, so that each entry that waits is a new key.
+    fn is_blank(_core: &Core<Self>, state: &PartitionState<Self>) -> bool {
+        Self::entries_below(state) == 0
+    }
+
     /// Keys of a partition, as far as it can tell them from versions of keys.
     fn keys(core: &Core<Self>, state: &PartitionState<Self>) -> u64 {
         core.keys_in(state)

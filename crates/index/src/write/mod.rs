@@ -82,6 +82,7 @@ pub(crate) use layout::{
 };
 pub(crate) use limit::MergeLimit;
 pub(crate) use moves::apply_moves;
+pub(crate) use new_keys::MergedKeys;
 pub(crate) use page_snapshots::{PageSnapshots, SnapshotPlaces, snapshot_pages};
 pub(crate) use partition::{Frozen, Partition, PartitionState};
 pub(crate) use recover::{

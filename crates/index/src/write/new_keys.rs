@@ -117,16 +117,30 @@ impl NewKeysNow {
     }
 }
 
+/// What a merge of entries that waited has done to the keys on flash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MergedKeys {
+    /// Keys that the partition had on flash.
+    pub before: u64,
+    /// Keys that it has now, with those that were evicted for others.
+    pub after: u64,
+    /// Entries that were merged.
+    pub entries: u64,
+    /// Slots of their buffer: of one that was hardly filled the merge tells little.
+    pub slots: usize,
+}
+
 impl<L: Layout> Core<L> {
-    /// Notes that a merge of entries of buffers has added that many keys to those on flash, less than 0 if it has
-    /// removed more. A buffer of `slots` that was hardly filled tells less than a full one.
-    pub(crate) fn note_new_keys(&self, keys: i64, entries: u64, slots: usize) {
-        if entries == 0 {
+    /// Notes the share of new keys of a merge. The first one of a partition tells nothing: all of its keys are new.
+    pub(crate) fn note_merged(&self, merged: MergedKeys) {
+        let MergedKeys { before, after, entries, slots } = merged;
+        if before == 0 || entries == 0 {
             return;
         }
         let newest = (4.0 / self.partitions.len() as f64).clamp(WEIGHT_MIN, 1.0);
         let fill = (entries as f64 / slots.max(1) as f64).min(1.0);
-        self.counters.new_keys.merged(NewKeys::of(keys, entries), newest * fill);
+        let share = NewKeys::of(after.cast_signed() - before.cast_signed(), entries);
+        self.counters.new_keys.merged(share, newest * fill);
     }
 }
 
@@ -135,6 +149,75 @@ impl<L: TableLayout> Core<L> {
     pub(crate) fn keys_in(&self, state: &PartitionState<L>) -> u64 {
         let waiting = state.entries_buffered() + L::entries_waiting(state);
         let on_flash = L::entries_below(state) - L::entries_waiting(state);
-        self.counters.new_keys.get().keys(on_flash, waiting)
+        let share = self.counters.new_keys.get();
+        // Where most entries are removals, those of a blank partition are of keys that it had.
+        let is_all = L::is_blank(self, state) && share.0 >= 0;
+        if is_all { waiting } else { share.keys(on_flash, waiting) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandex_device::PageId;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decode(bytes: &[u8]) -> Result<NewKeys> {
+        NewKeys::decode(&mut Reader::new(bytes, "state", PageId(0)))
+    }
+
+    #[test]
+    fn a_share_reads_back_and_one_that_cannot_be_is_refused() {
+        for share in [-ALL, -1, 0, 250_000, ALL] {
+            let mut bytes = Vec::new();
+            NewKeys(share).encode(&mut bytes);
+            assert_eq!(bytes.len(), if share == ALL { 0 } else { 5 });
+            assert_eq!(decode(&bytes).unwrap(), NewKeys(share));
+        }
+        for share in [-ALL - 1, ALL + 1, i32::MIN] {
+            let bytes = [&[SHARE_VERSION][..], &share.to_le_bytes()].concat();
+            let refused = decode(&bytes).unwrap_err().to_string();
+            assert!(refused.contains("a share of -1000000 to 1000000"), "{refused}");
+        }
+        assert!(decode(&[SHARE_VERSION, 0]).is_err());
+        let refused = decode(&[2, 0, 0, 0, 0]).unwrap_err().to_string();
+        assert!(refused.contains("a share of new keys of version 1"), "{refused}");
+    }
+
+    #[test]
+    fn a_share_is_the_bytes_that_the_page_shows() {
+        let mut bytes = Vec::new();
+        NewKeys(-250_000).encode(&mut bytes);
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let page = include_str!("../../../../docs/format.md");
+        assert!(page.contains(&format!("\n{} {}\n", &hex[..8], &hex[8..])), "{hex}");
+    }
+
+    #[test]
+    fn entries_that_wait_add_their_share_and_never_make_keys_negative() {
+        assert_eq!(NewKeys::default().keys(7, 3), 10);
+        assert_eq!(NewKeys(0).keys(7, 3), 7);
+        assert_eq!(NewKeys(250_000).keys(100, 40), 110);
+        assert_eq!(NewKeys(-ALL).keys(7, 3), 4);
+        assert_eq!(NewKeys(-ALL).keys(7, 30), 0);
+    }
+
+    #[test]
+    fn a_share_follows_what_merges_find() {
+        let now = NewKeysNow::default();
+        now.merged(NewKeys::of(90, 90), WEIGHT_MIN);
+        assert_eq!(now.get(), NewKeys::default(), "of new keys alone it stays exact");
+        (0..200).for_each(|_| now.merged(NewKeys::of(-25, 100), WEIGHT_MIN));
+        assert!((-250_008..-249_992).contains(&now.get().0), "{:?}", now.get());
+        now.merged(NewKeys::of(0, 100), 1.0);
+        assert_eq!(now.get(), NewKeys(0));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_can_be_read(bytes: Vec<u8>) {
+            let _ = decode(&bytes);
+        }
     }
 }

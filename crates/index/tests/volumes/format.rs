@@ -36,6 +36,7 @@ fn fixture(name: &str) -> Vec<u8> {
         let device = match name {
             "v1-evicted" => write_evicting(),
             _ if name.starts_with("v2-cleaned") => write_cleaned(is_closed),
+            _ if name.starts_with("v1-updated") => write_updated(is_closed),
             _ if name.starts_with("v1-large-grown") => large::write_grown(is_closed),
             _ if name.starts_with("v1-growing") => write_growing(is_closed),
             _ if name.starts_with("v1-slicehash") => write_slicehashes(is_closed),
@@ -139,6 +140,28 @@ fn tables_that_were_cleaned_when_they_were_closed_or_left_in_a_crash_hold_everyt
         let found = AnyTable::open(&volume, "lived").unwrap().stats().entries;
         let keys = (0..3000).filter_map(expected).count() as u64;
         assert!(found.abs_diff(keys) <= keys / 20, "{name}: {found} of {keys} keys");
+    }
+}
+
+/// Tables that estimate their keys by what merges found.
+fn updated_configs() -> [(&'static str, AnyConfig); 3] {
+    let slices = slicehash::Config { partitions: 2, buffer_pages: 1, ..slicehash_tiny() };
+    let grown = slicehash::growing::Config::tiny();
+    [("slices", slices.into()), ("splits", grown.into()), ("records", rhik_configs()[0].1.into())]
+}
+
+/// The shares of new keys are in the checkpoint where they were closed, and in the moves of a SliceHash after a crash.
+#[test]
+fn tables_that_were_updated_when_they_were_closed_or_left_in_a_crash_count_their_keys() {
+    for fixture in ["v1-updated-closed", "v1-updated-crash"] {
+        let volume = open(fixture);
+        for (name, config) in updated_configs() {
+            assert_filled(&volume, name, config, 3000);
+            let found = AnyTable::open(&volume, name).unwrap().stats().entries;
+            let keys = (0..3000).filter_map(expected).count() as u64;
+            let story = format!("{fixture}, {name}: {found} of {keys} keys");
+            assert!(found.abs_diff(keys) <= keys / 25, "{story}");
+        }
     }
 }
 
@@ -471,6 +494,15 @@ fn write_cleaned(is_closed: bool) -> MemoryDevice {
     let segments = table.stats().data_bytes_written / segment_bytes;
     assert!(segments > 2 * cleaned_config().segments, "{segments} segments");
     left_by((device, volume), [table], is_closed.then_some(AnyTable::close))
+}
+
+fn write_updated(is_closed: bool) -> MemoryDevice {
+    let (device, volume) = inline(HashKind::default());
+    let options = OpenOptions::default().inline();
+    let create = |(name, config)| AnyTable::create_with(&volume, name, &config, &options).unwrap();
+    let tables = updated_configs().map(create);
+    (0..4).for_each(|_| tables.iter().for_each(|table| fill(table, 0..3000)));
+    left_by((device, volume), tables, is_closed.then_some(AnyTable::close))
 }
 
 fn write_growing(is_closed: bool) -> MemoryDevice {
