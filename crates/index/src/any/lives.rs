@@ -6,22 +6,23 @@ use nandex_device::{Access, MemoryDevice};
 use nandex_store::{Volume, VolumeOpenOptions, VolumeOptions};
 
 use super::{AnyConfig, AnyTable};
-use crate::slicehash::growing;
-use crate::{OpenOptions, Table, WhenFull, rhik, slicehash};
+use crate::{OpenOptions, Table, registry};
 
-/// Keys of the tables. Their buffers hold up to a tenth of them.
+/// Keys of the tables. Their buffers hold a tenth of them at most.
 const KEYS: u64 = 20_000;
 
 fn configs() -> [(&'static str, AnyConfig); 5] {
-    let space = slicehash::Config { slices: 40, entries_max: 10_000, ..slicehash::Config::tiny() };
-    let refusing = slicehash::Config { policy: WhenFull::Refuse, ..space };
-    let fronted = slicehash::Config { front_runs: 16, spare_buffers: 6, ..space };
+    let tiny = |kind: &str| {
+        let (_, table) = registry::tables().find(|(row, _)| row.kind == kind).unwrap();
+        (table.tiny)()
+    };
+    let evicting = tiny("slicehash").with([("slices", "40"), ("entries_max", "10000")]).unwrap();
     [
-        ("evicting", space.into()),
-        ("refusing", refusing.into()),
-        ("fronted", fronted.into()),
-        ("growing", growing::Config::tiny().into()),
-        ("rhik", rhik::Config::tiny().into()),
+        ("refusing", evicting.with([("policy", "reject")]).unwrap()),
+        ("fronted", evicting.with([("front_runs", "16"), ("spare_buffers", "6")]).unwrap()),
+        ("evicting", evicting),
+        ("growing", tiny("growing-slicehash")),
+        ("rhik", tiny("rhik")),
     ]
 }
 

@@ -1,9 +1,10 @@
 //! How many keys a table has: those on flash, which merges count, and those that its buffers will add, an estimate.
 //!
-//! An entry of a buffer is a new key, an update or a removal, and only its merge tells which. So a table keeps the share
-//! of new keys among the entries of recent merges, and takes the same share of the entries that wait. Keys are spread
-//! over partitions by their hash, so the merges of all partitions tell of one share, and the newest of them tell of the
-//! updates that come now. A table that was only filled has a share of exactly 1.
+//! An entry of a buffer is a new key, an update or a removal, and only its merge tells which. So a table keeps the
+//! share of new keys among the entries of recent merges, and counts the entries that wait by it. Keys are spread over
+//! partitions by their hash, so the merges of all partitions tell of one share, and the newest of them tell most of the
+//! updates that come now. A table that was only filled has a share of exactly 1. Where a table that was filled is
+//! updated, the share follows as buffers are merged, so up to a buffer of each partition counts wrongly meanwhile.
 
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::Relaxed;
