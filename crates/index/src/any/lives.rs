@@ -71,7 +71,7 @@ fn assert_keys_later((device, table): (MemoryDevice, AnyTable), keys: u64, story
     for access in [Access::ReadOnly, Access::ReadWrite] {
         let crashed = open(cut(&device, &table), access);
         let story = format!("{story}, after a crash, {access:?}");
-        assert_within(&crashed, (keys, keys / 50), &story);
+        assert_within(&crashed, (keys, keys / 20), &story);
     }
     table.close().unwrap();
     let closed = open(device, Access::ReadOnly);

@@ -24,19 +24,17 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
-use std::time::Duration;
 
 use nandex_store::ring::{Ring, SegmentId, SegmentTag};
 
 use super::Inner;
-use super::flush::Scratch;
+use super::flush::{SPACE_WAIT, Scratch};
 use super::rewrite::Written;
 use super::table::{Incarnation, Job, Level, State};
 use crate::write::{Space, pool};
 use crate::{Error, Result, damage};
 
-/// The longest wait for a checkpoint before the ring is looked at again, and how often it is.
-const SPACE_WAIT: Duration = Duration::from_millis(20);
+/// How often the ring is looked at again while a checkpoint may free segments.
 const SPACE_WAITS: usize = 100;
 /// A table refuses entries when it has a thirty-second more keys than it was made for.
 const OVER: u64 = 32;
@@ -161,7 +159,8 @@ impl Inner {
         let cleaning = &self.layout.cleaning;
         let (changes, waiting) = (cleaning.changes.load(SeqCst), cleaning.waiting.load(SeqCst));
         let ring = self.layout.rings.of(0);
-        let needed = |index: usize| self.segments_needed(&self.partitions[index].read().level);
+        let needed =
+            |index: usize| self.segments_needed(index, &self.partitions[index].read().level);
         let asked = index.filter(|index| needed(*index) <= ring.free_segments());
         let index = match asked.or_else(|| self.worst(ring)) {
             Some(index) => index,
@@ -189,8 +188,13 @@ impl Inner {
             state.level.is_cleaned = true;
         }
         let rewritten = self.rewrite(index, scratch);
-        table.write().level.is_cleaned = false;
-        rewritten?;
+        let is_damaged = {
+            let mut state = table.write();
+            state.level.is_cleaned = false;
+            state.level.is_damaged
+        };
+        // What is damaged stays as it is: the lookups of its keys say so.
+        rewritten.or_else(|error| if is_damaged { Ok(()) } else { Err(error) })?;
         // What is dead now can be written after the next one.
         if ring.writable_segments() <= self.layout.rings.reserve_segments() {
             self.ask_for_checkpoint()?;
@@ -204,8 +208,10 @@ impl Inner {
         let unclean = |(index, table): (usize, &super::table::SuperTable)| {
             let state = table.read();
             let level = &state.level;
-            let can = state.frozen.is_empty() && self.segments_needed(level) <= free;
-            let is_worth_it = level.unclean > 0 && !level.is_damaged;
+            let can = state.frozen.is_empty() && self.segments_needed(index, level) <= free;
+            // What older generations have is taken over in its own time.
+            let is_own = level.is_whole() || !self.layout.older.is_some();
+            let is_worth_it = level.unclean > 0 && !level.is_damaged && is_own;
             (can && is_worth_it).then_some((level.unclean, index))
         };
         let (_, index) = self.partitions.iter().enumerate().filter_map(unclean).max()?;
@@ -213,19 +219,21 @@ impl Inner {
     }
 
     /// Segments that rewriting a super table takes, about.
-    fn segments_needed(&self, level: &Level) -> u64 {
-        (level.window.len() as u64 + 1).min(self.segments_filled(level, 8) + 2)
+    pub(super) fn segments_needed(&self, index: usize, level: &Level) -> u64 {
+        let filled = self.segments_filled(index, level, 8) + 2;
+        let takes_over = self.layout.older.is_some() && !level.is_whole();
+        if takes_over { filled } else { filled.min(level.window.len() as u64 + 1) }
     }
 
     /// Segments that its keys fill, and one in `more` more of them.
-    fn segments_filled(&self, level: &Level, more: u64) -> u64 {
-        let keys = level.keys.max(0).cast_unsigned();
+    fn segments_filled(&self, index: usize, level: &Level, more: u64) -> u64 {
+        let keys = self.keys_expected(index, level);
         (keys + keys / more).div_ceil(self.layout.config.filter.entries_max().into())
     }
 
     /// Waits until that many segments can be written, for a checkpoint if there must be one; returns whether they can.
     /// The caller holds no lock.
-    fn await_segments_for(&self, ring: &Ring, needed: u64) -> Result<bool> {
+    pub(super) fn await_segments_for(&self, ring: &Ring, needed: u64) -> Result<bool> {
         for _ in 0..SPACE_WAITS {
             self.volume.poison().check()?;
             if ring.writable_segments() >= needed {
@@ -235,27 +243,24 @@ impl Inner {
             if ring.free_segments() < needed {
                 return Ok(false);
             }
-            if ring.writable_segments() < needed {
-                std::thread::sleep(SPACE_WAIT / 20);
-            }
+            ring.wait_for_space(needed, SPACE_WAIT);
         }
         Ok(false)
     }
 
-    /// The caller holds the maintenance lock, and no buffer of the super table can be frozen.
-    fn rewrite(&self, index: usize, scratch: &mut Scratch) -> Result<()> {
+    /// The caller holds the maintenance lock, and no buffer of the super table can be frozen. One with a page that cannot
+    /// be read is never rewritten again.
+    pub(super) fn rewrite(&self, index: usize, scratch: &mut Scratch) -> Result<()> {
         let (old, segments) = {
             let level = &self.partitions[index].read().level;
-            (level.incarnations_newest_first(), self.segments_filled(level, 32) as usize)
+            (level.incarnations_newest_first(), self.segments_filled(index, level, 32) as usize)
         };
-        let rewriting = match self.newest_versions(index, &old, segments) {
-            Err(error) if damage::page_of(&error).is_some() => {
-                // What is damaged stays as it is: the lookups of its keys say so.
+        let read = self.newest_versions(index, &old, segments);
+        let rewriting = read.inspect_err(|error| {
+            if damage::page_of(error).is_some() {
                 self.leave_damaged(index);
-                return Ok(());
             }
-            read => read?,
-        };
+        })?;
         match self.write_again(index, rewriting, scratch)? {
             Some(written) => self.put_rewritten(index, &written),
             None => {
@@ -284,6 +289,8 @@ impl Inner {
         for (incarnation, bits) in written {
             level.push(config.filter.kind(), *incarnation, bits);
         }
+        // Nothing is written only if no generation has anything of it.
+        level.has_taken_over = self.layout.older.is_some();
         let mut state = self.partitions[index].write();
         let old = state.level.incarnations_newest_first();
         let tagged = written.iter().map(|(it, _)| (it.id, it.tag(index)));

@@ -191,7 +191,7 @@ pub enum Placement {
 parameters! {
     /// What a BufferHash is created with. All of it is kept on flash and read back at open.
     #[derive(Clone, PartialEq, Debug)]
-    pub struct Config: KIND, version 2, tiny [];
+    pub struct Config: KIND, version 3, tiny [];
 
     /// Which entries go when flash is full.
     policy: Policy = Policy::Fifo;
@@ -239,6 +239,10 @@ parameters! {
     /// tables are rewritten without what was updated or removed. 0 for as many entries as the ring takes, each version
     /// of a key counted; so it is in tables of version 1. Other policies, and tables on a chip, have no use for it.
     entries_max: u64 = 0, in Range::Within(0, 1 << 48), since 2;
+
+    /// Count keys, but rewrite nothing: each version of a key stays, and takes space. So it is in a generation of a
+    /// growing table, until a later one takes over what all before it have. Of use with `entries_max` alone.
+    keeps_versions: bool = false, since 3;
 }
 
 impl Config {
@@ -338,19 +342,24 @@ impl Config {
 
     /// Returns whether super tables are rewritten without what was updated or removed.
     pub(super) fn cleans(&self) -> bool {
-        let may_clean = self.policy == Policy::Reject && self.placement == Placement::Shared;
-        self.entries_max > 0 && may_clean
+        self.counts_keys() && !self.keeps_versions
+    }
+
+    /// Returns whether it is known of each incarnation how many keys it has brought.
+    pub(super) fn counts_keys(&self) -> bool {
+        let refuses = self.policy == Policy::Reject && self.placement == Placement::Shared;
+        self.entries_max > 0 && refuses
     }
 
     /// A ring of all segments.
     pub(super) fn ring_shape(&self) -> RingShape {
-        let reuse = if self.cleans() { Reuse::Dead } else { Reuse::Oldest };
+        let reuse = if self.counts_keys() { Reuse::Dead } else { Reuse::Oldest };
         RingShape { segment_pages: self.segment_pages(), segments: self.segments, reuse }
     }
 
     fn validate_cleaning(&self) -> Result<()> {
         let refuse = |reason: String| Err(Error::Config { field: "entries_max", reason });
-        if !self.cleans() {
+        if !self.counts_keys() {
             return Ok(());
         }
         let live = self.segments.saturating_sub(self.reserve_segments);
@@ -474,15 +483,20 @@ mod tests {
         let shared = Config::tiny().encode();
         let placement = Placement::Chip { block_pages: 0x0102_0304 };
         let chip = Config { placement, ..Config::tiny() }.encode();
-        assert_eq!((shared.len(), chip.len()), (95, 95));
+        assert_eq!((shared.len(), chip.len()), (96, 96));
         assert_eq!(shared[..83], chip[..83]);
         assert_eq!((&shared[83..87], &chip[83..87]), (&[0, 0, 0, 0][..], &[4, 3, 2, 1][..]));
-        assert_eq!(shared[87..], [0; 8]);
-        let before = [&[1], &shared[1..87]].concat();
-        let read = Config::decode(&mut Reader::new(&before, "configuration", PageId(0))).unwrap();
-        assert_eq!(read, Config::tiny());
+        assert_eq!(shared[87..], [0; 9]);
+        let read = |bytes: &[u8]| {
+            Config::decode(&mut Reader::new(bytes, "configuration", PageId(0))).unwrap()
+        };
+        assert_eq!(read(&[&[1], &shared[1..87]].concat()), Config::tiny());
         let cleaned = Config { entries_max: 0x0203, policy: Policy::Reject, ..Config::tiny() };
-        assert_eq!(cleaned.encode()[87..], [3, 2, 0, 0, 0, 0, 0, 0]);
+        let bytes = cleaned.encode();
+        assert_eq!(bytes[87..], [3, 2, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(read(&[&[2], &bytes[1..95]].concat()), cleaned);
+        let kept = Config { keeps_versions: true, ..cleaned };
+        assert_eq!(kept.encode()[87..], [3, 2, 0, 0, 0, 0, 0, 0, 1]);
     }
 
     #[test]

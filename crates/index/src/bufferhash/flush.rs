@@ -19,6 +19,8 @@ use crate::write::{
 };
 use crate::{Error, Result};
 
+/// The longest wait for a checkpoint before the ring is looked at again.
+pub(super) const SPACE_WAIT: Duration = Duration::from_millis(20);
 /// Segments that are written at once with one scratch memory, at most.
 pub(super) const WRITES_MAX: usize = 3;
 
@@ -111,8 +113,8 @@ impl Layout for Incarnations {
             Some(id) => id,
             None => core.reserve_segment(index)?,
         };
-        if core.layout.config.cleans() {
-            // Without them it counts all its keys as new, and so it does if they are damaged.
+        if core.layout.config.counts_keys() {
+            // Without them as many of its keys count as new as of those before, and so they do if they are damaged.
             let _ = core.load_filters(index);
         }
         let kept = frozen.buffer.len() - frozen.buffer.stash_len() - left_out.len();
@@ -223,7 +225,7 @@ impl Inner {
             if let Some(id) = ring.reserve() {
                 return Ok(id);
             }
-            ring.wait_for_space(Duration::from_millis(20));
+            ring.wait_for_space(1, SPACE_WAIT);
         }
     }
 

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use nandex_device::PAGE_BYTES;
 use nandex_store::buffer::Buffer;
 use nandex_store::entries::SlotState;
+use nandex_store::hash::KeyHash;
 use nandex_store::ring::{SegmentId, SegmentTag};
 
 use super::Inner;
-use super::filter::{Columns, Slices};
+use super::filter::{Columns, FilterShape, Slices};
 use super::table::{Incarnation, Level, State};
 
 /// Entries of a buffer for which the filters are asked, at least.
 const SAMPLE: usize = 256;
+/// Of these, those that filters may err about although they are expected to do so for fewer than one.
+const ERRORS_FEW: u32 = 3;
 
 impl Incarnation {
     /// One whose keys no other one has.
@@ -43,52 +46,156 @@ impl Inner {
         kept: usize,
     ) -> Incarnation {
         let all = Incarnation { is_clean: false, ..Incarnation::clean(id, kept) };
-        if !self.layout.config.cleans() {
+        if !self.layout.config.counts_keys() {
             return all;
         }
-        let filters = Filters::of(&self.partitions[index].read().level);
+        let level = &self.partitions[index].read().level;
+        let known = self.known_keys(level);
         let first = usize::try_from(id.sequence()).unwrap_or_default();
-        let keys = self.share_of_new(filters.as_ref(), pages, first) * kept as f64;
+        let share = known.share_of_new(pages, first);
+        let keys = share.unwrap_or_else(|| self.last_share(level)) * kept as f64;
         Incarnation { keys: keys.round() as i32, ..all }
     }
 
-    /// Keys of a super table, about: those on flash, and what its buffers add. Where the filters have not been loaded
-    /// yet, these have as many new keys as the last buffer that was flushed.
+    /// Keys that a super table has brought, about: those on flash, and what its buffers add. Where filters have not been
+    /// loaded yet, these have as many new keys as the last buffer that was flushed.
     pub(super) fn keys_of(&self, state: &State) -> u64 {
-        let filters = Filters::of(&state.level);
-        let is_unknown = filters.is_none() && !state.level.window.is_empty();
-        let of_last = is_unknown.then(|| state.level.share_of_new());
+        let known = self.known_keys(&state.level);
         let new = |buffer: &Buffer| {
-            let asked = || self.share_of_new(filters.as_ref(), buffer.bytes(), 0);
-            of_last.unwrap_or_else(asked) * buffer.len() as f64
+            let share = known.share_of_new(buffer.bytes(), 0);
+            share.unwrap_or_else(|| self.last_share(&state.level)) * buffer.len() as f64
         };
         let buffered: f64 = state.all_buffers().map(new).sum();
         (state.level.keys + buffered.round() as i64).max(0).cast_unsigned()
     }
 
+    /// New keys of the newest incarnations of all super tables, about, and their entries.
+    pub(super) fn came_last(&self) -> (i64, u64) {
+        let of_newest = |table: &super::table::SuperTable| {
+            let level = &table.read().level;
+            let newest = level.window.newest().map(|column| level.incarnations[column]);
+            newest.map_or((0, 0), |it| (i64::from(it.keys), u64::from(it.entries)))
+        };
+        let all = self.partitions.iter().map(of_newest);
+        all.fold((0, 0), |(keys, entries), of| (keys + of.0, entries + of.1))
+    }
+
+    /// New keys for each entry that came last to a super table, or to the generation before.
+    fn last_share(&self, level: &Level) -> f64 {
+        if !level.window.is_empty() {
+            return level.share_of_new();
+        }
+        let of_older = self.layout.older.get().first().map(|older| older.came_last());
+        let (new, came) = of_older.filter(|(_, came)| *came > 0).unwrap_or((1, 1));
+        new as f64 / came as f64
+    }
+
+    fn known_keys(&self, level: &Level) -> KnownKeys<'_> {
+        let older = if level.is_whole() { Arc::default() } else { self.layout.older.get() };
+        let own = level.filters_loaded.then(|| Filters::of(level));
+        KnownKeys { core: self, own, older }
+    }
+}
+
+/// The filters of a super table.
+struct Filters {
+    live: Columns,
+    columns: u64,
+    slices: Arc<Slices>,
+}
+
+impl Filters {
+    fn of(level: &Level) -> Self {
+        let (live, columns) = (level.window.live_mask(), level.window.len() as u64);
+        Self { live, columns, slices: Arc::clone(&level.slices) }
+    }
+}
+
+/// What is asked whether a key is there: the filters of a super table, and of older generations.
+struct KnownKeys<'k> {
+    core: &'k Inner,
+    /// `None` if they have not been loaded.
+    own: Option<Filters>,
+    older: Arc<[Arc<Inner>]>,
+}
+
+/// What is known of some entries.
+#[derive(Default)]
+struct Asked {
+    entries: u32,
+    /// Live ones whose keys filters do not know.
+    absent: u32,
+    /// Others, and removals, whose keys they do.
+    known: u32,
+    removed: u32,
+    /// Columns that were asked, of which each errs at the filters' rate.
+    columns: u64,
+}
+
+impl KnownKeys<'_> {
     /// New keys for each entry of these pages, less than 0 where most are removals, about. The filters are asked for
-    /// the entries of some pages, from page `first` on.
-    fn share_of_new(&self, filters: Option<&Filters>, pages: &[u8], first: usize) -> f64 {
-        let Some(Filters { live, slices }) = filters else { return 1.0 };
+    /// the entries of some pages, from page `first` on. `None` if some have not been loaded.
+    fn share_of_new(&self, pages: &[u8], first: usize) -> Option<f64> {
+        let own = self.own.as_ref()?;
         let count = pages.len() / PAGE_BYTES;
         let first = first % count;
-        let (mut asked, mut new) = (0_usize, 0_i64);
+        let mut asked = Asked::default();
         for page in (first..count).chain(0..first) {
             let page = &pages[page * PAGE_BYTES..][..PAGE_BYTES];
-            for (_, entry) in self.entry_layout().entries(page) {
-                let hash = self.hasher.hash(entry.key).filter;
-                let is_there = self.layout.filter.candidates(slices, hash, live) != [0; 4];
-                new += match entry.state {
-                    SlotState::Live => i64::from(!is_there),
-                    SlotState::Tombstone => -i64::from(is_there),
-                };
-                asked += 1;
+            for (_, entry) in self.core.entry_layout().entries(page) {
+                let hash = self.core.hasher.hash(entry.key);
+                let is_there = self.knows(own, hash, &mut asked.columns)?;
+                asked.add(entry.state, is_there);
             }
-            if asked >= SAMPLE {
+            if asked.entries as usize >= SAMPLE {
                 break;
             }
         }
-        new as f64 / asked.max(1) as f64
+        Some(asked.share_of_new(&self.core.layout.config.filter))
+    }
+
+    /// Returns whether filters know a key, newest generation first; `None` if some have not been loaded.
+    fn knows(&self, own: &Filters, hash: KeyHash, columns: &mut u64) -> Option<bool> {
+        let filter = &self.core.layout.filter;
+        *columns += own.columns;
+        if filter.candidates(&own.slices, hash.filter, &own.live) != [0; 4] {
+            return Some(true);
+        }
+        for core in self.older.iter() {
+            let level = &core.partitions[core.partition_of(hash)].read().level;
+            *columns += level.window.len() as u64;
+            let live = level.window.live_mask();
+            if !level.filters_loaded {
+                return None;
+            }
+            if filter.candidates(&level.slices, hash.filter, &live) != [0; 4] {
+                return Some(true);
+            }
+            if level.is_whole() {
+                break;
+            }
+        }
+        Some(false)
+    }
+}
+
+impl Asked {
+    fn add(&mut self, state: SlotState, is_there: bool) {
+        self.entries += 1;
+        match (state, is_there) {
+            (SlotState::Live, true) => self.known += 1,
+            (SlotState::Live, false) => self.absent += 1,
+            (SlotState::Tombstone, true) => self.removed += 1,
+            (SlotState::Tombstone, false) => {}
+        }
+    }
+
+    /// As many keys as filters err about are new all the same. Where they hardly ever err, a few are no sign of updates.
+    fn share_of_new(&self, filter: &FilterShape) -> f64 {
+        let errors = self.columns as f64 * filter.rate(filter.entries_max().into());
+        let errors = if errors < 1.0 && self.known <= ERRORS_FEW { f64::INFINITY } else { errors };
+        let new = f64::from(self.absent) + f64::from(self.known).min(errors);
+        (new - f64::from(self.removed)) / f64::from(self.entries.max(1))
     }
 }
 
@@ -99,20 +206,5 @@ impl Level {
         let newest_first = self.incarnations_newest_first();
         let flushed = newest_first.iter().find(|it| !it.is_clean && it.entries > 0);
         flushed.map_or(0.0, |it| f64::from(it.keys) / f64::from(it.entries))
-    }
-}
-
-/// The filters of a super table with incarnations.
-struct Filters {
-    live: Columns,
-    slices: Arc<Slices>,
-}
-
-impl Filters {
-    /// `None` if there are none, or not yet: every key counts as new then.
-    fn of(level: &Level) -> Option<Self> {
-        let is_known = level.filters_loaded && !level.window.is_empty();
-        let filters = || Self { live: level.window.live_mask(), slices: Arc::clone(&level.slices) };
-        is_known.then(filters)
     }
 }

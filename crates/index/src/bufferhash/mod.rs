@@ -49,6 +49,7 @@ pub(crate) mod format;
 pub(crate) mod growing;
 mod keys;
 pub(crate) mod model;
+pub(crate) mod older;
 mod read;
 mod recover;
 mod retire;

@@ -119,7 +119,7 @@ impl TableLayout for Incarnations {
     }
 
     fn keys(core: &Inner, state: &State) -> u64 {
-        if core.layout.config.cleans() {
+        if core.layout.config.counts_keys() {
             return core.keys_of(state);
         }
         state.entries_buffered() + Self::entries_below(state)

@@ -14,6 +14,7 @@ use super::clean::Cleaning;
 use super::config::Ranking;
 use super::filter::IncarnationFilter;
 use super::format::decode_filter;
+use super::older::Older;
 use super::rings::Rings;
 use super::table::{Incarnation, Job, Level};
 use super::{BufferHash, Config, Incarnations, Inner, Policy};
@@ -93,6 +94,7 @@ fn assemble(
         cascade_credit: AtomicU64::new(u64::from(config.cascade_limit) * 1000),
         threshold: AtomicU64::new(threshold),
         cleaning: Cleaning::default(),
+        older: Older::default(),
         ranking: Ranking::of(options),
         config,
     })

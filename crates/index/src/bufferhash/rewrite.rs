@@ -4,6 +4,9 @@
 //! all versions of their keys, and what lives of these goes to pages with the same indices. The new segments are in RAM
 //! until all pages have been read; then their filters are built and they are written.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use nandex_device::{Completion, PageBuf};
 use nandex_store::buffer::page_of;
 use nandex_store::entries::{Entry, SlotState};
@@ -12,6 +15,7 @@ use nandex_store::page::PageKind;
 use nandex_store::ring::SegmentTag;
 
 use super::flush::{Scratch, WRITES_MAX};
+use super::older::OlderVersions;
 use super::table::Incarnation;
 use super::{Incarnations, Inner};
 use crate::Result;
@@ -65,7 +69,8 @@ impl Inner {
         NewSegment { pages, entries: 0, filter: Vec::new() }
     }
 
-    /// Reads a super table, and places the newest version of each key in about that many new segments.
+    /// Reads a super table, and places the newest version of each key in about that many new segments. With what older
+    /// generations have of its keys, if there are any.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -78,33 +83,87 @@ impl Inner {
         let all = self.layout.config.buffer_pages as usize;
         let bits = self.partitions.len().trailing_zeros();
         let share = Share::nth(index, bits).expect("a super table is a share");
-        let at_once = (READ_PAGES / newest_first.len().max(1)).clamp(1, all);
-        let versions = at_once * newest_first.len() * self.entry_layout().slots();
+        let older = self.layout.older.get();
+        let sources = newest_first.len() + self.sources_of(index, &older);
+        let at_once = (READ_PAGES / sources.max(1)).clamp(1, all);
+        let versions = at_once * sources * self.entry_layout().slots();
         // All in one bin: they have a few pages in common, and so the bin of the pages' rows.
         let mut batch =
             Batch::new(self.entry_layout(), (1, versions + SPARE_VERSIONS), (bits, bits));
         let segments = (0..segments.max(1)).map(|_| self.new_segment()).collect();
         let mut rewriting = Rewriting { segments, next: 0, left: Vec::new() };
-        let (ring, device) = (self.layout.rings.of(index), self.layout.rings.device());
+        let mut removed = None;
         for first in (0..all).step_by(at_once) {
             batch.begin(share);
             batch.begin_table();
             let pages = first..all.min(first + at_once);
-            let label = |id| move |page| ring.label(id, page as u64, PageKind::Data);
-            let labels = newest_first.iter().flat_map(|it| pages.clone().map(label(it.id)));
-            let labels: Vec<_> = labels.collect();
-            read(&**device, &labels, Reads::Ahead, &mut |_, page| {
-                for (_, entry) in self.entry_layout().entries(page?.bytes()) {
-                    let hash = self.hasher.hash(entry.key);
-                    batch.push(hash, Incarnations::row(hash), entry)?;
+            let mut push = |hash: KeyHash, entry: Entry<'_>| {
+                if removed.is_none() && !older.is_empty() {
+                    removed = Some(Left::new(hash.place, Entry { value: &[], ..entry }));
                 }
-                Ok(())
-            })?;
+                batch.push(hash, Incarnations::row(hash), entry)
+            };
+            self.read_pages(index, (newest_first, &pages), &mut push)?;
+            self.read_older(index, (&older, &pages), &mut push)?;
             batch.choose(Rule::NEWEST);
             let chosen = batch.chosen();
             chosen.with_places().for_each(|it| self.place_again(it, &mut rewriting));
         }
+        if rewriting.left.is_empty() && rewriting.segments.iter().all(|it| it.entries == 0) {
+            removed.iter().for_each(|it| self.put_removal(it, &mut rewriting.segments[0]));
+        }
         Ok(rewriting)
+    }
+
+    /// Incarnations and buffers that older generations have of a super table's keys.
+    fn sources_of(&self, index: usize, older: &[Arc<Inner>]) -> usize {
+        let of = |core: &Arc<Self>| {
+            let sources = |index: usize| {
+                let state = core.partitions[index].read();
+                state.level.window.len() + state.frozen.len() + 1
+            };
+            core.share_of(index, self.partitions.len()).map(sources).sum::<usize>()
+        };
+        older.iter().map(of).sum()
+    }
+
+    /// Passes the entries in some pages of these incarnations.
+    fn read_pages(
+        &self,
+        index: usize,
+        (newest_first, pages): (&[Incarnation], &Range<usize>),
+        push: &mut dyn FnMut(KeyHash, Entry<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (ring, device) = (self.layout.rings.of(index), self.layout.rings.device());
+        let label = |id| move |page| ring.label(id, page as u64, PageKind::Data);
+        let labels = newest_first.iter().flat_map(|it| pages.clone().map(label(it.id)));
+        let labels: Vec<_> = labels.collect();
+        read(&**device, &labels, Reads::Ahead, &mut |_, page| {
+            let mut entries = self.entry_layout().entries(page?.bytes());
+            entries.try_for_each(|(_, entry)| push(self.hasher.hash(entry.key), entry))
+        })
+    }
+
+    /// Passes what older generations have in some pages of a super table's keys.
+    fn read_older(
+        &self,
+        index: usize,
+        (older, pages): (&[Arc<Self>], &Range<usize>),
+        push: &mut dyn FnMut(KeyHash, Entry<'_>) -> Result<()>,
+    ) -> Result<()> {
+        for (number, core) in older.iter().enumerate() {
+            let newer = &older[..number];
+            let mut versions = OlderVersions { push: &mut *push, core: self, index, newer };
+            core.visit_share((index, self.partitions.len()), pages, &mut versions)?;
+        }
+        Ok(())
+    }
+
+    /// A removal of a key that does not live: it marks a super table as whole that has nothing else.
+    fn put_removal(&self, removed: &Left, segment: &mut NewSegment) {
+        let entry = removed.entry(self.layout.config.key_bytes);
+        let entry = Entry { state: SlotState::Tombstone, ..entry };
+        self.put_in(segment, removed.place, entry);
     }
 
     /// Places an entry in the next segment that has space for it on its page.

@@ -4,7 +4,6 @@
 //! A key has its page at the same index in every incarnation of its super table. So the pages with some indices have
 //! all versions of their keys, and the newest of each is found without the filters, which may be damaged too.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use nandex_store::buffer::page_of;
@@ -26,7 +25,7 @@ const PAGES_MIN: usize = 16;
 impl Inner {
     /// Passes all versions in some pages of a super table: what its buffers hold of their keys, and then the
     /// incarnations, the newest first. An incarnation that is evicted meanwhile is left out.
-    fn visit_pages(
+    pub(super) fn visit_pages(
         &self,
         index: usize,
         pages: &Range<usize>,
@@ -113,7 +112,7 @@ impl<'t> SuperTables<'t> {
         let incarnations = newest_first.iter().map(|it| it.layout.config.incarnations_max as usize);
         let pages = (PAGES_IN_RAM / incarnations.sum::<usize>().max(1)).max(PAGES_MIN);
         let pages = newest_first.first().map_or(1, |core| pages.min(core.buffer_pages()));
-        let generation = |core| Generation { core, ahead: VecDeque::new() };
+        let generation = |core| Generation { core, ahead: None };
         let newest_first = newest_first.into_iter().map(generation).collect();
         Self { newest_first, most, shared, pages, next: 0 }
     }
@@ -134,7 +133,19 @@ impl Scan for SuperTables<'_> {
         let first = group % groups * self.pages;
         let pages = first..count.min(first + self.pages);
         let most = self.most;
-        self.newest_first.iter_mut().try_for_each(|it| it.visit((table, most), &pages, found))?;
+        // The places of what was cleaned away may be written again, and what older generations have may be taken over
+        // while they are read.
+        let mut locks = Vec::new();
+        for generation in &mut self.newest_first {
+            let core = generation.core;
+            let index = table / (most / core.partitions.len());
+            let cleans = core.layout.config.cleans();
+            locks.extend(cleans.then(|| core.partitions[index].maintain()));
+            generation.visit((table, most), &pages, found)?;
+            if cleans && core.partitions[index].read().level.is_whole() {
+                break;
+            }
+        }
         Ok(true)
     }
 }
@@ -142,10 +153,13 @@ impl Scan for SuperTables<'_> {
 /// A generation that is listed.
 struct Generation<'t> {
     core: &'t Inner,
-    /// Versions of the next super tables of the finest division that share one of this generation's, whose pages were
-    /// read with the first of them.
-    ahead: VecDeque<Vec<Version>>,
+    /// The versions in the pages that were read last, for each super table of the finest division that shares that one
+    /// of this generation.
+    ahead: Option<(Ahead, Vec<Vec<Version>>)>,
 }
+
+/// A super table, and the first of its pages that were read.
+type Ahead = (usize, usize);
 
 /// A key with its value; `None` if it was removed.
 type Version = (Vec<u8>, Option<Vec<u8>>);
@@ -159,19 +173,17 @@ impl Generation<'_> {
         found: &mut Found,
     ) -> Result<()> {
         let shared = most / self.core.partitions.len();
-        // The place of an incarnation that was cleaned away may be written again.
-        let cleans = self.core.layout.config.cleans();
-        let _lock = cleans.then(|| self.core.partitions[table / shared].maintain());
         if shared == 1 {
             return self.core.visit_pages(table, pages, found);
         }
-        if table.is_multiple_of(shared) {
-            let bins = vec![Vec::new(); shared];
-            let mut bins = Bins { core: self.core, bins, found };
+        let ahead = (table / shared, pages.start);
+        if self.ahead.as_ref().is_none_or(|(read, _)| *read != ahead) {
+            let mut bins = Bins { core: self.core, bins: vec![Vec::new(); shared], found };
             self.core.visit_pages(table / shared, pages, &mut bins)?;
-            self.ahead = bins.bins.into();
+            self.ahead = Some((ahead, bins.bins));
         }
-        self.ahead.pop_front().into_iter().flatten().try_for_each(|(key, value)| {
+        let bins = self.ahead.iter_mut().map(|(_, bins)| &mut bins[table % shared]);
+        bins.flat_map(std::mem::take).try_for_each(|(key, value)| {
             let state = if value.is_some() { SlotState::Live } else { SlotState::Tombstone };
             found.entry(Entry { state, key: &key, value: value.as_deref().unwrap_or_default() })
         })

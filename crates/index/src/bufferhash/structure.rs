@@ -3,6 +3,7 @@
 use super::clean::Cleaning;
 use super::config;
 use super::filter::IncarnationFilter;
+use super::older::Older;
 use super::rings::Rings;
 use crate::write::TableShape;
 use nandex_store::hash::KeyHasher;
@@ -40,6 +41,8 @@ pub struct Incarnations {
     pub(super) threshold: AtomicU64,
     /// How much there is to clean.
     pub(super) cleaning: Cleaning,
+    /// The generations before this one of a growing table.
+    pub(super) older: Older,
 }
 
 impl Structure for Incarnations {

@@ -58,6 +58,8 @@ pub(crate) struct Level {
     pub(super) keys: i64,
     /// Was it damaged when it was to be rewritten?
     pub(super) is_damaged: bool,
+    /// Was it rewritten, with what older generations had of its keys, while nothing had anything?
+    pub(super) has_taken_over: bool,
 }
 
 /// Background work in addition to flushes.
@@ -75,7 +77,7 @@ pub(crate) enum Job {
     },
     /// Load the filters of a super table after an open.
     LoadFilters(usize),
-    /// Rewrite a super table, or the one with the ring's oldest segment, without what was updated or removed.
+    /// Rewrite a super table, or the one with the most to gain, without what was updated or removed.
     Clean(Option<usize>),
     /// Free the buffer of a super table into which nothing will be inserted any more.
     Retire(usize),
@@ -129,6 +131,7 @@ impl Level {
             unclean: 0,
             keys: 0,
             is_damaged: false,
+            has_taken_over: false,
         })
     }
 

@@ -105,6 +105,11 @@ impl Requests {
         self.request(Request::Stop);
     }
 
+    /// Returns whether the thread shall end.
+    pub(crate) fn is_stopped(&self) -> bool {
+        *self.asked.lock().expect("no holder of the request's lock panics") == Request::Stop
+    }
+
     fn request(&self, request: Request) {
         let mut asked = self.asked.lock().expect("no holder of the request's lock panics");
         if *asked != Request::Stop {

@@ -75,7 +75,7 @@ pub(crate) struct Core<L: Layout> {
     pub(crate) pace: Pace,
     pub(crate) counters: WriteCounters,
     pub(super) snapshots: Snapshots<L::Buffer>,
-    pub(super) scratches: ScratchPool<L::Scratch>,
+    pub(crate) scratches: ScratchPool<L::Scratch>,
     /// The number of the next boundary in the log.
     pub(super) next_boundary: AtomicU64,
     /// The log's place that recovery has reached; after recovery, past every place.

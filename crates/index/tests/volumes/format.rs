@@ -37,6 +37,7 @@ fn fixture(name: &str) -> Vec<u8> {
             "v1-evicted" => write_evicting(),
             _ if name.starts_with("v2-cleaned") => write_cleaned(is_closed),
             _ if name.starts_with("v1-updated") => write_updated(is_closed),
+            _ if name.starts_with("v3-taken-over") => write_taken_over(is_closed),
             _ if name.starts_with("v1-large-grown") => large::write_grown(is_closed),
             _ if name.starts_with("v1-growing") => write_growing(is_closed),
             _ if name.starts_with("v1-slicehash") => write_slicehashes(is_closed),
@@ -204,8 +205,11 @@ fn growing_configs() -> [(&'static str, AnyConfig); 3] {
     let grown = slicehash::growing::Config::tiny();
     let few = slicehash::Config { buffer_pages: 1, slices: 1, entries_max: 253, ..grown.first };
     let tight = slicehash::growing::Config { first: few, ..grown };
+    // As it was before generations counted keys.
+    let generations = bufferhash::growing::Config::tiny();
+    let first = Config { entries_max: 0, keeps_versions: false, ..generations.first };
     [
-        ("generations", bufferhash::growing::Config::tiny().into()),
+        ("generations", bufferhash::growing::Config { first, ..generations }.into()),
         ("splits", grown.into()),
         ("overflows", tight.into()),
     ]
@@ -221,6 +225,25 @@ fn tables_that_grew_open_and_hold_everything() {
             assert!(parts > 2, "{fixture}: {parts} entries of the catalog for {name}");
             assert_filled(&volume, name, config, 4000);
         }
+    }
+}
+
+/// A growing table, of which a generation has taken over what those before it had.
+fn taken_over_config() -> bufferhash::growing::Config {
+    bufferhash::growing::Config { incarnations_max: 12, ..bufferhash::growing::Config::tiny() }
+}
+
+#[test]
+fn tables_of_a_generation_that_took_over_from_others_hold_everything() {
+    for name in ["v3-taken-over-closed", "v3-taken-over-crash"] {
+        let volume = open(name);
+        let parts = volume.structures().into_iter().filter(|it| it.name.starts_with("lived/"));
+        let parts: Vec<_> = parts.map(|it| it.name).collect();
+        assert!(!parts.contains(&"lived/g1".to_owned()), "{name}: {parts:?}");
+        assert_filled(&volume, "lived", taken_over_config(), 3000);
+        let found = AnyTable::open(&volume, "lived").unwrap().stats().entries;
+        let keys = (0..3000).filter_map(expected).count() as u64;
+        assert!(found.abs_diff(keys) <= keys / 20, "{name}: {found} of {keys} keys");
     }
 }
 
@@ -503,6 +526,15 @@ fn write_updated(is_closed: bool) -> MemoryDevice {
     let tables = updated_configs().map(create);
     (0..4).for_each(|_| tables.iter().for_each(|table| fill(table, 0..3000)));
     left_by((device, volume), tables, is_closed.then_some(AnyTable::close))
+}
+
+fn write_taken_over(is_closed: bool) -> MemoryDevice {
+    let (device, volume) = inline(HashKind::default());
+    let options = OpenOptions::default().inline();
+    let config = taken_over_config().into();
+    let table = AnyTable::create_with(&volume, "lived", &config, &options).unwrap();
+    (0..8).for_each(|_| fill(&table, 0..3000));
+    left_by((device, volume), [table], is_closed.then_some(AnyTable::close))
 }
 
 fn write_growing(is_closed: bool) -> MemoryDevice {

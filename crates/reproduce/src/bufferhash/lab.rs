@@ -106,6 +106,7 @@ impl Setup {
             stagger: true,
             placement: Placement::Shared,
             entries_max: 0,
+            keeps_versions: false,
         })
     }
 

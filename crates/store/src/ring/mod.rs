@@ -202,10 +202,10 @@ impl Ring {
         either!(&mut *self.state(), reserve(epoch))
     }
 
-    /// Waits a while for a checkpoint to free a segment.
-    pub fn wait_for_space(&self, timeout: Duration) {
+    /// Waits a while for a checkpoint to free segments, until this number can be reserved.
+    pub fn wait_for_space(&self, segments: u64, timeout: Duration) {
         let state = self.state();
-        if either!(&*state, writable_segments()) == 0 {
+        if either!(&*state, writable_segments()) < segments {
             // Whether time or a free segment woke it, the caller tries again.
             drop(self.space_freed.wait_timeout(state, timeout));
         }

@@ -5,7 +5,7 @@ use nandex_store::bytes::Reader;
 use nandex_store::check::{Checker, Contents, Subject};
 use nandex_store::checkpoint::CatalogEntry;
 
-use super::{Config, GENERATION_KIND, generation_name};
+use super::{Config, GENERATION_KIND, generation_number};
 use crate::bufferhash;
 use crate::write::check::note;
 
@@ -17,9 +17,10 @@ pub(super) fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogE
         Ok(config) => config,
         Err(error) => return note(checker, subject, place, &error),
     };
-    let generations = (1..).map(|number| generation_name(&entry.name, number));
-    let found = generations.map_while(|name| contents.catalog.find(&name));
-    for generation in found.take_while(|it| it.kind == GENERATION_KIND) {
+    let is_own = |it: &&CatalogEntry| {
+        it.kind == GENERATION_KIND && generation_number(&entry.name, &it.name).is_some()
+    };
+    for generation in contents.catalog.entries.iter().filter(is_own) {
         let mut reader = Reader::new(&generation.config, "configuration", place);
         let fits = bufferhash::Config::decode(&mut reader).is_ok_and(|it| {
             it.filter == config.first.filter && it.buffer_pages == config.first.buffer_pages

@@ -2,13 +2,17 @@
 
 use super::KIND;
 use super::generations::GENERATIONS_MAX;
-use crate::bufferhash::model::FIXED_RAM_BYTES;
+use crate::bufferhash::model::{FIXED_RAM_BYTES, LIVE_SHARE, REWRITE_SPARE, incarnations_peak};
 use crate::bufferhash::{self, Placement, Policy};
 use crate::schema::parameters;
 use crate::{Error, OpenOptions, Result};
 
 /// Super tables of the newest generation for which a new log is long enough.
 const LOG_SUPER_TABLES: u32 = 32;
+
+/// Numbers of super tables that are tried for a generation that takes over from others. More of them take less RAM
+/// while one is rewritten, and more otherwise.
+const SIZES_TRIED: usize = 4;
 
 /// Super tables of a generation, at most.
 const SUPER_TABLES_MAX: u32 = 1 << 16;
@@ -67,8 +71,11 @@ impl Config {
         log_bytes: u64,
         ram_bytes: u64,
     ) -> bufferhash::Config {
-        let whole = before.filter(|it| it.incarnations_max == self.incarnations_max);
-        let super_tables: u64 = whole.map(|it| u64::from(it.super_tables)).sum();
+        let of_one = self.of_super_tables(1).entries_capacity().max(1);
+        let whole = before
+            .filter(|it| it.cleans() || it.incarnations_max == self.incarnations_max)
+            .map(|it| if it.cleans() { it.entries_max / of_one } else { it.super_tables.into() });
+        let super_tables: u64 = whole.sum();
         let least = self.first.super_tables;
         let wanted = u32::try_from(super_tables).unwrap_or(u32::MAX).clamp(least, SUPER_TABLES_MAX);
         let mut next = 1 << wanted.ilog2();
@@ -86,6 +93,27 @@ impl Config {
         let incarnations_max = self.incarnations_max;
         let whole = bufferhash::Config { incarnations_max, ..self.first.clone() };
         of_super_tables(&whole, super_tables)
+    }
+
+    /// A generation that has space for what all before it have, `keys` keys, and for an eighth more: the one with the
+    /// fewest super tables that `works`. `None` if none does.
+    pub(super) fn taking_over(
+        &self,
+        keys: u64,
+        works: impl Fn(&bufferhash::Config) -> bool,
+    ) -> Option<bufferhash::Config> {
+        let entries_max = keys.saturating_add(keys / 8).max(1);
+        let per_segment = self.first.entries_per_flush().ok()?;
+        let segments = entries_max as f64 / LIVE_SHARE / per_segment;
+        let of = |super_tables: u32| {
+            // One more, since super tables do not fill alike.
+            let incarnations = (segments / f64::from(super_tables)).ceil() as u32 + 1;
+            let has_columns = incarnations_peak(incarnations) < self.incarnations_max;
+            let plain = self.of_super_tables(super_tables);
+            has_columns.then(|| cleaned(&plain, incarnations, entries_max))
+        };
+        let super_tables = (0..=SUPER_TABLES_MAX.ilog2()).map(|bits| 1 << bits);
+        super_tables.filter_map(of).take(SIZES_TRIED).find(works)
     }
 
     /// Its generations until they hold that many entries, with a log that is long enough.
@@ -133,29 +161,52 @@ impl Config {
     }
 }
 
+/// A generation that is cleaned, of super tables that have so many incarnations on average.
+fn cleaned(plain: &bufferhash::Config, incarnations: u32, entries_max: u64) -> bufferhash::Config {
+    let incarnations = u64::from(incarnations);
+    let live = u64::from(plain.super_tables) * incarnations;
+    let reserve_segments = plain.reserve_segments + incarnations + REWRITE_SPARE;
+    bufferhash::Config {
+        segments: live + u64::from(plain.spare_buffers) + reserve_segments,
+        reserve_segments,
+        incarnations_max: incarnations_peak(incarnations as u32) + 1,
+        entries_max,
+        keeps_versions: false,
+        ..plain.clone()
+    }
+}
+
 /// RAM that generations take when they are full, in bytes. All but the last have written their buffers.
 pub(super) fn ram_bytes_of<'g>(
     mut generations: impl DoubleEndedIterator<Item = &'g bufferhash::Config>,
 ) -> u64 {
-    let newest = generations.next_back().map_or(0, bufferhash::Config::ram_bytes);
+    let newest = generations.next_back().map_or(0, ram_bytes_of_newest);
     let older: u64 = generations.map(bufferhash::Config::retired_ram_bytes).sum();
     FIXED_RAM_BYTES + older + newest
 }
 
-/// A generation of this many super tables. Each has segments of its own number of incarnations, so that none
-/// lacks space because of another.
+/// RAM that a generation takes while it is the newest, in bytes.
+pub(super) fn ram_bytes_of_newest(generation: &bufferhash::Config) -> u64 {
+    generation.ram_bytes() + generation.rewrite_bytes()
+}
+
+/// A generation of this many super tables, which keeps every version of a key. Each super table has segments of its own
+/// number of incarnations, so that none lacks space because of another.
 pub(crate) fn of_super_tables(first: &bufferhash::Config, super_tables: u32) -> bufferhash::Config {
     let spare_buffers = (super_tables / 16).max(2);
     let reserve_segments = u64::from(super_tables).max(4);
     let live = u64::from(super_tables) * u64::from(first.incarnations_max);
-    bufferhash::Config {
+    let generation = bufferhash::Config {
         super_tables,
         segments: live + u64::from(spare_buffers) + reserve_segments,
         reserve_segments,
         spare_buffers,
         stagger: super_tables > 1,
+        keeps_versions: true,
+        entries_max: 0,
         ..first.clone()
-    }
+    };
+    bufferhash::Config { entries_max: generation.versions_capacity(), ..generation }
 }
 
 /// What is left for the parts of a table whose cache is the table's own.

@@ -6,17 +6,24 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 
 use nandex_store::{StructureId, Volume, part_name};
 
-use super::config::{ram_bytes_of, without_cache};
+use super::config::{ram_bytes_of, ram_bytes_of_newest, without_cache};
 use super::{Config, GENERATION_KIND};
 use crate::api::TableStats;
 use crate::bufferhash::{self, BufferHash, Incarnations, Inner as Core};
 use crate::grow::{Newest, Parts, Requests, full_enough};
 use crate::lookup::TableCache;
 use crate::model::text;
+use crate::write;
 use crate::{Error, OpenOptions, Result};
 
-/// Generations of a table, at most; each holds as much as all before it, unless the log is too short.
+/// Generations of a table, at most, and those that were dropped since it was opened; each holds as much as all before
+/// it, unless the log is too short.
 pub(super) const GENERATIONS_MAX: usize = 256;
+
+/// A generation takes over from all before it where less than this share of their entries are keys.
+const KEYS_SHARE: f64 = 0.8;
+/// And where less than this share of the entries that came last are new keys.
+const NEW_SHARE: f64 = 0.5;
 
 /// The generations of a table.
 #[derive(Debug)]
@@ -26,18 +33,24 @@ pub struct Generations {
     config: Config,
     options: OpenOptions,
     cache: Option<TableCache>,
-    /// Those that are in use. Only added to, so that lookups need no lock.
+    /// Those that are in use, from `first` on, and before it those that were dropped. Only added to, so that lookups
+    /// need no lock.
     cores: Box<[OnceLock<Arc<Core>>]>,
+    first: AtomicUsize,
     len: AtomicUsize,
+    /// The number in the catalog of the first of all.
+    number: usize,
     /// Read by updates, written when a generation is added: then all updates of the one before have ended.
     updates: RwLock<()>,
     tables: Mutex<Tables>,
+    /// What generations that were dropped have counted.
+    gone: Mutex<TableStats>,
     requests: Requests,
 }
 
 /// What owns the generations.
 #[derive(Debug, Default)]
-struct Tables {
+pub(super) struct Tables {
     used: Vec<BufferHash>,
     /// The next one, made before it is needed.
     next: Option<BufferHash>,
@@ -58,6 +71,12 @@ pub(super) fn generation_name(name: &str, number: usize) -> String {
     part_name(name, &part(number))
 }
 
+/// The number of a generation with this name in the catalog.
+pub(super) fn generation_number(name: &str, found: &str) -> Option<usize> {
+    let number = found.strip_prefix(&part_name(name, "g"))?.parse().ok()?;
+    (found == generation_name(name, number)).then_some(number)
+}
+
 impl Generations {
     /// Opens the generations that exist, and makes the first one if there is none.
     pub(super) fn open(
@@ -67,6 +86,9 @@ impl Generations {
         (options, cache): (OpenOptions, Option<TableCache>),
     ) -> Result<Self> {
         let (config, options) = without_cache(config, options);
+        let structures = volume.structures();
+        let found = structures.iter().filter(|it| it.kind == GENERATION_KIND);
+        let first = found.filter_map(|it| generation_number(name, &it.name)).min();
         let generations = Self {
             volume: volume.clone(),
             name: name.to_owned(),
@@ -74,14 +96,17 @@ impl Generations {
             options,
             cache,
             cores: (0..GENERATIONS_MAX).map(|_| OnceLock::new()).collect(),
+            first: AtomicUsize::new(0),
             len: AtomicUsize::new(0),
+            number: first.unwrap_or(1),
             updates: RwLock::default(),
             tables: Mutex::default(),
+            gone: Mutex::default(),
             requests: Requests::default(),
         };
         let mut tables = generations.tables();
-        while generations.exists(tables.used.len() + 1) {
-            let table = generations.open_generation(tables.used.len() + 1)?;
+        while generations.exists(generations.next_number()) {
+            let table = generations.open_generation(generations.next_number())?;
             generations.use_next(&mut tables, table);
         }
         if tables.used.is_empty() {
@@ -93,10 +118,21 @@ impl Generations {
         Ok(generations)
     }
 
-    /// Those that are in use, oldest first.
+    /// How many there have been since it was opened.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len.load(Acquire)
+    }
+
+    /// The oldest one that was not dropped.
+    #[inline]
+    pub(super) fn first(&self) -> usize {
+        self.first.load(Acquire)
+    }
+
+    /// The number in the catalog of the next one.
+    fn next_number(&self) -> usize {
+        self.number + self.len()
     }
 
     /// One of them, from 0 on.
@@ -107,40 +143,42 @@ impl Generations {
 
     /// Those that are in use, oldest first.
     pub(super) fn cores(&self) -> impl Iterator<Item = &Core> {
-        (0..self.len()).map(|number| self.core(number))
+        (self.first()..self.len()).map(|number| self.core(number))
     }
 
     fn use_next(&self, tables: &mut Tables, table: BufferHash) {
-        let number = tables.used.len();
+        let number = self.len();
         table.core.lookups.share_cache(self.cache.as_ref());
+        let older = tables.used.iter().rev().map(|it| Arc::clone(&it.core));
+        table.core.layout.older.set(older.collect());
         let set = self.cores[number].set(Arc::clone(&table.core));
         assert!(set.is_ok(), "generation {number} is new");
         let updates = self.updates.write().expect("no holder of the lock of updates panics");
         tables.used.last().iter().for_each(|it| it.core.lookups.supersede());
         self.len.store(number + 1, Release);
-        self.requests.due_at(full_enough(table.config().entries_capacity()));
+        let takes_over = table.config().cleans();
+        self.requests.due_at(match (takes_over, tables.used.is_empty()) {
+            (false, _) => full_enough(table.config().entries_capacity()),
+            (true, false) => 0,
+            (true, true) => u64::MAX,
+        });
         drop(updates);
         tables.used.push(table);
     }
 
     fn create(&self, tables: &Tables) -> Result<BufferHash> {
-        let number = tables.used.len() + 1;
+        let number = self.next_number();
         if self.exists(number) {
             return self.open_generation(number);
         }
-        let before = tables.used.iter().map(BufferHash::config);
-        let config = match number {
-            1 => self.config.first.clone(),
-            _ => {
-                let left = self.config.ram_bytes_max.unwrap_or(u64::MAX);
-                let left = left.saturating_sub(taken_bytes(tables));
-                self.config.next(before, self.volume.log().capacity_bytes(), left)
-            }
-        };
-        self.check_ram(tables, &config)?;
-        if number > GENERATIONS_MAX {
-            return Err(self.stopped(tables, format!("it has {GENERATIONS_MAX} generations")));
+        if self.len() == GENERATIONS_MAX {
+            let reason = format!(
+                "it has had {GENERATIONS_MAX} generations since it was opened; open it again"
+            );
+            return Err(self.stopped(reason));
         }
+        let config = self.next_config(tables);
+        self.check_ram(tables, &config)?;
         let part = part(number);
         let create = |config, pages| {
             let name = (&self.name[..], &part[..]);
@@ -150,24 +188,66 @@ impl Generations {
         bufferhash::recover::open(&self.volume, &entry, self.options.clone())
     }
 
+    /// What the next generation is made with: to take over from all before it where much of these is superseded, if it
+    /// has the RAM for that; else as many super tables as they have.
+    fn next_config(&self, tables: &Tables) -> bufferhash::Config {
+        if tables.used.is_empty() {
+            return self.config.first.clone();
+        }
+        let left = self.config.ram_bytes_max.unwrap_or(u64::MAX);
+        let left = left.saturating_sub(taken_bytes(tables));
+        if let Some(config) = self.taking_over(tables, left) {
+            return config;
+        }
+        let before = tables.used.iter().map(BufferHash::config);
+        self.config.next(before, self.volume.log().capacity_bytes(), left)
+    }
+
+    fn taking_over(&self, tables: &Tables, ram_bytes: u64) -> Option<bufferhash::Config> {
+        let cores = || tables.used.iter().map(|it| &it.core);
+        let held: u64 = cores().map(|it| it.versions_held()).sum();
+        let keys = self.keys();
+        let (new, came) = cores().next_back().map_or((0, 0), |newest| newest.came_last());
+        let is_superseded = (keys as f64) < KEYS_SHARE * held as f64;
+        let are_updates = came > 0 && (new as f64) < NEW_SHARE * came as f64;
+        if !is_superseded && !are_updates {
+            return None;
+        }
+        self.config.taking_over(keys, |config| {
+            let fits_log = |shape| write::check_log(&self.volume, &shape);
+            let has_log = config.shape().and_then(fits_log).is_ok();
+            has_log && ram_bytes_of_newest(config) <= ram_bytes
+        })
+    }
+
+    /// Keys of all generations, about.
+    fn keys(&self) -> u64 {
+        let mut unclaimed = 1.0;
+        let mut keys = 0.0;
+        for core in (self.first()..self.len()).rev().map(|number| self.core(number)) {
+            keys += unclaimed * core.stats().entries as f64;
+            unclaimed *= 1.0 - core.whole_share();
+        }
+        keys.round() as u64
+    }
+
     fn check_ram(&self, tables: &Tables, next: &bufferhash::Config) -> Result<()> {
         let Some(most) = self.config.ram_bytes_max else { return Ok(()) };
         let taken = taken_bytes(tables);
-        if taken + next.ram_bytes() <= most {
+        if taken + ram_bytes_of_newest(next) <= most {
             return Ok(());
         }
         let (taken, needed, most) =
-            (text::bytes(taken), text::bytes(next.ram_bytes()), text::bytes(most));
+            (text::bytes(taken), text::bytes(ram_bytes_of_newest(next)), text::bytes(most));
         let reason = format!(
             "it takes {taken} of RAM when its generations are full, the next one takes {needed}, and {most} is what it may take; \
              open it with more RAM"
         );
-        Err(self.stopped(tables, reason))
+        Err(self.stopped(reason))
     }
 
-    fn stopped(&self, tables: &Tables, reason: String) -> Error {
-        let entries = tables.used.iter().map(|it| it.core.stats().entries).sum();
-        Error::GrowthStopped { entries, reason }
+    fn stopped(&self, reason: String) -> Error {
+        Error::GrowthStopped { entries: self.keys(), reason }
     }
 
     fn exists(&self, number: usize) -> bool {
@@ -192,8 +272,37 @@ impl Generations {
         Ok(table)
     }
 
-    fn tables(&self) -> MutexGuard<'_, Tables> {
+    /// What owns them. While it is held, none is added or dropped, and no super table becomes whole.
+    pub(super) fn tables(&self) -> MutexGuard<'_, Tables> {
         self.tables.lock().expect("no holder of the generations' lock panics")
+    }
+
+    /// Has the newest generation, if it is cleaned, take over what older ones have, and drops these. Returns whether it
+    /// has dropped any.
+    fn settle(&self, tables: &mut Tables) -> Result<bool> {
+        let newest = self.core(self.len() - 1);
+        if tables.used.len() < 2 || !newest.layout.config.cleans() {
+            return Ok(false);
+        }
+        if !newest.take_over_all(&|| self.requests.is_stopped())? {
+            return Ok(false);
+        }
+        let older = || tables.used.iter().rev().skip(1);
+        older().for_each(|it| it.core.leave_buffers());
+        // From here on, lookups end with the newest; those that have begun find out.
+        self.first.store(self.len() - 1, Release);
+        let last = tables.used.len() - 1;
+        for (older, number) in tables.used.drain(..last).zip(self.next_number() - 1 - last..) {
+            let core = Arc::clone(&older.core);
+            let gone = TableStats { entries: 0, ram_bytes: 0, flash_bytes: 0, ..core.stats() };
+            self.gone.lock().expect("no holder of these figures' lock panics").add_part(&gone, 0);
+            older.close()?;
+            core.abandon()?;
+            self.volume.drop_structure(&generation_name(&self.name, number))?;
+        }
+        newest.forget_older();
+        self.requests.due_at(u64::MAX);
+        Ok(true)
     }
 }
 
@@ -207,10 +316,13 @@ impl Parts for Generations {
         Newest { core: self.core(self.len() - 1), _updates: updates }
     }
 
-    /// Makes the next generation.
+    /// Ends the use of older generations, or makes the next one.
     fn prepare(&self) {
         let mut tables = self.tables();
-        if tables.next.is_none() {
+        if self.core(self.len() - 1).layout.config.cleans() {
+            // If this failed, the next growth tries again.
+            let _ = self.settle(&mut tables);
+        } else if tables.next.is_none() {
             tables.next = self.create(&tables).ok();
         }
     }
@@ -221,9 +333,11 @@ impl Parts for Generations {
 
     #[cold]
     fn grow(&self, full: StructureId) -> Result<()> {
+        let first = self.first();
         let mut tables = self.tables();
         let newest = self.core(self.len() - 1);
-        if newest.id != full {
+        // It has space again once it has taken over what older ones had.
+        if newest.id != full || self.first() != first || self.settle(&mut tables)? {
             return Ok(());
         }
         let table = match tables.next.take() {
@@ -232,17 +346,16 @@ impl Parts for Generations {
         };
         self.use_next(&mut tables, table);
         newest.retire();
+        if self.options.flush_threads == Some(0) {
+            self.settle(&mut tables)?;
+        }
         Ok(())
     }
 
     /// An older generation that may hold the key is hidden by a tombstone.
     fn remove(&self, newest: &Core, key: &[u8]) -> Result<()> {
         newest.check_key_width(key)?;
-        let hash = newest.hasher.hash(key);
-        let mut is_older = false;
-        for core in self.cores().take_while(|core| core.id != newest.id) {
-            is_older = is_older || core.may_hold(hash, key)?;
-        }
+        let is_older = newest.may_be_in_older(newest.hasher.hash(key), key)?;
         newest.remove_over(key, is_older)
     }
 
@@ -252,9 +365,10 @@ impl Parts for Generations {
 
     fn stats(&self) -> TableStats {
         let log_ram_bytes = self.volume.log().stats().ram_bytes;
-        let mut sum = TableStats { ram_bytes: log_ram_bytes, ..TableStats::default() };
+        let gone = self.gone.lock().expect("no holder of these figures' lock panics").clone();
+        let mut sum = TableStats { ram_bytes: log_ram_bytes, ..gone };
         self.cores().for_each(|core| sum.add_part(&core.stats(), log_ram_bytes));
-        sum
+        TableStats { entries: self.keys(), ..sum }
     }
 
     fn close(&self) -> Result<()> {

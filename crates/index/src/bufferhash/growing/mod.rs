@@ -1,8 +1,9 @@
 //! A BufferHash that grows: generations of rising size, each a BufferHash that is filled and then only read.
 //!
 //! Inserts go to the newest generation. When one of its super tables is full, the next generation follows, with
-//! as many super tables as all before it together. So the table doubles each time, no entry is ever written again,
-//! and nothing is evicted. A lookup asks the buffers and filters of all generations, newest first: they are in
+//! as many super tables as all before it together. So the table doubles each time, and nothing is evicted. Where updates
+//! have filled it, the next generation takes over what lives instead ([`older`](super::older)), and those before it are
+//! dropped. No entry is written again but for that. A lookup asks the buffers and filters of all generations, newest first: they are in
 //! RAM, and their buffers and filters have the same shape, so a key's places are computed once. An update or a
 //! removal of an older entry goes to the newest generation and hides it.
 //!
@@ -18,8 +19,9 @@
 //! ```
 //!
 //! Invariants
-//! 1. A key's newest version is in the newest generation that knows it, as a value or as a tombstone.
-//! 2. Only the newest generation takes updates. An update holds the lock of updates for reading, and a generation is
+//! 1. A key's newest version is in the newest generation that knows it, as a value or as a tombstone. Generations older
+//!    than one whose super table is whole do not count for its keys.
+//! 2. Only the newest generation takes updates, and takes over from others. An update holds the lock of updates for reading, and a generation is
 //!    added while it is held for writing. So when the newer one takes its first update, the older one has its last.
 //! 3. Each generation is crash-safe by itself, and all share the volume's log, in the order of the updates. So a
 //!    crash loses none, and no older version comes back.
@@ -33,10 +35,13 @@
 //! | lookup, found | 1 + at most the filters' rate, of all generations | 0 | |
 //! | lookup, not found | the filters' rate, of all generations: g times that of one | 0 | |
 //! | growth | 0 | two checkpoints | buffers and filters of the next generation |
+//! | taking over | all of the older generations | what lives of them | that, and a super table |
 
 mod check;
 pub(crate) mod config;
 mod generations;
+#[cfg(test)]
+mod lives;
 mod model;
 mod read;
 mod structure;
@@ -48,7 +53,7 @@ mod versions;
 
 pub use config::Config;
 pub use generations::Generations;
-use generations::generation_name;
+use generations::generation_number;
 pub(crate) use structure::GENERATION_ROW;
 
 /// The name of this kind in the catalog.
@@ -78,9 +83,9 @@ pub const GENERATION_KIND: &str = "generation";
 pub type Growing = crate::grow::Growing<Generations>;
 
 impl Growing {
-    /// How many generations it has.
+    /// How many generations it has now.
     #[must_use]
     pub fn generations(&self) -> usize {
-        self.owner.parts.len()
+        self.owner.parts.cores().count()
     }
 }

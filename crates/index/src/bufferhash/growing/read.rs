@@ -1,7 +1,5 @@
 //! Lookups: each generation's buffers and filters, newest generation first, then pages.
 
-use std::ops::Range;
-
 use nandex_device::PageBuf;
 use nandex_store::entries::KeyState;
 use nandex_store::hash::KeyHash;
@@ -20,38 +18,80 @@ use crate::{Error, Result};
 pub(crate) struct GenerationProbe {
     generation: usize,
     probe: IncarnationProbe,
+    /// The oldest generation there was when the newest one was asked.
+    first: usize,
+    /// Was the key's super table whole when this generation was asked?
+    was_whole: bool,
 }
 
 /// The next step of a lookup in several generations.
 type Step<P> = Result<LookupStep<P, KeyState<Value>>>;
 
 impl Owner<Generations> {
-    /// What RAM knows of a key in some generations. Without an answer in one, the next older one is asked.
+    /// What RAM knows of a key: asks generations, the newest first, until one knows it.
     #[inline]
-    fn known_in_ram(
+    fn known_in_ram(&self, place: &KeyPlace, key: &[u8]) -> Step<GenerationProbe> {
+        let first = self.parts.first();
+        self.known_from((first, self.parts.len() - 1), place, key)
+    }
+
+    /// As [`known_in_ram`](Self::known_in_ram), from a generation on, where `first` was the oldest when the lookup began.
+    #[inline]
+    fn known_from(
         &self,
-        generations: Range<usize>,
+        from: (usize, usize),
         place: &KeyPlace,
         key: &[u8],
     ) -> Step<GenerationProbe> {
-        for generation in generations.rev() {
-            match self.parts.core(generation).known_in_ram(place, key)? {
-                LookupStep::Answer(KeyState::Unknown) => {}
-                step => return Ok(step.map_read(|probe| GenerationProbe { generation, probe })),
+        let mut at = Some(from);
+        while let Some((first, generation)) = at {
+            let core = self.parts.core(generation);
+            let was_whole = generation > first && core.is_whole(place.hash);
+            match core.known_in_ram(place, key)? {
+                LookupStep::Answer(KeyState::Unknown) => {
+                    at = self.next((first, generation), was_whole, place.hash);
+                }
+                step => {
+                    let probe = |probe| GenerationProbe { generation, probe, first, was_whole };
+                    return Ok(step.map_read(probe));
+                }
             }
         }
         Ok(LookupStep::Answer(KeyState::Unknown))
     }
 
+    /// Which generation is asked after one that does not know a key, and which was the oldest when the lookup began.
+    #[inline]
+    fn next(
+        &self,
+        (first, generation): (usize, usize),
+        was_whole: bool,
+        hash: KeyHash,
+    ) -> Option<(usize, usize)> {
+        if generation > first && !was_whole {
+            // If it has become whole meanwhile, a removal that it had may have gone, together with what that hid.
+            let is_whole = self.parts.core(generation).is_whole(hash);
+            return Some((first, if is_whole { generation } else { generation - 1 }));
+        }
+        // What an older generation had may have been taken over since the newest was asked.
+        let now = self.parts.first();
+        (now != first).then(|| (now, self.parts.len() - 1))
+    }
+
     /// What is known after a page was looked at.
     fn known_after_page(&self, probe: &mut GenerationProbe) -> Step<()> {
-        let core = self.parts.core(probe.generation);
+        let GenerationProbe { generation, first, was_whole, .. } = *probe;
+        let core = self.parts.core(generation);
         match core.known_after_page(&mut probe.probe)? {
             LookupStep::Answer(KeyState::Unknown) => {
                 let key = *probe.probe.key();
-                let place = core.key_place(key.hash);
-                let older = 0..probe.generation;
-                Ok(self.known_in_ram(older, &place, key.bytes())?.replace(probe))
+                match self.next((first, generation), was_whole, key.hash) {
+                    Some(next) => {
+                        let place = core.key_place(key.hash);
+                        Ok(self.known_from(next, &place, key.bytes())?.replace(probe))
+                    }
+                    None => Ok(LookupStep::Answer(KeyState::Unknown)),
+                }
             }
             step => Ok(step),
         }
@@ -74,7 +114,7 @@ impl KeyLookup for Owner<Generations> {
     /// One place for all generations: their buffers and filters have the same shape.
     #[inline]
     fn locate(&self, key: &[u8]) -> KeyPlace {
-        let core = self.parts.core(0);
+        let core = self.parts.core(self.parts.first());
         core.key_place(core.hasher.hash(key))
     }
 
@@ -85,7 +125,7 @@ impl KeyLookup for Owner<Generations> {
 
     #[inline]
     fn search_ram(&self, place: &KeyPlace, key: &[u8]) -> UserStep<Self> {
-        let step = self.known_in_ram(0..self.parts.len(), place, key)?;
+        let step = self.known_in_ram(place, key)?;
         Ok(step.map_answer(KeyState::value))
     }
 

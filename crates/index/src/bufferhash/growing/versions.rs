@@ -5,6 +5,7 @@ use nandex_store::hash::KeyHasher;
 
 use super::Generations;
 use crate::Result;
+use crate::bufferhash::Inner as Core;
 use crate::grow::Owner;
 use crate::write::absorb::{Share, VersionSource, Visit};
 
@@ -14,7 +15,7 @@ impl VersionSource for Owner<Generations> {
     }
 
     fn layout(&self) -> EntryLayout {
-        self.parts.core(0).entry_layout()
+        self.parts.core(self.parts.first()).entry_layout()
     }
 
     /// Those of the first generation, which has the fewest.
@@ -27,9 +28,20 @@ impl VersionSource for Owner<Generations> {
     }
 
     fn each_version(&self, share: Share, visit: &mut Visit<'_>) -> Result<()> {
-        let newest_first = (0..self.parts.len()).rev();
-        newest_first
-            .map(|number| self.parts.core(number))
-            .try_for_each(|core| core.each_version(share, visit))
+        // None takes over from others meanwhile.
+        let _tables = self.parts.tables();
+        let mut newer: Vec<&Core> = Vec::new();
+        for number in (self.parts.first()..self.parts.len()).rev() {
+            let core = self.parts.core(number);
+            core.each_version(share, &mut |entry| {
+                let hash = core.hasher.hash(entry.key);
+                let is_taken_over = newer.iter().any(|core| core.is_whole(hash));
+                if is_taken_over { Ok(()) } else { visit(entry) }
+            })?;
+            if core.layout.config.cleans() {
+                newer.push(core);
+            }
+        }
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use super::advise::advise;
 use super::fill::BufferFill;
 use super::sizing::{FIXED_RAM_BYTES, SEGMENT_RAM_BYTES, rewrite_bytes, scratch_bytes};
 use crate::Result;
-use crate::bufferhash::filter::{FilterKind, fuse_bumped_share};
+use crate::bufferhash::filter::{FilterKind, Slices, fuse_bumped_share};
 use crate::bufferhash::{Config, Policy};
 use crate::model::{OperationCosts, PAGE_BYTES, Requirements, log_bytes};
 
@@ -47,9 +47,11 @@ impl Config {
 
     /// Keys that it has space for, or the entries of all incarnations of a full ring; 0 for widths out of range.
     pub(crate) fn entries_capacity(&self) -> u64 {
-        if self.cleans() {
-            return self.entries_max;
-        }
+        if self.counts_keys() { self.entries_max } else { self.versions_capacity() }
+    }
+
+    /// Entries of all incarnations of a full ring; 0 for widths out of range.
+    pub(in crate::bufferhash) fn versions_capacity(&self) -> u64 {
         let live = u64::from(self.super_tables) * self.incarnations();
         live * self.entries_per_flush().unwrap_or(0.0) as u64
     }
@@ -69,7 +71,7 @@ impl Config {
     }
 
     /// RAM of rewriting a super table, if it is cleaned.
-    fn rewrite_bytes(&self) -> u64 {
+    pub(in crate::bufferhash) fn rewrite_bytes(&self) -> u64 {
         let entry_bytes = (self.key_bytes + self.value_bytes) as u64;
         let incarnations = self.incarnations() as u32;
         if self.cleans() {
@@ -89,12 +91,15 @@ impl Config {
     }
 
     fn ram_bytes_with(&self, buffer_pages: u64) -> u64 {
-        let filter_bytes = u64::from(self.super_tables) * self.filter.ram_bytes() as u64;
+        // One column is written while all others are live.
+        let columns = Slices::width_of(self.incarnations_max as usize + 1);
+        let of_one = self.filter.ram_bytes() * columns / Slices::width_of(self.filter.columns());
+        let filter_bytes = u64::from(self.super_tables) * of_one as u64;
         buffer_pages * PAGE_BYTES + filter_bytes + self.segments * SEGMENT_RAM_BYTES
     }
 
     /// New entries that one flush brings to flash, on average.
-    fn entries_per_flush(&self) -> Result<f64> {
+    pub(in crate::bufferhash) fn entries_per_flush(&self) -> Result<f64> {
         let page_slots = self.layout()?.slots() as u64;
         let slots = page_slots * u64::from(self.buffer_pages);
         let fill = BufferFill::new(self.buffer_pages, page_slots);

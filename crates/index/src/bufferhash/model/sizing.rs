@@ -13,17 +13,17 @@ pub(in crate::bufferhash) const FIXED_RAM_BYTES: u64 = 3 << 19;
 const SCRATCH_BYTES: u64 = 48;
 /// Where entries are refused, live ones are at most this share of the flash: the rest has what was updated or removed
 /// until a super table is rewritten. An update then writes 1 + .7 / (2 * .3) = 2.2 entries.
-pub(super) const LIVE_SHARE: f64 = 0.7;
+pub(in crate::bufferhash) const LIVE_SHARE: f64 = 0.7;
 /// RAM per segment: its place and what it holds.
 pub(super) const SEGMENT_RAM_BYTES: u64 = 24;
 
 /// Segments that rewriting a super table may take in addition to its incarnations: the last one is not full, and
 /// filters leave some entries out.
-const REWRITE_SPARE: u64 = 3;
+pub(in crate::bufferhash) const REWRITE_SPARE: u64 = 3;
 
 /// Incarnations of a super table that is cleaned, at most, where all have `incarnations` on average: it has the most
 /// just before it is rewritten.
-pub(super) fn incarnations_peak(incarnations: u32) -> u32 {
+pub(in crate::bufferhash) fn incarnations_peak(incarnations: u32) -> u32 {
     incarnations + incarnations / 3 + 1
 }
 
@@ -180,6 +180,7 @@ impl BufferHashSizing {
             stagger: self.super_tables > 1,
             placement: Placement::Shared,
             entries_max: if self.cleans { requirements.entries } else { 0 },
+            keeps_versions: false,
         }
     }
 }

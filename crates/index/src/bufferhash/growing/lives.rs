@@ -1,0 +1,171 @@
+//! Growing tables that are lived in: updates, removals and new keys without end.
+
+use std::sync::Arc;
+
+use nandex_device::MemoryDevice;
+use nandex_store::{Volume, VolumeOpenOptions, VolumeOptions};
+
+use super::{Config, Growing};
+use crate::bufferhash;
+use crate::{OpenOptions, Requirements, Table};
+
+const KEYS: u64 = 6000;
+
+/// Buffers of two pages, and super tables of several incarnations.
+fn config() -> Config {
+    let tiny = Config::tiny();
+    let one = bufferhash::Config { incarnations_max: 12, ..tiny.first.clone() };
+    Config { first: super::config::of_super_tables(&one, 1), incarnations_max: 12, ..tiny }
+}
+
+fn options(flush_threads: usize) -> OpenOptions {
+    OpenOptions { flush_threads: Some(flush_threads), ..OpenOptions::default() }
+}
+
+fn create(config: Config, flush_threads: usize) -> (MemoryDevice, Growing) {
+    let device = MemoryDevice::new();
+    let own = VolumeOptions { log_bytes: 4 << 20, ..VolumeOptions::tiny() };
+    let volume = Volume::create(Arc::new(device.clone()), own).unwrap();
+    let table = Growing::create_with(&volume, "t", config, options(flush_threads)).unwrap();
+    (device, table)
+}
+
+fn open(device: MemoryDevice, flush_threads: usize) -> Growing {
+    let volume = Volume::open(Arc::new(device), VolumeOpenOptions::default()).unwrap();
+    Growing::open_with(&volume, "t", options(flush_threads)).unwrap()
+}
+
+fn key(number: u64) -> [u8; 8] {
+    number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes()
+}
+
+fn put(table: &Growing, number: u64, value: u64) {
+    table.insert(&key(number), &value.to_le_bytes()).unwrap();
+}
+
+fn value(table: &Growing, number: u64) -> Option<u64> {
+    let value = table.get(&key(number)).unwrap();
+    value.map(|value| u64::from_le_bytes(value[..].try_into().unwrap()))
+}
+
+/// Waits until nothing runs in the background.
+fn settle(table: &Growing) {
+    table.flush().unwrap();
+    let parts = &table.owner.parts;
+    drop(parts.tables());
+    parts.cores().for_each(|core| core.work.wait_quiet());
+}
+
+#[test]
+fn updates_take_no_more_space_and_count_no_more_keys() {
+    for threads in [0, 2] {
+        let (device, table) = create(config(), threads);
+        let mut least = u64::MAX;
+        for round in 0..30 {
+            (0..KEYS).for_each(|number| put(&table, number, round));
+            settle(&table);
+            let stats = table.stats();
+            let entries = stats.entries;
+            assert!(entries.abs_diff(KEYS) <= KEYS / 20, "round {round}: {entries} entries");
+            least = least.min(stats.flash_bytes);
+            if round >= 10 {
+                assert!(stats.flash_bytes <= 3 * least, "round {round}: {}", stats.flash_bytes);
+            }
+        }
+        for number in 0..KEYS {
+            assert_eq!(value(&table, number), Some(29), "key {number}, {threads} threads");
+        }
+        assert_eq!(table.iter().map(Result::unwrap).count() as u64, KEYS);
+        assert_eq!(table.generations(), 1, "{threads} threads");
+        table.close().unwrap();
+        let found = crate::check(Arc::new(device.clone()), None, &mut |_| {}).unwrap();
+        assert!(found.ok(), "{found:?}");
+        let again = open(device, threads);
+        assert!(again.stats().entries.abs_diff(KEYS) <= KEYS / 20, "{}", again.stats().entries);
+        for number in 0..KEYS {
+            assert_eq!(value(&again, number), Some(29), "key {number}, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn a_table_takes_a_new_key_for_each_that_was_removed() {
+    for threads in [0, 2] {
+        let (device, table) = create(config(), threads);
+        let removed = 10 * KEYS;
+        (0..KEYS).for_each(|number| put(&table, number, number));
+        for number in 0..removed {
+            table.remove(&key(number)).unwrap();
+            put(&table, number + KEYS, number + KEYS);
+        }
+        let agrees = |table: &Growing| {
+            for number in 0..removed + KEYS {
+                let expected = (number >= removed).then_some(number);
+                assert_eq!(value(table, number), expected, "key {number}, {threads} threads");
+            }
+            assert_eq!(table.iter().map(Result::unwrap).count() as u64, KEYS);
+        };
+        agrees(&table);
+        settle(&table);
+        assert!(table.generations() <= 3, "{} generations", table.generations());
+        let entries = table.stats().entries;
+        assert!(entries.abs_diff(KEYS) <= KEYS / 10, "{entries} entries");
+        table.sync().unwrap();
+        agrees(&open(MemoryDevice::from_image(device.image()), threads));
+    }
+}
+
+#[test]
+fn a_table_whose_keys_are_all_removed_has_none_and_takes_others() {
+    for threads in [0, 2] {
+        let (device, table) = create(config(), threads);
+        for round in 0..8 {
+            (0..KEYS).for_each(|number| put(&table, number, round));
+            (0..KEYS).for_each(|number| table.remove(&key(number)).unwrap());
+        }
+        let agrees = |table: &Growing| {
+            assert!((0..KEYS).all(|number| value(table, number).is_none()), "{threads} threads");
+            assert_eq!(table.iter().count(), 0);
+        };
+        agrees(&table);
+        table.sync().unwrap();
+        agrees(&open(MemoryDevice::from_image(device.image()), threads));
+        table.close().unwrap();
+        agrees(&open(device, threads));
+    }
+}
+
+/// As tables of earlier versions are.
+#[test]
+fn a_table_whose_first_generation_does_not_count_keys_is_updated_for_ever() {
+    let config = config();
+    let first = bufferhash::Config { entries_max: 0, keeps_versions: false, ..config.first };
+    let (_, table) = create(Config { first, ..config }, 0);
+    for round in 0..30 {
+        (0..KEYS).for_each(|number| put(&table, number, round));
+    }
+    assert_eq!(table.generations(), 1);
+    let entries = table.stats().entries;
+    assert!(entries.abs_diff(KEYS) <= KEYS / 20, "{entries} entries");
+    (0..KEYS).for_each(|number| assert_eq!(value(&table, number), Some(29), "key {number}"));
+}
+
+/// Buffers of several pages, and a table that has grown before it is updated.
+#[test]
+fn a_table_of_the_advised_shape_that_has_grown_is_updated_for_ever() {
+    let entries = 60_000;
+    let requirements =
+        Requirements { policy: crate::Policy::Grow, ..Requirements::new(1000, 8, 8) };
+    let (_, table) = create(Config::advised(&requirements).unwrap(), 2);
+    let mut fresh = 0;
+    for round in 0..12 {
+        (0..entries).for_each(|number| put(&table, number, round));
+        settle(&table);
+        let stats = table.stats();
+        assert!(stats.entries.abs_diff(entries) <= entries / 50, "{} entries", stats.entries);
+        fresh = if round == 0 { stats.flash_bytes } else { fresh };
+    }
+    let flash_bytes = table.stats().flash_bytes;
+    assert!(flash_bytes <= 2 * fresh, "{flash_bytes} of {fresh} at first");
+    (0..entries).for_each(|number| assert_eq!(value(&table, number), Some(11), "key {number}"));
+}

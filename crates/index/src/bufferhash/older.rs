@@ -1,0 +1,274 @@
+//! Generations before this one, where a table grows: what they have of a key, and how this one takes it over.
+//!
+//! A generation that is cleaned takes over what all before it have, one super table after another. Its super table is
+//! rewritten from its own incarnations and from what each older generation has of the same keys: buffers, and all pages
+//! with the same indices. From then on it is whole, and no older generation is asked for its keys. Older ones are only
+//! read, and dropped once every super table is whole.
+//!
+//! ```text
+//!   older, 1 super table      | a | b | c | d |    a: keys of super table 0 of the next, and of 1
+//!   older, 2 super tables     | a | b |  | c | d |
+//!                                 \\    /
+//!   this one, 2 super tables  | A |      | B |     A: newest versions of its own and of both older ones: whole
+//! ```
+//!
+//! A super table is whole if its oldest incarnation is clean: what was rewritten last is below all that came since. So
+//! the ring's map says it, and a checkpoint has it together with the segments. Where nothing lives of a super table, a
+//! removal stays for that.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, RwLock};
+
+use nandex_store::entries::Entry;
+use nandex_store::hash::KeyHash;
+
+use super::Inner;
+use super::flush::Scratch;
+use super::table::Level;
+use crate::scan::{Reads, Visitor};
+use crate::write::absorb::Share;
+use crate::write::{Layout, WriteBuffer};
+use crate::{Damage, Result};
+
+/// How often a super table is rewritten again because segments were short meanwhile.
+const TRIES: usize = 3;
+
+/// The generations before one, newest first; none if it is the first, or has taken over what they had.
+#[derive(Default)]
+pub(crate) struct Older(RwLock<Arc<[Arc<Inner>]>>);
+
+impl fmt::Debug for Older {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.get().iter().map(|core| core.id)).finish()
+    }
+}
+
+impl Older {
+    pub(super) fn get(&self) -> Arc<[Arc<Inner>]> {
+        Arc::clone(&self.0.read().expect("no holder of the older generations' lock panics"))
+    }
+
+    pub(super) fn set(&self, newest_first: Arc<[Arc<Inner>]>) {
+        *self.0.write().expect("no holder of the older generations' lock panics") = newest_first;
+    }
+
+    /// Returns whether there are any.
+    pub(super) fn is_some(&self) -> bool {
+        !self.0.read().expect("no holder of the older generations' lock panics").is_empty()
+    }
+}
+
+impl Level {
+    /// Returns whether it has the newest version of each of its keys, so that no older generation is asked.
+    pub(super) fn is_whole(&self) -> bool {
+        self.has_taken_over || self.oldest().is_some_and(|it| it.is_clean)
+    }
+}
+
+impl Inner {
+    /// Returns whether the super table of a key is whole.
+    #[inline]
+    pub(super) fn is_whole(&self, hash: KeyHash) -> bool {
+        self.layout.config.cleans() && self.is_whole_at(self.partition_of(hash))
+    }
+
+    fn is_whole_at(&self, index: usize) -> bool {
+        self.partitions[index].read().level.is_whole()
+    }
+
+    /// The share of its super tables that are whole.
+    pub(super) fn whole_share(&self) -> f64 {
+        if !self.layout.config.cleans() {
+            return 0.0;
+        }
+        let whole = (0..self.partitions.len()).filter(|index| self.is_whole_at(*index));
+        whole.count() as f64 / self.partitions.len() as f64
+    }
+
+    /// Returns whether an older generation may hold the newest version of this key.
+    ///
+    /// # Errors
+    /// A lost page that may have the key.
+    pub(super) fn may_be_in_older(&self, hash: KeyHash, key: &[u8]) -> Result<bool> {
+        let older = self.layout.older.get();
+        let mut newer = self;
+        for core in older.iter() {
+            if newer.is_whole(hash) {
+                return Ok(false);
+            }
+            if core.may_hold(hash, key)? {
+                return Ok(true);
+            }
+            newer = core;
+        }
+        Ok(false)
+    }
+
+    /// Keys that a super table will have once it is whole, about.
+    pub(super) fn keys_expected(&self, index: usize, level: &Level) -> u64 {
+        let own = level.keys.max(0).cast_unsigned();
+        if level.is_whole() || !self.layout.older.is_some() {
+            return own;
+        }
+        let older = self.layout.older.get();
+        let mut unclaimed = 1.0;
+        let mut keys = 0.0;
+        for core in older.iter() {
+            let (count, own_count) = (core.partitions.len(), self.partitions.len());
+            let of = core.share_of(index, own_count);
+            let of_one = |at: usize| core.partitions[at].read().level.keys as f64;
+            let part = (count as f64 / own_count as f64).min(1.0);
+            keys += unclaimed * part * of.map(of_one).sum::<f64>();
+            unclaimed *= 1.0 - core.whole_share();
+        }
+        own + keys.max(0.0) as u64
+    }
+
+    /// The super tables that have keys of one of a generation with `count` of them.
+    pub(super) fn share_of(&self, index: usize, count: usize) -> Range<usize> {
+        let share = Share::nth(index, count.trailing_zeros()).expect("a super table is a share");
+        share.partitions_of(self.partitions.len())
+    }
+
+    /// Has every super table take over what older generations have of its keys, until `stops` says so. Returns whether
+    /// all are whole. Reads all older generations, and a coarser one once for each super table; writes what lives.
+    ///
+    /// # Errors
+    /// A failed read or write.
+    pub(super) fn take_over_all(&self, stops: &dyn Fn() -> bool) -> Result<bool> {
+        let mut scratch = match self.scratches.take() {
+            Some(scratch) => scratch,
+            None => Self::new_scratch_of(self)?,
+        };
+        let mut all = true;
+        let taken = (0..self.partitions.len()).try_for_each(|index| {
+            if stops() {
+                all = false;
+                return Ok(());
+            }
+            all &= self.take_over(index, &mut scratch)?;
+            Ok(())
+        });
+        self.scratches.give(scratch);
+        taken.map(|()| all)
+    }
+
+    fn new_scratch_of(core: &Self) -> Result<Scratch> {
+        <super::Incarnations as Layout>::new_scratch(core)
+    }
+
+    /// Makes a super table whole. Returns whether it is: one with a damaged page cannot be, which is told once.
+    fn take_over(&self, index: usize, scratch: &mut Scratch) -> Result<bool> {
+        for _ in 0..TRIES {
+            if self.is_whole_at(index) {
+                return Ok(true);
+            }
+            let needed = self.segments_needed(index, &self.partitions[index].read().level);
+            if self.partitions[index].read().level.is_damaged
+                || !self.await_segments_for(self.layout.rings.of(index), needed)?
+            {
+                return Ok(false);
+            }
+            self.rewrite_unfrozen(index, scratch)?;
+        }
+        Ok(self.is_whole_at(index))
+    }
+
+    /// Rewrites a super table once its frozen buffers are on flash; none is frozen until then. The caller holds no lock.
+    fn rewrite_unfrozen(&self, index: usize, scratch: &mut Scratch) -> Result<()> {
+        let table = &self.partitions[index];
+        let rewritten = loop {
+            table.write().level.is_cleaned = true;
+            if !table.read().frozen.is_empty() {
+                if let Err(error) = self.continue_flushes() {
+                    break Err(error);
+                }
+                continue;
+            }
+            let _lock = table.maintain();
+            {
+                // Cleaning in the background, which has ended, may have allowed a buffer to be frozen again.
+                let mut state = table.write();
+                if !state.frozen.is_empty() {
+                    continue;
+                }
+                state.level.is_cleaned = true;
+            }
+            break self.rewrite(index, scratch);
+        };
+        table.write().level.is_cleaned = false;
+        self.pool.notify();
+        rewritten
+    }
+
+    /// Passes what this generation has in some pages of the keys that a super table of a newer one has, whose number and
+    /// the number of all is given: buffers, and incarnations from the newest on.
+    pub(super) fn visit_share(
+        &self,
+        (index, count): (usize, usize),
+        pages: &Range<usize>,
+        visitor: &mut dyn Visitor,
+    ) -> Result<()> {
+        self.share_of(index, count).try_for_each(|index| {
+            let cleans = self.layout.config.cleans();
+            let _lock = cleans.then(|| self.partitions[index].maintain());
+            self.visit_pages(index, pages, visitor)
+        })
+    }
+
+    /// Tells the cache that what its buffers have is elsewhere.
+    pub(super) fn leave_buffers(&self) {
+        let Some(cache) = self.lookups.cache.get() else { return };
+        for table in &self.partitions {
+            table.read().all_buffers().for_each(|buffer| buffer.leave(cache, self.hasher));
+        }
+    }
+
+    /// Ends the use of older generations, which this one has taken over.
+    pub(super) fn forget_older(&self) {
+        self.layout.older.set(Arc::default());
+    }
+
+    /// Takes everything out of RAM that a lookup could find: its pages are given to others. What a lookup has begun to
+    /// read is not in it any more.
+    pub(super) fn abandon(&self) -> Result<()> {
+        let config = &self.layout.config;
+        for table in &self.partitions {
+            let empty = Level::new(config.incarnations_max, self.layout.filter.shape(), 1)?;
+            table.write().level.put_rewritten(empty);
+        }
+        self.counters.flushed_entries.store(0, Relaxed);
+        Ok(())
+    }
+}
+
+/// Takes the versions that older generations have of the keys of a super table.
+pub(super) struct OlderVersions<'v> {
+    /// Takes one; its key is of this super table.
+    pub push: &'v mut dyn FnMut(KeyHash, Entry<'_>) -> Result<()>,
+    pub core: &'v Inner,
+    pub index: usize,
+    /// Generations between: where one of them is whole, nothing older counts.
+    pub newer: &'v [Arc<Inner>],
+}
+
+impl Visitor for OlderVersions<'_> {
+    fn entry(&mut self, entry: Entry<'_>) -> Result<()> {
+        let hash = self.core.hasher.hash(entry.key);
+        let is_own = self.core.partition_of(hash) == self.index;
+        if !is_own || self.newer.iter().any(|core| core.is_whole(hash)) {
+            return Ok(());
+        }
+        (self.push)(hash, entry)
+    }
+
+    fn damage(&mut self, damage: Damage) -> Result<()> {
+        Err(damage.error)
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::Ahead
+    }
+}
