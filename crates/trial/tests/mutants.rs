@@ -125,6 +125,12 @@ const KNOWN: [(&str, &str, &[Barrier]); 25] = [
         "bufferhash::tests::what_an_eviction_keeps",
         &[Barrier::KeptIsLogged, Barrier::CheckpointSyncsLog, Barrier::CleanCloseSavedAll],
     ),
+    (
+        INDEX,
+        "bufferhash::growing::lives::",
+        &[Barrier::WholeKeepsARemoval, Barrier::OlderStayUntilAllAreWhole],
+    ),
+    (INDEX, "bufferhash::lives::", &[Barrier::RewrittenBeforeFrozen]),
     (INDEX, "slicehash::growing::tests::what_was", &[Barrier::RefusedKeepsInherited]),
     (INDEX, "rhik::tests::a_", &[Barrier::RecordsProvePages, Barrier::RecordsHearTheirWrites]),
     (INDEX, "rhik::tests::while_a_checkpoint", &[Barrier::RecordsCaptureHoldsMaps]),

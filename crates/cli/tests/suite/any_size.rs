@@ -149,8 +149,9 @@ fn a_table_of_which_no_size_is_stated_takes_everything() {
     assert_eq!((&loaded["records"], &loaded["evicted"]), (&300_000.into(), &0.into()));
     let info = json(&ok(folder.run("info t.nandex --json")));
     let table = &info["tables"][0];
-    // Records that cleaning copied are in the index twice.
-    assert!(table["entries"].as_u64() >= Some(300_000), "{info}");
+    // Filters say how many of the entries are keys.
+    let entries = table["entries"].as_u64().expect("a number of entries");
+    assert!(entries.abs_diff(300_000) <= 3000, "{info}");
     assert!(table["value_log"]["growths"].as_u64() > Some(3), "{info}");
     let shown = ok(folder.run("info t.nandex")).stdout;
     assert!(shown.contains("it grows with the device") && shown.contains("grown "), "{shown}");

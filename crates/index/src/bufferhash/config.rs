@@ -240,8 +240,8 @@ parameters! {
     /// of a key counted; so it is in tables of version 1. Other policies, and tables on a chip, have no use for it.
     entries_max: u64 = 0, in Range::Within(0, 1 << 48), since 2;
 
-    /// Count keys, but rewrite nothing: each version of a key stays, and takes space. So it is in a generation of a
-    /// growing table, until a later one takes over what all before it have. Of use with `entries_max` alone.
+    /// Count the keys of a table that refuses more entries, but rewrite nothing: each version of a key stays, and takes
+    /// space. So it is in a generation of a growing table, until a later one takes over what all before it have.
     keeps_versions: bool = false, since 3;
 }
 
@@ -342,13 +342,16 @@ impl Config {
 
     /// Returns whether super tables are rewritten without what was updated or removed.
     pub(super) fn cleans(&self) -> bool {
-        self.counts_keys() && !self.keeps_versions
+        self.refuses_on_volume() && self.entries_max > 0 && !self.keeps_versions
     }
 
     /// Returns whether it is known of each incarnation how many keys it has brought.
     pub(super) fn counts_keys(&self) -> bool {
-        let refuses = self.policy == Policy::Reject && self.placement == Placement::Shared;
-        self.entries_max > 0 && refuses
+        self.refuses_on_volume() && (self.entries_max > 0 || self.keeps_versions)
+    }
+
+    fn refuses_on_volume(&self) -> bool {
+        self.policy == Policy::Reject && self.placement == Placement::Shared
     }
 
     /// A ring of all segments.
@@ -359,7 +362,7 @@ impl Config {
 
     fn validate_cleaning(&self) -> Result<()> {
         let refuse = |reason: String| Err(Error::Config { field: "entries_max", reason });
-        if !self.counts_keys() {
+        if !self.cleans() {
             return Ok(());
         }
         let live = self.segments.saturating_sub(self.reserve_segments);

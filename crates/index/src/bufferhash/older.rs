@@ -78,6 +78,11 @@ impl Inner {
         self.partitions[index].read().level.is_whole()
     }
 
+    /// Returns whether a super table could not be rewritten because of a damaged page.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.partitions.iter().any(|it| it.read().level.is_damaged)
+    }
+
     /// The share of its super tables that are whole.
     pub(super) fn whole_share(&self) -> f64 {
         if !self.layout.config.cleans() {
@@ -133,7 +138,7 @@ impl Inner {
     }
 
     /// Has every super table take over what older generations have of its keys, until `stops` says so. Returns whether
-    /// all are whole. Reads all older generations, and a coarser one once for each super table; writes what lives.
+    /// all are whole. A page that cannot be read is told by the first call, and leaves those whose keys it has as they are. Reads all older generations, and a coarser one once for each super table; writes what lives.
     ///
     /// # Errors
     /// A failed read or write.
@@ -142,17 +147,19 @@ impl Inner {
             Some(scratch) => scratch,
             None => Self::new_scratch_of(self)?,
         };
-        let mut all = true;
-        let taken = (0..self.partitions.len()).try_for_each(|index| {
-            if stops() {
-                all = false;
-                return Ok(());
-            }
-            all &= self.take_over(index, &mut scratch)?;
-            Ok(())
-        });
+        let mut all = Ok(true);
+        for index in 0..self.partitions.len() {
+            let taken = if stops() { Ok(false) } else { self.take_over(index, &mut scratch) };
+            // The first page that cannot be read is told, and the others go on.
+            all = match (all, taken) {
+                (Ok(all), Ok(is_whole)) => Ok(all && is_whole),
+                (Err(first), _) => Err(first),
+                (_, Err(error)) => Err(error),
+            };
+            self.volume.poison().check()?;
+        }
         self.scratches.give(scratch);
-        taken.map(|()| all)
+        all
     }
 
     fn new_scratch_of(core: &Self) -> Result<Scratch> {

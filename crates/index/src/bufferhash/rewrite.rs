@@ -11,6 +11,7 @@ use nandex_device::{Completion, PageBuf};
 use nandex_store::buffer::page_of;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
+use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::PageKind;
 use nandex_store::ring::SegmentTag;
 
@@ -109,7 +110,9 @@ impl Inner {
             let chosen = batch.chosen();
             chosen.with_places().for_each(|it| self.place_again(it, &mut rewriting));
         }
-        if rewriting.left.is_empty() && rewriting.segments.iter().all(|it| it.entries == 0) {
+        let is_empty =
+            rewriting.left.is_empty() && rewriting.segments.iter().all(|it| it.entries == 0);
+        if is_empty && is_on(Barrier::WholeKeepsARemoval) {
             removed.iter().for_each(|it| self.put_removal(it, &mut rewriting.segments[0]));
         }
         Ok(rewriting)

@@ -101,7 +101,7 @@ impl Requests {
     }
 
     /// Ends the thread.
-    fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.request(Request::Stop);
     }
 

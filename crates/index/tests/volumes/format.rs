@@ -207,7 +207,7 @@ fn growing_configs() -> [(&'static str, AnyConfig); 3] {
     let tight = slicehash::growing::Config { first: few, ..grown };
     // As it was before generations counted keys.
     let generations = bufferhash::growing::Config::tiny();
-    let first = Config { entries_max: 0, keeps_versions: false, ..generations.first };
+    let first = Config { keeps_versions: false, ..generations.first };
     [
         ("generations", bufferhash::growing::Config { first, ..generations }.into()),
         ("splits", grown.into()),

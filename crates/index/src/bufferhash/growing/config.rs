@@ -196,17 +196,16 @@ pub(crate) fn of_super_tables(first: &bufferhash::Config, super_tables: u32) -> 
     let spare_buffers = (super_tables / 16).max(2);
     let reserve_segments = u64::from(super_tables).max(4);
     let live = u64::from(super_tables) * u64::from(first.incarnations_max);
-    let generation = bufferhash::Config {
+    bufferhash::Config {
         super_tables,
         segments: live + u64::from(spare_buffers) + reserve_segments,
         reserve_segments,
         spare_buffers,
         stagger: super_tables > 1,
-        keeps_versions: true,
         entries_max: 0,
+        keeps_versions: true,
         ..first.clone()
-    };
-    bufferhash::Config { entries_max: generation.versions_capacity(), ..generation }
+    }
 }
 
 /// What is left for the parts of a table whose cache is the table's own.

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 
+use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::{StructureId, Volume, part_name};
 
 use super::config::{ram_bytes_of, ram_bytes_of_newest, without_cache};
@@ -210,7 +211,9 @@ impl Generations {
         let (new, came) = cores().next_back().map_or((0, 0), |newest| newest.came_last());
         let is_superseded = (keys as f64) < KEYS_SHARE * held as f64;
         let are_updates = came > 0 && (new as f64) < NEW_SHARE * came as f64;
-        if !is_superseded && !are_updates {
+        // One with a damaged page could not be taken over either the next time.
+        let is_damaged = cores().any(|it| it.is_damaged());
+        if is_damaged || !is_superseded && !are_updates {
             return None;
         }
         self.config.taking_over(keys, |config| {
@@ -284,7 +287,8 @@ impl Generations {
         if tables.used.len() < 2 || !newest.layout.config.cleans() {
             return Ok(false);
         }
-        if !newest.take_over_all(&|| self.requests.is_stopped())? {
+        let is_whole = newest.take_over_all(&|| self.requests.is_stopped())?;
+        if !is_whole && is_on(Barrier::OlderStayUntilAllAreWhole) {
             return Ok(false);
         }
         let older = || tables.used.iter().rev().skip(1);

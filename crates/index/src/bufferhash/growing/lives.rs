@@ -7,6 +7,7 @@ use nandex_store::{Volume, VolumeOpenOptions, VolumeOptions};
 
 use super::{Config, Growing};
 use crate::bufferhash;
+use crate::grow::Parts;
 use crate::{OpenOptions, Requirements, Table};
 
 const KEYS: u64 = 6000;
@@ -135,11 +136,113 @@ fn a_table_whose_keys_are_all_removed_has_none_and_takes_others() {
     }
 }
 
+/// A table of which the newest generation was made to take over from others, and has not begun: every second key of its
+/// rounds of updates is removed at last, or all of them.
+fn before_taking_over(removes_all: bool) -> (MemoryDevice, Growing) {
+    let (device, table) = create(config(), 1);
+    // Nothing is taken over in the background.
+    table.owner.parts.requests().stop();
+    let takes_over = || {
+        let newest = table.owner.parts.newest().core;
+        newest.layout.config.cleans()
+    };
+    let mut round = 0;
+    while !takes_over() {
+        (0..KEYS).for_each(|number| put(&table, number, round));
+        for number in 0..KEYS {
+            if removes_all || number % 2 == 0 {
+                table.remove(&key(number)).unwrap();
+            } else {
+                put(&table, number, number);
+            }
+        }
+        round += 1;
+    }
+    table.flush().unwrap();
+    (device, table)
+}
+
+fn agrees_with(table: &Growing, expected: &dyn Fn(u64) -> Option<u64>, story: &str) {
+    for number in 0..KEYS {
+        let found = value(table, number);
+        assert_eq!(found, expected(number), "key {number}, {story}");
+    }
+    let live = (0..KEYS).filter(|number| expected(*number).is_some()).count();
+    assert_eq!(table.iter().map(Result::unwrap).count(), live, "{story}");
+    let mut versions = std::collections::HashMap::new();
+    let share = crate::write::absorb::Share::WHOLE;
+    crate::write::absorb::VersionSource::each_version(&table.owner, share, &mut |entry| {
+        let is_live = entry.state == nandex_store::entries::SlotState::Live;
+        versions.entry(entry.key.to_vec()).or_insert(is_live);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(versions.values().filter(|it| **it).count(), live, "{story}: versions");
+}
+
+#[test]
+fn a_crash_while_some_super_tables_have_taken_over_brings_nothing_back_and_loses_nothing() {
+    for removes_all in [false, true] {
+        let expected = |number: u64| (!removes_all && number % 2 == 1).then_some(number);
+        let (device, table) = before_taking_over(removes_all);
+        let newest = table.owner.parts.newest().core;
+        let count = newest.partitions.len();
+        assert!(count > 2 && table.generations() > 2, "{count} super tables");
+        for done in 0..=count {
+            let story = format!("{done} of {count} super tables, {removes_all}");
+            let left = std::cell::Cell::new(done);
+            let stops = || left.replace(left.get().saturating_sub(1)) == 0;
+            newest.take_over_all(&stops).unwrap();
+            agrees_with(&table, &expected, &story);
+            table.sync().unwrap();
+            table.owner.volume.checkpoint().unwrap();
+            for threads in [0, 2] {
+                let crashed = open(MemoryDevice::from_image(device.image()), threads);
+                agrees_with(&crashed, &expected, &format!("{story}, crashed"));
+                crashed.owner.parts.prepare();
+                assert_eq!(crashed.generations(), 1, "{story}");
+                agrees_with(&crashed, &expected, &format!("{story}, dropped"));
+                put(&crashed, 0, 1);
+                crashed.remove(&key(0)).unwrap();
+                put(&crashed, 1, 1);
+                assert_eq!((value(&crashed, 0), value(&crashed, 1)), (None, Some(1)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_page_of_an_older_generation_leaves_it_and_the_table_goes_on() {
+    let (device, table) = before_taking_over(false);
+    table.close().unwrap();
+    let mut image = device.image();
+    let table = open(device, 1);
+    table.owner.parts.requests().stop();
+    let oldest = table.owner.parts.core(0);
+    let (id, page) = {
+        let id = oldest.partitions[0].read().level.incarnations_newest_first()[0].id;
+        (id, oldest.layout.rings.of(0).page(id, 1))
+    };
+    let at = usize::try_from(page.0).unwrap() * nandex_device::PAGE_BYTES + 100;
+    image[at] ^= 1;
+    drop(table);
+    let damaged = open(MemoryDevice::from_image(image), 0);
+    let before = damaged.generations();
+    let newest = damaged.owner.parts.newest().core;
+    let error = newest.take_over_all(&|| false).unwrap_err();
+    assert!(crate::damage::page_of(&error).is_some(), "{error} of {id:?}");
+    damaged.owner.parts.prepare();
+    assert_eq!(damaged.generations(), before);
+    // Told once, it does not stop the table.
+    (0..5).for_each(|round| (0..KEYS).for_each(|number| put(&damaged, number, round)));
+    (0..KEYS).for_each(|number| assert_eq!(value(&damaged, number), Some(4), "key {number}"));
+}
+
 /// As tables of earlier versions are.
 #[test]
 fn a_table_whose_first_generation_does_not_count_keys_is_updated_for_ever() {
     let config = config();
-    let first = bufferhash::Config { entries_max: 0, keeps_versions: false, ..config.first };
+    let first = bufferhash::Config { keeps_versions: false, ..config.first };
     let (_, table) = create(Config { first, ..config }, 0);
     for round in 0..30 {
         (0..KEYS).for_each(|number| put(&table, number, round));

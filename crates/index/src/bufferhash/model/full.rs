@@ -47,11 +47,9 @@ impl Config {
 
     /// Keys that it has space for, or the entries of all incarnations of a full ring; 0 for widths out of range.
     pub(crate) fn entries_capacity(&self) -> u64 {
-        if self.counts_keys() { self.entries_max } else { self.versions_capacity() }
-    }
-
-    /// Entries of all incarnations of a full ring; 0 for widths out of range.
-    pub(in crate::bufferhash) fn versions_capacity(&self) -> u64 {
+        if self.cleans() {
+            return self.entries_max;
+        }
         let live = u64::from(self.super_tables) * self.incarnations();
         live * self.entries_per_flush().unwrap_or(0.0) as u64
     }
