@@ -5,6 +5,7 @@ mod counters;
 mod engines;
 mod filters;
 mod growth;
+mod lives;
 mod neardup;
 mod neighbors;
 mod scale;

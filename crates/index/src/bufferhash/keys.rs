@@ -122,11 +122,11 @@ struct KnownKeys<'k> {
 /// What is known of some entries.
 #[derive(Default)]
 struct Asked {
-    entries: u32,
-    /// Live ones whose keys filters do not know.
-    absent: u32,
-    /// Others, and removals, whose keys they do.
+    /// Live ones, and those of them whose keys filters know.
+    live: u32,
     known: u32,
+    /// Removals, and those of them whose keys filters know.
+    removals: u32,
     removed: u32,
     /// Columns that were asked, of which each errs at the filters' rate.
     columns: u64,
@@ -134,24 +134,31 @@ struct Asked {
 
 impl KnownKeys<'_> {
     /// New keys for each entry of these pages, less than 0 where most are removals, about. The filters are asked for
-    /// the entries of some pages, from page `first` on. `None` if some have not been loaded.
+    /// the entries of some pages, from page `first` on, and removals are counted in all. `None` if filters have not been
+    /// loaded.
     fn share_of_new(&self, pages: &[u8], first: usize) -> Option<f64> {
         let own = self.own.as_ref()?;
+        let layout = self.core.entry_layout();
         let count = pages.len() / PAGE_BYTES;
         let first = first % count;
+        let page = |page: usize| &pages[page * PAGE_BYTES..][..PAGE_BYTES];
         let mut asked = Asked::default();
-        for page in (first..count).chain(0..first) {
-            let page = &pages[page * PAGE_BYTES..][..PAGE_BYTES];
-            for (_, entry) in self.core.entry_layout().entries(page) {
+        for at in (first..count).chain(0..first) {
+            for (_, entry) in layout.entries(page(at)) {
                 let hash = self.core.hasher.hash(entry.key);
                 let is_there = self.knows(own, hash, &mut asked.columns)?;
                 asked.add(entry.state, is_there);
             }
-            if asked.entries as usize >= SAMPLE {
+            if asked.entries() as usize >= SAMPLE {
                 break;
             }
         }
-        Some(asked.share_of_new(&self.core.layout.config.filter))
+        let (new, removed) = asked.shares(&self.core.layout.config.filter);
+        let all = || (0..count).flat_map(|at| layout.entries(page(at)));
+        let removals =
+            all().filter(|(_, entry)| entry.state == SlotState::Tombstone).count() as f64;
+        let entries = all().count().max(1) as f64;
+        Some((new * (entries - removals) - removed * removals) / entries)
     }
 
     /// Returns whether filters know a key, newest generation first; `None` if some have not been loaded.
@@ -180,22 +187,28 @@ impl KnownKeys<'_> {
 }
 
 impl Asked {
-    fn add(&mut self, state: SlotState, is_there: bool) {
-        self.entries += 1;
-        match (state, is_there) {
-            (SlotState::Live, true) => self.known += 1,
-            (SlotState::Live, false) => self.absent += 1,
-            (SlotState::Tombstone, true) => self.removed += 1,
-            (SlotState::Tombstone, false) => {}
-        }
+    fn entries(&self) -> u32 {
+        self.live + self.removals
     }
 
-    /// As many keys as filters err about are new all the same. Where they hardly ever err, a few are no sign of updates.
-    fn share_of_new(&self, filter: &FilterShape) -> f64 {
-        let errors = self.columns as f64 * filter.rate(filter.entries_max().into());
+    fn add(&mut self, state: SlotState, is_there: bool) {
+        let (all, known) = match state {
+            SlotState::Live => (&mut self.live, &mut self.known),
+            SlotState::Tombstone => (&mut self.removals, &mut self.removed),
+        };
+        *all += 1;
+        *known += u32::from(is_there);
+    }
+
+    /// The share of live entries whose keys are new, and of removals whose keys are there. As many keys as filters err
+    /// about are new all the same. Where they hardly ever err, a few are no sign of updates.
+    fn shares(&self, filter: &FilterShape) -> (f64, f64) {
+        let rate = filter.rate(filter.entries_max().into());
+        let errors = self.columns as f64 * rate * f64::from(self.live) / f64::from(self.entries());
         let errors = if errors < 1.0 && self.known <= ERRORS_FEW { f64::INFINITY } else { errors };
-        let new = f64::from(self.absent) + f64::from(self.known).min(errors);
-        (new - f64::from(self.removed)) / f64::from(self.entries.max(1))
+        let known = f64::from(self.known) - f64::from(self.known).min(errors);
+        let of = |part: f64, all: u32| part / f64::from(all.max(1));
+        (1.0 - of(known, self.live), of(self.removed.into(), self.removals))
     }
 }
 
