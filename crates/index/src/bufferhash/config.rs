@@ -490,9 +490,7 @@ mod tests {
         assert_eq!(shared[..83], chip[..83]);
         assert_eq!((&shared[83..87], &chip[83..87]), (&[0, 0, 0, 0][..], &[4, 3, 2, 1][..]));
         assert_eq!(shared[87..], [0; 9]);
-        let read = |bytes: &[u8]| {
-            Config::decode(&mut Reader::new(bytes, "configuration", PageId(0))).unwrap()
-        };
+        let read = |it: &[u8]| Config::decode(&mut Reader::new(it, "config", PageId(0))).unwrap();
         assert_eq!(read(&[&[1], &shared[1..87]].concat()), Config::tiny());
         let cleaned = Config { entries_max: 0x0203, policy: Policy::Reject, ..Config::tiny() };
         let bytes = cleaned.encode();

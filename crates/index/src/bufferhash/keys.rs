@@ -146,7 +146,7 @@ impl KnownKeys<'_> {
         for at in (first..count).chain(0..first) {
             for (_, entry) in layout.entries(page(at)) {
                 let hash = self.core.hasher.hash(entry.key);
-                let is_there = self.knows(own, hash, &mut asked.columns)?;
+                let is_there = self.knows(own, (hash, entry.key), &mut asked.columns)?;
                 asked.add(entry.state, is_there);
             }
             if asked.entries() as usize >= SAMPLE {
@@ -161,21 +161,29 @@ impl KnownKeys<'_> {
         Some((new * (entries - removals) - removed * removals) / entries)
     }
 
-    /// Returns whether filters know a key, newest generation first; `None` if some have not been loaded.
-    fn knows(&self, own: &Filters, hash: KeyHash, columns: &mut u64) -> Option<bool> {
+    /// Returns whether filters know a key, or buffers of older generations; `None` if some have not been loaded.
+    fn knows(
+        &self,
+        own: &Filters,
+        (hash, key): (KeyHash, &[u8]),
+        columns: &mut u64,
+    ) -> Option<bool> {
         let filter = &self.core.layout.filter;
         *columns += own.columns;
         if filter.candidates(&own.slices, hash.filter, &own.live) != [0; 4] {
             return Some(true);
         }
         for core in self.older.iter() {
-            let level = &core.partitions[core.partition_of(hash)].read().level;
+            let state = core.partitions[core.partition_of(hash)].read();
+            let level = &state.level;
             *columns += level.window.len() as u64;
             let live = level.window.live_mask();
             if !level.filters_loaded {
                 return None;
             }
-            if filter.candidates(&level.slices, hash.filter, &live) != [0; 4] {
+            // A lost page of a buffer tells nothing.
+            let is_buffered = state.buffered(hash, key).is_ok_and(|known| known.is_known());
+            if is_buffered || filter.candidates(&level.slices, hash.filter, &live) != [0; 4] {
                 return Some(true);
             }
             if level.is_whole() {
