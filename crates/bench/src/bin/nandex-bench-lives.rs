@@ -107,7 +107,7 @@ struct Life {
     puts_ratio_min: f64,
     /// Of the same rounds.
     written_per_byte_median: f64,
-    /// The most that a round left, over what the first fill left.
+    /// The most after a round, over what there was after the first fill.
     flash_ratio_max: f64,
     file_ratio_max: f64,
     ram_ratio_max: f64,
@@ -299,17 +299,19 @@ impl Subject {
     }
 
     fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
-        Ok(match self {
+        match self {
             Self::Table(table) => table.insert_many(pairs)?,
             Self::Map(map) => map.put_many(pairs)?,
-        })
+        }
+        Ok(())
     }
 
     fn remove(&self, key: &[u8]) -> Result<()> {
-        Ok(match self {
+        match self {
             Self::Table(table) => table.remove(key)?,
             Self::Map(map) => map.remove(key)?,
-        })
+        }
+        Ok(())
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
@@ -320,17 +322,19 @@ impl Subject {
     }
 
     fn flush(&self) -> Result<()> {
-        Ok(match self {
+        match self {
             Self::Table(table) => table.flush()?,
             Self::Map(map) => map.flush()?,
-        })
+        }
+        Ok(())
     }
 
     fn close(self) -> Result<()> {
-        Ok(match self {
+        match self {
             Self::Table(table) => table.close()?,
             Self::Map(map) => map.close()?,
-        })
+        }
+        Ok(())
     }
 
     /// Those of the table, and bytes written to a map's value log.

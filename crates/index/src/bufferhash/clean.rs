@@ -249,8 +249,8 @@ impl Inner {
         Ok(false)
     }
 
-    /// The caller holds the maintenance lock, and no buffer of the super table can be frozen. One with a page that cannot
-    /// be read is never rewritten again.
+    /// The caller holds the maintenance lock, and no buffer of the super table can be frozen. One with a page that
+    /// cannot be read is never rewritten again.
     pub(super) fn rewrite(&self, index: usize, scratch: &mut Scratch) -> Result<()> {
         let (old, segments) = {
             let level = &self.partitions[index].read().level;

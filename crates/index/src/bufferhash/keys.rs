@@ -57,8 +57,8 @@ impl Inner {
         Incarnation { keys: keys.round() as i32, ..all }
     }
 
-    /// Keys that a super table has brought, about: those on flash, and what its buffers add. Where filters have not been
-    /// loaded yet, these have as many new keys as the last buffer that was flushed.
+    /// Keys that a super table has brought, about: those on flash, and what its buffers add. Where filters have not
+    /// been loaded yet, these have as many new keys as the last buffer that was flushed.
     pub(super) fn keys_of(&self, state: &State) -> u64 {
         let known = self.known_keys(&state.level);
         let new = |buffer: &Buffer| {
@@ -134,8 +134,8 @@ struct Asked {
 
 impl KnownKeys<'_> {
     /// New keys for each entry of these pages, less than 0 where most are removals, about. The filters are asked for
-    /// the entries of some pages, from page `first` on, and removals are counted in all. `None` if filters have not been
-    /// loaded.
+    /// the entries of some pages, from page `first` on, and removals are counted in all. `None` if filters have not
+    /// been loaded.
     fn share_of_new(&self, pages: &[u8], first: usize) -> Option<f64> {
         let own = self.own.as_ref()?;
         let layout = self.core.entry_layout();

@@ -8,7 +8,7 @@
 //! ```text
 //!   older, 1 super table      | a | b | c | d |    a: keys of super table 0 of the next, and of 1
 //!   older, 2 super tables     | a | b |  | c | d |
-//!                                 \\    /
+//!                                 \    /
 //!   this one, 2 super tables  | A |      | B |     A: newest versions of its own and of both older ones: whole
 //! ```
 //!
@@ -138,7 +138,8 @@ impl Inner {
     }
 
     /// Has every super table take over what older generations have of its keys, until `stops` says so. Returns whether
-    /// all are whole. A page that cannot be read is told by the first call, and leaves those whose keys it has as they are. Reads all older generations, and a coarser one once for each super table; writes what lives.
+    /// all are whole. A page that cannot be read is told by the first call, and leaves those whose keys it has as they
+    /// are. Reads all older generations, and a coarser one once for each super table; writes what lives.
     ///
     /// # Errors
     /// A failed read or write.
@@ -183,7 +184,8 @@ impl Inner {
         Ok(self.is_whole_at(index))
     }
 
-    /// Rewrites a super table once its frozen buffers are on flash; none is frozen until then. The caller holds no lock.
+    /// Rewrites a super table once its frozen buffers are on flash; none is frozen until then. The caller holds no
+    /// lock.
     fn rewrite_unfrozen(&self, index: usize, scratch: &mut Scratch) -> Result<()> {
         let table = &self.partitions[index];
         let rewritten = loop {
@@ -210,8 +212,8 @@ impl Inner {
         rewritten
     }
 
-    /// Passes what this generation has in some pages of the keys that a super table of a newer one has, whose number and
-    /// the number of all is given: buffers, and incarnations from the newest on.
+    /// Passes what this generation has in some pages of the keys that a super table of a newer one has, whose number
+    /// and the number of all is given: buffers, and incarnations from the newest on.
     pub(super) fn visit_share(
         &self,
         (index, count): (usize, usize),

@@ -161,7 +161,7 @@ impl Config {
     }
 }
 
-/// A generation that is cleaned, of super tables that have so many incarnations on average.
+/// A generation that is cleaned, of super tables that have that many incarnations on average.
 fn cleaned(plain: &bufferhash::Config, incarnations: u32, entries_max: u64) -> bufferhash::Config {
     let incarnations = u64::from(incarnations);
     let live = u64::from(plain.super_tables) * incarnations;

@@ -207,7 +207,7 @@ impl Generations {
     fn taking_over(&self, tables: &Tables, ram_bytes: u64) -> Option<bufferhash::Config> {
         let cores = || tables.used.iter().map(|it| &it.core);
         let held: u64 = cores().map(|it| it.versions_held()).sum();
-        let keys = self.keys();
+        let keys = self.stats().entries;
         let (new, came) = cores().next_back().map_or((0, 0), |newest| newest.came_last());
         let is_superseded = (keys as f64) < KEYS_SHARE * held as f64;
         let are_updates = came > 0 && (new as f64) < NEW_SHARE * came as f64;
@@ -221,17 +221,6 @@ impl Generations {
             let has_log = config.shape().and_then(fits_log).is_ok();
             has_log && ram_bytes_of_newest(config) <= ram_bytes
         })
-    }
-
-    /// Keys of all generations, about.
-    fn keys(&self) -> u64 {
-        let mut unclaimed = 1.0;
-        let mut keys = 0.0;
-        for core in (self.first()..self.len()).rev().map(|number| self.core(number)) {
-            keys += unclaimed * core.stats().entries as f64;
-            unclaimed *= 1.0 - core.whole_share();
-        }
-        keys.round() as u64
     }
 
     fn check_ram(&self, tables: &Tables, next: &bufferhash::Config) -> Result<()> {
@@ -250,7 +239,7 @@ impl Generations {
     }
 
     fn stopped(&self, reason: String) -> Error {
-        Error::GrowthStopped { entries: self.keys(), reason }
+        Error::GrowthStopped { entries: self.stats().entries, reason }
     }
 
     fn exists(&self, number: usize) -> bool {
@@ -371,8 +360,16 @@ impl Parts for Generations {
         let log_ram_bytes = self.volume.log().stats().ram_bytes;
         let gone = self.gone.lock().expect("no holder of these figures' lock panics").clone();
         let mut sum = TableStats { ram_bytes: log_ram_bytes, ..gone };
-        self.cores().for_each(|core| sum.add_part(&core.stats(), log_ram_bytes));
-        TableStats { entries: self.keys(), ..sum }
+        // Newest first: what has been taken over is counted there.
+        let (mut keys, mut left) = (0.0, 1.0);
+        for number in (self.first()..self.len()).rev() {
+            let core = self.core(number);
+            let stats = core.stats();
+            keys += left * stats.entries as f64;
+            left *= 1.0 - core.whole_share();
+            sum.add_part(&stats, log_ram_bytes);
+        }
+        TableStats { entries: keys.round() as u64, ..sum }
     }
 
     fn close(&self) -> Result<()> {

@@ -35,7 +35,8 @@ impl Owner<Generations> {
         self.known_from((first, self.parts.len() - 1), place, key)
     }
 
-    /// As [`known_in_ram`](Self::known_in_ram), from a generation on, where `first` was the oldest when the lookup began.
+    /// As [`known_in_ram`](Self::known_in_ram), from a generation on, with the one that was the oldest when the lookup
+    /// began.
     #[inline]
     fn known_from(
         &self,
