@@ -160,8 +160,6 @@ barriers! {
     WholeKeepsARemoval,
     /// In the index: older generations are dropped once all super tables have taken over, not when some have.
     OlderStayUntilAllAreWhole,
-    /// In the index: no buffer of a super table is frozen while that is rewritten.
-    RewrittenBeforeFrozen,
     /// In the index: a log place is noted as needed before the entry is appended there.
     BufferNotesItsPlace,
     /// In the index: each partition that an update of several has changed notes the place of the update's entry.

@@ -25,7 +25,6 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 
-use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::ring::{Ring, SegmentId, SegmentTag};
 
 use super::Inner;
@@ -90,7 +89,7 @@ impl Inner {
         index: usize,
         state: &State,
     ) -> Result<Space<Option<SegmentId>>> {
-        if state.level.is_cleaned && is_on(Barrier::RewrittenBeforeFrozen) {
+        if state.level.is_cleaned {
             return Ok(Space::Pending);
         }
         let ring = self.layout.rings.of(index);

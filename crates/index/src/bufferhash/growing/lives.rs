@@ -159,6 +159,10 @@ fn before_taking_over(removes_all: bool) -> (MemoryDevice, Growing) {
         round += 1;
     }
     table.flush().unwrap();
+    // Its buffers become incarnations: removals in a buffer would hide what older generations have.
+    let newest = table.owner.parts.newest().core;
+    newest.retire();
+    newest.work.wait_quiet();
     (device, table)
 }
 
