@@ -126,7 +126,9 @@ def test_a_table_that_cannot_grow_has_the_ram_of_its_cache(tmp_path: Path) -> No
         stats = first.stats()
         assert stats["cache_bytes"] <= first._cache < cache and stats["ram_bytes"] <= 24 << 20
         assert all(keep(first, start) for start in range(0, len(kept) << 16, 1 << 16))
-        assert first.stats()["entries"] == len(kept) << 16
+        # Filters say how many of the entries are keys.
+        entries = len(kept) << 16
+        assert abs(first.stats()["entries"] - entries) <= entries // 100
     with FirstRows(tmp_path, ram="12MiB") as first:
         assert keep(first, 0) and first.stats()["ram_bytes"] <= 12 << 20
 
