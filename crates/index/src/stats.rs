@@ -105,7 +105,9 @@ pub const READS_HISTOGRAM_LEN: usize = 9;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TableStats {
-    /// Entries held, in the buffers and on flash, counting a key once per version still stored.
+    /// Keys held, in the buffers and on flash, as far as the table knows, mostly within a hundredth: BufferHash that
+    /// refuses or grows asks its filters, SliceHash and RHIK count what they merge, and estimate what buffers add. A
+    /// BufferHash that evicts counts a key once for each version still stored.
     pub entries: u64,
     /// Damaged pages of saved write buffers, in a volume that was opened read-only. No other figure counts the entries
     /// that they held.
