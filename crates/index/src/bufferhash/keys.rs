@@ -12,8 +12,10 @@ use super::Inner;
 use super::filter::{Columns, FilterShape, Slices};
 use super::table::{Incarnation, Level, State};
 
-/// Entries of a buffer for which the filters are asked, at least.
-const SAMPLE: usize = 256;
+/// Entries of a buffer for which the filters are asked.
+const SAMPLE: u32 = 256;
+/// How many are enough where none of these is anything but a new key, and where one is, which may be a filter's error.
+const SAMPLES_FEW: [u32; 2] = [40, 96];
 /// Of these, those that filters may err about although they are expected to do so for fewer than one.
 const ERRORS_FEW: u32 = 3;
 
@@ -143,17 +145,19 @@ impl KnownKeys<'_> {
         let first = first % count;
         let page = |page: usize| &pages[page * PAGE_BYTES..][..PAGE_BYTES];
         let mut asked = Asked::default();
-        for at in (first..count).chain(0..first) {
-            for (_, entry) in layout.entries(page(at)) {
-                let hash = self.core.hasher.hash(entry.key);
-                let is_there = self.knows(own, (hash, entry.key), &mut asked.columns)?;
-                asked.add(entry.state, is_there);
-            }
-            if asked.entries() as usize >= SAMPLE {
+        let in_turn = (first..count).chain(0..first).flat_map(|at| layout.entries(page(at)));
+        for (_, entry) in in_turn {
+            let hash = self.core.hasher.hash(entry.key);
+            let is_there = self.knows(own, (hash, entry.key), &mut asked.columns)?;
+            asked.add(entry.state, is_there);
+            if asked.are_enough() {
                 break;
             }
         }
         let (new, removed) = asked.shares(&self.core.layout.config.filter);
+        if asked.removals == 0 {
+            return Some(new);
+        }
         let all = || (0..count).flat_map(|at| layout.entries(page(at)));
         let removals =
             all().filter(|(_, entry)| entry.state == SlotState::Tombstone).count() as f64;
@@ -197,6 +201,13 @@ impl KnownKeys<'_> {
 impl Asked {
     fn entries(&self) -> u32 {
         self.live + self.removals
+    }
+
+    /// Returns whether more entries would tell nothing else. While a table is filled for the first time, a few do.
+    fn are_enough(&self) -> bool {
+        let known = self.known + self.removals;
+        let enough = SAMPLES_FEW.get(known as usize).copied().unwrap_or(SAMPLE);
+        self.entries() >= enough
     }
 
     fn add(&mut self, state: SlotState, is_there: bool) {
