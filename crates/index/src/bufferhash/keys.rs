@@ -51,11 +51,12 @@ impl Inner {
         if !self.layout.config.counts_keys() {
             return all;
         }
-        let level = &self.partitions[index].read().level;
-        let known = self.known_keys(level);
+        let table = &self.partitions[index];
+        // Its lock is not held while filters are asked.
+        let known = self.known_keys(&table.read().level);
         let first = usize::try_from(id.sequence()).unwrap_or_default();
         let share = known.share_of_new(pages, first);
-        let keys = share.unwrap_or_else(|| self.last_share(level)) * kept as f64;
+        let keys = share.unwrap_or_else(|| self.last_share(&table.read().level)) * kept as f64;
         Incarnation { keys: keys.round() as i32, ..all }
     }
 

@@ -24,9 +24,9 @@ use std::sync::{Arc, RwLock};
 use nandex_store::entries::Entry;
 use nandex_store::hash::KeyHash;
 
-use super::Inner;
 use super::flush::Scratch;
 use super::table::Level;
+use super::{Incarnations, Inner};
 use crate::scan::{Reads, Visitor};
 use crate::write::absorb::Share;
 use crate::write::{Layout, WriteBuffer};
@@ -146,7 +146,7 @@ impl Inner {
     pub(super) fn take_over_all(&self, stops: &dyn Fn() -> bool) -> Result<bool> {
         let mut scratch = match self.scratches.take() {
             Some(scratch) => scratch,
-            None => Self::new_scratch_of(self)?,
+            None => Incarnations::new_scratch(self)?,
         };
         let mut all = Ok(true);
         for index in 0..self.partitions.len() {
@@ -161,10 +161,6 @@ impl Inner {
         }
         self.scratches.give(scratch);
         all
-    }
-
-    fn new_scratch_of(core: &Self) -> Result<Scratch> {
-        <super::Incarnations as Layout>::new_scratch(core)
     }
 
     /// Makes a super table whole. Returns whether it is: one with a damaged page cannot be, which is told once.

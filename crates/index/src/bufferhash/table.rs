@@ -58,7 +58,7 @@ pub(crate) struct Level {
     pub(super) keys: i64,
     /// Was it damaged when it was to be rewritten?
     pub(super) is_damaged: bool,
-    /// Was it rewritten, with what older generations had of its keys, while nothing had anything?
+    /// Whether it was rewritten with what older generations had of its keys, in this opening.
     pub(super) has_taken_over: bool,
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct GenerationProbe {
     probe: IncarnationProbe,
     /// The oldest generation there was when the newest one was asked.
     first: usize,
-    /// Was the key's super table whole when this generation was asked?
+    /// Whether the key's super table was whole when this generation was asked.
     was_whole: bool,
 }
 
