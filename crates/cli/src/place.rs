@@ -131,7 +131,7 @@ pub fn create(
             return Ok(TableOrMap::Table(AnyTable::create_with(volume, name, config, options)?));
         };
         let index = AnyTable::create_with(volume, &table_name(name), config, options)?;
-        Ok(TableOrMap::Map(LargeTable::create(volume, name, index, values)?))
+        Ok(TableOrMap::Map(LargeTable::create(volume, name, index, values)?.with_spare_ram()))
     };
     let (db, structure) = create_with(volume, (striping, volume_options), console, make)?;
     Ok(Opened { db, name: name.to_owned(), structure })

@@ -52,6 +52,7 @@ mod scan;
 pub mod slicebloom;
 pub mod slicehash;
 pub mod slicelsh;
+mod spare;
 mod stats;
 mod structure;
 #[cfg(feature = "testing")]

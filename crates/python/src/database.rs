@@ -231,11 +231,12 @@ impl Database {
     /// Opens or makes a map of keys and values of any size.
     ///
     /// It grows, unless `entries` or `bytes`, those of all keys and values, say what it must hold; then it refuses
-    /// more. `policy` is "grow", "reject", or "fifo" for a cache that evicts the oldest. `parameters` are those of the
-    /// map's table of keys, as of `table`.
+    /// more. `ram` is what its table and its cache of records may take; `cache` of it is for the cache, which has what the
+    /// table leaves if it is not stated. `policy` is "grow", "reject", or "fifo" for a map that evicts the oldest.
+    /// `parameters` are those of the map's table of keys, as of `table`.
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(signature = (
-        name, *, entries=None, bytes=None, ram=None, policy=None, parameters=None
+        name, *, entries=None, bytes=None, ram=None, cache=None, policy=None, parameters=None
     ))]
     fn map(
         &self,
@@ -244,16 +245,19 @@ impl Database {
         entries: Option<&Bound<'_, PyAny>>,
         bytes: Option<&Bound<'_, PyAny>>,
         ram: Option<&Bound<'_, PyAny>>,
+        cache: Option<&Bound<'_, PyAny>>,
         policy: Option<&str>,
         parameters: Option<Parameters>,
     ) -> PyResult<Map> {
         let policy = self::policy(policy)?;
         let entries = optional(entries, "entries", count)?;
         let (bytes, ram) = (optional(bytes, "bytes", size)?, optional(ram, "ram", size)?);
+        let cache = optional(cache, "cache", size)?;
         let map = self.inner.handle.call(py, |db| {
             let builder = with(db.map(name), entries, |it, entries| it.entries(entries));
             let builder = with(builder, bytes, |it, bytes| it.bytes(bytes));
             let builder = with(builder, ram, |it, ram| it.ram(ram));
+            let builder = with(builder, cache, |it, cache| it.cache(cache));
             let builder = with(builder, policy, |it, policy| it.policy(policy));
             stating(builder, parameters, |it, name, value| it.parameter(name, value))
                 .create_or_open()

@@ -65,6 +65,7 @@ pub fn of_map<'py>(py: Python<'py>, stats: &LargeStats) -> PyResult<Bound<'py, P
     dict.set_item("entries", stats.table.entries)?;
     dict.set_item("lost_pages", numbers(&stats.table.lost_pages))?;
     fields!(dict, stats, ram_bytes, hits, misses, overwritten);
+    fields!(dict, stats, cache_hits, cache_records, cache_bytes, cache_bytes_max);
     dict.set_item("flash_bytes", stats.table.flash_bytes + stats.values.flash_bytes)?;
     dict.set_item("written_per_byte", stats.written_per_byte())?;
     let values = PyDict::new(py);

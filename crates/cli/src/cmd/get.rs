@@ -51,7 +51,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         Ok(out.flush()?)
     })?;
     if args.cache.is_some() {
-        tell_of_cache(&opened.structure.index().stats(), console);
+        tell_of_cache(&opened.structure.stats(), console);
     }
     opened.close()?;
     if missing == 0 { Ok(()) } else { Err(Quiet(FAILURE).into()) }

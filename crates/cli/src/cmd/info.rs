@@ -102,11 +102,19 @@ struct Figures {
     growth: Option<Growth>,
     /// `None` for fixed widths.
     value_log: Option<ValueLogUse>,
+    /// RAM that its cache may take, beyond what it takes now.
+    #[serde(skip_serializing_if = "is_zero")]
+    cache_bytes_max: u64,
     ram_bytes: u64,
     ram_bytes_per_entry: f64,
     flash_bytes: u64,
     #[serde(flatten)]
     costs: TableCosts,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// How full the log of keys and values of any size is.
@@ -228,6 +236,10 @@ fn figures(table: TableOrMap, free_bytes: Option<u64>) -> Result<Figures> {
             .growth_bytes_per_entry()
             .map(|bytes_per_entry| Growth { free_bytes, bytes_per_entry }),
         value_log: ValueLogUse::of(&table),
+        cache_bytes_max: match &table {
+            TableOrMap::Map(map) => map.stats().cache_bytes_max,
+            TableOrMap::Table(table) => table.stats().cache_bytes,
+        },
         ram_bytes,
         ram_bytes_per_entry: if entries > 0 { ram_bytes as f64 / entries as f64 } else { 0.0 },
         flash_bytes,
@@ -325,10 +337,12 @@ fn figure_rows(it: &Figures) -> Vec<(&'static str, String)> {
     rows.extend(it.value_log.and_then(shown_overwritten).map(|text| ("overwritten", text)));
     rows.extend(it.costs.rows());
     rows.push(it.costs.values_row());
-    rows.extend([
-        ("RAM", format!("{ram}, {:.2} bytes per entry", it.ram_bytes_per_entry)),
-        ("flash", show_bytes(it.flash_bytes)),
-    ]);
+    rows.push(("RAM", format!("{ram}, {:.2} bytes per entry", it.ram_bytes_per_entry)));
+    if it.cache_bytes_max > 0 {
+        let most = show_bytes(it.cache_bytes_max);
+        rows.push(("cache", format!("up to {most} more, of what is read and written")));
+    }
+    rows.push(("flash", show_bytes(it.flash_bytes)));
     rows.extend(it.lost_pages.row());
     rows
 }

@@ -13,6 +13,7 @@ mod tests;
 
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 use nandex_store::Volume;
 
@@ -22,6 +23,7 @@ pub use neighbors::{AnyNeighbors, OpenNeighbors};
 
 use crate::api::{LookupStream, Table, TableStats, Value};
 use crate::registry::{self, Family, TableRow};
+use crate::spare::SpareRam;
 use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch};
 use crate::{Damage, Error, OpenOptions, Result};
 
@@ -52,6 +54,11 @@ pub trait OpenTable: Table + Any + fmt::Debug {
     /// A failed read, damage.
     fn warm_up(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// The RAM that it may take when it grows and does not take yet; `None` if it does not grow.
+    fn spare(&self) -> Option<&Arc<SpareRam>> {
+        None
     }
 
     /// Its versions of keys, for another table to absorb; `None` if its kind cannot give them in the order of the hash.
@@ -197,6 +204,11 @@ impl AnyTable {
     /// A failed read, damage.
     pub fn warm_up(&self) -> Result<()> {
         self.0.warm_up()
+    }
+
+    /// The RAM that it may take when it grows and does not take yet; `None` if it does not grow.
+    pub(crate) fn spare(&self) -> Option<&Arc<SpareRam>> {
+        self.0.spare()
     }
 
     /// The table as its own type, if it is of that type.

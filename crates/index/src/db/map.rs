@@ -5,7 +5,7 @@ use super::stated::Stated;
 use super::{Database, Quantity, TableBuilder};
 use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, table_name};
 use crate::model::text;
-use crate::{AnyTable, Error, LargeTable, OpenOptions, Policy, Result};
+use crate::{AnyTable, Error, LargeTable, OpenOptions, Policy, Result, WhenFull};
 
 /// The default number of entries of a map that keeps its size.
 const ENTRIES: u64 = 1_000_000;
@@ -23,6 +23,7 @@ pub struct MapBuilder<'db> {
     entries: Option<Quantity>,
     bytes: Option<Quantity>,
     ram: Option<Quantity>,
+    cache: Option<Quantity>,
     policy: Option<Policy>,
     stated: Stated,
 }
@@ -30,7 +31,7 @@ pub struct MapBuilder<'db> {
 impl<'db> MapBuilder<'db> {
     pub(super) fn new(db: &'db Database, name: String) -> Self {
         let stated = Stated::default();
-        Self { db, name, entries: None, bytes: None, ram: None, policy: None, stated }
+        Self { db, name, entries: None, bytes: None, ram: None, cache: None, policy: None, stated }
     }
 
     /// Entries that it must hold; those that it begins with if it grows.
@@ -46,9 +47,17 @@ impl<'db> MapBuilder<'db> {
         self
     }
 
-    /// The RAM that its table may take, at most; that is how far one grows.
+    /// The RAM that its table and its cache may take, at most; that is how far one grows.
     pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
         self.ram = Some(bytes.into());
+        self
+    }
+
+    /// RAM for a cache of records, so that keys that are in it are read and updated without a read of flash; part of
+    /// its RAM. By default what its table leaves, which one that grows takes back; without `ram` and
+    /// [`Policy::Grow`] at most a quarter of what it may take. 0 for none; a map that evicts has none.
+    pub fn cache(mut self, bytes: impl Into<Quantity>) -> Self {
+        self.cache = Some(bytes.into());
         self
     }
 
@@ -92,15 +101,21 @@ impl<'db> MapBuilder<'db> {
         let table = self.table(config.when_full.into());
         let kind = db.kind(table.name(), "table")?;
         let mut shares = db.shares();
+        let is_stated = table.stated_cache().is_some();
         // The table first: a crash then leaves a table without entries.
-        let table = table.create_or_open_in(&mut shares, kind.as_deref())?;
+        let (table, cache_bytes) = table.create_or_open_in(&mut shares, kind.as_deref())?;
         let map = if is_there {
             LargeTable::open(&db.volume, name, table)?
         } else {
             LargeTable::create(&db.volume, name, table, config)?
         };
         let needed = map.stats().values.ram_bytes.max(config.ram_bytes());
-        shares.take(&db.volume, name, needed).map(|()| map)
+        shares.take(&db.volume, name, needed)?;
+        match is_stated {
+            false if config.when_full == WhenFull::Grow => Ok(map.with_spare_ram()),
+            _ if cache_bytes > 0 => map.with_cache(cache_bytes),
+            _ => Ok(map),
+        }
     }
 
     /// What was stated; else it grows if no size was.
@@ -116,10 +131,8 @@ impl<'db> MapBuilder<'db> {
             .widths(TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32)
             .policy(policy)
             .of_map(self.stated.clone());
-        match &self.ram {
-            Some(ram) => table.ram(ram.clone()),
-            None => table,
-        }
+        let table = self.cache.iter().cloned().fold(table, TableBuilder::cache);
+        self.ram.iter().cloned().fold(table, TableBuilder::ram)
     }
 
     fn config(&self) -> Result<ValuesConfig> {

@@ -68,10 +68,21 @@ impl TableOrMap {
             );
             return Err(Error::Config { field: "kind", reason });
         }
-        let of_values = ValuesConfig::of(volume, name)?.ram_bytes();
-        let ram_bytes_max = options.ram_bytes_max.map(|most| most.saturating_sub(of_values));
-        let index = open(&table_name(name), OpenOptions { ram_bytes_max, ..options.clone() })?;
-        LargeTable::open(volume, name, index).map(Self::Map)
+        // Of a map the cache is the map's, not the table's.
+        let asked =
+            stated.options(&registry::kind_in(volume, &table_name(name))?, options.clone())?;
+        let of_map = asked.cache_bytes + ValuesConfig::of(volume, name)?.ram_bytes();
+        let left = |most: u64| most.saturating_sub(of_map);
+        let index =
+            OpenOptions { ram_bytes_max: asked.ram_bytes_max.map(left), cache_bytes: 0, ..asked };
+        let index = AnyTable::open_with(volume, &table_name(name), &index)?;
+        stated.check(name, &index.config())?;
+        let map = LargeTable::open(volume, name, index)?;
+        let map = match asked.cache_bytes {
+            0 => map.with_spare_ram(),
+            cache_bytes => map.with_cache(cache_bytes)?,
+        };
+        Ok(Self::Map(map))
     }
 
     /// The names of the structures that a user of the volume made: without the tables inside maps, and without the
@@ -205,7 +216,7 @@ impl TableOrMap {
         }
     }
 
-    /// The figures of the table, with RAM and flash of all of a map.
+    /// The figures of the table, with RAM, flash and cache of all of a map.
     #[must_use]
     pub fn stats(&self) -> TableStats {
         match self {
@@ -213,7 +224,14 @@ impl TableOrMap {
             Self::Map(map) => {
                 let stats = map.stats();
                 let flash_bytes = stats.table.flash_bytes + stats.values.flash_bytes;
-                TableStats { ram_bytes: stats.ram_bytes, flash_bytes, ..stats.table }
+                TableStats {
+                    ram_bytes: stats.ram_bytes,
+                    flash_bytes,
+                    cache_bytes: stats.cache_bytes,
+                    cache_entries_max: stats.cache_records,
+                    cache_hits: stats.cache_hits,
+                    ..stats.table
+                }
             }
         }
     }

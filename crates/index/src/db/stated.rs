@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(cache(&table().options(options.clone()).create_or_open().unwrap()), few);
         assert!(cache(&table().create_or_open().unwrap()) > few);
         let map = db.map("m").entries(1000).parameter("cache_bytes", "300KiB").create_or_open();
-        assert_eq!(cache(map.unwrap().table()), few);
+        assert_eq!(map.unwrap().stats().cache_bytes_max, 300 << 10);
 
         // Chunks for each thread are in a filter's RAM.
         let ram = |pages: &str| {

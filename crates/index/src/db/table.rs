@@ -124,22 +124,23 @@ impl<'db> TableBuilder<'db> {
         let db = self.db;
         let kind = db.kind(&self.name, "table")?;
         let mut shares = db.shares();
-        self.create_or_open_in(&mut shares, kind.as_deref())
+        self.create_or_open_in(&mut shares, kind.as_deref()).map(|(table, _)| table)
     }
 
-    /// The same, for a known kind, with the shares locked.
+    /// The same, for a known kind, with the shares locked; and the RAM that is left to the cache of the map whose table
+    /// it is.
     pub(super) fn create_or_open_in(
         &self,
         shares: &mut Shares,
         kind: Option<&str>,
-    ) -> Result<AnyTable> {
+    ) -> Result<(AnyTable, u64)> {
         match kind {
             Some(kind) => self.open(shares, kind),
             None => self.create(shares),
         }
     }
 
-    fn create(&self, shares: &mut Shares) -> Result<AnyTable> {
+    fn create(&self, shares: &mut Shares) -> Result<(AnyTable, u64)> {
         let limit = shares.limit(&self.db.volume, &self.name, self.stated_ram().as_ref())?;
         let limit_without = self.without_cache(limit)?;
         let advised = self
@@ -150,14 +151,15 @@ impl<'db> TableBuilder<'db> {
         options.ram_bytes_max = Some(limit);
         options.cache_bytes = self.cache_bytes(advised.ram_bytes(), limit)?;
         let config = self.stated.on_with(&advised.config, self.calls)?;
-        let options = self.stated.options(config.kind(), options)?;
+        let mut options = self.stated.options(config.kind(), options)?;
+        let of_map = self.take_cache(&mut options);
         let table = AnyTable::create_with(&self.db.volume, &self.name, &config, &options)
             .map_err(|error| self.db.explain(&self.name, error))?;
-        let needed = self.ram_bytes(&table, Some(&advised), &options, limit);
-        shares.take(&self.db.volume, &self.name, needed).map(|()| table)
+        let needed = self.ram_bytes((&table, of_map), Some(&advised), &options, limit);
+        shares.take(&self.db.volume, &self.name, needed).map(|()| (table, of_map))
     }
 
-    fn open(&self, shares: &mut Shares, kind: &str) -> Result<AnyTable> {
+    fn open(&self, shares: &mut Shares, kind: &str) -> Result<(AnyTable, u64)> {
         let limit = shares.limit(&self.db.volume, &self.name, self.stated_ram().as_ref())?;
         // Options such as SliceHash's filters are chosen again at each opening.
         let limit_without = self.without_cache(limit)?;
@@ -169,12 +171,28 @@ impl<'db> TableBuilder<'db> {
             Some(advised) => self.cache_bytes(advised.ram_bytes(), limit)?,
             None => self.cache_bytes(limit, limit)?,
         };
-        let options = self.stated.options(kind, options)?;
+        let mut options = self.stated.options(kind, options)?;
+        let of_map = self.take_cache(&mut options);
         let table = AnyTable::open_with(&self.db.volume, &self.name, &options)?;
         self.check_widths(&table)?;
         self.stated.check(&self.name, &table.config())?;
-        let needed = self.ram_bytes(&table, advised.as_ref(), &options, limit);
-        shares.take(&self.db.volume, &self.name, needed).map(|()| table)
+        let needed = self.ram_bytes((&table, of_map), advised.as_ref(), &options, limit);
+        shares.take(&self.db.volume, &self.name, needed).map(|()| (table, of_map))
+    }
+
+    /// Takes the cache out of the options of the table of a map, whose cache it is, and returns its bytes.
+    fn take_cache(&self, options: &mut OpenOptions) -> u64 {
+        if !self.is_of_map() {
+            return 0;
+        }
+        let cache_bytes = std::mem::take(&mut options.cache_bytes);
+        let left = |most: u64| most.saturating_sub(cache_bytes);
+        options.ram_bytes_max = options.ram_bytes_max.map(left);
+        cache_bytes
+    }
+
+    fn is_of_map(&self) -> bool {
+        std::ptr::eq(self.calls, OF_MAP)
     }
 
     /// The structure that works well if it is within the limit and the log is long enough for it, else the
@@ -206,7 +224,7 @@ impl<'db> TableBuilder<'db> {
     }
 
     /// The cache that was stated.
-    fn stated_cache(&self) -> Option<Quantity> {
+    pub(super) fn stated_cache(&self) -> Option<Quantity> {
         let by_name = self.stated.latest("cache_bytes").map(Into::into);
         let in_options = || Some(self.stated.options.cache_bytes).filter(|it| *it > 0);
         by_name.or_else(|| self.cache.clone()).or_else(|| in_options().map(Into::into))
@@ -235,6 +253,8 @@ impl<'db> TableBuilder<'db> {
         let left = limit.saturating_sub(taken).min(nandex_device::ram_bytes());
         Ok(match self.policy {
             Policy::Grow => 0,
+            // Nobody tells the cache of a map what is evicted.
+            policy if self.is_of_map() && policy != Policy::Reject => 0,
             _ if self.stated_ram().is_none() => left.min(limit / 4),
             _ => left,
         })
@@ -243,7 +263,7 @@ impl<'db> TableBuilder<'db> {
     /// A table's RAM now, or once it is full if that is known; all that it may take if it grows.
     fn ram_bytes(
         &self,
-        table: &AnyTable,
+        (table, of_map): (&AnyTable, u64),
         advised: Option<&Prediction>,
         options: &OpenOptions,
         limit: u64,
@@ -255,7 +275,7 @@ impl<'db> TableBuilder<'db> {
         let stats = table.stats();
         let filter_bytes = advised.map_or(0, |it| it.options.filter_bytes);
         let known = same.map_or(stats.ram_bytes, |it| it.ram_bytes() + stats.cache_bytes);
-        (known + options.filter_bytes).saturating_sub(filter_bytes)
+        (known + of_map + options.filter_bytes).saturating_sub(filter_bytes)
     }
 
     fn check_widths(&self, table: &AnyTable) -> Result<()> {

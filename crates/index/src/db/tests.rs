@@ -130,6 +130,61 @@ fn what_a_table_leaves_of_its_ram_is_a_cache() {
 }
 
 #[test]
+fn what_the_table_of_a_map_leaves_is_a_cache_until_the_table_needs_it() {
+    // Enough RAM for a growing BufferHash, and for a growing SliceHash only.
+    for (ram, kind) in [("24MiB", "growing"), ("16MiB", "growing-slicehash")] {
+        let (_folder, path) = file();
+        let db = options().ram(ram).log("4MiB").create(Create::New).open(&path).unwrap();
+        let map = db.map("m").create_or_open().unwrap();
+        assert_eq!(map.table().kind(), kind);
+        let (taken, first) = (db.ram_taken()[0].1, map.stats());
+        assert!(first.cache_bytes_max > taken / 2, "{taken}, {first:?}");
+        let key = |number: u64| number.to_le_bytes();
+        for from in (0..240_000).step_by(1000) {
+            let pairs: Vec<_> = (from..from + 1000).map(|it| (key(it), [it as u8; 30])).collect();
+            let pairs: Vec<_> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+            map.put_many(&pairs).unwrap();
+            let now = map.stats();
+            assert!(now.cache_bytes <= now.cache_bytes_max, "{now:?}");
+            assert!(now.ram_bytes - now.values.ram_bytes <= taken, "{taken}, {now:?}");
+        }
+        let full = map.stats();
+        assert!(full.cache_bytes > full.cache_bytes_max * 3 / 4, "{full:?}");
+        assert!(full.cache_bytes_max < first.cache_bytes_max, "{first:?}, {full:?}");
+        for number in (0..240_000).step_by(997) {
+            assert_eq!(map.get(&key(number)).unwrap(), Some(vec![number as u8; 30]));
+        }
+    }
+}
+
+#[test]
+fn a_map_has_the_cache_that_was_stated_or_none() {
+    let (_folder, path) = file();
+    let db = options().ram("32MiB").create(Create::New).open(&path).unwrap();
+    let cache_of = |map: MapBuilder<'_>| {
+        let map = map.create_or_open()?;
+        let (stats, taken) = (map.stats(), db.ram_taken());
+        assert!(taken[0].1 >= stats.cache_bytes_max, "{taken:?}, {stats:?}");
+        assert_eq!(stats.table.cache_bytes, 0, "the map's cache and no other");
+        Ok::<_, Error>(stats.cache_bytes_max)
+    };
+    let grows = || db.map("grows").ram("8MiB");
+    assert!(cache_of(grows()).unwrap() > 3 << 20);
+    assert_eq!(cache_of(grows().cache("1MiB")).unwrap(), 1 << 20);
+    assert_eq!(cache_of(grows().parameter("cache_bytes", "2MiB")).unwrap(), 2 << 20);
+    assert_eq!(cache_of(grows().cache("0")).unwrap(), 0);
+    let found = text(cache_of(grows().cache("9MiB")));
+    assert!(found.contains("for its cache alone is too much"), "{found}");
+    let fixed = || db.map("fixed").entries(10_000);
+    assert_eq!(cache_of(fixed()).unwrap(), 4 << 20, "a quarter of what it may take");
+    assert!(cache_of(fixed().ram("10MiB")).unwrap() > 4 << 20);
+    let evicts = || db.map("evicts").bytes("1MiB").evict_oldest();
+    assert_eq!(cache_of(evicts()).unwrap(), 0);
+    let found = text(cache_of(evicts().cache("1MiB")));
+    assert!(found.contains("a map that evicts has no cache of records"), "{found}");
+}
+
+#[test]
 fn a_table_that_grows_may_take_all_of_its_ram_with_a_log_for_less() {
     let (_folder, path) = file();
     let db = options().ram("256MiB").log("16MiB").open(&path).unwrap();

@@ -11,6 +11,7 @@ use nandex_store::{Durability, Shutdown, Structure, StructureId, Volume};
 use super::{Requests, Root, start_thread};
 use crate::api::{TableStats, Value};
 use crate::lookup::{self, Cached, Lookups, TableCache, TableLookup};
+use crate::spare::SpareRam;
 use crate::write::{Core, TableLayout};
 use crate::{Error, OpenOptions, Result};
 
@@ -29,6 +30,9 @@ pub(crate) trait Parts: Debug + Send + Sync + Sized + 'static {
 
     /// What asks for preparations where they are due.
     fn requests(&self) -> &Requests;
+
+    /// The RAM that it may take and does not take yet.
+    fn spare(&self) -> &Arc<SpareRam>;
 
     /// Replaces the newest part, which is full, by the next one, unless that has happened already.
     ///

@@ -1,6 +1,8 @@
 //! The one handle of tables that grow.
 #![expect(private_bounds, reason = "only this crate implements the seams of the engine")]
 
+use std::sync::Arc;
+
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::check::{Checker, Contents};
@@ -15,6 +17,7 @@ use crate::model::{Prediction, Requirements};
 use crate::registry::{Family, Row, TableRow};
 use crate::scan::{Entries, EntriesPastDamage, Scan};
 use crate::schema::Stored;
+use crate::spare::SpareRam;
 use crate::write::absorb::{VersionSource, Versions};
 use crate::{OpenOptions, Result};
 
@@ -281,6 +284,10 @@ where
 
     fn warm_up(&self) -> Result<()> {
         self.owner.parts.warm_up()
+    }
+
+    fn spare(&self) -> Option<&Arc<SpareRam>> {
+        Some(self.owner.parts.spare())
     }
 
     fn versions(&self) -> Option<Versions<'_>> {

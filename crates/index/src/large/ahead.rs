@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use nandex_store::values::ValueRef;
 
+use super::cache::Found;
 use super::format::{ENTRY_HEADER_BYTES, Fingerprint, HEADER_BYTES, only_pair};
 use super::{Inner, lock};
 use crate::Result;
@@ -35,6 +36,18 @@ pub(super) struct OldPair {
     pub(super) value_bytes: Option<u64>,
 }
 
+/// What a cache's record of a key's fingerprint says of the key; `None` if it holds other keys.
+fn old_pair(found: Found<'_>, print: &Fingerprint, key: &[u8]) -> Option<OldPair> {
+    let (reference, record) = match found {
+        Found::Absent => return Some(OldPair { reference: None, value_bytes: None }),
+        Found::Place(_) => return None,
+        Found::Record(reference, record) => (reference, record),
+    };
+    let (only, value_bytes) = only_pair(record, print)?;
+    let value_bytes = Some(u64::from(value_bytes));
+    (only == key).then_some(OldPair { reference: Some(reference), value_bytes })
+}
+
 impl<T: Table> LookedUp<'_, T> {
     /// The record that a put may replace unread. The caller holds the stripe.
     pub(super) fn old(&self, fingerprint: &Fingerprint) -> Option<OldPair> {
@@ -50,6 +63,34 @@ impl<T: Table> Drop for LookedUp<'_, T> {
 }
 
 impl<T: Table> Inner<T> {
+    /// What the cache says of a key before it is put; `None` if nothing, or that the record holds other keys.
+    pub(super) fn known_of(&self, print: &Fingerprint, key: &[u8]) -> Option<OldPair> {
+        self.cache.get()?.ask(print, |found| old_pair(found, print, key)).ok().flatten()
+    }
+
+    /// Takes out the keys that the cache knows, in the order of their fingerprints; returns the fingerprints that stay.
+    fn take_known(
+        &self,
+        keys: &mut BTreeMap<Fingerprint, &[u8]>,
+        prints: Vec<Fingerprint>,
+        places: &mut BTreeMap<Fingerprint, OldPair>,
+    ) -> Vec<Fingerprint> {
+        let Some(cache) = self.cache.get() else { return prints };
+        let of_keys: Vec<_> = keys.values().copied().collect();
+        let mut known = vec![None; prints.len()];
+        cache.ask_many(prints.iter(), |number, found| {
+            let old = |found| old_pair(found, &prints[number], of_keys[number]);
+            known[number] = found.ok().and_then(old);
+        });
+        let all = prints.iter().zip(&known);
+        *places = all.filter_map(|(print, old)| Some((*print, (*old)?))).collect();
+        if places.is_empty() {
+            return prints;
+        }
+        keys.retain(|print, _| !places.contains_key(print));
+        keys.keys().copied().collect()
+    }
+
     /// Looks up where the records of these keys are, and whether each holds only its key.
     pub(super) fn look_ahead<'k>(
         &self,
@@ -63,6 +104,8 @@ impl<T: Table> Inner<T> {
         // Before the lookups, so that no replacement is missed.
         let batch = lock(&self.updates).note_ahead(&prints);
         let mut ahead = LookedUp { inner: self, batch, places: BTreeMap::new() };
+        let prints = self.take_known(&mut keys, prints, &mut ahead.places);
+        self.count_unknown(prints.len());
         let located = self.locate_many(&prints)?;
         let limit = |key: &[u8]| HEADER_BYTES + ENTRY_HEADER_BYTES + key.len();
         let old = keys.values().zip(&located).filter_map(|(key, at)| Some(((*at)?, limit(key))));

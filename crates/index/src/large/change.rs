@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use nandex_store::values::ValueRef;
 
 use super::ahead::{AHEAD_MAX, LookedUp, OldPair};
+use super::cache::{Found, Now};
 use super::format::{ENTRY_HEADER_BYTES, Fingerprint, HEADER_BYTES, Pair, Record, only_pair};
 use super::write::Attempt;
 use super::{Inner, LargeTable};
@@ -184,8 +185,27 @@ impl<T: Table> Inner<T> {
         if !others.is_empty() {
             return self.replace(print, old, others);
         }
-        self.note(print, None, old);
+        self.note(print, Now::Removed, old);
         Ok(Attempt::Done)
+    }
+
+    /// What the cache says of the record that is there.
+    fn old_in_cache(
+        &self,
+        print: &Fingerprint,
+        update: PairUpdate<'_>,
+    ) -> Option<(Option<ValueRef>, OldRecord)> {
+        let known = self.cache.get()?.ask(print, |found| {
+            let Found::Record(reference, record) = found else { return (None, OldRecord::None) };
+            let old = match only_pair(record, print) {
+                Some((key, value_bytes)) if update.look == Look::Length && key == update.key => {
+                    OldRecord::Only(value_bytes.into())
+                }
+                _ => OldRecord::Whole(record.to_vec()),
+            };
+            (Some(reference), old)
+        });
+        known.ok()
     }
 
     /// The record that is there, as far as the update must know it; the caller holds the stripe.
@@ -198,6 +218,9 @@ impl<T: Table> Inner<T> {
             && let Some(OldPair { reference, value_bytes }) = ahead.and_then(|it| it.old(print))
         {
             return Ok((reference, value_bytes.map_or(OldRecord::None, OldRecord::Only)));
+        }
+        if let Some(known) = self.old_in_cache(print, update) {
+            return Ok(known);
         }
         let Some(old) = self.locate(print)? else { return Ok((None, OldRecord::None)) };
         let limit = match update.look {

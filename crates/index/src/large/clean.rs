@@ -4,6 +4,7 @@ use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::values::format::LiveSegment;
 use nandex_store::values::{LiveCounts, Purpose, ValueRef};
 
+use super::cache::Now;
 use super::format::{FINGERPRINT_BYTES, Fingerprint};
 use super::{Inner, lock};
 use crate::api::Table;
@@ -107,7 +108,7 @@ impl<T: Table> Inner<T> {
                 return Ok(());
             }
             match self.values.append(Purpose::Copy, &[record])? {
-                Some(copy) => self.note(fingerprint, Some(copy), Some(reference)),
+                Some(copy) => self.note(fingerprint, Now::Moved(copy), Some(reference)),
                 None => cleaned = Cleaned::InPart,
             }
             Ok(())

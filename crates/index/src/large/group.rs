@@ -9,6 +9,7 @@ use nandex_store::Volume;
 use nandex_store::hash::HashKind;
 use nandex_store::values::{ValueLog, ValueRef};
 
+use super::cache::Now;
 use super::format::{ENTRY_HEADER_BYTES, Fingerprint, GROUP_BYTES_MAX, HEADER_BYTES, only_pair};
 use super::{Inner, LargeTable, ValuesConfig, check_widths};
 use crate::any::{AnyEntries, AnyTable};
@@ -47,7 +48,7 @@ impl<T: Table + 'static> LargeTable<T> {
         check_widths(&table)?;
         check_group(volume, group_bytes)?;
         let values = ValueLog::create(volume, name, config)?;
-        Self::start(volume, table, values, group_bytes)
+        Self::start(volume, table, (values, true), group_bytes)
     }
 
     /// As [`open`](Self::open), for a table of groups.
@@ -62,7 +63,7 @@ impl<T: Table + 'static> LargeTable<T> {
         check_widths(&table)?;
         check_group(volume, group_bytes)?;
         let values = ValueLog::open(volume, name)?;
-        Self::start(volume, table, values, group_bytes)
+        Self::start(volume, table, (values, false), group_bytes)
     }
 
     /// Removes all keys with these fingerprints. They share the acknowledgement.
@@ -75,7 +76,7 @@ impl<T: Table + 'static> LargeTable<T> {
             {
                 let _stripe = self.inner.stripe(print);
                 if let Some(old) = self.inner.locate(print)? {
-                    self.inner.note(*print, None, Some(old));
+                    self.inner.note(*print, Now::Removed, Some(old));
                 }
             }
             self.inner.publish_if_full()?;

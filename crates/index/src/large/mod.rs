@@ -41,6 +41,7 @@
 //! | cleaning a segment | the segment, and the table's for each record | what is live of it |
 
 mod ahead;
+mod cache;
 pub(crate) mod change;
 mod clean;
 pub(crate) mod format;
@@ -54,10 +55,11 @@ mod row;
 mod stats;
 #[cfg(feature = "testing")]
 mod testing;
+mod warm;
 mod write;
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use nandex_store::hash::KeyHasher;
 use nandex_store::values::{REF_BYTES, ValueLog};
@@ -67,11 +69,15 @@ pub use nandex_store::values::ValuesConfig;
 pub(crate) use row::ROW;
 pub use stats::LargeStats;
 
+use crate::any::AnyTable;
 use crate::api::Table;
-use crate::{Error, Result};
+use crate::model::text;
+use crate::{Error, Result, WhenFull};
+use cache::RecordCache;
 use format::{FINGERPRINT_BYTES, Fingerprint};
 use publish::Updates;
 use stats::LargeCounters;
+use warm::WarmUp;
 
 /// The longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 64 << 10;
@@ -129,7 +135,7 @@ pub struct LargeTable<T: Table> {
 }
 
 #[derive(Debug)]
-struct Inner<T> {
+struct Inner<T: Table> {
     volume: Volume,
     hasher: KeyHasher,
     /// The first bytes of a key that its fingerprint keeps.
@@ -141,6 +147,11 @@ struct Inner<T> {
     /// Held while committing and publishing.
     publisher: Mutex<()>,
     stripes: Vec<Mutex<()>>,
+    /// Was it created by this handle?
+    is_new: bool,
+    /// What lookups and updates need not read again, if it was given one.
+    cache: OnceLock<Arc<RecordCache>>,
+    warm_up: OnceLock<WarmUp<T>>,
     /// Held while freeing space in the value log.
     cleaner: Mutex<()>,
     counters: LargeCounters,
@@ -158,7 +169,7 @@ impl<T: Table + 'static> LargeTable<T> {
     pub fn create(volume: &Volume, name: &str, table: T, config: ValuesConfig) -> Result<Self> {
         check_widths(&table)?;
         let values = ValueLog::create(volume, name, config)?;
-        Self::start(volume, table, values, 0)
+        Self::start(volume, table, (values, true), 0)
     }
 
     /// Opens a value log, for the `table` it was created with.
@@ -168,10 +179,15 @@ impl<T: Table + 'static> LargeTable<T> {
     pub fn open(volume: &Volume, name: &str, table: T) -> Result<Self> {
         check_widths(&table)?;
         let values = ValueLog::open(volume, name)?;
-        Self::start(volume, table, values, 0)
+        Self::start(volume, table, (values, false), 0)
     }
 
-    fn start(volume: &Volume, table: T, values: ValueLog, group_bytes: usize) -> Result<Self> {
+    fn start(
+        volume: &Volume,
+        table: T,
+        (values, is_new): (ValueLog, bool),
+        group_bytes: usize,
+    ) -> Result<Self> {
         let inner = Arc::new(Inner {
             volume: volume.clone(),
             hasher: volume.hasher(),
@@ -181,6 +197,9 @@ impl<T: Table + 'static> LargeTable<T> {
             updates: Mutex::default(),
             publisher: Mutex::default(),
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
+            is_new,
+            cache: OnceLock::new(),
+            warm_up: OnceLock::new(),
             cleaner: Mutex::default(),
             counters: LargeCounters::default(),
             period_start_ns: AtomicU64::new(volume.device().now()),
@@ -313,6 +332,43 @@ impl<T: Table> Drop for LargeTable<T> {
     }
 }
 
+impl LargeTable<AnyTable> {
+    /// Gives it a cache of records of at most that many bytes: keys that are in it are read, and updated, without a
+    /// read of flash. It takes its RAM as it fills.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a value log that evicts, and for more bytes than the machine has.
+    pub fn with_cache(self, cache_bytes: u64) -> Result<Self> {
+        let refuse = |reason| Err(Error::Config { field: "cache_bytes", reason });
+        if self.inner.values.config().when_full == WhenFull::EvictOldest {
+            return refuse("a map that evicts has no cache of records; state 0".to_owned());
+        }
+        let most = nandex_device::ram_bytes();
+        if cache_bytes > most {
+            let (asked, most) = (text::bytes(cache_bytes), text::bytes(most));
+            return refuse(format!("{asked}; this machine has {most} of RAM"));
+        }
+        let new = || Arc::new(RecordCache::new(cache_bytes, self.inner.is_empty()));
+        self.inner.cache.get_or_init(new);
+        self.inner.plan_warm_up();
+        Ok(self)
+    }
+
+    /// Has it use the RAM that its table may take and does not take yet as a [cache](Self::with_cache): as the table
+    /// grows, the cache gives it back. Without a limit of the table's RAM it is 64 MiB. Nothing happens if the table
+    /// does not grow.
+    #[must_use]
+    pub fn with_spare_ram(self) -> Self {
+        let evicts = self.inner.values.config().when_full == WhenFull::EvictOldest;
+        if let Some(spare) = self.inner.table.spare().filter(|it| it.bytes() > 0 && !evicts) {
+            let new = || Arc::new(RecordCache::new(spare.bytes(), self.inner.is_empty()));
+            spare.lend_to(self.inner.cache.get_or_init(new));
+            self.inner.plan_warm_up();
+        }
+        self
+    }
+}
+
 fn check_widths(table: &impl Table) -> Result<()> {
     let refuse = |field, expected: usize, found: usize| {
         if expected == found {
@@ -329,9 +385,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no holder of a lock of large values panics")
 }
 
-impl<T> Inner<T> {
+impl<T: Table> Inner<T> {
     fn fingerprint(&self, key: &[u8]) -> Fingerprint {
         format::grouped_fingerprint(self.hasher.hash(key), key, self.group_bytes)
+    }
+
+    /// Returns whether it was created by this handle and nothing was put yet.
+    fn is_empty(&self) -> bool {
+        self.is_new && lock(&self.updates).is_unused()
     }
 
     /// Keeps others from replacing the record of a fingerprint.

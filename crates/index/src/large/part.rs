@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::format::{ENTRY_HEADER_BYTES, Fingerprint, HEADER_BYTES, only_pair};
+use super::format::{ENTRY_HEADER_BYTES, HEADER_BYTES, only_pair};
+use super::read::Asked;
 use super::{Inner, LargeTable};
 use crate::Result;
 use crate::api::Table;
@@ -48,6 +49,9 @@ fn header_bytes(key: &[u8]) -> usize {
 impl<T: Table> Inner<T> {
     fn part(&self, key: &[u8], range: Range<u64>) -> Result<Option<ValuePart>> {
         let print = self.fingerprint(key);
+        if let Asked::Known(value) = self.ask_cache(&print, key) {
+            return Ok(value?.map(|value| cut(&value, value.len() as u64, range)));
+        }
         let Some(reference) = self.locate(&print)? else { return Ok(None) };
         let wanted = usize::try_from(range.end).unwrap_or(usize::MAX);
         let limit = header_bytes(key).saturating_add(wanted);
@@ -64,21 +68,31 @@ impl<T: Table> Inner<T> {
     }
 
     fn lengths(&self, keys: &[&[u8]]) -> Result<Vec<Option<u64>>> {
-        let prints: Vec<Fingerprint> = keys.iter().map(|key| self.fingerprint(key)).collect();
-        let located = self.locate_many(&prints)?;
-        let wanted = keys.iter().zip(&located);
-        let wanted: Vec<_> =
-            wanted.filter_map(|(key, at)| Some(((*at)?, header_bytes(key)))).collect();
+        let mut lengths = vec![None; keys.len()];
+        let mut misses = Vec::new();
+        for (index, key) in keys.iter().enumerate() {
+            let print = self.fingerprint(key);
+            match self.known_of(&print, key) {
+                Some(known) => lengths[index] = known.value_bytes,
+                None => misses.push((index, print)),
+            }
+        }
+        let located =
+            self.locate_many(&misses.iter().map(|(_, print)| *print).collect::<Vec<_>>())?;
+        let wanted = misses.iter().zip(&located);
+        let wanted: Vec<_> = wanted
+            .filter_map(|((index, _), at)| Some(((*at)?, header_bytes(keys[*index]))))
+            .collect();
         let mut starts = self.values.read_starts(&wanted)?.into_iter();
-        let mut lengths = Vec::with_capacity(keys.len());
-        for ((key, print), at) in keys.iter().zip(&prints).zip(located) {
+        for ((index, print), at) in misses.into_iter().zip(located) {
             let start = at.and_then(|_| starts.next().flatten());
-            let only = start.as_deref().and_then(|start| only_pair(start, print));
-            lengths.push(match (at, only) {
+            let only = start.as_deref().and_then(|start| only_pair(start, &print));
+            let key = keys[index];
+            lengths[index] = match (at, only) {
                 (None, _) => None,
-                (Some(_), Some((found, value_bytes))) if found == *key => Some(value_bytes.into()),
-                (Some(_), _) => self.find(print, key)?.map(|value| value.len() as u64),
-            });
+                (Some(_), Some((found, value_bytes))) if found == key => Some(value_bytes.into()),
+                (Some(_), _) => self.find(&print, key)?.map(|value| value.len() as u64),
+            };
         }
         Ok(lengths)
     }

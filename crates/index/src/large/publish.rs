@@ -10,6 +10,7 @@ use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::values::ValueRef;
 use nandex_store::{Durability, Threads};
 
+use super::cache::Now;
 use super::format::Fingerprint;
 use super::{Inner, lock};
 use crate::Result;
@@ -48,6 +49,11 @@ impl Updates {
         update.map_or(KeyState::Unknown, |update| (*update).into())
     }
 
+    /// Returns whether there never was one.
+    pub(super) fn is_unused(&self) -> bool {
+        self.noted == 0
+    }
+
     /// Notes that a batch looks up these fingerprints, and numbers it.
     pub(super) fn note_ahead(&mut self, fingerprints: &[Fingerprint]) -> u64 {
         self.batches_ahead += 1;
@@ -75,17 +81,32 @@ impl Updates {
 
 impl<T: Table> Inner<T> {
     /// Notes an update whose record, if any, was appended; the caller holds the stripe.
-    pub(super) fn note(&self, fingerprint: Fingerprint, update: Update, replaced: Update) {
+    pub(super) fn note(&self, fingerprint: Fingerprint, now: Now<'_>, replaced: Update) {
+        let update = now.reference();
         update.into_iter().for_each(|reference| self.values.note_live(reference));
         replaced.into_iter().for_each(|reference| self.values.note_dead(reference));
-        let mut updates = lock(&self.updates);
-        updates.ahead.values_mut().for_each(|batch| _ = batch.remove(&fingerprint));
-        updates.open.insert(fingerprint, update);
-        updates.noted += 1;
+        let note = || {
+            let mut updates = lock(&self.updates);
+            updates.ahead.values_mut().for_each(|batch| _ = batch.remove(&fingerprint));
+            updates.open.insert(fingerprint, update);
+            updates.noted += 1;
+        };
+        match self.cache.get() {
+            Some(cache) => cache.update(&fingerprint, now, note),
+            None => note(),
+        }
     }
 
-    /// The place of a fingerprint's record. Costs a lookup of the table.
+    /// The place of a fingerprint's record. Costs a lookup of the table, unless the cache knows it.
     pub(super) fn locate(&self, fingerprint: &Fingerprint) -> Result<Option<ValueRef>> {
+        match self.cache.get().and_then(|cache| cache.place(fingerprint)) {
+            Some(known) => Ok(known),
+            None => self.locate_in_table(fingerprint),
+        }
+    }
+
+    /// The same without the cache.
+    pub(super) fn locate_in_table(&self, fingerprint: &Fingerprint) -> Result<Option<ValueRef>> {
         let waiting = lock(&self.updates).find(fingerprint);
         if waiting.is_known() {
             return Ok(waiting.value());

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_store::values::ValuesStats;
 
+use super::cache::RecordCache;
 use super::{Inner, lock};
 use crate::api::{Table, TableStats, ratio};
 
@@ -22,7 +23,15 @@ pub struct LargeStats {
     pub misses: u64,
     /// Those whose record was overwritten by newer ones.
     pub overwritten: u64,
-    /// Bytes of RAM of both, and of the updates not published yet.
+    /// Lookups and updates that the [cache of records](crate::LargeTable::with_cache) has answered.
+    pub cache_hits: u64,
+    /// Keys that the cache knows.
+    pub cache_records: u64,
+    /// Bytes of RAM that the cache takes.
+    pub cache_bytes: u64,
+    /// Bytes of RAM that it may take: where the table grows, what that leaves.
+    pub cache_bytes_max: u64,
+    /// Bytes of RAM of all, and of the updates not published yet.
     pub ram_bytes: u64,
 }
 
@@ -47,8 +56,15 @@ impl<T: Table> Inner<T> {
     pub(super) fn stats(&self) -> LargeStats {
         let (table, values) = (self.table.stats(), self.values.stats());
         let waiting = lock(&self.updates).ram_bytes() as u64;
+        let cache = self.cache.get();
+        let of_cache = |of: fn(&RecordCache) -> u64| cache.map_or(0, |cache| of(cache));
+        let cache_bytes = of_cache(RecordCache::ram_bytes);
         LargeStats {
-            ram_bytes: table.ram_bytes + values.ram_bytes + waiting,
+            cache_hits: of_cache(RecordCache::hits),
+            cache_records: of_cache(RecordCache::len),
+            cache_bytes,
+            cache_bytes_max: of_cache(RecordCache::bytes_max),
+            ram_bytes: table.ram_bytes + values.ram_bytes + waiting + cache_bytes,
             table,
             values,
             hits: self.counters.hits.load(Relaxed),

@@ -4,6 +4,7 @@ use nandex_store::values::format::RECORD_HEADER_BYTES;
 use nandex_store::values::{Purpose, ValueRef};
 
 use super::ahead::{AHEAD_MAX, LookedUp};
+use super::cache::Now;
 use super::format::{ENTRY_HEADER_BYTES, Fingerprint, HEADER_BYTES, Pair, Record, is_only_key};
 use super::{Inner, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::api::Table;
@@ -44,6 +45,9 @@ impl<T: Table> Inner<T> {
     }
 
     pub(super) fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_key(key)?;
+        self.check_value(key, value)?;
+        self.warm_up_before(1)?;
         self.put_unacknowledged(key, value, None)?;
         self.acknowledge()
     }
@@ -53,6 +57,7 @@ impl<T: Table> Inner<T> {
             self.check_key(key)?;
             self.check_value(key, value)?;
         }
+        self.warm_up_before(pairs.len())?;
         for pairs in pairs.chunks(AHEAD_MAX) {
             let ahead = if pairs.len() > 1 {
                 Some(self.look_ahead(pairs.iter().map(|it| it.0))?)
@@ -69,7 +74,9 @@ impl<T: Table> Inner<T> {
 
     /// Puts a value unless its key is there; returns whether it did.
     pub(super) fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.check_put(key, value)?;
+        self.check_key(key)?;
+        self.check_value(key, value)?;
+        self.publish_before_put(key, value)?;
         let fingerprint = self.fingerprint(key);
         let mut is_new = true;
         self.retry(|| {
@@ -81,13 +88,14 @@ impl<T: Table> Inner<T> {
         Ok(is_new)
     }
 
+    /// Puts a pair that was checked.
     fn put_unacknowledged(
         &self,
         key: &[u8],
         value: &[u8],
         ahead: Option<&LookedUp<'_, T>>,
     ) -> Result<()> {
-        self.check_put(key, value)?;
+        self.publish_before_put(key, value)?;
         let fingerprint = self.fingerprint(key);
         self.retry(|| {
             let _stripe = self.stripe(&fingerprint);
@@ -98,10 +106,8 @@ impl<T: Table> Inner<T> {
         })
     }
 
-    /// Checks a pair, and publishes updates if its record needs their space.
-    fn check_put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.check_key(key)?;
-        self.check_value(key, value)?;
+    /// Publishes updates if a pair's record needs their space.
+    fn publish_before_put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check_flow()?;
         self.publish_before(RECORD_HEADER_BYTES as u64 + Record::bytes(&[(key, value)]))
     }
@@ -124,6 +130,10 @@ impl<T: Table> Inner<T> {
 
     /// Puts a value; the caller holds the stripe.
     fn put_locked(&self, fingerprint: Fingerprint, key: &[u8], value: &[u8]) -> Result<Attempt> {
+        if let Some(old) = self.known_of(&fingerprint, key) {
+            return self.replace(fingerprint, old.reference, vec![(key, value)]);
+        }
+        self.count_unknown(1);
         let old = self.locate(&fingerprint)?;
         let others = match old {
             Some(old) => self.record_unless_only(old, &fingerprint, key)?.map(|it| (old, it)),
@@ -139,9 +149,15 @@ impl<T: Table> Inner<T> {
 
     fn try_remove(&self, fingerprint: Fingerprint, key: &[u8]) -> Result<Attempt> {
         let _stripe = self.stripe(&fingerprint);
+        if let Some(old) = self.known_of(&fingerprint, key) {
+            if old.value_bytes.is_some() {
+                self.note(fingerprint, Now::Removed, old.reference);
+            }
+            return Ok(Attempt::Done);
+        }
         let Some(old) = self.locate(&fingerprint)? else { return Ok(Attempt::Done) };
         let Some(others) = self.record_unless_only(old, &fingerprint, key)? else {
-            self.note(fingerprint, None, Some(old));
+            self.note(fingerprint, Now::Removed, Some(old));
             return Ok(Attempt::Done);
         };
         let others = self.decode_record((old, &others), &fingerprint)?;
@@ -197,10 +213,11 @@ impl<T: Table> Inner<T> {
         self.check_shared(bytes, pairs.len())?;
         let record = Record { fingerprint, pairs };
         let headers = record.headers();
-        match self.values.append(Purpose::Put, &record.parts(&headers))? {
+        let parts = record.parts(&headers);
+        match self.values.append(Purpose::Put, &parts)? {
             None => Ok(Attempt::NoSpace(bytes)),
             Some(reference) => {
-                self.note(fingerprint, Some(reference), old);
+                self.note(fingerprint, Now::Record(reference, &parts), old);
                 Ok(Attempt::Done)
             }
         }

@@ -66,6 +66,7 @@ class Database:
         entries: _Amount | None = None,
         bytes: _Amount | None = None,
         ram: _Amount | None = None,
+        cache: _Amount | None = None,
         policy: _Policy | None = None,
         parameters: dict[str, str] | None = None,
     ) -> Map: ...

@@ -300,6 +300,12 @@ impl ValueLog {
         found.filter(|segment| state.segments.has_garbage(*segment, GARBAGE_PART))
     }
 
+    /// The segments with records that have references, in the order in which they were begun.
+    #[must_use]
+    pub fn live_segments(&self) -> Vec<LiveSegment> {
+        self.inner.state().segments.live()
+    }
+
     /// A segment whose live bytes were not counted since the log was opened, and may be fewer than noted.
     #[must_use]
     pub fn uncounted(&self) -> Option<LiveSegment> {

@@ -231,6 +231,14 @@ impl Segments {
         segment.live_bytes <= bytes - bytes / part
     }
 
+    /// The segments with records that have references, oldest first.
+    pub(super) fn live(&self) -> Vec<LiveSegment> {
+        let all = self.by_slot.iter().flatten().map(|segment| segment.known);
+        let mut live: Vec<_> = all.filter(|known| known.live_records > 0).collect();
+        live.sort_unstable_by_key(|known| known.sequence);
+        live
+    }
+
     /// The oldest segment, except the head, whose live bytes were not counted since the log was opened.
     pub(super) fn uncounted(&self) -> Option<LiveSegment> {
         let uncounted = self.closed().filter(|segment| !segment.is_counted);

@@ -14,6 +14,7 @@ use crate::bufferhash::{self, BufferHash, Incarnations, Inner as Core};
 use crate::grow::{Newest, Parts, Requests, full_enough};
 use crate::lookup::TableCache;
 use crate::model::text;
+use crate::spare::SpareRam;
 use crate::write;
 use crate::{Error, OpenOptions, Result};
 
@@ -47,6 +48,7 @@ pub struct Generations {
     /// What generations that were dropped have counted.
     gone: Mutex<TableStats>,
     requests: Requests,
+    spare: Arc<SpareRam>,
 }
 
 /// What owns the generations.
@@ -104,6 +106,7 @@ impl Generations {
             tables: Mutex::default(),
             gone: Mutex::default(),
             requests: Requests::default(),
+            spare: Arc::default(),
         };
         let mut tables = generations.tables();
         while generations.exists(generations.next_number()) {
@@ -114,6 +117,7 @@ impl Generations {
             let table = generations.create(&tables)?;
             generations.use_next(&mut tables, table);
         }
+        generations.leave_spare(&tables, None);
         drop(tables);
         (0..generations.len() - 1).for_each(|number| generations.core(number).retire());
         Ok(generations)
@@ -180,6 +184,7 @@ impl Generations {
         }
         let config = self.next_config(tables);
         self.check_ram(tables, &config)?;
+        self.leave_spare(tables, Some(&config));
         let part = part(number);
         let create = |config, pages| {
             let name = (&self.name[..], &part[..]);
@@ -238,6 +243,13 @@ impl Generations {
         Err(self.stopped(reason))
     }
 
+    /// Says what is left of its RAM, also beside a generation that is being made.
+    fn leave_spare(&self, tables: &Tables, making: Option<&bufferhash::Config>) {
+        let next = tables.next.as_ref().map(BufferHash::config).or(making);
+        let taken = taken_bytes(tables) + next.map_or(0, ram_bytes_of_newest);
+        self.spare.leave(self.config.ram_bytes_max, taken);
+    }
+
     fn stopped(&self, reason: String) -> Error {
         Error::GrowthStopped { entries: self.stats().entries, reason }
     }
@@ -294,6 +306,7 @@ impl Generations {
             self.volume.drop_structure(&generation_name(&self.name, number))?;
         }
         newest.forget_older();
+        self.leave_spare(tables, None);
         self.requests.due_at(u64::MAX);
         Ok(true)
     }
@@ -324,6 +337,10 @@ impl Parts for Generations {
         &self.requests
     }
 
+    fn spare(&self) -> &Arc<SpareRam> {
+        &self.spare
+    }
+
     #[cold]
     fn grow(&self, full: StructureId) -> Result<()> {
         let first = self.first();
@@ -338,6 +355,7 @@ impl Parts for Generations {
             None => self.create(&tables)?,
         };
         self.use_next(&mut tables, table);
+        self.leave_spare(&tables, None);
         newest.retire();
         if self.options.flush_threads == Some(0) {
             self.settle(&mut tables)?;

@@ -7,7 +7,7 @@ use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::{StructureId, Volume, part_name};
 
-use super::config::{capacity, io_chunk_pages, next, without_cache};
+use super::config::{FIXED_RAM_BYTES, capacity, io_chunk_pages, next, ram_bytes, without_cache};
 use super::{Config, TABLE_KIND};
 use crate::api::TableStats;
 use crate::grow::{Newest, Parts, Requests, full_enough};
@@ -15,6 +15,7 @@ use crate::lookup::TableCache;
 use crate::model::text;
 use crate::slicehash::older::Older;
 use crate::slicehash::{self, Inner as Core, SliceHash, Slicetables, recover};
+use crate::spare::SpareRam;
 use crate::{Error, OpenOptions, Result};
 
 /// The tables.
@@ -31,6 +32,7 @@ pub struct Tables {
     updates: RwLock<()>,
     owned: Mutex<Owned>,
     requests: Requests,
+    spare: Arc<SpareRam>,
 }
 
 /// What owns the tables.
@@ -94,8 +96,10 @@ impl Tables {
             updates: RwLock::default(),
             owned: Mutex::new(owned),
             requests: Requests::default(),
+            spare: Arc::default(),
         };
         tables.requests.due_at(due_at(&tables.owned()));
+        tables.leave_spare(&tables.owned(), None);
         Ok(tables)
     }
 
@@ -132,6 +136,7 @@ impl Tables {
         if self.volume.structures().iter().any(|it| it.name == name) {
             self.volume.drop_structure(&name)?;
         }
+        self.leave_spare(owned, None);
         Ok(())
     }
 
@@ -154,7 +159,15 @@ impl Tables {
             );
             return Err(self.stopped(owned, reason));
         }
+        self.leave_spare(owned, Some(&next));
         create(&self.volume, (&self.name, owned.number + 1), next, (&self.config, &self.options))
+    }
+
+    /// Says what is left of its RAM, also beside a table that is being made.
+    fn leave_spare(&self, owned: &Owned, making: Option<&slicehash::Config>) {
+        let tables = [&owned.older, &owned.newest, &owned.next].into_iter().flatten();
+        let taken = tables.map(SliceHash::config).chain(making).map(ram_bytes).sum::<u64>();
+        self.spare.leave(self.config.ram_bytes_max, FIXED_RAM_BYTES + taken);
     }
 
     fn stopped(&self, owned: &Owned, reason: String) -> Error {
@@ -196,6 +209,10 @@ impl Parts for Tables {
 
     fn requests(&self) -> &Requests {
         &self.requests
+    }
+
+    fn spare(&self) -> &Arc<SpareRam> {
+        &self.spare
     }
 
     #[cold]

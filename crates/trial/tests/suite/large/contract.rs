@@ -2,7 +2,7 @@
 
 use nandex::large::ValuesConfig;
 use nandex::testing::Retention;
-use nandex::{AnyTable, LargeTable, Result, Threads, Volume, VolumeOptions, WhenFull};
+use nandex::{AnyTable, Durability, LargeTable, Result, Threads, Volume, VolumeOptions, WhenFull};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::{Found, Past, stretch};
 use nandex_trial::{Contract, Session, Stop};
@@ -12,13 +12,19 @@ use super::support::{DURABILITIES, Setup, key, value_bytes};
 /// Keys that come and go.
 const KEYS: u64 = 24;
 
-/// Each durability with a value log that is cleaned, one that is overwritten, and one that grows.
+/// Each durability with a value log that is cleaned, one that is overwritten, and one that grows; in half of those that
+/// keep all with a cache that has place for some of the records, or for all.
 pub fn configurations() -> impl Iterator<Item = Setup> + Clone {
     DURABILITIES.into_iter().flat_map(|durability| {
         let mut keep = Setup::new(durability, WhenFull::Refuse);
         keep.values.segments = 9;
         let mut grow = Setup::new(durability, WhenFull::Grow);
         grow.values = ValuesConfig { segment_pages: 2, segments: 5, ..grow.values };
+        match durability {
+            Durability::Never => grow.cache_bytes = 1 << 20,
+            Durability::Every(_) => keep.cache_bytes = 1 << 20,
+            Durability::Always => keep.cache_bytes = 100 << 10,
+        }
         [keep, Setup::new(durability, WhenFull::EvictOldest), grow]
     })
 }
@@ -54,12 +60,12 @@ impl Contract for Setup {
 
     fn create(&self, volume: &Volume, name: &str) -> Result<Self::Handle> {
         let table = AnyTable::create_with(volume, name, &self.index(), &self.options())?;
-        LargeTable::create(volume, &format!("{name}-values"), table, self.values)
+        self.with_cache(LargeTable::create(volume, &format!("{name}-values"), table, self.values)?)
     }
 
     fn open(&self, volume: &Volume, name: &str) -> Result<Self::Handle> {
         let table = AnyTable::open_with(volume, name, &self.options())?;
-        LargeTable::open(volume, &format!("{name}-values"), table)
+        self.with_cache(LargeTable::open(volume, &format!("{name}-values"), table)?)
     }
 
     fn asks_for_less(&self) -> bool {

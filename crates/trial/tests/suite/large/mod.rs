@@ -1,5 +1,6 @@
 //! What tables of large keys and values alone can be asked: shared by threads, overwritten, full and fed nonsense.
 mod bad_input;
+mod cache;
 mod change;
 mod collisions;
 mod contract;

@@ -6,7 +6,7 @@ use nandex::raw::bufferhash::filter::FilterShape;
 use nandex::raw::bufferhash::growing;
 use nandex::raw::store::entries::EntryLayout;
 use nandex::raw::store::hash::HashKind;
-use nandex::{AnyConfig, Durability, OpenOptions, Threads, WhenFull};
+use nandex::{AnyConfig, AnyTable, Durability, LargeTable, OpenOptions, Result, Threads, WhenFull};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::stretch;
 
@@ -21,6 +21,8 @@ pub struct Setup {
     pub values: ValuesConfig,
     /// Segments of the table of references.
     pub table_segments: u64,
+    /// RAM of a cache of records.
+    pub cache_bytes: u64,
 }
 
 impl Setup {
@@ -33,6 +35,7 @@ impl Setup {
             hash: HashKind::Xxh3,
             values,
             table_segments: 4 * 56,
+            cache_bytes: 0,
         }
     }
 
@@ -41,6 +44,19 @@ impl Setup {
         let values =
             ValuesConfig { segment_pages: 64, segments: 64, io_chunk_pages: 8, ..self.values };
         Self { values, ..self }
+    }
+
+    /// The same with a cache of records.
+    pub fn cached(self, cache_bytes: u64) -> Self {
+        Self { cache_bytes, ..self }
+    }
+
+    /// Gives a table its cache.
+    pub fn with_cache(&self, table: LargeTable<AnyTable>) -> Result<LargeTable<AnyTable>> {
+        match self.cache_bytes {
+            0 => Ok(table),
+            cache_bytes => table.with_cache(cache_bytes),
+        }
     }
 
     fn flush_threads(&self) -> usize {

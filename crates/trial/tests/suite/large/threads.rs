@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use nandex::WhenFull;
 use nandex::device::MemoryDevice;
+use nandex::{Durability, WhenFull};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::Contract;
 use nandex_trial::Session;
@@ -16,27 +16,29 @@ use super::support::{DURABILITIES, Setup, key, value, value_bytes};
 #[test]
 fn threads_that_share_a_table_find_their_own_values() {
     for durability in DURABILITIES {
-        let mut setup = Setup::new(durability, WhenFull::Refuse).threaded();
-        setup.values.segments = 16;
-        let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
-        std::thread::scope(|scope| {
-            for thread in 0..4 {
-                let table = &table;
-                scope.spawn(move || {
-                    let (mut map, mut rng) = (HashMap::new(), SplitMix64::new(thread));
-                    for step in 0..400 {
-                        let key = key(thread * 1000 + rng.below(20));
-                        let value = value(step, value_bytes(&mut rng) / 4);
-                        table.put(&key, &value).unwrap();
-                        map.insert(key, value);
-                        let other = self::key(thread * 1000 + rng.below(20));
-                        assert_eq!(table.get(&other).unwrap().as_ref(), map.get(&other));
-                    }
-                });
-            }
-        });
-        let cleaned = table.stats().values.cleaned_segments;
-        assert!(cleaned > 0, "{durability:?}: records moved meanwhile");
+        for cache_bytes in [0, 60 << 10] {
+            let mut setup = Setup::new(durability, WhenFull::Refuse).threaded().cached(cache_bytes);
+            setup.values.segments = 16;
+            let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
+            std::thread::scope(|scope| {
+                for thread in 0..4 {
+                    let table = &table;
+                    scope.spawn(move || {
+                        let (mut map, mut rng) = (HashMap::new(), SplitMix64::new(thread));
+                        for step in 0..400 {
+                            let key = key(thread * 1000 + rng.below(20));
+                            let value = value(step, value_bytes(&mut rng) / 4);
+                            table.put(&key, &value).unwrap();
+                            map.insert(key, value);
+                            let other = self::key(thread * 1000 + rng.below(20));
+                            assert_eq!(table.get(&other).unwrap().as_ref(), map.get(&other));
+                        }
+                    });
+                }
+            });
+            let cleaned = table.stats().values.cleaned_segments;
+            assert!(cleaned > 0, "{durability:?}: records moved meanwhile");
+        }
     }
 }
 
@@ -44,7 +46,8 @@ fn threads_that_share_a_table_find_their_own_values() {
 #[test]
 fn threads_that_put_batches_of_the_same_keys_lose_no_record_and_count_none_twice() {
     for durability in DURABILITIES {
-        let mut setup = Setup::new(durability, WhenFull::Refuse).threaded();
+        let setup = Setup::new(durability, WhenFull::Refuse).threaded();
+        let mut setup = setup.cached(if durability == Durability::Never { 0 } else { 60 << 10 });
         setup.values.segments = 16;
         let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
         std::thread::scope(|scope| {
@@ -76,6 +79,7 @@ fn threads_that_put_batches_of_the_same_keys_lose_no_record_and_count_none_twice
 fn of_threads_that_put_an_absent_key_one_wins() {
     for durability in DURABILITIES {
         let setup = Setup::new(durability, WhenFull::Refuse).roomy().threaded();
+        let setup = setup.cached(if durability == Durability::Never { 0 } else { 1 << 20 });
         let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
         let wins: Vec<_> = (0..200).map(|_| AtomicUsize::new(0)).collect();
         std::thread::scope(|scope| {

@@ -1,0 +1,424 @@
+//! A shard of the cache: a ring of chunks of records, and an index of them.
+//!
+//! Records are appended to the newest chunk. When RAM is spent, the oldest chunk becomes the newest: records that were
+//! asked for since they came, or since it last was the oldest, stay in it, and the others leave (CLOCK). A record that
+//! is replaced by one of the same length is written over in place.
+//!
+//! ```text
+//!   chunk   | header, record | header, record | ... | 0 |        aligned to 8 bytes
+//!   header  | slot 4 | sequence 4 | offset 4 | bytes of the record 31 bits, was it asked for 1 bit |
+//! ```
+//!
+//! A key that is absent has its fingerprint as its record. One of which only the place is known has the bytes of its
+//! record behind that, in 4 bytes. No record is as short as either.
+
+use std::collections::VecDeque;
+
+use nandex_device::prefetch;
+use nandex_store::bytes::{get_u32, put_u32};
+use nandex_store::values::ValueRef;
+
+use super::slots::Slots;
+use super::{Found, Place};
+use crate::large::format::{FINGERPRINT_BYTES, Fingerprint};
+
+/// Bytes of an entry before its record.
+const HEADER_BYTES: usize = 16;
+
+/// The bit of a header's last number that says that the entry was asked for.
+const USED: u32 = 1 << 31;
+
+/// The place of a header's last number.
+const LENGTH: usize = 12;
+
+/// Bytes of what stands for a record of which only the place is known.
+const PLACE_BYTES: usize = FINGERPRINT_BYTES + 4;
+
+/// The unit of places.
+const UNIT_BYTES: usize = 8;
+
+/// A record takes at most this part of a chunk.
+const PARTS_OF_CHUNK: usize = 4;
+
+/// Chunks whose records may all stay before one has to make room.
+const KEPT_MAX: usize = 4;
+
+/// Epochs of a shard: an update makes the tickets of one of them invalid.
+pub(super) const EPOCHS: usize = 256;
+
+/// An entry that is in a chunk.
+#[derive(Clone, Copy)]
+struct Entry {
+    reference: ValueRef,
+    /// Bytes of the record, or of what stands for it.
+    record_bytes: usize,
+    was_used: bool,
+}
+
+impl Entry {
+    /// The entry that begins in a chunk; `None` at the end of those that it has.
+    fn at(chunk: &[u8], at: usize) -> Option<Self> {
+        let header = chunk.get(at..at + HEADER_BYTES)?;
+        let number = |place: usize| get_u32(header, place);
+        let bytes = number(LENGTH) & !USED;
+        let reference = ValueRef { slot: number(0), sequence: number(4), offset: number(8), bytes };
+        let was_used = number(LENGTH) & USED != 0;
+        (bytes > 0).then_some(Self { reference, record_bytes: bytes as usize, was_used })
+    }
+
+    /// Bytes that it takes.
+    fn whole_bytes(self) -> usize {
+        whole_bytes(self.record_bytes)
+    }
+}
+
+/// Bytes that the entry of a record takes.
+fn whole_bytes(record_bytes: usize) -> usize {
+    (HEADER_BYTES + record_bytes).next_multiple_of(UNIT_BYTES)
+}
+
+#[derive(Debug)]
+pub(super) struct Shard {
+    chunk_bytes: usize,
+    /// Those that were given back are empty.
+    chunks: Vec<Box<[u8]>>,
+    /// The numbers of the chunks that are there, oldest first.
+    order: VecDeque<usize>,
+    /// Bytes of the newest chunk that are taken.
+    filled: usize,
+    /// Where the entries are, by tags, in units.
+    index: Slots,
+    epochs: Box<[u32; EPOCHS]>,
+    /// Does it know all keys that there are? Then one that is not here is absent.
+    is_complete: bool,
+    /// Will it know all keys when those are through that are being gathered?
+    is_gathering: bool,
+    hits: u64,
+}
+
+impl Shard {
+    /// A shard of a map that has no keys, or of which it knows none yet.
+    pub fn new(chunk_bytes: usize, is_complete: bool) -> Self {
+        Self {
+            chunk_bytes: chunk_bytes.next_multiple_of(UNIT_BYTES),
+            chunks: Vec::new(),
+            order: VecDeque::new(),
+            filled: 0,
+            index: Slots::new(),
+            epochs: Box::new([0; EPOCHS]),
+            is_complete,
+            is_gathering: false,
+            hits: 0,
+        }
+    }
+
+    /// RAM that it takes, in bytes.
+    pub fn ram_bytes(&self) -> u64 {
+        let epochs = EPOCHS * size_of::<u32>();
+        (self.order.len() * self.chunk_bytes + self.index.ram_bytes() + epochs) as u64
+    }
+
+    /// Keys that it knows.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Lookups that it has answered.
+    pub fn hits(&self) -> u64 {
+        self.hits
+    }
+
+    /// The epoch in which what flash says of a key may be put in.
+    pub fn epoch(&self, place: Place) -> u32 {
+        self.epochs[place.epoch(EPOCHS)]
+    }
+
+    /// Begins another epoch: what flash has said of a key before is old.
+    pub fn begin_epoch(&mut self, place: Place) {
+        let epoch = &mut self.epochs[place.epoch(EPOCHS)];
+        *epoch = epoch.wrapping_add(1);
+    }
+
+    /// Asks the processor to fetch what finds a key's entry.
+    pub fn prefetch_slot(&self, place: Place) {
+        self.index.prefetch(place);
+    }
+
+    /// Asks the processor to fetch a key's entry, if it is here.
+    pub fn prefetch_entry(&self, place: Place) {
+        for unit in self.index.of(place).take(1) {
+            let (chunk, at) = self.place_of(unit);
+            self.chunks[chunk][at..].chunks(64).take(2).for_each(prefetch);
+        }
+    }
+
+    /// What it knows of a fingerprint; noted as a use.
+    pub fn ask(&mut self, place: Place, print: &Fingerprint) -> Option<Found<'_>> {
+        let Some((_, chunk, at)) = self.find(place, print) else {
+            return self.is_complete.then_some(Found::Absent);
+        };
+        let chunk = &mut self.chunks[chunk];
+        let length = get_u32(chunk, at + LENGTH);
+        put_u32(chunk, at + LENGTH, length | USED);
+        let found = found_at(chunk, at);
+        self.hits += u64::from(!matches!(found, Some(Found::Place(_))));
+        found
+    }
+
+    /// What it knows of a fingerprint.
+    pub fn peek(&self, place: Place, print: &Fingerprint) -> Option<Found<'_>> {
+        match self.find(place, print) {
+            Some((_, chunk, at)) => found_at(&self.chunks[chunk], at),
+            None => self.is_complete.then_some(Found::Absent),
+        }
+    }
+
+    /// Says of a key's record that it is at this place now, if it is here.
+    pub fn move_to(&mut self, place: Place, print: &Fingerprint, reference: ValueRef) {
+        let Some((_, chunk, at)) = self.find(place, print) else { return };
+        let chunk = &mut self.chunks[chunk];
+        [reference.slot, reference.sequence, reference.offset]
+            .into_iter()
+            .zip([0, 4, 8])
+            .for_each(|(number, part)| put_u32(chunk, at + part, number));
+    }
+
+    /// Drops what it has of a fingerprint.
+    pub fn remove(&mut self, place: Place, print: &Fingerprint) {
+        if let Some((unit, ..)) = self.find(place, print) {
+            self.index.remove(place, unit);
+        }
+    }
+
+    /// Notes that a fingerprint has no record.
+    pub fn put_absent(&mut self, key: (Place, &Fingerprint), bytes_max: u64) {
+        const NOWHERE: ValueRef = ValueRef { slot: 0, sequence: 0, offset: 0, bytes: 0 };
+        self.put(key, NOWHERE, &[key.1], bytes_max);
+    }
+
+    /// Puts in where the record of a fingerprint is.
+    pub fn put_place(&mut self, key: (Place, &Fingerprint), reference: ValueRef, bytes_max: u64) {
+        self.put(key, reference, &[key.1, &reference.bytes.to_le_bytes()], bytes_max);
+    }
+
+    /// Puts in the record of a fingerprint, in parts; its place alone if it is too long. Afterwards it takes at most that
+    /// many bytes.
+    pub fn put_record(
+        &mut self,
+        key: (Place, &Fingerprint),
+        reference: ValueRef,
+        record: &[&[u8]],
+        bytes_max: u64,
+    ) {
+        let record_bytes = record.iter().map(|part| part.len()).sum();
+        if whole_bytes(record_bytes) > self.chunk_bytes / PARTS_OF_CHUNK {
+            self.put_place(key, reference, bytes_max);
+        } else {
+            self.put(key, reference, record, bytes_max);
+        }
+    }
+
+    /// Knows no key that was not put in yet: from now on it gathers them.
+    pub fn begin_gathering(&mut self) -> [u32; EPOCHS] {
+        self.is_gathering = true;
+        *self.epochs
+    }
+
+    /// Returns whether it has kept all keys since it began to gather them.
+    pub fn is_gathering(&self) -> bool {
+        self.is_gathering
+    }
+
+    /// All keys were gathered, unless it has dropped some since.
+    pub fn end_gathering(&mut self) {
+        self.is_complete |= std::mem::take(&mut self.is_gathering);
+    }
+
+    /// Notes that it does not know some key any more.
+    fn note_dropped(&mut self) {
+        self.is_complete = false;
+        self.is_gathering = false;
+    }
+
+    fn put(
+        &mut self,
+        (place, print): (Place, &Fingerprint),
+        reference: ValueRef,
+        record: &[&[u8]],
+        bytes_max: u64,
+    ) {
+        let record_bytes = record.iter().map(|part| part.len()).sum();
+        let whole_bytes = whole_bytes(record_bytes);
+        if let Some((unit, chunk, at)) = self.find(place, print) {
+            let entry = Entry::at(&self.chunks[chunk], at);
+            if entry.is_some_and(|entry| entry.whole_bytes() == whole_bytes) {
+                return self.write((chunk, at), reference, (record, record_bytes));
+            }
+            self.index.remove(place, unit);
+        }
+        let Some((chunk, at)) = self.append(whole_bytes, bytes_max) else {
+            return self.note_dropped();
+        };
+        self.write((chunk, at), reference, (record, record_bytes));
+        while self.index.is_full()
+            && self.ram_bytes() + self.index.growth_bytes() > bytes_max
+            && self.order.len() > 1
+        {
+            self.drop_oldest();
+        }
+        let growth_max = bytes_max.saturating_sub(self.ram_bytes());
+        if self.index.insert(place, self.unit_of(chunk, at), growth_max) {
+            self.note_dropped();
+        }
+    }
+
+    /// Gives back what it takes beyond that many bytes, the oldest first.
+    pub fn keep_at_most(&mut self, bytes_max: u64) {
+        while self.ram_bytes() > bytes_max && !self.order.is_empty() {
+            self.drop_oldest();
+            if self.index.shrink() {
+                self.note_dropped();
+            }
+        }
+    }
+
+    /// Gives the oldest chunk back.
+    fn drop_oldest(&mut self) {
+        if let Some(oldest) = self.order.pop_front() {
+            self.drop_entries(oldest, 0);
+            self.chunks[oldest] = Box::default();
+        }
+    }
+
+    /// The unit of the entry of this fingerprint, its chunk, and where it is there.
+    #[inline]
+    fn find(&self, place: Place, print: &Fingerprint) -> Option<(u32, usize, usize)> {
+        self.index.of(place).find_map(|unit| {
+            let (chunk, at) = self.place_of(unit);
+            let found = self.chunks[chunk].get(at + HEADER_BYTES..)?;
+            found.starts_with(print).then_some((unit, chunk, at))
+        })
+    }
+
+    fn place_of(&self, unit: u32) -> (usize, usize) {
+        let at = unit as usize * UNIT_BYTES;
+        (at / self.chunk_bytes, at % self.chunk_bytes)
+    }
+
+    fn unit_of(&self, chunk: usize, at: usize) -> u32 {
+        ((chunk * self.chunk_bytes + at) / UNIT_BYTES) as u32
+    }
+
+    /// Space for an entry in the newest chunk; `None` without RAM for one chunk.
+    fn append(&mut self, whole_bytes: usize, bytes_max: u64) -> Option<(usize, usize)> {
+        let mut kept = 0;
+        while self.order.is_empty() || self.filled + whole_bytes > self.chunk_bytes {
+            let kept_max = if kept < KEPT_MAX { self.chunk_bytes } else { self.chunk_bytes / 2 };
+            self.begin_chunk(kept_max, bytes_max)?;
+            kept += 1;
+        }
+        let at = self.filled;
+        self.filled += whole_bytes;
+        Some((*self.order.back()?, at))
+    }
+
+    /// Makes another chunk the newest: one more if there is RAM for it, else the oldest, with what stays in it.
+    fn begin_chunk(&mut self, kept_max: usize, bytes_max: u64) -> Option<()> {
+        let units = (self.chunks.len() + 1) * (self.chunk_bytes / UNIT_BYTES);
+        // The entries of the chunk must find place in the index too.
+        let more = self.chunk_bytes as u64 + self.index.growth_bytes();
+        let fits = self.ram_bytes() + more <= bytes_max;
+        if fits && u32::try_from(units).is_ok() {
+            let free = self.chunks.iter().position(|chunk| chunk.is_empty());
+            let number = free.unwrap_or(self.chunks.len());
+            let chunk = vec![0; self.chunk_bytes].into_boxed_slice();
+            match free {
+                Some(free) => self.chunks[free] = chunk,
+                None => self.chunks.push(chunk),
+            }
+            self.order.push_back(number);
+            self.filled = 0;
+            return Some(());
+        }
+        let oldest = self.order.pop_front()?;
+        self.filled = self.drop_entries(oldest, kept_max);
+        let end = &mut self.chunks[oldest][self.filled..];
+        if end.len() >= HEADER_BYTES {
+            put_u32(end, LENGTH, 0);
+        }
+        self.order.push_back(oldest);
+        Some(())
+    }
+
+    /// Drops the entries of a chunk but those that were used, up to that many bytes, which move to its front. Returns
+    /// how many bytes they take.
+    fn drop_entries(&mut self, number: usize, kept_max: usize) -> usize {
+        let mut chunk = std::mem::take(&mut self.chunks[number]);
+        let (mut from, mut to) = (0, 0);
+        while let Some(entry) = Entry::at(&chunk, from) {
+            let place = print_at(&chunk, from).map(|print| Place::of(&print));
+            let (at, whole_bytes) = (from, entry.whole_bytes());
+            from += whole_bytes;
+            let Some(place) = place else { continue };
+            let unit = self.unit_of(number, at);
+            if self.index.of(place).all(|it| it != unit) {
+                continue;
+            }
+            if entry.was_used && to + whole_bytes <= kept_max {
+                chunk.copy_within(at..at + whole_bytes, to);
+                put_u32(&mut chunk, to + LENGTH, entry.reference.bytes);
+                self.index.move_to(place, (unit, self.unit_of(number, to)));
+                to += whole_bytes;
+            } else {
+                self.index.remove(place, unit);
+                self.note_dropped();
+            }
+        }
+        self.chunks[number] = chunk;
+        to
+    }
+
+    fn write(
+        &mut self,
+        (chunk, at): (usize, usize),
+        reference: ValueRef,
+        (record, record_bytes): (&[&[u8]], usize),
+    ) {
+        let is_newest = self.order.back() == Some(&chunk);
+        let chunk = &mut self.chunks[chunk];
+        let length = u32::try_from(record_bytes).expect("a record is shorter than a chunk");
+        let numbers = [reference.slot, reference.sequence, reference.offset, length];
+        let mut end = at;
+        for number in numbers {
+            put_u32(chunk, end, number);
+            end += 4;
+        }
+        for part in record {
+            chunk[end..end + part.len()].copy_from_slice(part);
+            end += part.len();
+        }
+        // What a chunk had before may stand behind its last entry.
+        if is_newest && let Some(next) = chunk.get_mut(self.filled..self.filled + HEADER_BYTES) {
+            put_u32(next, LENGTH, 0);
+        }
+    }
+}
+
+/// The fingerprint of the entry that begins there.
+fn print_at(chunk: &[u8], at: usize) -> Option<Fingerprint> {
+    chunk.get(at + HEADER_BYTES..at + HEADER_BYTES + FINGERPRINT_BYTES)?.try_into().ok()
+}
+
+/// What an entry says.
+fn found_at(chunk: &[u8], at: usize) -> Option<Found<'_>> {
+    let entry = Entry::at(chunk, at)?;
+    let record = chunk.get(at + HEADER_BYTES..)?.get(..entry.record_bytes)?;
+    Some(match entry.record_bytes {
+        FINGERPRINT_BYTES => Found::Absent,
+        PLACE_BYTES => {
+            let bytes = get_u32(record, FINGERPRINT_BYTES);
+            Found::Place(ValueRef { bytes, ..entry.reference })
+        }
+        _ => Found::Record(entry.reference, record),
+    })
+}

@@ -1,0 +1,223 @@
+//! Where the entries of a shard are: buckets of eight tags, each a line of the processor's cache.
+//!
+//! A tag has two buckets, which are next to each other. Where both are full there are more buckets from then on; if RAM
+//! does not allow that, one of the entries there is forgotten: this is a cache. So nothing is searched far, nothing is
+//! marked as deleted, and a lookup is one line nearly always.
+
+use nandex_device::prefetch;
+
+use super::Place;
+
+/// Slots of a bucket.
+const WAYS: usize = 8;
+
+/// With more than this share of the slots taken there are too few buckets.
+const FULL: (usize, usize) = (5, 8);
+
+/// Buckets, at least.
+const BUCKETS_MIN: usize = 16;
+
+/// A place that no entry has.
+const EMPTY: u32 = u32::MAX;
+
+/// A tag and where its entry is, in units.
+type Slot = (u32, u32);
+
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct Bucket([Slot; WAYS]);
+
+impl Bucket {
+    const NEW: Self = Self([(0, EMPTY); WAYS]);
+}
+
+#[derive(Debug)]
+pub(super) struct Slots {
+    /// An even number of them.
+    buckets: Box<[Bucket]>,
+    len: usize,
+    /// Which way is forgotten next where both buckets are full.
+    hand: usize,
+}
+
+impl Slots {
+    pub fn new() -> Self {
+        Self { buckets: vec![Bucket::NEW; BUCKETS_MIN].into(), len: 0, hand: 0 }
+    }
+
+    /// Entries that it has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn ram_bytes(&self) -> usize {
+        size_of_val(&*self.buckets)
+    }
+
+    /// Asks the processor to fetch what a lookup reads here.
+    pub fn prefetch(&self, place: Place) {
+        prefetch(&self.buckets[self.bucket(place)]);
+    }
+
+    /// Where entries of a tag are.
+    #[inline]
+    pub fn of(&self, place: Place) -> impl Iterator<Item = u32> {
+        let (tag, first) = (place.tag(), self.bucket(place));
+        let slots = [first, first ^ 1].into_iter().flat_map(|bucket| &self.buckets[bucket].0);
+        slots.filter(move |slot| slot.0 == tag && slot.1 != EMPTY).map(|slot| slot.1)
+    }
+
+    /// Returns whether there are too few buckets for another entry.
+    pub fn is_full(&self) -> bool {
+        let (part, whole) = FULL;
+        self.len * whole >= self.buckets.len() * WAYS * part
+    }
+
+    /// Bytes by which it grows.
+    pub fn growth_bytes(&self) -> u64 {
+        ((grown(self.buckets.len()) - self.buckets.len()) * size_of::<Bucket>()) as u64
+    }
+
+    /// Says where a new entry is. With that many bytes for more buckets it has a place for it; else it may forget another
+    /// one, and returns whether it has.
+    pub fn insert(&mut self, place: Place, unit: u32, growth_max: u64) -> bool {
+        let bytes_max = (self.ram_bytes() as u64).saturating_add(growth_max);
+        let mut forgets = false;
+        while self.is_full() || !self.has_free(self.bucket(place)) {
+            let mut buckets = grown(self.buckets.len());
+            let fits = |buckets: usize| (buckets * size_of::<Bucket>()) as u64 <= bytes_max;
+            if !fits(buckets) {
+                break;
+            }
+            // Where the entries of two buckets do not find place in the new ones, there are still more.
+            while !self.resize(buckets, false) {
+                if fits(grown(buckets)) {
+                    buckets = grown(buckets);
+                } else {
+                    forgets |= !self.resize(buckets, true);
+                    break;
+                }
+            }
+        }
+        forgets | self.put(self.bucket(place), (place.tag(), unit))
+    }
+
+    /// Says that the entry is elsewhere.
+    pub fn move_to(&mut self, place: Place, (from, to): (u32, u32)) {
+        if let Some((bucket, way)) = self.find(place, from) {
+            self.buckets[bucket].0[way].1 = to;
+        }
+    }
+
+    /// Forgets the entry that is there.
+    pub fn remove(&mut self, place: Place, unit: u32) {
+        if let Some((bucket, way)) = self.find(place, unit) {
+            self.buckets[bucket].0[way].1 = EMPTY;
+            self.len -= 1;
+        }
+    }
+
+    /// Gives back what few entries do not need. May forget some of them, and returns whether it has.
+    pub fn shrink(&mut self) -> bool {
+        let (part, whole) = FULL;
+        let needed = (self.len * whole / part).div_ceil(WAYS);
+        let buckets = (needed + needed / 4).next_multiple_of(2).max(BUCKETS_MIN);
+        2 * buckets <= self.buckets.len() && !self.resize(buckets, true)
+    }
+
+    fn has_free(&self, bucket: usize) -> bool {
+        let slots = [bucket, bucket ^ 1].into_iter().flat_map(|it| &self.buckets[it].0);
+        slots.into_iter().any(|(_, unit)| *unit == EMPTY)
+    }
+
+    /// Puts a slot into its first bucket or the other one. Returns whether another slot is gone for it.
+    fn put(&mut self, bucket: usize, slot: Slot) -> bool {
+        let way_in = |bucket: usize| {
+            let free = self.buckets[bucket].0.iter().position(|(_, unit)| *unit == EMPTY);
+            free.map(|way| (bucket, way))
+        };
+        let free = way_in(bucket).or_else(|| way_in(bucket ^ 1));
+        self.len += usize::from(free.is_some());
+        self.hand = (self.hand + 1) % WAYS;
+        let (bucket, way) = free.unwrap_or((bucket, self.hand));
+        self.buckets[bucket].0[way] = slot;
+        free.is_none()
+    }
+
+    /// Has that many buckets from now on. Returns whether all entries found place there; if not nothing has changed, or
+    /// the others were forgotten.
+    fn resize(&mut self, buckets: usize, may_forget: bool) -> bool {
+        let new = vec![Bucket::NEW; buckets].into();
+        let mut new = Self { buckets: new, len: 0, hand: self.hand };
+        let mut keeps_all = true;
+        for slot in self.buckets.iter().flat_map(|bucket| bucket.0) {
+            if slot.1 != EMPTY && new.put(bucket_of(slot.0, buckets), slot) {
+                keeps_all = false;
+                if !may_forget {
+                    return false;
+                }
+            }
+        }
+        *self = new;
+        keeps_all
+    }
+
+    fn find(&self, place: Place, unit: u32) -> Option<(usize, usize)> {
+        let first = self.bucket(place);
+        [first, first ^ 1].into_iter().find_map(|bucket| {
+            let way = self.buckets[bucket].0.iter().position(|slot| *slot == (place.tag(), unit));
+            way.map(|way| (bucket, way))
+        })
+    }
+
+    fn bucket(&self, place: Place) -> usize {
+        bucket_of(place.tag(), self.buckets.len())
+    }
+}
+
+/// The first bucket of a tag, of an even number of them.
+fn bucket_of(tag: u32, buckets: usize) -> usize {
+    ((u64::from(tag) * buckets as u64) >> 32) as usize
+}
+
+/// Buckets after growth.
+fn grown(buckets: usize) -> usize {
+    (buckets + buckets / 4).next_multiple_of(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(number: u64) -> Place {
+        Place(nandex_store::hash::mix(number))
+    }
+
+    #[test]
+    fn with_room_none_is_forgotten_however_many_they_are() {
+        let mut slots = Slots::new();
+        for number in 0..200_000 {
+            assert!(!slots.insert(place(number), number as u32, u64::MAX), "{number}");
+        }
+        assert_eq!(slots.len(), 200_000);
+        assert!((0..200_000).all(|it| slots.of(place(it)).any(|unit| unit == it as u32)));
+        assert!(slots.ram_bytes() < 200_000 * 40, "{}", slots.ram_bytes());
+    }
+
+    #[test]
+    fn what_it_forgets_it_tells() {
+        let mut slots = Slots::new();
+        let mut forgotten = 0;
+        for number in 0..20_000 {
+            let left = (64_u64 << 10).saturating_sub(slots.ram_bytes() as u64);
+            forgotten += usize::from(slots.insert(place(number), number as u32, left));
+            assert!(slots.ram_bytes() <= 64 << 10);
+        }
+        let kept = (0..20_000).filter(|it| slots.of(place(*it)).any(|unit| unit == *it as u32));
+        let kept = kept.count();
+        assert!(kept == slots.len() && kept > 4000 && forgotten > 10_000, "{kept}, {forgotten}");
+        (0..20_000).for_each(|it| slots.remove(place(it), it as u32));
+        assert_eq!(slots.len(), 0);
+        assert!(!slots.shrink() && slots.ram_bytes() == BUCKETS_MIN * size_of::<Bucket>());
+    }
+}

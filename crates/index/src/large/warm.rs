@@ -1,0 +1,126 @@
+//! Warming the cache up: all keys and records in long reads, once that costs less than the reads of single ones.
+//!
+//! The places of all records come from a pass over the table, and the records from one over the value log. If the records
+//! do not fit, their places may: then a lookup reads its record and nothing else. Whoever updates a key meanwhile makes
+//! what was read of it old, by the epochs of the [cache](super::cache).
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nandex_device::PAGE_BYTES;
+use nandex_store::values::format::LiveSegment;
+
+use super::Inner;
+use super::cache::RecordCache;
+use super::format::FINGERPRINT_BYTES;
+use crate::any::AnyTable;
+use crate::api::Table;
+use crate::{Error, Result};
+
+/// Bytes of long reads that take as long as one read of a page.
+const BYTES_FOR_READ: u64 = 64 << 10;
+
+/// Lookups that the cache could not answer before it is warmed up, at least.
+const UNKNOWN_MIN: u64 = 16;
+
+/// RAM of a key whose record's place is known, in bytes, with its part of the index.
+const PLACE_BYTES: u64 = 72;
+
+/// RAM of a key beyond that and its record, in bytes.
+const RECORD_BYTES: u64 = 24;
+
+/// When the cache is warmed up, and how.
+#[derive(Debug)]
+pub(super) struct WarmUp<T: Table> {
+    run: fn(&Inner<T>) -> Result<()>,
+    /// Lookups and updates of keys that the cache does not know, until it pays.
+    left: AtomicU64,
+}
+
+impl<T: Table> Inner<T> {
+    /// Counts keys of which the cache knew too little.
+    pub(super) fn count_unknown(&self, keys: usize) {
+        if let Some(warm_up) = self.warm_up.get() {
+            let left = warm_up.left.load(Relaxed);
+            let now = left.saturating_sub(keys as u64).max(left.min(1));
+            // Of two that count at a time, one may be lost.
+            let _ = warm_up.left.compare_exchange(left, now, Relaxed, Relaxed);
+        }
+    }
+
+    /// Warms the cache up, if with that many keys more it has paid. The caller holds no lock.
+    ///
+    /// # Errors
+    /// A failed read or write. It is not tried again. Damage is told by the call that needs what is damaged.
+    pub(super) fn warm_up_before(&self, keys: usize) -> Result<()> {
+        let Some(warm_up) = self.warm_up.get() else { return Ok(()) };
+        let left = warm_up.left.load(Relaxed);
+        if left == 0
+            || left > keys as u64
+            || warm_up.left.compare_exchange(left, 0, Relaxed, Relaxed).is_err()
+        {
+            return Ok(());
+        }
+        unless_damage((warm_up.run)(self))
+    }
+}
+
+impl Inner<AnyTable> {
+    /// Has the cache warmed up when that pays, if it has RAM for the places of all records.
+    pub(super) fn plan_warm_up(&self) {
+        let Some(cache) = self.cache.get().filter(|_| !self.is_empty()) else { return };
+        let table = self.table.stats();
+        if table.entries * PLACE_BYTES > cache.bytes_max() {
+            return;
+        }
+        let pages = |segment: LiveSegment| u64::from(segment.pages);
+        let of_values: u64 = self.values.live_segments().into_iter().map(pages).sum();
+        let bytes = table.flash_bytes + of_values * PAGE_BYTES as u64;
+        let left = AtomicU64::new((bytes / BYTES_FOR_READ).max(UNKNOWN_MIN));
+        let _ = self.warm_up.set(WarmUp { run: Self::warm_up, left });
+    }
+
+    fn warm_up(&self) -> Result<()> {
+        let Some(cache) = self.cache.get() else { return Ok(()) };
+        let gathering = cache.begin_gathering();
+        // The table has what was noted before, and what is noted from now on is in another epoch.
+        self.publish_all()?;
+        for entry in self.table.iter() {
+            let (key, value) = entry?;
+            let (print, reference) = self.decode_entry(&key, &value)?;
+            if !cache.gather(&gathering, &print, reference) {
+                return Ok(());
+            }
+        }
+        cache.end_gathering(gathering);
+        self.gather_records(cache)
+    }
+
+    /// Puts in the records, if they fit.
+    fn gather_records(&self, cache: &RecordCache) -> Result<()> {
+        let stats = self.values.stats();
+        let needed = stats.live_bytes + stats.live_records * (PLACE_BYTES + RECORD_BYTES);
+        if needed > cache.bytes_max() {
+            return Ok(());
+        }
+        for segment in self.values.live_segments() {
+            // One that was overwritten meanwhile, or is damaged, is passed over.
+            let visited = self.values.visit(segment, &mut |reference, record| {
+                if let Some(print) = record.first_chunk::<FINGERPRINT_BYTES>() {
+                    cache.gather_record(print, reference, record);
+                }
+                Ok(())
+            });
+            unless_damage(visited.map_err(Error::from))?;
+        }
+        Ok(())
+    }
+}
+
+/// A failure, unless it is damage.
+fn unless_damage(result: Result<()>) -> Result<()> {
+    match result {
+        Err(Error::Store(nandex_store::Error::Corrupt { .. })) => Ok(()),
+        result => result,
+    }
+}
