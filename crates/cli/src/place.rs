@@ -128,7 +128,8 @@ pub fn create(
     };
     let make = |volume: &Volume| {
         let Some(values) = values else {
-            return Ok(TableOrMap::Table(AnyTable::create_with(volume, name, config, options)?));
+            let table = AnyTable::create_with(volume, name, config, options)?;
+            return Ok(TableOrMap::Table(table.with_spare_ram()));
         };
         let index = AnyTable::create_with(volume, &table_name(name), config, options)?;
         Ok(TableOrMap::Map(LargeTable::create(volume, name, index, values)?.with_spare_ram()))

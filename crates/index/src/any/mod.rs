@@ -56,6 +56,9 @@ pub trait OpenTable: Table + Any + fmt::Debug {
         Ok(())
     }
 
+    /// Uses the RAM that it may take when it grows and does not take yet as a cache; see [`AnyTable::with_spare_ram`].
+    fn use_spare_ram(&self) {}
+
     /// The RAM that it may take when it grows and does not take yet; `None` if it does not grow.
     fn spare(&self) -> Option<&Arc<SpareRam>> {
         None
@@ -204,6 +207,14 @@ impl AnyTable {
     /// A failed read, damage.
     pub fn warm_up(&self) -> Result<()> {
         self.0.warm_up()
+    }
+
+    /// Has it use the RAM that it may take and does not take yet as a cache of entries, unless it has one: as it grows,
+    /// the cache gives it back. Without a limit of its RAM it is 64 MiB. Nothing happens if it does not grow.
+    #[must_use]
+    pub fn with_spare_ram(self) -> Self {
+        self.0.use_spare_ram();
+        self
     }
 
     /// The RAM that it may take when it grows and does not take yet; `None` if it does not grow.

@@ -20,13 +20,17 @@
 //!                                       | states  | val 0 | val 1 | ... | val 6 |
 //! ```
 //!
+//! A cache may use [RAM that is lent](crate::spare). Where it must give some back, chunks lose half of their sets, as many
+//! as needed; two sets become one, and what was used stays.
+//!
 //! Invariants
 //! 1. What the cache says of a key is true unless a buffer has the key. So buffers are asked first, and a buffer tells
 //!    the cache before its entries leave RAM.
 //! 2. A lookup notes the epoch of a key's chunk of sets before it asks the buffers, and fills a set only in the same
 //!    epoch: before a buffer leaves with a key of the chunk, or flash drops one, another epoch begins.
 //! 3. What flash drops, the cache drops, under the lock under which flash drops it.
-//! 4. A reader takes no lock and never waits: a set that changes meanwhile is a miss. Writers of a set take turns.
+//! 4. A reader never waits: a set that changes meanwhile is a miss, and so is a chunk that gives RAM back. Writers of a set
+//!    take turns.
 //!
 //! | operation | cost |
 //! |---|---|
@@ -35,14 +39,15 @@
 //! | key that filters rule out | a chunk's epoch |
 //! | buffer that leaves | one line for each of its entries, two where it takes a free place, nearly in order |
 
+mod lent;
 mod set;
 #[cfg(test)]
 mod tests;
 mod ways;
 
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{OnceLock, RwLock};
 
 use nandex_device::prefetch;
 use nandex_store::bytes::get_u64;
@@ -50,6 +55,7 @@ use nandex_store::entries::KeyState;
 use nandex_store::hash::KeyHash;
 
 use crate::api::Value;
+use lent::{Lent, LentLines};
 use set::{LINE_WORDS, Line, Set, SetLayout};
 
 /// The epoch of a chunk. Only in it may its holder fill a set of the chunk.
@@ -64,6 +70,8 @@ pub(crate) struct EntryCache {
     /// Each made when the first lookup wants it: a table that is only written needs none, and no lookup waits until all
     /// of a large cache is made.
     chunks: Box<[OnceLock<Chunk>]>,
+    /// How much of it may be used, if its RAM is lent.
+    lent: Option<Lent>,
     hits: AtomicU64,
 }
 
@@ -72,7 +80,14 @@ pub(crate) struct EntryCache {
 struct Chunk {
     /// Counts what makes a page that was read before it old.
     epoch: AtomicU64,
-    lines: Box<[Line]>,
+    lines: Lines,
+}
+
+/// The lines of a chunk's sets.
+#[derive(Debug)]
+enum Lines {
+    Own(Box<[Line]>),
+    Lent(RwLock<LentLines>),
 }
 
 impl Chunk {
@@ -126,17 +141,21 @@ impl EntryCache {
         let layout = SetLayout::new(key_bytes, value_bytes);
         let sets = usize::try_from(cache_bytes).unwrap_or(usize::MAX) / layout.bytes();
         let chunks = (0..sets.div_ceil(CHUNK_SETS)).map(|_| OnceLock::new()).collect();
-        (sets > 0).then_some(Self { layout, sets, chunks, hits: AtomicU64::new(0) })
+        (sets > 0).then_some(Self { layout, sets, chunks, lent: None, hits: AtomicU64::new(0) })
     }
 
-    /// RAM that it takes once a lookup has wanted it, in bytes.
+    /// RAM that it takes, in bytes: of its own once a lookup has wanted it, of what is lent now.
     pub(crate) fn ram_bytes(&self) -> u64 {
-        (self.sets * self.layout.bytes()) as u64
+        match self.lent {
+            None => (self.sets * self.layout.bytes()) as u64,
+            Some(_) => self.lent_bytes(),
+        }
     }
 
     /// Entries that it has place for.
     pub(crate) fn entries_max(&self) -> u64 {
-        (self.sets * ways::WAYS) as u64
+        let sets = self.lent.as_ref().map_or(self.sets, |lent| lent.plan().sets(self.sets));
+        (sets * ways::WAYS) as u64
     }
 
     /// Lookups that it has answered.
@@ -154,7 +173,8 @@ impl EntryCache {
     /// Asks the processor to fetch what a lookup of a key reads here.
     #[inline]
     pub(crate) fn prefetch(&self, hash: KeyHash) {
-        self.set(hash).first_lines().iter().for_each(prefetch);
+        let at = self.set_of(hash);
+        self.try_set(self.chunk_at(at), at, |set| set.first_lines().iter().for_each(prefetch));
     }
 
     /// The permission to fill the set of a key with what flash says. Taken before the buffers are asked.
@@ -166,18 +186,22 @@ impl EntryCache {
     /// What it knows of a key, after no buffer knew it.
     #[inline]
     pub(crate) fn find(&self, hash: KeyHash, key: &[u8]) -> KeyState<Value> {
-        self.set(hash).find(&KeyWords::of(key))
+        let at = self.set_of(hash);
+        let found = self.try_set(self.chunk_at(at), at, |set| set.find(&KeyWords::of(key)));
+        found.unwrap_or(KeyState::Unknown)
     }
 
     /// Keeps what flash has said of a key, unless that is old by now.
     pub(crate) fn fill(&self, ticket: Ticket, hash: KeyHash, key: &[u8], answer: &Option<Value>) {
         let at = self.set_of(hash);
         let chunk = self.chunk_at(at);
-        let Some(mut set) = self.set_in(chunk, at).try_lock() else { return };
-        // A new epoch begins before its keys' sets are locked: it is seen here, or they are cleaned up after this.
-        if chunk.epoch.load(Acquire) == ticket.0 {
-            set.insert(&KeyWords::of(key), answer.as_deref());
-        }
+        self.try_set(chunk, at, |set| {
+            let Some(mut set) = set.try_lock() else { return };
+            // A new epoch begins before its keys' sets are locked: it is seen here, or they are cleaned up after this.
+            if chunk.epoch.load(Acquire) == ticket.0 {
+                set.insert(&KeyWords::of(key), answer.as_deref());
+            }
+        });
     }
 
     /// Has no lookup wanted any of it? Then it has neither entries nor tickets, and what leaves need not be told:
@@ -211,7 +235,7 @@ impl EntryCache {
         }
         for at in first..end {
             if let Some(chunk) = self.made_chunk(at) {
-                self.set_in(chunk, at).lock().retain(|key| !is_gone(key));
+                self.with_set(chunk, at, |set| set.lock().retain(|key| !is_gone(key)));
             }
         }
     }
@@ -222,17 +246,14 @@ impl EntryCache {
         ((u128::from(hash.place) * self.sets as u128) >> 64) as usize
     }
 
-    #[inline]
-    fn set(&self, hash: KeyHash) -> Set<'_> {
-        let at = self.set_of(hash);
-        self.set_in(self.chunk_at(at), at)
-    }
-
     /// The chunk of a set, made if no lookup has wanted it before.
     #[inline]
     fn chunk_at(&self, set: usize) -> &Chunk {
         let chunk = set / CHUNK_SETS;
-        self.chunks[chunk].get_or_init(|| self.make_chunk(chunk))
+        match self.chunks[chunk].get() {
+            Some(chunk) => chunk,
+            None => self.make_chunk(chunk),
+        }
     }
 
     /// The chunk of a set, if a lookup has wanted it. One that has not has neither entries nor tickets.
@@ -240,17 +261,54 @@ impl EntryCache {
         self.chunks[set / CHUNK_SETS].get()
     }
 
+    /// Passes on a set, unless its chunk gives RAM back or has none.
     #[inline]
-    fn set_in<'l>(&self, chunk: &'l Chunk, at: usize) -> Set<'l> {
+    fn try_set<R>(&self, chunk: &Chunk, at: usize, act: impl FnOnce(Set<'_>) -> R) -> Option<R> {
+        match &chunk.lines {
+            Lines::Own(lines) => Some(act(self.set_in(lines, at % CHUNK_SETS))),
+            Lines::Lent(lent) => {
+                let lent = lent.try_read().ok()?;
+                Some(act(self.set_in(&lent.lines, lent.set_of(at % CHUNK_SETS)?)))
+            }
+        }
+    }
+
+    /// The same, after its chunk has given RAM back.
+    fn with_set<R>(&self, chunk: &Chunk, at: usize, act: impl FnOnce(Set<'_>) -> R) -> Option<R> {
+        match &chunk.lines {
+            Lines::Own(_) => self.try_set(chunk, at, act),
+            Lines::Lent(lent) => {
+                let lent = lent.read().expect("no holder of a chunk's lock panics");
+                Some(act(self.set_in(&lent.lines, lent.set_of(at % CHUNK_SETS)?)))
+            }
+        }
+    }
+
+    #[inline]
+    fn set_in<'l>(&self, lines: &'l [Line], set: usize) -> Set<'l> {
         let len = self.layout.lines();
-        Set::new(self.layout, &chunk.lines[at % CHUNK_SETS * len..][..len])
+        Set::new(self.layout, &lines[set * len..][..len])
     }
 
     #[cold]
-    fn make_chunk(&self, chunk: usize) -> Chunk {
-        let sets = CHUNK_SETS.min(self.sets - chunk * CHUNK_SETS);
-        let lines = (0..sets * self.layout.lines()).map(|_| Line::default()).collect();
-        Chunk { epoch: AtomicU64::new(0), lines }
+    fn make_chunk(&self, number: usize) -> &Chunk {
+        let lines = || match &self.lent {
+            None => Lines::Own(self.new_lines(self.sets_of(number))),
+            Some(lent) => Lines::Lent(RwLock::new(self.lent_lines(number, lent.plan()))),
+        };
+        let new = || Chunk { epoch: AtomicU64::new(0), lines: lines() };
+        let chunk = self.chunks[number].get_or_init(new);
+        self.fit(number);
+        chunk
+    }
+
+    /// The sets of a chunk that has all.
+    fn sets_of(&self, chunk: usize) -> usize {
+        CHUNK_SETS.min(self.sets - chunk * CHUNK_SETS)
+    }
+
+    fn new_lines(&self, sets: usize) -> Box<[Line]> {
+        (0..sets * self.layout.lines()).map(|_| Line::default()).collect()
     }
 }
 
@@ -267,7 +325,8 @@ impl Leaving<'_> {
     pub(crate) fn prefetch(&self, hash: KeyHash) {
         let at = self.cache.set_of(hash);
         if let Some(chunk) = self.cache.made_chunk(at) {
-            self.cache.set_in(chunk, at).first_lines().iter().for_each(prefetch);
+            let prefetch = |set: Set<'_>| set.first_lines().iter().for_each(prefetch);
+            self.cache.try_set(chunk, at, prefetch);
         }
     }
 
@@ -279,10 +338,12 @@ impl Leaving<'_> {
         if self.chunk.replace(at / CHUNK_SETS) != Some(at / CHUNK_SETS) {
             chunk.begin_epoch();
         }
-        let mut set = self.cache.set_in(chunk, at).lock();
-        // Asked under the lock: if a newer part has told the set of this key, it is known here that there is one.
-        let is_superseded = self.superseded.is_some_and(|it| it.load(Acquire));
-        set.replace(&KeyWords::of(key), if is_superseded { KeyState::Unknown } else { now });
+        self.cache.with_set(chunk, at, |set| {
+            let mut set = set.lock();
+            // Asked under the lock: if a newer part has told the set of this key, it is known here that there is one.
+            let is_superseded = self.superseded.is_some_and(|it| it.load(Acquire));
+            set.replace(&KeyWords::of(key), if is_superseded { KeyState::Unknown } else { now });
+        });
     }
 }
 

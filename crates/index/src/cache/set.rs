@@ -156,6 +156,14 @@ impl<'l> Set<'l> {
         self.load(self.layout.key(way, word))
     }
 
+    fn key_at(&self, way: usize) -> KeyWords {
+        let mut words = KeyWords::of(&[]);
+        for word in 0..self.layout.key_words() {
+            words.0[word] = self.key(way, word);
+        }
+        words
+    }
+
     fn value(&self, way: usize) -> Value {
         let mut words = ValueWords::of(&[]);
         for word in 0..self.layout.value_words() {
@@ -205,6 +213,23 @@ impl Locked<'_> {
         self.put(states, way, value);
     }
 
+    /// Takes what other sets hold as far as it has place, first what was used.
+    pub fn take_from<'s>(&mut self, others: impl Iterator<Item = Set<'s>> + Clone) {
+        for used_first in [true, false] {
+            let ways = others.clone().flat_map(|set| (0..WAYS).map(move |way| (set, way)));
+            for (set, way) in ways {
+                let states = set.states();
+                let held = states.held(way).map(|()| set.value(way));
+                if states.was_used(way) == used_first
+                    && held.is_known()
+                    && self.set.states().has_free()
+                {
+                    self.insert(&set.key_at(way), held.value().as_deref());
+                }
+            }
+        }
+    }
+
     /// Replaces what is said of a key: by a value, by its absence, or by nothing. A value of a key of which nothing is
     /// said takes a place that is free.
     pub fn replace(&mut self, key: &KeyWords, now: KeyState<&[u8]>) {
@@ -221,10 +246,7 @@ impl Locked<'_> {
     /// Drops all keys but those that `keep` names.
     pub fn retain(&mut self, mut keep: impl FnMut(&[u8]) -> bool) {
         for way in (0..WAYS).filter(|way| self.set.states().held(*way).is_known()) {
-            let mut words = KeyWords::of(&[]);
-            for word in 0..self.set.layout.key_words() {
-                words.0[word] = self.set.key(way, word);
-            }
+            let words = self.set.key_at(way);
             if !keep(&words.bytes()[..self.set.layout.key_bytes]) {
                 self.free(way);
             }

@@ -1,12 +1,14 @@
 //! The cache against maps, threads, and the hit ratio of the best that knows all frequencies.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering::Release;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use nandex_store::entries::KeyState::{Live, Removed, Unknown};
 use nandex_store::hash::{HashKind, KeyHasher};
 
 use super::*;
+use crate::spare::Borrower;
 
 const HASHER: KeyHasher = KeyHasher::new(HashKind::Xxh3, 9);
 
@@ -104,7 +106,11 @@ fn a_lookup_makes_one_chunk_and_what_leaves_makes_none() {
         cache.fill(ticket, place(part), &[1; 8], &None);
         assert_eq!(cache.find(place(part), &[1; 8]), Removed);
     }
-    let lines: usize = cache.chunks.iter().filter_map(|chunk| Some(chunk.get()?.lines.len())).sum();
+    let lines = |chunk: &Chunk| match &chunk.lines {
+        Lines::Own(lines) => lines.len(),
+        Lines::Lent(_) => unreachable!("it is its own"),
+    };
+    let lines: usize = cache.chunks.iter().filter_map(OnceLock::get).map(lines).sum();
     assert_eq!((lines * 64) as u64, cache.ram_bytes());
     cache.drop_of((0, 1), |_| true);
     assert!((0..3).all(|part| !cache.find(place(part), &[1; 8]).is_known()));
@@ -253,4 +259,104 @@ fn threads_never_read_a_mixture_of_two_values() {
         });
     });
     assert!(hits.load(Relaxed) > 0);
+}
+
+#[test]
+fn a_plan_uses_what_it_may_and_nothing_more() {
+    for sets in [1, 500, 1024, 5000, 100_000] {
+        for sets_max in [0, 1, 7, 300, 1024, 4000, 77_777, 200_000] {
+            let plan = lent::Plan::of(sets, sets_max);
+            let used = plan.sets(sets);
+            assert!(used <= sets_max.min(sets), "{sets}, {sets_max}: {plan:?}");
+            // A chunk less than all, and the last one is shorter.
+            let least = sets_max.min(sets).saturating_sub(2 * CHUNK_SETS + sets_max / 64);
+            let chunks = sets.div_ceil(CHUNK_SETS);
+            assert!(used >= least || sets_max < chunks, "{sets}, {sets_max}: {plan:?}, {used}");
+        }
+    }
+}
+
+#[test]
+fn lent_ram_is_given_back_and_what_was_used_stays() {
+    let cache = EntryCache::lent(1 << 20, 8, 8).unwrap();
+    assert_eq!(cache.entries_max(), 0);
+    let value = |number: u64| Value::new(&(number * 3).to_le_bytes());
+    let ask = |number: u64| look_up(&cache, &key(number, 8), || Some(value(number)));
+    assert!((0..100).all(|number| !ask(number)) && (0..100).all(|number| !ask(number)));
+    cache.keep_at_most(1 << 20);
+    // What was made while there was no RAM stays without.
+    let cache = EntryCache::lent(1 << 20, 8, 8).unwrap();
+    cache.keep_at_most(1 << 20);
+    let ask = |number: u64| look_up(&cache, &key(number, 8), || Some(value(number)));
+    for number in 0..30_000 {
+        ask(number);
+        // Hot ones.
+        ask(number % 2000);
+    }
+    assert!((0..2000).filter(|number| ask(*number)).count() > 1900);
+    assert!(cache.ram_bytes() > 1 << 19 && cache.ram_bytes() <= 1 << 20);
+    for bytes in [700 << 10, 300 << 10, 150 << 10, 40 << 10, 8 << 10, 0] {
+        cache.keep_at_most(bytes);
+        assert!(cache.ram_bytes() <= bytes, "{bytes}: {}", cache.ram_bytes());
+        let hot = (0..2000).filter(|number| ask(*number)).count() as u64;
+        // An entry takes 18.3 bytes.
+        assert!(hot > (bytes / 60).min(1800) || bytes < 16 << 10, "{bytes}: {hot}");
+        assert!(hot <= cache.entries_max());
+    }
+}
+
+#[test]
+fn threads_read_fill_and_update_while_lent_ram_comes_and_goes() {
+    let cache = EntryCache::lent(256 << 10, 8, 8).unwrap();
+    cache.keep_at_most(256 << 10);
+    let truth: Vec<_> = (0..3000).map(|_| AtomicU64::new(0)).collect();
+    let is_buffered: Vec<_> = truth.iter().map(|_| AtomicBool::new(false)).collect();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for seed in 0..2 {
+            let (cache, truth, is_buffered, is_done) = (&cache, &truth, &is_buffered, &is_done);
+            scope.spawn(move || {
+                let mut numbers = Numbers(seed);
+                while !is_done.load(Acquire) {
+                    let number = numbers.below(truth.len() as u64);
+                    let key = key(number, 8);
+                    let (hash, at) = (HASHER.hash(&key), number as usize);
+                    let ticket = cache.ticket(hash);
+                    let before = truth[at].load(Acquire);
+                    if is_buffered[at].load(Acquire) {
+                        continue;
+                    }
+                    match cache.find(hash, &key) {
+                        Live(value) => {
+                            let now = u64::from_le_bytes((&*value).try_into().unwrap());
+                            assert!(now >= before, "{number}: {now} after {before}");
+                        }
+                        Removed => unreachable!("none is removed"),
+                        Unknown => {
+                            cache.fill(
+                                ticket,
+                                hash,
+                                &key,
+                                &Some(Value::new(&before.to_le_bytes())),
+                            );
+                        }
+                    }
+                }
+            });
+        }
+        let mut numbers = Numbers(77);
+        for now in 1..200_000_u64 {
+            let number = numbers.below(truth.len() as u64);
+            let (key, at) = (key(number, 8), number as usize);
+            is_buffered[at].store(true, Release);
+            truth[at].store(now, Release);
+            cache.leaving().leave(HASHER.hash(&key), &key, Live(&now.to_le_bytes()));
+            is_buffered[at].store(false, Release);
+            if now % 1000 == 0 {
+                let kept = [256 << 10, 200 << 10, 100 << 10, 40 << 10][(now / 50_000) as usize];
+                cache.keep_at_most(kept);
+            }
+        }
+        is_done.store(true, Release);
+    });
 }

@@ -60,6 +60,11 @@ impl States {
         (self.uses(way) < USES_MAX).then(|| Self(self.0 + (USE << (way * WAY_BITS))))
     }
 
+    /// Was what a way holds asked for?
+    pub fn was_used(self, way: usize) -> bool {
+        self.is_main(way) || self.uses(way) > 0
+    }
+
     fn uses(self, way: usize) -> u64 {
         (self.way(way) & USES) / USE
     }

@@ -56,7 +56,7 @@ impl TableOrMap {
         let open = |name: &str, options: OpenOptions| {
             let options = stated.options(&registry::kind_in(volume, name)?, options)?;
             let table = AnyTable::open_with(volume, name, &options)?;
-            stated.check(name, &table.config()).map(|()| table)
+            stated.check(name, &table.config()).map(|()| table.with_spare_ram())
         };
         let kind = registry::kind_in(volume, name)?;
         let Some(Family::Part) = registry::find(&kind).map(|row| &row.family) else {

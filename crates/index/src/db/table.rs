@@ -70,8 +70,8 @@ impl<'db> TableBuilder<'db> {
     }
 
     /// RAM for a cache of entries, so that keys that are looked up again and again read no page. By default what the
-    /// table leaves of its RAM, and where that was not stated at most a quarter of what it may take; 0 for none. With
-    /// [`Policy::Grow`] there is none by default, and with [`Policy::Lru`] none at all.
+    /// table leaves of its RAM, which one that grows takes back; without `ram` and [`Policy::Grow`] at most a quarter of
+    /// what it may take. 0 for none; with [`Policy::Lru`] there is none.
     pub fn cache(mut self, bytes: impl Into<Quantity>) -> Self {
         self.cache = Some(bytes.into());
         self
@@ -155,6 +155,7 @@ impl<'db> TableBuilder<'db> {
         let of_map = self.take_cache(&mut options);
         let table = AnyTable::create_with(&self.db.volume, &self.name, &config, &options)
             .map_err(|error| self.db.explain(&self.name, error))?;
+        let table = self.with_spare_ram(table);
         let needed = self.ram_bytes((&table, of_map), Some(&advised), &options, limit);
         shares.take(&self.db.volume, &self.name, needed).map(|()| (table, of_map))
     }
@@ -176,6 +177,7 @@ impl<'db> TableBuilder<'db> {
         let table = AnyTable::open_with(&self.db.volume, &self.name, &options)?;
         self.check_widths(&table)?;
         self.stated.check(&self.name, &table.config())?;
+        let table = self.with_spare_ram(table);
         let needed = self.ram_bytes((&table, of_map), advised.as_ref(), &options, limit);
         shares.take(&self.db.volume, &self.name, needed).map(|()| (table, of_map))
     }
@@ -189,6 +191,15 @@ impl<'db> TableBuilder<'db> {
         let left = |most: u64| most.saturating_sub(cache_bytes);
         options.ram_bytes_max = options.ram_bytes_max.map(left);
         cache_bytes
+    }
+
+    /// A table that grows has the RAM that it does not take as its cache, if no other was stated.
+    fn with_spare_ram(&self, table: AnyTable) -> AnyTable {
+        if self.is_of_map() || self.stated_cache().is_some() {
+            table
+        } else {
+            table.with_spare_ram()
+        }
     }
 
     fn is_of_map(&self) -> bool {

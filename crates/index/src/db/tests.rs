@@ -145,7 +145,6 @@ fn what_the_table_of_a_map_leaves_is_a_cache_until_the_table_needs_it() {
             let pairs: Vec<_> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
             map.put_many(&pairs).unwrap();
             let now = map.stats();
-            assert!(now.cache_bytes <= now.cache_bytes_max, "{now:?}");
             assert!(now.ram_bytes - now.values.ram_bytes <= taken, "{taken}, {now:?}");
         }
         let full = map.stats();
@@ -153,6 +152,43 @@ fn what_the_table_of_a_map_leaves_is_a_cache_until_the_table_needs_it() {
         assert!(full.cache_bytes_max < first.cache_bytes_max, "{first:?}, {full:?}");
         for number in (0..240_000).step_by(997) {
             assert_eq!(map.get(&key(number)).unwrap(), Some(vec![number as u8; 30]));
+        }
+    }
+}
+
+#[test]
+fn what_a_table_that_grows_leaves_is_a_cache_until_it_needs_it() {
+    for (ram, log, kind) in [("64MiB", "64MiB", "growing"), ("16MiB", "2MiB", "growing-slicehash")]
+    {
+        let (_folder, path) = file();
+        let db = options().ram(ram).log(log).create(Create::New).open(&path).unwrap();
+        let table = db.table("t").policy(Policy::Grow).entries(50_000).create_or_open().unwrap();
+        assert_eq!(table.kind(), kind);
+        let (taken, first) = (db.ram_taken()[0].1, table.stats());
+        assert_eq!(first.cache_bytes, 0, "it takes RAM as it fills");
+        let key = |number: u64| number.to_le_bytes();
+        let mut most = 0;
+        for from in (0..600_000).step_by(1000) {
+            let keys: Vec<_> = (from..from + 1000).map(key).collect();
+            let pairs: Vec<_> = keys.iter().map(|key| (&key[..], &key[..])).collect();
+            table.insert_many(&pairs).unwrap();
+            for _ in 0..3 {
+                assert!(table.get(&key(from * 7 / 11)).unwrap().is_some());
+            }
+            let now = table.stats();
+            assert!(now.ram_bytes <= taken, "{taken}, {now:?}");
+            most = now.cache_entries_max.max(most);
+        }
+        let full = table.stats();
+        assert!(full.cache_entries_max < most && full.cache_bytes > 1 << 20, "{most}, {full:?}");
+        let hot = || (0..1000).for_each(|it| assert!(table.get(&key(it)).unwrap().is_some()));
+        (0..3).for_each(|_| hot());
+        let before = table.stats();
+        (0..9).for_each(|_| hot());
+        let after = table.stats();
+        assert!(after.cache_hits - before.cache_hits > 8000, "{before:?}, {after:?}");
+        for number in (0..600_000).step_by(997) {
+            assert_eq!(table.get(&key(number)).unwrap().as_deref(), Some(&key(number)[..]));
         }
     }
 }

@@ -31,6 +31,9 @@ pub(crate) trait Parts: Debug + Send + Sync + Sized + 'static {
     /// What asks for preparations where they are due.
     fn requests(&self) -> &Requests;
 
+    /// Has all parts tell a cache what leaves them, before the first lookup.
+    fn use_cache(&self, cache: TableCache);
+
     /// The RAM that it may take and does not take yet.
     fn spare(&self) -> &Arc<SpareRam>;
 
@@ -164,6 +167,18 @@ impl<P: Parts> Owner<P> {
     #[inline]
     fn look_ahead(&self, newest: &Core<P::Layout>) {
         self.parts.requests().look_ahead(newest.counters.flushed_entries.load(Relaxed));
+    }
+
+    /// Uses the RAM that the parts do not take yet as a cache, unless it has one. Before the first lookup.
+    pub fn use_spare_ram(&self) {
+        if self.lookups.cache.get().is_some() {
+            return;
+        }
+        let widths = (self.key_bytes, self.value_bytes);
+        if let Some(cache) = TableCache::lent(self.parts.spare(), widths) {
+            self.parts.use_cache(cache.clone());
+            self.lookups.use_cache(Some(cache));
+        }
     }
 
     pub fn remove(&self, key: &[u8]) -> Result<()> {

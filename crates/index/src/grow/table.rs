@@ -286,6 +286,10 @@ where
         self.owner.parts.warm_up()
     }
 
+    fn use_spare_ram(&self) {
+        self.owner.use_spare_ram();
+    }
+
     fn spare(&self) -> Option<&Arc<SpareRam>> {
         Some(self.owner.parts.spare())
     }

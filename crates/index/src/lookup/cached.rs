@@ -13,6 +13,7 @@ use super::{KeyLookup, LookupKey, Lookups};
 use crate::api::Value;
 use crate::cache::{EntryCache, Leaving, Ticket};
 use crate::model::text::bytes;
+use crate::spare::SpareRam;
 use crate::{Error, Result};
 
 /// What a table tells a cache of its lookups.
@@ -53,6 +54,13 @@ impl TableCache {
         }
         let entries = EntryCache::new(cache_bytes, key_bytes, value_bytes);
         Ok(entries.map(|it| Self { entries: Arc::new(it), superseded: None }))
+    }
+
+    /// A cache of the RAM that a table does not take.
+    pub(crate) fn lent(spare: &SpareRam, (key_bytes, value_bytes): (usize, usize)) -> Option<Self> {
+        let entries = EntryCache::lent(spare.bytes(), key_bytes, value_bytes).map(Arc::new)?;
+        spare.lend_to(&entries);
+        Some(Self { entries, superseded: None })
     }
 
     /// The same cache, for the newest of a table's parts.

@@ -34,7 +34,7 @@ pub struct Generations {
     name: String,
     config: Config,
     options: OpenOptions,
-    cache: Option<TableCache>,
+    cache: OnceLock<TableCache>,
     /// Those that are in use, from `first` on, and before it those that were dropped. Only added to, so that lookups
     /// need no lock.
     cores: Box<[OnceLock<Arc<Core>>]>,
@@ -97,7 +97,7 @@ impl Generations {
             name: name.to_owned(),
             config,
             options,
-            cache,
+            cache: cache.map_or_else(OnceLock::new, OnceLock::from),
             cores: (0..GENERATIONS_MAX).map(|_| OnceLock::new()).collect(),
             first: AtomicUsize::new(0),
             len: AtomicUsize::new(0),
@@ -153,7 +153,7 @@ impl Generations {
 
     fn use_next(&self, tables: &mut Tables, table: BufferHash) {
         let number = self.len();
-        table.core.lookups.share_cache(self.cache.as_ref());
+        table.core.lookups.share_cache(self.cache.get());
         let older = tables.used.iter().rev().map(|it| Arc::clone(&it.core));
         table.core.layout.older.set(older.collect());
         let set = self.cores[number].set(Arc::clone(&table.core));
@@ -335,6 +335,14 @@ impl Parts for Generations {
 
     fn requests(&self) -> &Requests {
         &self.requests
+    }
+
+    fn use_cache(&self, cache: TableCache) {
+        let tables = self.tables();
+        let cache = self.cache.get_or_init(|| cache);
+        tables.used.iter().for_each(|it| it.core.lookups.share_cache(Some(cache)));
+        let older = tables.used.iter().rev().skip(1);
+        older.for_each(|it| it.core.lookups.supersede());
     }
 
     fn spare(&self) -> &Arc<SpareRam> {

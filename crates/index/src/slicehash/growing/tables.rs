@@ -1,7 +1,7 @@
 //! The tables of a growing SliceHash: the newest, the one it takes over from, and the next.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
@@ -25,7 +25,7 @@ pub struct Tables {
     name: String,
     config: Config,
     options: OpenOptions,
-    cache: Option<TableCache>,
+    cache: OnceLock<TableCache>,
     /// Answers lookups and takes updates.
     newest: RwLock<Arc<Core>>,
     /// Read by updates, written when the newest changes: then all updates of the one before have ended.
@@ -91,7 +91,7 @@ impl Tables {
             name: name.to_owned(),
             config,
             options,
-            cache,
+            cache: cache.map_or_else(OnceLock::new, OnceLock::from),
             newest: RwLock::new(newest),
             updates: RwLock::default(),
             owned: Mutex::new(owned),
@@ -211,6 +211,15 @@ impl Parts for Tables {
         &self.requests
     }
 
+    fn use_cache(&self, cache: TableCache) {
+        let owned = self.owned();
+        let cache = self.cache.get_or_init(|| cache);
+        for table in [&owned.older, &owned.newest].into_iter().flatten() {
+            table.core.lookups.share_cache(Some(cache));
+        }
+        owned.older.iter().for_each(|it| it.core.lookups.supersede());
+    }
+
     fn spare(&self) -> &Arc<SpareRam> {
         &self.spare
     }
@@ -229,7 +238,7 @@ impl Parts for Tables {
         // Else a merge of the newer table, which holds a partition of this one, might be asked to do these first.
         full_core.catch_up_now()?;
         let next = owned.next.take().expect("it was just made");
-        next.core.lookups.share_cache(self.cache.as_ref());
+        next.core.lookups.share_cache(self.cache.get());
         full_core.lookups.supersede();
         next.core.take_over_from(&full_core);
         let mut newest = self.newest.write().expect("no holder of the newest table's lock panics");
