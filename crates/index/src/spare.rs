@@ -28,7 +28,8 @@ impl SpareRam {
 
     /// Notes what `taken` leaves of the limit from now on. What was lent beyond it is back when this returns.
     pub(crate) fn leave(&self, ram_bytes_max: Option<u64>, taken: u64) {
-        let bytes = ram_bytes_max.map_or(UNLIMITED_BYTES, |most| most.saturating_sub(taken));
+        let left = ram_bytes_max.map_or(UNLIMITED_BYTES, |most| most.saturating_sub(taken));
+        let bytes = left.min(nandex_device::ram_bytes());
         let borrower = self.borrower.lock().expect("no holder of the borrower's lock panics");
         self.bytes.store(bytes, Relaxed);
         if let Some(borrower) = borrower.as_ref().and_then(Weak::upgrade) {

@@ -148,8 +148,11 @@ pub struct TableStats {
     pub evicted_life: u64,
     /// As [`evicted_life`](Self::evicted_life), of those that the policy wanted to keep.
     pub forced_evictions_life: u64,
-    /// Bytes of RAM that the cache of entries may take; part of `ram_bytes`. 0 without a cache.
+    /// Bytes of RAM of its cache, part of `ram_bytes`: all that it may take, and of a table that grows what it has
+    /// taken.
     pub cache_bytes: u64,
+    /// RAM that its cache may take, in bytes: of a table that grows, what that leaves now.
+    pub cache_bytes_max: u64,
     /// Entries that it has place for.
     pub cache_entries_max: u64,
     /// Lookups that it has answered: they read no page.
@@ -188,6 +191,7 @@ impl TableStats {
             miss_reads: counted.miss_reads,
             reads_histogram: counted.reads_histogram,
             cache_bytes: counted.cache_bytes,
+            cache_bytes_max: counted.cache_bytes_max,
             cache_entries_max: counted.cache_entries_max,
             cache_hits: counted.cache_hits,
             ..self

@@ -231,8 +231,8 @@ impl Database {
     /// Opens or makes a map of keys and values of any size.
     ///
     /// It grows, unless `entries` or `bytes`, those of all keys and values, say what it must hold; then it refuses
-    /// more. `ram` is what its table and its cache of records may take; `cache` of it is for the cache, which has what the
-    /// table leaves if it is not stated. `policy` is "grow", "reject", or "fifo" for a map that evicts the oldest.
+    /// more. `ram` is what its table and its cache of records may take; `cache` of it is for the cache, which has what
+    /// the table leaves if it is not stated. `policy` is "grow", "reject", or "fifo" for a map that evicts the oldest.
     /// `parameters` are those of the map's table of keys, as of `table`.
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(signature = (

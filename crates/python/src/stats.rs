@@ -46,7 +46,8 @@ pub fn of_table<'py>(py: Python<'py>, stats: &TableStats) -> PyResult<Bound<'py,
     fields!(dict, stats, entries, ram_bytes, flash_bytes, inserts, hits, misses, hit_reads);
     fields!(dict, stats, miss_reads, reads_histogram, flushes, flush_fill, data_bytes_written);
     fields!(dict, stats, log_bytes_written, evicted, retained, forced_evictions, evicted_life);
-    fields!(dict, stats, forced_evictions_life, cache_bytes, cache_entries_max, cache_hits);
+    fields!(dict, stats, forced_evictions_life, cache_bytes, cache_bytes_max, cache_entries_max);
+    fields!(dict, stats, cache_hits);
     dict.set_item("lost_pages", numbers(&stats.lost_pages))?;
     dict.set_item("ram_bytes_per_entry", stats.ram_bytes_per_entry())?;
     dict.set_item("reads_per_hit", stats.reads_per_hit())?;

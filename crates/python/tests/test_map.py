@@ -157,3 +157,21 @@ def test_parameters_that_are_stated_are_those_of_the_map_and_must_stay_so(db: na
         db.map("m", entries=1000, parameters={"spare_buffers": "8"})
     with pytest.raises(nandex.Error, match="is no parameter; there are"):
         db.map("other", parameters={"colour": "red"})
+
+
+def test_a_map_keeps_records_in_the_ram_that_its_table_leaves_or_as_much_as_is_stated(path: Path) -> None:
+    pairs = [(str(number), b"v" * 100) for number in range(2000)]
+    with nandex.open(path, ram="16MiB") as db:
+        pages = db.map("pages")
+        pages.update(pairs)
+        assert pages.stats()["cache_bytes_max"] > 4 << 20 and pages.stats()["cache_records"] == 2000
+    with nandex.open(path, ram="16MiB") as db:
+        pages = db.map("pages", cache="1MiB")
+        assert pages.stats()["cache_bytes_max"] == 1 << 20
+        keys = [key for key, _ in pairs]
+        for _ in range(3):
+            assert pages.get_many(keys) == [value for _, value in pairs]
+        stats = pages.stats()
+        assert stats["cache_hits"] > 2000 and 0 < stats["cache_bytes"] <= 1 << 20
+    with nandex.open(path, ram="16MiB") as db, pytest.raises(nandex.Error, match="cache"):
+        db.map("pages", cache="100MiB")

@@ -113,6 +113,9 @@ struct Life {
     ram_ratio_max: f64,
     /// The most keys that a round's count was off, of a hundred.
     entries_off_percent_max: f64,
+    /// After the rounds and a first pass over them: keys looked up a second, and put again a second, one in each call.
+    gets_per_s: f64,
+    single_puts_per_s: f64,
 }
 
 fn main() -> ExitCode {
@@ -127,10 +130,10 @@ fn run(arguments: &Arguments) -> Result<String> {
     if arguments.json {
         return Ok(serde_json::to_string(&lives)?);
     }
-    let head = "structure          first put/s  later, median     min  written/byte   flash    file     RAM  keys off";
+    let head = "structure          first put/s  later, median     min  written/byte   flash    file     RAM  keys off      get/s  put/s singly";
     let line = |it: &Life| {
         format!(
-            "{:<18} {:>11.0} {:>14.2} {:>7.2} {:>13.2} {:>7.2} {:>7.2} {:>7.2} {:>8.2} %\n",
+            "{:<18} {:>11.0} {:>14.2} {:>7.2} {:>13.2} {:>7.2} {:>7.2} {:>7.2} {:>7.2} % {:>10.0} {:>13.0}\n",
             it.structure,
             it.fresh.puts_per_s,
             it.puts_ratio_median,
@@ -139,12 +142,14 @@ fn run(arguments: &Arguments) -> Result<String> {
             it.flash_ratio_max,
             it.file_ratio_max,
             it.ram_ratio_max,
-            it.entries_off_percent_max
+            it.entries_off_percent_max,
+            it.gets_per_s,
+            it.single_puts_per_s
         )
     };
     let lines: String = lives.iter().map(line).collect();
     Ok(format!(
-        "{head}\n{lines}all but the first and `written/byte` over the same after the first fill; the most of {} rounds\n",
+        "{head}\n{lines}flash, file and RAM over the same after the first fill; the most of {} rounds\n",
         arguments.rounds
     ))
 }
@@ -191,12 +196,26 @@ fn live(arguments: &Arguments, structure: Structure) -> Result<Life> {
         let figures = subject.figures(&before, (count, seconds), &file);
         rounds.push(figures.with_context(|| format!("{name}, round {round}"))?);
     }
-    let lookups = LOOKUPS.min(count);
-    for number in (keys.first..keys.first + count).step_by((count / lookups) as usize) {
+    let step = (count / LOOKUPS.min(count)) as usize;
+    let some = || (keys.first..keys.first + count).step_by(step);
+    let check = || {
+        some().try_for_each(|number| {
+            let (key, value) = keys.pair(number);
+            let found = subject.get(&key)?;
+            ensure!(found.as_deref() == Some(&value), "{name}: key {number} has {found:?}");
+            Ok(())
+        })
+    };
+    check()?;
+    let start = Instant::now();
+    check()?;
+    let gets_per_s = some().count() as f64 / start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    for number in some() {
         let (key, value) = keys.pair(number);
-        let found = subject.get(&key)?;
-        ensure!(found.as_deref() == Some(&value), "{name}: key {number} has {found:?}");
+        subject.put_many(&[(&key, &value)])?;
     }
+    let single_puts_per_s = some().count() as f64 / start.elapsed().as_secs_f64();
     if keys.first > 0 {
         let (gone, _) = keys.pair(keys.first - 1);
         ensure!(subject.get(&gone)?.is_none(), "{name}: a key that was removed is there");
@@ -204,10 +223,15 @@ fn live(arguments: &Arguments, structure: Structure) -> Result<Life> {
     subject.close()?;
     fs::remove_file(&file)?;
     let fresh = rounds.remove(0);
-    Ok(summary(name, count, fresh, rounds))
+    Ok(summary((name, count), fresh, rounds, (gets_per_s, single_puts_per_s)))
 }
 
-fn summary(structure: String, keys: u64, fresh: Figures, rounds: Vec<Figures>) -> Life {
+fn summary(
+    (structure, keys): (String, u64),
+    fresh: Figures,
+    rounds: Vec<Figures>,
+    (gets_per_s, single_puts_per_s): (f64, f64),
+) -> Life {
     let later = &rounds[rounds.len() / 2..];
     let median = |mut all: Vec<f64>| {
         all.sort_by(f64::total_cmp);
@@ -225,6 +249,8 @@ fn summary(structure: String, keys: u64, fresh: Figures, rounds: Vec<Figures>) -
         file_ratio_max: over(|it| it.file_bytes),
         ram_ratio_max: over(|it| it.ram_bytes),
         entries_off_percent_max: most(&|it| it.entries.abs_diff(keys) as f64 * 100.0 / keys as f64),
+        gets_per_s,
+        single_puts_per_s,
         fresh,
         rounds,
     }
@@ -287,7 +313,7 @@ fn create(arguments: &Arguments, structure: Structure, file: &Path) -> Result<Su
     let device = Arc::new(FileDevice::open(file, &options)?);
     let options = VolumeOptions { log_bytes: config.log_bytes_best(), ..VolumeOptions::default() };
     let volume = Volume::create(device, options)?;
-    Ok(Subject::Table(AnyTable::create(&volume, "t", &config)?))
+    Ok(Subject::Table(AnyTable::create(&volume, "t", &config)?.with_spare_ram()))
 }
 
 impl Subject {

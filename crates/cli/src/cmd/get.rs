@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use nandex::device::Access;
-use nandex::{OpenOptions, Table, TableStats};
+use nandex::{OpenOptions, TableStats};
 use serde_json::json;
 
 use crate::console::Console;
@@ -59,7 +59,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 
 /// Says what the cache was worth.
 fn tell_of_cache(stats: &TableStats, console: &Console) {
-    if stats.cache_bytes == 0 {
+    if stats.cache_bytes_max == 0 {
         console.note("--cache: this table has none: too little RAM for one, or the policy lru");
         return;
     }

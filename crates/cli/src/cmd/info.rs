@@ -102,7 +102,7 @@ struct Figures {
     growth: Option<Growth>,
     /// `None` for fixed widths.
     value_log: Option<ValueLogUse>,
-    /// RAM that its cache may take, beyond what it takes now.
+    /// RAM that its cache may take, now next to none of it.
     #[serde(skip_serializing_if = "is_zero")]
     cache_bytes_max: u64,
     ram_bytes: u64,
@@ -220,7 +220,7 @@ fn filter_figures(volume: &Volume, name: &str) -> Result<FilterFigures> {
 
 fn figures(table: TableOrMap, free_bytes: Option<u64>) -> Result<Figures> {
     let TableStats { entries, ram_bytes, flash_bytes, lost_pages, .. } = table.stats();
-    let TableStats { evicted_life, forced_evictions_life, .. } = table.stats();
+    let TableStats { evicted_life, forced_evictions_life, cache_bytes_max, .. } = table.stats();
     let entries_capacity = table.entries_capacity();
     let widths = table.widths();
     let figures = Figures {
@@ -236,10 +236,7 @@ fn figures(table: TableOrMap, free_bytes: Option<u64>) -> Result<Figures> {
             .growth_bytes_per_entry()
             .map(|bytes_per_entry| Growth { free_bytes, bytes_per_entry }),
         value_log: ValueLogUse::of(&table),
-        cache_bytes_max: match &table {
-            TableOrMap::Map(map) => map.stats().cache_bytes_max,
-            TableOrMap::Table(table) => table.stats().cache_bytes,
-        },
+        cache_bytes_max,
         ram_bytes,
         ram_bytes_per_entry: if entries > 0 { ram_bytes as f64 / entries as f64 } else { 0.0 },
         flash_bytes,

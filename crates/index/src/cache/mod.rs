@@ -20,8 +20,8 @@
 //!                                       | states  | val 0 | val 1 | ... | val 6 |
 //! ```
 //!
-//! A cache may use [RAM that is lent](crate::spare). Where it must give some back, chunks lose half of their sets, as many
-//! as needed; two sets become one, and what was used stays.
+//! A cache may use [RAM that is lent](crate::spare). Where it must give some back, as many chunks as needed lose half
+//! of their sets: two sets become one, and what was used stays.
 //!
 //! Invariants
 //! 1. What the cache says of a key is true unless a buffer has the key. So buffers are asked first, and a buffer tells
@@ -29,8 +29,8 @@
 //! 2. A lookup notes the epoch of a key's chunk of sets before it asks the buffers, and fills a set only in the same
 //!    epoch: before a buffer leaves with a key of the chunk, or flash drops one, another epoch begins.
 //! 3. What flash drops, the cache drops, under the lock under which flash drops it.
-//! 4. A reader never waits: a set that changes meanwhile is a miss, and so is a chunk that gives RAM back. Writers of a set
-//!    take turns.
+//! 4. A reader never waits: a set that changes meanwhile is a miss, and so is a chunk that gives RAM back. Writers of a
+//!    set take turns.
 //!
 //! | operation | cost |
 //! |---|---|
@@ -152,10 +152,18 @@ impl EntryCache {
         }
     }
 
+    /// RAM that it may take, in bytes.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        (self.sets_max() * self.layout.bytes()) as u64
+    }
+
     /// Entries that it has place for.
     pub(crate) fn entries_max(&self) -> u64 {
-        let sets = self.lent.as_ref().map_or(self.sets, |lent| lent.plan().sets(self.sets));
-        (sets * ways::WAYS) as u64
+        (self.sets_max() * ways::WAYS) as u64
+    }
+
+    fn sets_max(&self) -> usize {
+        self.lent.as_ref().map_or(self.sets, |lent| lent.plan().sets(self.sets))
     }
 
     /// Lookups that it has answered.

@@ -345,15 +345,15 @@ fn threads_read_fill_and_update_while_lent_ram_comes_and_goes() {
             });
         }
         let mut numbers = Numbers(77);
-        for now in 1..200_000_u64 {
+        for step in 1..200_000_u64 {
             let number = numbers.below(truth.len() as u64);
             let (key, at) = (key(number, 8), number as usize);
             is_buffered[at].store(true, Release);
-            truth[at].store(now, Release);
-            cache.leaving().leave(HASHER.hash(&key), &key, Live(&now.to_le_bytes()));
+            truth[at].store(step, Release);
+            cache.leaving().leave(HASHER.hash(&key), &key, Live(&step.to_le_bytes()));
             is_buffered[at].store(false, Release);
-            if now % 1000 == 0 {
-                let kept = [256 << 10, 200 << 10, 100 << 10, 40 << 10][(now / 50_000) as usize];
+            if step % 1000 == 0 {
+                let kept = [256 << 10, 200 << 10, 100 << 10, 40 << 10][(step / 50_000) as usize];
                 cache.keep_at_most(kept);
             }
         }

@@ -228,6 +228,7 @@ impl TableOrMap {
                     ram_bytes: stats.ram_bytes,
                     flash_bytes,
                     cache_bytes: stats.cache_bytes,
+                    cache_bytes_max: stats.cache_bytes_max,
                     cache_entries_max: stats.cache_records,
                     cache_hits: stats.cache_hits,
                     ..stats.table

@@ -70,8 +70,8 @@ impl<'db> TableBuilder<'db> {
     }
 
     /// RAM for a cache of entries, so that keys that are looked up again and again read no page. By default what the
-    /// table leaves of its RAM, which one that grows takes back; without `ram` and [`Policy::Grow`] at most a quarter of
-    /// what it may take. 0 for none; with [`Policy::Lru`] there is none.
+    /// table leaves of its RAM, which one that grows takes back; without `ram` and [`Policy::Grow`] at most a quarter
+    /// of what it may take. 0 for none; with [`Policy::Lru`] there is none.
     pub fn cache(mut self, bytes: impl Into<Quantity>) -> Self {
         self.cache = Some(bytes.into());
         self

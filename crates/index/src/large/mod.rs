@@ -24,12 +24,13 @@
 //!    reading a record and replacing it.
 //! 4. A record is live when the table, or an update not published, refers to it. Cleaning copies live
 //!    records, makes the table durable, and only then frees the segment.
-//! 5. Locks are taken in this order: the cleaner's, a stripe, the publisher's, then those of the updates,
-//!    the value log and the table. Nobody waits for the publisher's lock while holding a stripe. A checkpoint
-//!    needs only the value log's own, for a moment.
+//! 5. Locks are taken in this order: the cleaner's, a stripe, the publisher's, then a shard's of the cache, and then
+//!    those of the updates, the value log and the table. Nobody waits for the publisher's lock while holding a
+//!    stripe. A checkpoint needs only the value log's own, for a moment.
 //!
 //! | operation | flash reads | flash writes |
 //! |---|---|---|
+//! | what the cache of records knows | 0 | as below |
 //! | get, found | the table's, and one operation of the pages its record touches | 0 |
 //! | get, not found | the table's | 0 |
 //! | put | the table's; one more where the fingerprint is there | the record, once; the table's |

@@ -159,10 +159,7 @@ impl<T: Table> Inner<T> {
     }
 
     pub(super) fn locate_many(&self, prints: &[Fingerprint]) -> Result<Vec<Option<ValueRef>>> {
-        let cached = |print: &Fingerprint| match self.cache.get()?.place(print) {
-            None => None,
-            Some(known) => Some(KeyState::from(known)),
-        };
+        let cached = |print: &Fingerprint| self.cache.get()?.place(print).map(KeyState::from);
         let waiting: Vec<_> = {
             let known: Vec<_> = prints.iter().map(cached).collect();
             let updates = lock(&self.updates);

@@ -1,8 +1,8 @@
 //! Warming the cache up: all keys and records in long reads, once that costs less than the reads of single ones.
 //!
-//! The places of all records come from a pass over the table, and the records from one over the value log. If the records
-//! do not fit, their places may: then a lookup reads its record and nothing else. Whoever updates a key meanwhile makes
-//! what was read of it old, by the epochs of the [cache](super::cache).
+//! The places of all records come from a pass over the table, and the records from one over the value log. If the
+//! records do not fit, their places may: then a lookup reads its record and nothing else. Whoever updates a key
+//! meanwhile makes what was read of it old, by the epochs of the [cache](super::cache).
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

@@ -79,6 +79,7 @@ impl Lookups {
             miss_reads,
             reads_histogram,
             cache_bytes: self.own_cache().map_or(0, EntryCache::ram_bytes),
+            cache_bytes_max: self.own_cache().map_or(0, EntryCache::bytes_max),
             cache_entries_max: self.own_cache().map_or(0, EntryCache::entries_max),
             cache_hits: self.own_cache().map_or(0, EntryCache::hits),
             ..TableStats::default()

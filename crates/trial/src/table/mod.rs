@@ -79,13 +79,14 @@ impl<C: TableContract> Contract for C {
         self.volume()
     }
 
+    /// One that grows and has no cache of its own uses the RAM that it does not take.
     fn create(&self, volume: &Volume, name: &str) -> Result<AnyTable> {
         let (config, options) = self.made();
-        AnyTable::create_with(volume, name, &config, &options)
+        Ok(AnyTable::create_with(volume, name, &config, &options)?.with_spare_ram())
     }
 
     fn open(&self, volume: &Volume, name: &str) -> Result<AnyTable> {
-        AnyTable::open_with(volume, name, &self.made().1)
+        Ok(AnyTable::open_with(volume, name, &self.made().1)?.with_spare_ram())
     }
 
     fn without_threads(&self) -> Self {

@@ -243,7 +243,7 @@ impl Generations {
         Err(self.stopped(reason))
     }
 
-    /// Says what is left of its RAM, also beside a generation that is being made.
+    /// Says what is left of its RAM, with a generation that is being made counted.
     fn leave_spare(&self, tables: &Tables, making: Option<&bufferhash::Config>) {
         let next = tables.next.as_ref().map(BufferHash::config).or(making);
         let taken = taken_bytes(tables) + next.map_or(0, ram_bytes_of_newest);

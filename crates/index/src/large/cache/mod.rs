@@ -165,8 +165,8 @@ impl RecordCache {
         self.sum(Shard::hits)
     }
 
-    /// Passes what it knows of a fingerprint to `see`; if nothing or its record's place alone, gives the ticket with which
-    /// more may be put in.
+    /// Passes what it knows of a fingerprint to `see`; if nothing or its record's place alone, gives the ticket with
+    /// which more may be put in.
     pub fn ask<R>(
         &self,
         print: &Fingerprint,
@@ -225,8 +225,8 @@ impl RecordCache {
         Gathering(self.shards.iter().map(|shard| lock(shard).begin_gathering()).collect())
     }
 
-    /// Puts in where the record of a fingerprint is, unless that may be old by now. Returns whether all that was gathered
-    /// is here still.
+    /// Puts in where the record of a fingerprint is, unless that may be old by now. Returns whether all that was
+    /// gathered is here still.
     pub fn gather(&self, gathering: &Gathering, print: &Fingerprint, reference: ValueRef) -> bool {
         let place = Place::of(print);
         let mut shard = self.shard(place);

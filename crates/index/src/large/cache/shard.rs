@@ -40,7 +40,7 @@ const UNIT_BYTES: usize = 8;
 /// A record takes at most this part of a chunk.
 const PARTS_OF_CHUNK: usize = 4;
 
-/// Chunks whose records may all stay before one has to make room.
+/// Chunks whose records may all stay before half of one must go.
 const KEPT_MAX: usize = 4;
 
 /// Epochs of a shard: an update makes the tickets of one of them invalid.
@@ -201,8 +201,8 @@ impl Shard {
         self.put(key, reference, &[key.1, &reference.bytes.to_le_bytes()], bytes_max);
     }
 
-    /// Puts in the record of a fingerprint, in parts; its place alone if it is too long. Afterwards it takes at most that
-    /// many bytes.
+    /// Puts in the record of a fingerprint, in parts; its place alone if it is too long. Afterwards it takes at most
+    /// that many bytes.
     pub fn put_record(
         &mut self,
         key: (Place, &Fingerprint),

@@ -78,8 +78,8 @@ impl Slots {
         ((grown(self.buckets.len()) - self.buckets.len()) * size_of::<Bucket>()) as u64
     }
 
-    /// Says where a new entry is. With that many bytes for more buckets it has a place for it; else it may forget another
-    /// one, and returns whether it has.
+    /// Says where a new entry is. With that many bytes for more buckets it has a place for it; else it may forget
+    /// another one, and returns whether it has.
     pub fn insert(&mut self, place: Place, unit: u32, growth_max: u64) -> bool {
         let bytes_max = (self.ram_bytes() as u64).saturating_add(growth_max);
         let mut forgets = false;
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn with_room_none_is_forgotten_however_many_they_are() {
+    fn with_enough_ram_none_is_forgotten_however_many_they_are() {
         let mut slots = Slots::new();
         for number in 0..200_000 {
             assert!(!slots.insert(place(number), number as u32, u64::MAX), "{number}");

@@ -92,7 +92,7 @@ fn is_true_of(cache: &RecordCache, keys: u64, operations: u32) {
 const LEAST: u64 = SHARDS as u64 * (3 << 10);
 
 #[test]
-fn it_says_what_is_true_of_new_maps_and_old_ones_with_room_and_without() {
+fn it_says_what_is_true_of_new_maps_and_old_ones_with_little_ram_and_much() {
     for is_empty in [true, false] {
         for (bytes_max, keys) in [(0, 100), (100 << 10, 2000), (1 << 20, 2000), (16 << 20, 3000)] {
             is_true_of(&RecordCache::new(bytes_max, is_empty), keys, 40_000);
@@ -173,11 +173,11 @@ fn ram_that_it_must_give_back_is_given_back_at_once_and_used_again_later() {
 #[test]
 fn what_was_read_before_an_update_is_not_put_in_after_it() {
     let old = record(1, 50, 1);
-    for now in [Now::Removed, Now::Moved(reference(2, 50))] {
+    for update in [Now::Removed, Now::Moved(reference(2, 50))] {
         let cache = RecordCache::new(1 << 20, false);
         let ticket = cache.ask(&print(1), |_| ()).unwrap_err();
         let gathering = cache.begin_gathering();
-        cache.update(&print(1), now, || ());
+        cache.update(&print(1), update, || ());
         cache.fill(ticket, &print(1), Found::Record(reference(1, 50), &old));
         assert!(cache.gather(&gathering, &print(1), reference(1, 50)));
         assert_eq!(cache.place(&print(1)), None);
@@ -235,13 +235,13 @@ fn threads_that_read_and_update_never_see_a_record_go_back() {
             });
         }
         let mut below = random();
-        for now in 1..300_000_u64 {
+        for step in 1..300_000_u64 {
             let number = below(truth.len() as u64);
             let mut record = record(number, 60, 0);
-            record[20..23].copy_from_slice(&now.to_le_bytes()[..3]);
-            let note = || truth[number as usize].store(now, Relaxed);
+            record[20..23].copy_from_slice(&step.to_le_bytes()[..3]);
+            let note = || truth[number as usize].store(step, Relaxed);
             let parts: [&[u8]; 1] = [&record];
-            cache.update(&print(number), Now::Record(reference(now as u32, 60), &parts), note);
+            cache.update(&print(number), Now::Record(reference(step as u32, 60), &parts), note);
         }
         is_done.store(true, Relaxed);
     });

@@ -163,7 +163,7 @@ impl Tables {
         create(&self.volume, (&self.name, owned.number + 1), next, (&self.config, &self.options))
     }
 
-    /// Says what is left of its RAM, also beside a table that is being made.
+    /// Says what is left of its RAM, with a table that is being made counted.
     fn leave_spare(&self, owned: &Owned, making: Option<&slicehash::Config>) {
         let tables = [&owned.older, &owned.newest, &owned.next].into_iter().flatten();
         let taken = tables.map(SliceHash::config).chain(making).map(ram_bytes).sum::<u64>();

@@ -71,6 +71,30 @@ fn call(table: &AnyTable, step: u64, rng: &mut SplitMix64) -> Vec<Option<u64>> {
 }
 
 #[test]
+fn a_table_that_grows_answers_from_lent_ram_as_one_without_a_cache() {
+    let mut kinds = Vec::new();
+    for (row, table) in registry::tables().filter(|(row, _)| row.kind.starts_with("growing")) {
+        for variant in 0..table.testing.variants {
+            let request = TableRequest { variant, threads: 0, ..TableRequest::default() };
+            let mut made = (table.testing.config)(&request);
+            made.options.ram_bytes_max = Some(8 << 20);
+            let tables = [create(&made), create(&made).with_spare_ram()];
+            let mut rngs = [variant, variant].map(SplitMix64::new);
+            for step in 0..12_000 {
+                let [one, other] = &mut rngs;
+                let expected = call(&tables[0], step, one);
+                assert_eq!(call(&tables[1], step, other), expected, "{}, step {step}", made.label);
+            }
+            let [without, with] = tables.map(|table| table.stats());
+            assert_eq!((with.hits, with.misses), (without.hits, without.misses), "{}", row.kind);
+            assert!(with.cache_hits > 100 && with.hit_reads < without.hit_reads, "{with:?}");
+        }
+        kinds.push(row.kind);
+    }
+    assert_eq!(kinds, ["growing", "growing-slicehash"]);
+}
+
+#[test]
 fn a_table_with_a_cache_answers_as_one_without() {
     let mut cached = BTreeMap::new();
     for (row, table) in registry::tables() {
