@@ -24,10 +24,10 @@ const BYTES_FOR_READ: u64 = 64 << 10;
 const UNKNOWN_MIN: u64 = 16;
 
 /// RAM of a key whose record's place is known, in bytes, with its part of the index.
-const PLACE_BYTES: u64 = 72;
+const PLACE_BYTES: u64 = 56;
 
-/// RAM of a key beyond that and its record, in bytes.
-const RECORD_BYTES: u64 = 24;
+/// RAM of a key beyond its record, in bytes, with its part of the index.
+const RECORD_BYTES: u64 = 40;
 
 /// When the cache is warmed up, and how.
 #[derive(Debug)]
@@ -85,24 +85,22 @@ impl Inner<AnyTable> {
         let gathering = cache.begin_gathering();
         // The table has what was noted before, and what is noted from now on is in another epoch.
         self.publish_all()?;
+        let stats = self.values.stats();
+        let needed = stats.live_bytes + stats.live_records * RECORD_BYTES;
+        let follow = needed <= cache.bytes_max();
         for entry in self.table.iter() {
             let (key, value) = entry?;
             let (print, reference) = self.decode_entry(&key, &value)?;
-            if !cache.gather(&gathering, &print, reference) {
+            if !cache.gather(&gathering, &print, (reference, follow)) {
                 return Ok(());
             }
         }
         cache.end_gathering(gathering);
-        self.gather_records(cache)
+        if follow { self.gather_records(cache) } else { Ok(()) }
     }
 
-    /// Puts in the records, if they fit.
+    /// Puts in the records.
     fn gather_records(&self, cache: &RecordCache) -> Result<()> {
-        let stats = self.values.stats();
-        let needed = stats.live_bytes + stats.live_records * (PLACE_BYTES + RECORD_BYTES);
-        if needed > cache.bytes_max() {
-            return Ok(());
-        }
         for segment in self.values.live_segments() {
             // One that was overwritten meanwhile, or is damaged, is passed over.
             let visited = self.values.visit(segment, &mut |reference, record| {

@@ -27,7 +27,7 @@
 //! | hit | a lock of a sixteenth of the cache, a cache line and the record |
 //! | miss | the lock, one cache line |
 //! | update | the lock, and the record is copied |
-//! | RAM for each key | 44 bytes, key and value, and 11 to some 30 of index |
+//! | RAM for each key | 44 bytes, key and value, and some 10 of index |
 
 mod shard;
 mod slots;
@@ -225,13 +225,19 @@ impl RecordCache {
         Gathering(self.shards.iter().map(|shard| lock(shard).begin_gathering()).collect())
     }
 
-    /// Puts in where the record of a fingerprint is, unless that may be old by now. Returns whether all that was
-    /// gathered is here still.
-    pub fn gather(&self, gathering: &Gathering, print: &Fingerprint, reference: ValueRef) -> bool {
+    /// Puts in where the record of a fingerprint is, unless that may be old by now, with space for the record if it
+    /// follows. Returns whether all that was gathered is here still.
+    pub fn gather(
+        &self,
+        gathering: &Gathering,
+        print: &Fingerprint,
+        (reference, follows): (ValueRef, bool),
+    ) -> bool {
         let place = Place::of(print);
         let mut shard = self.shard(place);
-        if shard.epoch(place) == gathering.0[place.shard()][place.epoch(EPOCHS)] {
-            self.put(&mut shard, (place, print), Found::Place(reference));
+        let is_new = shard.epoch(place) == gathering.0[place.shard()][place.epoch(EPOCHS)];
+        if is_new && shard.peek(place, print).is_none() {
+            shard.put_place((place, print), (reference, follows), self.shard_bytes());
         }
         shard.is_gathering()
     }
@@ -254,7 +260,6 @@ impl RecordCache {
     fn put(&self, shard: &mut Shard, key: (Place, &Fingerprint), found: Found<'_>) {
         match (shard.peek(key.0, key.1), found) {
             (None, Found::Absent) => shard.put_absent(key, self.shard_bytes()),
-            (None, Found::Place(reference)) => shard.put_place(key, reference, self.shard_bytes()),
             (None | Some(Found::Place(_)), Found::Record(reference, record)) => {
                 shard.put_record(key, reference, &[record], self.shard_bytes());
             }

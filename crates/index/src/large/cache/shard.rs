@@ -6,11 +6,11 @@
 //!
 //! ```text
 //!   chunk   | header, record | header, record | ... | 0 |        aligned to 8 bytes
-//!   header  | slot 4 | sequence 4 | offset 4 | bytes of the record 31 bits, was it asked for 1 bit |
+//!   header  | slot 4 | sequence 4 | offset 4 | bytes of the record 30 bits, is only its place known, was it used |
 //! ```
 //!
-//! A key that is absent has its fingerprint as its record. One of which only the place is known has the bytes of its
-//! record behind that, in 4 bytes. No record is as short as either.
+//! A key that is absent has its fingerprint as its record; no record is as short. One of which only the place is known
+//! has its fingerprint, and either space for its record behind that, or 4 bytes with the length of its record.
 
 use std::collections::VecDeque;
 
@@ -28,10 +28,13 @@ const HEADER_BYTES: usize = 16;
 /// The bit of a header's last number that says that the entry was asked for.
 const USED: u32 = 1 << 31;
 
+/// The bit of it that says that only the place of the record is known.
+const IS_PLACE: u32 = 1 << 30;
+
 /// The place of a header's last number.
 const LENGTH: usize = 12;
 
-/// Bytes of what stands for a record of which only the place is known.
+/// Bytes of what stands for a record of which only the place is known, without space for it.
 const PLACE_BYTES: usize = FINGERPRINT_BYTES + 4;
 
 /// The unit of places.
@@ -53,6 +56,28 @@ struct Entry {
     /// Bytes of the record, or of what stands for it.
     record_bytes: usize,
     was_used: bool,
+    is_place: bool,
+}
+
+/// What is put into an entry.
+struct Content<'r> {
+    parts: &'r [&'r [u8]],
+    /// Bytes that it has space for.
+    bytes: usize,
+    is_place: bool,
+}
+
+impl<'r> Content<'r> {
+    fn of(parts: &'r [&'r [u8]]) -> Self {
+        let bytes = parts.iter().map(|part| part.len()).sum();
+        Self { parts, bytes, is_place: false }
+    }
+
+    /// The header's last number.
+    fn length(&self) -> u32 {
+        let bytes = u32::try_from(self.bytes).expect("a record is shorter than a chunk");
+        bytes | if self.is_place { IS_PLACE } else { 0 }
+    }
 }
 
 impl Entry {
@@ -60,10 +85,11 @@ impl Entry {
     fn at(chunk: &[u8], at: usize) -> Option<Self> {
         let header = chunk.get(at..at + HEADER_BYTES)?;
         let number = |place: usize| get_u32(header, place);
-        let bytes = number(LENGTH) & !USED;
+        let bytes = number(LENGTH) & !(USED | IS_PLACE);
         let reference = ValueRef { slot: number(0), sequence: number(4), offset: number(8), bytes };
-        let was_used = number(LENGTH) & USED != 0;
-        (bytes > 0).then_some(Self { reference, record_bytes: bytes as usize, was_used })
+        let is = |bit: u32| number(LENGTH) & bit != 0;
+        let (was_used, is_place) = (is(USED), is(IS_PLACE));
+        (bytes > 0).then_some(Self { reference, record_bytes: bytes as usize, was_used, is_place })
     }
 
     /// Bytes that it takes.
@@ -193,12 +219,25 @@ impl Shard {
     /// Notes that a fingerprint has no record.
     pub fn put_absent(&mut self, key: (Place, &Fingerprint), bytes_max: u64) {
         const NOWHERE: ValueRef = ValueRef { slot: 0, sequence: 0, offset: 0, bytes: 0 };
-        self.put(key, NOWHERE, &[key.1], bytes_max);
+        self.put(key, NOWHERE, &Content::of(&[key.1]), bytes_max);
     }
 
-    /// Puts in where the record of a fingerprint is.
-    pub fn put_place(&mut self, key: (Place, &Fingerprint), reference: ValueRef, bytes_max: u64) {
-        self.put(key, reference, &[key.1, &reference.bytes.to_le_bytes()], bytes_max);
+    /// Puts in where the record of a fingerprint is, with space for it if it will follow.
+    pub fn put_place(
+        &mut self,
+        key: (Place, &Fingerprint),
+        (reference, follows): (ValueRef, bool),
+        bytes_max: u64,
+    ) {
+        let bytes = reference.bytes as usize;
+        if follows && self.takes(bytes) {
+            let content = Content { parts: &[key.1], bytes, is_place: true };
+            return self.put(key, reference, &content, bytes_max);
+        }
+        let length = reference.bytes.to_le_bytes();
+        let parts: [&[u8]; 2] = [key.1, &length];
+        let content = Content { is_place: true, ..Content::of(&parts) };
+        self.put(key, reference, &content, bytes_max);
     }
 
     /// Puts in the record of a fingerprint, in parts; its place alone if it is too long. Afterwards it takes at most
@@ -210,12 +249,17 @@ impl Shard {
         record: &[&[u8]],
         bytes_max: u64,
     ) {
-        let record_bytes = record.iter().map(|part| part.len()).sum();
-        if whole_bytes(record_bytes) > self.chunk_bytes / PARTS_OF_CHUNK {
-            self.put_place(key, reference, bytes_max);
+        let content = Content::of(record);
+        if self.takes(content.bytes) {
+            self.put(key, reference, &content, bytes_max);
         } else {
-            self.put(key, reference, record, bytes_max);
+            self.put_place(key, (reference, false), bytes_max);
         }
+    }
+
+    /// Returns whether a record of that many bytes is short enough.
+    fn takes(&self, record_bytes: usize) -> bool {
+        whole_bytes(record_bytes) <= self.chunk_bytes / PARTS_OF_CHUNK
     }
 
     /// Knows no key that was not put in yet: from now on it gathers them.
@@ -244,22 +288,21 @@ impl Shard {
         &mut self,
         (place, print): (Place, &Fingerprint),
         reference: ValueRef,
-        record: &[&[u8]],
+        content: &Content<'_>,
         bytes_max: u64,
     ) {
-        let record_bytes = record.iter().map(|part| part.len()).sum();
-        let whole_bytes = whole_bytes(record_bytes);
+        let whole_bytes = whole_bytes(content.bytes);
         if let Some((unit, chunk, at)) = self.find(place, print) {
             let entry = Entry::at(&self.chunks[chunk], at);
             if entry.is_some_and(|entry| entry.whole_bytes() == whole_bytes) {
-                return self.write((chunk, at), reference, (record, record_bytes));
+                return self.write((chunk, at), reference, content);
             }
             self.index.remove(place, unit);
         }
         let Some((chunk, at)) = self.append(whole_bytes, bytes_max) else {
             return self.note_dropped();
         };
-        self.write((chunk, at), reference, (record, record_bytes));
+        self.write((chunk, at), reference, content);
         while self.index.is_full()
             && self.ram_bytes() + self.index.growth_bytes() > bytes_max
             && self.order.len() > 1
@@ -366,7 +409,8 @@ impl Shard {
             }
             if entry.was_used && to + whole_bytes <= kept_max {
                 chunk.copy_within(at..at + whole_bytes, to);
-                put_u32(&mut chunk, to + LENGTH, entry.reference.bytes);
+                let length = get_u32(&chunk, to + LENGTH);
+                put_u32(&mut chunk, to + LENGTH, length & !USED);
                 self.index.move_to(place, (unit, self.unit_of(number, to)));
                 to += whole_bytes;
             } else {
@@ -378,22 +422,16 @@ impl Shard {
         to
     }
 
-    fn write(
-        &mut self,
-        (chunk, at): (usize, usize),
-        reference: ValueRef,
-        (record, record_bytes): (&[&[u8]], usize),
-    ) {
+    fn write(&mut self, (chunk, at): (usize, usize), reference: ValueRef, content: &Content<'_>) {
         let is_newest = self.order.back() == Some(&chunk);
         let chunk = &mut self.chunks[chunk];
-        let length = u32::try_from(record_bytes).expect("a record is shorter than a chunk");
-        let numbers = [reference.slot, reference.sequence, reference.offset, length];
+        let numbers = [reference.slot, reference.sequence, reference.offset, content.length()];
         let mut end = at;
         for number in numbers {
             put_u32(chunk, end, number);
             end += 4;
         }
-        for part in record {
+        for part in content.parts {
             chunk[end..end + part.len()].copy_from_slice(part);
             end += part.len();
         }
@@ -413,12 +451,13 @@ fn print_at(chunk: &[u8], at: usize) -> Option<Fingerprint> {
 fn found_at(chunk: &[u8], at: usize) -> Option<Found<'_>> {
     let entry = Entry::at(chunk, at)?;
     let record = chunk.get(at + HEADER_BYTES..)?.get(..entry.record_bytes)?;
-    Some(match entry.record_bytes {
-        FINGERPRINT_BYTES => Found::Absent,
-        PLACE_BYTES => {
+    Some(match (entry.is_place, entry.record_bytes) {
+        (true, PLACE_BYTES) => {
             let bytes = get_u32(record, FINGERPRINT_BYTES);
             Found::Place(ValueRef { bytes, ..entry.reference })
         }
-        _ => Found::Record(entry.reference, record),
+        (true, _) => Found::Place(entry.reference),
+        (false, FINGERPRINT_BYTES) => Found::Absent,
+        (false, _) => Found::Record(entry.reference, record),
     })
 }

@@ -1,8 +1,9 @@
 //! Where the entries of a shard are: buckets of eight tags, each a line of the processor's cache.
 //!
-//! A tag has two buckets, which are next to each other. Where both are full there are more buckets from then on; if RAM
-//! does not allow that, one of the entries there is forgotten: this is a cache. So nothing is searched far, nothing is
-//! marked as deleted, and a lookup is one line nearly always.
+//! A tag has two buckets. Where both are full, an entry of theirs moves to its other bucket, one step of cuckoo
+//! hashing; where none can, there are more buckets from then on. If RAM does not allow that, one of the entries there
+//! is forgotten: this is a cache. So nothing is searched far, nothing is marked as deleted, and a lookup is one line
+//! mostly.
 
 use nandex_device::prefetch;
 
@@ -12,7 +13,7 @@ use super::Place;
 const WAYS: usize = 8;
 
 /// With more than this share of the slots taken there are too few buckets.
-const FULL: (usize, usize) = (5, 8);
+const FULL: (usize, usize) = (7, 8);
 
 /// Buckets, at least.
 const BUCKETS_MIN: usize = 16;
@@ -33,7 +34,6 @@ impl Bucket {
 
 #[derive(Debug)]
 pub(super) struct Slots {
-    /// An even number of them.
     buckets: Box<[Bucket]>,
     len: usize,
     /// Which way is forgotten next where both buckets are full.
@@ -56,14 +56,14 @@ impl Slots {
 
     /// Asks the processor to fetch what a lookup reads here.
     pub fn prefetch(&self, place: Place) {
-        prefetch(&self.buckets[self.bucket(place)]);
+        self.buckets_of(place.tag()).into_iter().for_each(|it| prefetch(&self.buckets[it]));
     }
 
     /// Where entries of a tag are.
     #[inline]
     pub fn of(&self, place: Place) -> impl Iterator<Item = u32> {
-        let (tag, first) = (place.tag(), self.bucket(place));
-        let slots = [first, first ^ 1].into_iter().flat_map(|bucket| &self.buckets[bucket].0);
+        let tag = place.tag();
+        let slots = self.buckets_of(tag).into_iter().flat_map(|bucket| &self.buckets[bucket].0);
         slots.filter(move |slot| slot.0 == tag && slot.1 != EMPTY).map(|slot| slot.1)
     }
 
@@ -82,14 +82,15 @@ impl Slots {
     /// another one, and returns whether it has.
     pub fn insert(&mut self, place: Place, unit: u32, growth_max: u64) -> bool {
         let bytes_max = (self.ram_bytes() as u64).saturating_add(growth_max);
+        let fits = |buckets: usize| (buckets * size_of::<Bucket>()) as u64 <= bytes_max;
+        let slot = (place.tag(), unit);
         let mut forgets = false;
-        while self.is_full() || !self.has_free(self.bucket(place)) {
+        while self.is_full() || !self.put(slot) {
             let mut buckets = grown(self.buckets.len());
-            let fits = |buckets: usize| (buckets * size_of::<Bucket>()) as u64 <= bytes_max;
             if !fits(buckets) {
-                break;
+                return forgets | self.put_over(slot);
             }
-            // Where the entries of two buckets do not find place in the new ones, there are still more.
+            // Where some entries do not find place in the new buckets, there are still more.
             while !self.resize(buckets, false) {
                 if fits(grown(buckets)) {
                     buckets = grown(buckets);
@@ -99,7 +100,7 @@ impl Slots {
                 }
             }
         }
-        forgets | self.put(self.bucket(place), (place.tag(), unit))
+        forgets
     }
 
     /// Says that the entry is elsewhere.
@@ -121,27 +122,45 @@ impl Slots {
     pub fn shrink(&mut self) -> bool {
         let (part, whole) = FULL;
         let needed = (self.len * whole / part).div_ceil(WAYS);
-        let buckets = (needed + needed / 4).next_multiple_of(2).max(BUCKETS_MIN);
+        let buckets = (needed + needed / 4).max(BUCKETS_MIN);
         2 * buckets <= self.buckets.len() && !self.resize(buckets, true)
     }
 
-    fn has_free(&self, bucket: usize) -> bool {
-        let slots = [bucket, bucket ^ 1].into_iter().flat_map(|it| &self.buckets[it].0);
-        slots.into_iter().any(|(_, unit)| *unit == EMPTY)
+    fn free_way(&self, bucket: usize) -> Option<usize> {
+        self.buckets[bucket].0.iter().position(|(_, unit)| *unit == EMPTY)
     }
 
-    /// Puts a slot into its first bucket or the other one. Returns whether another slot is gone for it.
-    fn put(&mut self, bucket: usize, slot: Slot) -> bool {
-        let way_in = |bucket: usize| {
-            let free = self.buckets[bucket].0.iter().position(|(_, unit)| *unit == EMPTY);
-            free.map(|way| (bucket, way))
-        };
-        let free = way_in(bucket).or_else(|| way_in(bucket ^ 1));
-        self.len += usize::from(free.is_some());
-        self.hand = (self.hand + 1) % WAYS;
-        let (bucket, way) = free.unwrap_or((bucket, self.hand));
+    /// Puts a slot into one of its buckets, if there is a free way or an entry can move from one.
+    fn put(&mut self, slot: Slot) -> bool {
+        let both = self.buckets_of(slot.0);
+        let free = both.into_iter().find_map(|it| Some((it, self.free_way(it)?)));
+        let Some((bucket, way)) = free.or_else(|| self.make_free(both)) else { return false };
         self.buckets[bucket].0[way] = slot;
-        free.is_none()
+        self.len += 1;
+        true
+    }
+
+    /// Moves an entry of full buckets to its other one, and returns where it was.
+    fn make_free(&mut self, both: [usize; 2]) -> Option<(usize, usize)> {
+        for (bucket, way) in both.into_iter().flat_map(|it| (0..WAYS).map(move |way| (it, way))) {
+            let slot = self.buckets[bucket].0[way];
+            let other = self.buckets_of(slot.0).into_iter().find(|it| *it != bucket);
+            if let Some((other, free)) = other.and_then(|it| Some((it, self.free_way(it)?))) {
+                self.buckets[other].0[free] = slot;
+                return Some((bucket, way));
+            }
+        }
+        None
+    }
+
+    /// The same, in place of another one if there is no free way. Returns whether that is forgotten.
+    fn put_over(&mut self, slot: Slot) -> bool {
+        if self.put(slot) {
+            return false;
+        }
+        self.hand = (self.hand + 1) % WAYS;
+        self.buckets[self.buckets_of(slot.0)[0]].0[self.hand] = slot;
+        true
     }
 
     /// Has that many buckets from now on. Returns whether all entries found place there; if not nothing has changed, or
@@ -151,38 +170,37 @@ impl Slots {
         let mut new = Self { buckets: new, len: 0, hand: self.hand };
         let mut keeps_all = true;
         for slot in self.buckets.iter().flat_map(|bucket| bucket.0) {
-            if slot.1 != EMPTY && new.put(bucket_of(slot.0, buckets), slot) {
-                keeps_all = false;
-                if !may_forget {
-                    return false;
-                }
+            if slot.1 == EMPTY || new.put(slot) {
+                continue;
             }
+            if !may_forget {
+                return false;
+            }
+            keeps_all = false;
+            new.put_over(slot);
         }
         *self = new;
         keeps_all
     }
 
     fn find(&self, place: Place, unit: u32) -> Option<(usize, usize)> {
-        let first = self.bucket(place);
-        [first, first ^ 1].into_iter().find_map(|bucket| {
+        self.buckets_of(place.tag()).into_iter().find_map(|bucket| {
             let way = self.buckets[bucket].0.iter().position(|slot| *slot == (place.tag(), unit));
             way.map(|way| (bucket, way))
         })
     }
 
-    fn bucket(&self, place: Place) -> usize {
-        bucket_of(place.tag(), self.buckets.len())
+    /// The buckets of a tag, the first in the order of tags.
+    #[inline]
+    fn buckets_of(&self, tag: u32) -> [usize; 2] {
+        let scaled = |tag: u32| ((u64::from(tag) * self.buckets.len() as u64) >> 32) as usize;
+        [scaled(tag), scaled((tag ^ tag >> 15).wrapping_mul(0x9e37_79b1))]
     }
-}
-
-/// The first bucket of a tag, of an even number of them.
-fn bucket_of(tag: u32, buckets: usize) -> usize {
-    ((u64::from(tag) * buckets as u64) >> 32) as usize
 }
 
 /// Buckets after growth.
 fn grown(buckets: usize) -> usize {
-    (buckets + buckets / 4).next_multiple_of(2)
+    buckets + buckets / 4
 }
 
 #[cfg(test)]
@@ -201,7 +219,7 @@ mod tests {
         }
         assert_eq!(slots.len(), 200_000);
         assert!((0..200_000).all(|it| slots.of(place(it)).any(|unit| unit == it as u32)));
-        assert!(slots.ram_bytes() < 200_000 * 40, "{}", slots.ram_bytes());
+        assert!(slots.ram_bytes() < 200_000 * 14, "{}", slots.ram_bytes());
     }
 
     #[test]
@@ -215,7 +233,7 @@ mod tests {
         }
         let kept = (0..20_000).filter(|it| slots.of(place(*it)).any(|unit| unit == *it as u32));
         let kept = kept.count();
-        assert!(kept == slots.len() && kept > 4000 && forgotten > 10_000, "{kept}, {forgotten}");
+        assert!(kept == slots.len() && kept > 6000 && forgotten > 10_000, "{kept}, {forgotten}");
         (0..20_000).for_each(|it| slots.remove(place(it), it as u32));
         assert_eq!(slots.len(), 0);
         assert!(!slots.shrink() && slots.ram_bytes() == BUCKETS_MIN * size_of::<Bucket>());

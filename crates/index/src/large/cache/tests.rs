@@ -179,7 +179,7 @@ fn what_was_read_before_an_update_is_not_put_in_after_it() {
         let gathering = cache.begin_gathering();
         cache.update(&print(1), update, || ());
         cache.fill(ticket, &print(1), Found::Record(reference(1, 50), &old));
-        assert!(cache.gather(&gathering, &print(1), reference(1, 50)));
+        assert!(cache.gather(&gathering, &print(1), (reference(1, 50), true)));
         assert_eq!(cache.place(&print(1)), None);
     }
 }
@@ -190,7 +190,8 @@ fn all_keys_that_were_gathered_are_known_unless_one_was_dropped() {
         let cache = RecordCache::new(bytes_max, false);
         let gathering = cache.begin_gathering();
         let place = |number: u64| reference(number as u32, 50);
-        let all = (0..50_000).all(|it| cache.gather(&gathering, &print(it), place(it)));
+        let follows = |number: u64| (place(number), number.is_multiple_of(2));
+        let all = (0..50_000).all(|it| cache.gather(&gathering, &print(it), follows(it)));
         assert_eq!(all, is_known);
         if !all {
             continue;
