@@ -147,6 +147,7 @@ CASES: dict[str, Case] = {
     "Database.map.entries": amount(lambda it, v: it.db.map("n", entries=v)),
     "Database.map.bytes": amount(lambda it, v: it.db.map("n", bytes=v)),
     "Database.map.ram": amount(lambda it, v: it.db.map("n", ram=v)),
+    "Database.map.cache": amount(lambda it, v: it.db.map("n", cache=v)),
     "Database.filter.keys": amount(lambda it, v: it.db.filter("n", keys=v)),
     "Database.filter.rate": real(0, 1, lambda it, v: it.db.filter("n", rate=v)),
     "Database.filter.ram": amount(lambda it, v: it.db.filter("n", ram=v)),
