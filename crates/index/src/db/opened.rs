@@ -5,7 +5,9 @@ use nandex_store::Volume;
 use super::Stated;
 use crate::large::{ValuesConfig, table_name};
 use crate::registry::{self, Family};
-use crate::{AnyTable, Damage, Error, LargeTable, OpenOptions, Result, Table, TableStats};
+use crate::{
+    AnyTable, Damage, Error, LargeTable, OpenOptions, Result, Table, TableStats, WhenFull,
+};
 
 /// Bytes of a record that a map without any is expected to have.
 const RECORD_BYTES: f64 = 256.0;
@@ -68,17 +70,24 @@ impl TableOrMap {
             );
             return Err(Error::Config { field: "kind", reason });
         }
-        // Of a map the cache is the map's, not the table's.
+        let values = ValuesConfig::of(volume, name)?;
         let asked =
             stated.options(&registry::kind_in(volume, &table_name(name))?, options.clone())?;
-        let of_map = asked.cache_bytes + ValuesConfig::of(volume, name)?.ram_bytes();
-        let left = |most: u64| most.saturating_sub(of_map);
-        let index =
-            OpenOptions { ram_bytes_max: asked.ram_bytes_max.map(left), cache_bytes: 0, ..asked };
+        // The cache is the map's, and not its table's, unless it evicts.
+        let of_map = match values.when_full {
+            WhenFull::EvictOldest => 0,
+            WhenFull::Grow | WhenFull::Refuse => asked.cache_bytes,
+        };
+        let left = |most: u64| most.saturating_sub(of_map + values.ram_bytes());
+        let index = OpenOptions {
+            ram_bytes_max: asked.ram_bytes_max.map(left),
+            cache_bytes: asked.cache_bytes - of_map,
+            ..asked
+        };
         let index = AnyTable::open_with(volume, &table_name(name), &index)?;
         stated.check(name, &index.config())?;
         let map = LargeTable::open(volume, name, index)?;
-        let map = match asked.cache_bytes {
+        let map = match of_map {
             0 => map.with_spare_ram(),
             cache_bytes => map.with_cache(cache_bytes)?,
         };
@@ -227,10 +236,10 @@ impl TableOrMap {
                 TableStats {
                     ram_bytes: stats.ram_bytes,
                     flash_bytes,
-                    cache_bytes: stats.cache_bytes,
-                    cache_bytes_max: stats.cache_bytes_max,
-                    cache_entries_max: stats.cache_records,
-                    cache_hits: stats.cache_hits,
+                    cache_bytes: stats.cache_bytes + stats.table.cache_bytes,
+                    cache_bytes_max: stats.cache_bytes_max + stats.table.cache_bytes_max,
+                    cache_entries_max: stats.cache_records + stats.table.cache_entries_max,
+                    cache_hits: stats.cache_hits + stats.table.cache_hits,
                     ..stats.table
                 }
             }

@@ -221,6 +221,28 @@ fn a_map_has_the_cache_that_was_stated_or_none() {
 }
 
 #[test]
+fn a_map_that_is_opened_as_it_is_has_the_stated_cache_and_one_that_evicts_has_it_for_its_table() {
+    let (_folder, path) = file();
+    let db = options().ram("32MiB").create(Create::New).open(&path).unwrap();
+    db.map("grows").create_or_open().unwrap().put(b"key", b"value").unwrap();
+    db.map("evicts")
+        .bytes("1MiB")
+        .evict_oldest()
+        .create_or_open()
+        .unwrap()
+        .put(b"key", b"")
+        .unwrap();
+    for (name, of_records) in [("grows", 1 << 20), ("evicts", 0)] {
+        let asked = OpenOptions { cache_bytes: 1 << 20, ..OpenOptions::default() };
+        let opened = TableOrMap::open(db.volume(), name, &asked).unwrap();
+        assert!(opened.get_many(&[b"key"]).unwrap()[0].is_some());
+        assert!((1 << 19..=1 << 20).contains(&opened.stats().cache_bytes_max), "{name}");
+        let TableOrMap::Map(map) = opened else { panic!("{name} is a map") };
+        assert_eq!(map.stats().cache_bytes_max, of_records, "{name}");
+    }
+}
+
+#[test]
 fn a_table_that_grows_may_take_all_of_its_ram_with_a_log_for_less() {
     let (_folder, path) = file();
     let db = options().ram("256MiB").log("16MiB").open(&path).unwrap();
