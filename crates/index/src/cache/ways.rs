@@ -60,7 +60,7 @@ impl States {
         (self.uses(way) < USES_MAX).then(|| Self(self.0 + (USE << (way * WAY_BITS))))
     }
 
-    /// Was what a way holds asked for?
+    /// Returns whether what a way holds was asked for.
     pub fn was_used(self, way: usize) -> bool {
         self.is_main(way) || self.uses(way) > 0
     }

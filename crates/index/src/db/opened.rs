@@ -55,14 +55,12 @@ impl TableOrMap {
         options: &OpenOptions,
         stated: &Stated,
     ) -> Result<Self> {
-        let open = |name: &str, options: OpenOptions| {
-            let options = stated.options(&registry::kind_in(volume, name)?, options)?;
-            let table = AnyTable::open_with(volume, name, &options)?;
-            stated.check(name, &table.config()).map(|()| table.with_spare_ram())
-        };
         let kind = registry::kind_in(volume, name)?;
         let Some(Family::Part) = registry::find(&kind).map(|row| &row.family) else {
-            return open(name, options.clone()).map(Self::Table);
+            let options = stated.options(&kind, options.clone())?;
+            let table = AnyTable::open_with(volume, name, &options)?;
+            stated.check(name, &table.config())?;
+            return Ok(Self::Table(table.with_spare_ram()));
         };
         if !Self::is_map(volume, name) {
             let reason = format!(

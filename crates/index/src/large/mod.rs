@@ -148,7 +148,7 @@ struct Inner<T: Table> {
     /// Held while committing and publishing.
     publisher: Mutex<()>,
     stripes: Vec<Mutex<()>>,
-    /// Was it created by this handle?
+    /// Whether this handle created it.
     is_new: bool,
     /// What lookups and updates need not read again, if it was given one.
     cache: OnceLock<Arc<RecordCache>>,

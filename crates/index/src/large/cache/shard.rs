@@ -115,9 +115,9 @@ pub(super) struct Shard {
     /// Where the entries are, by tags, in units.
     index: Slots,
     epochs: Box<[u32; EPOCHS]>,
-    /// Does it know all keys that there are? Then one that is not here is absent.
+    /// Whether it knows all keys that there are. Then one that is not here is absent.
     is_complete: bool,
-    /// Will it know all keys when those are through that are being gathered?
+    /// Whether it will know all keys when those that are being gathered are in.
     is_gathering: bool,
     hits: u64,
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
 use nandex::testing::{TableRequest, TestTable};
-use nandex::{AnyTable, Durability, Error, OpenOptions, Table, Threads, Volume, VolumeOptions};
+use nandex::{
+    AnyTable, Durability, Error, OpenOptions, Table, TableStats, Threads, Volume, VolumeOptions,
+};
 use nandex_baseline::registry;
 use nandex_sim::workload::SplitMix64;
 
@@ -70,6 +72,17 @@ fn call(table: &AnyTable, step: u64, rng: &mut SplitMix64) -> Vec<Option<u64>> {
     Vec::new()
 }
 
+/// Makes the same calls of two tables, which must answer the same. Gives what they counted.
+fn live_alike(tables: [AnyTable; 2], seed: u64, label: &str) -> [TableStats; 2] {
+    let mut rngs = [seed, seed].map(SplitMix64::new);
+    for step in 0..12_000 {
+        let [one, other] = &mut rngs;
+        let expected = call(&tables[0], step, one);
+        assert_eq!(call(&tables[1], step, other), expected, "{label}, step {step}");
+    }
+    tables.map(|table| table.stats())
+}
+
 #[test]
 fn a_table_that_grows_answers_from_lent_ram_as_one_without_a_cache() {
     let mut kinds = Vec::new();
@@ -79,13 +92,7 @@ fn a_table_that_grows_answers_from_lent_ram_as_one_without_a_cache() {
             let mut made = (table.testing.config)(&request);
             made.options.ram_bytes_max = Some(8 << 20);
             let tables = [create(&made), create(&made).with_spare_ram()];
-            let mut rngs = [variant, variant].map(SplitMix64::new);
-            for step in 0..12_000 {
-                let [one, other] = &mut rngs;
-                let expected = call(&tables[0], step, one);
-                assert_eq!(call(&tables[1], step, other), expected, "{}, step {step}", made.label);
-            }
-            let [without, with] = tables.map(|table| table.stats());
+            let [without, with] = live_alike(tables, variant, &made.label);
             assert_eq!((with.hits, with.misses), (without.hits, without.misses), "{}", row.kind);
             assert!(with.cache_hits > 100 && with.hit_reads < without.hit_reads, "{with:?}");
         }
@@ -107,13 +114,7 @@ fn a_table_with_a_cache_answers_as_one_without() {
             let tables = [create(&plain), create(&made)];
             let [without, with] = tables.each_ref().map(AnyTable::stats);
             assert_eq!(with.ram_bytes, without.ram_bytes + with.cache_bytes, "{}", made.label);
-            let mut rngs = [variant, variant].map(SplitMix64::new);
-            for step in 0..12_000 {
-                let [one, other] = &mut rngs;
-                let expected = call(&tables[0], step, one);
-                assert_eq!(call(&tables[1], step, other), expected, "{}, step {step}", made.label);
-            }
-            let [without, with] = tables.map(|table| table.stats());
+            let [without, with] = live_alike(tables, variant, &made.label);
             assert_eq!((with.hits, with.misses), (without.hits, without.misses));
             if with.cache_bytes == 0 {
                 continue;
