@@ -32,6 +32,7 @@ mod timer;
 pub mod values;
 mod volume;
 mod when_full;
+mod workers;
 
 pub use error::{Error, Result};
 pub use io_chunks::IoChunks;
@@ -46,3 +47,4 @@ pub use volume::{
     copy_closed, holds, is_part_of, part_name, remove_unfinished, superblock_generation,
 };
 pub use when_full::WhenFull;
+pub use workers::{Asker, BackgroundWork};

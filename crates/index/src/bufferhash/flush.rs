@@ -134,7 +134,7 @@ impl Layout for Incarnations {
         let segment_bytes = core.layout.config.segment_pages() as usize * PAGE_BYTES;
         let per_key = size_of::<u64>() + 40;
         let keys = core.layout.config.filter.entries_max() as usize;
-        core.counters.scratch_bytes.fetch_add((segment_bytes + keys * per_key) as u64, Relaxed);
+        core.scratches.count((segment_bytes + keys * per_key) as u64);
         Ok(Scratch {
             queue: core.layout.rings.device().queue(WRITES_MAX)?,
             segment: Some(PageBuf::zeroed(core.layout.config.segment_pages() as usize)),

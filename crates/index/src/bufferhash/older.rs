@@ -144,13 +144,14 @@ impl Inner {
     /// # Errors
     /// A failed read or write.
     pub(super) fn take_over_all(&self, stops: &dyn Fn() -> bool) -> Result<bool> {
-        let mut scratch = match self.scratches.take() {
+        let mut lent = self.scratches.lend();
+        let scratch = match &mut lent.scratch {
             Some(scratch) => scratch,
-            None => Incarnations::new_scratch(self)?,
+            place => place.insert(Incarnations::new_scratch(self)?),
         };
         let mut all = Ok(true);
         for index in 0..self.partitions.len() {
-            let taken = if stops() { Ok(false) } else { self.take_over(index, &mut scratch) };
+            let taken = if stops() { Ok(false) } else { self.take_over(index, scratch) };
             // The first page that cannot be read is told, and the others go on.
             all = match (all, taken) {
                 (Ok(all), Ok(is_whole)) => Ok(all && is_whole),
@@ -159,7 +160,6 @@ impl Inner {
             };
             self.volume.poison().check()?;
         }
-        self.scratches.give(scratch);
         all
     }
 

@@ -123,7 +123,7 @@ impl<S: GroupStructure> Layout for Grouped<S> {
         let device = &**core.volume.device();
         let reader = GroupReader::new(device, core.layout.group_pages())?;
         let writes = WriteQueue::new(device)?;
-        core.count_scratch(core.layout.config.ram().flush_bytes());
+        core.scratches.count(core.layout.config.ram().flush_bytes());
         Ok(GroupScratch { reader, writes, own: S::Scratch::default() })
     }
 

@@ -1,4 +1,4 @@
-//! What tables that grow have in common: an owner of parts, and a thread that prepares growth.
+//! What tables that grow have in common: an owner of parts, and growth that is prepared in the background.
 //!
 //! A table that grows is a list of tables of one structure, its parts. Each part is crash-safe by itself. The owner
 //! has an entry in the catalog with the configuration, and keeps nothing else.
@@ -8,14 +8,13 @@ mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Condvar, Mutex, Weak};
-use std::thread::{Builder, JoinHandle};
+use std::sync::{Arc, OnceLock, Weak};
 
-use nandex_store::{Captured, Checkpointed, Lsn, StructureId, Volume};
+use nandex_store::{Asker, BackgroundWork, Captured, Checkpointed, Lsn, StructureId, Volume};
 
-use crate::{Error, Result};
+use crate::Result;
 
 pub(crate) use owner::{GrowingOpening, Newest, Owner, Parts};
 pub(crate) use table::GrowingStructure;
@@ -65,20 +64,12 @@ impl Checkpointed for Root {
     }
 }
 
-/// What the thread that prepares growth has to do.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum Request {
-    #[default]
-    Nothing,
-    Prepare,
-    Stop,
-}
-
-/// Requests to the thread that prepares growth.
+/// Requests to the background, which prepares growth.
 #[derive(Default, Debug)]
 pub(crate) struct Requests {
-    asked: Mutex<Request>,
-    changed: Condvar,
+    /// Asks for a background thread; not set where there is none.
+    asker: OnceLock<Asker>,
+    is_stopped: AtomicBool,
     /// Entries on flash in the newest part with which the next preparation is due.
     due_at: AtomicU64,
     /// Was it asked for?
@@ -96,56 +87,46 @@ impl Requests {
     #[inline]
     fn look_ahead(&self, entries: u64) {
         if entries >= self.due_at.load(Relaxed) && !self.is_asked.swap(true, Relaxed) {
-            self.request(Request::Prepare);
+            self.asker.get().into_iter().for_each(Asker::ask);
         }
     }
 
-    /// Ends the thread.
+    /// Ends the preparations, and waits for one that runs.
     pub(crate) fn stop(&self) {
-        self.request(Request::Stop);
+        self.is_stopped.store(true, SeqCst);
+        self.asker.get().into_iter().for_each(Asker::end);
     }
 
-    /// Returns whether the thread shall end.
+    /// Returns whether preparations shall end.
     pub(crate) fn is_stopped(&self) -> bool {
-        *self.asked.lock().expect("no holder of the request's lock panics") == Request::Stop
-    }
-
-    fn request(&self, request: Request) {
-        let mut asked = self.asked.lock().expect("no holder of the request's lock panics");
-        if *asked != Request::Stop {
-            *asked = request;
-        }
-        drop(asked);
-        self.changed.notify_all();
-    }
-
-    /// Waits for a request and takes it; false when the thread shall end.
-    fn wait(&self) -> bool {
-        let mut asked = self.asked.lock().expect("no holder of the request's lock panics");
-        while *asked == Request::Nothing {
-            asked = self.changed.wait(asked).expect("no holder of the request's lock panics");
-        }
-        let is_asked = *asked == Request::Prepare;
-        if is_asked {
-            *asked = Request::Nothing;
-        }
-        is_asked
+        self.is_stopped.load(SeqCst)
     }
 }
 
-/// Starts the thread that prepares growth.
+/// Prepares the growth of a table.
+#[derive(Debug)]
+struct Preparing<P>(Arc<P>);
+
+impl<P: Parts> BackgroundWork for Preparing<P> {
+    fn work(&self) -> bool {
+        if !self.0.requests().is_stopped() {
+            self.0.prepare();
+        }
+        false
+    }
+
+    fn rest(&self) {}
+}
+
+/// Has the volume's background threads prepare growth, for as long as the result is kept.
 ///
 /// # Errors
-/// The thread cannot start.
-fn start_thread<P: Parts>(parts: &Arc<P>) -> Result<JoinHandle<()>> {
-    let parts = Arc::clone(parts);
-    let run = move || {
-        while parts.requests().wait() {
-            parts.prepare();
-        }
-    };
-    Builder::new().name("nandex-grow".into()).spawn(run).map_err(|error| Error::Config {
-        field: "flush_threads",
-        reason: format!("the thread that prepares growth cannot start: {error}"),
-    })
+/// No thread can start.
+fn prepare_in_background<P: Parts>(volume: &Volume, parts: &Arc<P>) -> Result<Arc<Preparing<P>>> {
+    let preparing = Arc::new(Preparing(Arc::clone(parts)));
+    let work: Weak<dyn BackgroundWork> =
+        Arc::downgrade(&(Arc::clone(&preparing) as Arc<dyn BackgroundWork>));
+    let is_first = parts.requests().asker.set(volume.serve(work, 1)?).is_ok();
+    assert!(is_first, "the background serves a table once");
+    Ok(preparing)
 }

@@ -4,11 +4,10 @@ use std::fmt::Debug;
 use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLockReadGuard};
-use std::thread::JoinHandle;
 
 use nandex_store::{Durability, Shutdown, Structure, StructureId, Volume};
 
-use super::{Requests, Root, start_thread};
+use super::{Preparing, Requests, Root, prepare_in_background};
 use crate::api::{TableStats, Value};
 use crate::lookup::{self, Cached, Lookups, TableCache, TableLookup};
 use crate::spare::SpareRam;
@@ -86,7 +85,7 @@ pub(crate) struct Owner<P: Parts> {
     /// Tells the volume that the table is open.
     _root: Arc<Root>,
     /// Prepares growth; none where nothing runs in the background.
-    thread: Option<JoinHandle<()>>,
+    preparing: Option<Arc<Preparing<P>>>,
     is_closed: bool,
 }
 
@@ -102,7 +101,7 @@ impl<P: Parts> Owner<P> {
     /// Takes parts that were opened.
     ///
     /// # Errors
-    /// The thread that prepares growth cannot start.
+    /// No background thread can start.
     pub fn start(
         volume: &Volume,
         structure: &Structure,
@@ -117,17 +116,17 @@ impl<P: Parts> Owner<P> {
             value_bytes: opening.value_bytes,
             id: structure.id,
             _root: Root::register(volume, structure.id),
-            thread: None,
+            preparing: None,
             is_closed: false,
         };
         owner.lookups.use_cache(opening.cache);
         if opening.options.flush_threads != Some(0) {
-            owner.thread = Some(start_thread(&owner.parts)?);
+            owner.preparing = Some(prepare_in_background(volume, &owner.parts)?);
         }
         Ok(owner)
     }
 
-    /// Saves what is buffered and ends the background threads.
+    /// Saves what is buffered and ends the work in the background.
     ///
     /// # Errors
     /// A failed write or sync.
@@ -136,10 +135,7 @@ impl<P: Parts> Owner<P> {
             return Ok(());
         }
         self.parts.requests().stop();
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread is a bug, and has printed its own message.
-            let _ = thread.join();
-        }
+        self.preparing = None;
         let closed = self.parts.close();
         self.volume.deregister(self.id, || Shutdown::Clean);
         closed

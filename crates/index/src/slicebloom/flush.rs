@@ -63,7 +63,7 @@ impl Layout for BloomSlicetables {
     fn new_scratch(core: &Inner) -> Result<Rewriter> {
         let (chunks, poison) = (core.layout.chunks, Arc::clone(core.volume.poison()));
         let rewriter = Rewriter::new(&**core.volume.device(), poison, chunks)?;
-        core.count_scratch(chunks.ram_bytes() as u64);
+        core.scratches.count(chunks.ram_bytes() as u64);
         Ok(rewriter)
     }
 

@@ -183,7 +183,7 @@ impl Layout for Slicetables {
         let rewriter = Rewriter::new(&**core.volume.device(), poison, chunks)?;
         let buffers = chunks.ram_bytes() as u64;
         let order = Vec::with_capacity(core.layout.shape.entries_max as usize);
-        core.count_scratch(buffers + (order.capacity() * size_of::<(u32, u32)>()) as u64);
+        core.scratches.count(buffers + (order.capacity() * size_of::<(u32, u32)>()) as u64);
         Ok(Scratch { rewriter, order })
     }
 

@@ -107,7 +107,7 @@ impl Layout for SlicetableGroups {
         let poison = Arc::clone(core.volume.poison());
         let rewriter = Rewriter::new(&**core.volume.device(), poison, chunks)?;
         let order = Vec::with_capacity(config.buffer_entries as usize);
-        core.count_scratch(merge_bytes(config, io_chunk_pages));
+        core.scratches.count(merge_bytes(config, io_chunk_pages));
         Ok(MergeScratch { rewriter, order })
     }
 

@@ -1,9 +1,9 @@
-//! Who flushes full buffers: the structure's own threads, or those who update.
+//! Who flushes full buffers: the volume's background threads, or those who update.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 
-use nandex_store::Threads;
+use nandex_store::{BackgroundWork, Threads};
 
 use super::pool::Job;
 use super::{Core, Layout, WriteBuffer};
@@ -23,45 +23,45 @@ impl<L: Layout> Drop for Running<'_, L> {
     }
 }
 
-impl<L: Layout> Core<L> {
-    /// A background thread: does one job after another until the structure is closed.
-    pub(super) fn run_jobs(&self) {
-        let mut scratch = None;
-        while let Some(job) = self.work.next() {
-            if let Err(error) = self.run_job(job, &mut scratch)
-                && !self.volume.poison().is_set()
-            {
-                self.work.keep_fault(error);
-            }
-            // The next update reports a failure that has poisoned the volume.
+impl<L: Layout> BackgroundWork for Core<L> {
+    fn work(&self) -> bool {
+        let Some(job) = self.work.next_in_background() else { return false };
+        let running = Running(self);
+        let done = self.run_job(job, &mut self.scratches.lend().scratch);
+        // The next update reports a failure that has poisoned the volume.
+        if let Err(error) = done
+            && !self.volume.poison().is_set()
+        {
+            self.work.keep_fault(error);
         }
+        drop(running);
+        self.work.is_due()
     }
 
+    fn rest(&self) {
+        self.scratches.free_idle();
+    }
+}
+
+impl<L: Layout> Core<L> {
     /// Without background threads, does all queued jobs; returns whether there were any. The caller holds no
     /// lock.
     pub(crate) fn catch_up_now(&self) -> Result<bool> {
         if self.options.flush_threads > 0 || self.volume.is_read_only() {
             return Ok(false);
         }
-        let mut scratch = None;
-        let mut busy = false;
-        let mut result = Ok(());
-        while result.is_ok()
-            && let Some(job) = self.work.next_now()
-        {
-            scratch = scratch.or_else(|| self.scratches.take());
-            result = self.run_job(job, &mut scratch);
-            busy = true;
+        let mut is_busy = false;
+        while let Some(job) = self.work.next_now() {
+            is_busy = true;
+            let _running = Running(self);
+            self.run_job(job, &mut self.scratches.lend().scratch)?;
         }
-        scratch.into_iter().for_each(|scratch| self.scratches.give(scratch));
-        result.map(|()| busy)
+        Ok(is_busy)
     }
 
     fn run_job(&self, job: Job<L::Job>, scratch: &mut Option<L::Scratch>) -> Result<()> {
-        let _running = Running(self);
-        let moves = !matches!(job, Job::FreeScratch);
         let result = self.do_job(job, scratch);
-        self.moved.fetch_or(moves, SeqCst);
+        self.moved.store(true, SeqCst);
         result
     }
 
@@ -74,11 +74,6 @@ impl<L: Layout> Core<L> {
                     self.volume.poison().set(error);
                 }
             }),
-            Job::FreeScratch => {
-                *scratch = None;
-                self.counters.scratch_bytes.store(0, Relaxed);
-                Ok(())
-            }
             Job::Own(job) => {
                 L::run(self, job, scratch).inspect_err(|error| self.volume.poison().set(error))
             }
@@ -124,9 +119,7 @@ impl<L: Layout> Core<L> {
     pub(crate) fn retire(&self) {
         self.pool.retire();
         L::retire(self);
-        for _ in 0..self.options.flush_threads.max(1) {
-            self.work.push(Job::FreeScratch);
-        }
+        self.scratches.retire();
         // A failure has poisoned the volume; the next update reports it.
         let _ = self.catch_up_now();
     }

@@ -1,9 +1,8 @@
-//! A structure's handle: it saves what is buffered when it is dropped, and ends the background threads.
+//! A structure's handle: it saves what is buffered when it is dropped, and ends its work in the background.
 #![expect(private_bounds, reason = "only this crate implements the seams of the engine")]
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
-use std::thread::JoinHandle;
 
 use nandex_store::Shutdown;
 
@@ -13,26 +12,21 @@ use crate::Result;
 /// An open structure of a volume.
 ///
 /// Lookups and updates are cheap from any number of threads. Dropping it saves what is buffered, so that the next
-/// opening finds it, and ends the background threads.
+/// opening finds it, and ends its work in the background.
 #[derive(Debug)]
 pub struct Handle<L: Checkpoints> {
     pub(crate) core: Arc<Core<L>>,
-    pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) closed: bool,
 }
 
 impl<L: Checkpoints> Handle<L> {
-    /// Saves what is buffered and ends the background threads; the second time it does nothing.
+    /// Saves what is buffered and ends its work in the background; the second time it does nothing.
     pub(crate) fn shut_down(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
         let mut saved = self.core.save_buffers();
         self.core.work.stop();
-        for thread in self.threads.drain(..) {
-            // A panic of the thread is a bug, and has printed its own message.
-            let _ = thread.join();
-        }
         if saved.is_ok() && self.core.ready.load(Acquire) {
             saved = self.save_the_rest();
         }

@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
+
+use nandex_store::Asker;
 
 use super::WriteBuffer;
 use crate::Error;
@@ -74,28 +76,90 @@ impl<B: WriteBuffer> BufferPool<B> {
     }
 }
 
-/// Memory that flushes reuse, where they run on the threads of callers.
-pub(crate) struct ScratchPool<S>(Mutex<Vec<S>>);
+/// Memory that flushes reuse.
+pub(crate) struct ScratchPool<S>(Mutex<Scratches<S>>);
+
+struct Scratches<S> {
+    idle: Vec<S>,
+    /// Those that are lent.
+    lent: usize,
+    /// Bytes of all that were made since there were none.
+    bytes: u64,
+    /// Is none kept any more?
+    is_retired: bool,
+}
+
+impl<S> Scratches<S> {
+    fn free_idle(&mut self) {
+        self.idle = Vec::new();
+        if self.lent == 0 {
+            self.bytes = 0;
+        }
+    }
+}
 
 impl<S> Default for ScratchPool<S> {
     fn default() -> Self {
-        Self(Mutex::default())
+        let (idle, is_retired) = (Vec::new(), false);
+        Self(Mutex::new(Scratches { idle, lent: 0, bytes: 0, is_retired }))
     }
 }
 
 impl<S> ScratchPool<S> {
-    pub(crate) fn take(&self) -> Option<S> {
-        self.0.lock().expect("no holder of the scratches' lock panics").pop()
+    fn lock(&self) -> MutexGuard<'_, Scratches<S>> {
+        self.0.lock().expect("no holder of the scratches' lock panics")
     }
 
-    pub(crate) fn give(&self, scratch: S) {
-        self.0.lock().expect("no holder of the scratches' lock panics").push(scratch);
+    /// Lends one that is idle, or the place of one that the caller makes.
+    pub(crate) fn lend(&self) -> LentScratch<'_, S> {
+        let mut all = self.lock();
+        all.lent += 1;
+        LentScratch { pool: self, scratch: all.idle.pop() }
+    }
+
+    /// Counts the bytes of one that was made.
+    pub(crate) fn count(&self, bytes: u64) {
+        self.lock().bytes += bytes;
+    }
+
+    /// RAM of all, in bytes.
+    pub(crate) fn ram_bytes(&self) -> u64 {
+        self.lock().bytes
+    }
+
+    /// Frees those that are idle.
+    pub(crate) fn free_idle(&self) {
+        self.lock().free_idle();
+    }
+
+    /// Frees those that are idle, and those that come back.
+    pub(crate) fn retire(&self) {
+        let mut all = self.lock();
+        all.is_retired = true;
+        all.free_idle();
     }
 }
 
 impl<S> std::fmt::Debug for ScratchPool<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ScratchPool")
+    }
+}
+
+/// Memory that a flush uses, or the place for it. It goes back when this is dropped.
+pub(crate) struct LentScratch<'p, S> {
+    pool: &'p ScratchPool<S>,
+    pub(crate) scratch: Option<S>,
+}
+
+impl<S> Drop for LentScratch<'_, S> {
+    fn drop(&mut self) {
+        let mut all = self.pool.lock();
+        all.lent -= 1;
+        all.idle.extend(self.scratch.take());
+        if all.is_retired {
+            all.free_idle();
+        }
     }
 }
 
@@ -106,24 +170,25 @@ pub(crate) enum Job<J> {
     Flush(usize),
     /// Work of the layout's own.
     Own(J),
-    /// Free the memory that flushes reuse.
-    FreeScratch,
 }
 
-/// The background threads' work queue. Flushes come first.
+/// The queue of background work. Flushes come first.
 #[derive(Debug)]
 pub(crate) struct WorkQueue<J> {
     state: Mutex<Work<J>>,
     changed: Condvar,
+    /// Asks for a background thread; not set where there is none.
+    asker: OnceLock<Asker>,
 }
 
 #[derive(Debug)]
 struct Work<J> {
     flushes: VecDeque<usize>,
     others: VecDeque<J>,
-    /// Threads that shall free what flushes reuse.
-    frees: usize,
+    /// Jobs that run.
     running: usize,
+    /// Jobs that may run at once in the background.
+    running_max: usize,
     stop: bool,
     /// Why a flush failed that will be tried again; kept until an update or a flush reports it.
     fault: Option<Error>,
@@ -132,12 +197,16 @@ struct Work<J> {
 impl<J> Work<J> {
     fn pop(&mut self) -> Option<Job<J>> {
         let flush = self.flushes.pop_front().map(Job::Flush);
-        let job = flush.or_else(|| self.others.pop_front().map(Job::Own)).or_else(|| {
-            self.frees = self.frees.checked_sub(1)?;
-            Some(Job::FreeScratch)
-        });
+        let job = flush.or_else(|| self.others.pop_front().map(Job::Own));
         self.running += usize::from(job.is_some());
         job
+    }
+
+    /// Returns whether a job waits that may run in the background now. When the queue was stopped, these are flushes
+    /// only; and a failed flush is tried again only after its failure was reported.
+    fn is_due(&self) -> bool {
+        let waits = !self.flushes.is_empty() || !self.others.is_empty() && !self.stop;
+        waits && self.fault.is_none() && self.running < self.running_max
     }
 }
 
@@ -147,8 +216,9 @@ const OPTIONAL_MAX: usize = 4096;
 impl<J> Default for WorkQueue<J> {
     fn default() -> Self {
         let (flushes, others) = (VecDeque::new(), VecDeque::new());
-        let work = Work { flushes, others, frees: 0, running: 0, stop: false, fault: None };
-        Self { state: Mutex::new(work), changed: Condvar::new() }
+        let (running, running_max) = (0, 0);
+        let work = Work { flushes, others, running, running_max, stop: false, fault: None };
+        Self { state: Mutex::new(work), changed: Condvar::new(), asker: OnceLock::new() }
     }
 }
 
@@ -157,15 +227,30 @@ impl<J> WorkQueue<J> {
         self.state.lock().expect("no holder of the work's lock panics")
     }
 
+    /// Has background threads do the work from now on, that many jobs at once.
+    pub(crate) fn use_background(&self, asker: Asker, jobs: usize) {
+        let mut work = self.lock();
+        work.running_max = jobs;
+        let is_first = self.asker.set(asker).is_ok();
+        assert!(is_first, "the background serves a structure once");
+        self.tell(work);
+    }
+
+    /// Tells of a change, also to the background if a job is due.
+    fn tell(&self, work: MutexGuard<'_, Work<J>>) {
+        let asker = self.asker.get().filter(|_| work.is_due());
+        drop(work);
+        asker.into_iter().for_each(Asker::ask);
+        self.changed.notify_all();
+    }
+
     pub(crate) fn push(&self, job: Job<J>) {
         let mut work = self.lock();
         match job {
             Job::Flush(index) => work.flushes.push_back(index),
             Job::Own(job) => work.others.push_back(job),
-            Job::FreeScratch => work.frees += 1,
         }
-        drop(work);
-        self.changed.notify_all();
+        self.tell(work);
     }
 
     /// Pushes a job that may be dropped.
@@ -173,8 +258,7 @@ impl<J> WorkQueue<J> {
         let mut work = self.lock();
         if work.others.len() < OPTIONAL_MAX {
             work.others.push_back(job);
-            drop(work);
-            self.changed.notify_all();
+            self.tell(work);
         }
     }
 
@@ -183,23 +267,20 @@ impl<J> WorkQueue<J> {
         self.lock().flushes.len()
     }
 
-    /// The next job; nothing when the queue was stopped and no flush remains.
-    pub(crate) fn next(&self) -> Option<Job<J>> {
+    /// The next job for a background thread, if one is due. Asks for another thread if another job is.
+    pub(crate) fn next_in_background(&self) -> Option<Job<J>> {
         let mut work = self.lock();
-        loop {
-            if work.stop && (work.flushes.is_empty() || work.fault.is_some()) {
-                return None;
-            }
-            // A failed flush is tried again only after its failure was reported.
-            if work.fault.is_none()
-                && let Some(job) = work.pop()
-            {
-                return Some(job);
-            }
-            work = self.changed.wait(work).expect("no holder of the work's lock panics");
-        }
+        let job = if work.is_due() { work.pop() } else { None };
+        self.tell(work);
+        job
     }
 
+    /// Returns whether a job waits that a background thread may do.
+    pub(crate) fn is_due(&self) -> bool {
+        self.lock().is_due()
+    }
+
+    /// A job has ended.
     pub(crate) fn done(&self) {
         self.lock().running -= 1;
         self.changed.notify_all();
@@ -207,8 +288,9 @@ impl<J> WorkQueue<J> {
 
     /// Queues a failed flush again, before all others.
     pub(crate) fn retry(&self, index: usize) {
-        self.lock().flushes.push_front(index);
-        self.changed.notify_all();
+        let mut work = self.lock();
+        work.flushes.push_front(index);
+        self.tell(work);
     }
 
     /// Keeps the failure of a background flush until somebody takes it.
@@ -222,9 +304,10 @@ impl<J> WorkQueue<J> {
     /// # Errors
     /// The failure of that flush.
     pub(crate) fn report_fault(&self) -> crate::Result<()> {
-        let fault = self.lock().fault.take();
-        self.changed.notify_all();
-        fault.map_or(Ok(()), Err)
+        let mut work = self.lock();
+        let Some(fault) = work.fault.take() else { return Ok(()) };
+        self.tell(work);
+        Err(fault)
     }
 
     /// The next job, if there is one now.
@@ -240,7 +323,15 @@ impl<J> WorkQueue<J> {
         let period = Duration::from_millis(20);
         let wait = self.changed.wait_timeout_while(self.lock(), period, busy);
         let (mut work, _) = wait.expect("no holder of the work's lock panics");
-        !busy(&mut work)
+        let is_idle = !busy(&mut work);
+        drop(work);
+        self.help_starving();
+        is_idle
+    }
+
+    /// What those do from time to time who wait for background work.
+    pub(crate) fn help_starving(&self) {
+        self.asker.get().into_iter().for_each(Asker::help_starving);
     }
 
     /// Waits until nothing is queued and nothing runs.
@@ -248,15 +339,22 @@ impl<J> WorkQueue<J> {
     pub(crate) fn wait_quiet(&self) {
         let mut work = self.lock();
         let busy = |work: &Work<J>| {
-            !work.flushes.is_empty() || !work.others.is_empty() || work.frees + work.running > 0
+            !work.flushes.is_empty() || !work.others.is_empty() || work.running > 0
         };
         while busy(&work) {
             work = self.changed.wait(work).expect("no holder of the work's lock panics");
         }
     }
 
+    /// Ends the background work: waits for the flushes that are queued, unless one has failed, and for jobs that run.
+    /// No thread refers to the structure afterwards.
     pub(crate) fn stop(&self) {
-        self.lock().stop = true;
-        self.changed.notify_all();
+        let mut work = self.lock();
+        work.stop = true;
+        // A job that has panicked has left others behind.
+        self.tell(work);
+        let Some(asker) = self.asker.get() else { return };
+        while !self.wait_idle() {}
+        asker.end();
     }
 }

@@ -3,12 +3,11 @@
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, Weak};
-use std::thread::{Builder, JoinHandle};
 
 use nandex_store::bytes::Reader;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::reads::ReadPool;
-use nandex_store::{Captured, Checkpointed, Durability, Lsn, Structure, Volume};
+use nandex_store::{BackgroundWork, Captured, Checkpointed, Durability, Lsn, Structure, Volume};
 
 use super::format::{AddsUp, PartitionRecord, WriteState};
 use super::pace::Pace;
@@ -131,9 +130,9 @@ pub(crate) fn open<L: Checkpoints>(
     let registered: Weak<dyn Checkpointed> =
         Arc::downgrade(&(Arc::clone(&core) as Arc<dyn Checkpointed>));
     volume.register(structure.id, registered);
-    let threads = start_threads(&core)?;
-    // From here on, dropping the handle ends the threads.
-    let handle = Handle { core, threads, closed: false };
+    use_background(&core)?;
+    // From here on, dropping the handle ends the work in the background.
+    let handle = Handle { core, closed: false };
     handle.core.replay(structure, &tails)?;
     L::recovered(&handle.core);
     Ok(handle)
@@ -219,20 +218,15 @@ fn flushed<R>(record: &PartitionRecord<R>, structure_tail: Lsn) -> Boundary {
     Boundary { number, at: record.tail.max(structure_tail) }
 }
 
-fn start_threads<L: Layout>(core: &Arc<Core<L>>) -> Result<Vec<JoinHandle<()>>> {
-    let start = |number: usize| {
-        let core = Arc::clone(core);
-        let builder = Builder::new().name(format!("nandex-flush-{number}"));
-        builder.spawn(move || core.run_jobs()).map_err(|error| Error::Config {
-            field: "flush_threads",
-            reason: format!("thread {number} cannot start: {error}"),
-        })
-    };
-    let threads: Result<Vec<_>> = (0..core.options.flush_threads).map(start).collect();
-    if threads.is_err() {
-        core.work.stop();
+/// Has the volume's background threads flush the structure's buffers, unless whoever updates it does.
+fn use_background<L: Layout>(core: &Arc<Core<L>>) -> Result<()> {
+    let threads = core.options.flush_threads;
+    if threads > 0 {
+        let work: Weak<dyn BackgroundWork> =
+            Arc::downgrade(&(Arc::clone(core) as Arc<dyn BackgroundWork>));
+        core.work.use_background(core.volume.serve(work, threads)?, threads);
     }
-    threads
+    Ok(())
 }
 
 /// Turns an error of a structure into one of the volume.

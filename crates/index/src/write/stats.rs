@@ -23,7 +23,6 @@ pub(crate) struct WriteCounters {
     pub(crate) evicted: AtomicU64,
     pub(crate) retained: AtomicU64,
     pub(crate) forced_evictions: AtomicU64,
-    pub(crate) scratch_bytes: AtomicU64,
     /// The share of new keys among entries that wait for a merge.
     pub(crate) new_keys: NewKeysNow,
     /// What was evicted before this opening, also by parts that are gone.
@@ -78,11 +77,6 @@ impl<L: Layout> Core<L> {
         self.counters.data_bytes_written.fetch_add(bytes, Relaxed);
     }
 
-    /// Counts RAM that flushes reuse.
-    pub(crate) fn count_scratch(&self, bytes: u64) {
-        self.counters.scratch_bytes.fetch_add(bytes, Relaxed);
-    }
-
     /// RAM that the structure holds: buffers and spare buffers, the layout's own, lookups, scratch memory of
     /// flushes, and the log's buffers.
     pub(crate) fn ram_bytes(&self) -> u64 {
@@ -93,7 +87,7 @@ impl<L: Layout> Core<L> {
             + L::usage(self).ram_bytes
             + maps as u64
             + self.lookups.ram_bytes()
-            + self.counters.scratch_bytes.load(Relaxed)
+            + self.scratches.ram_bytes()
             + self.volume.log().stats().ram_bytes
     }
 }

@@ -259,6 +259,7 @@ impl<L: Layout> Core<L> {
         self.work.report_fault()?;
         if !self.catch_up_now()? {
             self.pool.wait(BUFFER_WAIT);
+            self.work.help_starving();
         }
         Ok(())
     }

@@ -180,3 +180,24 @@ fn decoders_take_any_bytes() {
         }
     }
 }
+
+#[test]
+fn all_structures_of_a_volume_share_its_background_threads() {
+    let volume = volume(256 << 20);
+    let threads_max = std::thread::available_parallelism().map_or(1, usize::from).max(2);
+    let filters: Vec<_> = (0..40)
+        .map(|number| {
+            let config = (filters().next().unwrap().1.tiny)();
+            let options = OpenOptions::default();
+            AnyFilter::create_with(&volume, &format!("f{number}"), &config, &options).unwrap()
+        })
+        .collect();
+    for key in 0..2000_u64 {
+        filters.iter().for_each(|it| it.insert(&key.to_le_bytes()).unwrap());
+    }
+    filters.iter().for_each(|it| it.sync().unwrap());
+    let threads = volume.stats().background_threads;
+    assert!((1..=threads_max).contains(&threads), "{threads}");
+    assert!(filters.iter().all(|it| it.contains(&1999_u64.to_le_bytes()).unwrap()));
+    filters.into_iter().for_each(|it| it.close().unwrap());
+}

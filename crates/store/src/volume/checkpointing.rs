@@ -339,6 +339,7 @@ pub(super) fn spawn(inner: Weak<Inner>) -> Result<JoinHandle<()>> {
             .map(|inner| PanicGuard::new(Arc::clone(&inner.poison), "the checkpoint thread"));
         while let Some(inner) = inner.upgrade() {
             let Some(requested) = inner.maintenance.next() else { return };
+            inner.workers.help_starving();
             // A failure has poisoned the volume; the next update reports it.
             let _ = inner.maintain(requested);
         }

@@ -34,6 +34,7 @@ use crate::checkpoint::CatalogEntry;
 use crate::hash::KeyHasher;
 use crate::log::LogEnd;
 use crate::space::Extent;
+use crate::workers::{Asker, BackgroundWork, Workers};
 use crate::{Durability, Error, Log, Lsn, Poison, Result, StructureId};
 
 pub use backup::{VolumeDevices, copy_closed, superblock_generation};
@@ -63,6 +64,7 @@ struct Inner {
     replay: replay::LogReplay,
     poison: Arc<Poison>,
     work: Work,
+    workers: Workers,
     root: Mutex<Root>,
     open: Mutex<HashMap<StructureId, Weak<dyn Checkpointed>>>,
     /// Held during a checkpoint: there is one at a time.
@@ -219,6 +221,14 @@ impl Volume {
     #[must_use]
     pub fn threads(&self) -> Threads {
         self.inner.work.threads
+    }
+
+    /// Serves a structure with the background threads, which may work for it at as many places at once.
+    ///
+    /// # Errors
+    /// The first thread cannot start.
+    pub fn serve(&self, work: Weak<dyn BackgroundWork>, threads: usize) -> Result<Asker> {
+        self.inner.workers.serve(work, threads)
     }
 
     /// How often it was opened for writing.
@@ -427,7 +437,7 @@ fn check_name(name: &str) -> Result<()> {
     Err(Error::config("name", reason))
 }
 
-/// Ends the maintenance thread and closes the log when the last handle goes.
+/// Ends the threads and closes the log when the last handle goes.
 #[derive(Debug)]
 struct Keeper {
     inner: Arc<Inner>,
@@ -445,6 +455,7 @@ impl Drop for Keeper {
             // The panic has poisoned the volume already.
             let _ = thread.join();
         }
+        self.inner.workers.stop();
         // Nobody can receive this error; what was acknowledged as durable is durable already.
         let _ = self.inner.log.close();
     }
@@ -465,6 +476,7 @@ impl Volume {
             hasher: root.superblock.hasher(),
             log,
             replay,
+            workers: Workers::new(Arc::clone(&poison)),
             poison,
             work,
             root: Mutex::new(root),

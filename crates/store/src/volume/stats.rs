@@ -38,6 +38,8 @@ pub struct VolumeStats {
     pub log_bytes_written: u64,
     /// RAM the log's buffers hold, in bytes.
     pub log_ram_bytes: u64,
+    /// Background threads now. All structures share them.
+    pub background_threads: usize,
     /// Has a write or sync failed?
     pub poisoned: bool,
 }
@@ -57,6 +59,7 @@ impl Volume {
             log_used_bytes: log.used_bytes(),
             log_bytes_written: log.stats().bytes_written,
             log_ram_bytes: log.stats().ram_bytes,
+            background_threads: self.inner.workers.threads(),
             poisoned: self.poison().is_set(),
         }
     }

@@ -9,6 +9,7 @@ use nandex_store::hash::KeyHash;
 use super::batch::Rule;
 use super::union::{RamLimit, Target, Union, workers_max};
 use super::{AbsorbOptions, Absorbed, Chosen, Placed, VersionSource, Versions, Watch};
+use crate::write::pool::LentScratch;
 use crate::write::{Core, EntryUpdate, LOCKED_MAX, TableLayout, WriteBuffer};
 use crate::{Error, Result};
 
@@ -37,13 +38,13 @@ pub(crate) trait BulkLayout: TableLayout {
 /// One of those who put entries.
 pub(crate) struct Worker<'c, L: BulkLayout> {
     pub(crate) core: &'c Core<L>,
-    scratch: Option<L::Scratch>,
+    scratch: LentScratch<'c, L::Scratch>,
     bulk: L::Bulk,
 }
 
 impl<'c, L: BulkLayout> Worker<'c, L> {
     fn new(core: &'c Core<L>) -> Self {
-        Self { core, scratch: core.scratches.take(), bulk: L::Bulk::default() }
+        Self { core, scratch: core.scratches.lend(), bulk: L::Bulk::default() }
     }
 
     /// Its memory: what flushes use, and what only putting uses.
@@ -52,17 +53,11 @@ impl<'c, L: BulkLayout> Worker<'c, L> {
     /// A queue that the device refuses.
     pub(crate) fn memory(&mut self) -> Result<(&mut L::Scratch, &mut L::Bulk)> {
         let Self { core, scratch, bulk } = self;
-        let scratch = match scratch {
+        let scratch = match &mut scratch.scratch {
             Some(scratch) => scratch,
-            None => scratch.insert(L::new_scratch(core)?),
+            place => place.insert(L::new_scratch(core)?),
         };
         Ok((scratch, bulk))
-    }
-}
-
-impl<L: BulkLayout> Drop for Worker<'_, L> {
-    fn drop(&mut self) {
-        self.scratch.take().into_iter().for_each(|scratch| self.core.scratches.give(scratch));
     }
 }
 

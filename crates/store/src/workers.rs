@@ -1,0 +1,468 @@
+//! The background threads of a volume, which all of its structures share.
+//!
+//! A structure that has work asks, and a thread does one job of it. There are as many threads as the machine has cores,
+//! or as a structure may use at once if that is more. They start when there is work, and all but one end when there is
+//! none for a while.
+//!
+//! A job may wait for another structure's: for space in the log, say, which the other's flush gives. So whoever waits
+//! calls [`Workers::help_starving`] from time to time, and if no job has begun for a while, there is one thread more.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Debug, Formatter};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
+use std::thread::{Builder, JoinHandle, available_parallelism};
+use std::time::Duration;
+
+use crate::{Error, Poison, Result};
+
+/// How long a thread stays that has nothing to do.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// How often somebody who waits looks before there is one more thread, if no job has begun meanwhile. Each looks about
+/// once in 2 ms.
+const LOOKS: u32 = 16;
+
+/// A structure whose work runs in the background.
+pub trait BackgroundWork: Send + Sync {
+    /// Does one job, if there is one. Returns whether there is another one.
+    fn work(&self) -> bool;
+
+    /// Frees the memory that it keeps from one job to the next.
+    fn rest(&self);
+}
+
+/// The background threads of a volume.
+#[derive(Debug)]
+pub(crate) struct Workers(Arc<Shared>);
+
+/// A structure's way to ask for a thread, until it [ends](Self::end).
+pub struct Asker {
+    shared: Arc<Shared>,
+    source: Source,
+}
+
+/// A structure that is served.
+#[derive(Clone)]
+struct Source {
+    work: Weak<dyn BackgroundWork>,
+    asks: Arc<Asks>,
+}
+
+#[derive(Default)]
+struct Asks {
+    /// It is among those that ask.
+    is_asking: AtomicBool,
+    /// It is served no more. Changed under the lock of the state.
+    has_ended: AtomicBool,
+}
+
+impl Source {
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.asks, &other.asks)
+    }
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Somebody asks, or all shall end.
+    asked: Condvar,
+    /// A job has ended.
+    ended: Condvar,
+    poison: Arc<Poison>,
+}
+
+struct State {
+    /// Those that ask, in their order.
+    asking: VecDeque<Source>,
+    /// Those that a thread works for.
+    busy: Vec<Source>,
+    /// Those that keep memory from their last job, the longest idle first.
+    keeping: VecDeque<Source>,
+    handles: Vec<JoinHandle<()>>,
+    threads: usize,
+    idle: usize,
+    /// Threads that there may be without need.
+    threads_max: usize,
+    /// How often somebody looked since the last job began.
+    looks: u32,
+    is_stopping: bool,
+}
+
+impl State {
+    /// Adds one that asks, unless it is served no more.
+    fn enqueue(&mut self, source: &Source) {
+        if !source.asks.has_ended.load(SeqCst) {
+            self.asking.push_back(source.clone());
+        }
+    }
+
+    fn stop_keeping(&mut self, source: &Source) {
+        self.keeping.retain(|it| !it.is(source));
+    }
+
+    /// One that shall free its memory, which is busy from now on: no more keep it than there may be threads.
+    fn take_surplus(&mut self) -> Option<Source> {
+        let is_idle = |it: &Source| !self.busy.iter().any(|busy| busy.is(it));
+        let has_surplus = self.keeping.len() > self.threads_max;
+        let oldest = has_surplus.then(|| self.keeping.iter().position(is_idle)).flatten()?;
+        let surplus = self.keeping.remove(oldest)?;
+        self.busy.push(surplus.clone());
+        Some(surplus)
+    }
+}
+
+impl Workers {
+    /// No thread yet; a panic of one marks the volume with `poison`.
+    pub(crate) fn new(poison: Arc<Poison>) -> Self {
+        let state = State {
+            asking: VecDeque::new(),
+            busy: Vec::new(),
+            keeping: VecDeque::new(),
+            handles: Vec::new(),
+            threads: 0,
+            idle: 0,
+            threads_max: available_parallelism().map_or(1, usize::from),
+            looks: 0,
+            is_stopping: false,
+        };
+        let (asked, ended) = (Condvar::new(), Condvar::new());
+        Self(Arc::new(Shared { state: Mutex::new(state), asked, ended, poison }))
+    }
+
+    /// Serves a structure that may use that many threads at once.
+    pub(crate) fn serve(&self, work: Weak<dyn BackgroundWork>, threads: usize) -> Result<Asker> {
+        let mut state = self.0.lock();
+        state.threads_max = state.threads_max.max(threads);
+        if state.threads == 0 {
+            self.0.start_thread(&mut state).map_err(|error| {
+                Error::config("flush_threads", format!("a thread cannot start: {error}"))
+            })?;
+        }
+        let source = Source { work, asks: Arc::default() };
+        Ok(Asker { shared: Arc::clone(&self.0), source })
+    }
+
+    /// Starts one more thread if a structure has waited long for one.
+    pub(crate) fn help_starving(&self) {
+        self.0.help_starving();
+    }
+
+    /// Threads that there are.
+    pub(crate) fn threads(&self) -> usize {
+        self.0.lock().threads
+    }
+
+    /// Ends all threads. No structure is open any more.
+    pub(crate) fn stop(&self) {
+        let handles = {
+            let mut state = self.0.lock();
+            state.is_stopping = true;
+            std::mem::take(&mut state.handles)
+        };
+        self.0.asked.notify_all();
+        // The last handle of the volume may go in one of them, which cannot wait for itself.
+        let current = std::thread::current().id();
+        for handle in handles.into_iter().filter(|it| it.thread().id() != current) {
+            // Panics of jobs were caught, and have poisoned the volume.
+            let _ = handle.join();
+        }
+    }
+}
+
+impl Asker {
+    /// Has a thread call [`BackgroundWork::work`] once, soon.
+    pub fn ask(&self) {
+        if self.source.asks.is_asking.swap(true, SeqCst) {
+            return;
+        }
+        let mut state = self.shared.lock();
+        state.enqueue(&self.source);
+        if state.idle < state.asking.len() && state.threads < state.threads_max {
+            // With fewer threads it takes longer.
+            let _ = self.shared.start_thread(&mut state);
+        }
+        drop(state);
+        self.shared.asked.notify_one();
+    }
+
+    /// What those do from time to time who wait for background work: it starts one more thread if a structure has
+    /// waited long for one.
+    pub fn help_starving(&self) {
+        self.shared.help_starving();
+    }
+
+    /// Waits for the jobs that have begun, and serves the structure no more. No thread refers to it afterwards.
+    pub fn end(&self) {
+        let mut state = self.shared.lock();
+        self.source.asks.has_ended.store(true, SeqCst);
+        state.asking.retain(|it| !it.is(&self.source));
+        state.stop_keeping(&self.source);
+        while state.busy.iter().any(|it| it.is(&self.source)) {
+            state = self.shared.ended.wait(state).expect(LOCKED);
+        }
+        state.stop_keeping(&self.source);
+    }
+}
+
+const LOCKED: &str = "no holder of the workers' lock panics";
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect(LOCKED)
+    }
+
+    fn start_thread(self: &Arc<Self>, state: &mut State) -> std::io::Result<()> {
+        state.handles.retain(|it| !it.is_finished());
+        let shared = Arc::clone(self);
+        let handle = Builder::new().name("nandex-work".into()).spawn(move || shared.run())?;
+        state.handles.push(handle);
+        state.threads += 1;
+        Ok(())
+    }
+
+    fn help_starving(self: &Arc<Self>) {
+        let mut state = self.lock();
+        state.looks += 1;
+        if state.looks >= LOOKS && state.idle == 0 && !state.asking.is_empty() {
+            state.looks = 0;
+            // If it cannot start, the next call tries again.
+            let _ = self.start_thread(&mut state);
+        }
+    }
+
+    /// A thread: does one job after another.
+    fn run(&self) {
+        while let Some(source) = self.next() {
+            let work = source.work.upgrade();
+            let has_more = work.is_some_and(|work| self.guard(|| work.work()).unwrap_or(false));
+            let surplus = {
+                let mut state = self.lock();
+                state.stop_keeping(&source);
+                state.keeping.push_back(source.clone());
+                self.end_job(&mut state, &source);
+                // This thread is free for it, if no other has asked before.
+                if has_more && !source.asks.is_asking.swap(true, SeqCst) {
+                    state.enqueue(&source);
+                }
+                state.take_surplus()
+            };
+            if let Some(source) = surplus {
+                source.work.upgrade().into_iter().for_each(|work| {
+                    self.guard(|| work.rest());
+                });
+                self.end_job(&mut self.lock(), &source);
+            }
+        }
+    }
+
+    /// The result of a structure's own code; `None` if it has panicked.
+    fn guard<T>(&self, act: impl FnOnce() -> T) -> Option<T> {
+        let done = catch_unwind(AssertUnwindSafe(act));
+        if done.is_err() {
+            self.poison.set(&"a background thread of a structure has panicked");
+        }
+        done.ok()
+    }
+
+    /// The structure that has asked first; `None` when the thread shall end.
+    fn next(&self) -> Option<Source> {
+        let mut state = self.lock();
+        let mut has_waited = false;
+        loop {
+            if let Some(source) = state.asking.pop_front() {
+                state.looks = 0;
+                source.asks.is_asking.store(false, SeqCst);
+                state.busy.push(source.clone());
+                return Some(source);
+            }
+            if state.is_stopping || has_waited && state.threads > 1 {
+                state.threads -= 1;
+                return None;
+            }
+            state.idle += 1;
+            if state.threads > 1 {
+                let waited = self.asked.wait_timeout(state, IDLE).expect(LOCKED);
+                (state, has_waited) = (waited.0, waited.1.timed_out());
+            } else {
+                state = self.asked.wait(state).expect(LOCKED);
+            }
+            state.idle -= 1;
+        }
+    }
+
+    fn end_job(&self, state: &mut State, source: &Source) {
+        let place = state.busy.iter().position(|it| it.is(source)).expect("it is busy");
+        state.busy.swap_remove(place);
+        self.ended.notify_all();
+    }
+}
+
+impl Debug for Asker {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("Asker")
+    }
+}
+
+impl Debug for Shared {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        let mut out = f.debug_struct("Workers");
+        out.field("threads", &state.threads).field("idle", &state.idle).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    const LONGEST: Duration = Duration::from_secs(60);
+
+    /// Tells of each job, which then waits until it may end.
+    struct Told {
+        began: Sender<()>,
+        may_end: Mutex<Receiver<()>>,
+        rested: AtomicUsize,
+    }
+
+    impl BackgroundWork for Told {
+        fn work(&self) -> bool {
+            self.began.send(()).unwrap();
+            self.may_end.lock().unwrap().recv_timeout(LONGEST).unwrap();
+            false
+        }
+
+        fn rest(&self) {
+            self.rested.fetch_add(1, SeqCst);
+        }
+    }
+
+    struct Test {
+        work: Arc<Told>,
+        asker: Asker,
+        began: Receiver<()>,
+        may_end: Sender<()>,
+    }
+
+    impl Test {
+        fn new(workers: &Workers) -> Self {
+            let ((told, began), (may_end, waits)) = (channel(), channel());
+            let (may_end_there, rested) = (Mutex::new(waits), AtomicUsize::new(0));
+            let work = Arc::new(Told { began: told, may_end: may_end_there, rested });
+            let weak = Arc::downgrade(&(Arc::clone(&work) as Arc<dyn BackgroundWork>));
+            Self { work, asker: workers.serve(weak, 1).unwrap(), began, may_end }
+        }
+
+        fn run(&self) {
+            self.asker.ask();
+            self.began.recv_timeout(LONGEST).unwrap();
+            self.may_end.send(()).unwrap();
+        }
+    }
+
+    fn workers(threads_max: usize) -> Workers {
+        let workers = Workers::new(Arc::default());
+        workers.0.lock().threads_max = threads_max;
+        workers
+    }
+
+    #[test]
+    fn many_structures_share_few_threads_which_go_with_the_volume() {
+        let workers = workers(2);
+        let all: Vec<_> = (0..50).map(|_| Test::new(&workers)).collect();
+        assert_eq!(workers.threads(), 1, "one waits for work");
+        for _ in 0..3 {
+            all.iter().for_each(|it| it.asker.ask());
+            all.iter().for_each(|it| it.may_end.send(()).unwrap());
+            all.iter().for_each(|it| it.began.recv_timeout(LONGEST).unwrap());
+        }
+        assert_eq!(workers.threads(), 2);
+        all.iter().for_each(|it| it.asker.end());
+        // Of those that have worked, all but two have freed their memory, however often they worked.
+        let rested = all.iter().filter(|it| it.work.rested.load(SeqCst) > 0).count();
+        assert!(rested >= 48, "{rested}");
+        workers.stop();
+        assert_eq!(workers.threads(), 0);
+    }
+
+    #[test]
+    fn asking_twice_is_asking_once_until_a_thread_begins() {
+        let workers = workers(1);
+        let (first, second) = (Test::new(&workers), Test::new(&workers));
+        first.asker.ask();
+        first.began.recv_timeout(LONGEST).unwrap();
+        (0..3).for_each(|_| second.asker.ask());
+        assert_eq!(workers.0.lock().asking.len(), 1);
+        first.asker.ask();
+        first.may_end.send(()).unwrap();
+        second.began.recv_timeout(LONGEST).unwrap();
+        second.may_end.send(()).unwrap();
+        first.began.recv_timeout(LONGEST).unwrap();
+        first.may_end.send(()).unwrap();
+        workers.stop();
+    }
+
+    #[test]
+    fn who_waits_for_a_job_that_waits_for_another_gets_one_more_thread() {
+        let workers = workers(1);
+        let (first, second) = (Test::new(&workers), Test::new(&workers));
+        first.asker.ask();
+        first.began.recv_timeout(LONGEST).unwrap();
+        second.asker.ask();
+        // The first ends only after the second has run.
+        (0..LOOKS - 1).for_each(|_| second.asker.help_starving());
+        assert_eq!(workers.threads(), 1);
+        second.asker.help_starving();
+        assert_eq!(workers.threads(), 2);
+        second.began.recv_timeout(LONGEST).unwrap();
+        [&first, &second].into_iter().for_each(|it| it.may_end.send(()).unwrap());
+        workers.stop();
+    }
+
+    #[test]
+    fn after_the_end_nothing_runs_and_no_thread_refers_to_the_structure() {
+        let workers = workers(2);
+        let test = Test::new(&workers);
+        test.asker.ask();
+        test.began.recv_timeout(LONGEST).unwrap();
+        std::thread::scope(|scope| {
+            let ending = scope.spawn(|| test.asker.end());
+            while !test.asker.source.asks.has_ended.load(SeqCst) {
+                assert!(!ending.is_finished());
+                std::thread::yield_now();
+            }
+            test.asker.ask();
+            assert!(!ending.is_finished());
+            test.may_end.send(()).unwrap();
+        });
+        test.asker.ask();
+        assert_eq!(Arc::strong_count(&test.work), 1);
+        assert!(workers.0.lock().asking.is_empty());
+        workers.stop();
+    }
+
+    #[test]
+    fn a_panic_poisons_the_volume_and_the_thread_goes_on() {
+        struct Panics;
+        impl BackgroundWork for Panics {
+            fn work(&self) -> bool {
+                panic!("on purpose");
+            }
+            fn rest(&self) {}
+        }
+        let poison = Arc::<Poison>::default();
+        let workers = Workers::new(Arc::clone(&poison));
+        let panics: Arc<dyn BackgroundWork> = Arc::new(Panics);
+        let asker = workers.serve(Arc::downgrade(&panics), 1).unwrap();
+        asker.ask();
+        Test::new(&workers).run();
+        asker.end();
+        assert!(poison.is_set());
+        workers.stop();
+    }
+}
