@@ -237,10 +237,10 @@ impl OpenOptions {
         spec.map_or(Ok(()), |spec| spec.state(&mut self, value)).map(|()| self)
     }
 
-    /// What reads pages of a device for lookups.
-    pub(crate) fn reads(&self, device: &Arc<dyn Device>) -> ReadPool {
+    /// What reads pages of a device for lookups of a structure in the volume.
+    pub(crate) fn reads(&self, volume: &Volume, device: &Arc<dyn Device>) -> ReadPool {
         let channels = self.channels.unwrap_or_else(|| Channels::of(&device.geometry()));
-        ReadPool::new(Arc::clone(device), channels, self.read_depth.unwrap_or(READ_DEPTH))
+        volume.read_pool(device, channels, self.read_depth.unwrap_or(READ_DEPTH))
     }
 }
 

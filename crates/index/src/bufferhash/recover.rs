@@ -40,7 +40,7 @@ pub(super) fn open(
         shape: config.shape()?,
         flush_threads: runtime.flush_threads.unwrap_or(FLUSH_THREADS),
         snapshots_at: place.plus(config.volume_ring_pages()),
-        reads: runtime.reads(&device),
+        reads: runtime.reads(volume, &device),
     }
     .of(volume, structure);
     let cache = cache(&config, &runtime)?;

@@ -49,7 +49,7 @@ pub(super) fn open(
             stagger: Stagger::Between { least: 0, most: config.part_entries() },
         },
         options: Options { flush_threads },
-        reads: options.reads(volume.device()),
+        reads: options.reads(volume, volume.device()),
         codec: FingerprintCodec::new(config.universe()?, config.split()?),
         snapshots: RunSnapshots(runs.clone()),
     };

@@ -67,7 +67,7 @@ pub(super) fn open(
             stagger: Stagger::Between { least: 0, most: config.partition_entries() },
         },
         options: Options { flush_threads },
-        reads: options.reads(volume.device()),
+        reads: options.reads(volume, volume.device()),
         codec: ChangeCodec::new(placing),
         snapshots: SegmentSnapshots(segments.clone()),
     };

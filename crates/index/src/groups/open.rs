@@ -34,7 +34,7 @@ pub(super) fn open<S: GroupStructure>(
         shape: common.shape()?,
         flush_threads,
         snapshots_at: snapshots.start,
-        reads: options.reads(volume.device()),
+        reads: options.reads(volume, volume.device()),
     }
     .of(volume, structure);
     let cached = options.cache_bytes;

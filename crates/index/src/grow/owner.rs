@@ -111,7 +111,7 @@ impl<P: Parts> Owner<P> {
         let mut owner = Self {
             parts: Arc::new(parts),
             volume: volume.clone(),
-            lookups: Lookups::new(opening.options.reads(volume.device())),
+            lookups: Lookups::new(opening.options.reads(volume, volume.device())),
             key_bytes: opening.key_bytes,
             value_bytes: opening.value_bytes,
             id: structure.id,

@@ -33,7 +33,7 @@ pub(super) fn open(
     let opening = Opening {
         shape: config.write_shape(),
         options: Options { flush_threads: options.flush_threads.unwrap_or(FLUSH_THREADS) },
-        reads: options.reads(volume.device()),
+        reads: options.reads(volume, volume.device()),
         codec: FingerprintCodec(config.placing()),
         snapshots: BitmapSnapshots { volume: volume.clone(), places: from.places(&config) },
     };

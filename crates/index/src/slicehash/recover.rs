@@ -47,7 +47,7 @@ pub(super) fn open(
         shape: config.shape()?,
         flush_threads: runtime.flush_threads.unwrap_or(FLUSH_THREADS),
         snapshots_at: place.plus(config.slicetable_pages() + config.front_pages()),
-        reads: runtime.reads(volume.device()),
+        reads: runtime.reads(volume, volume.device()),
     }
     .of(volume, structure);
     let from = Source {

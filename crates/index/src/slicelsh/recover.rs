@@ -91,7 +91,7 @@ fn opening(
             stagger: if config.stagger { half } else { Stagger::Off },
         },
         options: Options { flush_threads: options.flush_threads.unwrap_or(FLUSH_THREADS) },
-        reads: options.reads(volume.device()),
+        reads: options.reads(volume, volume.device()),
         codec: DocumentCodec { placing },
         snapshots: BucketSnapshots::new(volume, placing, places),
     })

@@ -26,6 +26,7 @@ mod tests;
 use nandex_device::{PageBuf, PageId};
 
 pub use pipeline::{Answered, ReadPipeline};
+pub(crate) use pool::IdleReads;
 pub use pool::ReadPool;
 
 use crate::schedule::SequentialWrite;

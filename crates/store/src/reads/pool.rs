@@ -10,18 +10,42 @@ use super::{LookupStep, PageReads, ReadPipeline, ReadPlace};
 use crate::schedule::{Channels, Schedule};
 
 /// What the lookups of one structure share: the device, the depth of its queue, and idle queues and page
-/// buffers.
+/// buffers, which may be those of a whole volume.
 pub struct ReadPool {
     device: Arc<dyn Device>,
     channels: Channels,
     depth: usize,
-    idle: Mutex<Idle>,
+    idle: IdleReads,
 }
+
+/// Idle queues and page buffers of a device, for the lookups of all structures on it.
+#[derive(Clone, Default)]
+pub(crate) struct IdleReads(Arc<Mutex<Idle>>);
 
 #[derive(Default)]
 struct Idle {
     queues: Vec<ReadQueue>,
     pages: SparePages,
+}
+
+impl IdleReads {
+    #[inline]
+    fn lock(&self) -> MutexGuard<'_, Idle> {
+        self.0.lock().expect("no holder of the pool's lock panics")
+    }
+
+    /// RAM that they hold, in bytes.
+    fn ram_bytes(&self) -> usize {
+        let idle = self.lock();
+        let in_queues: usize = idle.queues.iter().map(|queue| queue.pages.0.len()).sum();
+        (in_queues + idle.pages.0.len()) * PAGE_BYTES
+    }
+}
+
+impl Debug for IdleReads {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IdleReads").field("ram_bytes", &self.ram_bytes()).finish_non_exhaustive()
+    }
 }
 
 /// Buffers of one page that are not in flight. Longer ones, which few lookups need, are not kept.
@@ -46,6 +70,8 @@ impl SparePages {
 /// A queue of the device, for one pipeline at a time.
 pub(super) struct ReadQueue {
     pub(super) queue: Box<dyn Queue>,
+    /// What it was made for.
+    made_for: (Channels, usize),
     pub(super) schedule: Schedule<Request>,
     pub(super) pages: SparePages,
     pub(super) done: Vec<Completion>,
@@ -55,7 +81,17 @@ impl ReadPool {
     /// An empty pool for lookups with at most `depth` reads in flight, spread over `channels`.
     #[must_use]
     pub fn new(device: Arc<dyn Device>, channels: Channels, depth: usize) -> Self {
-        Self { device, channels, depth, idle: Mutex::default() }
+        Self::sharing(IdleReads::default(), device, channels, depth)
+    }
+
+    /// One that shares what is idle with others of the device.
+    pub(crate) fn sharing(
+        idle: IdleReads,
+        device: Arc<dyn Device>,
+        channels: Channels,
+        depth: usize,
+    ) -> Self {
+        Self { device, channels, depth, idle }
     }
 
     /// Carries one lookup to its answer; also returns its number of reads. Uses no queue of its own unless a
@@ -94,12 +130,10 @@ impl ReadPool {
         ReadPipeline::new(self, user)
     }
 
-    /// RAM it holds, in bytes, without what is in use.
+    /// RAM it holds, in bytes, without what is in use; what it shares with others is all counted.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
-        let idle = self.lock();
-        let in_queues: usize = idle.queues.iter().map(|queue| queue.pages.0.len()).sum();
-        (in_queues + idle.pages.0.len()) * PAGE_BYTES
+        self.idle.ram_bytes()
     }
 
     /// How many reads may be in flight.
@@ -128,12 +162,19 @@ impl ReadPool {
 
     /// An idle queue, or a new one if there is none.
     pub(super) fn take_queue(&self) -> nandex_device::Result<ReadQueue> {
-        if let Some(idle) = self.lock().queues.pop() {
+        let made_for = (self.channels, self.depth);
+        let idle = {
+            let queues = &mut self.lock().queues;
+            let place = queues.iter().rposition(|it| it.made_for == made_for);
+            place.map(|place| queues.swap_remove(place))
+        };
+        if let Some(idle) = idle {
             return Ok(idle);
         }
         let queue = self.device.queue(self.depth)?;
         Ok(ReadQueue {
             queue,
+            made_for,
             schedule: self.schedule(),
             pages: SparePages::default(),
             done: Vec::new(),
@@ -146,7 +187,7 @@ impl ReadPool {
 
     #[inline]
     fn lock(&self) -> MutexGuard<'_, Idle> {
-        self.idle.lock().expect("no holder of the pool's lock panics")
+        self.idle.lock()
     }
 }
 

@@ -15,7 +15,6 @@ use crate::bytes::Reader;
 use crate::hash::{KeyHasher, mix};
 use crate::mutants::{Barrier, is_on};
 use crate::page::{PAGE_HEADER_BYTES, RawPage, seal};
-use crate::reads::ReadPool;
 use crate::schedule::Channels;
 use crate::space::Extent;
 use crate::{Result, Structure, Volume};
@@ -70,9 +69,9 @@ fn assemble(
     config: ValuesConfig,
     segments: Segments,
 ) -> Inner {
-    let device = Arc::clone(volume.device());
+    let device = volume.device();
     let channels = Channels::of(&device.geometry());
-    let reads = ReadPool::new(device, channels, READ_DEPTH);
+    let reads = volume.read_pool(device, channels, READ_DEPTH);
     Inner {
         volume: volume.clone(),
         id: structure.id,

@@ -33,6 +33,8 @@ use nandex_device::{Access, Device, Geometry, PageId};
 use crate::checkpoint::CatalogEntry;
 use crate::hash::KeyHasher;
 use crate::log::LogEnd;
+use crate::reads::{IdleReads, ReadPool};
+use crate::schedule::Channels;
 use crate::space::Extent;
 use crate::workers::{Asker, BackgroundWork, Workers};
 use crate::{Durability, Error, Log, Lsn, Poison, Result, StructureId};
@@ -65,6 +67,7 @@ struct Inner {
     poison: Arc<Poison>,
     work: Work,
     workers: Workers,
+    idle_reads: IdleReads,
     root: Mutex<Root>,
     open: Mutex<HashMap<StructureId, Weak<dyn Checkpointed>>>,
     /// Held during a checkpoint: there is one at a time.
@@ -221,6 +224,20 @@ impl Volume {
     #[must_use]
     pub fn threads(&self) -> Threads {
         self.inner.work.threads
+    }
+
+    /// What reads pages for a structure's lookups, with at most `depth` reads in flight. On the volume's own device all
+    /// structures share what is idle.
+    #[must_use]
+    pub fn read_pool(
+        &self,
+        device: &Arc<dyn Device>,
+        channels: Channels,
+        depth: usize,
+    ) -> ReadPool {
+        let is_own = Arc::ptr_eq(device, self.device());
+        let idle = is_own.then(|| self.inner.idle_reads.clone()).unwrap_or_default();
+        ReadPool::sharing(idle, Arc::clone(device), channels, depth)
     }
 
     /// Serves a structure with the background threads, which may work for it at as many places at once.
@@ -479,6 +496,7 @@ impl Volume {
             workers: Workers::new(Arc::clone(&poison)),
             poison,
             work,
+            idle_reads: IdleReads::default(),
             root: Mutex::new(root),
             open: Mutex::default(),
             maintenance_lock: Mutex::default(),
