@@ -46,13 +46,13 @@ pub mod large;
 mod lookup;
 mod neighbors;
 mod options;
+mod ram;
 pub mod raw;
 pub mod rhik;
 mod scan;
 pub mod slicebloom;
 pub mod slicehash;
 pub mod slicelsh;
-mod spare;
 mod stats;
 mod structure;
 #[cfg(feature = "testing")]

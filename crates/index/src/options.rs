@@ -9,6 +9,7 @@ use nandex_store::schedule::Channels;
 use nandex_store::{Threads, Volume};
 
 use crate::model::text;
+use crate::ram::RamPool;
 use crate::schema::Range;
 use crate::{Error, Result, size};
 
@@ -199,6 +200,9 @@ open_options! {
         /// The chip of a BufferHash with [`Placement::Chip`](crate::bufferhash::Placement::Chip); `None` for others.
         /// Nothing else may be on it.
         chip: Option<Arc<dyn Device>>;
+        /// RAM that it shares with other structures, if it grows: what it takes is claimed there, and its cache uses a part
+        /// of what nobody has claimed.
+        ram_pool: Option<Arc<RamPool>>;
         /// The family of hashes that an index of neighbours must have been made for; `None` for whichever it has.
         family: Option<Vec<u8>>;
     }
@@ -235,6 +239,11 @@ impl OpenOptions {
     pub(crate) fn with(mut self, names: &[&str], (name, value): (&str, &str)) -> Result<Self> {
         let spec = specs(names).find(|spec| spec.name == name);
         spec.map_or(Ok(()), |spec| spec.state(&mut self, value)).map(|()| self)
+    }
+
+    /// What a table that grows may take: all of a pool, or what was stated.
+    pub(crate) fn ram_limit(&self) -> Option<u64> {
+        self.ram_pool.as_ref().map(|pool| pool.bytes()).or(self.ram_bytes_max)
     }
 
     /// What reads pages of a device for lookups of a structure in the volume.

@@ -52,6 +52,12 @@ pub trait Configuration: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// The part of its RAM that structures of a volume share, in bytes: the log's buffers, pages that lookups read, and
+    /// what flushes reuse.
+    fn shared_ram_bytes(&self) -> u64 {
+        0
+    }
+
     /// What it is, for people and programs.
     fn describe(&self) -> Description;
 
@@ -159,6 +165,13 @@ impl AnyConfig {
     #[must_use]
     pub fn ram_bytes_with(&self, entries: u64) -> Option<u64> {
         self.0.ram_bytes_with(entries)
+    }
+
+    /// The part of its RAM that structures of a volume share, in bytes: the log's buffers, pages that lookups read, and
+    /// what flushes reuse. Only as many structures as the volume has background threads take it at once.
+    #[must_use]
+    pub fn shared_ram_bytes(&self) -> u64 {
+        self.0.shared_ram_bytes()
     }
 
     /// What it is, for people and programs.

@@ -22,8 +22,8 @@ pub use filter::{AnyFilter, OpenFilter};
 pub use neighbors::{AnyNeighbors, OpenNeighbors};
 
 use crate::api::{LookupStream, Table, TableStats, Value};
+use crate::ram::SpareRam;
 use crate::registry::{self, Family, TableRow};
-use crate::spare::SpareRam;
 use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch};
 use crate::{Damage, Error, OpenOptions, Result};
 

@@ -123,6 +123,10 @@ impl Configuration for Config {
         Some(self.ram_bytes_in_all())
     }
 
+    fn shared_ram_bytes(&self) -> u64 {
+        self.ram_bytes_in_all() - self.ram_bytes()
+    }
+
     fn describe(&self) -> Description {
         let (super_tables, incarnations) = (self.super_tables, self.incarnations());
         let buffer = bytes(u64::from(self.buffer_pages) * PAGE_BYTES);

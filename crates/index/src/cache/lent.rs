@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, fence};
 
 use super::set::Line;
 use super::{CHUNK_SETS, Chunk, EntryCache, Lines};
-use crate::spare::Borrower;
+use crate::ram::Borrower;
 
 /// How often the sets of a chunk are halved until none is left.
 const HALVINGS: u32 = CHUNK_SETS.ilog2() + 1;

@@ -20,7 +20,7 @@
 //!                                       | states  | val 0 | val 1 | ... | val 6 |
 //! ```
 //!
-//! A cache may use [RAM that is lent](crate::spare). Where it must give some back, as many chunks as needed lose half
+//! A cache may use [RAM that is lent](crate::ram). Where it must give some back, as many chunks as needed lose half
 //! of their sets: two sets become one, and what was used stays.
 //!
 //! Invariants

@@ -8,7 +8,7 @@ use nandex_store::entries::KeyState::{Live, Removed, Unknown};
 use nandex_store::hash::{HashKind, KeyHasher};
 
 use super::*;
-use crate::spare::Borrower;
+use crate::ram::Borrower;
 
 const HASHER: KeyHasher = KeyHasher::new(HashKind::Xxh3, 9);
 

@@ -243,9 +243,14 @@ impl Config {
 
     /// RAM in all, in bytes.
     fn ram_bytes(&self) -> Result<u64> {
+        Ok(self.buffer_bytes_max()? + self.shared_ram_bytes()?)
+    }
+
+    /// The part of it that structures of a volume share: I/O chunks of merges, and what does not depend on the
+    /// configuration.
+    pub(super) fn shared_ram_bytes(&self) -> Result<u64> {
         let io_chunk_pages = u64::from(self.io_chunk_pages()?);
-        let chunks = self.io_chunks() * io_chunk_pages * PAGE_BYTES;
-        Ok(self.buffer_bytes_max()? + chunks + FIXED_RAM_BYTES)
+        Ok(self.io_chunks() * io_chunk_pages * PAGE_BYTES + FIXED_RAM_BYTES)
     }
 
     /// I/O chunks in memory while each thread merges all levels of a part into a new run.

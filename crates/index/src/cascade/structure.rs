@@ -129,6 +129,10 @@ impl Configuration for Config {
         Self::log_bytes_best(self)
     }
 
+    fn shared_ram_bytes(&self) -> u64 {
+        Self::shared_ram_bytes(self).unwrap_or_default()
+    }
+
     /// With all levels in use: a lookup reads one page of each.
     fn operation_costs(&self) -> Result<OperationCosts> {
         let costs = self.costs()?;

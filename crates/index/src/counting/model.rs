@@ -128,15 +128,19 @@ impl Config {
     #[must_use]
     pub fn ram_bytes(&self) -> u64 {
         let shape = self.buffer_shape();
-        let threads = MERGE_THREADS as u64;
-        let chunk_bytes = CHUNKS * u64::from(self.io_chunk_pages()) * PAGE_BYTES;
-        let sorted_bytes = 2 * self.partition_entries() * (24 + self.keys.stored_bytes() as u64);
-        let merges = threads * (MERGED_SEGMENTS * chunk_bytes + sorted_bytes);
         let staged = match self.discipline {
             Discipline::Mb => 0,
             _ => SegmentFilter::bytes_for(self.q / 1000 * u64::from(self.change_permille)),
         };
-        shape.bytes_max() + merges + staged + self.partitions() * 1500 + FIXED_RAM_BYTES
+        shape.bytes_max() + staged + self.partitions() * 1500 + self.shared_ram_bytes()
+    }
+
+    /// The part of it that structures of a volume share: merges, and what does not depend on the configuration.
+    pub(super) fn shared_ram_bytes(&self) -> u64 {
+        let threads = MERGE_THREADS as u64;
+        let chunk_bytes = CHUNKS * u64::from(self.io_chunk_pages()) * PAGE_BYTES;
+        let sorted_bytes = 2 * self.partition_entries() * (24 + self.keys.stored_bytes() as u64);
+        threads * (MERGED_SEGMENTS * chunk_bytes + sorted_bytes) + FIXED_RAM_BYTES
     }
 }
 

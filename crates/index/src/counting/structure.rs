@@ -126,6 +126,10 @@ impl Configuration for Config {
         Self::log_bytes_best(self)
     }
 
+    fn shared_ram_bytes(&self) -> u64 {
+        Self::shared_ram_bytes(self)
+    }
+
     fn operation_costs(&self) -> Result<OperationCosts> {
         self.validate()?;
         Ok(Self::operation_costs(self))

@@ -1,10 +1,10 @@
 //! Builders of counting tables.
 
-use super::ram::fitting;
+use super::ram::{explain, fitting, limit};
 use super::stated::{Calls, Stated};
 use super::{Database, Quantity};
 use crate::counting::{self, Config, Keys};
-use crate::{Counting, Error, Filter, OpenOptions, Result};
+use crate::{AnyConfig, Counting, Error, Filter, OpenOptions, Result};
 
 /// The default number of keys of a counting table.
 const KEYS: u64 = 1_000_000;
@@ -92,15 +92,16 @@ impl<'db> CountingBuilder<'db> {
         let (db, name) = (self.db, &self.name);
         let kind = db.kind(name, "filter")?;
         self.check_kind(kind.as_deref())?;
-        let mut shares = db.shares();
-        let limit = shares.limit(&db.volume, name, self.ram.as_ref())?;
+        let _opening = db.opening();
+        let limit = limit(&db.ram, name, self.ram.as_ref())?;
         let options = self.stated.options(counting::KIND, OpenOptions::default())?;
         let table = if kind.is_some() {
             let table = Counting::open_with(&db.volume, name, options)?;
             self.stated.check(name, &(*table.config()).into())?;
             table
         } else {
-            let config = self.config(limit).map_err(|error| shares.explain(name, limit, error))?;
+            let config =
+                self.config(limit).map_err(|error| explain(&db.ram, name, limit, error))?;
             let calls = if self.stored.is_some() { STORED } else { &[] };
             let config = *self.stated.on_with(&config.into(), calls)?.of()?;
             Counting::create_with(&db.volume, name, config, options)
@@ -108,7 +109,8 @@ impl<'db> CountingBuilder<'db> {
         };
         self.check_keys(&table)?;
         let needed = table.config().ram_bytes().max(table.stats().ram_bytes);
-        shares.take(&db.volume, name, needed).map(|()| table)
+        let shared = AnyConfig::from(*table.config()).shared_ram_bytes();
+        db.ram.claim(name, (needed, shared), None).map(|()| table)
     }
 
     fn config(&self, limit: u64) -> Result<Config> {

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use super::ram::fitting;
+use super::ram::{explain, fitting, limit};
 use super::stated::Stated;
 use super::{Database, Quantity};
 use crate::registry;
@@ -92,15 +92,16 @@ impl<'db> FilterBuilder<'db> {
     pub fn create_or_open(self) -> Result<AnyFilter> {
         let (db, name) = (self.db, &self.name);
         let kind = db.kind(name, "filter")?;
-        let mut shares = db.shares();
-        let limit = shares.limit(&db.volume, name, self.ram.as_ref())?;
+        let _opening = db.opening();
+        let limit = limit(&db.ram, name, self.ram.as_ref())?;
         let options = |kind: &str| self.stated.options(kind, OpenOptions::default());
         let filter = if let Some(kind) = kind {
             let filter = AnyFilter::open(&db.volume, name, &options(&kind)?)?;
             self.stated.check(name, &filter.config())?;
             filter
         } else {
-            let config = self.advise(limit).map_err(|error| shares.explain(name, limit, error))?;
+            let config =
+                self.advise(limit).map_err(|error| explain(&db.ram, name, limit, error))?;
             let config = self.stated.on(&config)?;
             AnyFilter::create_with(&db.volume, name, &config, &options(config.kind())?)
                 .map_err(|error| db.explain(name, error))?
@@ -109,7 +110,8 @@ impl<'db> FilterBuilder<'db> {
             Ok(config) => config.costs()?.ram_bytes.max(filter.stats().ram_bytes),
             Err(_) => filter.stats().ram_bytes,
         };
-        shares.take(&db.volume, name, needed).map(|()| filter)
+        let shared = filter.config().shared_ram_bytes();
+        db.ram.claim(name, (needed, shared), None).map(|()| filter)
     }
 
     fn advise(&self, limit: u64) -> Result<AnyConfig> {

@@ -1,5 +1,7 @@
 //! Builders of tables with keys and values of any size.
 
+use nandex_device::PAGE_BYTES;
+
 use super::sizing::{ENTRIES_GROWING, RECORD_BYTES, values_for};
 use super::stated::Stated;
 use super::{Database, Quantity, TableBuilder};
@@ -98,19 +100,19 @@ impl<'db> MapBuilder<'db> {
             true => ValuesConfig::of(&db.volume, name)?,
             false => self.config()?,
         };
-        let table = self.table(config.when_full.into());
+        let table = self.table(&config);
         let kind = db.kind(table.name(), "table")?;
-        let mut shares = db.shares();
+        let _opening = db.opening();
         let is_stated = table.stated_cache().is_some();
         // The table first: a crash then leaves a table without entries.
-        let (table, cache_bytes) = table.create_or_open_in(&mut shares, kind.as_deref())?;
+        let (table, cache_bytes) = table.create_or_open_here(kind.as_deref())?;
         let map = if is_there {
             LargeTable::open(&db.volume, name, table)?
         } else {
             LargeTable::create(&db.volume, name, table, config)?
         };
         let needed = map.stats().values.ram_bytes.max(config.ram_bytes());
-        shares.take(&db.volume, name, needed)?;
+        db.ram.claim(name, (needed, 0), None)?;
         match is_stated {
             false if config.when_full == WhenFull::Grow => Ok(map.with_spare_ram()),
             _ if cache_bytes > 0 => map.with_cache(cache_bytes),
@@ -124,13 +126,14 @@ impl<'db> MapBuilder<'db> {
         self.policy.unwrap_or(if has_size { Policy::Reject } else { Policy::Grow })
     }
 
-    fn table(&self, policy: Policy) -> TableBuilder<'db> {
+    fn table(&self, config: &ValuesConfig) -> TableBuilder<'db> {
+        let policy = config.when_full.into();
         let usual = if policy == Policy::Grow { ENTRIES_GROWING } else { ENTRIES };
         let table = TableBuilder::new(self.db, table_name(&self.name))
             .entries(self.entries.clone().unwrap_or(usual.into()))
             .widths(TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32)
             .policy(policy)
-            .of_map(self.stated.clone());
+            .of_map(self.stated.clone(), config.pages() * PAGE_BYTES as u64);
         let table = self.cache.iter().cloned().fold(table, TableBuilder::cache);
         self.ram.iter().cloned().fold(table, TableBuilder::ram)
     }

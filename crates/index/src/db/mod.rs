@@ -28,9 +28,11 @@
 //! their `entries`, unless [`Policy::Grow`](crate::Policy::Grow) is stated.
 //!
 //! **RAM** is stated once, for all structures that are open at the same time: 64 MiB, or
-//! [`DatabaseOptions::ram`]. A builder's own `ram` is a limit for its structure. One without takes what its
-//! structure works well with, and at most half of what is free. A structure that does not fit is refused,
-//! with what the others have. A dropped structure frees its RAM.
+//! [`DatabaseOptions::ram`]. A builder's own `ram` is for its structure alone. One without takes what its
+//! structure works well with, and at most half of what is free when it is opened; a table or map that grows takes more as
+//! it needs it. What nobody has taken is used by the caches of these, in equal parts, until somebody needs it. What
+//! flushes and lookups use for a moment counts once for each background thread, not for each structure. A structure that does
+//! not fit is refused, with what the largest others have, and so is growth. A dropped structure frees its RAM.
 //!
 //! **The log** gets its length when the file is made, for good: twice the RAM stated then, and 32 MiB at
 //! least, or [`DatabaseOptions::log`]. Builders make write buffers small enough for it, so a longer log
@@ -53,9 +55,11 @@ pub(crate) mod stated;
 mod table;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_ram;
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use nandex_device::output::UnfinishedFiles;
 use nandex_store::Volume;
@@ -69,13 +73,14 @@ pub use options::DatabaseOptions;
 use stated::Stated;
 pub use table::TableBuilder;
 
+pub use crate::ram::RamPool;
+
 #[cfg(doc)]
 use crate::{AnyFilter, AnyTable, LargeTable};
 
 use crate::registry::{self, Family};
 use crate::size::Quantity;
 use crate::{Error, OpenOptions, Result};
-use ram::Shares;
 
 /// Opens a database, and makes it if the file does not exist or is empty.
 ///
@@ -97,7 +102,9 @@ pub fn options() -> DatabaseOptions {
 #[derive(Debug)]
 pub struct Database {
     volume: Volume,
-    shares: Mutex<Shares>,
+    ram: Arc<RamPool>,
+    /// One structure is opened at a time, so that what it may take is there when it is made.
+    opening: Mutex<()>,
     /// Files that have no names yet.
     unfinished: Mutex<UnfinishedFiles>,
 }
@@ -123,10 +130,11 @@ impl Database {
         CountingBuilder::new(self, name.into())
     }
 
-    /// The open structures and the RAM of each, in bytes.
+    /// The open structures and the RAM of each, in bytes, with what its cache may take; without what structures use by
+    /// turns, such as the memory that flushes reuse.
     #[must_use]
     pub fn ram_taken(&self) -> Vec<(String, u64)> {
-        self.shares().taken(&self.volume).to_vec()
+        self.ram.taken()
     }
 
     /// Opens the table or the map of that name, of any kind and any widths, which must exist.
@@ -165,8 +173,8 @@ impl Database {
         &self.volume
     }
 
-    fn shares(&self) -> MutexGuard<'_, Shares> {
-        self.shares.lock().expect("no holder of this lock panics")
+    fn opening(&self) -> MutexGuard<'_, ()> {
+        self.opening.lock().expect("no holder of this lock panics")
     }
 
     /// The kind of the structure of that name, if it exists and the builder called `builder` makes such.

@@ -14,9 +14,9 @@ use nandex_store::{
     holds,
 };
 
-use super::ram::Shares;
 use super::{Database, Quantity};
 use crate::Result;
+use crate::ram::RamPool;
 
 /// The default RAM of all structures, in bytes.
 const RAM_BYTES: u64 = 64 << 20;
@@ -253,8 +253,9 @@ impl DatabaseOptions {
                 VolumeOpenOptions { access, stale, durability, log_device, threads },
             )?
         };
-        let (shares, unfinished) = (Shares::new(ram_bytes), self.unfinished);
-        Ok(Database { volume, shares: Mutex::new(shares), unfinished: Mutex::new(unfinished) })
+        let ram = Arc::new(RamPool::new(&volume, ram_bytes));
+        let (opening, unfinished) = (Mutex::default(), Mutex::new(self.unfinished));
+        Ok(Database { volume, ram, opening, unfinished })
     }
 
     /// The options of a new volume, with the length of its log.

@@ -179,15 +179,15 @@ mod tests {
         let db = crate::open(folder.path().join("all.nandex")).unwrap();
         let cache = |table: &AnyTable| table.stats().cache_bytes;
         let table = || db.table("t").entries(1000);
-        let stated = table().parameter("cache_bytes", "300KiB").create_or_open().unwrap();
+        let stated = table().parameter("cache_bytes", "100KiB").create_or_open().unwrap();
         let few = cache(&stated);
-        assert!((1..=300 << 10).contains(&few), "{few}");
+        assert!((1..=100 << 10).contains(&few), "{few}");
         drop(stated);
-        let options = OpenOptions { cache_bytes: 300 << 10, ..OpenOptions::default() };
+        let options = OpenOptions { cache_bytes: 100 << 10, ..OpenOptions::default() };
         assert_eq!(cache(&table().options(options.clone()).create_or_open().unwrap()), few);
         assert!(cache(&table().create_or_open().unwrap()) > few);
-        let map = db.map("m").entries(1000).parameter("cache_bytes", "300KiB").create_or_open();
-        assert_eq!(map.unwrap().stats().cache_bytes_max, 300 << 10);
+        let map = db.map("m").entries(1000).parameter("cache_bytes", "100KiB").create_or_open();
+        assert_eq!(map.unwrap().stats().cache_bytes_max, 100 << 10);
 
         // Chunks for each thread are in a filter's RAM.
         let ram = |pages: &str| {

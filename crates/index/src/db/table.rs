@@ -1,6 +1,8 @@
 //! Builders of tables of fixed widths.
 
-use super::ram::{Shares, fitting};
+use std::sync::Arc;
+
+use super::ram::{explain, fitting, limit};
 use super::stated::{Calls, Stated};
 use super::{Database, Quantity};
 use crate::model::text;
@@ -10,6 +12,10 @@ use crate::{AnyTable, Error, OpenOptions, Policy, Prediction, Requirements, Resu
 /// The parameters that other calls state: of a table, and of the table of a map.
 const WIDTHS: Calls = &[("key_bytes", "widths"), ("value_bytes", "widths")];
 const OF_MAP: Calls = &[("key_bytes", "map"), ("value_bytes", "map"), ("policy", "policy")];
+
+/// RAM of a cached entry, in addition to key and value, about; and of the smallest cache by default, in bytes.
+const CACHED_BYTES: u64 = 64;
+const CACHE_BYTES_MIN: u64 = 64 << 10;
 
 /// The default number of entries of a table.
 const ENTRIES: u64 = 1_000_000;
@@ -42,13 +48,26 @@ pub struct TableBuilder<'db> {
     policy: Policy,
     stated: Stated,
     calls: Calls,
+    /// Bytes of keys and values of the map whose table it is.
+    map_bytes: u64,
 }
 
 impl<'db> TableBuilder<'db> {
     pub(super) fn new(db: &'db Database, name: String) -> Self {
         let (entries, policy) = (ENTRIES.into(), Policy::Reject);
         let (widths, stated) = ((8, 8), Stated::default());
-        Self { db, name, entries, widths, ram: None, cache: None, policy, stated, calls: WIDTHS }
+        Self {
+            db,
+            name,
+            entries,
+            widths,
+            ram: None,
+            cache: None,
+            policy,
+            stated,
+            calls: WIDTHS,
+            map_bytes: 0,
+        }
     }
 
     /// Entries that it must hold.
@@ -105,8 +124,9 @@ impl<'db> TableBuilder<'db> {
     }
 
     /// The parameters that were stated of the table of a map, whose policy and widths are those of the map.
-    pub(super) fn of_map(mut self, stated: Stated) -> Self {
-        (self.stated, self.calls) = (stated, OF_MAP);
+    /// A map of that many bytes needs no more of a cache.
+    pub(super) fn of_map(mut self, stated: Stated, bytes: u64) -> Self {
+        (self.stated, self.calls, self.map_bytes) = (stated, OF_MAP, bytes);
         self
     }
 
@@ -123,32 +143,40 @@ impl<'db> TableBuilder<'db> {
     pub fn create_or_open(self) -> Result<AnyTable> {
         let db = self.db;
         let kind = db.kind(&self.name, "table")?;
-        let mut shares = db.shares();
-        self.create_or_open_in(&mut shares, kind.as_deref()).map(|(table, _)| table)
+        let _opening = db.opening();
+        self.create_or_open_here(kind.as_deref()).map(|(table, _)| table)
     }
 
-    /// The same, for a known kind, with the shares locked; and the RAM that is left to the cache of the map whose table
-    /// it is.
-    pub(super) fn create_or_open_in(
-        &self,
-        shares: &mut Shares,
-        kind: Option<&str>,
-    ) -> Result<(AnyTable, u64)> {
+    /// The same for a known kind, while no other structure is opened; and the RAM that is left to the cache of the map
+    /// whose table it is.
+    pub(super) fn create_or_open_here(&self, kind: Option<&str>) -> Result<(AnyTable, u64)> {
         match kind {
-            Some(kind) => self.open(shares, kind),
-            None => self.create(shares),
+            Some(kind) => self.open(kind),
+            None => self.create(),
         }
     }
 
-    fn create(&self, shares: &mut Shares) -> Result<(AnyTable, u64)> {
-        let limit = shares.limit(&self.db.volume, &self.name, self.stated_ram().as_ref())?;
+    fn create(&self) -> Result<(AnyTable, u64)> {
+        let limit = limit(&self.db.ram, &self.name, self.stated_ram().as_ref())?;
+        // One that takes RAM as it grows begins as it would alone, if that is there.
+        let alone = self.db.ram.bytes() / 2;
+        if self.policy == Policy::Grow && !self.is_limited() && limit < alone {
+            match self.create_within(alone) {
+                Err(Error::TooLittleRam { .. }) => {}
+                done => return done,
+            }
+        }
+        self.create_within(limit)
+    }
+
+    fn create_within(&self, limit: u64) -> Result<(AnyTable, u64)> {
         let limit_without = self.without_cache(limit)?;
         let advised = self
             .advise(limit_without, |asked| Ok(asked.advise()?.into_chosen()))
-            .map_err(|error| shares.explain(&self.name, limit, error))?;
+            .map_err(|error| explain(&self.db.ram, &self.name, limit, error))?;
         let mut options = advised.options.clone();
         // One that grows may take all, also if the log suits a smaller beginning.
-        options.ram_bytes_max = Some(limit);
+        self.limit_ram(&mut options, limit);
         options.cache_bytes = self.cache_bytes(advised.ram_bytes(), limit)?;
         let config = self.stated.on_with(&advised.config, self.calls)?;
         let mut options = self.stated.options(config.kind(), options)?;
@@ -156,18 +184,17 @@ impl<'db> TableBuilder<'db> {
         let table = AnyTable::create_with(&self.db.volume, &self.name, &config, &options)
             .map_err(|error| self.db.explain(&self.name, error))?;
         let table = self.with_spare_ram(table);
-        let needed = self.ram_bytes((&table, of_map), Some(&advised), &options, limit);
-        shares.take(&self.db.volume, &self.name, needed).map(|()| (table, of_map))
+        self.claim((&table, of_map), Some(&advised), &options).map(|()| (table, of_map))
     }
 
-    fn open(&self, shares: &mut Shares, kind: &str) -> Result<(AnyTable, u64)> {
-        let limit = shares.limit(&self.db.volume, &self.name, self.stated_ram().as_ref())?;
+    fn open(&self, kind: &str) -> Result<(AnyTable, u64)> {
+        let limit = limit(&self.db.ram, &self.name, self.stated_ram().as_ref())?;
         // Options such as SliceHash's filters are chosen again at each opening.
         let limit_without = self.without_cache(limit)?;
         let advised = self.advise(limit_without, |asked| asked.advise_one(kind)).ok();
         let mut options =
             advised.as_ref().map_or_else(OpenOptions::default, |it| it.options.clone());
-        options.ram_bytes_max = Some(limit);
+        self.limit_ram(&mut options, limit);
         options.cache_bytes = match &advised {
             Some(advised) => self.cache_bytes(advised.ram_bytes(), limit)?,
             None => self.cache_bytes(limit, limit)?,
@@ -178,8 +205,18 @@ impl<'db> TableBuilder<'db> {
         self.check_widths(&table)?;
         self.stated.check(&self.name, &table.config())?;
         let table = self.with_spare_ram(table);
-        let needed = self.ram_bytes((&table, of_map), advised.as_ref(), &options, limit);
-        shares.take(&self.db.volume, &self.name, needed).map(|()| (table, of_map))
+        self.claim((&table, of_map), advised.as_ref(), &options).map(|()| (table, of_map))
+    }
+
+    /// States what it may take of RAM: one that can grow takes what it needs of the database's, unless a limit or a
+    /// cache of its own was stated.
+    fn limit_ram(&self, options: &mut OpenOptions, limit: u64) {
+        options.ram_bytes_max = Some(limit);
+        options.ram_pool = (!self.is_limited()).then(|| Arc::clone(&self.db.ram));
+    }
+
+    fn is_limited(&self) -> bool {
+        self.stated_ram().is_some() || self.stated_cache().is_some()
     }
 
     /// Takes the cache out of the options of the table of a map, whose cache it is, and returns its bytes.
@@ -262,6 +299,7 @@ impl<'db> TableBuilder<'db> {
             return cache.bytes("cache");
         }
         let left = limit.saturating_sub(taken).min(nandex_device::ram_bytes());
+        let left = left.min(self.cache_bytes_useful()?);
         Ok(match self.policy {
             Policy::Grow => 0,
             // Nobody tells the cache of a map what is evicted.
@@ -271,17 +309,39 @@ impl<'db> TableBuilder<'db> {
         })
     }
 
-    /// A table's RAM now, or once it is full if that is known; all that it may take if it grows.
+    /// RAM for a cache of all that it has space for: more would lie idle.
+    fn cache_bytes_useful(&self) -> Result<u64> {
+        let (key_bytes, value_bytes) = self.widths;
+        let entries = self.entries.count("entries")?;
+        let of_entries = entries.saturating_mul(u64::from(key_bytes + value_bytes) + CACHED_BYTES);
+        Ok(of_entries.saturating_add(self.map_bytes).saturating_mul(2).max(CACHE_BYTES_MIN))
+    }
+
+    /// Claims a table's RAM now, or once it is full if that is known; all that it may take if it grows, unless it has
+    /// claimed what it takes.
+    fn claim(
+        &self,
+        (table, of_map): (&AnyTable, u64),
+        advised: Option<&Prediction>,
+        options: &OpenOptions,
+    ) -> Result<()> {
+        if options.ram_pool.is_some() && table.spare().is_some() {
+            return Ok(());
+        }
+        let needed = match options.ram_bytes_max {
+            Some(most) if registry::grows(table.kind()) => most + of_map,
+            _ => self.ram_bytes((table, of_map), advised, options),
+        };
+        let shared = table.config().shared_ram_bytes();
+        self.db.ram.claim(&self.name, (needed, shared), None)
+    }
+
     fn ram_bytes(
         &self,
         (table, of_map): (&AnyTable, u64),
         advised: Option<&Prediction>,
         options: &OpenOptions,
-        limit: u64,
     ) -> u64 {
-        if registry::grows(table.kind()) {
-            return limit;
-        }
         let same = advised.filter(|it| it.config == table.config());
         let stats = table.stats();
         let filter_bytes = advised.map_or(0, |it| it.options.filter_bytes);

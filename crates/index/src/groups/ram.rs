@@ -76,6 +76,12 @@ impl GroupRam {
         groups + self.rewrite_bytes + sorted
     }
 
+    /// RAM that it shares with other structures of the volume, in bytes, where one thread flushes.
+    #[must_use]
+    pub fn shared_bytes(&self) -> u64 {
+        FIXED_RAM_BYTES + self.flush_bytes()
+    }
+
     /// RAM of the copy of a buffer that a checkpoint saves, in bytes.
     pub(super) fn snapshot_bytes(&self) -> u64 {
         let places = 2 * u64::from(self.common.partitions);

@@ -144,6 +144,10 @@ impl<C: GroupModel> Configuration for C {
         Some(super::model::ram_bytes_in_all(self, entries))
     }
 
+    fn shared_ram_bytes(&self) -> u64 {
+        self.ram().shared_bytes()
+    }
+
     fn describe(&self) -> Description {
         let common = self.common();
         let buffer = bytes(u64::from(common.buffer_pages) * PAGE_BYTES);

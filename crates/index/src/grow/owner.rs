@@ -10,7 +10,7 @@ use nandex_store::{Durability, Shutdown, Structure, StructureId, Volume};
 use super::{Preparing, Requests, Root, prepare_in_background};
 use crate::api::{TableStats, Value};
 use crate::lookup::{self, Cached, Lookups, TableCache, TableLookup};
-use crate::spare::SpareRam;
+use crate::ram::SpareRam;
 use crate::write::{Core, TableLayout};
 use crate::{Error, OpenOptions, Result};
 

@@ -14,10 +14,10 @@ use crate::any::{AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyTable, Configur
 use crate::api::{LookupStream, Table, TableStats, Value};
 use crate::lookup::{self, Cached, TableCache, TableLookup};
 use crate::model::{Prediction, Requirements};
+use crate::ram::SpareRam;
 use crate::registry::{Family, Row, TableRow};
 use crate::scan::{Entries, EntriesPastDamage, Scan};
 use crate::schema::Stored;
-use crate::spare::SpareRam;
 use crate::write::absorb::{VersionSource, Versions};
 use crate::{OpenOptions, Result};
 
@@ -117,11 +117,16 @@ impl<P: GrowingStructure> Growing<P> {
         options: OpenOptions,
     ) -> Result<Self> {
         let stated = P::ram_bytes_max(&mut config);
-        *stated = options.ram_bytes_max.or(*stated);
+        *stated = options.ram_limit().or(*stated);
         config.validate()?;
         options.validate()?;
         let entry = volume.create_structure(name, P::KIND, config.encode(), 0)?;
-        Self::start(volume, (name, &entry), options)
+        let started = Self::start(volume, (name, &entry), options);
+        if started.is_err() && !volume.poison().is_set() {
+            // What was refused leaves no table behind; the refusal is what there is to tell.
+            let _ = volume.drop_structure(name);
+        }
+        started
     }
 
     /// Opens a table of a volume, with default [`OpenOptions`].
@@ -146,7 +151,7 @@ impl<P: GrowingStructure> Growing<P> {
         let mut reader = Reader::new(&entry.config, "growing configuration", PageId(0));
         let mut config = P::Config::take(&mut reader)?;
         let stated = P::ram_bytes_max(&mut config);
-        *stated = options.ram_bytes_max.or(*stated);
+        *stated = options.ram_limit().or(*stated);
         let (key_bytes, value_bytes) = P::widths(&config);
         let cache = TableCache::new(options.cache_bytes, (key_bytes, value_bytes))?;
         let opening = GrowingOpening {

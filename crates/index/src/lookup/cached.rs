@@ -13,7 +13,7 @@ use super::{KeyLookup, LookupKey, Lookups};
 use crate::api::Value;
 use crate::cache::{EntryCache, Leaving, Ticket};
 use crate::model::text::bytes;
-use crate::spare::SpareRam;
+use crate::ram::SpareRam;
 use crate::{Error, Result};
 
 /// What a table tells a cache of its lookups.

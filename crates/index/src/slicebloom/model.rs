@@ -176,9 +176,13 @@ impl Config {
     fn ram_bytes(&self) -> u64 {
         let partitions = u64::from(self.partitions);
         let buffers = (partitions + u64::from(self.spare_buffers)) * self.buffer_bytes();
+        buffers + partitions * PARTITION_RAM_BYTES + self.shared_ram_bytes()
+    }
+
+    /// The part of it that structures of a volume share: I/O chunks, and what does not depend on the configuration.
+    pub(super) fn shared_ram_bytes(&self) -> u64 {
         let chunk_pages = self.block_pages().min(super::config::IO_CHUNK_PAGES);
-        let chunks = CHUNKS as u64 * u64::from(chunk_pages) * PAGE_BYTES as u64;
-        buffers + partitions * PARTITION_RAM_BYTES + chunks + FIXED_RAM_BYTES
+        CHUNKS as u64 * u64::from(chunk_pages) * PAGE_BYTES as u64 + FIXED_RAM_BYTES
     }
 }
 

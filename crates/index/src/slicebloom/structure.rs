@@ -125,6 +125,10 @@ impl Configuration for Config {
         Self::log_bytes_best(self)
     }
 
+    fn shared_ram_bytes(&self) -> u64 {
+        Self::shared_ram_bytes(self)
+    }
+
     fn operation_costs(&self) -> Result<OperationCosts> {
         self.validate()?;
         Ok(self.usual_costs())

@@ -115,6 +115,10 @@ impl Configuration for Config {
         Self::log_bytes_best(self)
     }
 
+    fn shared_ram_bytes(&self) -> u64 {
+        crate::slicehash::model::SHARED_RAM_BYTES
+    }
+
     fn operation_costs(&self) -> Result<OperationCosts> {
         Self::operation_costs(self)
     }

@@ -24,7 +24,7 @@ mod replay;
 mod root;
 mod stats;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
@@ -342,6 +342,16 @@ impl Volume {
         let open = self.inner.open();
         let structure = root.catalog.find(name).and_then(|entry| open.get(&entry.id));
         structure.is_some_and(|structure| structure.strong_count() > 0)
+    }
+
+    /// The names of the structures that are open.
+    #[must_use]
+    pub fn open_names(&self) -> HashSet<String> {
+        let root = self.inner.root();
+        let open = self.inner.open();
+        let is_open = |id| open.get(id).is_some_and(|structure| structure.strong_count() > 0);
+        let entries = root.catalog.entries.iter().filter(|entry| is_open(&entry.id));
+        entries.map(|entry| entry.name.clone()).collect()
     }
 
     /// Removes a structure with its parts and gives their pages back, durably.

@@ -10,11 +10,12 @@ use nandex_store::{StructureId, Volume, part_name};
 use super::config::{ram_bytes_of, ram_bytes_of_newest, without_cache};
 use super::{Config, GENERATION_KIND};
 use crate::api::TableStats;
+use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::bufferhash::{self, BufferHash, Incarnations, Inner as Core};
 use crate::grow::{Newest, Parts, Requests, full_enough};
 use crate::lookup::TableCache;
-use crate::model::text;
-use crate::spare::SpareRam;
+use crate::model::{text, too_little_ram};
+use crate::ram::SpareRam;
 use crate::write;
 use crate::{Error, OpenOptions, Result};
 
@@ -92,6 +93,7 @@ impl Generations {
         let structures = volume.structures();
         let found = structures.iter().filter(|it| it.kind == GENERATION_KIND);
         let first = found.filter_map(|it| generation_number(name, &it.name)).min();
+        let spare = SpareRam::new(name, options.ram_pool.as_ref());
         let generations = Self {
             volume: volume.clone(),
             name: name.to_owned(),
@@ -106,7 +108,7 @@ impl Generations {
             tables: Mutex::default(),
             gone: Mutex::default(),
             requests: Requests::default(),
-            spare: Arc::default(),
+            spare,
         };
         let mut tables = generations.tables();
         while generations.exists(generations.next_number()) {
@@ -117,7 +119,7 @@ impl Generations {
             let table = generations.create(&tables)?;
             generations.use_next(&mut tables, table);
         }
-        generations.leave_spare(&tables, None);
+        generations.leave_spare(&tables, None)?;
         drop(tables);
         (0..generations.len() - 1).for_each(|number| generations.core(number).retire());
         Ok(generations)
@@ -184,7 +186,11 @@ impl Generations {
         }
         let config = self.next_config(tables);
         self.check_ram(tables, &config)?;
-        self.leave_spare(tables, Some(&config));
+        let claimed = self.leave_spare(tables, Some(&config));
+        claimed.map_err(|error| match error {
+            Error::TooLittleRam { reason, .. } if !tables.used.is_empty() => self.stopped(reason),
+            error => error,
+        })?;
         let part = part(number);
         let create = |config, pages| {
             let name = (&self.name[..], &part[..]);
@@ -200,7 +206,7 @@ impl Generations {
         if tables.used.is_empty() {
             return self.config.first.clone();
         }
-        let left = self.config.ram_bytes_max.unwrap_or(u64::MAX);
+        let left = self.spare.limit(self.config.ram_bytes_max).unwrap_or(u64::MAX);
         let left = left.saturating_sub(taken_bytes(tables));
         if let Some(config) = self.taking_over(tables, left) {
             return config;
@@ -229,25 +235,28 @@ impl Generations {
     }
 
     fn check_ram(&self, tables: &Tables, next: &bufferhash::Config) -> Result<()> {
-        let Some(most) = self.config.ram_bytes_max else { return Ok(()) };
+        let Some(most) = self.spare.limit(self.config.ram_bytes_max) else { return Ok(()) };
         let taken = taken_bytes(tables);
         if taken + ram_bytes_of_newest(next) <= most {
             return Ok(());
+        }
+        if tables.used.is_empty() {
+            return Err(too_little_ram(most, taken + ram_bytes_of_newest(next)));
         }
         let (taken, needed, most) =
             (text::bytes(taken), text::bytes(ram_bytes_of_newest(next)), text::bytes(most));
         let reason = format!(
             "it takes {taken} of RAM when its generations are full, the next one takes {needed}, and {most} is what it may take; \
-             open it with more RAM"
+             open it with more RAM, or the database, if it shares that of all structures"
         );
         Err(self.stopped(reason))
     }
 
     /// Says what is left of its RAM, with a generation that is being made counted.
-    fn leave_spare(&self, tables: &Tables, making: Option<&bufferhash::Config>) {
+    fn leave_spare(&self, tables: &Tables, making: Option<&bufferhash::Config>) -> Result<()> {
         let next = tables.next.as_ref().map(BufferHash::config).or(making);
         let taken = taken_bytes(tables) + next.map_or(0, ram_bytes_of_newest);
-        self.spare.leave(self.config.ram_bytes_max, taken);
+        self.spare.leave(self.config.ram_bytes_max, (taken, FIXED_RAM_BYTES))
     }
 
     fn stopped(&self, reason: String) -> Error {
@@ -306,7 +315,7 @@ impl Generations {
             self.volume.drop_structure(&generation_name(&self.name, number))?;
         }
         newest.forget_older();
-        self.leave_spare(tables, None);
+        self.leave_spare(tables, None)?;
         self.requests.due_at(u64::MAX);
         Ok(true)
     }
@@ -363,7 +372,7 @@ impl Parts for Generations {
             None => self.create(&tables)?,
         };
         self.use_next(&mut tables, table);
-        self.leave_spare(&tables, None);
+        self.leave_spare(&tables, None)?;
         newest.retire();
         if self.options.flush_threads == Some(0) {
             self.settle(&mut tables)?;

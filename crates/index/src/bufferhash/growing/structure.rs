@@ -109,6 +109,10 @@ impl Configuration for Config {
         Some(self.ram_bytes_with(entries))
     }
 
+    fn shared_ram_bytes(&self) -> u64 {
+        crate::bufferhash::model::FIXED_RAM_BYTES
+    }
+
     fn describe(&self) -> Description {
         let (super_tables, incarnations) = (self.first.super_tables, self.first.incarnations_max);
         let buffer = bytes(u64::from(self.first.buffer_pages) * PAGE_BYTES);

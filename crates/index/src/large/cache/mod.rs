@@ -43,7 +43,7 @@ use nandex_store::hash::mix;
 use nandex_store::values::ValueRef;
 
 use super::format::Fingerprint;
-use crate::spare::Borrower;
+use crate::ram::Borrower;
 use shard::{EPOCHS, Shard};
 
 /// Parts of a cache, each with a lock.

@@ -102,8 +102,17 @@ pub(super) fn capacity(table: &slicehash::Config) -> u64 {
 
 /// RAM of a table's buffers and maps, and of the I/O chunks of a merge, in bytes.
 pub(super) fn ram_bytes(table: &slicehash::Config) -> u64 {
-    let chunks = CHUNKS * u64::from(io_chunk_pages(table)) * PAGE_BYTES;
-    buffer_bytes(table) + u64::from(table.partitions) * PARTITION_BYTES + chunks
+    buffer_bytes(table) + u64::from(table.partitions) * PARTITION_BYTES + chunk_bytes(table)
+}
+
+/// RAM of the I/O chunks of a merge, in bytes.
+fn chunk_bytes(table: &slicehash::Config) -> u64 {
+    CHUNKS * u64::from(io_chunk_pages(table)) * PAGE_BYTES
+}
+
+/// What a growing table with this newest table shares with other structures of the volume, in bytes.
+pub(super) fn shared_ram_bytes(table: &slicehash::Config) -> u64 {
+    FIXED_RAM_BYTES + chunk_bytes(table)
 }
 
 /// Pages of an I/O chunk of a table: a small one has few entries to share the RAM of long ones.

@@ -5,7 +5,7 @@ use nandex_store::check::{Checker, Contents};
 use nandex_store::checkpoint::CatalogEntry;
 
 use super::check::check;
-use super::config::{FIXED_RAM_BYTES, ram_bytes};
+use super::config::{FIXED_RAM_BYTES, ram_bytes, shared_ram_bytes};
 use super::model::{advise, parameters};
 use super::{Config, KIND, TABLE_KIND, Tables};
 use crate::any::{Configuration, Description};
@@ -98,6 +98,10 @@ impl Configuration for Config {
 
     fn ram_bytes_with(&self, entries: u64) -> Option<u64> {
         Some(FIXED_RAM_BYTES + ram_bytes(&self.holding(entries)))
+    }
+
+    fn shared_ram_bytes(&self) -> u64 {
+        shared_ram_bytes(&self.first)
     }
 
     fn describe(&self) -> Description {

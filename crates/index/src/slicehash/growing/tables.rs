@@ -7,15 +7,17 @@ use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::{StructureId, Volume, part_name};
 
-use super::config::{FIXED_RAM_BYTES, capacity, io_chunk_pages, next, ram_bytes, without_cache};
+use super::config::{
+    FIXED_RAM_BYTES, capacity, io_chunk_pages, next, ram_bytes, shared_ram_bytes, without_cache,
+};
 use super::{Config, TABLE_KIND};
 use crate::api::TableStats;
 use crate::grow::{Newest, Parts, Requests, full_enough};
 use crate::lookup::TableCache;
 use crate::model::text;
+use crate::ram::SpareRam;
 use crate::slicehash::older::Older;
 use crate::slicehash::{self, Inner as Core, SliceHash, Slicetables, recover};
-use crate::spare::SpareRam;
 use crate::{Error, OpenOptions, Result};
 
 /// The tables.
@@ -80,6 +82,7 @@ impl Tables {
         (options, cache): (OpenOptions, Option<TableCache>),
     ) -> Result<Self> {
         let (config, options) = without_cache(config, options);
+        let spare = SpareRam::new(name, options.ram_pool.as_ref());
         let owned = open_tables(volume, name, &config, &options)?;
         for table in [&owned.older, &owned.newest].into_iter().flatten() {
             table.core.lookups.share_cache(cache.as_ref());
@@ -96,10 +99,10 @@ impl Tables {
             updates: RwLock::default(),
             owned: Mutex::new(owned),
             requests: Requests::default(),
-            spare: Arc::default(),
+            spare,
         };
         tables.requests.due_at(due_at(&tables.owned()));
-        tables.leave_spare(&tables.owned(), None);
+        tables.leave_spare(&tables.owned(), None)?;
         Ok(tables)
     }
 
@@ -136,8 +139,7 @@ impl Tables {
         if self.volume.structures().iter().any(|it| it.name == name) {
             self.volume.drop_structure(&name)?;
         }
-        self.leave_spare(owned, None);
-        Ok(())
+        self.leave_spare(owned, None)
     }
 
     fn create_next(&self, owned: &mut Owned) -> Result<SliceHash> {
@@ -152,22 +154,30 @@ impl Tables {
             return Err(self.stopped(owned, reason));
         };
         let ram_bytes = self.config.ram_bytes_with(&table, &next);
-        if let Some(most) = self.config.ram_bytes_max.filter(|most| ram_bytes > *most) {
+        let limit = self.spare.limit(self.config.ram_bytes_max);
+        if let Some(most) = limit.filter(|most| ram_bytes > *most) {
             let (needed, most) = (text::bytes(ram_bytes), text::bytes(most));
             let reason = format!(
-                "to grow takes {needed} of RAM, and {most} is what it may take; open it with more RAM"
+                "to grow takes {needed} of RAM, and {most} is what it may take; open it with more RAM, or the database, \
+                 if it shares that of all structures"
             );
             return Err(self.stopped(owned, reason));
         }
-        self.leave_spare(owned, Some(&next));
+        let claimed = self.leave_spare(owned, Some(&next));
+        claimed.map_err(|error| match error {
+            Error::TooLittleRam { reason, .. } => self.stopped(owned, reason),
+            error => error,
+        })?;
         create(&self.volume, (&self.name, owned.number + 1), next, (&self.config, &self.options))
     }
 
     /// Says what is left of its RAM, with a table that is being made counted.
-    fn leave_spare(&self, owned: &Owned, making: Option<&slicehash::Config>) {
+    fn leave_spare(&self, owned: &Owned, making: Option<&slicehash::Config>) -> Result<()> {
         let tables = [&owned.older, &owned.newest, &owned.next].into_iter().flatten();
-        let taken = tables.map(SliceHash::config).chain(making).map(ram_bytes).sum::<u64>();
-        self.spare.leave(self.config.ram_bytes_max, FIXED_RAM_BYTES + taken);
+        let tables = || tables.clone().map(SliceHash::config).chain(making);
+        let taken = FIXED_RAM_BYTES + tables().map(ram_bytes).sum::<u64>();
+        let shared = tables().map(shared_ram_bytes).max().unwrap_or_default();
+        self.spare.leave(self.config.ram_bytes_max, (taken, shared))
     }
 
     fn stopped(&self, owned: &Owned, reason: String) -> Error {

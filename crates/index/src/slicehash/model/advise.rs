@@ -44,6 +44,9 @@ const LOG_BLOCK_BYTES: u64 = 128 << 10;
 const LOG_BLOCKS: u64 = 8;
 /// RAM that does not depend on the size: pages of lookups under way, the volume's maps.
 const FIXED_RAM_BYTES: u64 = 1 << 19;
+/// What it shares with other structures of the volume.
+pub(crate) const SHARED_RAM_BYTES: u64 =
+    CHUNKS * CHUNK_BYTES + LOG_BLOCKS * LOG_BLOCK_BYTES + FIXED_RAM_BYTES;
 /// The slicetable to prefer (section 7.1).
 const SLICETABLE_BYTES_BEST: f64 = (4 << 20) as f64;
 /// The preferred number of partitions, at least: inserting threads rarely meet in one.
@@ -345,8 +348,7 @@ pub(crate) fn ram_bytes(config: &Config) -> u64 {
 
 /// The same without its buffers.
 fn other_bytes(partitions: u32) -> u64 {
-    let chunks = CHUNKS * CHUNK_BYTES + LOG_BLOCKS * LOG_BLOCK_BYTES;
-    u64::from(partitions) * PARTITION_BYTES + chunks + FIXED_RAM_BYTES
+    u64::from(partitions) * PARTITION_BYTES + SHARED_RAM_BYTES
 }
 
 /// RAM in bytes of a buffer of this many pages, with its stash.

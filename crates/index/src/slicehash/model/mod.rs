@@ -19,4 +19,4 @@ pub use advise::{
     INCARNATIONS_BEST, INCARNATIONS_MAX, INCARNATIONS_MIN, LOSS_MAX, PARTITIONS_MAX,
     SLICE_HEADER_BYTES, SLICES_MAX, advise, advise_with, filter_bytes, slice_entries, slice_mean,
 };
-pub(crate) use advise::{PARTITION_BYTES, buffer_bytes, ram_bytes};
+pub(crate) use advise::{PARTITION_BYTES, SHARED_RAM_BYTES, buffer_bytes, ram_bytes};

@@ -1,0 +1,97 @@
+//! Many structures of a database and its RAM.
+
+use super::{Database, options};
+use crate::{AnyTable, Error, Policy, Result, Table};
+
+fn database(ram: &str) -> (tempfile::TempDir, Database) {
+    let folder = tempfile::tempdir().unwrap();
+    let db = options().ram(ram).sparse().open(folder.path().join("all.nandex")).unwrap();
+    (folder, db)
+}
+
+fn taken(db: &Database) -> u64 {
+    db.ram_taken().iter().map(|(_, bytes)| bytes).sum()
+}
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_le_bytes()
+}
+
+fn fill(table: &AnyTable, keys: std::ops::Range<u64>) -> Result<()> {
+    for from in keys.clone().step_by(1000) {
+        let keys: Vec<_> = (from..(from + 1000).min(keys.end)).map(key).collect();
+        let pairs: Vec<_> = keys.iter().map(|key| (&key[..], &key[..])).collect();
+        table.insert_many(&pairs)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn many_structures_live_in_the_default_ram_whatever_their_order() {
+    let ram = 64 << 20;
+    let (_folder, db) = database("64MiB");
+    let number = |it: usize| format!("s{it}");
+    let filters: Vec<_> =
+        (0..200).map(|it| db.filter(number(it)).keys(1000).create_or_open().unwrap()).collect();
+    let tables: Vec<_> =
+        (200..240).map(|it| db.table(number(it)).entries(1000).create_or_open().unwrap()).collect();
+    let growing: Vec<_> = (240..260)
+        .map(|it| db.table(number(it)).entries(1000).policy(Policy::Grow).create_or_open().unwrap())
+        .collect();
+    let map = db.map("m").create_or_open().unwrap();
+    assert!(taken(&db) <= ram, "{:?}", db.ram_taken());
+    for table in tables.iter().chain(&growing) {
+        fill(table, 0..1000).unwrap();
+    }
+    filters.iter().for_each(|it| it.insert(&key(7)).unwrap());
+    map.put(b"key", b"value").unwrap();
+    // The last that was opened grows as far as the first would.
+    fill(growing.last().unwrap(), 1000..300_000).unwrap();
+    assert!(taken(&db) <= ram, "{:?}", db.ram_taken());
+    for table in tables.iter().chain(&growing) {
+        assert_eq!(table.get(&key(999)).unwrap().as_deref(), Some(&key(999)[..]));
+    }
+    assert!(filters.iter().all(|it| it.contains(&key(7)).unwrap()));
+    drop((filters, tables, growing));
+    assert_eq!(db.ram_taken().len(), 2, "{:?}", db.ram_taken());
+}
+
+#[test]
+fn a_cache_gives_back_what_a_table_opened_later_needs() {
+    let (_folder, db) = database("24MiB");
+    let first = db.table("first").policy(Policy::Grow).create_or_open().unwrap();
+    fill(&first, 0..50_000).unwrap();
+    (0..50_000).for_each(|it| assert!(first.get(&key(it)).unwrap().is_some()));
+    let cache = first.stats().cache_bytes_max;
+    assert!(cache > 6 << 20, "{cache}");
+    let second = db.table("second").entries(100_000).ram("15MiB").create_or_open().unwrap();
+    assert!(first.stats().cache_bytes_max < 4 << 20, "{:?}", first.stats());
+    assert!(taken(&db) <= 24 << 20, "{:?}", db.ram_taken());
+    (0..50_000).step_by(99).for_each(|it| assert!(first.get(&key(it)).unwrap().is_some()));
+    drop(second);
+    fill(&first, 50_000..400_000).unwrap();
+    assert!(first.get(&key(399_999)).unwrap().is_some());
+}
+
+#[test]
+fn a_table_that_cannot_grow_says_who_has_the_ram_and_grows_when_that_is_closed() {
+    let (_folder, db) = database("16MiB");
+    let grows = db.table("grows").policy(Policy::Grow).entries(1000).create_or_open().unwrap();
+    let most = (16 << 20) - taken(&db);
+    let large = db.table("large").entries(1000).cache("4MiB").ram(most).create_or_open().unwrap();
+    let mut filters = Vec::new();
+    let refused = loop {
+        match db.filter(format!("f{}", filters.len())).keys(1000).create_or_open() {
+            Ok(filter) => filters.push(filter),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(refused.contains("\"large\" has 4.") && refused.contains(" others have "), "{refused}");
+    assert!(refused.contains("by turns"), "{refused}");
+    let error = fill(&grows, 0..4_000_000).unwrap_err();
+    assert!(matches!(&error, Error::GrowthStopped { .. }), "{error}");
+    let before = grows.stats().entries;
+    drop((large, filters));
+    fill(&grows, 0..before + 50_000).unwrap();
+    assert!(grows.get(&key(before + 49_999)).unwrap().is_some());
+}

@@ -1,0 +1,295 @@
+//! RAM that the open structures of a volume share, and what they do not take of it.
+//!
+//! ```text
+//!   +-------------------------- RamPool, as many bytes as were stated ---------------------------+
+//!   | what structures have | what all of them use  | lent to the caches of    | free: as much as |
+//!   | of their own         | by turns: the largest | tables that grow, each   | each of these    |
+//!   |                      | ones' parts count     | as much as the others    | has              |
+//! ```
+//!
+//! A structure that is opened, and one that grows, claims what it needs. What is lent to caches is back when the claim
+//! has been granted, so the order of opening decides nothing but who has to be refused when all of it is needed.
+
+use std::collections::HashSet;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::thread::available_parallelism;
+
+use nandex_store::Volume;
+
+use crate::model::text::bytes;
+use crate::{Error, Result};
+
+/// What is lent where no limit was stated.
+const UNLIMITED_BYTES: u64 = 64 << 20;
+
+/// Structures that a refusal names.
+const NAMED: usize = 5;
+
+/// Something that uses lent RAM.
+pub(crate) trait Borrower: Send + Sync + Debug {
+    /// Takes at most that many bytes from now on, and gives back the rest before it returns.
+    fn keep_at_most(&self, bytes: u64);
+}
+
+/// RAM that open structures of a volume share; tables that grow take of it what they need, in place of a limit of their
+/// own. See [`OpenOptions::ram_pool`](crate::OpenOptions::ram_pool).
+pub struct RamPool {
+    volume: Volume,
+    total: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    claims: Vec<Claim>,
+    /// What is lent to each table that grows.
+    lent: u64,
+}
+
+/// What a structure has.
+struct Claim {
+    name: String,
+    own: u64,
+    /// What it uses by turns with others.
+    shared: u64,
+    /// What it does not take yet, if it grows and has no limit of its own.
+    spare: Option<Weak<SpareRam>>,
+}
+
+impl Claim {
+    fn is_open(&self, open: &HashSet<String>) -> bool {
+        match &self.spare {
+            Some(spare) => spare.strong_count() > 0,
+            None => open.contains(&self.name),
+        }
+    }
+}
+
+fn threads() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
+
+fn largest<'c>(claims: impl Iterator<Item = &'c Claim>) -> Vec<u64> {
+    let mut all: Vec<u64> = claims.map(|it| it.shared).collect();
+    all.sort_unstable_by(|one, other| other.cmp(one));
+    all.truncate(threads());
+    all
+}
+
+impl State {
+    /// The largest parts that structures use by turns, one for each background thread.
+    fn shared(&self) -> Vec<u64> {
+        largest(self.claims.iter())
+    }
+
+    fn taken(&self) -> u64 {
+        let own: u64 = self.claims.iter().map(|it| it.own).sum();
+        own + self.shared().iter().sum::<u64>()
+    }
+
+    /// What all but the structure of that name leave of the total, and what it can use by turns with them.
+    fn free_for(&self, name: &str, total: u64) -> (u64, u64) {
+        let others = || self.claims.iter().filter(|it| it.name != name);
+        let (own, shared): (u64, _) = (others().map(|it| it.own).sum(), largest(others()));
+        let is_served = shared.len() == threads();
+        let in_turn = shared.last().filter(|_| is_served).copied().unwrap_or(0);
+        (total.saturating_sub(own + shared.iter().sum::<u64>()), in_turn)
+    }
+
+    fn borrowers(&self) -> impl Iterator<Item = Arc<SpareRam>> + '_ {
+        self.claims.iter().filter_map(|it| it.spare.as_ref()?.upgrade())
+    }
+
+    /// Lends what is free in equal parts, one of which stays free. Changes nothing if that makes little difference.
+    fn lend(&mut self, free: u64, is_new: bool) {
+        let count = self.borrowers().count() as u64;
+        let each = free / (count + 1);
+        let is_much = each < self.lent / 4 * 3 || each / 4 * 3 > self.lent;
+        if is_new || is_much || self.lent * count > free {
+            self.lent = each;
+            self.borrowers().for_each(|it| it.lend(each));
+        }
+    }
+}
+
+impl RamPool {
+    /// That many bytes for structures of the volume.
+    #[must_use]
+    pub fn new(volume: &Volume, bytes: u64) -> Self {
+        Self { volume: volume.clone(), total: bytes, state: Mutex::default() }
+    }
+
+    /// All of it, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.total
+    }
+
+    /// The open structures and the RAM of each, in bytes, with what its cache may take.
+    #[must_use]
+    pub fn taken(&self) -> Vec<(String, u64)> {
+        let state = self.state();
+        let lent = |it: &Claim| if it.spare.is_some() { state.lent } else { 0 };
+        state.claims.iter().map(|it| (it.name.clone(), it.own + lent(it))).collect()
+    }
+
+    /// What a structure of that name may claim, in bytes: all that others have not claimed, and what these use by turns.
+    pub(crate) fn most(&self, name: &str) -> u64 {
+        let (free, in_turn) = self.state().free_for(name, self.total);
+        free + in_turn
+    }
+
+    /// The same if nothing was stated: half of what is not claimed, and what others use by turns.
+    pub(crate) fn usual(&self, name: &str) -> u64 {
+        let (free, in_turn) = self.state().free_for(name, self.total);
+        free / 2 + in_turn
+    }
+
+    /// Claims all that a structure takes from now on, in place of what it has claimed: `shared` of it is what it uses by
+    /// turns with others. `spare` has what it does not take yet.
+    ///
+    /// # Errors
+    /// [`Error::TooLittleRam`]: the others leave less. Then nothing changes.
+    pub(crate) fn claim(
+        &self,
+        name: &str,
+        (bytes, shared): (u64, u64),
+        spare: Option<&Arc<SpareRam>>,
+    ) -> Result<()> {
+        let mut state = self.state();
+        let place = state.claims.iter().position(|it| it.name == name);
+        let before = place.map(|place| state.claims.swap_remove(place));
+        let own = bytes.saturating_sub(shared);
+        let spare = spare.map(Arc::downgrade);
+        state.claims.push(Claim { name: name.to_owned(), own, shared, spare });
+        let taken = state.taken();
+        if taken > self.total {
+            state.claims.pop();
+            let error = self.refusal(&state, name, own + shared);
+            state.claims.extend(before);
+            return Err(error);
+        }
+        state.lend(self.total - taken, before.is_none());
+        Ok(())
+    }
+
+    fn refusal(&self, state: &State, name: &str, needed: u64) -> Error {
+        let free = self.total.saturating_sub(state.taken());
+        let reason = format!(
+            "{name:?} takes {}, and {} of {} are free ({}); state more with nandex::options().ram(...), ask for \
+             less with `ram`, or drop a structure first",
+            bytes(needed),
+            bytes(free),
+            bytes(self.total),
+            whose(state)
+        );
+        Error::TooLittleRam { field: "ram", reason }
+    }
+
+    /// Refuses a structure that was to have `needed` bytes, as its builder states.
+    pub(crate) fn refuse(&self, name: &str, needed: u64) -> Error {
+        self.refusal(&self.state(), name, needed)
+    }
+
+    /// The largest structures and what each has, in a line.
+    pub(crate) fn whose(&self) -> String {
+        whose(&self.state())
+    }
+
+    /// The state, without structures that were closed.
+    fn state(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().expect("no holder of the pool's lock panics");
+        let open = self.volume.open_names();
+        state.claims.retain(|it| it.is_open(&open));
+        state
+    }
+}
+
+fn whose(state: &State) -> String {
+    if state.claims.is_empty() {
+        return "no other structure is open".to_owned();
+    }
+    let mut claims: Vec<_> = state.claims.iter().map(|it| (it.own, &it.name)).collect();
+    claims.sort_unstable_by(|one, other| other.cmp(one));
+    let one = |(own, name): &(u64, &String)| format!("{name:?} has {}", bytes(*own));
+    let mut parts: Vec<_> = claims.iter().take(NAMED).map(one).collect();
+    let others = claims.iter().skip(NAMED).map(|(own, _)| own);
+    if others.len() > 0 {
+        parts.push(format!("{} others have {}", others.len(), bytes(others.sum())));
+    }
+    parts.push(format!("all of them use {} by turns", bytes(state.shared().iter().sum())));
+    parts.join(", ")
+}
+
+impl Debug for RamPool {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RamPool").field("bytes", &self.total).finish_non_exhaustive()
+    }
+}
+
+/// What a table that grows leaves of its RAM: of its limit, or of a pool.
+#[derive(Default, Debug)]
+pub struct SpareRam {
+    bytes: AtomicU64,
+    borrower: Mutex<Option<Weak<dyn Borrower>>>,
+    /// The pool and the table's name there.
+    pool: Option<(Arc<RamPool>, String)>,
+}
+
+impl SpareRam {
+    /// What a table of that name leaves, of the pool if there is one.
+    pub(crate) fn new(name: &str, pool: Option<&Arc<RamPool>>) -> Arc<Self> {
+        let pool = pool.map(|pool| (Arc::clone(pool), name.to_owned()));
+        Arc::new(Self { pool, ..Self::default() })
+    }
+
+    /// Bytes that are not taken.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
+    /// What the table may take in all: its limit, or what the others leave of a pool.
+    pub(crate) fn limit(&self, ram_bytes_max: Option<u64>) -> Option<u64> {
+        self.pool.as_ref().map(|(pool, name)| pool.most(name)).or(ram_bytes_max)
+    }
+
+    /// Notes that the table takes that many bytes from now on, `shared` of them by turns with other structures. What was
+    /// lent beyond what that leaves of the limit is back when this returns.
+    ///
+    /// # Errors
+    /// [`Error::TooLittleRam`]: a pool has less. Then nothing changes.
+    pub(crate) fn leave(
+        self: &Arc<Self>,
+        ram_bytes_max: Option<u64>,
+        (taken, shared): (u64, u64),
+    ) -> Result<()> {
+        match &self.pool {
+            Some((pool, name)) => pool.claim(name, (taken, shared), Some(self)),
+            None => {
+                let left = ram_bytes_max.map_or(UNLIMITED_BYTES, |most| most.saturating_sub(taken));
+                self.lend(left);
+                Ok(())
+            }
+        }
+    }
+
+    fn lend(&self, bytes: u64) {
+        let bytes = bytes.min(nandex_device::ram_bytes());
+        let borrower = self.borrower.lock().expect("no holder of the borrower's lock panics");
+        self.bytes.store(bytes, Relaxed);
+        if let Some(borrower) = borrower.as_ref().and_then(Weak::upgrade) {
+            borrower.keep_at_most(bytes);
+        }
+    }
+
+    /// Lends all of it, now and later.
+    pub(crate) fn lend_to(&self, borrower: &Arc<impl Borrower + 'static>) {
+        let mut lent = self.borrower.lock().expect("no holder of the borrower's lock panics");
+        borrower.keep_at_most(self.bytes());
+        let borrower: Arc<dyn Borrower> = Arc::clone(borrower) as Arc<dyn Borrower>;
+        *lent = Some(Arc::downgrade(&borrower));
+    }
+}
