@@ -200,8 +200,8 @@ open_options! {
         /// The chip of a BufferHash with [`Placement::Chip`](crate::bufferhash::Placement::Chip); `None` for others.
         /// Nothing else may be on it.
         chip: Option<Arc<dyn Device>>;
-        /// RAM that it shares with other structures, if it grows: what it takes is claimed there, and its cache uses a part
-        /// of what nobody has claimed.
+        /// RAM that it shares with other structures, if it grows: what it takes is claimed there, and its cache uses a
+        /// part of what nobody has claimed.
         ram_pool: Option<Arc<RamPool>>;
         /// The family of hashes that an index of neighbours must have been made for; `None` for whichever it has.
         family: Option<Vec<u8>>;

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A structure that is opened, and one that grows, claims what it needs. What is lent to caches is back when the claim
-//! has been granted, so the order of opening decides nothing but who has to be refused when all of it is needed.
+//! returns, so the order of opening decides nothing but who has to be refused when all of it is needed.
 
 use std::collections::HashSet;
 use std::fmt::{self, Debug, Formatter};
@@ -136,7 +136,7 @@ impl RamPool {
         state.claims.iter().map(|it| (it.name.clone(), it.own + lent(it))).collect()
     }
 
-    /// What a structure of that name may claim, in bytes: all that others have not claimed, and what these use by turns.
+    /// What a structure of that name may claim, in bytes: all that others have not claimed, and what they use by turns.
     pub(crate) fn most(&self, name: &str) -> u64 {
         let (free, in_turn) = self.state().free_for(name, self.total);
         free + in_turn
@@ -148,8 +148,8 @@ impl RamPool {
         free / 2 + in_turn
     }
 
-    /// Claims all that a structure takes from now on, in place of what it has claimed: `shared` of it is what it uses by
-    /// turns with others. `spare` has what it does not take yet.
+    /// Claims all that a structure takes from now on, in place of what it has claimed: `shared` of it is what it uses
+    /// by turns with others. `spare` has what it does not take yet.
     ///
     /// # Errors
     /// [`Error::TooLittleRam`]: the others leave less. Then nothing changes.
@@ -256,8 +256,8 @@ impl SpareRam {
         self.pool.as_ref().map(|(pool, name)| pool.most(name)).or(ram_bytes_max)
     }
 
-    /// Notes that the table takes that many bytes from now on, `shared` of them by turns with other structures. What was
-    /// lent beyond what that leaves of the limit is back when this returns.
+    /// Notes that the table takes that many bytes from now on, `shared` of them by turns with other structures. What
+    /// was lent beyond what that leaves of the limit is back when this returns.
     ///
     /// # Errors
     /// [`Error::TooLittleRam`]: a pool has less. Then nothing changes.

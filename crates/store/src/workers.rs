@@ -4,6 +4,9 @@
 //! or as a structure may use at once if that is more. They start when there is work, and all but one end when there is
 //! none for a while.
 //!
+//! What promises when updates are durable works once in a period, before all that asks, and on a thread more while all
+//! others are busy.
+//!
 //! A job may wait for another structure's: for space in the log, say, which the other's flush gives. So whoever waits
 //! calls [`Workers::help_starving`] from time to time, and if no job has begun for a while, there is one thread more.
 
@@ -16,7 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread::{Builder, JoinHandle, available_parallelism};
 use std::time::Duration;
 
-use crate::{Error, Poison, Result};
+use crate::{Error, Poison, Result, Timer};
 
 /// How long a thread stays that has nothing to do.
 const IDLE: Duration = Duration::from_secs(1);
@@ -24,6 +27,18 @@ const IDLE: Duration = Duration::from_secs(1);
 /// How often somebody who waits looks before there is one more thread, if no job has begun meanwhile. Each looks about
 /// once in 2 ms.
 const LOOKS: u32 = 16;
+
+/// Threads that there may be for what is due, while all others are busy.
+const THREADS_FOR_DUE_MAX: usize = 8;
+
+/// What a thread takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Takes {
+    /// What is due, and whatever asks.
+    All,
+    /// What is due.
+    Due,
+}
 
 /// A structure whose work runs in the background.
 pub trait BackgroundWork: Send + Sync {
@@ -36,7 +51,11 @@ pub trait BackgroundWork: Send + Sync {
 
 /// The background threads of a volume.
 #[derive(Debug)]
-pub(crate) struct Workers(Arc<Shared>);
+pub(crate) struct Workers {
+    shared: Arc<Shared>,
+    /// Asks for those that work once in a period.
+    timer: Mutex<Option<Timer>>,
+}
 
 /// A structure's way to ask for a thread, until it [ends](Self::end).
 pub struct Asker {
@@ -69,6 +88,8 @@ struct Shared {
     state: Mutex<State>,
     /// Somebody asks, or all shall end.
     asked: Condvar,
+    /// Something is due, or all shall end.
+    made_due: Condvar,
     /// A job has ended.
     ended: Condvar,
     poison: Arc<Poison>,
@@ -81,9 +102,15 @@ struct State {
     busy: Vec<Source>,
     /// Those that keep memory from their last job, the longest idle first.
     keeping: VecDeque<Source>,
+    /// Those that work once in a period, and those of them that have to now.
+    periodic: Vec<Source>,
+    due: VecDeque<Source>,
     handles: Vec<JoinHandle<()>>,
     threads: usize,
     idle: usize,
+    /// Threads that take only what is due.
+    threads_for_due: usize,
+    idle_for_due: usize,
     /// Threads that there may be without need.
     threads_max: usize,
     /// How often somebody looked since the last job began.
@@ -97,6 +124,34 @@ impl State {
         if !source.asks.has_ended.load(SeqCst) {
             self.asking.push_back(source.clone());
         }
+    }
+
+    fn take_asking(&mut self, takes: Takes) -> Option<Source> {
+        if takes == Takes::Due {
+            return None;
+        }
+        let first = self.asking.pop_front();
+        self.looks = if first.is_some() { 0 } else { self.looks };
+        first
+    }
+
+    fn threads_of(&mut self, takes: Takes) -> &mut usize {
+        match takes {
+            Takes::All => &mut self.threads,
+            Takes::Due => &mut self.threads_for_due,
+        }
+    }
+
+    fn idle_of(&mut self, takes: Takes) -> &mut usize {
+        match takes {
+            Takes::All => &mut self.idle,
+            Takes::Due => &mut self.idle_for_due,
+        }
+    }
+
+    fn keep_handle(&mut self, handle: JoinHandle<()>) {
+        self.handles.retain(|it| !it.is_finished());
+        self.handles.push(handle);
     }
 
     fn stop_keeping(&mut self, source: &Source) {
@@ -121,48 +176,71 @@ impl Workers {
             asking: VecDeque::new(),
             busy: Vec::new(),
             keeping: VecDeque::new(),
+            periodic: Vec::new(),
+            due: VecDeque::new(),
             handles: Vec::new(),
             threads: 0,
             idle: 0,
+            threads_for_due: 0,
+            idle_for_due: 0,
             threads_max: available_parallelism().map_or(1, usize::from),
             looks: 0,
             is_stopping: false,
         };
-        let (asked, ended) = (Condvar::new(), Condvar::new());
-        Self(Arc::new(Shared { state: Mutex::new(state), asked, ended, poison }))
+        let (asked, made_due, ended) = (Condvar::new(), Condvar::new(), Condvar::new());
+        let shared = Arc::new(Shared { state: Mutex::new(state), asked, made_due, ended, poison });
+        Self { shared, timer: Mutex::default() }
     }
 
     /// Serves a structure that may use that many threads at once.
     pub(crate) fn serve(&self, work: Weak<dyn BackgroundWork>, threads: usize) -> Result<Asker> {
-        let mut state = self.0.lock();
+        let mut state = self.shared.lock();
         state.threads_max = state.threads_max.max(threads);
         if state.threads == 0 {
-            self.0.start_thread(&mut state).map_err(|error| {
+            self.shared.start_thread(&mut state).map_err(|error| {
                 Error::config("flush_threads", format!("a thread cannot start: {error}"))
             })?;
         }
         let source = Source { work, asks: Arc::default() };
-        Ok(Asker { shared: Arc::clone(&self.0), source })
+        Ok(Asker { shared: Arc::clone(&self.shared), source })
+    }
+
+    /// Has a structure work once in each period, which is the same for all, until it ends.
+    pub(crate) fn repeat(&self, asker: &Asker, period: Duration) -> Result<()> {
+        let mut timer = self.timer.lock().expect(LOCKED);
+        if timer.is_none() {
+            let (shared, poison) = (Arc::clone(&self.shared), Arc::clone(&self.shared.poison));
+            let ask = move || {
+                shared.ask_for_periodic();
+                true
+            };
+            *timer = Some(Timer::start("nandex-period", period, poison, ask)?);
+        }
+        self.shared.lock().periodic.push(asker.source.clone());
+        Ok(())
     }
 
     /// Starts one more thread if a structure has waited long for one.
     pub(crate) fn help_starving(&self) {
-        self.0.help_starving();
+        self.shared.help_starving();
     }
 
     /// Threads that there are.
     pub(crate) fn threads(&self) -> usize {
-        self.0.lock().threads
+        let state = self.shared.lock();
+        state.threads + state.threads_for_due
     }
 
     /// Ends all threads. No structure is open any more.
     pub(crate) fn stop(&self) {
+        drop(self.timer.lock().expect(LOCKED).take());
         let handles = {
-            let mut state = self.0.lock();
+            let mut state = self.shared.lock();
             state.is_stopping = true;
             std::mem::take(&mut state.handles)
         };
-        self.0.asked.notify_all();
+        self.shared.asked.notify_all();
+        self.shared.made_due.notify_all();
         // The last handle of the volume may go in one of them, which cannot wait for itself.
         let current = std::thread::current().id();
         for handle in handles.into_iter().filter(|it| it.thread().id() != current) {
@@ -199,12 +277,18 @@ impl Asker {
         let mut state = self.shared.lock();
         self.source.asks.has_ended.store(true, SeqCst);
         state.asking.retain(|it| !it.is(&self.source));
+        state.periodic.retain(|it| !it.is(&self.source));
+        state.due.retain(|it| !it.is(&self.source));
         state.stop_keeping(&self.source);
         while state.busy.iter().any(|it| it.is(&self.source)) {
             state = self.shared.ended.wait(state).expect(LOCKED);
         }
         state.stop_keeping(&self.source);
     }
+}
+
+fn spawn(run: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    Builder::new().name("nandex-work".into()).spawn(run)
 }
 
 const LOCKED: &str = "no holder of the workers' lock panics";
@@ -215,12 +299,35 @@ impl Shared {
     }
 
     fn start_thread(self: &Arc<Self>, state: &mut State) -> std::io::Result<()> {
-        state.handles.retain(|it| !it.is_finished());
         let shared = Arc::clone(self);
-        let handle = Builder::new().name("nandex-work".into()).spawn(move || shared.run())?;
-        state.handles.push(handle);
+        let handle = spawn(move || shared.run(Takes::All))?;
+        state.keep_handle(handle);
         state.threads += 1;
         Ok(())
+    }
+
+    /// Asks for all that work once in a period. They promise when updates are durable, so they have a thread at once,
+    /// however long the jobs of others are.
+    fn ask_for_periodic(self: &Arc<Self>) {
+        let mut state = self.lock();
+        let periodic = state.periodic.clone();
+        let asking = periodic.into_iter().filter(|it| !it.asks.is_asking.swap(true, SeqCst));
+        state.due.extend(asking);
+        if state.due.is_empty() {
+            return;
+        }
+        let is_served = state.idle + state.idle_for_due > 0;
+        if !is_served && state.threads_for_due < THREADS_FOR_DUE_MAX {
+            let shared = Arc::clone(self);
+            // If it cannot start, the others do it when they can.
+            if let Ok(handle) = spawn(move || shared.run(Takes::Due)) {
+                state.keep_handle(handle);
+                state.threads_for_due += 1;
+            }
+        }
+        drop(state);
+        self.asked.notify_all();
+        self.made_due.notify_all();
     }
 
     fn help_starving(self: &Arc<Self>) {
@@ -234,8 +341,8 @@ impl Shared {
     }
 
     /// A thread: does one job after another.
-    fn run(&self) {
-        while let Some(source) = self.next() {
+    fn run(&self, takes: Takes) {
+        while let Some(source) = self.next(takes) {
             let work = source.work.upgrade();
             let has_more = work.is_some_and(|work| self.guard(|| work.work()).unwrap_or(false));
             let surplus = {
@@ -267,29 +374,31 @@ impl Shared {
         done.ok()
     }
 
-    /// The structure that has asked first; `None` when the thread shall end.
-    fn next(&self) -> Option<Source> {
+    /// The structure that is due or has asked first; `None` when the thread shall end.
+    fn next(&self, takes: Takes) -> Option<Source> {
         let mut state = self.lock();
         let mut has_waited = false;
         loop {
-            if let Some(source) = state.asking.pop_front() {
-                state.looks = 0;
+            let due = state.due.pop_front();
+            if let Some(source) = due.or_else(|| state.take_asking(takes)) {
                 source.asks.is_asking.store(false, SeqCst);
                 state.busy.push(source.clone());
                 return Some(source);
             }
-            if state.is_stopping || has_waited && state.threads > 1 {
-                state.threads -= 1;
+            let is_last = takes == Takes::All && state.threads == 1;
+            if state.is_stopping || has_waited && !is_last {
+                *state.threads_of(takes) -= 1;
                 return None;
             }
-            state.idle += 1;
-            if state.threads > 1 {
-                let waited = self.asked.wait_timeout(state, IDLE).expect(LOCKED);
-                (state, has_waited) = (waited.0, waited.1.timed_out());
+            *state.idle_of(takes) += 1;
+            let changed = if takes == Takes::All { &self.asked } else { &self.made_due };
+            if is_last {
+                state = changed.wait(state).expect(LOCKED);
             } else {
-                state = self.asked.wait(state).expect(LOCKED);
+                let waited = changed.wait_timeout(state, IDLE).expect(LOCKED);
+                (state, has_waited) = (waited.0, waited.1.timed_out());
             }
-            state.idle -= 1;
+            *state.idle_of(takes) -= 1;
         }
     }
 
@@ -367,7 +476,7 @@ mod tests {
 
     fn workers(threads_max: usize) -> Workers {
         let workers = Workers::new(Arc::default());
-        workers.0.lock().threads_max = threads_max;
+        workers.shared.lock().threads_max = threads_max;
         workers
     }
 
@@ -397,7 +506,7 @@ mod tests {
         first.asker.ask();
         first.began.recv_timeout(LONGEST).unwrap();
         (0..3).for_each(|_| second.asker.ask());
-        assert_eq!(workers.0.lock().asking.len(), 1);
+        assert_eq!(workers.shared.lock().asking.len(), 1);
         first.asker.ask();
         first.may_end.send(()).unwrap();
         second.began.recv_timeout(LONGEST).unwrap();
@@ -425,6 +534,31 @@ mod tests {
     }
 
     #[test]
+    fn those_that_work_in_periods_get_a_thread_also_while_all_others_are_busy() {
+        let workers = workers(1);
+        let (busy, other, periodic) =
+            (Test::new(&workers), Test::new(&workers), Test::new(&workers));
+        busy.asker.ask();
+        busy.began.recv_timeout(LONGEST).unwrap();
+        other.asker.ask();
+        workers.repeat(&periodic.asker, Duration::from_millis(1)).unwrap();
+        for _ in 0..3 {
+            periodic.began.recv_timeout(LONGEST).unwrap();
+            periodic.may_end.send(()).unwrap();
+        }
+        assert_eq!(workers.threads(), 2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| periodic.asker.end());
+            // One more may have begun.
+            periodic.may_end.send(()).unwrap();
+        });
+        assert!(workers.shared.lock().periodic.is_empty());
+        [&busy, &other].into_iter().for_each(|it| it.may_end.send(()).unwrap());
+        other.began.recv_timeout(LONGEST).unwrap();
+        workers.stop();
+    }
+
+    #[test]
     fn after_the_end_nothing_runs_and_no_thread_refers_to_the_structure() {
         let workers = workers(2);
         let test = Test::new(&workers);
@@ -442,7 +576,7 @@ mod tests {
         });
         test.asker.ask();
         assert_eq!(Arc::strong_count(&test.work), 1);
-        assert!(workers.0.lock().asking.is_empty());
+        assert!(workers.shared.lock().asking.is_empty());
         workers.stop();
     }
 

@@ -1,13 +1,16 @@
 //! Builders of tables with keys and values of any size.
 
-use nandex_device::PAGE_BYTES;
-
 use super::sizing::{ENTRIES_GROWING, RECORD_BYTES, values_for};
 use super::stated::Stated;
 use super::{Database, Quantity, TableBuilder};
 use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, table_name};
 use crate::model::text;
+use crate::ram::SpareRam;
 use crate::{AnyTable, Error, LargeTable, OpenOptions, Policy, Result, WhenFull};
+
+/// Batches of records in the RAM that a map may take, and the smallest batch, in bytes.
+const BATCHES_IN_FREE_RAM: u64 = 64;
+const BATCH_BYTES_MIN: u64 = 64 << 10;
 
 /// The default number of entries of a map that keeps its size.
 const ENTRIES: u64 = 1_000_000;
@@ -49,15 +52,16 @@ impl<'db> MapBuilder<'db> {
         self
     }
 
-    /// The RAM that its table and its cache may take, at most; that is how far one grows.
+    /// The RAM that its table and its cache may take, at most; that is how far one grows. Without it, it takes what it
+    /// needs of the database's.
     pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
         self.ram = Some(bytes.into());
         self
     }
 
     /// RAM for a cache of records, so that keys that are in it are read and updated without a read of flash; part of
-    /// its RAM. By default what its table leaves, which one that grows takes back; without `ram` and
-    /// [`Policy::Grow`] at most a quarter of what it may take. 0 for none; a map that evicts has none.
+    /// its RAM. By default what its table leaves of its `ram`, and without that a part of what no structure of the
+    /// database has taken. 0 for none; a map that evicts has none.
     pub fn cache(mut self, bytes: impl Into<Quantity>) -> Self {
         self.cache = Some(bytes.into());
         self
@@ -100,10 +104,10 @@ impl<'db> MapBuilder<'db> {
             true => ValuesConfig::of(&db.volume, name)?,
             false => self.config()?,
         };
-        let table = self.table(&config);
+        let table = self.table(config.when_full.into());
         let kind = db.kind(table.name(), "table")?;
         let _opening = db.opening();
-        let is_stated = table.stated_cache().is_some();
+        let (is_stated, is_limited) = (table.stated_cache().is_some(), table.is_limited());
         // The table first: a crash then leaves a table without entries.
         let (table, cache_bytes) = table.create_or_open_here(kind.as_deref())?;
         let map = if is_there {
@@ -111,8 +115,14 @@ impl<'db> MapBuilder<'db> {
         } else {
             LargeTable::create(&db.volume, name, table, config)?
         };
-        let needed = map.stats().values.ram_bytes.max(config.ram_bytes());
-        db.ram.claim(name, (needed, 0), None)?;
+        let batch_bytes = (db.ram.usual(name) / BATCHES_IN_FREE_RAM).max(BATCH_BYTES_MIN);
+        let is_lent = !is_limited && config.when_full == WhenFull::Refuse;
+        let spare = is_lent.then(|| SpareRam::new(name, Some(&db.ram)));
+        db.ram.claim(name, (config.ram_bytes_with(batch_bytes), 0), spare.as_ref())?;
+        let map = map.with_batch_bytes(batch_bytes);
+        if let Some(spare) = spare {
+            return Ok(map.with_spare_of(spare));
+        }
         match is_stated {
             false if config.when_full == WhenFull::Grow => Ok(map.with_spare_ram()),
             _ if cache_bytes > 0 => map.with_cache(cache_bytes),
@@ -126,14 +136,13 @@ impl<'db> MapBuilder<'db> {
         self.policy.unwrap_or(if has_size { Policy::Reject } else { Policy::Grow })
     }
 
-    fn table(&self, config: &ValuesConfig) -> TableBuilder<'db> {
-        let policy = config.when_full.into();
+    fn table(&self, policy: Policy) -> TableBuilder<'db> {
         let usual = if policy == Policy::Grow { ENTRIES_GROWING } else { ENTRIES };
         let table = TableBuilder::new(self.db, table_name(&self.name))
             .entries(self.entries.clone().unwrap_or(usual.into()))
             .widths(TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32)
             .policy(policy)
-            .of_map(self.stated.clone(), config.pages() * PAGE_BYTES as u64);
+            .of_map(self.stated.clone());
         let table = self.cache.iter().cloned().fold(table, TableBuilder::cache);
         self.ram.iter().cloned().fold(table, TableBuilder::ram)
     }

@@ -29,10 +29,11 @@
 //!
 //! **RAM** is stated once, for all structures that are open at the same time: 64 MiB, or
 //! [`DatabaseOptions::ram`]. A builder's own `ram` is for its structure alone. One without takes what its
-//! structure works well with, and at most half of what is free when it is opened; a table or map that grows takes more as
-//! it needs it. What nobody has taken is used by the caches of these, in equal parts, until somebody needs it. What
-//! flushes and lookups use for a moment counts once for each background thread, not for each structure. A structure that does
-//! not fit is refused, with what the largest others have, and so is growth. A dropped structure frees its RAM.
+//! structure works well with, and at most half of what is free when it is opened; a table or map that grows takes
+//! more as it needs it. What nobody has taken is used by the caches of these, in equal parts, until somebody needs it.
+//! What flushes and lookups use for a moment counts once for each background thread, not for each structure. A
+//! structure that does not fit is refused, with what the largest others have, and so is growth. A dropped structure
+//! frees its RAM.
 //!
 //! **The log** gets its length when the file is made, for good: twice the RAM stated then, and 32 MiB at
 //! least, or [`DatabaseOptions::log`]. Builders make write buffers small enough for it, so a longer log

@@ -48,26 +48,13 @@ pub struct TableBuilder<'db> {
     policy: Policy,
     stated: Stated,
     calls: Calls,
-    /// Bytes of keys and values of the map whose table it is.
-    map_bytes: u64,
 }
 
 impl<'db> TableBuilder<'db> {
     pub(super) fn new(db: &'db Database, name: String) -> Self {
         let (entries, policy) = (ENTRIES.into(), Policy::Reject);
         let (widths, stated) = ((8, 8), Stated::default());
-        Self {
-            db,
-            name,
-            entries,
-            widths,
-            ram: None,
-            cache: None,
-            policy,
-            stated,
-            calls: WIDTHS,
-            map_bytes: 0,
-        }
+        Self { db, name, entries, widths, ram: None, cache: None, policy, stated, calls: WIDTHS }
     }
 
     /// Entries that it must hold.
@@ -82,22 +69,23 @@ impl<'db> TableBuilder<'db> {
         self
     }
 
-    /// The RAM that it may take, at most.
+    /// The RAM that it may take, at most. Without it, one that grows takes what it needs of the database's.
     pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
         self.ram = Some(bytes.into());
         self
     }
 
     /// RAM for a cache of entries, so that keys that are looked up again and again read no page. By default what the
-    /// table leaves of its RAM, which one that grows takes back; without `ram` and [`Policy::Grow`] at most a quarter
-    /// of what it may take. 0 for none; with [`Policy::Lru`] there is none.
+    /// table leaves of its `ram`. Without that, one that grows uses a part of what no structure of the database has
+    /// taken, and another at most a quarter of what it may take, and no more than its entries need. 0 for none; with
+    /// [`Policy::Lru`] there is none.
     pub fn cache(mut self, bytes: impl Into<Quantity>) -> Self {
         self.cache = Some(bytes.into());
         self
     }
 
     /// The policy of a full table, such as [`Policy::Lru`]; it refuses by default. With [`Policy::Grow`] `entries` is
-    /// where it begins, and its RAM is how far it grows.
+    /// where it begins, and its RAM, or the database's, is how far it grows.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
@@ -124,9 +112,8 @@ impl<'db> TableBuilder<'db> {
     }
 
     /// The parameters that were stated of the table of a map, whose policy and widths are those of the map.
-    /// A map of that many bytes needs no more of a cache.
-    pub(super) fn of_map(mut self, stated: Stated, bytes: u64) -> Self {
-        (self.stated, self.calls, self.map_bytes) = (stated, OF_MAP, bytes);
+    pub(super) fn of_map(mut self, stated: Stated) -> Self {
+        (self.stated, self.calls) = (stated, OF_MAP);
         self
     }
 
@@ -215,7 +202,8 @@ impl<'db> TableBuilder<'db> {
         options.ram_pool = (!self.is_limited()).then(|| Arc::clone(&self.db.ram));
     }
 
-    fn is_limited(&self) -> bool {
+    /// Returns whether its RAM is its own: what was stated for it, or for its cache.
+    pub(super) fn is_limited(&self) -> bool {
         self.stated_ram().is_some() || self.stated_cache().is_some()
     }
 
@@ -299,22 +287,23 @@ impl<'db> TableBuilder<'db> {
             return cache.bytes("cache");
         }
         let left = limit.saturating_sub(taken).min(nandex_device::ram_bytes());
-        let left = left.min(self.cache_bytes_useful()?);
         Ok(match self.policy {
             Policy::Grow => 0,
             // Nobody tells the cache of a map what is evicted.
             policy if self.is_of_map() && policy != Policy::Reject => 0,
-            _ if self.stated_ram().is_none() => left.min(limit / 4),
+            // The cache of a map without a limit of its own is of what nobody has taken.
+            _ if self.stated_ram().is_none() && self.is_of_map() => 0,
+            _ if self.stated_ram().is_none() => left.min(limit / 4).min(self.cache_bytes_useful()?),
             _ => left,
         })
     }
 
-    /// RAM for a cache of all that it has space for: more would lie idle.
+    /// RAM for a cache of all that it has space for: more would not be used.
     fn cache_bytes_useful(&self) -> Result<u64> {
         let (key_bytes, value_bytes) = self.widths;
         let entries = self.entries.count("entries")?;
         let of_entries = entries.saturating_mul(u64::from(key_bytes + value_bytes) + CACHED_BYTES);
-        Ok(of_entries.saturating_add(self.map_bytes).saturating_mul(2).max(CACHE_BYTES_MIN))
+        Ok(of_entries.saturating_mul(2).max(CACHE_BYTES_MIN))
     }
 
     /// Claims a table's RAM now, or once it is full if that is known; all that it may take if it grows, unless it has

@@ -200,7 +200,8 @@ fn a_map_has_the_cache_that_was_stated_or_none() {
     let cache_of = |map: MapBuilder<'_>| {
         let map = map.create_or_open()?;
         let (stats, taken) = (map.stats(), db.ram_taken());
-        assert!(taken[0].1 >= stats.cache_bytes_max, "{taken:?}, {stats:?}");
+        let most = taken.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
+        assert!(most >= stats.cache_bytes_max, "{taken:?}, {stats:?}");
         assert_eq!(stats.table.cache_bytes, 0, "the map's cache and no other");
         Ok::<_, Error>(stats.cache_bytes_max)
     };
@@ -212,7 +213,7 @@ fn a_map_has_the_cache_that_was_stated_or_none() {
     let found = text(cache_of(grows().cache("9MiB")));
     assert!(found.contains("for its cache alone is too much"), "{found}");
     let fixed = || db.map("fixed").entries(10_000);
-    assert_eq!(cache_of(fixed()).unwrap(), 4 << 20, "a quarter of what it may take");
+    assert!(cache_of(fixed()).unwrap() > 12 << 20, "half of what nobody has taken");
     assert!(cache_of(fixed().ram("10MiB")).unwrap() > 4 << 20);
     let evicts = || db.map("evicts").bytes("1MiB").evict_oldest();
     assert_eq!(cache_of(evicts()).unwrap(), 0);

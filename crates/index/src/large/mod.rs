@@ -42,6 +42,7 @@
 //! | cleaning a segment | the segment, and the table's for each record | what is live of it |
 
 mod ahead;
+mod background;
 mod cache;
 pub(crate) mod change;
 mod clean;
@@ -59,12 +60,13 @@ mod testing;
 mod warm;
 mod write;
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use nandex_store::hash::KeyHasher;
 use nandex_store::values::{REF_BYTES, ValueLog};
-use nandex_store::{Durability, Threads, Timer, Volume};
+use nandex_store::{Asker, Volume};
 
 pub use nandex_store::values::ValuesConfig;
 pub(crate) use row::ROW;
@@ -73,7 +75,9 @@ pub use stats::LargeStats;
 use crate::any::AnyTable;
 use crate::api::Table;
 use crate::model::text;
+use crate::ram::SpareRam;
 use crate::{Error, Result, WhenFull};
+use background::Background;
 use cache::RecordCache;
 use format::{FINGERPRINT_BYTES, Fingerprint};
 use publish::Updates;
@@ -132,7 +136,8 @@ const STRIPES: usize = 64;
 #[derive(Debug)]
 pub struct LargeTable<T: Table> {
     inner: Arc<Inner<T>>,
-    timer: Option<Timer>,
+    /// Its work in the background; none where those who call it do all.
+    background: Option<Arc<Background<T>>>,
 }
 
 #[derive(Debug)]
@@ -153,6 +158,15 @@ struct Inner<T: Table> {
     /// What lookups and updates need not read again, if it was given one.
     cache: OnceLock<Arc<RecordCache>>,
     warm_up: OnceLock<WarmUp<T>>,
+    /// Asks for a background thread; not set where there is none.
+    asker: OnceLock<Asker>,
+    /// Updates that there had been at the end of the last period.
+    synced: AtomicU64,
+    is_closing: AtomicBool,
+    /// Bytes of records that wait for their write, at most, but for the last one.
+    batch_bytes: AtomicUsize,
+    /// What its cache may take of a pool, where that is not its table's to say.
+    spare: OnceLock<Arc<SpareRam>>,
     /// Held while freeing space in the value log.
     cleaner: Mutex<()>,
     counters: LargeCounters,
@@ -189,6 +203,7 @@ impl<T: Table + 'static> LargeTable<T> {
         (values, is_new): (ValueLog, bool),
         group_bytes: usize,
     ) -> Result<Self> {
+        let batch_bytes = AtomicUsize::new(values.config().io_chunk_bytes());
         let inner = Arc::new(Inner {
             volume: volume.clone(),
             hasher: volume.hasher(),
@@ -201,22 +216,17 @@ impl<T: Table + 'static> LargeTable<T> {
             is_new,
             cache: OnceLock::new(),
             warm_up: OnceLock::new(),
+            asker: OnceLock::new(),
+            synced: AtomicU64::new(0),
+            is_closing: AtomicBool::new(false),
+            batch_bytes,
+            spare: OnceLock::new(),
             cleaner: Mutex::default(),
             counters: LargeCounters::default(),
             period_start_ns: AtomicU64::new(volume.device().now()),
         });
-        let timer = match (volume.durability(), volume.threads()) {
-            (Durability::Every(period), Threads::Background) => {
-                let (inner, poison) = (Arc::clone(&inner), Arc::clone(volume.poison()));
-                Some(Timer::start("nandex-large-sync", period, poison, move || {
-                    // A failed device has poisoned the volume, and a full table refuses the next update.
-                    let _ = inner.publish_all().and_then(|()| inner.table.sync());
-                    true
-                })?)
-            }
-            _ => None,
-        };
-        Ok(Self { inner, timer })
+        let background = Background::start(&inner)?;
+        Ok(Self { inner, background })
     }
 
     /// Puts `value` under `key`, in place of what was there.
@@ -305,7 +315,8 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.stats()
     }
 
-    /// Makes everything durable, ends its thread and closes the table. Dropping does the same, and ignores failures.
+    /// Makes everything durable, ends its work in the background and closes the table. Dropping does the same, and
+    /// ignores failures.
     ///
     /// # Errors
     /// A failed write or sync, a table that is full. What was acknowledged as durable stays so.
@@ -320,7 +331,8 @@ impl<T: Table + 'static> LargeTable<T> {
 
 impl<T: Table> LargeTable<T> {
     fn shut_down(&mut self) -> Result<()> {
-        drop(self.timer.take());
+        self.inner.end_background();
+        self.background = None;
         self.inner.publish_all()?;
         self.inner.table.sync()
     }
@@ -355,6 +367,16 @@ impl LargeTable<AnyTable> {
         Ok(self)
     }
 
+    /// Writes records as soon as that many bytes wait, and sooner where somebody wants them durable: of an I/O chunk,
+    /// which is also the most, less RAM is needed, and more writes.
+    #[must_use]
+    pub fn with_batch_bytes(self, bytes: u64) -> Self {
+        let most = self.inner.values.config().io_chunk_bytes();
+        let bytes = usize::try_from(bytes).unwrap_or(most).clamp(1, most);
+        self.inner.batch_bytes.store(bytes, Relaxed);
+        self
+    }
+
     /// Has it use the RAM that its table may take and does not take yet as a [cache](Self::with_cache): as the table
     /// grows, the cache gives it back. Without a limit of the table's RAM it is 64 MiB. Nothing happens if the table
     /// does not grow.
@@ -362,11 +384,22 @@ impl LargeTable<AnyTable> {
     pub fn with_spare_ram(self) -> Self {
         let evicts = self.inner.values.config().when_full == WhenFull::EvictOldest;
         if let Some(spare) = self.inner.table.spare().filter(|it| it.bytes() > 0 && !evicts) {
-            let new = || Arc::new(RecordCache::new(spare.bytes(), self.inner.is_empty()));
-            spare.lend_to(self.inner.cache.get_or_init(new));
-            self.inner.plan_warm_up();
+            self.borrow(spare);
         }
         self
+    }
+
+    /// Has it use what a pool lends as a [cache](Self::with_cache).
+    pub(crate) fn with_spare_of(self, spare: Arc<SpareRam>) -> Self {
+        self.borrow(&spare);
+        let _ = self.inner.spare.set(spare);
+        self
+    }
+
+    fn borrow(&self, spare: &SpareRam) {
+        let new = || Arc::new(RecordCache::new(spare.bytes(), self.inner.is_empty()));
+        spare.lend_to(self.inner.cache.get_or_init(new));
+        self.inner.plan_warm_up();
     }
 }
 

@@ -49,6 +49,11 @@ impl Updates {
         update.map_or(KeyState::Unknown, |update| (*update).into())
     }
 
+    /// How many there ever were.
+    pub(super) fn noted(&self) -> u64 {
+        self.noted
+    }
+
     /// Returns whether there never was one.
     pub(super) fn is_unused(&self) -> bool {
         self.noted == 0
@@ -147,7 +152,7 @@ impl<T: Table> Inner<T> {
     /// Publishes once the limit of waiting updates is reached.
     pub(super) fn publish_if_full(&self) -> Result<()> {
         let many = lock(&self.updates).open.len() >= UPDATES_MAX;
-        if many || self.values.unwritten_bytes() >= self.values.config().io_chunk_bytes() {
+        if many || self.values.unwritten_bytes() >= self.batch_bytes.load(Relaxed) {
             return self.publish_all();
         }
         self.volume.poison().check()?;
@@ -158,7 +163,7 @@ impl<T: Table> Inner<T> {
     /// seldom followed by a short one.
     pub(super) fn publish_before(&self, record_bytes: u64) -> Result<()> {
         let unwritten = self.values.unwritten_bytes() as u64;
-        let chunk = self.values.config().io_chunk_bytes() as u64;
+        let chunk = self.batch_bytes.load(Relaxed) as u64;
         if unwritten > 0 && unwritten + record_bytes > chunk { self.publish_all() } else { Ok(()) }
     }
 

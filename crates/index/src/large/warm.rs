@@ -4,15 +4,16 @@
 //! records do not fit, their places may: then a lookup reads its record and nothing else. Whoever updates a key
 //! meanwhile makes what was read of it old, by the epochs of the [cache](super::cache).
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use nandex_device::PAGE_BYTES;
 use nandex_store::values::format::LiveSegment;
 
-use super::Inner;
 use super::cache::RecordCache;
 use super::format::FINGERPRINT_BYTES;
+use super::{Inner, lock};
 use crate::any::AnyTable;
 use crate::api::Table;
 use crate::{Error, Result};
@@ -35,6 +36,21 @@ pub(super) struct WarmUp<T: Table> {
     run: fn(&Inner<T>) -> Result<()>,
     /// Lookups and updates of keys that the cache does not know, until it pays.
     left: AtomicU64,
+    /// Whether the background has it to do.
+    is_asked: AtomicBool,
+    /// Why it failed in the background; the next call tells.
+    fault: Mutex<Option<Error>>,
+    has_failed: AtomicBool,
+}
+
+impl<T: Table> WarmUp<T> {
+    /// Tells once why the background failed.
+    fn report_fault(&self) -> Result<()> {
+        if !self.has_failed.load(Relaxed) || !self.has_failed.swap(false, SeqCst) {
+            return Ok(());
+        }
+        lock(&self.fault).take().map_or(Ok(()), Err)
+    }
 }
 
 impl<T: Table> Inner<T> {
@@ -48,10 +64,12 @@ impl<T: Table> Inner<T> {
         }
     }
 
-    /// Warms the cache up, if with that many keys more it has paid. The caller holds no lock.
+    /// Warms the cache up, if with that many keys more it has paid: in the background if there is one. The caller holds
+    /// no lock.
     ///
     /// # Errors
-    /// A failed read or write. It is not tried again. Damage is told by the call that needs what is damaged.
+    /// A failed read or write, also of the background before. It is not tried again. Damage is told by the call that
+    /// needs what is damaged.
     pub(super) fn warm_up_before(&self, keys: usize) -> Result<()> {
         let Some(warm_up) = self.warm_up.get() else { return Ok(()) };
         let left = warm_up.left.load(Relaxed);
@@ -59,9 +77,23 @@ impl<T: Table> Inner<T> {
             || left > keys as u64
             || warm_up.left.compare_exchange(left, 0, Relaxed, Relaxed).is_err()
         {
-            return Ok(());
+            return warm_up.report_fault();
         }
-        unless_damage((warm_up.run)(self))
+        let Some(asker) = self.asker.get() else { return unless_damage((warm_up.run)(self)) };
+        warm_up.is_asked.store(true, SeqCst);
+        asker.ask();
+        Ok(())
+    }
+
+    /// What the background does of it.
+    pub(super) fn warm_up_if_asked(&self) {
+        let Some(warm_up) = self.warm_up.get() else { return };
+        if warm_up.is_asked.swap(false, SeqCst)
+            && let Err(error) = unless_damage((warm_up.run)(self))
+        {
+            *lock(&warm_up.fault) = Some(error);
+            warm_up.has_failed.store(true, SeqCst);
+        }
     }
 }
 
@@ -77,7 +109,8 @@ impl Inner<AnyTable> {
         let of_values: u64 = self.values.live_segments().into_iter().map(pages).sum();
         let bytes = table.flash_bytes + of_values * PAGE_BYTES as u64;
         let left = AtomicU64::new((bytes / BYTES_FOR_READ).max(UNKNOWN_MIN));
-        let _ = self.warm_up.set(WarmUp { run: Self::warm_up, left });
+        let (is_asked, has_failed, fault) = (false.into(), false.into(), None.into());
+        let _ = self.warm_up.set(WarmUp { run: Self::warm_up, left, is_asked, fault, has_failed });
     }
 
     fn warm_up(&self) -> Result<()> {
@@ -91,7 +124,8 @@ impl Inner<AnyTable> {
         for entry in self.table.iter() {
             let (key, value) = entry?;
             let (print, reference) = self.decode_entry(&key, &value)?;
-            if !cache.gather(&gathering, &print, (reference, follow)) {
+            let is_closing = self.is_closing.load(Relaxed);
+            if is_closing || !cache.gather(&gathering, &print, (reference, follow)) {
                 return Ok(());
             }
         }
@@ -102,6 +136,9 @@ impl Inner<AnyTable> {
     /// Puts in the records.
     fn gather_records(&self, cache: &RecordCache) -> Result<()> {
         for segment in self.values.live_segments() {
+            if self.is_closing.load(Relaxed) {
+                return Ok(());
+            }
             // One that was overwritten meanwhile, or is damaged, is passed over.
             let visited = self.values.visit(segment, &mut |reference, record| {
                 if let Some(print) = record.first_chunk::<FINGERPRINT_BYTES>() {

@@ -99,8 +99,14 @@ impl ValuesConfig {
     /// RAM of a log of that length, in bytes: a batch that fills up and one that is written, and an I/O chunk.
     #[must_use]
     pub fn ram_bytes(&self) -> u64 {
+        self.ram_bytes_with(self.io_chunk_bytes() as u64)
+    }
+
+    /// The same where batches have at most that many bytes.
+    #[must_use]
+    pub fn ram_bytes_with(&self, batch_bytes: u64) -> u64 {
         // A batch takes up to twice its bytes while it fills.
-        5 * self.io_chunk_bytes() as u64
+        5 * batch_bytes.min(self.io_chunk_bytes() as u64)
     }
 
     /// Pages of all segments that it begins with.

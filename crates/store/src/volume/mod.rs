@@ -236,7 +236,7 @@ impl Volume {
         depth: usize,
     ) -> ReadPool {
         let is_own = Arc::ptr_eq(device, self.device());
-        let idle = is_own.then(|| self.inner.idle_reads.clone()).unwrap_or_default();
+        let idle = if is_own { self.inner.idle_reads.clone() } else { IdleReads::default() };
         ReadPool::sharing(idle, Arc::clone(device), channels, depth)
     }
 
@@ -246,6 +246,18 @@ impl Volume {
     /// The first thread cannot start.
     pub fn serve(&self, work: Weak<dyn BackgroundWork>, threads: usize) -> Result<Asker> {
         self.inner.workers.serve(work, threads)
+    }
+
+    /// Has a structure that is served work once in each period of [`Durability::Every`], before others; nothing happens
+    /// with another durability.
+    ///
+    /// # Errors
+    /// The thread that tells the time cannot start.
+    pub fn serve_in_periods(&self, asker: &Asker) -> Result<()> {
+        match self.durability() {
+            Durability::Every(period) => self.inner.workers.repeat(asker, period),
+            Durability::Always | Durability::Never => Ok(()),
+        }
     }
 
     /// How often it was opened for writing.
