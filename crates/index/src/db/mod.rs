@@ -58,6 +58,8 @@ mod table;
 mod tests;
 #[cfg(test)]
 mod tests_ram;
+#[cfg(test)]
+mod tests_warm;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};

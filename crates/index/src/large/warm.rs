@@ -1,8 +1,8 @@
 //! Warming the cache up: all keys and records in long reads, once that costs less than the reads of single ones.
 //!
 //! The places of all records come from a pass over the table, and the records from one over the value log. If the
-//! records do not fit, their places may: then a lookup reads its record and nothing else. Whoever updates a key
-//! meanwhile makes what was read of it old, by the epochs of the [cache](super::cache).
+//! records do not fit, their places may: then a lookup reads its record and nothing else. What updates say meanwhile
+//! stays in the [cache](super::cache), and what was read of their keys does not come in.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -115,8 +115,8 @@ impl Inner<AnyTable> {
 
     fn warm_up(&self) -> Result<()> {
         let Some(cache) = self.cache.get() else { return Ok(()) };
-        let gathering = cache.begin_gathering();
-        // The table has what was noted before, and what is noted from now on is in another epoch.
+        cache.begin_gathering();
+        // The table has what was noted before, and the cache what is noted from now on.
         self.publish_all()?;
         let stats = self.values.stats();
         let needed = stats.live_bytes + stats.live_records * RECORD_BYTES;
@@ -125,11 +125,11 @@ impl Inner<AnyTable> {
             let (key, value) = entry?;
             let (print, reference) = self.decode_entry(&key, &value)?;
             let is_closing = self.is_closing.load(Relaxed);
-            if is_closing || !cache.gather(&gathering, &print, (reference, follow)) {
+            if is_closing || !cache.gather(&print, (reference, follow)) {
                 return Ok(());
             }
         }
-        cache.end_gathering(gathering);
+        cache.end_gathering();
         if follow { self.gather_records(cache) } else { Ok(()) }
     }
 

@@ -44,7 +44,7 @@ use nandex_store::values::ValueRef;
 
 use super::format::Fingerprint;
 use crate::ram::Borrower;
-use shard::{EPOCHS, Shard};
+use shard::Shard;
 
 /// Parts of a cache, each with a lock.
 const SHARDS: usize = 16;
@@ -79,10 +79,6 @@ impl Found<'_> {
 /// The permission to put in what flash says of a key, if no update of it comes meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Ticket(u32);
-
-/// The epochs in which all keys of a map are put in.
-#[derive(Debug)]
-pub(super) struct Gathering(Vec<[u32; EPOCHS]>);
 
 /// What an update says of a fingerprint.
 #[derive(Clone, Copy, Debug)]
@@ -220,23 +216,18 @@ impl RecordCache {
         }
     }
 
-    /// Begins to put in all keys of a map. Before the map is asked for them.
-    pub fn begin_gathering(&self) -> Gathering {
-        Gathering(self.shards.iter().map(|shard| lock(shard).begin_gathering()).collect())
+    /// Begins to put in all keys of a map, before the map is asked for them. What every update says of its key is kept
+    /// from now on, so that what the map says of other keys is known to be as new.
+    pub fn begin_gathering(&self) {
+        self.shards.iter().for_each(|shard| lock(shard).begin_gathering());
     }
 
-    /// Puts in where the record of a fingerprint is, unless that may be old by now, with space for the record if it
-    /// follows. Returns whether all that was gathered is here still.
-    pub fn gather(
-        &self,
-        gathering: &Gathering,
-        print: &Fingerprint,
-        (reference, follows): (ValueRef, bool),
-    ) -> bool {
+    /// Puts in where the record of a fingerprint is by the map, unless an update has said since, with space for the
+    /// record if it follows. Returns whether all that was gathered, and every update since, is here still.
+    pub fn gather(&self, print: &Fingerprint, (reference, follows): (ValueRef, bool)) -> bool {
         let place = Place::of(print);
         let mut shard = self.shard(place);
-        let is_new = shard.epoch(place) == gathering.0[place.shard()][place.epoch(EPOCHS)];
-        if is_new && shard.peek(place, print).is_none() {
+        if shard.is_gathering() && shard.peek(place, print).is_none() {
             shard.put_place((place, print), (reference, follows), self.shard_bytes());
         }
         shard.is_gathering()
@@ -252,7 +243,7 @@ impl RecordCache {
     }
 
     /// All keys were put in: one that is not here is absent, as long as nothing is dropped.
-    pub fn end_gathering(&self, _: Gathering) {
+    pub fn end_gathering(&self) {
         self.shards.iter().for_each(|shard| lock(shard).end_gathering());
     }
 
@@ -277,8 +268,10 @@ impl RecordCache {
             Now::Record(reference, parts) => {
                 shard.put_record((place, print), reference, parts, self.shard_bytes());
             }
-            Now::Moved(reference) => shard.move_to(place, print, reference),
-            Now::Removed => shard.remove(place, print),
+            Now::Moved(reference) => {
+                shard.move_to((place, print), reference, self.shard_bytes());
+            }
+            Now::Removed => shard.remove((place, print), self.shard_bytes()),
         }
     }
 

@@ -47,7 +47,7 @@ const PARTS_OF_CHUNK: usize = 4;
 const KEPT_MAX: usize = 4;
 
 /// Epochs of a shard: an update makes the tickets of one of them invalid.
-pub(super) const EPOCHS: usize = 256;
+const EPOCHS: usize = 256;
 
 /// An entry that is in a chunk.
 #[derive(Clone, Copy)]
@@ -199,9 +199,14 @@ impl Shard {
         }
     }
 
-    /// Says of a key's record that it is at this place now, if it is here.
-    pub fn move_to(&mut self, place: Place, print: &Fingerprint, reference: ValueRef) {
-        let Some((_, chunk, at)) = self.find(place, print) else { return };
+    /// Says of a key's record that it is at this place now, if it is here, or while keys are gathered.
+    pub fn move_to(&mut self, key: (Place, &Fingerprint), reference: ValueRef, bytes_max: u64) {
+        let Some((_, chunk, at)) = self.find(key.0, key.1) else {
+            if self.is_gathering {
+                self.put_place(key, (reference, false), bytes_max);
+            }
+            return;
+        };
         let chunk = &mut self.chunks[chunk];
         [reference.slot, reference.sequence, reference.offset]
             .into_iter()
@@ -209,10 +214,12 @@ impl Shard {
             .for_each(|(number, part)| put_u32(chunk, at + part, number));
     }
 
-    /// Drops what it has of a fingerprint.
-    pub fn remove(&mut self, place: Place, print: &Fingerprint) {
-        if let Some((unit, ..)) = self.find(place, print) {
-            self.index.remove(place, unit);
+    /// Drops what it has of a fingerprint, which has no record any more; notes that while keys are gathered.
+    pub fn remove(&mut self, key: (Place, &Fingerprint), bytes_max: u64) {
+        if self.is_gathering {
+            self.put_absent(key, bytes_max);
+        } else if let Some((unit, ..)) = self.find(key.0, key.1) {
+            self.index.remove(key.0, unit);
         }
     }
 
@@ -262,10 +269,9 @@ impl Shard {
         whole_bytes(record_bytes) <= self.chunk_bytes / PARTS_OF_CHUNK
     }
 
-    /// Knows no key that was not put in yet: from now on it gathers them.
-    pub fn begin_gathering(&mut self) -> [u32; EPOCHS] {
+    /// From now on it gathers all keys, and keeps what updates say.
+    pub fn begin_gathering(&mut self) {
         self.is_gathering = true;
-        *self.epochs
     }
 
     /// Returns whether it has kept all keys since it began to gather them.

@@ -176,27 +176,56 @@ fn what_was_read_before_an_update_is_not_put_in_after_it() {
     for update in [Now::Removed, Now::Moved(reference(2, 50))] {
         let cache = RecordCache::new(1 << 20, false);
         let ticket = cache.ask(&print(1), |_| ()).unwrap_err();
-        let gathering = cache.begin_gathering();
         cache.update(&print(1), update, || ());
         cache.fill(ticket, &print(1), Found::Record(reference(1, 50), &old));
-        assert!(cache.gather(&gathering, &print(1), (reference(1, 50), true)));
         assert_eq!(cache.place(&print(1)), None);
     }
+}
+
+#[test]
+fn updates_while_keys_are_gathered_are_kept_and_hide_no_other_key() {
+    let cache = RecordCache::new(32 << 20, false);
+    let (old, moved) = (|it| reference(it, 50), |it| reference(it + 100_000, 50));
+    cache.begin_gathering();
+    // A tenth is removed, moved or updated before it is gathered, a tenth afterwards.
+    let update = |number: u32| {
+        let now = match number % 10 {
+            0 => Now::Removed,
+            1 => Now::Moved(moved(number)),
+            _ => Now::Record(moved(number), &[&record(number.into(), 50, 2)]),
+        };
+        cache.update(&print(number.into()), now, || ());
+    };
+    let numbers = || 0..30_000_u32;
+    let early = |number: u32| number % 10 < 3 && number / 10 % 2 == 0;
+    numbers().filter(|it| early(*it)).for_each(update);
+    assert!(numbers().all(|it| cache.gather(&print(it.into()), (old(it), true))));
+    numbers().filter(|it| it % 10 < 3 && !early(*it)).for_each(update);
+    cache.end_gathering();
+    for number in numbers() {
+        let expected = match number % 10 {
+            0 => None,
+            1 | 2 => Some(moved(number)),
+            _ => Some(old(number)),
+        };
+        assert_eq!(cache.place(&print(number.into())), Some(expected), "{number}");
+    }
+    assert_eq!(cache.place(&print(30_000)), Some(None), "all keys are known");
 }
 
 #[test]
 fn all_keys_that_were_gathered_are_known_unless_one_was_dropped() {
     for (bytes_max, is_known) in [(8 << 20, true), (1 << 20, false)] {
         let cache = RecordCache::new(bytes_max, false);
-        let gathering = cache.begin_gathering();
+        cache.begin_gathering();
         let place = |number: u64| reference(number as u32, 50);
         let follows = |number: u64| (place(number), number.is_multiple_of(2));
-        let all = (0..50_000).all(|it| cache.gather(&gathering, &print(it), follows(it)));
+        let all = (0..50_000).all(|it| cache.gather(&print(it), follows(it)));
         assert_eq!(all, is_known);
         if !all {
             continue;
         }
-        cache.end_gathering(gathering);
+        cache.end_gathering();
         assert!((0..50_000).all(|it| cache.place(&print(it)) == Some(Some(place(it)))));
         assert_eq!(asked(&cache, 50_000), Some(None));
         // The records follow, and those that are not where the key's record is are none.
