@@ -105,6 +105,11 @@ pub mod device {
 #[doc = include_str!("../../../README.md")]
 pub struct Readme;
 
+/// Runs the example of the page on RAM.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/ram.md")]
+pub struct RamPage;
+
 /// Runs the example of the cache's page.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/cache.md")]

@@ -34,7 +34,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// A file of named structures: tables, maps, filters, counters. `nandex.open` opens one.
 ///
 /// Each method opens the structure of a name, or makes it. All that are open at one time share the RAM of the
-/// database; one without `ram` of its own takes what it works well with, and at most half of what is free. Closing
+/// database; one without `ram` of its own takes what it works well with, and at most half of what is free when it is
+/// opened. Tables and maps that grow take more as they need it. Closing
 /// the database closes its structures. A structure that Python no longer refers to is closed too.
 #[pyclass(module = "nandex", frozen, weakref)]
 pub struct Database {

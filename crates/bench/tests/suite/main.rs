@@ -6,6 +6,7 @@ mod engines;
 mod filters;
 mod growth;
 mod lives;
+mod many;
 mod neardup;
 mod neighbors;
 mod scale;

@@ -197,7 +197,7 @@ fn updates_while_keys_are_gathered_are_kept_and_hide_no_other_key() {
         cache.update(&print(number.into()), now, || ());
     };
     let numbers = || 0..30_000_u32;
-    let early = |number: u32| number % 10 < 3 && number / 10 % 2 == 0;
+    let early = |number: u32| number % 10 < 3 && (number / 10).is_multiple_of(2);
     numbers().filter(|it| early(*it)).for_each(update);
     assert!(numbers().all(|it| cache.gather(&print(it.into()), (old(it), true))));
     numbers().filter(|it| it % 10 < 3 && !early(*it)).for_each(update);

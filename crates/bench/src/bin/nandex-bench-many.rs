@@ -1,0 +1,200 @@
+//! `nandex-bench-many`: how many structures of a kind one database holds at the same time, and what they take.
+//!
+//! For each kind it opens one structure after another, as the builders of a database make them, until one is refused or
+//! there are enough. All of them are used then: each takes its keys and is asked for them, in turn.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use clap::{Parser, ValueEnum};
+use nandex::{AnyFilter, AnyTable, Counter, Counting, Database, LargeTable, Policy, Table};
+use nandex_bench::keys::{KEY_BYTES, KeySpace, VALUE_BYTES};
+use nandex_bench::process::{finish, rss_bytes};
+
+/// Measures how many structures a database holds.
+#[derive(Parser, Debug)]
+#[command(name = "nandex-bench-many", version)]
+struct Arguments {
+    /// RAM of the database.
+    #[arg(long, default_value = "64MiB")]
+    ram: String,
+    /// Keys of each structure.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    keys: u64,
+    /// Structures of a kind, at most.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    structures: u32,
+    /// The kinds; without it all.
+    #[arg(long, value_enum)]
+    kind: Vec<Kind>,
+    /// Where the databases are.
+    #[arg(long, default_value = ".")]
+    dir: PathBuf,
+    /// One line of JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Made for the keys.
+    Table,
+    /// Begins with the keys.
+    GrowingTable,
+    /// Of keys and values of any size, made for the keys.
+    Map,
+    /// As a map is that nothing is stated of.
+    GrowingMap,
+    Filter,
+    CountingTable,
+}
+
+/// An open structure.
+enum Subject {
+    Table(AnyTable),
+    Map(LargeTable<AnyTable>),
+    Filter(AnyFilter),
+    Counting(Counting),
+}
+
+/// What there was when all were open and in use.
+#[derive(serde::Serialize, Debug)]
+struct Figures {
+    kind: String,
+    /// Structures that were open at the same time.
+    open: usize,
+    /// Why there were no more; nothing if there were enough.
+    refusal: Option<String>,
+    /// Mean time of making one, its checkpoints among it.
+    make_ms: f64,
+    /// Keys put a second, and asked for, each structure in turn.
+    puts_per_s: f64,
+    gets_per_s: f64,
+    background_threads: usize,
+    /// What they have claimed, with what their caches may take.
+    ram_taken_bytes: u64,
+    /// What the process took more than before.
+    resident_bytes: Option<u64>,
+    file_bytes: u64,
+}
+
+fn main() -> ExitCode {
+    finish("nandex-bench-many", run(&Arguments::parse()))
+}
+
+fn run(arguments: &Arguments) -> Result<String> {
+    let all = Kind::value_variants();
+    let asked = if arguments.kind.is_empty() { all } else { &arguments.kind };
+    let all = asked.iter().map(|kind| measure(arguments, *kind)).collect::<Result<Vec<_>>>()?;
+    if arguments.json {
+        return Ok(serde_json::to_string(&all)?);
+    }
+    let head = "kind             open  ms to make  threads  RAM taken  resident  file, MiB    puts/s    gets/s";
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let line = |it: &Figures| {
+        format!(
+            "{:<15} {:>5} {:>11.2} {:>8} {:>10.1} {:>9.1} {:>10.0} {:>9.0} {:>9.0}\n",
+            it.kind,
+            it.open,
+            it.make_ms,
+            it.background_threads,
+            mib(it.ram_taken_bytes),
+            it.resident_bytes.map_or(f64::NAN, mib),
+            mib(it.file_bytes),
+            it.puts_per_s,
+            it.gets_per_s
+        )
+    };
+    let lines: String = all.iter().map(line).collect();
+    Ok(format!("{head}\n{lines}RAM in MiB; {} of it were stated", arguments.ram))
+}
+
+fn measure(arguments: &Arguments, kind: Kind) -> Result<Figures> {
+    let path = arguments.dir.join("nandex-bench-many.nandex");
+    let before = rss_bytes();
+    let options = nandex::options().ram(&*arguments.ram).create(nandex::device::Create::New);
+    let db = options.open(&path).with_context(|| path.display().to_string())?;
+    let done = measure_in(arguments, kind, &db);
+    let file_bytes = std::fs::metadata(&path)?.len();
+    drop(db);
+    std::fs::remove_file(&path)?;
+    let done = done?;
+    let resident_bytes = done.resident_bytes.zip(before);
+    let resident_bytes = resident_bytes.map(|(after, before)| after.saturating_sub(before));
+    Ok(Figures { file_bytes, resident_bytes, ..done })
+}
+
+fn measure_in(arguments: &Arguments, kind: Kind, db: &Database) -> Result<Figures> {
+    let began = Instant::now();
+    let (mut subjects, mut refusal) = (Vec::new(), None);
+    while subjects.len() < arguments.structures as usize && refusal.is_none() {
+        match make(db, kind, format!("s{}", subjects.len()), arguments.keys) {
+            Ok(subject) => subjects.push(subject),
+            Err(error) => refusal = Some(error.to_string()),
+        }
+    }
+    ensure!(!subjects.is_empty(), "not one: {}", refusal.unwrap_or_default());
+    let make_ms = began.elapsed().as_secs_f64() * 1e3 / subjects.len() as f64;
+    let space = KeySpace::new(1);
+    let numbers = 0..arguments.keys;
+    let each = |act: &dyn Fn(&Subject, &[u8]) -> nandex::Result<bool>| -> Result<f64> {
+        let began = Instant::now();
+        for number in numbers.clone() {
+            let key = space.key(number).to_le_bytes();
+            for subject in &subjects {
+                ensure!(act(subject, &key)?, "a key that was put is not there");
+            }
+        }
+        Ok((subjects.len() as u64 * arguments.keys) as f64 / began.elapsed().as_secs_f64())
+    };
+    let puts_per_s = each(&|subject, key| subject.put(key).map(|()| true))?;
+    let gets_per_s = each(&Subject::has)?;
+    Ok(Figures {
+        kind: kind.to_possible_value().map_or_else(String::new, |it| it.get_name().to_owned()),
+        open: subjects.len(),
+        refusal,
+        make_ms,
+        puts_per_s,
+        gets_per_s,
+        background_threads: db.volume().stats().background_threads,
+        ram_taken_bytes: db.ram_taken().iter().map(|(_, bytes)| bytes).sum(),
+        resident_bytes: rss_bytes(),
+        file_bytes: 0,
+    })
+}
+
+fn make(db: &Database, kind: Kind, name: String, keys: u64) -> nandex::Result<Subject> {
+    let (key_bytes, value_bytes) = (KEY_BYTES as u32, VALUE_BYTES as u32);
+    let table = || db.table(&name).entries(keys).widths(key_bytes, value_bytes);
+    Ok(match kind {
+        Kind::Table => Subject::Table(table().create_or_open()?),
+        Kind::GrowingTable => Subject::Table(table().policy(Policy::Grow).create_or_open()?),
+        Kind::Map => Subject::Map(db.map(&name).entries(keys).create_or_open()?),
+        Kind::GrowingMap => Subject::Map(db.map(&name).create_or_open()?),
+        Kind::Filter => Subject::Filter(db.filter(&name).keys(keys).create_or_open()?),
+        Kind::CountingTable => Subject::Counting(db.counting(&name).keys(keys).create_or_open()?),
+    })
+}
+
+impl Subject {
+    fn put(&self, key: &[u8]) -> nandex::Result<()> {
+        match self {
+            Self::Table(table) => table.insert(key, &[1; VALUE_BYTES]),
+            Self::Map(map) => map.put(key, &[1; VALUE_BYTES]),
+            Self::Filter(filter) => filter.insert(key),
+            Self::Counting(counting) => counting.add(key, 1).map(|_| ()),
+        }
+    }
+
+    fn has(&self, key: &[u8]) -> nandex::Result<bool> {
+        match self {
+            Self::Table(table) => table.contains(key),
+            Self::Map(map) => Ok(map.get(key)?.is_some()),
+            Self::Filter(filter) => filter.contains(key),
+            Self::Counting(counting) => Ok(counting.count(key)? > 0),
+        }
+    }
+}
