@@ -170,7 +170,7 @@ struct Inner<T: Table> {
     /// Held while freeing space in the value log.
     cleaner: Mutex<()>,
     counters: LargeCounters,
-    /// When the last period of [`Durability::Every`] ended, by the device's clock.
+    /// When the last period of [`nandex_store::Durability::Every`] ended, by the device's clock.
     period_start_ns: AtomicU64,
 }
 
