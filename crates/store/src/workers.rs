@@ -24,9 +24,9 @@ use crate::{Error, Poison, Result, Timer};
 /// How long a thread stays that has nothing to do.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// How often somebody who waits looks before there is one more thread, if no job has begun meanwhile. Each looks about
-/// once in 2 ms.
-const LOOKS: u32 = 16;
+/// How often somebody who waits looks before there is one more thread, if no job has begun meanwhile, and twice as
+/// often before each further one. Each looks about once in 2 ms.
+const LOOKS: u64 = 32;
 
 /// Threads that there may be for what is due, while all others are busy.
 const THREADS_FOR_DUE_MAX: usize = 8;
@@ -45,8 +45,13 @@ pub trait BackgroundWork: Send + Sync {
     /// Does one job, if there is one. Returns whether there is another one.
     fn work(&self) -> bool;
 
-    /// Frees the memory that it keeps from one job to the next.
-    fn rest(&self);
+    /// Returns whether it keeps memory from one job to the next.
+    fn keeps_memory(&self) -> bool {
+        false
+    }
+
+    /// Frees that memory.
+    fn rest(&self) {}
 }
 
 /// The background threads of a volume.
@@ -67,6 +72,7 @@ pub struct Asker {
 #[derive(Clone)]
 struct Source {
     work: Weak<dyn BackgroundWork>,
+    keeps_memory: bool,
     asks: Arc<Asks>,
 }
 
@@ -114,7 +120,7 @@ struct State {
     /// Threads that there may be without need.
     threads_max: usize,
     /// How often somebody looked since the last job began.
-    looks: u32,
+    looks: u64,
     is_stopping: bool,
 }
 
@@ -158,10 +164,12 @@ impl State {
         self.keeping.retain(|it| !it.is(source));
     }
 
-    /// One that shall free its memory, which is busy from now on: no more keep it than there may be threads.
+    /// One that shall free its memory, which is busy from now on: no more have any than there may be threads.
     fn take_surplus(&mut self) -> Option<Source> {
         let is_idle = |it: &Source| !self.busy.iter().any(|busy| busy.is(it));
-        let has_surplus = self.keeping.len() > self.threads_max;
+        let idle = self.keeping.iter().filter(|it| is_idle(it)).count();
+        let busy = self.busy.iter().filter(|it| it.keeps_memory).count();
+        let has_surplus = idle + busy > self.threads_max;
         let oldest = has_surplus.then(|| self.keeping.iter().position(is_idle)).flatten()?;
         let surplus = self.keeping.remove(oldest)?;
         self.busy.push(surplus.clone());
@@ -201,7 +209,8 @@ impl Workers {
                 Error::config("flush_threads", format!("a thread cannot start: {error}"))
             })?;
         }
-        let source = Source { work, asks: Arc::default() };
+        let keeps_memory = work.upgrade().is_some_and(|work| work.keeps_memory());
+        let source = Source { work, keeps_memory, asks: Arc::default() };
         Ok(Asker { shared: Arc::clone(&self.shared), source })
     }
 
@@ -333,7 +342,9 @@ impl Shared {
     fn help_starving(self: &Arc<Self>) {
         let mut state = self.lock();
         state.looks += 1;
-        if state.looks >= LOOKS && state.idle == 0 && !state.asking.is_empty() {
+        let more = state.threads.saturating_sub(state.threads_max);
+        let enough = LOOKS << more.min(32);
+        if state.looks >= enough && state.idle == 0 && !state.asking.is_empty() {
             state.looks = 0;
             // If it cannot start, the next call tries again.
             let _ = self.start_thread(&mut state);
@@ -343,25 +354,30 @@ impl Shared {
     /// A thread: does one job after another.
     fn run(&self, takes: Takes) {
         while let Some(source) = self.next(takes) {
+            self.free_surplus();
             let work = source.work.upgrade();
             let has_more = work.is_some_and(|work| self.guard(|| work.work()).unwrap_or(false));
-            let surplus = {
-                let mut state = self.lock();
+            let mut state = self.lock();
+            if source.keeps_memory {
                 state.stop_keeping(&source);
                 state.keeping.push_back(source.clone());
-                self.end_job(&mut state, &source);
-                // This thread is free for it, if no other has asked before.
-                if has_more && !source.asks.is_asking.swap(true, SeqCst) {
-                    state.enqueue(&source);
-                }
-                state.take_surplus()
-            };
-            if let Some(source) = surplus {
-                source.work.upgrade().into_iter().for_each(|work| {
-                    self.guard(|| work.rest());
-                });
-                self.end_job(&mut self.lock(), &source);
             }
+            self.end_job(&mut state, &source);
+            // This thread is free for it, if no other has asked before.
+            if has_more && !source.asks.is_asking.swap(true, SeqCst) {
+                state.enqueue(&source);
+            }
+        }
+    }
+
+    /// Has those free their memory that have none to do, if it is too much with what is about to run.
+    fn free_surplus(&self) {
+        loop {
+            let Some(source) = self.lock().take_surplus() else { return };
+            source.work.upgrade().into_iter().for_each(|work| {
+                self.guard(|| work.rest());
+            });
+            self.end_job(&mut self.lock(), &source);
         }
     }
 
@@ -444,6 +460,10 @@ mod tests {
             self.began.send(()).unwrap();
             self.may_end.lock().unwrap().recv_timeout(LONGEST).unwrap();
             false
+        }
+
+        fn keeps_memory(&self) -> bool {
+            true
         }
 
         fn rest(&self) {
@@ -587,7 +607,6 @@ mod tests {
             fn work(&self) -> bool {
                 panic!("on purpose");
             }
-            fn rest(&self) {}
         }
         let poison = Arc::<Poison>::default();
         let workers = Workers::new(Arc::clone(&poison));

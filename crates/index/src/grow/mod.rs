@@ -114,8 +114,6 @@ impl<P: Parts> BackgroundWork for Preparing<P> {
         }
         false
     }
-
-    fn rest(&self) {}
 }
 
 /// Has the volume's background threads prepare growth, for as long as the result is kept.

@@ -20,8 +20,6 @@ impl<T: Table> BackgroundWork for Background<T> {
         self.0.warm_up_if_asked();
         false
     }
-
-    fn rest(&self) {}
 }
 
 impl<T: Table + 'static> Background<T> {

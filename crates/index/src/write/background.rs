@@ -38,6 +38,10 @@ impl<L: Layout> BackgroundWork for Core<L> {
         self.work.is_due()
     }
 
+    fn keeps_memory(&self) -> bool {
+        true
+    }
+
     fn rest(&self) {
         self.scratches.free_idle();
     }
