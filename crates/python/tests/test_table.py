@@ -40,10 +40,10 @@ def test_parameters_that_are_stated_are_the_tables_and_must_stay_so(db: nandex.D
 
 
 def test_options_of_an_opening_are_stated_with_the_parameters_and_are_not_kept(db: nandex.Database) -> None:
-    with db.table("t", entries=1000, parameters={"cache_bytes": "300k", "read_depth": "4"}) as table:
+    with db.table("t", entries=100_000, parameters={"cache_bytes": "300k", "read_depth": "4"}) as table:
         assert 0 < table.stats()["cache_bytes"] <= 300 << 10
         assert "cache_bytes" not in table.parameters
-    with db.table("t", entries=1000) as table:
+    with db.table("t", entries=100_000) as table:
         assert table.stats()["cache_bytes"] > 300 << 10
     for open_one in (db.table, db.map, db.filter, db.counter):
         with pytest.raises(nandex.ConfigError, match="read_depth: 0; it must be 1 to 4,096"):
@@ -201,7 +201,7 @@ def test_figures_show_themselves(db: nandex.Database) -> None:
     table[7] = 42
     stats = table.stats()
     assert stats["entries"] == 1 and isinstance(stats, dict)
-    assert "entries" in repr(stats) and "MiB" in repr(stats) and "<table>" in stats._repr_html_()
+    assert "entries" in repr(stats) and "KiB" in repr(stats) and "<table>" in stats._repr_html_()
     assert dict(stats.__rich_repr__()) == stats
     assert repr(table) == '<nandex table "t">'
     assert db.stats()["ram_bytes_taken"] == db.stats()["ram_bytes_taken_t"] > 0
