@@ -183,6 +183,8 @@ impl<'db> TableBuilder<'db> {
             advised.as_ref().map_or_else(OpenOptions::default, |it| it.options.clone());
         self.limit_ram(&mut options, limit);
         options.cache_bytes = match &advised {
+            // Its cache is of what nobody has taken, whatever policy was stated now.
+            _ if registry::grows(kind) && !self.is_limited() => 0,
             Some(advised) => self.cache_bytes(advised.ram_bytes(), limit)?,
             None => self.cache_bytes(limit, limit)?,
         };

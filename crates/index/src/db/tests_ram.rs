@@ -74,6 +74,18 @@ fn a_cache_gives_back_what_a_table_opened_later_needs() {
 }
 
 #[test]
+fn a_table_that_grows_has_no_more_ram_when_it_is_opened_as_one_that_refuses() {
+    let (_folder, db) = database("24MiB");
+    let create = || db.table("t").policy(Policy::Grow).create_or_open().unwrap();
+    fill(&create(), 0..20_000).unwrap();
+    let opened = db.table("t").create_or_open().unwrap();
+    (0..20_000).for_each(|it| assert!(opened.get(&key(it)).unwrap().is_some()));
+    let stats = opened.stats();
+    assert!(stats.cache_bytes > 0 && stats.cache_bytes <= stats.cache_bytes_max, "{stats:?}");
+    assert!(taken(&db) >= stats.cache_bytes_max && taken(&db) <= 16 << 20, "{:?}", db.ram_taken());
+}
+
+#[test]
 fn a_table_that_cannot_grow_says_who_has_the_ram_and_grows_when_that_is_closed() {
     let (_folder, db) = database("16MiB");
     let grows = db.table("grows").policy(Policy::Grow).entries(1000).create_or_open().unwrap();
