@@ -81,8 +81,9 @@ struct Source {
 
 #[derive(Default)]
 struct Asks {
-    /// It is among those that ask.
+    /// It is among those that ask, and among those that are due.
     is_asking: AtomicBool,
+    is_due: AtomicBool,
     /// It is served no more. Changed under the lock of the state.
     has_ended: AtomicBool,
 }
@@ -135,13 +136,20 @@ impl State {
         }
     }
 
+    fn take_due(&mut self) -> Option<Source> {
+        let first = self.due.pop_front()?;
+        first.asks.is_due.store(false, SeqCst);
+        Some(first)
+    }
+
     fn take_asking(&mut self, takes: Takes) -> Option<Source> {
         if takes == Takes::Due {
             return None;
         }
-        let first = self.asking.pop_front();
-        self.looks = if first.is_some() { 0 } else { self.looks };
-        first
+        let first = self.asking.pop_front()?;
+        first.asks.is_asking.store(false, SeqCst);
+        self.looks = 0;
+        Some(first)
     }
 
     fn threads_of(&mut self, takes: Takes) -> &mut usize {
@@ -323,8 +331,9 @@ impl Shared {
     fn ask_for_periodic(self: &Arc<Self>) {
         let mut state = self.lock();
         let periodic = state.periodic.clone();
-        let asking = periodic.into_iter().filter(|it| !it.asks.is_asking.swap(true, SeqCst));
-        state.due.extend(asking);
+        // One that has asked may wait for long.
+        let due = periodic.into_iter().filter(|it| !it.asks.is_due.swap(true, SeqCst));
+        state.due.extend(due);
         if state.due.is_empty() {
             return;
         }
@@ -398,9 +407,7 @@ impl Shared {
         let mut state = self.lock();
         let mut has_waited = false;
         loop {
-            let due = state.due.pop_front();
-            if let Some(source) = due.or_else(|| state.take_asking(takes)) {
-                source.asks.is_asking.store(false, SeqCst);
+            if let Some(source) = state.take_due().or_else(|| state.take_asking(takes)) {
                 state.busy.push(source.clone());
                 return Some(source);
             }
