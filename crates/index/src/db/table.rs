@@ -327,6 +327,7 @@ impl<'db> TableBuilder<'db> {
         self.db.ram.claim(&self.name, (needed, shared), None)
     }
 
+    /// A table's RAM now, or once it is full if that is known.
     fn ram_bytes(
         &self,
         (table, of_map): (&AnyTable, u64),

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use nandex_store::{Asker, BackgroundWork, Captured, Checkpointed, Lsn, StructureId, Volume};
 
-use crate::Result;
+use crate::{Error, Result};
 
 pub(crate) use owner::{GrowingOpening, Newest, Owner, Parts};
 pub(crate) use table::GrowingStructure;
@@ -27,6 +27,14 @@ const FULL_ENOUGH: (u64, u64) = (7, 8);
 pub(crate) fn full_enough(capacity: u64) -> u64 {
     let (part, whole) = FULL_ENOUGH;
     (capacity * part).div_ceil(whole)
+}
+
+/// The error of a part whose RAM was refused: that growth has stopped.
+pub(crate) fn refused(error: Error, stopped: impl FnOnce(String) -> Error) -> Error {
+    match error {
+        Error::TooLittleRam { reason, .. } => stopped(reason),
+        error => error,
+    }
 }
 
 /// The owner's own part of checkpoints: nothing, since the parts keep everything.
@@ -122,9 +130,7 @@ impl<P: Parts> BackgroundWork for Preparing<P> {
 /// No thread can start.
 fn prepare_in_background<P: Parts>(volume: &Volume, parts: &Arc<P>) -> Result<Arc<Preparing<P>>> {
     let preparing = Arc::new(Preparing(Arc::clone(parts)));
-    let work: Weak<dyn BackgroundWork> =
-        Arc::downgrade(&(Arc::clone(&preparing) as Arc<dyn BackgroundWork>));
-    let is_first = parts.requests().asker.set(volume.serve(work, 1)?).is_ok();
+    let is_first = parts.requests().asker.set(volume.serve(&preparing, 1)?).is_ok();
     assert!(is_first, "the background serves a table once");
     Ok(preparing)
 }

@@ -1,7 +1,7 @@
 //! What a map does on the volume's background threads: it publishes once in a period, and warms its cache up.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::{Arc, Weak};
 
 use nandex_store::{Asker, BackgroundWork, Threads};
 
@@ -33,9 +33,7 @@ impl<T: Table + 'static> Background<T> {
             return Ok(None);
         }
         let background = Arc::new(Self(Arc::clone(inner)));
-        let work: Weak<dyn BackgroundWork> =
-            Arc::downgrade(&(Arc::clone(&background) as Arc<dyn BackgroundWork>));
-        let asker = volume.serve(work, 1)?;
+        let asker = volume.serve(&background, 1)?;
         volume.serve_in_periods(&asker)?;
         let is_first = inner.asker.set(asker).is_ok();
         assert!(is_first, "the background serves a map once");

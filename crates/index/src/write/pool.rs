@@ -85,7 +85,7 @@ struct Scratches<S> {
     lent: usize,
     /// Bytes of all that were made since there were none.
     bytes: u64,
-    /// Is none kept any more?
+    /// Whether none is kept any more.
     is_retired: bool,
 }
 

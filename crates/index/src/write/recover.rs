@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use nandex_store::bytes::Reader;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::reads::ReadPool;
-use nandex_store::{BackgroundWork, Captured, Checkpointed, Durability, Lsn, Structure, Volume};
+use nandex_store::{Captured, Checkpointed, Durability, Lsn, Structure, Volume};
 
 use super::format::{AddsUp, PartitionRecord, WriteState};
 use super::pace::Pace;
@@ -222,9 +222,7 @@ fn flushed<R>(record: &PartitionRecord<R>, structure_tail: Lsn) -> Boundary {
 fn use_background<L: Layout>(core: &Arc<Core<L>>) -> Result<()> {
     let threads = core.options.flush_threads;
     if threads > 0 {
-        let work: Weak<dyn BackgroundWork> =
-            Arc::downgrade(&(Arc::clone(core) as Arc<dyn BackgroundWork>));
-        core.work.use_background(core.volume.serve(work, threads)?, threads);
+        core.work.use_background(core.volume.serve(core, threads)?, threads);
     }
     Ok(())
 }

@@ -244,7 +244,11 @@ impl Volume {
     ///
     /// # Errors
     /// The first thread cannot start.
-    pub fn serve(&self, work: Weak<dyn BackgroundWork>, threads: usize) -> Result<Asker> {
+    pub fn serve(
+        &self,
+        work: &Arc<impl BackgroundWork + 'static>,
+        threads: usize,
+    ) -> Result<Asker> {
         self.inner.workers.serve(work, threads)
     }
 
@@ -345,15 +349,6 @@ impl Volume {
     /// [`Error::NoSuchStructure`], [`Error::Kind`].
     pub fn config_of(&self, name: &str, kind: &str) -> Result<Vec<u8>> {
         Ok(self.inner.root().find(name, kind)?.config)
-    }
-
-    /// Is there a structure of that name, and is it open?
-    #[must_use]
-    pub fn is_open(&self, name: &str) -> bool {
-        let root = self.inner.root();
-        let open = self.inner.open();
-        let structure = root.catalog.find(name).and_then(|entry| open.get(&entry.id));
-        structure.is_some_and(|structure| structure.strong_count() > 0)
     }
 
     /// The names of the structures that are open.

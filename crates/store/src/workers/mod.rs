@@ -212,7 +212,11 @@ impl Workers {
     }
 
     /// Serves a structure that may use that many threads at once.
-    pub(crate) fn serve(&self, work: Weak<dyn BackgroundWork>, threads: usize) -> Result<Asker> {
+    pub(crate) fn serve(
+        &self,
+        work: &Arc<impl BackgroundWork + 'static>,
+        threads: usize,
+    ) -> Result<Asker> {
         let mut state = self.shared.lock();
         state.threads_max = state.threads_max.max(threads);
         if state.threads == 0 {
@@ -220,7 +224,9 @@ impl Workers {
                 Error::config("flush_threads", format!("a thread cannot start: {error}"))
             })?;
         }
-        let keeps_memory = work.upgrade().is_some_and(|work| work.keeps_memory());
+        let keeps_memory = work.keeps_memory();
+        let work: Arc<dyn BackgroundWork> = Arc::clone(work) as Arc<dyn BackgroundWork>;
+        let work = Arc::downgrade(&work);
         let source = Source { work, keeps_memory, asks: Arc::default() };
         Ok(Asker { shared: Arc::clone(&self.shared), source })
     }

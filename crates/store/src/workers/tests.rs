@@ -42,8 +42,7 @@ impl Test {
         let ((told, began), (may_end, waits)) = (channel(), channel());
         let (may_end_there, rested) = (Mutex::new(waits), AtomicUsize::new(0));
         let work = Arc::new(Told { began: told, may_end: may_end_there, rested });
-        let weak = Arc::downgrade(&(Arc::clone(&work) as Arc<dyn BackgroundWork>));
-        Self { work, asker: workers.serve(weak, 1).unwrap(), began, may_end }
+        Self { asker: workers.serve(&work, 1).unwrap(), work, began, may_end }
     }
 
     fn run(&self) {
@@ -170,8 +169,8 @@ fn a_panic_poisons_the_volume_and_the_thread_goes_on() {
     }
     let poison = Arc::<Poison>::default();
     let workers = Workers::new(Arc::clone(&poison));
-    let panics: Arc<dyn BackgroundWork> = Arc::new(Panics);
-    let asker = workers.serve(Arc::downgrade(&panics), 1).unwrap();
+    let panics = Arc::new(Panics);
+    let asker = workers.serve(&panics, 1).unwrap();
     asker.ask();
     Test::new(&workers).run();
     asker.end();

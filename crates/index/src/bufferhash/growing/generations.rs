@@ -12,7 +12,7 @@ use super::{Config, GENERATION_KIND};
 use crate::api::TableStats;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::bufferhash::{self, BufferHash, Incarnations, Inner as Core};
-use crate::grow::{Newest, Parts, Requests, full_enough};
+use crate::grow::{Newest, Parts, Requests, full_enough, refused};
 use crate::lookup::TableCache;
 use crate::model::{text, too_little_ram};
 use crate::ram::SpareRam;
@@ -187,9 +187,9 @@ impl Generations {
         let config = self.next_config(tables);
         self.check_ram(tables, &config)?;
         let claimed = self.leave_spare(tables, Some(&config));
-        claimed.map_err(|error| match error {
-            Error::TooLittleRam { reason, .. } if !tables.used.is_empty() => self.stopped(reason),
-            error => error,
+        claimed.map_err(|error| match tables.used.is_empty() {
+            true => error,
+            false => refused(error, |reason| self.stopped(reason)),
         })?;
         let part = part(number);
         let create = |config, pages| {

@@ -12,7 +12,7 @@ use super::config::{
 };
 use super::{Config, TABLE_KIND};
 use crate::api::TableStats;
-use crate::grow::{Newest, Parts, Requests, full_enough};
+use crate::grow::{Newest, Parts, Requests, full_enough, refused};
 use crate::lookup::TableCache;
 use crate::model::text;
 use crate::ram::SpareRam;
@@ -164,10 +164,7 @@ impl Tables {
             return Err(self.stopped(owned, reason));
         }
         let claimed = self.leave_spare(owned, Some(&next));
-        claimed.map_err(|error| match error {
-            Error::TooLittleRam { reason, .. } => self.stopped(owned, reason),
-            error => error,
-        })?;
+        claimed.map_err(|error| refused(error, |reason| self.stopped(owned, reason)))?;
         create(&self.volume, (&self.name, owned.number + 1), next, (&self.config, &self.options))
     }
 
