@@ -25,7 +25,7 @@ pub trait Held: Closing {
     /// How errors speak of it.
     const WORDS: Words;
 
-    /// The size of the log of a new volume, in bytes.
+    /// What the log of a new volume may grow to, in bytes.
     fn log_bytes(config: &Self::Config, durability: Durability) -> u64;
 
     /// Makes an empty one.
@@ -191,11 +191,11 @@ pub fn create<S: Held>(
     let options = VolumeOptions {
         hash: hasher.kind(),
         hash_key: Some(hasher.key()),
-        log_bytes: S::log_bytes(&config, durability),
         durability,
         geometry,
         ..VolumeOptions::default()
     };
+    let options = options.with_growing_log(S::log_bytes(&config, durability));
     let make = |volume: &Volume| Ok(S::create(volume, name, config, &stated)?);
     let (db, structure) = create_with(args, (STRIPING, options), console, make)?;
     Ok(Opened { db, name: name.to_owned(), structure })

@@ -119,13 +119,13 @@ pub fn create(
 ) -> Result<OpenedTable> {
     let Plan { name, prediction: Prediction { config, options, .. }, values, .. } = plan;
     let volume_options = VolumeOptions {
-        log_bytes: config.log_bytes_best(),
         durability,
         geometry: plan.geometry,
         hash: plan.hasher.map_or_else(HashKind::default, |hasher| hasher.kind()),
         hash_key: plan.hasher.map(|hasher| hasher.key()),
         ..VolumeOptions::default()
     };
+    let volume_options = volume_options.with_growing_log(config.log_bytes_best());
     let make = |volume: &Volume| {
         let Some(values) = values else {
             let table = AnyTable::create_with(volume, name, config, options)?;

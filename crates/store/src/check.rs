@@ -118,8 +118,7 @@ impl Contents {
     /// The page of the log's device that holds a place of the log.
     #[must_use]
     pub fn log_page(&self, lsn: Lsn) -> PageId {
-        let log = self.superblock.log;
-        log.start.plus(lsn.0 / PAGE_BYTES as u64 % log.pages.max(1))
+        self.superblock.log.page(lsn.0)
     }
 
     /// Visits all entries of the log, oldest first; none if the log is damaged. Reads what is in use of it.
@@ -405,7 +404,7 @@ impl Checker {
     /// Reads the log to its end; returns that end, unless it is damaged.
     fn log(&mut self, region: &LogRegion, superblock: &Superblock) -> Option<LogEnd> {
         let subject = Subject::of_volume("log");
-        let (first, needed) = (superblock.log.start, superblock.log.end().0);
+        let (first, needed) = (superblock.log.newest.pages.start, superblock.log.end().0);
         let found = region.device.page_count();
         if found < needed {
             if superblock.log_apart {

@@ -42,9 +42,10 @@ pub use poison::{PanicGuard, Poison};
 pub use read_ahead::{PageRun, ReadAhead};
 pub use timer::Timer;
 pub use volume::{
-    Captured, Checkpointed, Completion, Holds, Shutdown, StaleSuperblock, Structure, StructureInfo,
-    Threads, UNFINISHED_KIND, Volume, VolumeDevices, VolumeOpenOptions, VolumeOptions, VolumeStats,
-    copy_closed, holds, is_part_of, part_name, remove_unfinished, superblock_generation,
+    Captured, Checkpointed, Completion, Holds, Replacement, Shutdown, StaleSuperblock, Structure,
+    StructureInfo, Threads, UNFINISHED_KIND, Volume, VolumeDevices, VolumeOpenOptions,
+    VolumeOptions, VolumeStats, copy_closed, holds, is_part_of, is_replacement, part_name,
+    remove_unfinished, superblock_generation,
 };
 pub use when_full::WhenFull;
 pub use workers::{Asker, BackgroundWork};

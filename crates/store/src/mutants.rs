@@ -98,6 +98,12 @@ barriers! {
     TruncatedAfterCheckpoint,
     /// The log's tail stays before everything a structure still needs.
     TailKeepsWhatIsNeeded,
+    /// A log that has grown is noted durably before a block is written to its new pages.
+    GrownLogNoted,
+    /// The pages that a log has left stay its own while they hold a block that is needed.
+    LeftLogKept,
+    /// What a log has left says that there is a newer superblock.
+    LeftLogNamesSuperblock,
     /// Pages of a removed structure are free only once a checkpoint has forgotten it.
     RemovedFreedAfterCheckpoint,
     /// A volume shorter than its superblock says is refused.

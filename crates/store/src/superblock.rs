@@ -9,7 +9,7 @@ use nandex_device::{Geometry, PAGE_BYTES, PageId};
 use crate::bytes::{Reader, get_u16};
 use crate::hash::{HashKind, KeyHasher};
 use crate::kept_geometry;
-use crate::log::{AnchorSource, LogAnchor, Lsn};
+use crate::log::{AnchorSource, EARLIER_MAX, LogAnchor, LogPart, LogParts, Lsn};
 use crate::mutants::{Barrier, is_on};
 use crate::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
 use crate::space::Extent;
@@ -43,9 +43,11 @@ pub struct Superblock {
     /// The generation on its pages.
     pub checkpoint_generation: u64,
     /// The log's pages, on the volume or on a device of its own.
-    pub log: Extent,
+    pub log: LogParts,
     /// Is the log on a device of its own?
     pub log_apart: bool,
+    /// May the log grow?
+    pub log_grows: bool,
     /// The longest log block, in bytes.
     pub log_block_bytes: u32,
     /// The oldest place of the log that is still needed.
@@ -86,7 +88,7 @@ impl Superblock {
 
     /// Writes the superblock into the page at `place`, and seals it.
     pub fn encode_at(&self, page: &mut [u8], place: PageId) {
-        let mut body = Vec::with_capacity(160);
+        let mut body = Vec::with_capacity(192);
         body.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
         body.extend_from_slice(&[self.hash as u8, u8::from(self.log_apart)]);
         body.extend_from_slice(&self.log_block_bytes.to_le_bytes());
@@ -96,9 +98,23 @@ impl Superblock {
             body.extend_from_slice(&number.to_le_bytes());
         }
         body.extend_from_slice(&kept_geometry::encode(self.geometry.as_ref()));
+        self.encode_growth(&mut body);
         page.fill(0);
         page[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + body.len()].copy_from_slice(&body);
         seal(page, label(self.generation, place));
+    }
+
+    /// What there is of the log if it may grow: nothing but zeros where it does not.
+    fn encode_growth(&self, body: &mut Vec<u8>) {
+        let LogParts { earlier, newest, left } = &self.log;
+        let count = |len: usize| u8::try_from(len).expect("few parts");
+        body.extend_from_slice(&[u8::from(self.log_grows), count(earlier.len())]);
+        body.extend_from_slice(&[count(left.len()), 0]);
+        let parts = earlier.iter().map(|part| [part.since.0, part.pages.start.0, part.pages.pages]);
+        let numbers = std::iter::once(newest.since.0).chain(parts.flatten());
+        for number in numbers.chain(left.iter().map(|page| page.0)) {
+            body.extend_from_slice(&number.to_le_bytes());
+        }
     }
 
     fn numbers(&self) -> [u64; 11] {
@@ -109,8 +125,8 @@ impl Superblock {
             self.checkpoint.pages,
             self.checkpoint_bytes,
             self.checkpoint_generation,
-            self.log.start.0,
-            self.log.pages,
+            self.log.newest.pages.start.0,
+            self.log.newest.pages.pages,
             self.log_tail.0,
             self.log_synced.0,
             self.copy.map_or(0, |page| page.0),
@@ -141,6 +157,8 @@ impl Superblock {
         let [epoch, page_count, checkpoint_start, checkpoint_pages, ..] = numbers;
         let [.., checkpoint_bytes, checkpoint_generation, log_start, log_pages, _, _, _] = numbers;
         let [.., tail, synced, copy] = numbers;
+        let pages = Extent { start: PageId(log_start), pages: log_pages };
+        let (log_grows, log) = decode_growth(&mut reader, pages)?;
         let superblock = Self {
             generation: page.generation(),
             volume_id,
@@ -151,8 +169,9 @@ impl Superblock {
             checkpoint: Extent { start: PageId(checkpoint_start), pages: checkpoint_pages },
             checkpoint_bytes,
             checkpoint_generation,
-            log: Extent { start: PageId(log_start), pages: log_pages },
+            log,
             log_apart: apart != 0,
+            log_grows,
             log_block_bytes,
             log_tail: Lsn(tail),
             log_synced: Lsn(synced),
@@ -171,7 +190,8 @@ impl Superblock {
         let inside = |extent: Extent| {
             extent.start.0.checked_add(extent.pages).is_some_and(|end| end <= self.page_count)
         };
-        if !inside(self.checkpoint) || !(self.log_apart || inside(self.log)) {
+        let log_inside = || self.log.extents().all(inside);
+        if !inside(self.checkpoint) || !(self.log_apart || log_inside()) {
             return Err(reader.refuse("extents inside the volume", "one past its end"));
         }
         let in_place = |page: PageId| (SUPERBLOCK_PAGES..self.page_count).contains(&page.0);
@@ -213,6 +233,29 @@ impl Superblock {
     }
 }
 
+fn decode_growth(reader: &mut Reader<'_>, pages: Extent) -> Result<(bool, LogParts)> {
+    let grows = reader.u8()? != 0;
+    let (earlier_count, left_count) = (reader.u8()?, reader.u8()?);
+    reader.u8()?;
+    let most = earlier_count.max(left_count);
+    if usize::from(most) > EARLIER_MAX {
+        return Err(reader.refuse("at most 15 earlier parts of a log", most));
+    }
+    let newest = LogPart { since: Lsn(reader.u64()?), pages };
+    let mut earlier: Vec<LogPart> = Vec::new();
+    for _ in 0..earlier_count {
+        let since = Lsn(reader.u64()?);
+        let pages = Extent { start: PageId(reader.u64()?), pages: reader.u64()? };
+        let follows = earlier.last().is_none_or(|before| before.since < since);
+        if !follows || since >= newest.since || pages.pages == 0 {
+            return Err(reader.refuse("parts of a log, oldest first", format!("one at {since}")));
+        }
+        earlier.push(LogPart { since, pages });
+    }
+    let left = (0..left_count).map(|_| Ok(PageId(reader.u64()?))).collect::<Result<_>>()?;
+    Ok((grows, LogParts { earlier, newest, left }))
+}
+
 fn label(generation: u64, page: PageId) -> PageLabel {
     PageLabel { kind: PageKind::Superblock, structure: StructureId::VOLUME, generation, page }
 }
@@ -245,8 +288,9 @@ mod tests {
             checkpoint: Extent { start: PageId(40), pages: 2 },
             checkpoint_bytes: 5000,
             checkpoint_generation: 11,
-            log: Extent { start: PageId(2), pages: 32 },
+            log: LogParts::from(Extent { start: PageId(2), pages: 32 }),
             log_apart: false,
+            log_grows: generation % 2 == 0,
             log_block_bytes: 1 << 18,
             log_tail: Lsn(4096),
             log_synced: Lsn(8192),
@@ -263,6 +307,25 @@ mod tests {
         let mut bytes = vec![0; PAGE_BYTES];
         superblock(generation).encode(&mut bytes);
         bytes
+    }
+
+    #[test]
+    fn a_log_that_has_grown_is_found_with_its_earlier_parts() {
+        let mut grown = superblock(12);
+        for at in 1..=EARLIER_MAX as u64 {
+            let pages = Extent { start: PageId(40 * at), pages: 32 + at };
+            grown.log = grown.log.grown(Lsn(at << 20), pages);
+            grown.log.left.push(PageId(at));
+        }
+        let mut bytes = vec![0; PAGE_BYTES];
+        grown.encode(&mut bytes);
+        assert_eq!(grown.log.earlier.len(), EARLIER_MAX);
+        assert_eq!(Superblock::decode(&bytes, PageId(0)).unwrap(), grown);
+        let place = PAGE_HEADER_BYTES + 150;
+        bytes[place] = 16;
+        seal(&mut bytes, label(12, PageId(0)));
+        let refused = Superblock::decode(&bytes, PageId(0)).unwrap_err().to_string();
+        assert!(refused.contains("at most 15 earlier parts"), "{refused}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use nandex_device::{Call, Device, MemoryDevice, Observer, OpKind, PAGE_BYTES, Watched};
+use nandex_device::{Call, Device, MemoryDevice, Observer, OpKind, PAGE_BYTES, PageBuf, Watched};
 use nandex_sim::SimDevice;
 use nandex_store::check::check;
 use nandex_store::superblock::Superblock;
@@ -26,6 +26,9 @@ const DURABILITIES: [Durability; 3] =
 
 /// Ways of surviving a power cut that are tried; 0 loses all that was not synced, 1 nothing.
 const SEEDS: u64 = 4;
+
+/// What the log grows to.
+const LOG_BYTES_MAX: u64 = 256 * PAGE_BYTES as u64;
 
 /// Structures, each with how many entries it has.
 type Contents = BTreeMap<String, u64>;
@@ -72,7 +75,9 @@ impl Life {
     fn new(durability: Durability) -> Self {
         let device = Watched::with(SimDevice::instant(), Arc::default());
         let threads = Threads::Inline;
-        let options = VolumeOptions { durability, threads, ..VolumeOptions::tiny() };
+        let log_bytes_max = Some(LOG_BYTES_MAX);
+        let tiny = VolumeOptions::tiny();
+        let options = VolumeOptions { durability, threads, log_bytes_max, ..tiny };
         let volume = Some(Volume::create(Arc::new(device.clone()), options).unwrap());
         Self { device, durability, volume, open: BTreeMap::new() }
     }
@@ -104,6 +109,22 @@ impl Life {
         self.volume().drop_structure(name).unwrap();
     }
 
+    fn grow_log(&self, pages: u64) {
+        let bytes = pages * PAGE_BYTES as u64;
+        assert!(self.volume().want_log(bytes).unwrap());
+        assert_eq!(self.volume().log().capacity_bytes(), bytes);
+    }
+
+    /// Makes a structure of pages in which something is written.
+    fn fill(&mut self, name: &str, pages: u64) {
+        let structure = self.volume().create_structure(name, "kind", Vec::new(), pages).unwrap();
+        let mut buf = PageBuf::zeroed(usize::try_from(pages).unwrap());
+        buf.fill(0x5a);
+        self.device.write(structure.extent().unwrap().start, buf).unwrap();
+        self.device.sync().unwrap();
+        self.register(name, 0);
+    }
+
     fn append(&self, name: &str, count: u64) {
         let volume = self.volume();
         let entries = &self.open[name].1;
@@ -125,7 +146,8 @@ impl Life {
         nandex_store::StructureId(match name {
             "a" => 1,
             "b" => 2,
-            _ => 3,
+            "d" => 3,
+            _ => 4,
         })
     }
 
@@ -153,7 +175,13 @@ fn open(device: Arc<dyn Device>, durability: Durability, stale: StaleSuperblock)
     let threads = Threads::Inline;
     Volume::open(
         device,
-        VolumeOpenOptions { durability, threads, stale, ..VolumeOpenOptions::default() },
+        VolumeOpenOptions {
+            durability,
+            threads,
+            stale,
+            log_bytes_max: Some(LOG_BYTES_MAX),
+            ..VolumeOpenOptions::default()
+        },
     )
 }
 
@@ -178,7 +206,7 @@ fn contents(volume: &Volume) -> Result<Contents> {
 /// A step of a life, and whether it ends with something in the log.
 type Step = (&'static str, bool, fn(&mut Life));
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 14] = [
     ("a structure is made", false, |life| life.create("a")),
     ("its first entries are logged", true, |life| life.append("a", 20)),
     ("a checkpoint is taken", false, |life| life.volume().checkpoint().unwrap()),
@@ -189,6 +217,14 @@ const STEPS: [Step; 10] = [
     }),
     ("it is removed", false, |life| life.remove("b")),
     ("the log goes round three times", true, |life| life.append("a", 900)),
+    ("the log grows", false, |life| life.grow_log(128)),
+    ("entries are logged where it goes on", true, |life| life.append("a", 9)),
+    ("what it has left is used for others", false, |life| {
+        life.volume().checkpoint().unwrap();
+        life.fill("d", 60);
+        life.grow_log(256);
+    }),
+    ("entries are logged where it goes on again", true, |life| life.append("a", 9)),
     ("a third one is made and all are closed", false, |life| {
         life.create("c");
         let all = life.contents();

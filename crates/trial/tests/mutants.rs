@@ -31,10 +31,11 @@ const SUITE: &str = "tests/suite/main.rs";
 const DRIVE: &str = "tests/suite/main.rs (nandex-kvssd)";
 
 /// The checks, in the order of how quickly they tell.
-const CHECKS: [Check; 18] = [
+const CHECKS: [Check; 19] = [
     Check { program: "tests/barriers.rs", filter: "", hang_seconds: 20 },
     Check { program: "tests/stale.rs", filter: "", hang_seconds: 30 },
     Check { program: "tests/volume.rs", filter: "", hang_seconds: 20 },
+    Check { program: "tests/log_growth.rs", filter: "", hang_seconds: 30 },
     Check { program: STORE, filter: "", hang_seconds: 60 },
     Check { program: INDEX, filter: "slicehash::tests::moves::", hang_seconds: 60 },
     Check { program: INDEX, filter: "bufferhash::tests::what_an_eviction", hang_seconds: 60 },
@@ -54,7 +55,7 @@ const CHECKS: [Check; 18] = [
 
 /// Tests that are known to fail without some barriers, and are asked first. They only save the way through the
 /// checks: what `make mutants` prints may be written here.
-const KNOWN: [(&str, &str, &[Barrier]); 26] = [
+const KNOWN: [(&str, &str, &[Barrier]); 27] = [
     (
         "tests/stale.rs",
         "put_back",
@@ -62,8 +63,10 @@ const KNOWN: [(&str, &str, &[Barrier]); 26] = [
             Barrier::SuperblockCopied,
             Barrier::StaleSuperblockRefused,
             Barrier::BlockNamesSuperblock,
+            Barrier::LeftLogNamesSuperblock,
         ],
     ),
+    ("tests/log_growth.rs", "a_power_cut", &[Barrier::GrownLogNoted, Barrier::LeftLogKept]),
     (
         STORE,
         "shadow::model::a_map_reads_back_as_it_was",

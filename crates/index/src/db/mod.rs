@@ -35,9 +35,9 @@
 //! structure that does not fit is refused, with what the largest others have, and so is growth. A dropped structure
 //! frees its RAM.
 //!
-//! **The log** gets its length when the file is made, for good: twice the RAM stated then, and 32 MiB at
-//! least, or [`DatabaseOptions::log`]. Builders make write buffers small enough for it, so a longer log
-//! serves a database that is later opened with more RAM.
+//! **The log** has 1 MiB at first and grows with the buffers of the structures, up to twice the RAM that is stated, and
+//! 32 MiB at least. With [`DatabaseOptions::log`] it has its length from the start, for good. Builders make write
+//! buffers small enough for what it may become.
 //!
 //! **Whole files.** With [`DatabaseOptions::unfinished`] a new file gets its name at [`Database::finish`], so a
 //! program that is stopped while it fills one leaves none that passes as whole.
@@ -203,9 +203,9 @@ impl Database {
         Err(Error::Config { field: "kind", reason })
     }
 
-    /// Is the log long enough for what a configuration works best with?
+    /// Is the log long enough for what a configuration works best with, or may it become so?
     fn log_holds(&self, log_bytes_best: u64) -> bool {
-        log_bytes_best <= self.volume.log().capacity_bytes()
+        log_bytes_best <= self.volume.log_bytes_max()
     }
 
     /// Adds what to do to the refusal of a log that is too short.
@@ -214,8 +214,8 @@ impl Database {
             Error::ShortLog { reason, .. } => Error::ShortLog {
                 field: "log",
                 reason: format!(
-                    "{name:?}: {reason}. A log keeps its length: make the file again with \
-                     nandex::options().log(...), or ask for less `ram`"
+                    "{name:?}: {reason}. It has all the length that it may have: open the file with more RAM, if it was \
+                     made without nandex::options().log(...), else make it again; or ask for less `ram`"
                 ),
             },
             error => error,

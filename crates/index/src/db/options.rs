@@ -21,7 +21,7 @@ use crate::ram::RamPool;
 /// The default RAM of all structures, in bytes.
 const RAM_BYTES: u64 = 64 << 20;
 
-/// The shortest default log, in bytes.
+/// What a log may grow to at least, in bytes.
 const LOG_BYTES_MIN: u64 = 32 << 20;
 
 /// Options for opening a database; see [`options`](super::options).
@@ -73,10 +73,12 @@ impl DatabaseOptions {
         self
     }
 
-    /// Length of the write-ahead log of a new file; ignored for an existing file.
+    /// Length of the write-ahead log of a new file, for good; ignored for an existing file. Without it the log grows
+    /// with the buffers of the structures.
     #[must_use]
     pub fn log(mut self, bytes: impl Into<Quantity>) -> Self {
         self.log = Some(bytes.into());
+        self.volume.log_bytes_max = None;
         self
     }
 
@@ -244,14 +246,25 @@ impl DatabaseOptions {
         };
         let VolumeDevices { volume: device, log: log_device } = devices;
         let volume = if is_new {
+            let create = match (&log_device, create.log_bytes_max) {
+                // On a device of its own it has its length from the start.
+                (Some(_), Some(log_bytes)) => {
+                    VolumeOptions { log_bytes, log_bytes_max: None, ..create }
+                }
+                _ => create,
+            };
             Volume::create(device, VolumeOptions { log_device, ..create })?
         } else {
             let (access, stale) = (self.access, self.stale);
             let VolumeOptions { durability, threads, .. } = create;
-            Volume::open(
-                device,
-                VolumeOpenOptions { access, stale, durability, log_device, threads },
-            )?
+            let log_bytes_max = Some(log_bytes_max(ram_bytes));
+            let options =
+                VolumeOpenOptions { access, stale, durability, log_bytes_max, log_device, threads };
+            let volume = Volume::open(device, options)?;
+            if self.access == Access::ReadWrite {
+                volume.drop_replacements()?;
+            }
+            volume
         };
         let ram = Arc::new(RamPool::new(&volume, ram_bytes));
         let (opening, unfinished) = (Mutex::default(), Mutex::new(self.unfinished));
@@ -260,15 +273,18 @@ impl DatabaseOptions {
 
     /// The options of a new volume, with the length of its log.
     fn volume_options(&self) -> Result<VolumeOptions> {
-        let log_bytes = match &self.log {
-            Some(log) => log.bytes("log")?,
-            None => {
-                let twice = self.ram.bytes("ram")?.saturating_mul(2);
-                twice.next_multiple_of(PAGE_BYTES as u64).max(LOG_BYTES_MIN)
-            }
-        };
-        Ok(VolumeOptions { log_bytes, ..self.volume.clone() })
+        let options = self.volume.clone();
+        match &self.log {
+            Some(log) => Ok(VolumeOptions { log_bytes: log.bytes("log")?, ..options }),
+            None => Ok(options.with_growing_log(log_bytes_max(self.ram.bytes("ram")?))),
+        }
     }
+}
+
+/// What the log may grow to with that much RAM, in bytes.
+fn log_bytes_max(ram_bytes: u64) -> u64 {
+    let twice = ram_bytes.saturating_mul(2);
+    twice.checked_next_multiple_of(PAGE_BYTES as u64).unwrap_or(u64::MAX).max(LOG_BYTES_MIN)
 }
 
 /// Adds what to do if a file exists that must be new.

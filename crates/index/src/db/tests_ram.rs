@@ -27,6 +27,23 @@ fn fill(table: &AnyTable, keys: std::ops::Range<u64>) -> Result<()> {
 }
 
 #[test]
+fn a_file_of_one_key_is_as_short_as_what_is_in_it() {
+    let bytes = |db: &Database| db.volume().stats().pages * nandex_device::PAGE_BYTES as u64;
+    let (_folder, db) = database("1GiB");
+    assert!(bytes(&db) <= 5 << 18, "{}", bytes(&db));
+    let filter = db.filter("f").keys(1000).create_or_open().unwrap();
+    filter.insert(b"key").unwrap();
+    filter.close().unwrap();
+    assert!(bytes(&db) <= 3 << 19, "{}", bytes(&db));
+    // A log grows with the buffers, and no further than they need.
+    let table = db.table("t").entries(1_000_000).policy(Policy::Grow).create_or_open().unwrap();
+    fill(&table, 0..1_000_000).unwrap();
+    let log_bytes = db.volume().log().capacity_bytes();
+    assert!((2 << 20..=64 << 20).contains(&log_bytes), "{log_bytes}");
+    assert!((0..1_000_000).step_by(999).all(|it| table.contains(&key(it)).unwrap()));
+}
+
+#[test]
 fn many_structures_live_in_the_default_ram_whatever_their_order() {
     let ram = 64 << 20;
     let (_folder, db) = database("64MiB");

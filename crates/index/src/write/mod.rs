@@ -87,7 +87,7 @@ pub(crate) use page_snapshots::{PageSnapshots, SnapshotPlaces, snapshot_pages};
 pub(crate) use partition::{Frozen, Partition, PartitionState};
 pub(crate) use recover::{
     Levels, Opening, Recovery, StateOf, check_log, check_log_covers, check_log_of_sums, into_store,
-    logged_bytes, open,
+    logged_bytes, may_cover, open,
 };
 pub(crate) use retired::{OnFlash, Retired};
 pub(crate) use snapshot::{LostPage, Snapshot, SnapshotRef, SnapshotStore};

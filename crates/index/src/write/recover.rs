@@ -35,15 +35,22 @@ pub(crate) fn check_log(volume: &Volume, shape: &TableShape) -> Result<()> {
     check_log_covers(volume, bytes, &text::bytes(bytes), "the table with fewer or smaller buffers")
 }
 
+/// Returns whether the volume's log covers a table's buffers, or may become long enough for that.
+pub(crate) fn may_cover(volume: &Volume, shape: &TableShape) -> bool {
+    volume.log_bytes_max() >= logged_bytes(shape).saturating_mul(2)
+}
+
 /// Refuses a structure whose `buffers`, which take that many bytes in the log, the volume's log cannot cover. Log
 /// space is released only as buffers are flushed, so the log must hold at least the content of all buffers, and more
-/// meanwhile. `instead` is what can be made instead.
+/// meanwhile. A log that may grow does so. `instead` is what can be made instead.
 pub(crate) fn check_log_covers(
     volume: &Volume,
     bytes: u64,
     buffers: &str,
     instead: &str,
 ) -> Result<()> {
+    // As long as buffers work best with, if it may become so.
+    volume.want_log(bytes.saturating_mul(8))?;
     let log_bytes = volume.log().capacity_bytes();
     if log_bytes >= bytes.saturating_mul(2) {
         return Ok(());

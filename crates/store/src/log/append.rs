@@ -110,8 +110,7 @@ impl Log {
             }
             shared.work.notify_one();
         }
-        let fits = staging.start + shared.region.block() <= staging.tail + shared.region.bytes();
-        if !fits && is_on(Barrier::LogSparesItsTail) {
+        if !staging.fits_block() && is_on(Barrier::LogSparesItsTail) {
             return Err(shared.full(
                 "append never waits for its tail to move; call wait_for_space first, or flush the \
                  structures that hold the tail",
@@ -128,7 +127,7 @@ impl Log {
     }
 
     fn check_entry(&self, entry_bytes: usize) -> Result<u16> {
-        let entry_bytes_max = OpenBlock::entry_bytes_max(self.shared.region.block_bytes);
+        let entry_bytes_max = OpenBlock::entry_bytes_max(self.shared.block_bytes);
         if entry_bytes == 0 || entry_bytes > entry_bytes_max {
             let reason = format!(
                 "an entry of the log has 1 to {entry_bytes_max} bytes, this one has {entry_bytes}"

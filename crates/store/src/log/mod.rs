@@ -33,6 +33,8 @@
 mod append;
 mod block;
 pub mod format;
+mod grow;
+mod parts;
 mod reader;
 mod region;
 mod shared;
@@ -49,6 +51,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+pub(crate) use parts::EARLIER_MAX;
+pub use parts::{LogPart, LogParts};
 pub use reader::{Visit, replay, replay_until};
 pub use region::LogRegion;
 pub use space::Reservation;
@@ -235,13 +239,13 @@ impl Log {
     /// Bytes of a block: the most that a sync may close early, and so leave unused.
     #[must_use]
     pub fn block_bytes(&self) -> u64 {
-        self.shared.region.block()
+        self.shared.block()
     }
 
-    /// Bytes of the region.
+    /// Bytes that the log holds at most, as long as it does not grow.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
-        self.shared.region.bytes()
+        self.shared.capacity()
     }
 
     /// What it has written, and its memory.

@@ -240,7 +240,7 @@ impl<'a> Window<'a> {
 
     /// The bytes from `lsn` on: enough for a largest block, or all up to the lap's end, and perhaps more.
     fn at(&mut self, lsn: u64) -> Result<&[u8]> {
-        let wanted = self.region.block().min(self.region.left_in_lap(lsn));
+        let wanted = self.region.block().min(self.region.left_in_part(lsn));
         if !self.holds(lsn, wanted) {
             self.load(lsn)?;
         }
@@ -255,7 +255,7 @@ impl<'a> Window<'a> {
     }
 
     fn load(&mut self, lsn: u64) -> Result<()> {
-        let bytes = (WINDOW_BLOCKS * self.region.block()).min(self.region.left_in_lap(lsn));
+        let bytes = (WINDOW_BLOCKS * self.region.block()).min(self.region.left_in_part(lsn));
         let pages = usize::try_from(bytes).expect("a few blocks fit memory") / PAGE_BYTES;
         let reused = self.buf.take().filter(|buf| buf.pages() == pages);
         let buf = reused.unwrap_or_else(|| PageBuf::zeroed(pages));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nandex_device::{Device, PAGE_BYTES, PageId};
 
-use super::Lsn;
+use super::{LogParts, Lsn};
 use crate::{Error, Result};
 
 /// Bytes in a page, as a place in the log counts them.
@@ -16,15 +16,13 @@ const BLOCKS_MIN: u64 = 4;
 /// The largest block: its size has 32 bits, and memory holds several.
 const BLOCK_BYTES_MAX: usize = 1 << 30;
 
-/// A run of pages that holds a log, and the size of the log's blocks.
+/// The pages that hold a log, and the size of the log's blocks.
 #[derive(Clone, Debug)]
 pub struct LogRegion {
     /// The device that holds it.
     pub device: Arc<dyn Device>,
-    /// Its first page.
-    pub first_page: PageId,
-    /// Its length in pages; four blocks at least.
-    pub pages: u64,
+    /// Its pages; four blocks at least in each part.
+    pub parts: LogParts,
     /// The largest block in bytes, a whole number of pages. It decides where blocks start, so it
     /// never changes while the region holds a log.
     pub block_bytes: usize,
@@ -49,13 +47,14 @@ impl LogRegion {
             return Err(Error::config("log_block_bytes", reason));
         }
         let bytes_min = self.block() * BLOCKS_MIN;
-        if self.pages.checked_mul(PAGE).is_none_or(|bytes| bytes < bytes_min) {
-            let reason = format!(
-                "{} pages of {PAGE_BYTES} bytes; a log of blocks of {block_bytes} bytes needs \
-                 {bytes_min} bytes or more",
-                self.pages
-            );
-            return Err(Error::config("log_bytes", reason));
+        for pages in self.parts.iter().map(|part| part.pages.pages) {
+            if pages.checked_mul(PAGE).is_none_or(|bytes| bytes < bytes_min) {
+                let reason = format!(
+                    "{pages} pages of {PAGE_BYTES} bytes; a log of blocks of {block_bytes} bytes needs \
+                     {bytes_min} bytes or more"
+                );
+                return Err(Error::config("log_bytes", reason));
+            }
         }
         Ok(())
     }
@@ -68,10 +67,10 @@ impl LogRegion {
         Ok(())
     }
 
-    /// Its length in bytes.
+    /// The length in bytes of the part that is written to.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.pages * PAGE
+        self.parts.newest.bytes()
     }
 
     /// The largest block, as a place in the log counts it.
@@ -82,17 +81,17 @@ impl LogRegion {
     /// The start of a block that may start at `lsn`: there, or at the next lap's start when a largest block
     /// does not fit before this lap's end.
     pub(super) fn start_from(&self, lsn: u64) -> u64 {
-        let left = self.left_in_lap(lsn);
+        let left = self.parts.left_in_lap(lsn);
         if left < self.block() { lsn + left } else { lsn }
     }
 
-    /// Bytes from `lsn` to the end of its lap.
-    pub(super) fn left_in_lap(&self, lsn: u64) -> u64 {
-        self.bytes() - lsn % self.bytes()
+    /// Bytes from `lsn` to the end of the pages that follow one another.
+    pub(super) fn left_in_part(&self, lsn: u64) -> u64 {
+        self.parts.left_in_part(lsn)
     }
 
     /// The page that holds the byte `lsn`.
     pub(super) fn page(&self, lsn: u64) -> PageId {
-        self.first_page.plus(lsn % self.bytes() / PAGE)
+        self.parts.page(lsn)
     }
 }

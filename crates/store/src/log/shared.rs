@@ -6,7 +6,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use super::region::LogRegion;
+use nandex_device::Device;
+
 use super::staging::Staging;
 use super::writer::BlockWriter;
 use super::{Durability, LogEnd, LogOptions, Lsn};
@@ -30,7 +31,9 @@ pub(super) struct Progress {
 
 /// The log itself.
 pub(super) struct Shared {
-    pub region: LogRegion,
+    pub device: Arc<dyn Device>,
+    /// The largest block in bytes.
+    pub block_bytes: usize,
     pub volume_id: u128,
     pub epoch: u64,
     pub durability: Durability,
@@ -49,6 +52,8 @@ pub(super) struct Shared {
     pub writer: Mutex<BlockWriter>,
     /// Copy of `Staging::start`.
     pub next: AtomicU64,
+    /// Bytes of the part that is written to.
+    pub capacity: AtomicU64,
     /// Copy of `Staging::tail`.
     pub tail: AtomicU64,
     /// Copy of `Progress::synced`.
@@ -69,12 +74,14 @@ impl Shared {
         check(&options, end, tail)?;
         let LogOptions { region, volume_id, epoch, durability, threads } = options;
         let start = region.start_from(end.next.0);
-        let writer = BlockWriter::new(&region, end.prev_crc)?;
+        let writer = BlockWriter::new(region.clone(), end.prev_crc)?;
         let progress = Progress { written: start, synced: start, ..Progress::default() };
         let period_start_ns = AtomicU64::new(region.device.now());
         Ok(Self {
-            staging: Mutex::new(Staging::new(start, tail.0, region.block_bytes)),
-            region,
+            device: Arc::clone(&region.device),
+            block_bytes: region.block_bytes,
+            capacity: AtomicU64::new(region.bytes()),
+            staging: Mutex::new(Staging::new(start, tail.0, region)),
             volume_id,
             epoch,
             durability,
@@ -107,7 +114,7 @@ impl Shared {
 
     /// Closes the open block, if there is one, and returns where the next will start.
     pub fn close_block(&self, staging: &mut Staging) -> u64 {
-        let start = staging.close(&self.region);
+        let start = staging.close();
         self.next.store(start, Ordering::Release);
         start
     }
@@ -118,8 +125,18 @@ impl Shared {
         self.work.notify_all();
     }
 
+    /// The largest block, as a place in the log counts it.
+    pub fn block(&self) -> u64 {
+        self.block_bytes as u64
+    }
+
+    /// Bytes that the log holds at most.
+    pub fn capacity(&self) -> u64 {
+        self.capacity.load(Ordering::Relaxed)
+    }
+
     pub fn full(&self, reason: &str) -> Error {
-        Error::LogFull { log_bytes: self.region.bytes(), reason: reason.into() }
+        Error::LogFull { log_bytes: self.capacity(), reason: reason.into() }
     }
 }
 

@@ -34,7 +34,8 @@ impl Log {
         // lock. A slightly old copy makes no difference so far from the end.
         let shared = &*self.shared;
         let used = shared.next.load(Relaxed).saturating_sub(shared.tail.load(Relaxed));
-        if used < shared.region.bytes() / 2 && bytes < shared.region.bytes() / 64 {
+        let capacity = shared.capacity();
+        if used < capacity / 2 && bytes < capacity / 64 {
             return shared.poison.check().map(|()| None);
         }
         self.reserve(bytes).map(Some)
@@ -46,11 +47,12 @@ impl Log {
     /// # Errors
     /// As [`wait_for_space`](Self::wait_for_space).
     pub fn reserve(&self, bytes: u64) -> Result<Reservation<'_>> {
-        let used_max = self.used_max(bytes)?;
         let mut staging = self.shared.staging();
         let mut waiting = None;
         loop {
             self.shared.poison.check()?;
+            // The log may grow meanwhile.
+            let used_max = self.used_max(bytes)?;
             if let Some(reservation) = self.reserve_below(used_max, bytes, &mut staging) {
                 return Ok(reservation);
             }
@@ -112,10 +114,10 @@ impl Log {
     /// [`Error::Poisoned`](crate::Error::Poisoned).
     pub fn try_reserve_closely(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
         self.shared.poison.check()?;
-        let needed = bytes.saturating_add(self.shared.region.block());
+        let needed = bytes.saturating_add(self.shared.block());
         let mut staging = self.shared.staging();
         let taken = staging.used_bytes() + staging.reserved;
-        let fits = taken.saturating_add(needed) <= self.shared.region.bytes();
+        let fits = taken.saturating_add(needed) <= self.shared.capacity();
         Ok(fits.then(|| Reservation::new(&self.shared, needed, &mut staging)))
     }
 
@@ -147,15 +149,18 @@ impl Log {
     /// commit syncs, each one may close a block of its own.
     fn log_bytes(&self, bytes: u64) -> u64 {
         let always = self.shared.durability == Durability::Always;
-        let closed = if always { self.shared.region.block() } else { 0 };
+        let closed = if always { self.shared.block() } else { 0 };
         bytes.saturating_mul(2).saturating_add(closed)
+    }
+
+    /// Bytes of an empty log that `bytes` bytes of entries at once need.
+    pub(crate) fn needed_bytes(&self, bytes: u64) -> u64 {
+        self.log_bytes(bytes).saturating_add(2 * self.shared.block())
     }
 
     /// The most bytes of the log in use with which `bytes` bytes of entries fit.
     fn used_max(&self, bytes: u64) -> Result<u64> {
-        let region = &self.shared.region;
-        let needed = self.log_bytes(bytes).saturating_add(2 * region.block());
-        region.bytes().checked_sub(needed).ok_or_else(|| {
+        self.shared.capacity().checked_sub(self.needed_bytes(bytes)).ok_or_else(|| {
             self.shared.full(&format!(
                 "{bytes} bytes of entries at once are too many for it; give it more pages, or \
                  append less at a time"

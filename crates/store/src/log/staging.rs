@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use nandex_device::{PAGE_BYTES, PageBuf};
 
+use super::LogParts;
 use super::block::OpenBlock;
 use super::format::BLOCK_HEADER_BYTES;
 use super::region::LogRegion;
@@ -43,12 +44,13 @@ pub(super) struct Staging {
     closed: VecDeque<ClosedBlock>,
     spare: Vec<PageBuf>,
     buffers: usize,
-    block_bytes: usize,
+    /// Where blocks start.
+    region: LogRegion,
 }
 
 impl Staging {
     /// Nothing appended yet; the first block will start at `start`.
-    pub fn new(start: u64, tail: u64, block_bytes: usize) -> Self {
+    pub fn new(start: u64, tail: u64, region: LogRegion) -> Self {
         Self {
             start,
             tail,
@@ -59,7 +61,7 @@ impl Staging {
             closed: VecDeque::new(),
             spare: Vec::new(),
             buffers: 0,
-            block_bytes,
+            region,
         }
     }
 
@@ -77,8 +79,8 @@ impl Staging {
     /// Bytes of memory in block buffers and in short blocks that wait.
     pub fn ram_bytes(&self) -> u64 {
         let short = self.closed.iter().map(|block| block.buf.len());
-        let short: usize = short.filter(|&bytes| bytes < self.block_bytes).sum();
-        (self.buffers * self.block_bytes + short) as u64
+        let short: usize = short.filter(|&bytes| bytes < self.region.block_bytes).sum();
+        (self.buffers * self.region.block_bytes + short) as u64
     }
 
     /// A buffer for a new block, unless all are in use.
@@ -90,12 +92,12 @@ impl Staging {
             return None;
         }
         self.buffers += 1;
-        Some(PageBuf::zeroed(self.block_bytes / PAGE_BYTES))
+        Some(PageBuf::zeroed(self.region.block_bytes / PAGE_BYTES))
     }
 
     /// Takes a written block's buffer back, or frees it if enough are spare.
     pub fn give_buffer(&mut self, buf: PageBuf) {
-        if buf.len() != self.block_bytes {
+        if buf.len() != self.region.block_bytes {
             return;
         }
         if self.spare.len() < SPARE_MAX {
@@ -106,15 +108,26 @@ impl Staging {
     }
 
     /// Closes the open block, if there is one, and returns the place where the next will start.
-    pub fn close(&mut self, region: &LogRegion) -> u64 {
+    pub fn close(&mut self) -> u64 {
         let Some(open) = self.open.take() else { return self.start };
         let (buf, bytes) = open.finish();
         let buf = self.pad(buf, bytes);
         let lsn = self.start;
-        self.start = region.start_from(lsn + buf.len() as u64);
+        self.start = self.region.start_from(lsn + buf.len() as u64);
         let payload_bytes = u32::try_from(bytes - BLOCK_HEADER_BYTES).expect("less than a block");
         self.closed.push_back(ClosedBlock { lsn, next: self.start, payload_bytes, buf });
         self.start
+    }
+
+    /// Does another block fit behind those that are kept?
+    pub fn fits_block(&self) -> bool {
+        self.start + self.region.block() <= self.tail + self.region.bytes()
+    }
+
+    /// Blocks that are begun from now on are in the newest of these parts. No block is open.
+    pub fn go_on_in(&mut self, parts: LogParts) {
+        debug_assert!(self.open.is_none(), "an open block would be in two parts");
+        self.region.parts = parts;
     }
 
     /// The oldest closed block, if it starts before `until`.

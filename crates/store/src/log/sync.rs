@@ -42,7 +42,7 @@ impl Shared {
 
     /// Does the timer's work if there is no timer: syncs when the period is over, by the device's clock.
     pub fn sync_if_due(&self, period: Duration) -> Result<()> {
-        let now_ns = self.region.device.now();
+        let now_ns = self.device.now();
         let past_ns = now_ns.saturating_sub(self.period_start_ns.load(Ordering::Relaxed));
         if u128::from(past_ns) < period.as_nanos() {
             return self.poison.check();
@@ -79,7 +79,7 @@ impl Shared {
     /// failed sync to one caller only, and that may have been another one.
     fn sync_device(&self) -> Result<()> {
         if is_on(Barrier::LogSyncsDevice) {
-            self.poison.guard(self.region.device.sync())?;
+            self.poison.guard(self.device.sync())?;
         }
         self.syncs.fetch_add(1, Ordering::Relaxed);
         if is_on(Barrier::LogSyncAsksForPoison) { self.poison.check() } else { Ok(()) }

@@ -28,17 +28,20 @@ struct PendingBlock {
 
 /// Seals blocks and passes them to the device.
 pub(super) struct BlockWriter {
+    /// Where blocks are written to.
+    pub region: LogRegion,
     queue: Box<dyn Queue>,
-    prev_crc: u32,
+    /// The checksum of the last block.
+    pub prev_crc: u32,
     pending: VecDeque<PendingBlock>,
     done: Vec<Completion>,
 }
 
 impl BlockWriter {
     /// A writer whose first block follows one with checksum `prev_crc`.
-    pub fn new(region: &LogRegion, prev_crc: u32) -> Result<Self> {
+    pub fn new(region: LogRegion, prev_crc: u32) -> Result<Self> {
         let queue = region.device.queue(WRITES_MAX)?;
-        Ok(Self { queue, prev_crc, pending: VecDeque::new(), done: Vec::new() })
+        Ok(Self { region, queue, prev_crc, pending: VecDeque::new(), done: Vec::new() })
     }
 
     /// Drops the oldest blocks that are done and returns the place after the last of them.
@@ -111,13 +114,18 @@ impl Shared {
     fn drain(&self) -> Result<()> {
         let mut writer = self.writer.lock().expect(LOCKED);
         let until = self.staging().start;
+        self.drain_until(&mut writer, until)
+    }
+
+    /// Writes the closed blocks before `until`, and waits for all that are with the device.
+    pub fn drain_until(&self, writer: &mut BlockWriter, until: u64) -> Result<()> {
         loop {
             self.poison.check()?;
-            self.fill(&mut writer, until)?;
+            self.fill(writer, until)?;
             if writer.pending.is_empty() {
                 return Ok(());
             }
-            self.reap(&mut writer)?;
+            self.reap(writer)?;
         }
     }
 
@@ -132,23 +140,27 @@ impl Shared {
 
     fn push(&self, writer: &mut BlockWriter, block: ClosedBlock) -> Result<()> {
         let ClosedBlock { lsn, next, payload_bytes, mut buf } = block;
-        let header = BlockHeader {
+        writer.prev_crc = seal(&mut buf, &self.header(lsn, payload_bytes, writer.prev_crc));
+        writer.pending.push_back(PendingBlock { lsn, next, done: false });
+        let op = Op { token: lsn, kind: OpKind::Write, page: writer.region.page(lsn), buf };
+        self.poison.guard(writer.queue.push(op))
+    }
+
+    /// The header of a block that is sealed now.
+    pub fn header(&self, lsn: u64, payload_bytes: u32, prev_crc: u32) -> BlockHeader {
+        BlockHeader {
             payload_bytes,
             lsn: Lsn(lsn),
             epoch: self.epoch,
             volume_id: self.volume_id,
-            prev_crc: writer.prev_crc,
+            prev_crc,
             superblock: self.named_superblock(),
             synced: Lsn(if is_on(Barrier::LogBlockClaimsItsSync) {
                 self.synced.load(Ordering::Acquire)
             } else {
                 lsn
             }),
-        };
-        writer.prev_crc = seal(&mut buf, &header);
-        writer.pending.push_back(PendingBlock { lsn, next, done: false });
-        let op = Op { token: lsn, kind: OpKind::Write, page: self.region.page(lsn), buf };
-        self.poison.guard(writer.queue.push(op))
+        }
     }
 
     fn named_superblock(&self) -> u32 {

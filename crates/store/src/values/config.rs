@@ -115,6 +115,14 @@ impl ValuesConfig {
         u64::from(self.segments) * u64::from(self.segment_pages)
     }
 
+    /// Bytes of records, their headers included, that the segments that it begins with hold, without those that only
+    /// cleaning may use.
+    #[must_use]
+    pub fn payload_bytes(&self) -> u64 {
+        let segments = self.segments.saturating_sub(RESERVE_SEGMENTS as u32);
+        u64::from(segments) * u64::from(self.segment_pages) * PAYLOAD_BYTES as u64
+    }
+
     /// Bytes of records, their headers included, that a chunk holds.
     #[must_use]
     pub fn io_chunk_bytes(&self) -> usize {

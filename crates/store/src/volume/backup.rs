@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nandex_device::{CopyBeforeWrite, CopyOrder, Device, PAGE_BYTES, PageId, copy_pages};
+use nandex_device::{CopyBeforeWrite, CopyOrder, Device, PageId, copy_pages};
 
 use super::opening::{refuse_existing, write_superblock};
 use super::replay::LogReplay;
@@ -86,15 +86,15 @@ impl Volume {
         pages.push(Extent { start: PageId(0), pages: SUPERBLOCK_PAGES });
         // The durable checkpoint may still refer to them.
         pages.extend(removed);
-        let log = superblock.log;
+        let log: Vec<_> = superblock.log.extents().collect();
         let VolumeDevices { volume: from, log: log_from } = &self.inner.backup.below;
         let mut orders = Vec::new();
         match (log_from, &to.log) {
             (Some(from), Some(to)) => {
-                to.grow(log.end().0)?;
-                orders.push(order(from, to, vec![log]));
+                to.grow(superblock.log.end().0)?;
+                orders.push(order(from, to, log));
             }
-            _ => pages.push(log),
+            _ => pages.extend(log),
         }
         to.volume.grow(superblock.page_count)?;
         orders.push(order(from, &to.volume, pages));
@@ -141,6 +141,8 @@ pub fn copy_closed(from: &VolumeDevices, to: &VolumeDevices) -> Result<u64> {
     to.volume.grow(page_count)?;
     copy_runs(&from.volume, &to.volume, runs)?;
     superblock.page_count = page_count;
+    // No older superblock leads there.
+    superblock.log.left.clear();
     to.volume.sync()?;
     let generation = superblock.generation;
     superblock.generation += 1;
@@ -172,19 +174,15 @@ fn needed(superblock: &Superblock, catalog: &Catalog) -> Vec<Extent> {
     std::iter::once(superblock.checkpoint).chain(copy).chain(structures).collect()
 }
 
-/// The pages of the log from its tail to its end, which may be in two runs.
+/// The pages of the log from its tail to its end.
 fn used_log(superblock: &Superblock, end: Lsn) -> Vec<Range<u64>> {
-    let Extent { start, pages } = superblock.log;
-    let (tail, end) = (superblock.log_tail.0 / PAGE_BYTES as u64, end.0 / PAGE_BYTES as u64);
-    let (first, count) = (tail % pages.max(1), (end - tail).min(pages));
-    let before_end = count.min(pages - first);
-    let at = start.0 + first;
-    vec![at..at + before_end, start.0..start.0 + count - before_end]
+    let runs = superblock.log.runs(superblock.log_tail, end);
+    runs.into_iter().map(|run| run.start.0..run.end().0).collect()
 }
 
 fn refuse_target(to: &VolumeDevices, superblock: &Superblock) -> Result<()> {
     refuse_existing(&*to.volume)?;
-    let log_pages = superblock.log.pages;
+    let log_pages = superblock.log.end().0;
     let reason = match (superblock.log_apart, &to.log) {
         (true, None) => format!(
             "the volume has its log, of {log_pages} pages, on a device of its own; give another one for the copy"

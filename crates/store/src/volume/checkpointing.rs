@@ -50,6 +50,7 @@ impl Volume {
     #[inline]
     pub fn wait_for_space(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
         self.inner.refuse_read_only()?;
+        self.inner.grow_log_for(bytes)?;
         match self.threads() {
             Threads::Background => self.inner.log.wait_for_space(bytes),
             Threads::Inline => self.inner.checkpoint_until_fits(bytes).map(Some),
@@ -63,6 +64,7 @@ impl Volume {
     /// As [`wait_for_space`](Self::wait_for_space).
     pub fn reserve(&self, bytes: u64) -> Result<Reservation<'_>> {
         self.inner.refuse_read_only()?;
+        self.inner.grow_log_for(bytes)?;
         match self.threads() {
             Threads::Background => self.inner.log.reserve(bytes),
             Threads::Inline => self.inner.checkpoint_until_fits(bytes),
@@ -138,8 +140,13 @@ impl Inner {
         if !is_on(Barrier::TruncatedAfterCheckpoint) {
             self.truncate(tail, structures);
         }
+        let mut log = root.superblock.log.clone();
+        let passed = if is_on(Barrier::LeftLogKept) { tail } else { log.newest.since };
+        let gone = log.drop_before(passed);
+        let freed = root.superblock.log.freed(&log);
         let mut superblock = Superblock {
             generation,
+            log,
             page_count: root.space.page_count(),
             checkpoint: extent,
             checkpoint_bytes: bytes.len() as u64,
@@ -153,6 +160,8 @@ impl Inner {
         self.log.note_superblock(durable);
         root.spare = Some(root.superblock.checkpoint);
         root.superblock = superblock;
+        self.mark_gone(&gone)?;
+        root.removed.extend(freed);
         root.release_removed();
         root.checkpoints += 1;
         Ok(tail)
@@ -171,8 +180,8 @@ impl Inner {
         self.poison.guard(self.checkpoint_if_due(requested))
     }
 
-    /// Takes a checkpoint when the log fills. If that alone does not help, the structures flush what pins the
-    /// log's tail. Then they do their deferred work.
+    /// Takes a checkpoint when the log fills. If that alone does not help, the log grows, or else the structures flush
+    /// what pins its tail. Then they do their deferred work.
     fn checkpoint_if_due(&self, requested: bool) -> Result<()> {
         if self.poison.is_set() {
             return Ok(());
@@ -190,7 +199,8 @@ impl Inner {
         }
         self.maintenance.last.store(self.log.next_lsn().0, Relaxed);
         self.checkpoint()?;
-        if is_stuck || self.log.used_bytes() > capacity / 2 {
+        let is_short = is_stuck || self.log.used_bytes() > capacity / 2;
+        if is_short && !self.grow_log(2 * capacity)? {
             let before = Lsn(self.log.tail().0 + self.log.used_bytes() / 2);
             self.flush_before(before)?;
             self.checkpoint()?;

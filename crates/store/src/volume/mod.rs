@@ -18,8 +18,10 @@
 mod backup;
 mod checkpointing;
 mod completion;
+mod log_growth;
 mod opening;
 mod options;
+mod replacement;
 mod replay;
 mod root;
 mod stats;
@@ -43,6 +45,7 @@ pub use backup::{VolumeDevices, copy_closed, superblock_generation};
 pub use completion::{Completion, Holds, UNFINISHED_KIND, holds, remove_unfinished};
 pub(crate) use opening::{log_region, read_superblock, space_of};
 pub use options::{StaleSuperblock, Threads, VolumeOpenOptions, VolumeOptions};
+pub use replacement::{Replacement, is_replacement};
 pub use stats::{StructureInfo, VolumeStats};
 
 use checkpointing::Maintenance;
@@ -70,6 +73,8 @@ struct Inner {
     idle_reads: IdleReads,
     root: Mutex<Root>,
     open: Mutex<HashMap<StructureId, Weak<dyn Checkpointed>>>,
+    /// Structures that are being replaced.
+    replaced: Mutex<HashSet<String>>,
     /// Held during a checkpoint: there is one at a time.
     maintenance_lock: Mutex<()>,
     maintenance: Maintenance,
@@ -81,6 +86,8 @@ struct Work {
     access: Access,
     durability: Durability,
     threads: Threads,
+    /// What the log may grow to, in bytes, if it may grow.
+    log_bytes_max: Option<u64>,
 }
 
 /// A structure's side of a checkpoint.
@@ -282,7 +289,7 @@ impl Volume {
         config: Vec<u8>,
         pages: u64,
     ) -> Result<Structure> {
-        check_name(name)?;
+        self.check_own_name(name)?;
         self.inner.refuse_read_only()?;
         self.create_named(name, kind, config, pages)
     }
@@ -516,6 +523,7 @@ impl Volume {
             idle_reads: IdleReads::default(),
             root: Mutex::new(root),
             open: Mutex::default(),
+            replaced: Mutex::default(),
             maintenance_lock: Mutex::default(),
             maintenance: Maintenance::default(),
         });

@@ -36,8 +36,8 @@ impl Volume {
         let idle = catalog.entries.iter().map(|entry| entry.id).collect();
         let removed = Vec::new();
         let root = Root { superblock, catalog, space, spare: None, removed, checkpoints: 0, idle };
-        let VolumeOptions { durability, threads, .. } = options;
-        let work = Work { access: Access::ReadWrite, durability, threads };
+        let VolumeOptions { durability, threads, log_bytes_max, .. } = options;
+        let work = Work { access: Access::ReadWrite, durability, threads, log_bytes_max };
         Self::start((device, backup), root, region, FRESH_LOG.next, work, FRESH_LOG)
     }
 
@@ -64,9 +64,10 @@ impl Volume {
         superblock.epoch = superblock.epoch.max(end.epoch) + 1;
         let tail = superblock.log_tail;
         let removed = Vec::new();
+        let VolumeOpenOptions { access, durability, threads, log_bytes_max, .. } = options;
+        let log_bytes_max = log_bytes_max.filter(|_| superblock.log_grows);
         let root = Root { superblock, catalog, space, spare: None, removed, checkpoints: 0, idle };
-        let VolumeOpenOptions { access, durability, threads, .. } = options;
-        let work = Work { access, durability, threads };
+        let work = Work { access, durability, threads, log_bytes_max };
         Self::start((device, backup), root, region, tail, work, end)
     }
 
@@ -149,8 +150,9 @@ fn lay_out(options: &VolumeOptions, checkpoint_bytes: usize) -> Result<(Superblo
         checkpoint,
         checkpoint_bytes: checkpoint_bytes as u64,
         checkpoint_generation: 1,
-        log,
+        log: log.into(),
         log_apart: options.log_device.is_some(),
+        log_grows: options.log_bytes_max.is_some(),
         log_block_bytes: u32::try_from(options.log_block_bytes).expect("validated"),
         log_tail: Lsn(0),
         log_synced: Lsn(0),
@@ -227,7 +229,7 @@ pub fn space_of(superblock: &Superblock, catalog: &Catalog) -> Result<Space> {
         vec![Extent { start: PageId(0), pages: SUPERBLOCK_PAGES }, superblock.checkpoint];
     taken.extend(superblock.copy.map(|start| Extent { start, pages: 1 }));
     if !superblock.log_apart {
-        taken.push(superblock.log);
+        taken.extend(superblock.log.extents());
     }
     taken.extend(catalog.entries.iter().flat_map(|entry| &entry.extents));
     Space::around(taken, superblock.page_count).ok_or_else(|| {
@@ -255,8 +257,7 @@ pub fn log_region(
         }
     };
     let block_bytes = superblock.log_block_bytes as usize;
-    let Extent { start: first_page, pages } = superblock.log;
-    Ok(LogRegion { device, first_page, pages, block_bytes })
+    Ok(LogRegion { device, parts: superblock.log.clone(), block_bytes })
 }
 
 /// Notes durably that the volume is written from now on, so that log blocks of this opening differ from those

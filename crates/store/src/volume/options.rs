@@ -8,6 +8,12 @@ use super::Completion;
 use crate::hash::HashKind;
 use crate::{Durability, Error, Result};
 
+/// Blocks of a log that grows, at first.
+const LOG_BLOCKS_FIRST: u64 = 8;
+
+/// The longest log, in bytes.
+const LOG_BYTES_MAX: u64 = 1 << 40;
+
 /// Who does a volume's own work: writing full log blocks, syncing periodically, taking checkpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Threads {
@@ -45,6 +51,10 @@ pub struct VolumeOptions {
     /// Bytes of the write-ahead log, all taken at creation. Default 128 MiB. It must be several times
     /// the buffers of the tables in the volume; recovery replays at most this much.
     pub log_bytes: u64,
+    /// Bytes that the log may grow to, in the volume's own pages: for structures whose buffers need more of it, and
+    /// before buffers would be flushed early for want of it. Later openings state their own limit. Default: it keeps its
+    /// length, in later openings too.
+    pub log_bytes_max: Option<u64>,
     /// The longest single write to the log in bytes, a whole number of pages. Default 128 KiB;
     /// the log keeps up to eight of them in RAM.
     pub log_block_bytes: usize,
@@ -69,6 +79,7 @@ impl Default for VolumeOptions {
             hash_key: None,
             volume_id: None,
             log_bytes: 128 << 20,
+            log_bytes_max: None,
             log_block_bytes: 128 << 10,
             log_device: None,
             durability: Durability::default(),
@@ -91,6 +102,14 @@ impl VolumeOptions {
         }
     }
 
+    /// The same with a log that begins with eight blocks, 1 MiB by default, and grows to as much as that.
+    #[must_use]
+    pub fn with_growing_log(self, log_bytes_max: u64) -> Self {
+        let log_bytes_max = log_bytes_max.min(LOG_BYTES_MAX);
+        let first = (LOG_BLOCKS_FIRST * self.log_block_bytes as u64).min(log_bytes_max);
+        Self { log_bytes: first, log_bytes_max: Some(log_bytes_max), ..self }
+    }
+
     /// Refuses what cannot work.
     ///
     /// # Errors
@@ -101,9 +120,13 @@ impl VolumeOptions {
             let reason = format!("{block} is no multiple of {PAGE_BYTES} up to 16 MiB");
             return Err(Error::config("log_block_bytes", reason));
         }
-        if self.log_bytes < 4 * block as u64 || self.log_bytes > 1 << 40 {
+        if self.log_bytes < 4 * block as u64 || self.log_bytes > LOG_BYTES_MAX {
             let reason = format!("{} is not between 4 log blocks and 1 TiB", self.log_bytes);
             return Err(Error::config("log_bytes", reason));
+        }
+        if self.log_bytes_max.is_some() && self.log_device.is_some() {
+            let reason = "a log on a device of its own keeps its length; state log_bytes alone";
+            return Err(Error::config("log_bytes_max", reason));
         }
         Ok(())
     }
@@ -125,6 +148,8 @@ pub struct VolumeOpenOptions {
     pub stale: StaleSuperblock,
     /// When an acknowledged update is durable. Default every 100 ms.
     pub durability: Durability,
+    /// Bytes that the log may grow to, if the volume was created with a log that may grow. Default: as long as it is.
+    pub log_bytes_max: Option<u64>,
     /// The device of the log, when the volume was created with one.
     pub log_device: Option<Arc<dyn Device>>,
     /// Who does the volume's own work. Default threads in the background.

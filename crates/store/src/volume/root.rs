@@ -84,6 +84,12 @@ impl Root {
         }
     }
 
+    pub fn rename(&mut self, id: StructureId, name: String) {
+        if let Some(entry) = self.catalog.entries.iter_mut().find(|entry| entry.id == id) {
+            entry.name = name;
+        }
+    }
+
     pub fn kind_of(&self, name: &str) -> Result<String> {
         let missing = || Error::NoSuchStructure { name: name.into(), found: self.catalog.names() };
         Ok(self.catalog.find(name).ok_or_else(missing)?.kind.clone())

@@ -72,10 +72,12 @@ impl Config {
         ram_bytes: u64,
     ) -> bufferhash::Config {
         let of_one = self.of_super_tables(1).entries_capacity().max(1);
-        let whole = before
-            .filter(|it| it.cleans() || it.incarnations_max == self.incarnations_max)
-            .map(|it| if it.cleans() { it.entries_max / of_one } else { it.super_tables.into() });
-        let super_tables: u64 = whole.sum();
+        let whole = |it: &bufferhash::Config| match it {
+            it if it.cleans() => it.entries_max / of_one,
+            it if it.incarnations_max == self.incarnations_max => it.super_tables.into(),
+            it => it.entries_capacity() / of_one,
+        };
+        let super_tables: u64 = before.map(whole).sum();
         let least = self.first.super_tables;
         let wanted = u32::try_from(super_tables).unwrap_or(u32::MAX).clamp(least, SUPER_TABLES_MAX);
         let mut next = 1 << wanted.ilog2();
@@ -114,6 +116,22 @@ impl Config {
         };
         let super_tables = (0..=SUPER_TABLES_MAX.ilog2()).map(|bits| 1 << bits);
         super_tables.filter_map(of).take(SIZES_TRIED).find(works)
+    }
+
+    /// A first generation for that many entries: of the fewest super tables, with as few incarnations as they need.
+    pub(super) fn first_for(&self, entries: u64) -> Option<bufferhash::Config> {
+        if self.first.entries_capacity() >= entries {
+            return Some(self.first.clone());
+        }
+        let of = |super_tables, incarnations_max| {
+            let first = bufferhash::Config { incarnations_max, ..self.first.clone() };
+            of_super_tables(&first, super_tables)
+        };
+        let holds = |config: &bufferhash::Config| config.entries_capacity() >= entries;
+        let mut super_tables = (0..=SUPER_TABLES_MAX.ilog2()).map(|bits| 1 << bits);
+        let super_tables = super_tables.find(|it| holds(&of(*it, self.incarnations_max)))?;
+        let mut incarnations = (2..=self.incarnations_max).map(|it| of(super_tables, it));
+        incarnations.find(holds)
     }
 
     /// Its generations until they hold that many entries, with a log that is long enough.

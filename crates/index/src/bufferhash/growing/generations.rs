@@ -204,7 +204,8 @@ impl Generations {
     /// has the RAM for that; else as many super tables as they have.
     fn next_config(&self, tables: &Tables) -> bufferhash::Config {
         if tables.used.is_empty() {
-            return self.config.first.clone();
+            let first = self.options.entries.and_then(|entries| self.config.first_for(entries));
+            return first.unwrap_or_else(|| self.config.first.clone());
         }
         let left = self.spare.limit(self.config.ram_bytes_max).unwrap_or(u64::MAX);
         let left = left.saturating_sub(taken_bytes(tables));
@@ -212,7 +213,7 @@ impl Generations {
             return config;
         }
         let before = tables.used.iter().map(BufferHash::config);
-        self.config.next(before, self.volume.log().capacity_bytes(), left)
+        self.config.next(before, self.volume.log_bytes_max(), left)
     }
 
     fn taking_over(&self, tables: &Tables, ram_bytes: u64) -> Option<bufferhash::Config> {
@@ -228,8 +229,8 @@ impl Generations {
             return None;
         }
         self.config.taking_over(keys, |config| {
-            let fits_log = |shape| write::check_log(&self.volume, &shape);
-            let has_log = config.shape().and_then(fits_log).is_ok();
+            let shape = config.shape();
+            let has_log = shape.is_ok_and(|shape| write::may_cover(&self.volume, &shape));
             has_log && ram_bytes_of_newest(config) <= ram_bytes
         })
     }

@@ -79,9 +79,14 @@ impl Config {
 
     /// The first of its tables that holds that many entries.
     pub(super) fn holding(&self, entries: u64) -> slicehash::Config {
+        self.holding_with(entries, u64::MAX)
+    }
+
+    /// The same with a log of that many bytes, as far as its tables go with that.
+    pub(super) fn holding_with(&self, entries: u64, log_bytes: u64) -> slicehash::Config {
         let mut table = self.first;
         while capacity(&table) < entries
-            && let Some(next) = next(&table, u64::MAX)
+            && let Some(next) = next(&table, log_bytes)
         {
             table = next;
         }

@@ -145,7 +145,7 @@ impl Tables {
     fn create_next(&self, owned: &mut Owned) -> Result<SliceHash> {
         self.settle(owned)?;
         let table = *owned.newest().config();
-        let log_bytes = self.volume.log().capacity_bytes();
+        let log_bytes = self.volume.log_bytes_max();
         let Some(next) = next(&table, log_bytes) else {
             let reason = format!(
                 "a table of twice the size needs more partitions than there are, or a longer log than {}",
@@ -355,7 +355,11 @@ fn open_tables(
     numbers.sort_unstable();
     let open = |number, older| open_table(volume, (name, number), (config, options), older);
     let (number, older, newest) = match numbers[..] {
-        [] => (1, None, create(volume, (name, 1), config.first, (config, options))?),
+        [] => {
+            let entries = options.entries.unwrap_or_default();
+            let first = config.holding_with(entries, volume.log_bytes_max());
+            (1, None, create(volume, (name, 1), first, (config, options))?)
+        }
         [only] => (only, None, open(only, Older::default())?),
         [before, last] if before + 1 == last => {
             let older = open(before, Older::default())?;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use nandex_device::{Device, PAGE_BYTES, PageId};
 
 use super::{Durability, Log, LogAnchor, LogEnd, LogOptions, LogRegion, Lsn, replay as replay_log};
+use crate::space::Extent;
 use crate::{Poison, Result, StructureId, Threads};
 use probe::Probe;
 
@@ -29,8 +30,7 @@ fn region(device: &Probe, pages: u64, block_pages: usize) -> LogRegion {
     device.grow(FIRST_PAGE + pages + 1).unwrap();
     LogRegion {
         device: Arc::new(device.clone()),
-        first_page: PageId(FIRST_PAGE),
-        pages,
+        parts: Extent { start: PageId(FIRST_PAGE), pages }.into(),
         block_bytes: block_pages * PAGE_BYTES,
     }
 }

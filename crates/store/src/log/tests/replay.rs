@@ -142,8 +142,10 @@ fn regions_places_and_epochs_that_cannot_work_are_refused() {
         assert!(matches!(error, Error::Config { field: f, .. } if f == field), "{error}");
     };
     let end = LogEnd::default();
-    refused(LogRegion { pages: 15, ..good.clone() }, end, 0, "log_bytes");
-    refused(LogRegion { pages: u64::MAX, ..good.clone() }, end, 0, "log_bytes");
+    for pages in [15, u64::MAX] {
+        let parts = Extent { start: PageId(FIRST_PAGE), pages }.into();
+        refused(LogRegion { parts, ..good.clone() }, end, 0, "log_bytes");
+    }
     for block_bytes in [0, 4095, 5000, 1 << 31] {
         refused(LogRegion { block_bytes, ..good.clone() }, end, 0, "log_block_bytes");
     }

@@ -1,0 +1,73 @@
+//! Growing: the log goes on in more pages.
+
+use std::sync::atomic::Ordering;
+
+use nandex_device::{PageBuf, PageId};
+
+use super::format::seal;
+use super::shared::{LOCKED, Shared};
+use super::{Log, LogPart, LogParts, Lsn};
+use crate::Result;
+use crate::mutants::{Barrier, is_on};
+use crate::space::Extent;
+
+impl Log {
+    /// Goes on in these pages. `parts` is where the log is until now, and `note` makes durable where it is from now on;
+    /// it returns the generation of the superblock that says so.
+    ///
+    /// Blocks that were begun before are written to where they belong. No block is written to the new pages before
+    /// `note` has returned; callers that append wait for that only if all block buffers are full.
+    ///
+    /// # Errors
+    /// A failed write, what `note` returns; the log is then of no more use.
+    pub(crate) fn grow(
+        &self,
+        parts: &LogParts,
+        pages: Extent,
+        note: &mut dyn FnMut(&LogParts) -> Result<u64>,
+    ) -> Result<()> {
+        let shared = &*self.shared;
+        let mut writer = shared.writer.lock().expect(LOCKED);
+        let (since, is_spare, grown) = {
+            let mut staging = shared.staging();
+            let since = shared.close_block(&mut staging);
+            let is_spare = staging.fits_block() && parts.newest.since.0 < since;
+            let grown = parts.grown(Lsn(since), pages);
+            staging.go_on_in(grown.clone());
+            (since, is_spare, grown)
+        };
+        shared.drain_until(&mut writer, since)?;
+        self.note_superblock(note(&grown)?);
+        if is_spare {
+            shared.mark(writer.region.page(since), since, writer.prev_crc)?;
+        }
+        writer.region.parts = grown;
+        shared.capacity.store(writer.region.bytes(), Ordering::Relaxed);
+        shared.space_freed.notify_all();
+        Ok(())
+    }
+}
+
+impl Log {
+    /// Writes to the first page of a part that is gone that there is a newer superblock.
+    ///
+    /// # Errors
+    /// A failed write.
+    pub(crate) fn mark_gone(&self, part: &LogPart) -> Result<()> {
+        self.shared.mark(part.pages.start, part.since.0, 0)
+    }
+}
+
+impl Shared {
+    /// Writes an empty block where a log was before it grew. Only an opening with a superblock of that time reads it,
+    /// and learns that there is a newer one.
+    fn mark(&self, page: PageId, lsn: u64, prev_crc: u32) -> Result<()> {
+        if !is_on(Barrier::LeftLogNamesSuperblock) {
+            return Ok(());
+        }
+        let mut buf = PageBuf::zeroed(1);
+        seal(&mut buf, &self.header(lsn, 0, prev_crc));
+        self.poison.guard(self.device.write(page, buf))?;
+        Ok(())
+    }
+}

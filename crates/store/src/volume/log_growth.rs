@@ -1,0 +1,94 @@
+//! A log that grows: as long as the buffers of the structures need it, and no longer.
+
+use super::opening::write_superblock;
+use super::{Inner, Volume};
+use crate::Result;
+use crate::log::{EARLIER_MAX, LogPart, LogParts};
+use crate::mutants::{Barrier, is_on};
+use crate::superblock::Superblock;
+use nandex_device::PAGE_BYTES;
+
+impl Volume {
+    /// Bytes that the log may become as long as. It has them now if it does not grow.
+    #[must_use]
+    pub fn log_bytes_max(&self) -> u64 {
+        self.inner.log_bytes_max()
+    }
+
+    /// Makes the log as long as a structure works best with, or as it may become. Returns whether it has that length.
+    ///
+    /// Costs nothing if it is long enough; else the sync of a superblock.
+    ///
+    /// # Errors
+    /// A failed write or sync, which poisons the volume.
+    pub fn want_log(&self, bytes: u64) -> Result<bool> {
+        let inner = &self.inner;
+        Ok(inner.log.capacity_bytes() >= bytes || inner.grow_log(bytes)?)
+    }
+}
+
+impl Inner {
+    fn log_bytes_max(&self) -> u64 {
+        let capacity = self.log.capacity_bytes();
+        self.work.log_bytes_max.map_or(capacity, |most| most.max(capacity))
+    }
+
+    /// Has the log grow if that many bytes of entries would not fit it empty.
+    pub(super) fn grow_log_for(&self, bytes: u64) -> Result<()> {
+        let needed = self.log.needed_bytes(bytes);
+        if needed > self.log.capacity_bytes() {
+            self.grow_log(needed.saturating_mul(2))?;
+        }
+        Ok(())
+    }
+
+    /// Has the log go on in that many bytes, or in twice as many as it has if that is more, or in as many as it may have
+    /// at most. Returns whether it is longer now. What is in it stays where it is until the tail has passed it.
+    ///
+    /// # Errors
+    /// A failed write or sync, which poisons the volume. A device without space is none: the log keeps its length.
+    pub(super) fn grow_log(&self, bytes: u64) -> Result<bool> {
+        if self.is_read_only() || self.work.log_bytes_max.is_none() {
+            return Ok(false);
+        }
+        let _maintenance = self.lock_maintenance();
+        self.poison.check()?;
+        let capacity = self.log.capacity_bytes();
+        let bytes = bytes.max(2 * capacity).min(self.log_bytes_max());
+        let pages = bytes.div_ceil(PAGE_BYTES as u64);
+        let mut root = self.root();
+        let parts = root.superblock.log.clone();
+        if bytes <= capacity || parts.earlier.len() >= EARLIER_MAX {
+            return Ok(false);
+        }
+        let Ok(extent) = root.allocate(&*self.device, pages) else { return Ok(false) };
+        drop(root);
+        self.poison.guard(self.log.grow(&parts, extent, &mut |grown| self.note_log(grown)))?;
+        Ok(true)
+    }
+
+    /// Marks the parts of the log that a durable superblock has forgotten.
+    pub(super) fn mark_gone(&self, gone: &[LogPart]) -> Result<()> {
+        gone.iter().try_for_each(|part| self.log.mark_gone(part))
+    }
+
+    /// Notes durably where the log is. Returns the generation of the superblock that says so.
+    fn note_log(&self, log: &LogParts) -> Result<u64> {
+        let mut root = self.root();
+        let mut superblock = Superblock {
+            generation: root.superblock.generation + 1,
+            page_count: root.space.page_count(),
+            log: log.clone(),
+            ..root.superblock.clone()
+        };
+        // A part in which no block was begun.
+        let freed = root.superblock.log.freed(log);
+        root.removed.extend(freed);
+        let mut durable = root.superblock.generation;
+        if is_on(Barrier::GrownLogNoted) {
+            durable = write_superblock(&*self.device, &mut superblock)?;
+        }
+        root.superblock = superblock;
+        Ok(durable)
+    }
+}
