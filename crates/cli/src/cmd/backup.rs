@@ -134,6 +134,11 @@ impl Target {
         Ok(Self { made, devices: VolumeDevices { volume, log: devices.next() } })
     }
 
+    /// The devices of the files.
+    pub fn devices(&self) -> &VolumeDevices {
+        &self.devices
+    }
+
     /// Copies; removes the files if that fails.
     ///
     /// # Errors

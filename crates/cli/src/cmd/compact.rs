@@ -1,18 +1,25 @@
 //! `nandex compact`: a volume in the least space, under its name or another.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
-use nandex::device::Access;
+use nandex::device::{Access, Create};
 use nandex::raw::device::output::refuse_existing;
 use nandex::raw::store::VolumeDevices;
+use nandex::{Durability, TableOrMap};
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::devices::{FileBytes, VolumeArgs};
+use crate::interrupt::Interrupt;
+use crate::size::{self, show_bytes, show_count};
 
 use super::backup::Target;
+
+/// Steps of the bar of progress.
+const SHARE_PARTS: u64 = 1000;
 
 /// Which volume; nobody else may have it open.
 #[derive(Debug, clap::Args)]
@@ -22,6 +29,9 @@ pub struct Args {
     /// Make this file, and leave the volume as it is
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
+    /// RAM for the structures that are rewritten; without it, as much as they need
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    ram: Option<u64>,
 }
 
 /// What it took and takes.
@@ -31,12 +41,23 @@ struct Compacted {
     before: FileBytes,
     #[serde(flatten)]
     after: FileBytes,
+    /// Structures that were rewritten.
+    rewritten: Vec<Rewritten>,
 }
 
-/// Makes the short copy, proves it, and puts it in the volume's place.
+/// A structure that has less space than before.
+#[derive(Debug, Serialize)]
+struct Rewritten {
+    name: String,
+    entries: u64,
+    flash_bytes_before: u64,
+    flash_bytes: u64,
+}
+
+/// Rewrites what has more space than it needs, makes a short copy, proves it, and puts it in the volume's place.
 ///
 /// # Errors
-/// A volume in use, on several devices or damaged; no space. The volume is then as it was.
+/// A volume in use, on several devices or damaged; no space; an interrupt. The volume then has all that it had.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let file = &args.volume.file;
     let devices = &args.volume.devices;
@@ -51,17 +72,88 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     }
     let before = FileBytes::of([file.as_path()])?;
     let from = VolumeDevices { volume: opened.volume, log: None };
-    let mut target = Target::make(&[&name], console)?;
-    target.copy(&from).with_context(|| args.volume.cannot("compact"))?;
-    target.prove()?.with_context(|| args.volume.cannot("compact"))?;
-    match args.to {
-        Some(_) => target.made.finish()?,
-        None => target.made.replace()?,
+    let cannot = || args.volume.cannot("compact");
+    let interrupt = Interrupt::listen()?;
+    let rewritten;
+    let mut target;
+    if args.to.is_some() {
+        // The volume stays as it is: what is rewritten is a copy, of which a shorter one is made.
+        let whole = Target::make(&[&with_suffix(&name, ".whole")], console)?;
+        let short = whole.copy(&from).with_context(cannot).and_then(|_| {
+            let rewritten = rewrite(whole.devices(), args, &interrupt, console)?;
+            Ok((rewritten, copy(whole.devices(), &name, args, (&interrupt, console))?))
+        });
+        whole.made.remove();
+        (rewritten, target) = interrupt.check(short, "no file was made")?;
+        target.made.finish()?;
+    } else {
+        let done = rewrite(&from, args, &interrupt, console);
+        let done = done.and_then(|rewritten| {
+            Ok((rewritten, copy(&from, &name, args, (&interrupt, console))?))
+        });
+        (rewritten, target) = interrupt.check(done, "the volume has all that it had")?;
+        target.made.replace()?;
     }
     drop(from);
     let after = FileBytes::of([name.as_path()])?;
     let path = args.to.as_ref().unwrap_or(file).clone();
-    console.print(&Compacted { path, before, after }, text)
+    console.print(&Compacted { path, before, after, rewritten }, text)
+}
+
+/// A copy without free pages, proven, that has no name yet.
+fn copy(
+    from: &VolumeDevices,
+    name: &Path,
+    args: &Args,
+    (interrupt, console): (&Interrupt, &Console),
+) -> Result<Target> {
+    let target = Target::make(&[name], console)?;
+    target.copy(from).with_context(|| args.volume.cannot("compact"))?;
+    target.prove()?.with_context(|| args.volume.cannot("compact"))?;
+    if interrupt.is_set() {
+        target.made.remove();
+        bail!("stopped");
+    }
+    Ok(target)
+}
+
+fn with_suffix(name: &Path, suffix: &str) -> PathBuf {
+    let mut name = name.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Rewrites the structures of a volume that have more space than they need.
+fn rewrite(
+    volume: &VolumeDevices,
+    args: &Args,
+    interrupt: &Interrupt,
+    console: &Console,
+) -> Result<Vec<Rewritten>> {
+    let cannot = || args.volume.cannot("compact");
+    // What is rewritten is durable when it takes the old one's place.
+    let options = nandex::options().create(Create::Open).durability(Durability::Never);
+    let options = options.ram(args.ram.unwrap_or_else(nandex::raw::device::ram_bytes));
+    let db = options.open_on(volume.clone()).with_context(cannot)?;
+    let mut rewritten = Vec::new();
+    for name in TableOrMap::names(db.volume()) {
+        if !db.is_compacted(&name) {
+            continue;
+        }
+        let meter = console.meter("rewriting", Some(SHARE_PARTS));
+        let watch = |share: f64| {
+            meter.at_share(share);
+            if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let compacted = db.compact(&name, &watch);
+        meter.finish();
+        let it = compacted.with_context(|| format!("{name}: {}", cannot()))?;
+        if it.flash_bytes < it.flash_bytes_before {
+            let nandex::db::Compacted { entries, flash_bytes_before, flash_bytes, .. } = it;
+            rewritten.push(Rewritten { name, entries, flash_bytes_before, flash_bytes });
+        }
+    }
+    Ok(rewritten)
 }
 
 /// The name of the new file: of the volume's own file, where a link leads to it.
@@ -87,9 +179,12 @@ fn on_several(file: &Path) -> Error {
 }
 
 fn text(it: &Compacted) -> String {
-    aligned(&[
-        ("volume", it.path.display().to_string()),
-        ("before", it.before.shown()),
-        ("file", it.after.shown()),
-    ])
+    let mut rows = vec![("volume", it.path.display().to_string()), ("before", it.before.shown())];
+    for Rewritten { name, entries, flash_bytes_before, flash_bytes } in &it.rewritten {
+        let (before, after) = (show_bytes(*flash_bytes_before), show_bytes(*flash_bytes));
+        let entries = show_count(*entries);
+        rows.push(("rewritten", format!("{name}, {entries} entries: {after} of {before}")));
+    }
+    rows.push(("file", it.after.shown()));
+    aligned(&rows)
 }

@@ -108,6 +108,8 @@ struct Figures {
     ram_bytes: u64,
     ram_bytes_per_entry: f64,
     flash_bytes: u64,
+    /// What of it `compact` gives back, by the cost model.
+    compaction_bytes: u64,
     #[serde(flatten)]
     costs: TableCosts,
 }
@@ -240,6 +242,7 @@ fn figures(table: TableOrMap, free_bytes: Option<u64>) -> Result<Figures> {
         ram_bytes,
         ram_bytes_per_entry: if entries > 0 { ram_bytes as f64 / entries as f64 } else { 0.0 },
         flash_bytes,
+        compaction_bytes: table.compaction_bytes(),
         costs: TableCosts::of(table.index())?,
     };
     table.close()?;
@@ -339,7 +342,11 @@ fn figure_rows(it: &Figures) -> Vec<(&'static str, String)> {
         let most = show_bytes(it.cache_bytes_max);
         rows.push(("cache", format!("up to {most} more, of what is read and written")));
     }
-    rows.push(("flash", show_bytes(it.flash_bytes)));
+    let compaction = match it.compaction_bytes {
+        0 => String::new(),
+        less => format!("; `nandex compact` gives back about {}", show_bytes(less)),
+    };
+    rows.push(("flash", format!("{}{compaction}", show_bytes(it.flash_bytes))));
     rows.extend(it.lost_pages.row());
     rows
 }

@@ -37,7 +37,11 @@ fn load(folder: &Folder, keys: std::ops::Range<u32>) {
 
 /// The keys of a table, sorted, each with the value that `records` gives it.
 fn keys(folder: &Folder, name: &str) -> Vec<u32> {
-    let dump = ok(folder.run(&format!("dump {name} --format csv --key-format u64"))).stdout;
+    keys_of(folder, name, " --key-format u64")
+}
+
+fn keys_of(folder: &Folder, name: &str, format: &str) -> Vec<u32> {
+    let dump = ok(folder.run(&format!("dump {name} --format csv{format}"))).stdout;
     let number = |word: &str| word.parse::<u32>();
     let pairs = dump.lines().filter_map(|line| line.split_once(','));
     let pairs = pairs.filter_map(|(key, value)| Some((number(key).ok()?, number(value).ok()?)));
@@ -153,6 +157,52 @@ fn a_compacted_volume_takes_the_space_of_what_is_in_it() {
         load(&folder, 20_000..40_000);
         assert_eq!(keys(&folder, "t").len(), 40_000);
         folder.assert_refused("1 | compact t --to small | cannot create small: it exists");
+    }
+}
+
+#[test]
+fn tables_and_maps_that_shrank_are_rewritten_and_info_says_how_much_that_gives_back() {
+    let makes = [
+        "create t --entries 10k --key-bytes 8 --value-bytes 8",
+        "create t --entries 10k --key-bytes 8 --value-bytes 8 --structure growing-slicehash",
+        "create t --entries 10k",
+    ];
+    for make in makes {
+        let folder = Folder::new();
+        ok(folder.run(make));
+        let is_map = !make.contains("--key-bytes");
+        let format = if is_map { "" } else { " --key-format u64" };
+        let load = format!("load t - --format csv{format}");
+        ok(folder.run_with(&load, records(0..200_000).as_bytes()));
+        let gone = (0..200_000).filter(|key| key % 20 != 0);
+        let gone: String = gone.map(|key| format!("{key}\n")).collect();
+        ok(folder.run_with(&format!("delete t -{format}"), gone.as_bytes()));
+        let keys = |name: &str| keys_of(&folder, name, format);
+        let expected = keys("t");
+        assert_eq!(expected.len(), 10_000, "{make}");
+        let figures = |name: &str| {
+            let info = json(&ok(folder.run(&format!("info {name} --json"))));
+            info["tables"][0].clone()
+        };
+        let before = figures("t");
+        let gives_back = before["compaction_bytes"].as_u64().expect("a number");
+        assert!(gives_back > before["flash_bytes"].as_u64().expect("a number") / 2, "{before}");
+        let copied = json(&ok(folder.run("compact t --to small --json")));
+        assert_eq!(figures("t"), before);
+        let compacted = json(&ok(folder.run("compact t --json")));
+        for compacted in [copied, compacted] {
+            let rewritten = &compacted["rewritten"][0];
+            assert!(rewritten["name"] == "main" && rewritten["entries"] == 10_000, "{compacted}");
+            let [was, is] = ["flash_bytes_before", "flash_bytes"].map(|it| rewritten[it].as_u64());
+            assert!(is < was.map(|was| was / 2), "{make}: {rewritten}");
+        }
+        for name in ["t", "small"] {
+            ok(folder.run(&format!("check {name}")));
+            assert_eq!(keys(name), expected, "{make}");
+            assert_eq!(figures(name)["compaction_bytes"], 0, "{make}");
+        }
+        ok(folder.run_with(&load, records(200_000..210_000).as_bytes()));
+        assert_eq!(keys("t").len(), 20_000);
     }
 }
 

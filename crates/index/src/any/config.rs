@@ -71,6 +71,11 @@ pub trait Configuration: Any + fmt::Debug + Send + Sync {
     fn growth_bytes_per_entry(&self) -> Option<f64> {
         None
     }
+
+    /// Flash of a table that grows when it was made for that many entries, in bytes; `None` for others.
+    fn flash_bytes_with(&self, _entries: u64) -> Option<u64> {
+        None
+    }
 }
 
 /// A configuration, for people and programs.
@@ -184,6 +189,15 @@ impl AnyConfig {
     #[must_use]
     pub fn growth_bytes_per_entry(&self) -> Option<f64> {
         self.0.growth_bytes_per_entry()
+    }
+
+    /// Flash that a table which grows takes when it was made for that many entries ([`OpenOptions::entries`]), in bytes
+    /// by its cost model; `None` for a structure that has the flash that it was made with.
+    ///
+    /// [`OpenOptions::entries`]: crate::OpenOptions::entries
+    #[must_use]
+    pub fn flash_bytes_with(&self, entries: u64) -> Option<u64> {
+        self.0.flash_bytes_with(entries)
     }
 
     /// The same with pages that begin with the first of these channels wherever that tells a page's channel:

@@ -18,6 +18,13 @@ pub trait OpenFilter: Filter + Any + fmt::Debug {
     /// The filter as a counter, if it can count.
     fn counter(&self) -> Option<&(dyn Counter + 'static)>;
 
+    /// Puts what it holds in the least space, so that a lookup reads the fewest pages; nothing happens to one that has
+    /// the space that it was made with.
+    ///
+    /// # Errors
+    /// A failed read or write, damage, no space.
+    fn compact(&self) -> Result<()>;
+
     /// Saves what is buffered and ends the background threads.
     ///
     /// # Errors

@@ -107,6 +107,10 @@ impl FilterStructure for CascadeLayout {
         core.stats()
     }
 
+    fn compact(handle: &Handle<Self>) -> Result<()> {
+        handle.compact()
+    }
+
     fn counter(handle: &Handle<Self>) -> Option<&(dyn Counter + 'static)> {
         Some(handle)
     }

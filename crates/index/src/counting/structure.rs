@@ -104,6 +104,10 @@ impl FilterStructure for CountingLayout {
         core.stats()
     }
 
+    fn compact(handle: &Handle<Self>) -> Result<()> {
+        handle.compact()
+    }
+
     fn counter(handle: &Handle<Self>) -> Option<&(dyn Counter + 'static)> {
         Some(handle)
     }

@@ -44,6 +44,7 @@
 //!
 //! **Durability** is by default every 100 ms, and at each `sync`; dropping a structure saves it.
 
+mod compact;
 mod counting;
 mod filter;
 pub(crate) mod listing;
@@ -57,6 +58,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_compact;
+#[cfg(test)]
 mod tests_ram;
 #[cfg(test)]
 mod tests_warm;
@@ -67,6 +70,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use nandex_device::output::UnfinishedFiles;
 use nandex_store::Volume;
 
+pub use compact::Compacted;
 pub use counting::CountingBuilder;
 pub use filter::{AnyCounter, CounterBuilder, FilterBuilder};
 pub use listing::{Statable, parameters};

@@ -1,8 +1,9 @@
 //! A table or map of an existing file, whatever its kind.
 
-use nandex_store::Volume;
+use nandex_store::{Volume, is_replacement};
 
 use super::Stated;
+use super::compact::with_space;
 use crate::large::{ValuesConfig, table_name};
 use crate::registry::{self, Family};
 use crate::{
@@ -102,7 +103,8 @@ impl TableOrMap {
         all.retain(|it| !matches!(family(&it.kind), Some(Family::Generation)));
         let inner: Vec<String> =
             all.iter().filter(|it| is_part(&it.kind)).map(|it| table_name(&it.name)).collect();
-        all.into_iter().map(|it| it.name).filter(|name| !inner.contains(name)).collect()
+        let is_own = |name: &String| !inner.contains(name) && !is_replacement(name);
+        all.into_iter().map(|it| it.name).filter(is_own).collect()
     }
 
     /// Returns whether the value log of that name has a table of its keys, as a map has. A program may keep a log whose
@@ -145,6 +147,27 @@ impl TableOrMap {
         let values = map.stats().values;
         let mean = values.live_bytes as f64 / values.live_records.max(1) as f64;
         Some(of_index + if values.live_records > 0 { mean } else { RECORD_BYTES })
+    }
+
+    /// Flash that it would take after a [compaction](super::Database::compact), in bytes by the cost model; `None` if it
+    /// has the flash that it was made with.
+    #[must_use]
+    pub(super) fn compacted_bytes(&self) -> Option<u64> {
+        let entries = with_space(self.index().stats().entries);
+        let of_index = self.index().config().flash_bytes_with(entries)?;
+        let Self::Map(map) = self else { return Some(of_index) };
+        let values = map.compacted_values();
+        let page_bytes = nandex_device::PAGE_BYTES as u64;
+        (values.when_full == WhenFull::Grow).then(|| of_index + values.pages() * page_bytes)
+    }
+
+    /// Flash that a [compaction](super::Database::compact) gives back, in bytes by the cost model; 0 where that is so
+    /// little that it leaves the structure as it is.
+    #[must_use]
+    pub fn compaction_bytes(&self) -> u64 {
+        let flash_bytes = self.stats().flash_bytes;
+        let less = flash_bytes.saturating_sub(self.compacted_bytes().unwrap_or(flash_bytes));
+        if less > flash_bytes / 16 { less } else { 0 }
     }
 
     /// Puts each pair, in order.

@@ -138,6 +138,16 @@ pub fn buffered_entries<C: GroupModel>(config: &C, entries: u64) -> f64 {
     (slots as f64 * buffer_pages(config, entries) as f64 * BUFFER_FILL).max(1.0)
 }
 
+/// Flash when the table holds that many entries, in bytes: tables, spare groups, and places for snapshots.
+///
+/// # Errors
+/// Widths out of range.
+pub fn flash_bytes<C: GroupModel>(config: &C, entries: u64) -> Result<u64> {
+    let snapshot_bytes = crate::write::snapshot_pages(&config.common().shape()?) * PAGE_BYTES;
+    let table_bytes = config.tables(entries) as u64 * PAGE_BYTES;
+    Ok(table_bytes + table_bytes / 4 + rewrite_bytes(config, entries) as u64 + snapshot_bytes)
+}
+
 /// RAM when the table holds that many entries, in bytes: buffers, and everything else.
 fn ram_bytes_with<C: GroupModel>(config: &C, entries: u64) -> (u64, u64) {
     // Tables that are a little more than was expected make buffers a page larger.
@@ -161,11 +171,8 @@ pub fn ram_bytes_in_all<C: GroupModel>(config: &C, entries: u64) -> u64 {
 pub fn advise<C: GroupModel>(requirements: &Requirements) -> Result<Prediction> {
     let config = C::advised(requirements)?;
     let entries = requirements.entries;
-    let shape = config.common().shape()?;
-    let table_bytes = config.tables(entries) as u64 * PAGE_BYTES;
     let rewritten = rewrite_bytes(&config, entries);
-    let spare_bytes = table_bytes / 4 + rewritten as u64;
-    let flash_bytes = table_bytes + spare_bytes + crate::write::snapshot_pages(&shape) * PAGE_BYTES;
+    let flash_bytes = flash_bytes(&config, entries)?;
     requirements.check_flash(flash_bytes)?;
     let costs = config.costs_with(entries);
     requirements.check_miss_reads(costs.reads_per_miss)?;

@@ -169,4 +169,8 @@ impl<C: GroupModel> Configuration for C {
     fn growth_bytes_per_entry(&self) -> Option<f64> {
         self.common().ram_bytes_max.is_none().then(|| self.flash_bytes_per_entry())
     }
+
+    fn flash_bytes_with(&self, entries: u64) -> Option<u64> {
+        super::model::flash_bytes(self, entries).ok()
+    }
 }

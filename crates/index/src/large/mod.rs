@@ -315,6 +315,19 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.stats()
     }
 
+    /// A value log for the records that it has, as long as they need.
+    pub(crate) fn compacted_values(&self) -> ValuesConfig {
+        let own = *self.inner.values.config();
+        let live_bytes = self.inner.values.stats().live_bytes;
+        // As long as it began, if that is enough with a third for what comes.
+        if live_bytes / 2 * 3 <= own.payload_bytes() {
+            return own;
+        }
+        let config = ValuesConfig::holding(live_bytes, own.when_full);
+        let io_chunk_pages = own.io_chunk_pages.min(config.segment_pages);
+        ValuesConfig { io_chunk_pages, ..config }
+    }
+
     /// Makes everything durable, ends its work in the background and closes the table. Dropping does the same, and
     /// ignores failures.
     ///

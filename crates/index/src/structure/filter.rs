@@ -67,6 +67,14 @@ pub(crate) trait FilterStructure: Structure {
         Error::NoDeletes { structure: Self::NAME, reason: "" }
     }
 
+    /// Puts what it holds in the least space; nothing if it has the space that it was made with.
+    ///
+    /// # Errors
+    /// A failed read or write, damage, no space.
+    fn compact(_handle: &Handle<Self>) -> Result<()> {
+        Ok(())
+    }
+
     /// The filter as a counter, if it can count.
     fn counter(_handle: &Handle<Self>) -> Option<&(dyn Counter + 'static)> {
         None
@@ -158,6 +166,10 @@ impl<S: FilterStructure> OpenFilter for Handle<S> {
 
     fn counter(&self) -> Option<&(dyn Counter + 'static)> {
         S::counter(self)
+    }
+
+    fn compact(&self) -> Result<()> {
+        S::compact(self)
     }
 
     fn close(self: Box<Self>) -> Result<()> {

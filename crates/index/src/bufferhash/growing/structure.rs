@@ -16,6 +16,7 @@ use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES, Prediction, Requirements};
 use crate::registry::{Family, Row};
 use crate::scan::Scan;
+use crate::write::snapshot_pages;
 use crate::{OpenOptions, Result};
 
 /// A generation's row.
@@ -107,6 +108,12 @@ impl Configuration for Config {
 
     fn ram_bytes_with(&self, entries: u64) -> Option<u64> {
         Some(self.ram_bytes_with(entries))
+    }
+
+    fn flash_bytes_with(&self, entries: u64) -> Option<u64> {
+        let first = self.first_for(entries)?;
+        let snapshot_pages = first.shape().map_or(0, |shape| snapshot_pages(&shape));
+        Some((first.ring_pages() + snapshot_pages) * PAGE_BYTES)
     }
 
     fn shared_ram_bytes(&self) -> u64 {

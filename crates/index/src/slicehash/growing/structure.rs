@@ -17,7 +17,7 @@ use crate::registry::{Family, Row};
 use crate::scan::Scan;
 use crate::slicehash;
 use crate::slicehash::scan::Partitions;
-use crate::{OpenOptions, Result};
+use crate::{OpenOptions, Result, write};
 
 /// A table's row.
 pub(crate) const TABLE_ROW: Row = Row {
@@ -98,6 +98,12 @@ impl Configuration for Config {
 
     fn ram_bytes_with(&self, entries: u64) -> Option<u64> {
         Some(FIXED_RAM_BYTES + ram_bytes(&self.holding(entries)))
+    }
+
+    fn flash_bytes_with(&self, entries: u64) -> Option<u64> {
+        let table = self.holding(entries);
+        let snapshot_pages = table.shape().map_or(0, |shape| write::snapshot_pages(&shape));
+        Some((table.slicetable_pages() + snapshot_pages) * PAGE_BYTES)
     }
 
     fn shared_ram_bytes(&self) -> u64 {

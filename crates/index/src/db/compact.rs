@@ -1,0 +1,191 @@
+//! Compaction: what a structure holds, in a new one of the size that it needs, which takes its place.
+//!
+//! A table that grows, or a map, is read in the order of the hash into one that is made for as many entries. When that
+//! is durable, it takes the name and the place of the old one in one checkpoint; a crash before that leaves the old one,
+//! and the next opening removes the other. A filter puts its levels in one.
+
+use nandex_store::Volume;
+
+use super::{Database, TableOrMap};
+use crate::any::AnyFilter;
+use crate::large::table_name;
+use crate::registry::{self, Family};
+use crate::write::absorb::Watch;
+use crate::{AnyTable, Error, LargeTable, OpenOptions, Result};
+
+/// Pairs that are put at a time, and the most bytes of them unless one has more.
+const BATCH: (usize, usize) = (1024, 1 << 20);
+
+/// What a compaction has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// Entries of a table, or keys of a map; 0 for others.
+    pub entries: u64,
+    /// Pages that it had before, in bytes.
+    pub flash_bytes_before: u64,
+    /// Pages that it has now, in bytes.
+    pub flash_bytes: u64,
+}
+
+impl Database {
+    /// Puts what a structure holds in the least space, and gives the rest back to the database: what keys that were
+    /// removed or replaced have left, and room that it has grown into. A lookup of a table that grows then asks one
+    /// part. A structure with the space that it was made with, or one that evicts, stays as it is.
+    ///
+    /// Nobody may have it open. A table or map that grows is copied, so it takes its new space and RAM in addition to
+    /// the old one until the end; whatever ends it before leaves it as it was. `watch` is told the share that is done,
+    /// and may end it.
+    ///
+    /// Costs two reads of all pages and a write of all entries; of a map, also a read of each record in no order.
+    ///
+    /// # Errors
+    /// No structure of that name; one that is open, or of a kind that this build does not have; too little RAM or
+    /// space for both; damage, a failed read or write; [`Error::Stopped`].
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("all.nandex");
+    /// let db = nandex::open(&path)?;
+    /// let map = db.map("urls").create_or_open()?;
+    /// for number in 0..1000u32 {
+    ///     map.put(&number.to_le_bytes(), &[7; 100])?;
+    /// }
+    /// for number in 10..1000u32 {
+    ///     map.remove(&number.to_le_bytes())?;
+    /// }
+    /// map.close()?;
+    /// let compacted = db.compact("urls", &|_share| std::ops::ControlFlow::Continue(()))?;
+    /// assert_eq!(compacted.entries, 10);
+    /// assert!(compacted.flash_bytes <= compacted.flash_bytes_before);
+    /// # Ok::<(), nandex::Error>(())
+    /// ```
+    pub fn compact(&self, name: &str, watch: &Watch<'_>) -> Result<Compacted> {
+        let _opening = self.opening();
+        let volume = &self.volume;
+        let before = pages_bytes(volume, name);
+        let kind = registry::kind_in(volume, name)?;
+        let mut entries = 0;
+        match registry::find(&kind).map(|row| &row.family) {
+            Some(Family::Table(_) | Family::Part) => entries = self.rebuild(name, watch)?,
+            Some(Family::Filter(_)) => {
+                let options = OpenOptions::suited_to(volume);
+                let filter = AnyFilter::open(volume, name, &options)?;
+                filter.compact()?;
+                filter.close()?;
+            }
+            Some(Family::Neighbors(_)) => {}
+            Some(Family::Generation) | None => {
+                let reason = format!("{name:?} is of the kind {kind:?}, which is not compacted");
+                return Err(Error::Config { field: "kind", reason });
+            }
+        }
+        // What is given back is free when no checkpoint leads to it.
+        volume.checkpoint()?;
+        let flash_bytes = pages_bytes(volume, name);
+        Ok(Compacted { entries, flash_bytes_before: before, flash_bytes })
+    }
+
+    /// Returns whether the structure of that name is one that a compaction may make smaller.
+    #[must_use]
+    pub fn is_compacted(&self, name: &str) -> bool {
+        let kind = registry::kind_in(&self.volume, name).ok();
+        let family = kind.as_deref().and_then(registry::find).map(|row| &row.family);
+        match family {
+            Some(Family::Table(_) | Family::Filter(_)) => true,
+            Some(Family::Part) => TableOrMap::is_map(&self.volume, name),
+            _ => false,
+        }
+    }
+
+    /// Copies a table or map that grows. Returns its entries.
+    fn rebuild(&self, name: &str, watch: &Watch<'_>) -> Result<u64> {
+        let volume = &self.volume;
+        let options = OpenOptions {
+            ram_pool: Some(std::sync::Arc::clone(&self.ram)),
+            ..OpenOptions::suited_to(volume)
+        };
+        let old = TableOrMap::open(volume, name, &options)?;
+        if old.compaction_bytes() == 0 {
+            let entries = old.stats().entries;
+            old.close()?;
+            return Ok(entries);
+        }
+        // What a table says is an estimate, and one that is made too small grows.
+        let entries = old.index().iter().try_fold(0, |count, entry| entry.map(|_| count + 1))?;
+        let replacement = volume.replace(name)?;
+        let of_new = OpenOptions { entries: Some(with_space(entries)), ..options };
+        let new = make_like(volume, &old, &replacement.name(), &of_new)?;
+        let copied = copy(&old, &new, entries, watch)?;
+        new.close()?;
+        let is_map = matches!(old, TableOrMap::Map(_));
+        old.close()?;
+        let owners = [name, &table_name(name)];
+        replacement.finish(&owners[..if is_map { 2 } else { 1 }])?;
+        Ok(copied)
+    }
+}
+
+/// Entries that a table is made for that has these: with less space it would prepare to grow.
+pub(super) fn with_space(entries: u64) -> u64 {
+    entries.saturating_add(entries / 6)
+}
+
+/// An empty table or map of the same configuration.
+fn make_like(
+    volume: &Volume,
+    old: &TableOrMap,
+    name: &str,
+    options: &OpenOptions,
+) -> Result<TableOrMap> {
+    let config = old.index().config();
+    match old {
+        TableOrMap::Table(_) => {
+            Ok(TableOrMap::Table(AnyTable::create_with(volume, name, &config, options)?))
+        }
+        TableOrMap::Map(map) => {
+            let index = AnyTable::create_with(volume, &table_name(name), &config, options)?;
+            Ok(TableOrMap::Map(LargeTable::create(volume, name, index, map.compacted_values())?))
+        }
+    }
+}
+
+/// Puts every pair of one into the other; returns how many there were.
+fn copy(old: &TableOrMap, new: &TableOrMap, entries: u64, watch: &Watch<'_>) -> Result<u64> {
+    let mut batch = Vec::with_capacity(BATCH.0);
+    let (mut bytes, mut copied) = (0, 0);
+    let mut put = |batch: &mut Vec<(Vec<u8>, Vec<u8>)>| {
+        let pairs: Vec<_> = batch.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+        new.put_many(&pairs)?;
+        copied += pairs.len() as u64;
+        batch.clear();
+        let share = copied as f64 / entries.max(copied).max(1) as f64;
+        if watch(share).is_break() { Err(Error::Stopped) } else { Ok(()) }
+    };
+    old.for_each(|key, value| {
+        batch.push((key.to_vec(), value.to_vec()));
+        bytes += key.len() + value.len();
+        if batch.len() < BATCH.0 && bytes < BATCH.1 {
+            return Ok(());
+        }
+        bytes = 0;
+        put(&mut batch)
+    })?;
+    if !batch.is_empty() {
+        put(&mut batch)?;
+    }
+    Ok(copied)
+}
+
+/// Bytes of the pages of a structure and its parts; of a map, with those of its keys.
+fn pages_bytes(volume: &Volume, name: &str) -> u64 {
+    let keys = table_name(name);
+    let is_map = TableOrMap::is_map(volume, name);
+    let owners = || [name].into_iter().chain(is_map.then_some(&keys[..]));
+    let is_of = |found: &str| {
+        owners().any(|owner| found == owner || nandex_store::is_part_of(found, owner))
+    };
+    let structures = volume.structures();
+    let pages = structures.iter().filter(|it| is_of(&it.name)).map(|it| it.pages);
+    pages.sum::<u64>() * nandex_device::PAGE_BYTES as u64
+}
