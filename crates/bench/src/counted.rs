@@ -118,6 +118,7 @@ mod tests {
             batch: 16,
             latency: Latency::On,
             asks: Asks::Values,
+            version: 0,
         };
         add_picked(&subject, pass, 5000, &picker).unwrap();
         let counted = check_counts(&subject, pass, 5000, &picker, 50).unwrap();

@@ -195,7 +195,7 @@ pub fn insert_and_query(
     })
 }
 
-/// Overwrites `operations` picked keys with values of `pass.number` as their version.
+/// Overwrites `operations` picked keys with values of `pass.version`.
 ///
 /// # Errors
 /// The engine's.
@@ -206,12 +206,62 @@ pub fn overwrite_picked(
     picker: &Picker,
 ) -> Result<Counters> {
     on_threads(subject, pass, |thread, worker| {
-        let mut rng = Rng::new(pass.seed, pass.number, thread);
+        let mut picked = picks(pass, picker, thread);
         worker.inserts(pass.share(operations, thread), || {
-            let key = pass.keys.key(picker.pick(&mut rng));
-            (key, pass.keys.value(key, pass.number))
+            let key = pass.keys.key(picked());
+            (key, pass.keys.value(key, pass.version))
         })
     })
+}
+
+/// The indices that a thread of a pass of updates picks, one per call.
+pub(crate) fn picks(pass: Pass, picker: &Picker, thread: u64) -> impl FnMut() -> u64 {
+    let mut rng = Rng::new(pass.seed, pass.number, thread);
+    move || picker.pick(&mut rng)
+}
+
+/// The keys that are there while new ones replace the oldest: those of `entries` indices from `first` on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// The index of the oldest.
+    pub first: u64,
+    /// How many there are, at least 1.
+    pub entries: u64,
+}
+
+/// Removes the oldest key and inserts a new one, `operations` times, and moves the window.
+///
+/// Threads share a part of at most `window.entries` operations and begin the next part together, so that
+/// none removes a key that another has yet to insert.
+///
+/// # Errors
+/// The engine's.
+pub fn churn(
+    subject: &dyn Subject,
+    pass: Pass,
+    operations: u64,
+    window: &mut Window,
+) -> Result<Counters> {
+    let (mut all, claim) = (Counters::default(), CLAIM.max(pass.batch as u64));
+    let mut left = operations;
+    while left > 0 {
+        let (part, Window { first, entries }) = (left.min(window.entries), *window);
+        let next = AtomicU64::new(0);
+        let counters = on_threads(subject, pass, |_, worker| {
+            loop {
+                let done = next.fetch_add(claim, Ordering::Relaxed);
+                if done >= part {
+                    return Ok(());
+                }
+                worker.replacements(claim.min(part - done), first + done, entries)?;
+            }
+        })?;
+        all.seconds += counters.seconds;
+        all.merge(&counters);
+        window.first += part;
+        left -= part;
+    }
+    Ok(all)
 }
 
 /// Adds 1 to the counts of `operations` picked keys, and makes that durable; both are timed.

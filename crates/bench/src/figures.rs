@@ -9,6 +9,7 @@ use crate::counted::Counted;
 use crate::keys::ENTRY_BYTES;
 use crate::limit::Limits;
 use crate::process::DiskBytes;
+use crate::space::Space;
 use crate::subject::Status;
 use crate::worker::Counters;
 use crate::workload::Kind;
@@ -20,7 +21,7 @@ use crate::workload::Kind;
 pub struct Figures(Map<String, Value>);
 
 /// Figures that every run has.
-const OF_ALL: [&str; 14] = [
+const OF_ALL: [&str; 19] = [
     // Length of the timed part.
     "seconds",
     // Waiting for work in the background after it; not part of any rate.
@@ -46,10 +47,17 @@ const OF_ALL: [&str; 14] = [
     // Bytes allocated from the Rust heap since before the engine was made, and not freed. The harness's latency
     // histograms are in it, 130 KiB per thread and kind; allocations of C and C++ engines are not.
     "allocated_bytes",
+    // Bytes that the engine's files take of the disk after the run, logs included, and the same per live key.
+    "file_bytes",
+    "file_bytes_per_entry",
+    // The rounds of changes of `--settle` before the runs, and the same bytes per live key before and after them.
+    "settled_rounds",
+    "file_bytes_per_entry_fresh",
+    "file_bytes_per_entry_settled",
 ];
 
 /// Figures that only tables have.
-const OF_TABLES: [&str; 13] = [
+const OF_TABLES: [&str; 15] = [
     // Lookups that found their key.
     "hits",
     // Inserts and overwrites per second.
@@ -63,6 +71,9 @@ const OF_TABLES: [&str; 13] = [
     // RAM the engine reports, and the same per entry.
     "ram_bytes",
     "ram_bytes_per_entry",
+    // Flash that the engine says it occupies, and the same per live key.
+    "flash_bytes",
+    "flash_bytes_per_entry",
     // Bytes written per byte of the caller's entries: the index's own count (data and log) if it has one,
     // else the kernel's.
     "write_amplification",
@@ -256,7 +267,8 @@ impl Figures {
         self.set("ram_bytes_per_document", per_entry);
         self.set("ram_bits_per_key", per_entry.map(|bytes| bytes * 8.0));
         self.set("documents", entries);
-        self.set("flash_bytes", after.flash_bytes);
+        let is_known = run.kind != Kind::Table || after.flash_bytes > 0;
+        self.set("flash_bytes", is_known.then_some(after.flash_bytes));
         self.set("levels", after.levels);
         self.set("rate_stated", after.rate);
         let flash = (after.flash_bytes > 0).then_some(after.flash_bytes as f64);
@@ -264,6 +276,13 @@ impl Figures {
         self.set("flash_over_own_ram", flash.zip(ram).and_then(|(flash, ram)| ratio(flash, ram)));
         let bytes = flash.or(ram).filter(|&bytes| bytes > 0.0);
         self.set("bits_per_key", bytes.and_then(|bytes| ratio(bytes * 8.0, entries)));
+    }
+
+    /// The engine's space on the disk after the run.
+    pub(crate) fn space_on_disk(&mut self, space: &Space) {
+        self.set("file_bytes", space.file_bytes);
+        self.set("file_bytes_per_entry", space.file_bytes_per_entry);
+        self.set("flash_bytes_per_entry", space.flash_bytes_per_entry);
     }
 
     /// Page reads per lookup, by the kernel's count and by the engine's own.

@@ -174,6 +174,13 @@ impl<N: Neighbors + ?Sized> Client for NeighborsClient<'_, N> {
         Ok(())
     }
 
+    fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
+        self.take(keys.iter().copied());
+        let tables = self.index.tables() as usize;
+        let documents = self.ids.iter().zip(self.rows.chunks_exact(tables));
+        documents.into_iter().try_for_each(|(&id, row)| Ok(self.index.remove(id, row)?))
+    }
+
     fn get_then_insert_many(
         &mut self,
         pairs: &[(u64, u64)],

@@ -61,15 +61,31 @@ impl<S: Subject> Subject for OnFlash<S> {
 /// same keys into the same places: how full the fullest bucket is, and so what an engine evicts, is the same in each
 /// run.
 pub(crate) fn create_volume(file: &Path, log_bytes: u64, spec: &Spec) -> Result<Volume> {
-    if file.exists() {
-        fs::remove_file(file).with_context(|| format!("removing {}", file.display()))?;
-    }
+    remove(file)?;
     let options = FileOptions { create: Create::New, ..FileOptions::default() };
     let device: Arc<dyn Device> = Arc::new(FileDevice::open(file, &options)?);
     let durability = durability(spec.durability);
-    let hash_key = Some(mix(spec.seed ^ HASH_KEY_SALT).into());
+    let hash_key = Some(hash_key(spec));
     let options = VolumeOptions { hash_key, log_bytes, durability, ..VolumeOptions::default() };
     Ok(Volume::create(device, options)?)
+}
+
+/// The file of a structure of this kind.
+pub(crate) fn file(kind: &str, spec: &Spec) -> PathBuf {
+    spec.dir.join(format!("{kind}.nandex"))
+}
+
+/// Removes a file if it is there.
+pub(crate) fn remove(file: &Path) -> Result<()> {
+    if file.exists() {
+        fs::remove_file(file).with_context(|| format!("removing {}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// The hash key of a new volume.
+pub(crate) fn hash_key(spec: &Spec) -> u128 {
+    mix(spec.seed ^ HASH_KEY_SALT).into()
 }
 
 /// The volume that [`create_volume`] made.
@@ -80,7 +96,7 @@ pub(crate) fn open_volume(file: &Path, spec: &Spec) -> Result<Volume> {
 }
 
 /// The same for a volume.
-fn durability(durability: Durability) -> nandex::Durability {
+pub(crate) fn durability(durability: Durability) -> nandex::Durability {
     match durability {
         Durability::Always => nandex::Durability::Always,
         Durability::Every => nandex::Durability::default(),

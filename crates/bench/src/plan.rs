@@ -15,7 +15,7 @@ use crate::keys::KEY_BYTES;
 use crate::percentiles::Latency;
 use crate::quantity::{parse_fraction, parse_seconds};
 use crate::subject::{Counts, Durability, Maker, Spec};
-use crate::workload::{Flow, Mix, Workload};
+use crate::workload::{Flow, Kind, Mix, Workload};
 use nandex::raw::size::parse;
 
 /// Lookups and mixed operations per run unless `--ops` says otherwise.
@@ -82,10 +82,22 @@ pub struct Plan {
     /// Directory for the table and the scratch file; a table that is loaded there is used again.
     #[arg(long, default_value = "nandex-bench-data")]
     pub dir: PathBuf,
+    /// Rounds of changes before the measured ones of update, churn and mixed, which are then those of a
+    /// table that has been in use: each round is as many updates as there are entries, or of churn as many
+    /// inserts of new keys with removals of the oldest. They go in batches, are not timed, and are made once
+    /// for all repetitions.
+    ///
+    /// `nandex-bench --index rhik --entries 4M --ram 64MiB --workload update --settle 10` measures a table
+    /// of 4 million keys after 40 million updates.
+    #[arg(long = "settle", value_name = "ROUNDS", default_value_t = 0)]
+    pub settle_rounds: u32,
+    /// The rounds of --settle end after this many seconds, all made or not; the report says how many were.
+    #[arg(long = "settle-seconds", value_name = "SETTLE_SECONDS", value_parser = parse_seconds)]
+    pub settle_time_max: Option<Duration>,
     /// Measured repetitions; the report gives the median and lists them all.
     #[arg(long, default_value_t = 5)]
     pub runs: u32,
-    /// Operations per repetition: 1M by default, for updates and counts as many as there are entries.
+    /// Operations per repetition: 1M by default, for updates, churn and counts as many as there are entries.
     #[arg(long, value_parser = parse)]
     pub ops: Option<u64>,
     /// Pick keys by a Zipf law with this exponent, such as 0.99, instead of uniformly.
@@ -209,8 +221,24 @@ impl Plan {
         );
         let theta_fits = self.zipf.is_none_or(|theta| theta > 0.0 && theta <= 5.0);
         ensure!(theta_fits, "--zipf: the exponent must be above 0 and at most 5, such as 0.99");
+        self.check_settling()?;
         self.check_filter()?;
         self.check_documents()
+    }
+
+    fn check_settling(&self) -> Result<()> {
+        let rounds = self.settle_rounds;
+        ensure!(rounds <= 1000, "--settle {rounds}: from 0 to 1000");
+        let (settles, workload) = (self.workload.settles(), self.workload.name());
+        ensure!(
+            rounds == 0 || settles,
+            "--settle {rounds}: only update, churn and mixed are settled first, not {workload}"
+        );
+        ensure!(
+            rounds > 0 || self.settle_time_max.is_none(),
+            "--settle-seconds without --settle: state the rounds, such as --settle 10"
+        );
+        Ok(())
     }
 
     fn check_documents(&self) -> Result<()> {
@@ -252,14 +280,19 @@ impl Plan {
         }
         let can = maker.supports(self.workload);
         ensure!(can, "--workload {workload}: {name} cannot do that");
+        let has_updates = maker.kind() == Kind::Table || self.workload != Workload::Mixed;
+        ensure!(
+            self.settle_rounds == 0 || has_updates,
+            "--settle with --workload {workload}: updates are of tables; {name} is {}",
+            maker.kind().one()
+        );
         Ok(())
     }
 
     /// Keys per call of the measured operations; 1 uses the single calls.
     #[must_use]
     pub fn batch(&self) -> usize {
-        let changes = [Workload::Insert, Workload::Update, Workload::Delete, Workload::CountAdd];
-        let single = changes.contains(&self.workload) || self.depth == 1;
+        let single = self.workload.only_changes() || self.depth == 1;
         let usual = if single { 1 } else { self.depth.saturating_mul(BATCH_PER_DEPTH) };
         self.batch.map_or(usual, |batch| usize::try_from(batch).unwrap_or(usize::MAX))
     }
@@ -268,7 +301,9 @@ impl Plan {
     #[must_use]
     pub fn operations(&self) -> u64 {
         let usual = match self.workload {
-            Workload::Insert | Workload::Update | Workload::CountAdd => self.entries,
+            Workload::Insert | Workload::Update | Workload::Churn | Workload::CountAdd => {
+                self.entries
+            }
             _ => OPERATIONS,
         };
         self.ops.unwrap_or(usual)
@@ -314,6 +349,11 @@ impl Plan {
         self.entries + (extra + 6.0 * extra.sqrt()).ceil() as u64
     }
 
+    /// Whether no table may evict entries: their keys are changed again and again, and all must stay.
+    fn keeps_all(&self) -> bool {
+        self.settle_rounds > 0 || matches!(self.workload, Workload::Update | Workload::Churn)
+    }
+
     /// The engine's spec.
     #[must_use]
     pub fn spec(&self) -> Spec {
@@ -321,6 +361,7 @@ impl Plan {
         Spec {
             dir: self.dir.clone(),
             entries: self.entries_max(),
+            keeps_all: self.keeps_all(),
             ram_bytes: self.ram_bytes,
             cache_bytes: self.cache_bytes,
             depth: self.depth,

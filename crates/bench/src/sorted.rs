@@ -7,8 +7,9 @@
 //! nandex.
 //!
 //! The keys are those of the random load. They are not stored: a slice of the key space is filled by
-//! going over all indices and keeping what falls into it, then sorted. A slice takes [`SLICE_ENTRIES`]
-//! pairs of memory, 128 MiB, whatever the number of entries.
+//! going over all indices and keeping what falls into it, then sorted. A slice takes at most [`SLICE_ENTRIES`]
+//! pairs of memory, 128 MiB, whatever the number of entries. One of a small table has fewer, because the load
+//! goes within the memory limit of the workload where no process of its own makes it.
 
 use anyhow::{Context, Result, ensure};
 
@@ -19,6 +20,9 @@ use crate::subject::{Bulk, Client, Subject};
 
 /// Pairs in a slice on average, and in the longest call of [`Bulk::append`] nearly.
 pub const SLICE_ENTRIES: u64 = 1 << 23;
+/// Pairs in a slice of a small table, and parts that a larger one is cut into at least.
+const SLICE_ENTRIES_SMALL: u64 = 1 << 19;
+const SLICES_MIN: u64 = 8;
 
 /// Loads entries 0 up to `entries` of `keys` in the order of `subject` and makes them durable.
 ///
@@ -34,7 +38,8 @@ pub fn load(
         Some(bulk) => bulk,
         None => Box::new(Batches { client: subject.client()?, subject }),
     };
-    let slices = entries.div_ceil(SLICE_ENTRIES);
+    let slice_entries = (entries / SLICES_MIN).clamp(SLICE_ENTRIES_SMALL, SLICE_ENTRIES);
+    let slices = entries.div_ceil(slice_entries);
     let loaded = each_slice(keys, entries, subject.order(), slices, |number, pairs| {
         progress(&format!("slice {} of {slices}", number + 1));
         bulk.append(pairs)

@@ -18,8 +18,9 @@ use nandex_baseline::registry::{self, Family, TableRow};
 use crate::documents::Documents;
 use crate::filters::{FilterSubject, Keys, Own};
 use crate::keys::{KEY_BYTES, KeySpace, VALUE_BYTES};
+use crate::maps;
 use crate::neighbors::NeighborsSubject;
-use crate::on_flash::{OnFlash, create_volume, open_volume};
+use crate::on_flash::{OnFlash, create_volume, file, open_volume};
 use crate::quotient::QuotientSubject;
 use crate::subject::{Client, Counts, Maker, Spec, Status, Subject, number};
 use crate::workload::{Kind, Workload};
@@ -38,6 +39,8 @@ pub enum Structure {
     Quotient,
     /// Buckets of ids in a `HashMap` behind a lock.
     Buckets,
+    /// Keys and values of any size, as `db.map` makes it.
+    Map,
     /// The structure of this kind in the registry.
     Registered(&'static str),
 }
@@ -48,7 +51,8 @@ static ALL: LazyLock<Vec<Structure>> = LazyLock::new(|| {
     let filters = registry::filters().map(|(row, _)| Structure::Registered(row.kind));
     let neighbors = registry::neighbors().map(|(row, _)| Structure::Registered(row.kind));
     let in_ram = [Structure::Multiset, Structure::Quotient];
-    let all = [Structure::Oracle].into_iter().chain(tables).chain(in_ram).chain(filters);
+    let tables = [Structure::Oracle].into_iter().chain(tables).chain([Structure::Map]);
+    let all = tables.chain(in_ram).chain(filters);
     all.chain([Structure::Buckets]).chain(neighbors).collect()
 });
 
@@ -59,6 +63,7 @@ impl Structure {
             Self::Multiset => "multiset",
             Self::Quotient => "quotient",
             Self::Buckets => "buckets",
+            Self::Map => maps::KIND,
             Self::Registered(kind) => kind,
         }
     }
@@ -81,6 +86,7 @@ impl ValueEnum for Structure {
             Self::Buckets => {
                 "Buckets of ids in a `HashMap` behind a lock: what the harness itself is tried on"
             }
+            Self::Map => "A map that grows, of keys and values of any size, as `db.map` makes it",
             Self::Registered(kind) => registry::find(kind)?.good_for.trim_end_matches('.'),
         };
         Some(PossibleValue::new(self.kind_name()).help(help))
@@ -94,7 +100,7 @@ impl Maker for Structure {
 
     fn kind(&self) -> Kind {
         match self {
-            Self::Oracle => Kind::Table,
+            Self::Oracle | Self::Map => Kind::Table,
             Self::Multiset | Self::Quotient => Kind::Filter,
             Self::Buckets => Kind::Neighbors,
             Self::Registered(kind) => match registry::find(kind).map(|row| &row.family) {
@@ -106,7 +112,7 @@ impl Maker for Structure {
     }
 
     fn lasting(&self) -> bool {
-        matches!(self, Self::Registered(_))
+        matches!(self, Self::Registered(_) | Self::Map)
     }
 
     fn supports(&self, workload: Workload) -> bool {
@@ -115,9 +121,13 @@ impl Maker for Structure {
                 Some(Family::Filter(filter)) => filter.deletes,
                 _ => true,
             },
-            Self::Oracle | Self::Multiset | Self::Quotient | Self::Buckets => true,
+            Self::Oracle | Self::Multiset | Self::Quotient | Self::Buckets | Self::Map => true,
         };
-        deletes || workload != Workload::Delete
+        deletes || !matches!(workload, Workload::Delete | Workload::Churn)
+    }
+
+    fn path(&self, spec: &Spec) -> Option<PathBuf> {
+        self.lasting().then(|| file(self.kind_name(), spec))
     }
 
     fn describe(&self, spec: &Spec) -> Result<Option<String>> {
@@ -131,6 +141,7 @@ impl Maker for Structure {
             Self::Multiset => Ok(Box::new(multiset())),
             Self::Quotient => Ok(Box::new(QuotientSubject::create(spec)?)),
             Self::Buckets => Ok(Box::new(buckets(documents(spec)))),
+            Self::Map => maps::create(spec),
             Self::Registered(kind) => create(kind, spec),
         }
     }
@@ -140,6 +151,7 @@ impl Maker for Structure {
             Self::Oracle | Self::Multiset | Self::Quotient | Self::Buckets => {
                 bail!("the {} is in RAM; load it again", self.name())
             }
+            Self::Map => maps::open(spec),
             Self::Registered(kind) => open(kind, spec),
         }
     }
@@ -200,17 +212,17 @@ fn no_subject(kind: &str) -> String {
     format!("a {kind} is a part of other structures")
 }
 
-fn file(kind: &str, spec: &Spec) -> PathBuf {
-    spec.dir.join(format!("{kind}.nandex"))
-}
-
 /// What the advisor of a table makes of the budget.
 fn prediction(kind: &str, row: &TableRow, spec: &Spec) -> Result<Prediction> {
     let widths = (u32::try_from(KEY_BYTES)?, u32::try_from(VALUE_BYTES)?);
     let asked = Requirements::new(spec.entries, widths.0, widths.1).ram(spec.ram_bytes);
     // The paper's SliceHash has no filters, and gives all RAM to buffers.
     let miss_reads_max = (kind == slicehash::KIND).then_some(1.0);
-    let policy = if row.grows { Policy::Grow } else { asked.policy };
+    let policy = match (row.grows, spec.keeps_all) {
+        (true, _) => Policy::Grow,
+        (false, true) => Policy::Reject,
+        (false, false) => asked.policy,
+    };
     Ok((row.advise)(&Requirements { miss_reads_max, policy, ..asked })?)
 }
 
@@ -322,6 +334,7 @@ impl<T: Table> Subject for TableSubject<T> {
         Status {
             entries: Some(stats.entries),
             ram_bytes: Some(stats.ram_bytes),
+            flash_bytes: stats.flash_bytes,
             table: Some(stats),
             ..Status::default()
         }
@@ -359,6 +372,11 @@ impl<T: Table> Client for TableClient<'_, T> {
             found.push(value.as_deref().map(number).transpose()?);
         }
         Ok(())
+    }
+
+    /// A table has no call for several removals.
+    fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
+        keys.iter().try_for_each(|key| Ok(self.table.remove(&key.to_le_bytes())?))
     }
 
     /// The table keeps its own number of reads in flight, whatever the batch.
@@ -463,6 +481,7 @@ mod tests {
         Spec {
             dir: PathBuf::new(),
             entries: 20_000_000,
+            keeps_all: false,
             rate: 0.0039,
             ram_bytes: 64 << 20,
             cache_bytes: None,

@@ -37,6 +37,8 @@ pub struct Spec {
     pub dir: PathBuf,
     /// Entries it will hold.
     pub entries: u64,
+    /// Whether a table that does not grow must refuse more entries rather than evict its oldest.
+    pub keeps_all: bool,
     /// RAM it may use in all, if it is on flash.
     pub ram_bytes: u64,
     /// Of that, what the table's cache of entries may take; `None` for what the table leaves.
@@ -90,6 +92,11 @@ pub trait Maker {
     /// Can it do this workload, one of its kind?
     fn supports(&self, _workload: Workload) -> bool {
         true
+    }
+
+    /// The file or directory of its data, if it has one of its own.
+    fn path(&self, _spec: &Spec) -> Option<PathBuf> {
+        None
     }
 
     /// In a few words, how it is configured for this spec, if it says so.
@@ -177,7 +184,7 @@ pub struct Status {
     pub entries: Option<u64>,
     /// RAM held.
     pub ram_bytes: Option<u64>,
-    /// Flash it occupies, if it is no table.
+    /// Flash it occupies, by its own count; 0 if it does not know.
     pub flash_bytes: u64,
     /// Of a filter: the rate of false positives that it has now.
     pub rate: f64,
@@ -256,12 +263,25 @@ pub trait Client {
         bail!("{} keys to look up and insert in one call of an engine that has none", pairs.len())
     }
 
-    /// Removes one insert of each key.
+    /// Removes each key, or from a filter one insert of each.
     ///
     /// # Errors
     /// Any error of the engine.
     fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
         bail!("{} keys to delete from an engine that cannot delete", keys.len())
+    }
+
+    /// Removes keys and inserts pairs, as many of each: in one transaction of the engine if it has them, else by
+    /// [`delete_many`](Self::delete_many) and then an insert. One of each are single calls.
+    ///
+    /// # Errors
+    /// Any error of the engine.
+    fn replace_many(&mut self, removed: &[u64], pairs: &[(u64, u64)]) -> Result<()> {
+        self.delete_many(removed)?;
+        match *pairs {
+            [(key, value)] => self.insert(key, value),
+            _ => self.insert_many(pairs),
+        }
     }
 
     /// Adds 1 to the count of each key.

@@ -53,7 +53,7 @@ type Spreads = BTreeMap<String, Spread>;
 const RATE: [(&str, Column); 2] =
     [("ops/s", Column::Figure("operations_per_s", show_count)), ("min..max", Column::Other(range))];
 
-const OF_TABLES: [(&str, Column); 14] = [
+const OF_TABLES: [(&str, Column); 18] = [
     ("reads/hit", Column::Figure("reads_per_hit", three)),
     ("reads/miss", Column::Figure("reads_per_miss", |reads| format!("{reads:.4}"))),
     ("disk rd/op", Column::Figure("disk_reads_per_lookup", three)),
@@ -66,11 +66,15 @@ const OF_TABLES: [(&str, Column); 14] = [
     ("wr.amp", Column::Figure("write_amplification", two)),
     ("RAM B/entry", Column::Figure("ram_bytes_per_entry", two)),
     ("RSS", Column::Figure("rss_bytes", show_bytes)),
+    ("rounds", Column::Figure("settled_rounds", two)),
+    ("fresh B/key", Column::Figure("file_bytes_per_entry_fresh", two)),
+    ("settled B/key", Column::Figure("file_bytes_per_entry_settled", two)),
+    ("files", Column::Figure("file_bytes", show_bytes)),
     ("device", Column::Other(device)),
     ("ratio", Column::Figure("ratio_to_device", two)),
 ];
 
-const OF_FILTERS: [(&str, Column); 29] = [
+const OF_FILTERS: [(&str, Column); 32] = [
     ("FPR", Column::Figure("rate_measured", percent)),
     ("95 % of", Column::Other(bounds)),
     ("FPR stated", Column::Figure("rate_stated", percent)),
@@ -92,6 +96,9 @@ const OF_FILTERS: [(&str, Column); 29] = [
     ("RAM B/key", Column::Figure("ram_bytes_per_key", two)),
     ("RAM bits/key", Column::Figure("ram_bits_per_key", three)),
     ("RSS", Column::Figure("rss_bytes", show_bytes)),
+    ("rounds", Column::Figure("settled_rounds", two)),
+    ("fresh B/key", Column::Figure("file_bytes_per_entry_fresh", two)),
+    ("settled B/key", Column::Figure("file_bytes_per_entry_settled", two)),
     ("rd/s d1", Column::Figure("device_reads_depth_1_per_s", show_count)),
     ("rd/s d32", Column::Figure("device_reads_depth_32_per_s", show_count)),
     ("seq read", Column::Figure("device_read_bytes_per_s", bytes_per_s)),

@@ -31,6 +31,8 @@ pub struct Pass {
     pub latency: Latency,
     /// What lookups ask for.
     pub asks: Asks,
+    /// The newest version of a value: updates write it, and lookups expect it or an older one.
+    pub version: u64,
 }
 
 /// What lookups ask for.
@@ -55,6 +57,11 @@ impl Pass {
     pub(crate) fn pair(self, index: u64) -> (u64, u64) {
         let key = self.keys.key(index);
         (key, self.keys.value(key, 0))
+    }
+
+    /// Whether a load or an update has written this value under `key`.
+    fn has_written(self, key: u64, value: u64) -> bool {
+        (0..=self.version).rev().any(|version| self.keys.value(key, version) == value)
     }
 }
 
@@ -239,6 +246,26 @@ impl<'a> Worker<'a> {
         })
     }
 
+    /// Removes `count` keys from the one of index `first` on, and inserts as many new ones with indices that are
+    /// `distance` higher. Both are timed together and count as one change.
+    pub(crate) fn replacements(&mut self, count: u64, first: u64, distance: u64) -> Result<()> {
+        let (pass, mut index) = (self.pass, first);
+        let mut laps = Laps::start(pass.latency);
+        self.each_batch(count, |worker, size| {
+            let removed = index..index + size;
+            index += size;
+            worker.keys.clear();
+            worker.keys.extend(removed.clone().map(|index| pass.keys.key(index)));
+            worker.pairs.clear();
+            worker.pairs.extend(removed.map(|index| pass.pair(index + distance)));
+            laps.restart();
+            worker.client.replace_many(&worker.keys, &worker.pairs)?;
+            laps.lap(&mut worker.counters.change_ns);
+            worker.counters.changes += size;
+            Ok(())
+        })
+    }
+
     /// Looks up and inserts `count` documents, each batch in one call. Its latency is a lookup's.
     pub(crate) fn lookups_with_inserts(
         &mut self,
@@ -403,9 +430,9 @@ pub(crate) fn check(pass: Pass, key: u64, expect: Expect, found: Option<u64>) ->
     let Pass { kind, keys, asks, .. } = pass;
     let is_exact = asks == Asks::ExactCounts;
     match (kind, expect, found) {
-        (Kind::Table, Expect::Here, Some(value)) if value != keys.value(key, 0) => bail!(
+        (Kind::Table, Expect::Here, Some(value)) if !pass.has_written(key, value) => bail!(
             "wrong value under key {key:#018x}: expected {:#018x}, found {value:#018x}",
-            keys.value(key, 0)
+            keys.value(key, pass.version)
         ),
         (Kind::Table, Expect::Absent, Some(value)) => {
             bail!("key {key:#018x} was never inserted, but the value {value:#018x} was found")

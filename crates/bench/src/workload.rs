@@ -36,6 +36,8 @@ pub enum Workload {
     Mixed,
     /// Overwrites keys that are there.
     Update,
+    /// Inserts a new key and removes the oldest, so that there are always as many; both are one operation.
+    Churn,
     /// Filters: takes back inserts.
     Delete,
     /// Counters: adds 1 to the counts of picked keys of an empty counter.
@@ -72,6 +74,18 @@ impl Workload {
             Self::Load => false,
             _ => self.only_reads(),
         }
+    }
+
+    /// Whether it makes changes alone, each by a call of its own unless a batch is asked for.
+    #[must_use]
+    pub const fn only_changes(self) -> bool {
+        matches!(self, Self::Insert | Self::Update | Self::Churn | Self::Delete | Self::CountAdd)
+    }
+
+    /// Whether rounds of `--settle` may go before it.
+    #[must_use]
+    pub const fn settles(self) -> bool {
+        matches!(self, Self::Update | Self::Churn | Self::Mixed)
     }
 
     /// Does it ask for counts?
@@ -116,6 +130,7 @@ impl Workload {
             | Self::LookupMiss
             | Self::LookupStream
             | Self::LookupMissStream
+            | Self::Churn
             | Self::Mixed => None,
         }
     }

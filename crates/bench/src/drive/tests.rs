@@ -10,7 +10,7 @@ use crate::workload::Kind;
 fn pass(kind: Kind, threads: usize, batch: usize) -> Pass {
     let keys = KeySpace::new(3);
     let (latency, asks) = (Latency::On, Asks::Values);
-    Pass { kind, keys, seed: 3, number: 1, threads, batch, latency, asks }
+    Pass { kind, keys, seed: 3, number: 1, threads, batch, latency, asks, version: 0 }
 }
 
 fn oracle(kind: Kind) -> Box<dyn Subject> {
@@ -122,11 +122,40 @@ fn new_documents_are_asked_for_and_inserted_once_each() {
 fn updates_change_values_and_add_no_keys() {
     let subject = loaded(pass(Kind::Table, 1, 64), 256);
     let picker = Picker::new(256, None);
-    overwrite_picked(&*subject, pass(Kind::Table, 2, 1), 1000, &picker).unwrap();
+    let updates = Pass { version: 1, ..pass(Kind::Table, 2, 1) };
+    overwrite_picked(&*subject, updates, 1000, &picker).unwrap();
     assert_eq!(entries(&*subject), 256);
+    assert_eq!(lookups(&*subject, updates, 1000, Sought::Here(&picker)).unwrap().hits, 1000);
     let error =
         lookups(&*subject, pass(Kind::Table, 1, 1), 1000, Sought::Here(&picker)).unwrap_err();
     assert!(error.to_string().contains("wrong value under key"), "{error}");
+}
+
+#[test]
+fn churn_keeps_the_newest_keys_with_their_values_and_no_others() {
+    for kind in Kind::ALL {
+        for (threads, batch, operations) in [(1, 1, 100), (3, 1, 1000), (2, 16, 700), (2, 512, 256)]
+        {
+            let pass = pass(kind, threads, batch);
+            let subject = loaded(Pass { batch: 16, ..pass }, 256);
+            let mut window = Window { first: 0, entries: 256 };
+            let counters = churn(&*subject, pass, operations, &mut window).unwrap();
+            assert_eq!((counters.changes, window.first), (operations, operations));
+            assert_eq!((counters.operations(), entries(&*subject)), (operations, 256));
+            let key = |index| pass.keys.key(index);
+            let live: Vec<_> = (operations..operations + 256).map(key).collect();
+            let mut client = subject.client().unwrap();
+            let mut found = Vec::new();
+            client.get_many(&live, &mut found).unwrap();
+            assert!(found.iter().all(Option::is_some), "{kind:?}");
+            if kind == Kind::Neighbors {
+                continue;
+            }
+            found.clear();
+            client.get_many(&(0..operations).map(key).collect::<Vec<_>>(), &mut found).unwrap();
+            assert!(found.iter().all(Option::is_none), "{kind:?}");
+        }
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Result, bail, ensure};
 use serde_json::json;
 
-use super::{Loading, Measured, Session};
+use super::{CHECKED, Loading, Measured, Session};
 use crate::counted::{self, Counted};
 use crate::drive::{self, Sought};
 use crate::figures::ratio;
@@ -14,9 +14,6 @@ use crate::plan::KeyStorage;
 use crate::report::Case;
 use crate::worker::{Counters, Pass};
 use crate::workload::{Mix, Workload};
-
-/// Keys whose counts are checked after each run, and keys looked up after deletes.
-const CHECKED: usize = 10_000;
 
 impl Session<'_> {
     pub(super) fn cases(&mut self) -> Result<Vec<Case>> {
@@ -37,13 +34,14 @@ impl Session<'_> {
             | Workload::LookupMissStream
             | Workload::CountHit
             | Workload::CountMiss
-            | Workload::CountStream
-            | Workload::Update => Ok(vec![self.plain_case()?]),
+            | Workload::CountStream => Ok(vec![self.plain_case()?]),
+            Workload::Update => Ok(vec![self.update_case()?]),
+            Workload::Churn => Ok(vec![self.churn_case()?]),
         }
     }
 
     /// The repetitions of one case, each by a pass of its own.
-    fn repeat(
+    pub(super) fn repeat(
         &mut self,
         name: String,
         mut run: impl FnMut(&mut Self, Pass) -> Result<Measured>,
@@ -105,7 +103,6 @@ impl Session<'_> {
                 Workload::LookupStream | Workload::LookupMissStream | Workload::CountStream => {
                     drive::lookup_stream(subject, pass, operations, sought)
                 }
-                Workload::Update => drive::overwrite_picked(subject, pass, operations, &picker),
                 other => bail!("{} has its own runs", other.name()),
             })?;
             if workload.misses() {
@@ -116,13 +113,14 @@ impl Session<'_> {
         })
     }
 
-    fn picker(&self, loading: &Loading) -> Picker {
+    pub(super) fn picker(&self, loading: &Loading) -> Picker {
         Picker::new(loading.count, self.plan.theta())
     }
 
     fn mixed_cases(&mut self) -> Result<Vec<Case>> {
         let loading = self.load_or_open()?;
         let picker = self.picker(&loading);
+        self.settle_by_updates(&loading, &picker)?;
         let (next, operations) = (AtomicU64::new(loading.count), self.plan.operations());
         let mut cases = Vec::new();
         for mix in self.plan.mixes() {

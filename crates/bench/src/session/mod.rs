@@ -1,6 +1,7 @@
 //! One benchmark from start to end: load, measure the device, run, measure again, report.
 
 mod cases;
+mod settled;
 
 use std::fs;
 use std::time::Instant;
@@ -24,6 +25,10 @@ use crate::sorted;
 use crate::subject::{Maker, Subject};
 use crate::worker::{Asks, Counters, Pass};
 use crate::workload::{Kind, Workload};
+use settled::{Settled, Updates};
+
+/// Keys whose counts are checked after each run, and keys looked up after removals and updates.
+const CHECKED: usize = 10_000;
 
 /// What the binary provides to a session.
 #[derive(Clone, Copy)]
@@ -53,6 +58,9 @@ pub fn run(plan: &Plan, maker: &dyn Maker, surroundings: Surroundings<'_>) -> Re
         scratch: scratch(plan, maker)?,
         keys: KeySpace::new(plan.seed),
         pass_number: 1,
+        version: 0,
+        updates: Vec::new(),
+        settled: None,
         settings: Map::new(),
         limits: None,
         read_source: None,
@@ -83,6 +91,12 @@ struct Session<'a> {
     scratch: Option<Scratch>,
     keys: KeySpace,
     pass_number: u64,
+    /// The newest version of a value, which the last updates have written.
+    version: u64,
+    /// All updates so far, to tell what each key must have.
+    updates: Vec<Updates>,
+    /// The rounds of `--settle`, if any were made.
+    settled: Option<Settled>,
     settings: Map<String, Value>,
     limits: Option<Limits>,
     /// What the last limit of random reads was measured on.
@@ -259,7 +273,9 @@ impl Session<'_> {
         let counters = work(subject)?;
         let settling = Instant::now();
         // Work that lookups leave to settle belongs to none of the figures.
-        let filled = self.kind == Kind::Filter || self.plan.workload == Workload::Insert;
+        let filled = self.kind == Kind::Filter
+            || self.plan.workload == Workload::Insert
+            || self.settled.is_some();
         if filled && counters.changes > 0 {
             subject.settle()?;
         }
@@ -281,6 +297,14 @@ impl Session<'_> {
         let allocated = (self.surroundings.allocated_bytes)();
         let since = allocated.saturating_sub(loading.allocated_before);
         figures.set("allocated_bytes", (allocated > 0).then_some(since));
+        let live = match self.plan.workload {
+            Workload::Update | Workload::Churn => loading.count,
+            _ => run.entries,
+        };
+        figures.space_on_disk(&self.space(loading, live));
+        if let Some(settled) = &self.settled {
+            settled.put_into(&mut figures);
+        }
         let reads_histogram = run.delta().map(|delta| delta.reads_histogram.to_vec());
         Ok(Measured { figures, counters, reads_histogram })
     }
@@ -289,8 +313,9 @@ impl Session<'_> {
         let number = self.pass_number;
         self.pass_number += 1;
         let Plan { seed, threads, latency, .. } = *self.plan;
+        let Self { kind, keys, version, .. } = *self;
         let asks = self.asks();
-        Pass { kind: self.kind, keys: self.keys, seed, number, threads, batch, latency, asks }
+        Pass { kind, keys, seed, number, threads, batch, latency, asks, version }
     }
 
     fn asks(&self) -> Asks {
@@ -319,6 +344,7 @@ impl Session<'_> {
             "batch": plan.batch(),
             "durability": plan.durability,
             "repetitions": plan.runs,
+            "settle_rounds": plan.settle_rounds,
             "distribution": plan.theta().map_or("uniform".into(), |theta| format!("zipf {theta}")),
             "seed": plan.seed,
             "latency": plan.latency,

@@ -10,6 +10,7 @@ mod many;
 mod neardup;
 mod neighbors;
 mod scale;
+mod steady;
 mod tables;
 
 use std::path::Path;
