@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use nandex_bench::subject::{Maker, Spec, Subject};
+use nandex_bench::workload::Workload;
 
 /// The engines that are built in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -24,6 +25,9 @@ pub enum Engine {
     /// fjall: an LSM tree in Rust.
     #[cfg(feature = "fjall")]
     Fjall,
+    /// SQLite: a B-tree with a write-ahead log.
+    #[cfg(feature = "sqlite")]
+    Sqlite,
     /// Berkeley DB's hash table: the baseline of the BufferHash paper.
     #[cfg(feature = "bdb")]
     Bdb,
@@ -54,13 +58,24 @@ impl Maker for Engine {
             Self::Redb => "redb",
             #[cfg(feature = "fjall")]
             Self::Fjall => "fjall",
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => "sqlite",
             #[cfg(feature = "bdb")]
             Self::Bdb => "bdb",
         }
     }
 
     fn has_one_writer(&self) -> bool {
-        matches!(self.name(), "lmdb" | "redb" | "bdb")
+        matches!(self.name(), "lmdb" | "redb" | "sqlite" | "bdb")
+    }
+
+    /// Berkeley DB is here for the BufferHash paper's workloads, which remove nothing.
+    fn supports(&self, workload: Workload) -> bool {
+        workload != Workload::Churn || self.name() != "bdb"
+    }
+
+    fn path(&self, spec: &Spec) -> Option<PathBuf> {
+        Some(self.place(spec))
     }
 
     fn create(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
@@ -87,6 +102,8 @@ impl Maker for Engine {
             Self::Redb => Box::new(crate::redb::Redb::open(&place, spec)?),
             #[cfg(feature = "fjall")]
             Self::Fjall => Box::new(crate::fjall::Fjall::open(&place, spec)?),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => Box::new(crate::sqlite::Sqlite::open(&place, spec)?),
             #[cfg(feature = "bdb")]
             Self::Bdb => Box::new(crate::bdb::Bdb::open(&place, spec)?),
         };

@@ -132,7 +132,18 @@ impl Client for FjallClient<'_> {
     }
 
     fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
+        self.replace_many(&[], pairs)
+    }
+
+    fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
+        self.replace_many(keys, &[])
+    }
+
+    fn replace_many(&mut self, removed: &[u64], pairs: &[(u64, u64)]) -> Result<()> {
         let mut batch = self.fjall.database.batch();
+        for key in removed {
+            batch.remove(&self.fjall.keyspace, key.to_le_bytes());
+        }
         for (key, value) in pairs {
             batch.insert(&self.fjall.keyspace, key.to_le_bytes(), value.to_le_bytes());
         }

@@ -1,4 +1,4 @@
-//! `nandex-peers`: RocksDB, LMDB, redb, fjall and Berkeley DB under nandex's workloads.
+//! `nandex-peers`: RocksDB, LMDB, redb, fjall, SQLite and Berkeley DB under nandex's workloads.
 //!
 //! Keys, streams, memory limit, device limits, checks and report are `nandex-bench`'s own. Each engine
 //! is a module that says how it is tuned and why. With `--load sorted` each engine is loaded in its own key
@@ -19,6 +19,8 @@ mod lmdb;
 mod redb;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use std::alloc::System;
 use std::process::ExitCode;
@@ -32,7 +34,7 @@ use nandex_bench::workload::Workload;
 use crate::apart::{Apart, run_here};
 use crate::engine::Engine;
 
-/// Counts what Rust allocates; RocksDB, LMDB and Berkeley DB allocate past it, and only RSS and the
+/// Counts what Rust allocates; RocksDB, LMDB, SQLite and Berkeley DB allocate past it, and only RSS and the
 /// cgroup see them.
 #[global_allocator]
 static ALLOCATOR: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
@@ -44,7 +46,7 @@ struct Arguments {
     /// The engine; may be given several times.
     #[arg(long, value_enum, required_unless_present = "all")]
     engine: Vec<Engine>,
-    /// Every engine that is built in, one after the other.
+    /// Every engine that is built in and can do the workload, one after the other.
     #[arg(long, conflicts_with = "engine")]
     all: bool,
     #[command(flatten)]
@@ -74,7 +76,11 @@ fn try_main() -> Result<()> {
     let arguments = Arguments::parse();
     let plan = in_batches(arguments.plan);
     plan.check()?;
-    let engines = if arguments.all { Engine::every() } else { arguments.engine };
+    let mut engines = arguments.engine;
+    if arguments.all {
+        engines = Engine::every();
+        engines.retain(|engine| engine.supports(plan.workload));
+    }
     match engines.as_slice() {
         [engine] if APART.is_here() => run_here(&plan, engine, || ALLOCATOR.allocated() as u64),
         engines => {

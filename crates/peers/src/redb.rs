@@ -40,11 +40,12 @@ pub struct Redb {
     waiting: Mutex<Waiting>,
 }
 
-/// Inserts of all threads for the next transaction: redb's own write transaction cannot outlive a call
+/// Inserts and removals of all threads for the next transaction: redb's own write transaction cannot outlive a call
 /// together with its table, so they are collected here, in one place for all threads.
 #[derive(Default)]
 struct Waiting {
-    pairs: Vec<(u64, u64)>,
+    /// Keys with their new values, or without one where they are removed.
+    changes: Vec<(u64, Option<u64>)>,
     commits: u64,
 }
 
@@ -62,9 +63,13 @@ impl Redb {
     }
 
     fn insert(&self, pairs: &[(u64, u64)]) -> Result<()> {
+        self.change(pairs.iter().map(|&(key, value)| (key, Some(value))))
+    }
+
+    fn change(&self, changes: impl Iterator<Item = (u64, Option<u64>)>) -> Result<()> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.pairs.extend_from_slice(pairs);
-        if waiting.pairs.len() >= self.commit_after { self.commit(&mut waiting) } else { Ok(()) }
+        waiting.changes.extend(changes);
+        if waiting.changes.len() >= self.commit_after { self.commit(&mut waiting) } else { Ok(()) }
     }
 
     fn flush(&self) -> Result<()> {
@@ -72,11 +77,11 @@ impl Redb {
     }
 
     fn commit(&self, waiting: &mut Waiting) -> Result<()> {
-        if waiting.pairs.is_empty() {
+        if waiting.changes.is_empty() {
             return Ok(());
         }
-        // A stable sort, so that of two inserts of one key the later one stays.
-        waiting.pairs.sort_by_key(|pair| pair.0);
+        // A stable sort, so that of two changes of one key the later one stays.
+        waiting.changes.sort_by_key(|change| change.0);
         waiting.commits += 1;
         let durable = self.always || waiting.commits.is_multiple_of(DURABLE_EVERY);
         let mut write = self.database.begin_write()?;
@@ -87,12 +92,15 @@ impl Redb {
         })?;
         {
             let mut table = write.open_table(TABLE)?;
-            for (key, value) in &waiting.pairs {
-                table.insert(key, value)?;
+            for (key, value) in &waiting.changes {
+                match value {
+                    Some(value) => table.insert(key, value)?,
+                    None => table.remove(key)?,
+                };
             }
         }
         write.commit()?;
-        waiting.pairs.clear();
+        waiting.changes.clear();
         Ok(())
     }
 }
@@ -142,7 +150,7 @@ impl Bulk for RedbBulk<'_> {
 struct RedbClient<'a> {
     redb: &'a Redb,
     table: Option<ReadOnlyTable<u64, u64>>,
-    /// Has this thread inserted since it last looked up? Then its table is out of date.
+    /// Has this thread changed anything since it last looked up? Then its table is out of date.
     inserted: bool,
 }
 
@@ -166,6 +174,18 @@ impl Client for RedbClient<'_> {
     fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
         self.inserted = true;
         self.redb.insert(pairs)
+    }
+
+    fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
+        self.inserted = true;
+        self.redb.change(keys.iter().map(|&key| (key, None)))
+    }
+
+    fn replace_many(&mut self, removed: &[u64], pairs: &[(u64, u64)]) -> Result<()> {
+        self.inserted = true;
+        let removed = removed.iter().map(|&key| (key, None));
+        let inserted = pairs.iter().map(|&(key, value)| (key, Some(value)));
+        self.redb.change(removed.chain(inserted))
     }
 
     fn get(&mut self, key: u64) -> Result<Option<u64>> {

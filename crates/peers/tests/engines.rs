@@ -107,6 +107,41 @@ fn all_engines_take_mixed_streams_and_updates() {
 }
 
 #[test]
+fn all_engines_are_settled_and_keep_the_value_of_each_update() {
+    let dir = tempfile::tempdir().unwrap();
+    for arguments in ["update --batch 64", "mixed --lookups .5 --success 1 --batch 16"] {
+        for report in reports(dir.path(), &format!("--all --settle 2 --workload {arguments}")) {
+            let settling = &report["settling"];
+            assert_eq!(
+                (&settling["operations"], &settling["rounds"]),
+                (&40_000.into(), &2.0.into())
+            );
+            for moment in ["before", "after"] {
+                let bytes = settling[moment]["file_bytes_per_entry"].as_f64();
+                assert!(bytes > Some(16.0), "{moment}: {report}");
+            }
+            assert!(report["file_bytes"].as_f64() > Some(0.0), "{report}");
+            assert_eq!(report["operations"], 5000.0);
+        }
+    }
+}
+
+#[test]
+fn engines_that_remove_keep_the_newest_keys_of_churn() {
+    let dir = tempfile::tempdir().unwrap();
+    let some = "--entries 4k --ops 2k --runs 1 --workload churn";
+    for arguments in ["--settle 3", "--batch 64 --threads 2 --settle 1", "--durability never"] {
+        let reports = reports(dir.path(), &format!("--all {some} {arguments}"));
+        let engines: Vec<_> = reports.iter().map(|report| report["index"].as_str()).collect();
+        assert!(!engines.contains(&Some("bdb")), "{engines:?}");
+        for report in &reports {
+            assert_eq!(report["operations"], 2000.0, "{report}");
+            assert!(report["insert_ns"]["p99"].as_u64() > Some(0), "{report}");
+        }
+    }
+}
+
+#[test]
 fn without_an_engine_the_options_are_told() {
     let dir = tempfile::tempdir().unwrap();
     let output = peers(dir.path(), "--workload insert");

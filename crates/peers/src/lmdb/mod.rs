@@ -92,31 +92,46 @@ struct LmdbClient<'a> {
 }
 
 impl LmdbClient<'_> {
-    fn put(&mut self, sorted: &[(u64, u64)]) -> Result<()> {
+    /// Removes and puts sorted keys in the open transaction, and commits it if it is large.
+    fn change(&mut self, removed: &[u64], sorted: &[(u64, u64)]) -> Result<()> {
         self.read = None;
         let write = match &mut self.write {
             Some(write) => write,
             none => none.insert(self.lmdb.env.write_txn()?),
         };
+        for key in removed {
+            self.lmdb.table.delete(write, key)?;
+        }
         for (key, value) in sorted {
             self.lmdb.table.put(write, key, value)?;
         }
-        self.uncommitted += sorted.len();
+        self.uncommitted += removed.len() + sorted.len();
         if self.uncommitted >= self.lmdb.commit_after { self.finish() } else { Ok(()) }
     }
 }
 
 impl Client for LmdbClient<'_> {
     fn insert(&mut self, key: u64, value: u64) -> Result<()> {
-        self.put(&[(key, value)])
+        self.change(&[], &[(key, value)])
     }
 
     fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
+        self.replace_many(&[], pairs)
+    }
+
+    fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
+        self.replace_many(keys, &[])
+    }
+
+    fn replace_many(&mut self, removed: &[u64], pairs: &[(u64, u64)]) -> Result<()> {
+        let mut removed = removed.to_vec();
+        removed.sort_unstable();
         let mut sorted = std::mem::take(&mut self.sorted);
         sorted.clear();
         sorted.extend_from_slice(pairs);
-        sorted.sort_unstable();
-        let done = self.put(&sorted);
+        // A stable sort, so that of two inserts of one key the later one stays.
+        sorted.sort_by_key(|pair| pair.0);
+        let done = self.change(&removed, &sorted);
         self.sorted = sorted;
         done
     }

@@ -137,7 +137,16 @@ impl Client for RocksClient<'_> {
     }
 
     fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
+        self.replace_many(&[], pairs)
+    }
+
+    fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
+        self.replace_many(keys, &[])
+    }
+
+    fn replace_many(&mut self, removed: &[u64], pairs: &[(u64, u64)]) -> Result<()> {
         let mut batch = WriteBatch::default();
+        removed.iter().for_each(|key| batch.delete(key.to_le_bytes()));
         for (key, value) in pairs {
             batch.put(key.to_le_bytes(), value.to_le_bytes());
         }
