@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Acquire;
 
-use nandex_store::entries::Entry;
+use nandex_store::entries::{Entry, KeyState};
 use nandex_store::log::Reservation;
 use nandex_store::mutants::{Barrier, is_on};
 
@@ -41,6 +41,7 @@ impl<L: TableLayout> Core<L> {
     ) -> Result<()> {
         self.limit_active(state);
         let entries: Vec<_> = entries.collect();
+        self.uncache_entries(&entries);
         if !entries.is_empty()
             && !self.logs()
             && frozen.snapshot.is_some()
@@ -55,6 +56,18 @@ impl<L: TableLayout> Core<L> {
         let space = self.space_to_log(entries.len());
         let mut entries = entries.into_iter();
         entries.try_for_each(|entry| self.put_back((index, space.as_ref()), state, entry, frozen))
+    }
+
+    /// Drops these entries from the cache, which was told of them when their buffer was about to leave RAM. They are in
+    /// a buffer again and not on flash, so a removal may leave no trace of them, and the cache would still have them.
+    fn uncache_entries(&self, entries: &[Entry<'_>]) {
+        let Some(cache) = self.lookups.cache.get().filter(|it| !it.entries.is_unused()) else {
+            return;
+        };
+        let mut leaving = cache.leaving();
+        for entry in entries {
+            leaving.leave(self.hasher.hash(entry.key), entry.key, KeyState::Unknown);
+        }
     }
 
     /// Log space for that many entries, unless others have reserved it. None during a replay: a record logged
