@@ -203,7 +203,7 @@ open_options! {
         /// RAM that it shares with other structures, if it grows: what it takes is claimed there, and its cache uses a
         /// part of what nobody has claimed.
         ram_pool: Option<Arc<RamPool>>;
-        /// Entries that a new table which grows has space for from the start, in one part, so that a lookup asks one part.
+        /// Entries that a new table which grows has space for from the start, in one part, so that a lookup asks one.
         /// Its next part is as large again.
         entries: Option<u64>;
         /// The family of hashes that an index of neighbours must have been made for; `None` for whichever it has.

@@ -290,7 +290,7 @@ mod tests {
             checkpoint_generation: 11,
             log: LogParts::from(Extent { start: PageId(2), pages: 32 }),
             log_apart: false,
-            log_grows: generation % 2 == 0,
+            log_grows: generation.is_multiple_of(2),
             log_block_bytes: 1 << 18,
             log_tail: Lsn(4096),
             log_synced: Lsn(8192),

@@ -43,7 +43,7 @@ fn open(device: Arc<dyn Device>) -> Result<Volume> {
     Volume::open(device, options)
 }
 
-/// Numbered entries: how many the state has, and those that the log has besides.
+/// Numbered entries: how many the state has, and where the others are in the log.
 #[derive(Debug, Default)]
 struct Entries {
     saved: u64,
@@ -124,7 +124,7 @@ impl Numbers {
 
     /// A checkpoint that needs nothing of the log.
     fn save_all(&self) {
-        self.save(u64::MAX.min(self.count()));
+        self.save(self.count());
         self.volume.checkpoint().unwrap();
     }
 

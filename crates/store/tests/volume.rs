@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use nandex_device::{Device, MemoryDevice, PageBuf};
 use nandex_sim::{Image, SimDevice};
-use nandex_store::{Captured, Durability, Lsn, Threads, Volume, VolumeOpenOptions, VolumeOptions};
+use nandex_store::{
+    Captured, Durability, Error, Lsn, Threads, Volume, VolumeOpenOptions, VolumeOptions,
+};
 
 use part::Part;
 
@@ -273,4 +275,67 @@ fn an_extent_is_used_again_once_a_durable_checkpoint_leaves_it_out() {
     let found = volume.open_structure("roams", "roamer").unwrap();
     assert_eq!(found.extents, [second]);
     assert_eq!(volume.allocate(7).unwrap(), first);
+}
+
+/// The names of all structures, with the first byte of what each was created with.
+fn configs(volume: &Volume) -> Vec<(String, u8)> {
+    let all = volume.structures().into_iter();
+    let config = |name: &str| volume.config_of(name, "kind").unwrap()[0];
+    let mut all: Vec<_> = all.map(|it| (it.name.clone(), config(&it.name))).collect();
+    all.sort();
+    all
+}
+
+fn named(all: &[(&str, u8)]) -> Vec<(String, u8)> {
+    all.iter().map(|(name, config)| ((*name).to_owned(), *config)).collect()
+}
+
+#[test]
+fn a_replacement_takes_its_place_at_once_and_nobody_opens_what_it_replaces() {
+    let device = MemoryDevice::new();
+    let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
+    let create = |name: &str, config| volume.create_structure(name, "kind", vec![config], 1);
+    let part = |owner: &str, part, config| {
+        volume.create_part((owner, part), "kind", vec![config], 1).unwrap();
+    };
+    create("a", 1).unwrap();
+    create("a-keys", 2).unwrap();
+    create("ab", 3).unwrap();
+    part("a", "p", 4);
+    let before = configs(&volume);
+    create("a/new", 0).unwrap_err();
+    for finishes in [false, true] {
+        let replacement = volume.replace(&["a", "a-keys"]).unwrap();
+        assert!(matches!(volume.replace(&["a"]), Err(Error::Busy { .. })));
+        for name in ["a", "a-keys", "a/p"] {
+            let refused = volume.open_structure(name, "kind");
+            assert!(matches!(refused, Err(Error::Busy { .. })), "{name}: {refused:?}");
+        }
+        volume.open_structure("ab", "kind").unwrap();
+        create("ab/new", 0).unwrap_err();
+        let name = replacement.name();
+        create(&name, 5).unwrap();
+        create(&format!("{name}-keys"), 6).unwrap();
+        part(&name, "q", 7);
+        volume.open_structure(&name, "kind").unwrap();
+        if finishes {
+            replacement.finish(&["a-keys"]).unwrap();
+        } else {
+            drop(replacement);
+            assert_eq!(configs(&volume), before);
+        }
+        volume.open_structure("a", "kind").unwrap();
+    }
+    let after = named(&[("a", 5), ("a-keys", 2), ("a/q", 7), ("ab", 3)]);
+    assert_eq!(configs(&volume), after);
+    let pages = volume.stats().free_pages;
+    let replacement = volume.replace(&["ab"]).unwrap();
+    create("ab/new", 8).unwrap();
+    // As a crash does.
+    std::mem::forget(replacement);
+    let volume = open(Arc::new(MemoryDevice::from_image(device.image())));
+    assert_eq!(configs(&volume).len(), 5);
+    volume.drop_replacements().unwrap();
+    assert_eq!(configs(&volume), after);
+    assert!(volume.stats().free_pages >= pages - 2);
 }

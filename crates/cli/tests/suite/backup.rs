@@ -186,7 +186,7 @@ fn tables_and_maps_that_shrank_are_rewritten_and_info_says_how_much_that_gives_b
         };
         let before = figures("t");
         let gives_back = before["compaction_bytes"].as_u64().expect("a number");
-        assert!(gives_back > before["flash_bytes"].as_u64().expect("a number") / 2, "{before}");
+        assert!(gives_back > before["flash_bytes"].as_u64().expect("a number") / 5, "{before}");
         let copied = json(&ok(folder.run("compact t --to small --json")));
         assert_eq!(figures("t"), before);
         let compacted = json(&ok(folder.run("compact t --json")));
@@ -194,12 +194,14 @@ fn tables_and_maps_that_shrank_are_rewritten_and_info_says_how_much_that_gives_b
             let rewritten = &compacted["rewritten"][0];
             assert!(rewritten["name"] == "main" && rewritten["entries"] == 10_000, "{compacted}");
             let [was, is] = ["flash_bytes_before", "flash_bytes"].map(|it| rewritten[it].as_u64());
-            assert!(is < was.map(|was| was / 2), "{make}: {rewritten}");
+            assert!(is < was.map(|was| was / 4 * 3), "{make}: {rewritten}");
         }
         for name in ["t", "small"] {
             ok(folder.run(&format!("check {name}")));
             assert_eq!(keys(name), expected, "{make}");
-            assert_eq!(figures(name)["compaction_bytes"], 0, "{make}");
+            let after = figures(name);
+            assert_eq!(after["compaction_bytes"], 0, "{make}");
+            assert_eq!(after["values"], before["values"], "{make}");
         }
         ok(folder.run_with(&load, records(200_000..210_000).as_bytes()));
         assert_eq!(keys("t").len(), 20_000);

@@ -1,8 +1,8 @@
 //! Compaction: what a structure holds, in a new one of the size that it needs, which takes its place.
 //!
-//! A table that grows, or a map, is read in the order of the hash into one that is made for as many entries. When that
-//! is durable, it takes the name and the place of the old one in one checkpoint; a crash before that leaves the old one,
-//! and the next opening removes the other. A filter puts its levels in one.
+//! A table that grows, or a map, is read in the order of the hash into one that is made for as many entries. When
+//! that is durable, it takes the name and the place of the old one in one checkpoint. A crash before that leaves the
+//! old one, and the next opening removes the other. A filter puts its levels in one.
 
 use nandex_store::Volume;
 
@@ -30,7 +30,7 @@ pub struct Compacted {
 
 impl Database {
     /// Puts what a structure holds in the least space, and gives the rest back to the database: what keys that were
-    /// removed or replaced have left, and room that it has grown into. A lookup of a table that grows then asks one
+    /// removed or replaced have left, and space that it has grown into. A lookup of a table that grows then asks one
     /// part. A structure with the space that it was made with, or one that evicts, stays as it is.
     ///
     /// Nobody may have it open. A table or map that grows is copied, so it takes its new space and RAM in addition to
@@ -61,7 +61,6 @@ impl Database {
     /// # Ok::<(), nandex::Error>(())
     /// ```
     pub fn compact(&self, name: &str, watch: &Watch<'_>) -> Result<Compacted> {
-        let _opening = self.opening();
         let volume = &self.volume;
         let before = pages_bytes(volume, name);
         let kind = registry::kind_in(volume, name)?;
@@ -113,15 +112,16 @@ impl Database {
         }
         // What a table says is an estimate, and one that is made too small grows.
         let entries = old.index().iter().try_fold(0, |count, entry| entry.map(|_| count + 1))?;
-        let replacement = volume.replace(name)?;
+        let is_map = matches!(old, TableOrMap::Map(_));
+        let owners = [name, &table_name(name)];
+        let replacement = volume.replace(&owners[..if is_map { 2 } else { 1 }])?;
         let of_new = OpenOptions { entries: Some(with_space(entries)), ..options };
         let new = make_like(volume, &old, &replacement.name(), &of_new)?;
         let copied = copy(&old, &new, entries, watch)?;
         new.close()?;
-        let is_map = matches!(old, TableOrMap::Map(_));
         old.close()?;
-        let owners = [name, &table_name(name)];
-        replacement.finish(&owners[..if is_map { 2 } else { 1 }])?;
+        // The RAM that it may take is what it was created with, and not that of this opening.
+        replacement.finish(&owners[usize::from(is_map)..][..1])?;
         Ok(copied)
     }
 }

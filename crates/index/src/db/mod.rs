@@ -58,8 +58,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod tests_compact;
-#[cfg(test)]
 mod tests_ram;
 #[cfg(test)]
 mod tests_warm;

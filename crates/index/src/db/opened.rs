@@ -149,8 +149,8 @@ impl TableOrMap {
         Some(of_index + if values.live_records > 0 { mean } else { RECORD_BYTES })
     }
 
-    /// Flash that it would take after a [compaction](super::Database::compact), in bytes by the cost model; `None` if it
-    /// has the flash that it was made with.
+    /// Flash that it would take after a [compaction](super::Database::compact), in bytes by the cost model; `None` if
+    /// it has the flash that it was made with.
     #[must_use]
     pub(super) fn compacted_bytes(&self) -> Option<u64> {
         let entries = with_space(self.index().stats().entries);

@@ -6,6 +6,7 @@ mod backup;
 mod check;
 mod chip;
 mod chip_costs;
+mod compact;
 mod crashed;
 mod damage;
 mod entries;

@@ -42,8 +42,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Has the log go on in that many bytes, or in twice as many as it has if that is more, or in as many as it may have
-    /// at most. Returns whether it is longer now. What is in it stays where it is until the tail has passed it.
+    /// Has the log go on in that many bytes, or in twice as many as it has if that is more, or in as many as it may
+    /// have at most. Returns whether it is longer now. What is in it stays where it is until the tail has passed it.
     ///
     /// # Errors
     /// A failed write or sync, which poisons the volume. A device without space is none: the log keeps its length.

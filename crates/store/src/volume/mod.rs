@@ -337,6 +337,12 @@ impl Volume {
     /// # Errors
     /// [`Error::NoSuchStructure`], [`Error::Kind`], or [`Error::Busy`] when it is open already.
     pub fn open_structure(&self, name: &str, kind: &str) -> Result<Structure> {
+        self.check_not_replaced(name)?;
+        self.find_closed(name, kind)
+    }
+
+    /// As [`open_structure`](Self::open_structure), also one that is being replaced.
+    fn find_closed(&self, name: &str, kind: &str) -> Result<Structure> {
         // Updates that a failed write left in RAM are in the log, which only opening the volume reads back.
         self.inner.poison.check()?;
         let mut root = self.inner.root();

@@ -52,8 +52,8 @@ pub struct VolumeOptions {
     /// the buffers of the tables in the volume; recovery replays at most this much.
     pub log_bytes: u64,
     /// Bytes that the log may grow to, in the volume's own pages: for structures whose buffers need more of it, and
-    /// before buffers would be flushed early for want of it. Later openings state their own limit. Default: it keeps its
-    /// length, in later openings too.
+    /// before buffers would be flushed early for want of it. Later openings state their own limit. Default: it keeps
+    /// its length, in later openings too.
     pub log_bytes_max: Option<u64>,
     /// The longest single write to the log in bytes, a whole number of pages. Default 128 KiB;
     /// the log keeps up to eight of them in RAM.

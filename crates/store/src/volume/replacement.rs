@@ -1,40 +1,47 @@
 //! A structure that is made to take the place of another one, and does so at once.
 
 use std::collections::HashSet;
-use std::sync::PoisonError;
+use std::sync::{MutexGuard, PoisonError};
 
-use super::{Volume, check_name, is_part_of};
-use crate::Result;
+use super::{StructureInfo, Volume, check_name, is_part_of};
+use crate::{Error, Result};
 
 /// What the name of a replacement ends with, behind that of the structure.
 const SUFFIX: &str = "/new";
 
-/// A structure in the making under a name of its own, which takes the place of another one when it is complete.
+/// A structure in the making under a name of its own, which takes the place of others when it is complete.
 ///
-/// Until then a crash leaves the other one, and what was made is removed by the next replacement of it, by
-/// [`Volume::drop_replacements`], or with the structure.
+/// Until then a crash leaves the others, and what was made is removed by the next replacement of them, by
+/// [`Volume::drop_replacements`], or with the first of them. Nobody can open the others meanwhile, so that no update of
+/// them is lost; whoever has them open has them until they are closed.
 #[derive(Debug)]
 pub struct Replacement {
     volume: Volume,
-    owner: String,
-    is_done: bool,
+    /// The structures that go; the first one's name is that of the new structure.
+    replaced: Vec<String>,
 }
 
 impl Volume {
-    /// Begins to replace a structure. Structures of the [name](Replacement::name) that this gives, and of names that
+    /// Begins to replace structures. Structures of the [name](Replacement::name) that this gives, and of names that
     /// begin with it, may be created from now on.
     ///
     /// # Errors
-    /// No structure of that name, a replacement of it that has begun, a failed write.
-    pub fn replace(&self, owner: &str) -> Result<Replacement> {
+    /// No structure of the first name, a replacement of it that has begun, a failed write.
+    ///
+    /// # Panics
+    /// If there is no name.
+    pub fn replace(&self, names: &[&str]) -> Result<Replacement> {
         self.inner.poison.check()?;
         self.inner.refuse_read_only()?;
-        self.inner.root().kind_of(owner)?;
-        let is_first = self.replaced().insert(owner.to_owned());
-        if !is_first {
-            return Err(crate::Error::Busy { name: owner.into() });
+        self.inner.root().kind_of(names[0])?;
+        let mut replaced = self.replaced();
+        if replaced.contains(names[0]) {
+            return Err(Error::Busy { name: names[0].into() });
         }
-        let replacement = Replacement { volume: self.clone(), owner: owner.into(), is_done: false };
+        replaced.extend(names.iter().map(|name| (*name).to_owned()));
+        drop(replaced);
+        let replaced = names.iter().map(|name| (*name).to_owned()).collect();
+        let replacement = Replacement { volume: self.clone(), replaced };
         replacement.remove_made()?;
         Ok(replacement)
     }
@@ -46,10 +53,10 @@ impl Volume {
     pub fn drop_replacements(&self) -> Result<()> {
         let names: Vec<_> = self.structures().into_iter().map(|it| it.name).collect();
         let owners: HashSet<_> = names.iter().filter_map(|name| owner_of(name)).collect();
-        owners.into_iter().try_for_each(|owner| self.replace(owner).map(drop))
+        owners.into_iter().try_for_each(|owner| self.replace(&[owner]).map(drop))
     }
 
-    fn replaced(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
+    fn replaced(&self) -> MutexGuard<'_, HashSet<String>> {
         self.inner.replaced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -60,6 +67,16 @@ impl Volume {
             Some(own) => check_name(&own),
             None => check_name(name),
         }
+    }
+
+    /// Refuses to open a structure that is being replaced, or a part of it.
+    pub(super) fn check_not_replaced(&self, name: &str) -> Result<()> {
+        let replaced = self.replaced();
+        let is_of = |owner: &String| name == owner || is_part_of(name, owner);
+        if !replaced.iter().any(is_of) || is_replacement(name) {
+            return Ok(());
+        }
+        Err(Error::Busy { name: name.into() })
     }
 }
 
@@ -83,41 +100,44 @@ impl Replacement {
     /// The name under which it is made.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{}{SUFFIX}", self.owner)
+        format!("{}{SUFFIX}", self.replaced[0])
     }
 
-    /// Puts what was made in the place of the `replaced` structures, with all parts of both, durably and at once.
+    /// Puts what was made in the place of the structures that go, with all parts of both, durably and at once. Those of
+    /// the names in `keeping` keep what the ones before them were created with.
     ///
     /// # Errors
     /// A structure that is open, a failed write.
-    pub fn finish(mut self, replaced: &[&str]) -> Result<()> {
-        let volume = self.volume.clone();
-        let names: Vec<_> = volume.structures().into_iter().map(|it| (it.name, it.kind)).collect();
+    pub fn finish(self, keeping: &[&str]) -> Result<()> {
+        let volume = &self.volume;
         let (mut old, mut new) = (Vec::new(), Vec::new());
-        for (name, kind) in names {
-            let is_old = |owner: &&str| name == *owner || is_part_of(&name, owner);
-            if let Some(own) = final_name(&name, &self.owner) {
-                new.push((volume.open_structure(&name, &kind)?.id, own));
-            } else if replaced.iter().any(is_old) {
-                old.push(volume.open_structure(&name, &kind)?.id);
+        for StructureInfo { name, kind, .. } in volume.structures() {
+            let is_old = |owner: &String| name == *owner || is_part_of(&name, owner);
+            if let Some(own) = final_name(&name, &self.replaced[0]) {
+                new.push((volume.find_closed(&name, &kind)?.id, own));
+            } else if self.replaced.iter().any(is_old) {
+                old.push(volume.find_closed(&name, &kind)?.id);
             }
         }
         {
             let mut root = volume.inner.root();
+            let kept = |name: &str| {
+                let of = keeping.contains(&name).then(|| root.catalog.find(name));
+                of.flatten().map(|entry| entry.config.clone())
+            };
+            let new: Vec<_> = new.into_iter().map(|(id, name)| (id, kept(&name), name)).collect();
             old.into_iter().for_each(|id| root.remove(id));
-            new.into_iter().for_each(|(id, name)| root.rename(id, name));
+            new.into_iter().for_each(|(id, config, name)| root.take_place(id, name, config));
         }
-        self.is_done = true;
-        volume.replaced().remove(&self.owner);
         volume.checkpoint()
     }
 
     fn remove_made(&self) -> Result<()> {
         let structures = self.volume.structures();
-        let made = structures.iter().filter(|it| final_name(&it.name, &self.owner).is_some());
+        let is_made = |name: &str| final_name(name, &self.replaced[0]).is_some();
         let mut is_any = false;
-        for structure in made {
-            let id = self.volume.open_structure(&structure.name, &structure.kind)?.id;
+        for structure in structures.iter().filter(|it| is_made(&it.name)) {
+            let id = self.volume.find_closed(&structure.name, &structure.kind)?.id;
             self.volume.inner.root().remove(id);
             is_any = true;
         }
@@ -127,10 +147,9 @@ impl Replacement {
 
 impl Drop for Replacement {
     fn drop(&mut self) {
-        if !self.is_done {
-            // What cannot be removed now is removed when the volume is opened the next time.
-            let _ = self.remove_made();
-            self.volume.replaced().remove(&self.owner);
-        }
+        // What cannot be removed now is removed when the volume is opened the next time.
+        let _ = self.remove_made();
+        let mut replaced = self.volume.replaced();
+        self.replaced.iter().for_each(|name| drop(replaced.remove(name)));
     }
 }

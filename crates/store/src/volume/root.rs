@@ -84,9 +84,11 @@ impl Root {
         }
     }
 
-    pub fn rename(&mut self, id: StructureId, name: String) {
+    /// Gives a structure another name, and what it says that it was created with, if that is given.
+    pub fn take_place(&mut self, id: StructureId, name: String, config: Option<Vec<u8>>) {
         if let Some(entry) = self.catalog.entries.iter_mut().find(|entry| entry.id == id) {
             entry.name = name;
+            entry.config = config.unwrap_or_else(|| std::mem::take(&mut entry.config));
         }
     }
 

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use nandex_device::Device;
+use nandex::device::Device;
+use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
+use nandex::raw::bufferhash::growing;
+use nandex::raw::registry::{self, Family};
+use nandex::raw::store::VolumeDevices;
+use nandex::{
+    AnyTable, Database, Durability, Error, LargeTable, OpenOptions, Table, TableOrMap, Threads,
+    VolumeOptions, WhenFull, bufferhash,
+};
 use nandex_sim::{Image, SimDevice};
-use nandex_store::{Threads, VolumeDevices, VolumeOptions};
-
-use super::{Database, TableOrMap};
-use crate::bufferhash::{self, growing};
-use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
-use crate::registry::{self, Family};
-use crate::{AnyTable, Durability, Error, LargeTable, OpenOptions, Table, WhenFull, options};
 
 const KEYS: u64 = 4000;
 const KINDS: [&str; 3] = ["growing", "growing-slicehash", "rhik"];
@@ -26,7 +27,7 @@ fn on(device: Arc<dyn Device>) -> Database {
         hash_key: Some(42),
         ..VolumeOptions::default()
     };
-    let options = options().volume(own.with_growing_log(8 << 20));
+    let options = nandex::options().volume(own.with_growing_log(8 << 20));
     options.open_on(VolumeDevices { volume: device, log: None }).unwrap()
 }
 
@@ -68,7 +69,7 @@ fn lived_in(structure: &TableOrMap, keys: u64) -> Contents {
 
 fn contents(structure: &TableOrMap) -> Contents {
     let mut all = Contents::new();
-    let found: crate::Result<()> = structure.for_each(|key, value| {
+    let found: nandex::Result<()> = structure.for_each(|key, value| {
         let key = u64::from_le_bytes(*key.first_chunk().unwrap());
         assert!(all.insert(key, value.to_vec()).is_none(), "{key} came twice");
         Ok(())
@@ -101,6 +102,7 @@ fn a_table_and_a_map_that_grew_and_shrank_give_back_what_they_do_not_need() {
         let device = Arc::new(SimDevice::instant());
         let db = on(Arc::clone(&device) as Arc<dyn Device>);
         let made = if kind == "map" { map(&db) } else { table(&db, kind) };
+        let config = made.index().config();
         let expected = lived_in(&made, KEYS);
         let predicted = made.stats().flash_bytes - made.compaction_bytes();
         made.close().unwrap();
@@ -111,9 +113,12 @@ fn a_table_and_a_map_that_grew_and_shrank_give_back_what_they_do_not_need() {
         // By the number of entries that the table says, which may be off where most are removed.
         assert!((0.3..3.0).contains(&off), "{kind}: {compacted:?}, predicted {predicted}");
         assert_eq!(TableOrMap::names(db.volume()), ["t"], "{kind}");
+        let again = db.table_or_map("t").unwrap();
+        assert_eq!(again.index().config(), config, "{kind}");
+        again.close().unwrap();
         agrees(&db, &expected, KEYS, kind);
         drop(db);
-        let found = crate::check(Arc::clone(&device) as Arc<dyn Device>, None, &mut |_| {});
+        let found = nandex::check(Arc::clone(&device) as Arc<dyn Device>, None, &mut |_| {});
         assert!(found.unwrap().ok(), "{kind}");
     }
 }
@@ -123,7 +128,7 @@ fn what_ends_a_compaction_leaves_what_there_was() {
     let db = on(Arc::new(SimDevice::instant()));
     let made = table(&db, "growing");
     let busy = db.compact("t", &never_stops);
-    assert!(matches!(busy, Err(Error::Store(nandex_store::Error::Busy { .. }))), "{busy:?}");
+    assert!(matches!(busy, Err(Error::Store(nandex::raw::store::Error::Busy { .. }))), "{busy:?}");
     let expected = lived_in(&made, 1000);
     made.close().unwrap();
     let stopped = db.compact("t", &|_| ControlFlow::Break(()));
