@@ -149,7 +149,6 @@ impl Drop for Replacement {
     fn drop(&mut self) {
         // What cannot be removed now is removed when the volume is opened the next time.
         let _ = self.remove_made();
-        let mut replaced = self.volume.replaced();
-        self.replaced.iter().for_each(|name| drop(replaced.remove(name)));
+        self.volume.replaced().retain(|name| !self.replaced.contains(name));
     }
 }
