@@ -8,6 +8,10 @@ use super::cache_bytes;
 use super::setup::Widths;
 use crate::contract::pick;
 
+/// RAM of a table that grows: enough for all keys, and so little that its cache, which uses what is left, is made in no
+/// time. A sweep opens thousands of tables, and looks everything up in each.
+const RAM_BYTES_MAX: u64 = 2 << 20;
+
 /// A variant of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Registered {
@@ -38,7 +42,9 @@ impl Registered {
 
     /// The configuration and its law, for this many threads.
     pub(super) fn made(&self, threads: usize) -> TestTable {
-        (self.table.testing.config)(&TableRequest { threads, ..self.request })
+        let mut made = (self.table.testing.config)(&TableRequest { threads, ..self.request });
+        made.options.ram_bytes_max = Some(RAM_BYTES_MAX);
+        made
     }
 
     /// Entries that all buffers hold when they are full.
