@@ -15,6 +15,8 @@ TARGET ?= page
 SECONDS ?= 60
 ARGS ?=
 JOBS ?=
+# One build serves all tests: those in which a barrier of durability can be switched off, and all others.
+MUTANTS := --workspace --features nandex-trial/mutants
 FLAGS := --locked $(if $(JOBS),-j $(JOBS))
 
 .PHONY: help
@@ -41,11 +43,11 @@ lint: tools compiler ## Clippy, warnings refused
 
 .PHONY: unit
 unit: compiler ## Unit and integration tests, the tidy test and the commands of the docs among them
-	$(CARGO) test $(FLAGS) --workspace --tests
+	$(CARGO) test $(FLAGS) $(MUTANTS) --tests
 
 .PHONY: doctest
 doctest: compiler ## The examples in docstrings and in README.md
-	$(CARGO) test $(FLAGS) --workspace --doc
+	$(CARGO) test $(FLAGS) $(MUTANTS) --doc
 
 .PHONY: docs
 docs: compiler ## The API documentation, warnings refused
@@ -91,7 +93,7 @@ probe: compiler ## Find the geometry of a thousand simulated devices, with and w
 
 .PHONY: mutants
 mutants: compiler ## Switch off one barrier of durability at a time; some check must fail each time
-	$(CARGO) test $(FLAGS) -p nandex-trial --features mutants --test mutants -- --nocapture
+	$(CARGO) test $(FLAGS) $(MUTANTS) --test mutants -- --nocapture
 
 .PHONY: trial
 TRIAL_LIMITS = $(if $(SEED),--seed $(SEED)) $(if $(START),--start $(START)) $(if $(HOURS),--hours $(HOURS)) \
@@ -101,7 +103,7 @@ trial: compiler ## Structures on failing simulated flash, by seed (SEED=7, or HO
 
 .PHONY: canary
 canary: compiler ## Plant bugs of durability; trials must notice each
-	$(CARGO) test $(FLAGS) -p nandex-trial --features mutants --test canary
+	$(CARGO) test $(FLAGS) $(MUTANTS) --test canary
 
 .PHONY: fuzz
 fuzz: compiler ## Fuzz one decoder (TARGET=page SECONDS=60)

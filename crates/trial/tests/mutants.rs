@@ -15,8 +15,10 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use nandex::raw::store::mutants::Barrier;
+use serde_json::Value;
 
-/// A check: a test program, the tests of it that are run, and after how many seconds it has come to a stop.
+/// A check: a test program by its source, the tests of it that are run, and after how many seconds it has come to a
+/// stop.
 #[derive(Clone, Copy, Debug)]
 struct Check {
     program: &'static str,
@@ -24,40 +26,48 @@ struct Check {
     hang_seconds: u64,
 }
 
-const STORE: &str = "unittests src/lib.rs (nandex_store)";
-const INDEX: &str = "unittests src/lib.rs (nandex)";
-const SUITE: &str = "tests/suite/main.rs";
+const STORE: &str = "crates/store/src/lib.rs";
+const STALE: &str = "crates/store/tests/stale.rs";
+const LOG_GROWTH: &str = "crates/store/tests/log_growth.rs";
+const RUNS: &str = "crates/store/tests/run/main.rs";
+const SHADOW: &str = "crates/store/tests/shadow/main.rs";
+const INDEX: &str = "crates/index/src/lib.rs";
+const SUITE: &str = "crates/trial/tests/suite/main.rs";
 /// The key-value drive's.
-const DRIVE: &str = "tests/suite/main.rs (nandex-kvssd)";
+const DRIVE: &str = "crates/apps/kvssd/tests/suite/main.rs";
 
 /// The checks, in the order of how quickly they tell.
 const CHECKS: [Check; 19] = [
-    Check { program: "tests/barriers.rs", filter: "", hang_seconds: 20 },
-    Check { program: "tests/stale.rs", filter: "", hang_seconds: 30 },
-    Check { program: "tests/volume.rs", filter: "", hang_seconds: 20 },
-    Check { program: "tests/log_growth.rs", filter: "", hang_seconds: 30 },
+    Check { program: "crates/store/tests/barriers.rs", filter: "", hang_seconds: 20 },
+    Check { program: STALE, filter: "", hang_seconds: 30 },
+    Check { program: "crates/store/tests/volume.rs", filter: "", hang_seconds: 20 },
+    Check { program: LOG_GROWTH, filter: "", hang_seconds: 30 },
     Check { program: STORE, filter: "", hang_seconds: 60 },
     Check { program: INDEX, filter: "slicehash::tests::moves::", hang_seconds: 60 },
     Check { program: INDEX, filter: "bufferhash::tests::what_an_eviction", hang_seconds: 60 },
     Check { program: INDEX, filter: "slicehash::growing::tests::what_was", hang_seconds: 60 },
     Check { program: INDEX, filter: "rhik::tests::a_", hang_seconds: 120 },
-    Check { program: "tests/run/main.rs", filter: "failures::", hang_seconds: 60 },
+    Check { program: RUNS, filter: "failures::", hang_seconds: 60 },
     Check { program: SUITE, filter: "faults::", hang_seconds: 300 },
     Check { program: SUITE, filter: "filters::threads::", hang_seconds: 120 },
     Check { program: SUITE, filter: "tables::closed::", hang_seconds: 20 },
     Check { program: SUITE, filter: "failures::", hang_seconds: 20 },
     Check { program: SUITE, filter: "tables::durability::", hang_seconds: 20 },
     Check { program: DRIVE, filter: "crash::", hang_seconds: 120 },
-    Check { program: "tests/shadow/main.rs", filter: "", hang_seconds: 200 },
+    Check { program: SHADOW, filter: "", hang_seconds: 200 },
     Check { program: SUITE, filter: "crash::", hang_seconds: 300 },
-    Check { program: "tests/trials.rs", filter: "thousands_of_cuts", hang_seconds: 400 },
+    Check {
+        program: "crates/trial/tests/trials.rs",
+        filter: "thousands_of_cuts",
+        hang_seconds: 400,
+    },
 ];
 
 /// Tests that are known to fail without some barriers, and are asked first. They only save the way through the
 /// checks: what `make mutants` prints may be written here.
 const KNOWN: [(&str, &str, &[Barrier]); 27] = [
     (
-        "tests/stale.rs",
+        STALE,
         "put_back",
         &[
             Barrier::SuperblockCopied,
@@ -66,7 +76,7 @@ const KNOWN: [(&str, &str, &[Barrier]); 27] = [
             Barrier::LeftLogNamesSuperblock,
         ],
     ),
-    ("tests/log_growth.rs", "a_power_cut", &[Barrier::GrownLogNoted, Barrier::LeftLogKept]),
+    (LOG_GROWTH, "a_power_cut", &[Barrier::GrownLogNoted, Barrier::LeftLogKept]),
     (
         STORE,
         "shadow::model::a_map_reads_back_as_it_was",
@@ -102,11 +112,7 @@ const KNOWN: [(&str, &str, &[Barrier]); 27] = [
             Barrier::BufferNotesItsPlace,
         ],
     ),
-    (
-        "tests/shadow/main.rs",
-        "failures::",
-        &[Barrier::RewriteProvesPages, Barrier::RewriteEndsItsWrites],
-    ),
+    (SHADOW, "failures::", &[Barrier::RewriteProvesPages, Barrier::RewriteEndsItsWrites]),
     (SUITE, "failures::a_poisoned", &[Barrier::FailurePoisons]),
     (
         SUITE,
@@ -159,41 +165,34 @@ enum Verdict {
     Broken(String),
 }
 
-/// The test programs, by what cargo calls them. The drive's are named as those of the trials are, so its package is
-/// added. It is built together with the trials, so that both take the same library.
-fn programs() -> Vec<(String, PathBuf)> {
-    let mut programs = programs_of(&["-p", "nandex-store", "-p", "nandex", "-p", "nandex-trial"]);
-    let suites = programs_of(&["-p", "nandex-trial", "-p", "nandex-kvssd"]);
-    let drive = suites.into_iter().filter(|suite| !programs.contains(suite));
-    let drive: Vec<_> =
-        drive.map(|(name, path)| (format!("{name} (nandex-kvssd)"), path)).collect();
-    programs.extend(drive);
-    programs
-}
-
-/// The test programs of these packages, built as this one is, with a feature that switches barriers off.
-fn programs_of(packages: &[&str]) -> Vec<(String, PathBuf)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+/// The test programs, by their sources, with a feature that switches barriers off. They are built as `make unit` builds
+/// them, of all packages at once, so that after it there is nothing to build.
+fn programs() -> Vec<(PathBuf, PathBuf)> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["test", "--locked", "--no-run", "--tests"]).current_dir(&root);
-    cargo.args(packages).args(["--features", "nandex-trial/mutants"]);
+    cargo.args(["test", "--locked", "--no-run", "--workspace", "--tests"]);
+    cargo.args(["--features", "nandex-trial/mutants", "--message-format", "json"]);
+    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
+    }
+    // What cargo tells a test of its package is no matter of others', but some crates are built again if it changes.
+    let of_package =
+        |name: &String| ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|it| name.starts_with(it));
+    for (name, _) in std::env::vars().filter(|(name, _)| of_package(name)) {
+        cargo.env_remove(name);
     }
     let output = cargo.output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "the checks cannot be built:\n{text}");
-    let lines = text.lines().filter_map(|line| line.trim().strip_prefix("Executable "));
-    let split = |line: &str| {
-        let (name, path) = line.strip_suffix(')')?.split_once(" (")?;
-        let file = Path::new(path).file_name()?.to_string_lossy().into_owned();
-        // The libraries' unit tests have one name for all packages.
-        let package = file.rsplit_once('-')?.0;
-        let unit = name.starts_with("unittests");
-        let name = if unit { format!("{name} ({package})") } else { name.to_owned() };
-        Some((name, root.join(path)))
+    let messages = String::from_utf8(output.stdout).unwrap();
+    let program = |message: &str| {
+        let message: Value = serde_json::from_str(message).unwrap();
+        // A command's program comes without tests too.
+        let is_test = message["profile"]["test"] == true;
+        let paths = (message["target"]["src_path"].as_str()?, message["executable"].as_str()?);
+        is_test.then(|| (paths.0.into(), paths.1.into()))
     };
-    lines.filter_map(split).collect()
+    messages.lines().filter_map(program).collect()
 }
 
 /// Runs tests of a check, with a barrier off, until the first fails.
@@ -229,13 +228,13 @@ fn run(program: &Path, check: &Check, tests: &[&str], off: Option<Barrier>) -> V
 
 /// The test programs, and which of their tests have passed with all barriers on.
 struct Checker {
-    programs: Vec<(String, PathBuf)>,
+    programs: Vec<(PathBuf, PathBuf)>,
     proven: Mutex<HashSet<(PathBuf, String)>>,
 }
 
 impl Checker {
     fn program(&self, check: &Check) -> &Path {
-        let program = self.programs.iter().find(|(program, _)| program == check.program);
+        let program = self.programs.iter().find(|(source, _)| source.ends_with(check.program));
         &program.unwrap_or_else(|| panic!("{} is not built", check.program)).1
     }
 
@@ -286,12 +285,15 @@ impl Checker {
 fn every_barrier_is_missed_by_some_check_when_it_is_off() {
     let checker = Checker { programs: programs(), proven: Mutex::default() };
     let (next, survivors) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    // Where a barrier is missed by a wait that does not end, its check sleeps for most of its time.
+    let threads = 1 + std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(&off) = Barrier::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    survivors.lock().unwrap().extend(checker.survivor(off));
+                    // The lock is taken afterwards, so that the others go on meanwhile.
+                    let survivor = checker.survivor(off);
+                    survivors.lock().unwrap().extend(survivor);
                 }
             });
         }
