@@ -15,8 +15,8 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::thread::available_parallelism;
 
+use nandex_device::cores;
 use nandex_store::Volume;
 
 use crate::model::text::bytes;
@@ -68,14 +68,10 @@ impl Claim {
     }
 }
 
-fn threads() -> usize {
-    available_parallelism().map_or(1, usize::from)
-}
-
 fn largest<'c>(claims: impl Iterator<Item = &'c Claim>) -> Vec<u64> {
     let mut all: Vec<u64> = claims.map(|it| it.shared).collect();
     all.sort_unstable_by(|one, other| other.cmp(one));
-    all.truncate(threads());
+    all.truncate(cores());
     all
 }
 
@@ -94,7 +90,7 @@ impl State {
     fn free_for(&self, name: &str, total: u64) -> (u64, u64) {
         let others = || self.claims.iter().filter(|it| it.name != name);
         let (own, shared): (u64, _) = (others().map(|it| it.own).sum(), largest(others()));
-        let is_served = shared.len() == threads();
+        let is_served = shared.len() == cores();
         let in_turn = shared.last().filter(|_| is_served).copied().unwrap_or(0);
         (total.saturating_sub(own + shared.iter().sum::<u64>()), in_turn)
     }

@@ -19,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
-use std::thread::{Builder, JoinHandle, available_parallelism};
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::{Error, Poison, Result, Timer};
@@ -202,7 +202,7 @@ impl Workers {
             idle: 0,
             threads_for_due: 0,
             idle_for_due: 0,
-            threads_max: available_parallelism().map_or(1, usize::from),
+            threads_max: nandex_device::cores(),
             looks: 0,
             is_stopping: false,
         };
