@@ -56,20 +56,32 @@ impl Inner {
         let known = self.known_keys(&table.read().level);
         let first = usize::try_from(id.sequence()).unwrap_or_default();
         let share = known.share_of_new(pages, first);
-        let keys = share.unwrap_or_else(|| self.last_share(&table.read().level)) * kept as f64;
+        let keys = share.unwrap_or_else(|| self.usual_share(&table.read().level, pages));
+        let keys = keys * kept as f64;
         Incarnation { keys: keys.round() as i32, ..all }
     }
 
     /// Keys that a super table has brought, about: those on flash, and what its buffers add. Where filters have not
-    /// been loaded yet, these have as many new keys as the last buffer that was flushed.
+    /// been loaded yet, as many of what is inserted are new keys as in the last buffer that was flushed, and all keys
+    /// that are removed are there.
     pub(super) fn keys_of(&self, state: &State) -> u64 {
+        self.brought_by(state).max(0).cast_unsigned()
+    }
+
+    /// The same of all super tables; less than 0 where more keys of older generations were removed than came.
+    pub(super) fn keys_brought(&self) -> i64 {
+        self.partitions.iter().map(|table| self.brought_by(&table.read())).sum()
+    }
+
+    fn brought_by(&self, state: &State) -> i64 {
         let known = self.known_keys(&state.level);
         let new = |buffer: &Buffer| {
             let share = known.share_of_new(buffer.bytes(), 0);
-            share.unwrap_or_else(|| self.last_share(&state.level)) * buffer.len() as f64
+            share.unwrap_or_else(|| self.usual_share(&state.level, buffer.bytes()))
+                * buffer.len() as f64
         };
         let buffered: f64 = state.all_buffers().map(new).sum();
-        (state.level.keys + buffered.round() as i64).max(0).cast_unsigned()
+        state.level.keys + buffered.round() as i64
     }
 
     /// New keys of the newest incarnations of all super tables, about, and their entries.
@@ -81,6 +93,23 @@ impl Inner {
         };
         let all = self.partitions.iter().map(of_newest);
         all.fold((0, 0), |(keys, entries), of| (keys + of.0, entries + of.1))
+    }
+
+    /// New keys for each entry of these pages, if as many of what is inserted are new as came last, and all keys that
+    /// are removed are there.
+    fn usual_share(&self, level: &Level, pages: &[u8]) -> f64 {
+        let (entries, removals) = self.entries_and_removals(pages);
+        let new = self.last_share(level).clamp(0.0, 1.0);
+        (new * (entries - removals) - removals) / entries
+    }
+
+    /// How many entries these pages have, 1 at least, and how many of them are removals.
+    fn entries_and_removals(&self, pages: &[u8]) -> (f64, f64) {
+        let layout = self.entry_layout();
+        let entries = || pages.chunks_exact(PAGE_BYTES).flat_map(|page| layout.entries(page));
+        let is_removal = |state| state == SlotState::Tombstone;
+        let removals = entries().filter(|(_, entry)| is_removal(entry.state)).count();
+        (entries().count().max(1) as f64, removals as f64)
     }
 
     /// New keys for each entry that came last to a super table, or to the generation before.
@@ -159,10 +188,7 @@ impl KnownKeys<'_> {
         if asked.removals == 0 {
             return Some(new);
         }
-        let all = || (0..count).flat_map(|at| layout.entries(page(at)));
-        let removals =
-            all().filter(|(_, entry)| entry.state == SlotState::Tombstone).count() as f64;
-        let entries = all().count().max(1) as f64;
+        let (entries, removals) = self.core.entries_and_removals(pages);
         Some((new * (entries - removals) - removed * removals) / entries)
     }
 

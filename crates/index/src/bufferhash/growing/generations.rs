@@ -401,11 +401,13 @@ impl Parts for Generations {
         for number in (self.first()..self.len()).rev() {
             let core = self.core(number);
             let stats = core.stats();
-            keys += left * stats.entries as f64;
+            let counts = core.layout.config.counts_keys();
+            let brought = if counts { core.keys_brought() as f64 } else { stats.entries as f64 };
+            keys += left * brought;
             left *= 1.0 - core.whole_share();
             sum.add_part(&stats, log_ram_bytes);
         }
-        TableStats { entries: keys.round() as u64, ..sum }
+        TableStats { entries: keys.max(0.0).round() as u64, ..sum }
     }
 
     fn close(&self) -> Result<()> {
