@@ -62,8 +62,7 @@ impl Inner {
     }
 
     /// Keys that a super table has brought, about: those on flash, and what its buffers add. Where filters have not
-    /// been loaded yet, as many of what is inserted are new keys as in the last buffer that was flushed, and all keys
-    /// that are removed are there.
+    /// been loaded yet, these have as many new keys as the last buffer that was flushed, unless most are removals.
     pub(super) fn keys_of(&self, state: &State) -> u64 {
         self.brought_by(state).max(0).cast_unsigned()
     }
@@ -95,12 +94,15 @@ impl Inner {
         all.fold((0, 0), |(keys, entries), of| (keys + of.0, entries + of.1))
     }
 
-    /// New keys for each entry of these pages, if as many of what is inserted are new as came last, and all keys that
-    /// are removed are there.
+    /// New keys for each entry of these pages, if they are as what came last. Where most are removals, it is as if all
+    /// keys that are removed are there.
     fn usual_share(&self, level: &Level, pages: &[u8]) -> f64 {
         let (entries, removals) = self.entries_and_removals(pages);
-        let new = self.last_share(level).clamp(0.0, 1.0);
-        (new * (entries - removals) - removals) / entries
+        let last = self.last_share(level);
+        if 2.0 * removals <= entries {
+            return last;
+        }
+        (last.clamp(0.0, 1.0) * (entries - removals) - removals) / entries
     }
 
     /// How many entries these pages have, 1 at least, and how many of them are removals.

