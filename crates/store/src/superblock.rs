@@ -46,7 +46,7 @@ pub struct Superblock {
     pub log: LogParts,
     /// Is the log on a device of its own?
     pub log_apart: bool,
-    /// May the log grow?
+    /// Whether the log may grow.
     pub log_grows: bool,
     /// The longest log block, in bytes.
     pub log_block_bytes: u32,

@@ -205,7 +205,7 @@ impl Database {
         Err(Error::Config { field: "kind", reason })
     }
 
-    /// Is the log long enough for what a configuration works best with, or may it become so?
+    /// Returns whether the log is, or may become, as long as a configuration works best with.
     fn log_holds(&self, log_bytes_best: u64) -> bool {
         log_bytes_best <= self.volume.log_bytes_max()
     }

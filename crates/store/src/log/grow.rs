@@ -46,9 +46,7 @@ impl Log {
         shared.space_freed.notify_all();
         Ok(())
     }
-}
 
-impl Log {
     /// Writes to the first page of a part that is gone that there is a newer superblock.
     ///
     /// # Errors

@@ -119,7 +119,7 @@ impl Staging {
         self.start
     }
 
-    /// Does another block fit behind those that are kept?
+    /// Returns whether another block fits behind those that are kept.
     pub fn fits_block(&self) -> bool {
         self.start + self.region.block() <= self.tail + self.region.bytes()
     }

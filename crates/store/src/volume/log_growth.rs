@@ -1,12 +1,13 @@
 //! A log that grows: as long as the buffers of the structures need it, and no longer.
 
+use nandex_device::PAGE_BYTES;
+
 use super::opening::write_superblock;
 use super::{Inner, Volume};
 use crate::Result;
 use crate::log::{EARLIER_MAX, LogPart, LogParts};
 use crate::mutants::{Barrier, is_on};
 use crate::superblock::Superblock;
-use nandex_device::PAGE_BYTES;
 
 impl Volume {
     /// Bytes that the log may become as long as. It has them now if it does not grow.
