@@ -37,6 +37,7 @@ pub mod space;
 pub mod structures;
 pub mod subject;
 pub mod text;
+pub mod texts;
 pub mod worker;
 pub mod workload;
 pub mod zipf;

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod peers;
-mod texts;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,6 +20,7 @@ use nandex::raw::size::parse;
 use nandex_bench::percentiles::Spread;
 use nandex_bench::process::{DiskBytes, cpu_ns, finish, rss_bytes};
 use nandex_bench::quantity::parse_fraction;
+use nandex_bench::texts::Texts;
 use nandex_neardup::documents::{Fields, Reading, Source};
 use nandex_neardup::{
     Document, DocumentResult, Hashing, Index, IndexConfig, IndexStats, MinHashing, NearOptions,
@@ -28,7 +28,6 @@ use nandex_neardup::{
 };
 use peers::{PeerRun, Python, Task};
 use serde::Serialize;
-use texts::Texts;
 
 /// Measures near-duplicates from JSON lines to decisions.
 #[derive(Parser, Debug)]

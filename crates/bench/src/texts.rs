@@ -8,9 +8,9 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
+use crate::documents::{DocumentSettings, Documents};
+use crate::keys::{KeySpace, Picker, Rng};
 use anyhow::{Context, Result};
-use nandex_bench::documents::{DocumentSettings, Documents};
-use nandex_bench::keys::{KeySpace, Picker, Rng};
 use nandex_device::output::OutputFile;
 
 /// Different words.
@@ -62,7 +62,7 @@ impl Texts {
     }
 
     /// Puts the text of a document in place of what `text` had.
-    fn write(&self, number: u64, text: &mut String) {
+    pub fn write(&self, number: u64, text: &mut String) {
         let mut ranks = self.ranks(self.original(number));
         let mut rng = Rng::new(self.seed, 1, number);
         if self.original(number) != number && rng.unit() >= EQUAL_SHARE {
