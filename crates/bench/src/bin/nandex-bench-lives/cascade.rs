@@ -1,5 +1,5 @@
-//! A cascade filter, as `db.filter` makes it. It counts occurrences, so a key that is there is deleted before it is added
-//! again.
+//! A cascade filter, as `db.filter` makes it. It counts occurrences, so a key that is there is deleted before it is
+//! added again.
 
 use anyhow::Result;
 use nandex::device::Create;
@@ -27,8 +27,8 @@ struct CascadeStore {
     keys: u64,
 }
 
-/// The rate of false positives, and the share of keys above which an answer is wrong: 1000 keys have 12 standard
-/// deviations more with a probability below 2^-80.
+/// The rate of false positives, and the share of removed keys above which answers are wrong. Of 1000 keys more than 50
+/// are false positives with a probability below 10^-19.
 const RATE: f64 = 0.01;
 const WRONG_SHARE_MAX: f64 = 0.05;
 

@@ -35,16 +35,16 @@ pub(crate) trait Index: Sized {
     /// Removes documents that are there.
     fn remove(&mut self, documents: &[Document]) -> Result<()>;
 
-    /// Fails if what it says of all its documents together is wrong, given those that are there.
+    /// Fails if its number of documents, or of those it kept, is wrong for these documents.
     fn check_counts(&self, live: &[Document], planted: &Planted) -> Result<()>;
 
-    /// Looks up documents that are there and documents that have gone, and fails if an answer is wrong.
+    /// Looks up live documents and removed ones, and fails if an answer is wrong.
     fn check(&self, corpus: &Corpus) -> Result<Work>;
 
-    /// Its entries as it counts them, and how many that should be.
+    /// Returns its entries as it counts them, and the right number.
     fn entries(&self, planted: &Planted) -> (u64, u64);
 
-    /// Bytes of RAM that it says it takes.
+    /// Returns the bytes of RAM of its tables.
     fn ram_bytes(&self) -> u64;
 
     /// Closes it.
@@ -71,7 +71,7 @@ pub(crate) struct Corpus {
     pub planted: Planted,
 }
 
-/// What is known of the documents that are in the index.
+/// The near-duplicates among the live documents.
 #[derive(Default)]
 pub(crate) struct Planted {
     /// For each document the place of the one that it is near: its own for an original.

@@ -31,21 +31,21 @@ pub(crate) trait Store: Sized {
     /// Removes keys that are there.
     fn remove(&self, keys: &[&[u8]]) -> Result<()>;
 
-    /// Returns whether it says the right thing of a key that was put that many times, and with that value last.
+    /// Returns whether a lookup of the key is right, after `puts` puts and with this value last.
     fn is_right(&self, pair: (&[u8], &[u8]), puts: u64) -> Result<bool>;
 
-    /// Returns whether it says that a key is not there.
+    /// Returns whether a lookup says that the key is absent.
     fn is_absent(&self, key: &[u8]) -> Result<bool>;
 
-    /// The share of absent keys that it may take for others, at most.
+    /// The highest share of absent keys that may be false positives.
     fn wrong_share_max(&self) -> f64 {
         0.0
     }
 
-    /// Puts all on flash.
+    /// Flushes all buffers.
     fn flush(&self) -> Result<()>;
 
-    /// Returns what it takes.
+    /// Returns its bytes and entries.
     fn usage(&self) -> Usage;
 
     /// Closes and opens it.
@@ -88,7 +88,7 @@ impl Keys {
         self.versions[place] += 1;
     }
 
-    /// The number of the key that is put next, instead of this one of the first fill, and the key that goes for it.
+    /// Returns the number of the key to put in place of this one of the first fill, and the key to remove for it.
     fn step(&mut self, number: u64, workload: Option<Workload>) -> (u64, Option<[u8; KEY_BYTES]>) {
         match workload {
             None => (number, None),

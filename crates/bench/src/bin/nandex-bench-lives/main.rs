@@ -1,11 +1,13 @@
-//! `nandex-bench-lives`: structures and indexes that are lived in, next to what they were after their first fill.
+//! `nandex-bench-lives`: structures and indexes after many rounds of updates, next to what they were after their first
+//! fill.
 //!
-//! Each takes its keys or documents once, and then as many changes again and again. After each round all is on flash. It
-//! prints rates, bytes written, flash, RAM and how many entries the structure says that it has. In the end it is asked
-//! for what must be there and for what must not, before and after it is opened again: a wrong answer is an error.
+//! Each takes its keys or documents once, and then as many changes in every round. A structure is flushed after each
+//! round; an index makes its batches durable itself. The table has rates, bytes written, flash, RAM and by how much the
+//! count of entries is off. In the end keys or documents that are present and some that were removed are looked up,
+//! before and after a reopening: a wrong answer is an error.
 //!
 //! ```text
-//!   main ---> subject (what it does with each)     report (what it tells)
+//!   main ---> subject (the trait, a row)      report (figures, the table)
 //!              |
 //!              +-- keyed ------ tables  map  counting  cascade
 //!              '-- documents -- neardup  tfidf

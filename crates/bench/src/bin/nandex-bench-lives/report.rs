@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::Workload;
 use crate::subject::Row;
 
-/// What a subject is after a round.
+/// The figures of a subject after a round.
 #[derive(Clone, Copy, Serialize, Debug)]
 pub(crate) struct Figures {
     /// Keys or documents that were put.
@@ -29,7 +29,7 @@ pub(crate) struct Figures {
 #[derive(Serialize, Debug)]
 pub(crate) struct Life {
     pub structure: &'static str,
-    /// What it was put: keys or documents.
+    /// The name of what was put: keys or documents.
     pub items: &'static str,
     pub workload: Workload,
     pub fresh: Figures,
@@ -48,8 +48,8 @@ pub(crate) struct Life {
     pub ram_ratio_max: f64,
     /// The most that a round's count was off, of a hundred.
     pub entries_off_percent_max: f64,
-    /// After the rounds and a first pass over them: keys or documents looked up a second, and put again a second, one in
-    /// each call.
+    /// After the rounds and a first pass over them: keys or documents looked up a second (terms of tfidf), and put again
+    /// a second, one in each call.
     pub gets_per_s: f64,
     pub single_puts_per_s: f64,
     /// Closing and opening.

@@ -1,4 +1,4 @@
-//! What is measured: a structure with its keys, or an index with its documents.
+//! The trait of what is measured: a structure with its keys, or an index with its documents.
 
 use std::path::Path;
 
@@ -12,17 +12,17 @@ pub(crate) const DATABASE_RAM_BYTES: u64 = 256 << 20;
 /// A line of the table.
 pub(crate) struct Row {
     pub name: &'static str,
-    /// What it is put: keys or documents.
+    /// The name of what is put: keys or documents.
     pub items: &'static str,
-    /// What a round does unless the user says so.
+    /// The workload unless one is stated.
     pub workload: Workload,
-    /// Makes it, empty, in a new file.
+    /// Creates the subject, empty, in a new file.
     pub create: fn(&Arguments, &Path) -> Result<Box<dyn Subject>>,
 }
 
 /// A structure or an index with what is in it.
 pub(crate) trait Subject {
-    /// Makes a round, or the first fill, and puts all of it on flash. The time is without the latter.
+    /// Makes a round, or the first fill if `workload` is `None`, and then flushes. The time is without the flush.
     fn round(&mut self, workload: Option<Workload>) -> Result<Work>;
 
     /// Returns what it takes now.
@@ -31,13 +31,13 @@ pub(crate) trait Subject {
     /// The number of entries that [`Usage::entries`] would have if it were exact.
     fn entries(&self) -> u64;
 
-    /// Looks up what must be there and what must not.
+    /// Looks up keys or documents that are present, and some that were removed.
     ///
     /// # Errors
     /// A wrong answer.
     fn check(&self) -> Result<Work>;
 
-    /// Changes some of what is there, one in each call.
+    /// Puts some of its keys or documents again, one in each call.
     fn put_singly(&mut self) -> Result<Work>;
 
     /// Closes and opens it.
@@ -47,7 +47,7 @@ pub(crate) trait Subject {
     fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// What was done.
+/// The work of a round, of lookups or of single puts.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Work {
     /// Keys or documents that were changed or looked up.
@@ -63,7 +63,7 @@ impl Work {
     }
 }
 
-/// What a subject takes.
+/// Resources that a subject takes.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Usage {
     /// Bytes written so far, with the log, if they are known.
