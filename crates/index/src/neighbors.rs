@@ -136,7 +136,8 @@ pub trait CandidateStream {
 pub struct NeighborsStats {
     /// Hash tables: entries of a document.
     pub tables: u32,
-    /// Entries held, in RAM and on flash; those to be removed count until they are.
+    /// Entries held, in RAM and on flash. Those on flash that were removed count until their partition is merged; the
+    /// removals that wait in RAM are no entries.
     pub entries: u64,
     /// Damaged pages of saved write buffers, in a volume that was opened read-only. No other figure counts the entries
     /// that they held.

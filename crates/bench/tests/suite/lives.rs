@@ -51,6 +51,7 @@ fn indexes_of_documents_have_lives_of_removed_and_of_new_documents() {
             );
             let rounds = life["rounds"].as_array().unwrap();
             assert!(rounds.iter().all(|round| round["puts"] == 300), "{life}");
+            assert_eq!(life["entries_off_percent_max"], 0.0, "{life}");
             assert!(life["fresh"]["file_bytes"].as_u64().unwrap() > 0, "{life}");
         }
     }

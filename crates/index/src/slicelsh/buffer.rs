@@ -51,6 +51,8 @@ pub(crate) struct BucketBuffer {
     /// Entries at which it counts as full; lower than `entries_max` for a while.
     limit: usize,
     bucket_ids_max: usize,
+    /// Entries that are removals.
+    removals: usize,
 }
 
 impl BucketBuffer {
@@ -66,6 +68,7 @@ impl BucketBuffer {
             entries_max,
             limit: entries_max,
             bucket_ids_max: bucket_ids_max as usize,
+            removals: 0,
         }
     }
 
@@ -76,6 +79,11 @@ impl BucketBuffer {
 
     pub(super) fn len(&self) -> usize {
         self.keys.len()
+    }
+
+    /// The number of pairs that it puts: its entries without the removals.
+    pub(super) const fn pairs_put(&self) -> u64 {
+        (self.tags.len() - self.removals) as u64
     }
 
     /// The most entries that it is made for.
@@ -139,6 +147,8 @@ impl BucketBuffer {
         if let Some(index) = known {
             let tag = tag_of(table, removes);
             let before = std::mem::replace(&mut self.tags[index], tag);
+            self.removals -= usize::from(before & REMOVED != 0);
+            self.removals += usize::from(removes);
             return Some(if before == tag { Taken::Unchanged } else { Taken::Changed });
         }
         (!removes && live >= self.bucket_ids_max).then_some(Taken::Dropped)
@@ -154,6 +164,7 @@ impl BucketBuffer {
         self.keys.push(key);
         self.ids.push(id);
         self.tags.push(tag);
+        self.removals += usize::from(tag & REMOVED != 0);
         self.links.push(self.heads[head]);
         self.heads[head] = u32::try_from(self.keys.len()).expect("a buffer has fewer than 2^32");
     }
@@ -235,6 +246,7 @@ impl WriteBuffer for BucketBuffer {
         self.keys.clear();
         self.ids.clear();
         self.tags.clear();
+        self.removals = 0;
         self.links.clear();
         self.heads.fill(0);
         self.limit = self.entries_max;
@@ -312,6 +324,8 @@ mod tests {
                 }
             }
             prop_assert_eq!(buffer.pairs().collect::<Vec<_>>(), list.clone());
+            let put = list.iter().filter(|(_, removed)| !removed).count();
+            prop_assert_eq!(buffer.pairs_put(), put as u64);
             for (pair, removed) in list {
                 let hash = update(pair.table, pair.key, 0, false).hash;
                 prop_assert_eq!(buffer.version(pair, hash), Some(removed));

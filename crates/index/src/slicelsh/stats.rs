@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Inner;
+use super::buffer::BucketBuffer;
 use crate::api::{NeighborsStats, ratio};
 
 /// What the index counts in addition to the write path.
@@ -37,7 +38,7 @@ impl Inner {
         let (mut buffered, mut flushed) = (0, 0);
         for partition in &self.partitions {
             let state = partition.read();
-            buffered += state.entries_buffered();
+            buffered += state.all_buffers().map(BucketBuffer::pairs_put).sum::<u64>();
             flushed += state.level.entries;
         }
         let slots = read(&counters.flush_slots);

@@ -188,6 +188,30 @@ fn another_family_than_the_volumes_is_refused_and_its_own_is_given_back() {
     assert_eq!(crate::any::OpenNeighbors::family(&index), family);
 }
 
+/// An index of 3,000 documents that had all been replaced 15 times said that it had those of 48,000.
+#[test]
+fn removals_that_wait_in_ram_do_not_count_as_entries() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let index =
+        SliceLsh::create_with(&volume_on(device.clone(), 1 << 20), "n", Config::tiny(), inline())
+            .unwrap();
+    let tables = u64::from(index.tables());
+    for documents in [0..10, 10..20] {
+        insert_own(&index, documents.clone());
+        assert_eq!((index.stats().entries, index.stats().buffered), (10 * tables, 10 * tables));
+        for document in documents.clone() {
+            index.remove(document, &own_keys(document, index.tables())).unwrap();
+        }
+        assert_eq!((index.stats().entries, index.stats().buffered), (0, 0), "{documents:?}");
+    }
+    assert_eq!(index.stats().flushes, 0, "no merge has ended the removals");
+    insert_own(&index, 20..25);
+    index.close().unwrap();
+    let volume = Volume::open(device, nandex_store::VolumeOpenOptions::default()).unwrap();
+    let index = SliceLsh::open_with(&volume, "n", inline()).unwrap();
+    assert_eq!(index.stats().entries, 5 * tables);
+}
+
 #[test]
 fn keys_that_are_no_rows_and_options_that_cannot_work_are_refused() {
     let index = create(Config::tiny());
