@@ -48,8 +48,8 @@ pub(crate) struct Life {
     pub ram_ratio_max: f64,
     /// The most that a round's count was off, of a hundred.
     pub entries_off_percent_max: f64,
-    /// After the rounds and a first pass over them: keys or documents looked up a second (terms of tfidf), and put again
-    /// a second, one in each call.
+    /// After the rounds and a first pass over them: keys or documents looked up a second (terms of tfidf), and put
+    /// again a second, one in each call.
     pub gets_per_s: f64,
     pub single_puts_per_s: f64,
     /// Closing and opening.
