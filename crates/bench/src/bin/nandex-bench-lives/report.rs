@@ -39,8 +39,9 @@ pub(crate) struct Life {
     pub puts_ratio_min: f64,
     /// Of the same rounds.
     pub written_per_byte_median: Option<f64>,
-    /// Flash and RAM that each put of the same rounds has added for good; below 0 where they have shrunk.
+    /// Bytes that each put of the same rounds has added to flash, file and RAM; below 0 where these have shrunk.
     pub flash_growth_bytes_per_put: f64,
+    pub file_growth_bytes_per_put: f64,
     pub ram_growth_bytes_per_put: f64,
     /// The most after a round, over what there was after the first fill.
     pub flash_ratio_max: f64,
@@ -85,6 +86,7 @@ impl Life {
                 later.iter().filter_map(|it| it.written_per_byte).collect(),
             ),
             flash_growth_bytes_per_put: growth(|it| it.flash_bytes),
+            file_growth_bytes_per_put: growth(|it| it.file_bytes),
             ram_growth_bytes_per_put: growth(|it| it.ram_bytes),
             flash_ratio_max: over(|it| it.flash_bytes),
             file_ratio_max: over(|it| it.file_bytes),
