@@ -11,6 +11,10 @@ use crate::api::Table;
 use crate::model::text;
 use crate::{Error, Result};
 
+/// Segments that are cleaned for a put before a log that grows does so instead. Of two or three that are worth it one is
+/// gained, unless records are long.
+const CLEANED_MAX: u32 = 4;
+
 /// Receives each record of a segment, with its place and fingerprint.
 type Visit<'a> = dyn FnMut(ValueRef, Fingerprint, &[u8]) -> Result<()> + 'a;
 
@@ -29,31 +33,36 @@ impl<T: Table> Inner<T> {
         let _lock = lock(&self.cleaner);
         // Two rounds are more than enough. Copies can fill what they free only if records are nearly as long
         // as segments.
-        for _ in 0..2 * self.values.segments() {
+        for cleaned in 0..2 * self.values.segments() {
             if self.values.has_space(bytes) {
                 return Ok(());
             }
-            if !self.values.make_space(bytes)? && !self.values.has_space(bytes) {
-                self.clean_one(bytes)?;
+            let has_made = match cleaned {
+                0..CLEANED_MAX => self.values.make_space(bytes)?,
+                _ => self.values.make_space_at_once(bytes)?,
+            };
+            if has_made || self.values.has_space(bytes) {
+                continue;
+            }
+            if !self.clean_one(bytes)? && !self.values.make_space_at_once(bytes)? {
+                return Err(self.full());
             }
         }
         if self.values.has_space(bytes) { Ok(()) } else { Err(self.full()) }
     }
 
-    /// Cleans the segment with the best ratio of garbage to copies. Crashes during cleaning may have used up
-    /// the reserve for copies; those copies are then found to be garbage first.
-    fn clean_one(&self, bytes: u64) -> Result<()> {
-        let segment = self.choose(bytes)?;
+    /// Cleans the segment with the best ratio of garbage to copies; returns whether that may have gained anything.
+    /// Crashes during cleaning may have used up the reserve for copies; those copies are then found to be garbage first.
+    fn clean_one(&self, bytes: u64) -> Result<bool> {
+        let Some(segment) = self.choose(bytes)? else { return Ok(false) };
         if self.clean(segment)? == Cleaned::Whole {
-            return Ok(());
+            return Ok(true);
         }
-        if self.values.uncounted().is_none() {
-            return Err(self.full());
-        }
+        let has_uncounted = self.values.uncounted().is_some();
         while let Some(uncounted) = self.values.uncounted() {
             self.count_live(uncounted)?;
         }
-        Ok(())
+        Ok(has_uncounted)
     }
 
     fn full(&self) -> Error {
@@ -71,14 +80,12 @@ impl<T: Table> Inner<T> {
 
     /// The next segment to clean. Before it reports that there is none, it recounts the live bytes of
     /// segments whose count a crash may have made too high.
-    fn choose(&self, bytes: u64) -> Result<LiveSegment> {
+    fn choose(&self, bytes: u64) -> Result<Option<LiveSegment>> {
         loop {
             if let Some(segment) = self.values.worth_cleaning(bytes) {
-                return Ok(segment);
+                return Ok(Some(segment));
             }
-            let Some(uncounted) = self.values.uncounted() else {
-                return Err(self.full());
-            };
+            let Some(uncounted) = self.values.uncounted() else { return Ok(None) };
             self.count_live(uncounted)?;
         }
     }

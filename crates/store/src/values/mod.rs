@@ -69,6 +69,7 @@ use batch::{Batch, Start};
 use config::RESERVE_SEGMENTS;
 use extents::{GROWN_SEGMENT_PAGES_MAX, payload};
 use format::{LiveSegment, PAYLOAD_BYTES, RECORD_HEADER_BYTES};
+use grow::Growth;
 use segments::Segments;
 
 /// The name of this kind in the catalog.
@@ -239,9 +240,22 @@ impl ValueLog {
     /// # Errors
     /// As [`Volume::checkpoint`].
     pub fn make_space(&self, bytes: u64) -> Result<bool> {
+        self.make_space_by(bytes, Growth::RatherClean)
+    }
+
+    /// As [`make_space`](Self::make_space), and a log that grows does so even if a segment is worth cleaning: copies
+    /// of long records can leave as much space unused as they free.
+    ///
+    /// # Errors
+    /// As [`Volume::checkpoint`].
+    pub fn make_space_at_once(&self, bytes: u64) -> Result<bool> {
+        self.make_space_by(bytes, Growth::AtOnce)
+    }
+
+    fn make_space_by(&self, bytes: u64, growth: Growth) -> Result<bool> {
         self.inner.free_ahead(1);
         let has_freed = self.inner.state().segments.freed_count() > 0;
-        if !has_freed && !self.inner.grow(bytes + RECORD_HEADER_BYTES as u64)? {
+        if !has_freed && !self.inner.grow(bytes + RECORD_HEADER_BYTES as u64, growth)? {
             return Ok(false);
         }
         self.inner.volume.checkpoint()?;

@@ -9,7 +9,7 @@ use crate::mutants::{Barrier, is_on};
 
 use super::config::RESERVE_SEGMENTS;
 use super::extents::{Extents, SegmentGroup};
-use super::format::{LiveSegment, Overwritten, ValueRef, ValuesState};
+use super::format::{LiveSegment, Overwritten, PAYLOAD_BYTES, ValueRef, ValuesState};
 use crate::space::Extent;
 
 /// A segment in use.
@@ -231,6 +231,19 @@ impl Segments {
         segment.live_bytes <= bytes - bytes / part
     }
 
+    /// Is at least one in `part` of a segment's written bytes dead? What no record has used, because a longer one did
+    /// not fit, is not: copies might leave as much.
+    pub(super) fn has_dead(&self, segment: LiveSegment, part: u64) -> bool {
+        part * dead_bytes(&segment) >= written_bytes(&segment)
+    }
+
+    /// Is at least one in `part` bytes dead of all that is written, but for the head?
+    pub(super) fn have_dead(&self, part: u64) -> bool {
+        let sums = self.closed().map(|it| (written_bytes(&it.known), dead_bytes(&it.known)));
+        let (written, dead) = sums.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+        part * dead >= written
+    }
+
     /// The segments with records that have references, oldest first.
     pub(super) fn live(&self) -> Vec<LiveSegment> {
         let all = self.by_slot.iter().flatten().map(|segment| segment.known);
@@ -347,6 +360,16 @@ impl Segments {
         self.by_slot.capacity() * size_of::<Option<Segment>>()
             + (self.free.capacity() + self.freed.capacity()) * size_of::<u32>()
     }
+}
+
+/// Bytes of a segment's pages that are written.
+fn written_bytes(segment: &LiveSegment) -> u64 {
+    u64::from(segment.pages) * PAYLOAD_BYTES as u64
+}
+
+/// Those of them that no live record has.
+fn dead_bytes(segment: &LiveSegment) -> u64 {
+    written_bytes(segment).saturating_sub(segment.live_bytes)
 }
 
 /// A segment of which nothing is written.

@@ -398,7 +398,7 @@ fn segments_that_were_added_are_not_written_before_a_checkpoint_names_them() {
     while log.has_space(9000) {
         append_always(&log, 1, 9000);
     }
-    assert!(log.inner.grow(9008).unwrap() && log.stats().growths == 1);
+    assert!(log.inner.grow(9008, Growth::RatherClean).unwrap() && log.stats().growths == 1);
     assert!(!log.has_space(9000) && log.append(Purpose::Put, &[&[1; 9000]]).unwrap().is_none());
     let before = SimDevice::instant().with_image(device.survivors(0));
     volume.checkpoint().unwrap();

@@ -97,19 +97,19 @@ impl Config {
         of_super_tables(&whole, super_tables)
     }
 
-    /// A generation that has space for what all before it have, `keys` keys, and for an eighth more: the one with the
+    /// A generation that has space for what all before it have, `keys` keys, and for a sixteenth more: the one with the
     /// fewest super tables that `works`. `None` if none does.
     pub(super) fn taking_over(
         &self,
         keys: u64,
         works: impl Fn(&bufferhash::Config) -> bool,
     ) -> Option<bufferhash::Config> {
-        let entries_max = keys.saturating_add(keys / 8).max(1);
+        let entries_max = keys.saturating_add(keys / 16).max(1);
         let per_segment = self.first.entries_per_flush().ok()?;
         let segments = entries_max as f64 / LIVE_SHARE / per_segment;
         let of = |super_tables: u32| {
-            // One more, since super tables do not fill alike.
-            let incarnations = (segments / f64::from(super_tables)).ceil() as u32 + 1;
+            // Super tables do not fill alike, but take segments from one ring, and have columns for the peak.
+            let incarnations = (segments / f64::from(super_tables)).ceil() as u32;
             let has_columns = incarnations_peak(incarnations) < self.incarnations_max;
             let plain = self.of_super_tables(super_tables);
             has_columns.then(|| cleaned(&plain, incarnations, entries_max))

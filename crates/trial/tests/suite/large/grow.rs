@@ -139,9 +139,9 @@ fn a_lookup_costs_the_same_after_growth() {
     assert!(reads.iter().all(|reads| *reads <= 1.1), "{reads:?}");
 }
 
-/// Half of a segment is garbage before its rest is copied: puts and copies write no more than twice what is put.
+/// A quarter of the log is dead before segments that are less than half dead are cleaned.
 #[test]
-fn updates_write_at_most_twice_and_leave_at_most_half_of_the_log_garbage() {
+fn updates_write_at_most_2_3_times_and_leave_at_most_a_third_of_the_log_unused() {
     let mut setup = growing(Durability::Never);
     setup.values = ValuesConfig { segment_pages: 16, io_chunk_pages: 8, ..setup.values };
     let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
@@ -163,9 +163,9 @@ fn updates_write_at_most_twice_and_leave_at_most_half_of_the_log_garbage() {
         "{factor:.3} bytes appended per byte put, a log of at most {most:.3} of its live bytes"
     );
     assert!(stats.cleaned_segments > 100, "{stats:?}");
-    assert!(factor < 2.0, "{factor}");
-    // Records begin and end on pages of chunks, two segments are free for copies, and a growth adds a quarter.
-    assert!(most < 2.5, "{most}");
+    assert!(factor < 2.3, "{factor}");
+    // A growth adds an eighth to a log of which a quarter is dead, and two segments are free for copies.
+    assert!(most < 1.5, "{most}");
 }
 
 #[test]
