@@ -215,16 +215,15 @@ impl<T: Table> Inner<T> {
         self.publish(batch)
     }
 
+    /// Removals come first: the table never has more keys than the map had or has.
     fn publish(&self, batch: &Batch) -> Result<()> {
+        let removed = batch.iter().filter(|(_, update)| update.is_none());
+        removed.map(|(fingerprint, _)| fingerprint).try_for_each(|key| self.table.remove(key))?;
         let encoded: Vec<_> = batch
             .iter()
             .filter_map(|(fingerprint, update)| Some((fingerprint, (*update)?.encode())))
             .collect();
         let pairs: Vec<_> = encoded.iter().map(|(key, value)| (&key[..], &value[..])).collect();
-        if !pairs.is_empty() {
-            self.table.insert_many(&pairs)?;
-        }
-        let removed = batch.iter().filter(|(_, update)| update.is_none());
-        removed.map(|(fingerprint, _)| fingerprint).try_for_each(|key| self.table.remove(key))
+        if pairs.is_empty() { Ok(()) } else { self.table.insert_many(&pairs) }
     }
 }

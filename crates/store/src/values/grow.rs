@@ -55,8 +55,10 @@ impl Inner {
                 return Ok(true);
             }
             // After crashes during cleaning its reserve may be used up.
-            let may_clean = growth == Growth::RatherClean && !state.segments.lacks_reserve();
-            if may_clean && is_cleaned_first(&state.segments, whole_bytes) {
+            let segments = &state.segments;
+            let can_clean = !segments.lacks_reserve() || segments.is_cleaned_without_reserve();
+            let may_clean = growth == Growth::RatherClean && can_clean;
+            if may_clean && is_cleaned_first(segments, whole_bytes) {
                 return Ok(false);
             }
             state.segments.extents().growths(whole_bytes)

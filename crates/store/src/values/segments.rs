@@ -173,6 +173,13 @@ impl Segments {
         self.longest_among(self.free.iter().chain(&self.freed)) < RESERVE_SEGMENTS
     }
 
+    /// Can the segment with the least live share be cleaned without all of the reserve? One free segment takes what
+    /// lives of one that is half garbage, one without live records needs none, and the count of some may be too high.
+    pub(super) fn is_cleaned_without_reserve(&self) -> bool {
+        let is_dead = |it: &Segment| it.known.live_records == 0 || !it.is_counted;
+        self.free_longest > 0 || self.closed().any(is_dead)
+    }
+
     /// How many of the longest segments are free.
     pub(super) fn free_longest(&self) -> usize {
         self.free_longest

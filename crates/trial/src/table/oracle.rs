@@ -154,6 +154,12 @@ impl Past {
         self.keys[key as usize].retract();
     }
 
+    /// Whether the last version of a key is a value. After everything was looked up that is certain.
+    #[must_use]
+    pub fn is_there(&self, key: u64) -> bool {
+        self.keys[key as usize].newest().put.is_some()
+    }
+
     /// Whether entries may be evicted.
     #[must_use]
     pub const fn evicts(&self) -> bool {

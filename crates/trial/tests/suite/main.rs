@@ -18,6 +18,7 @@ mod filters;
 mod guarded;
 mod kill;
 mod large;
+mod lives;
 mod neighbors;
 mod processes;
 mod recorded;

@@ -1,0 +1,68 @@
+//! What a structure takes, next to what a fresh one with the same keys does.
+
+use std::fmt;
+
+/// What a structure takes.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Figures {
+    pub flash_bytes: u64,
+    pub ram_bytes: u64,
+    /// The same, once it was opened again.
+    pub ram_bytes_opened: u64,
+    /// Keys, as the structure says after a flush.
+    pub entries: u64,
+    /// Reads of the device for each lookup of a key that is there.
+    pub reads: f64,
+}
+
+/// The same, divided by that of a fresh structure.
+#[derive(Clone, Copy, Debug)]
+pub struct Ratios {
+    pub flash: f64,
+    /// The greater one of that before the last close and after it.
+    pub ram: f64,
+    pub reads: f64,
+    /// How much the number of keys is off, of the keys.
+    pub off: f64,
+}
+
+/// The most that a life may leave.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub flash: f64,
+    pub ram: f64,
+    pub reads: f64,
+    pub off: f64,
+}
+
+/// What each structure is asked for, unless its page says otherwise.
+pub const BOUNDS: Bounds = Bounds { flash: 1.5, ram: 1.5, reads: 1.5, off: 0.01 };
+
+impl Ratios {
+    /// Compares them, with `keys` keys and that many pages of flash for a lookup.
+    pub fn of(lived: &Figures, fresh: &Figures, (keys, pages): (usize, f64)) -> Self {
+        let ratio = |of: fn(&Figures) -> u64| of(lived) as f64 / of(fresh) as f64;
+        Self {
+            flash: ratio(|it| it.flash_bytes),
+            ram: ratio(|it| it.ram_bytes).max(ratio(|it| it.ram_bytes_opened)),
+            // Buffers of a fresh one may have all keys.
+            reads: lived.reads / fresh.reads.max(pages),
+            off: lived.entries.abs_diff(keys as u64) as f64 / keys as f64,
+        }
+    }
+
+    /// What is more than it may be.
+    pub fn beyond(&self, bounds: &Bounds, label: &str) -> Option<String> {
+        let Bounds { flash, ram, reads, off } = *bounds;
+        let is_within =
+            self.flash <= flash && self.ram <= ram && self.reads <= reads && self.off <= off;
+        (!is_within).then(|| format!("{label}: {self}, and at most {bounds:?}"))
+    }
+}
+
+impl fmt::Display for Ratios {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { flash, ram, reads, off } = self;
+        write!(f, "flash {flash:.2} ram {ram:.2} reads {reads:.2} off {off:.4}")
+    }
+}
