@@ -23,6 +23,8 @@ use crate::{Error, Result};
 pub(super) const SPACE_WAIT: Duration = Duration::from_millis(20);
 /// Segments that are written at once with one scratch memory, at most.
 pub(super) const WRITES_MAX: usize = 3;
+/// Pages of a buffer that stays in RAM, at most: 16 MiB.
+const KEPT_PAGES_MAX: usize = 1 << 12;
 
 /// Memory that flushes reuse.
 pub(crate) struct Scratch {
@@ -61,6 +63,12 @@ impl Layout for Incarnations {
 
     fn new_buffer(&self) -> Buffer {
         self.shape.new_buffer(self.hasher)
+    }
+
+    /// Twice as large, so that a long log is in few of them.
+    fn new_buffer_behind(&self, full: &Buffer) -> Buffer {
+        let pages = (2 * full.page_count()).min(KEPT_PAGES_MAX);
+        Buffer::new(self.shape.layout, self.hasher, pages.max(full.page_count()))
     }
 
     fn new_retired_buffer(&self) -> Buffer {

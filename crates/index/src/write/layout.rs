@@ -69,6 +69,11 @@ pub(crate) trait Layout: Debug + Send + Sync + Sized + 'static {
     /// An empty buffer.
     fn new_buffer(&self) -> Self::Buffer;
 
+    /// An empty buffer behind a full one that stays in RAM.
+    fn new_buffer_behind(&self, _full: &Self::Buffer) -> Self::Buffer {
+        self.new_buffer()
+    }
+
     /// An empty buffer for what the last flush of a partition carries over when nothing will be inserted any more.
     fn new_retired_buffer(&self) -> Self::Buffer {
         self.new_buffer()

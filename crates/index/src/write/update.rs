@@ -340,10 +340,14 @@ impl<L: Layout<Level: Clone>> Core<L> {
 }
 
 impl<L: Layout> Core<L> {
-    /// Keeps the full active buffer in RAM, behind a fresh one: nothing of a volume that is only read goes to flash.
+    /// Keeps the full active buffer in RAM, behind a fresh one: nothing of a volume that is only read goes to flash. So
+    /// the fresh one has no limit, and keeps no space for what a flush carries over.
     pub(super) fn keep_full(&self, state: &mut PartitionState<L>, boundary: Boundary) {
-        state.freeze(self.layout.new_buffer(), boundary, L::Reserved::default());
-        self.limit_active(state);
+        let fresh = self.layout.new_buffer_behind(&state.active);
+        state.freeze(fresh, boundary, L::Reserved::default());
+        if L::Buffer::ADDS_UP {
+            self.limit_active(state);
+        }
     }
 
     /// A buffer from the pool, unless only `keep` remain; one for the carry-over alone if nothing will be inserted any
