@@ -273,7 +273,7 @@ impl Inner {
         })
     }
 
-    /// Writes the new segments, with their filters. `None` if the ring has too few; what was written is dead then.
+    /// Writes the new segments, with their filters. `None` if there are too many; what was written is dead then.
     ///
     /// # Errors
     /// A failed write.
@@ -313,9 +313,13 @@ struct Writing<'w> {
 }
 
 impl Writing<'_> {
-    /// Begins to write a segment. Returns whether the ring has one for it.
+    /// Begins to write a segment. Returns whether the ring has one for it, and the super table a column, with another
+    /// for the next flush.
     fn push(&mut self, segment: NewSegment) -> Result<bool> {
         let Self { core, index, .. } = *self;
+        if self.written.len() + 1 >= core.layout.config.incarnations_max as usize {
+            return Ok(false);
+        }
         let Some(id) = core.layout.rings.of(index).reserve() else { return Ok(false) };
         self.wait_for(WRITES_MAX - 1)?;
         let NewSegment { pages, entries, filter } = segment;

@@ -11,8 +11,8 @@ use crate::api::Table;
 use crate::model::text;
 use crate::{Error, Result};
 
-/// Segments that are cleaned for a put before a log that grows does so instead. Of two or three that are worth it one is
-/// gained, unless records are long.
+/// Segments that are cleaned for a put before a log that grows does so instead. Two or three that are worth it gain
+/// one, unless records are long.
 const CLEANED_MAX: u32 = 4;
 
 /// Receives each record of a segment, with its place and fingerprint.
@@ -52,7 +52,7 @@ impl<T: Table> Inner<T> {
     }
 
     /// Cleans the segment with the best ratio of garbage to copies; returns whether that may have gained anything.
-    /// Crashes during cleaning may have used up the reserve for copies; those copies are then found to be garbage first.
+    /// Crashes during cleaning may have used up the reserve for copies; those are then found to be garbage first.
     fn clean_one(&self, bytes: u64) -> Result<bool> {
         let Some(segment) = self.choose(bytes)? else { return Ok(false) };
         if self.clean(segment)? == Cleaned::Whole {

@@ -228,14 +228,8 @@ mod tests {
     #[test]
     fn where_space_is_scarce_less_is_asked_for() {
         let log = extents(&[group(256, 64)]);
-        assert_eq!(
-            log.growths(0),
-            [group(256, 8), group(256, 4), group(256, 2), group(256, 1)]
-        );
+        assert_eq!(log.growths(0), [group(256, 8), group(256, 4), group(256, 2), group(256, 1)]);
         let log = extents(&[group(256, 128)]);
-        assert_eq!(
-            log.growths(0),
-            [group(512, 8), group(512, 4), group(512, 3), group(256, 1)]
-        );
+        assert_eq!(log.growths(0), [group(512, 8), group(512, 4), group(512, 3), group(256, 1)]);
     }
 }

@@ -3,12 +3,12 @@
 //! An extent belongs to the log once a capture names it, and its segments are written only when a checkpoint with that
 //! capture is durable. So a crash leaves the log as it was, with the extent free, or with segments that are free.
 //!
-//! A log grows where none of its segments is half garbage and less than a quarter of all that is written is dead. Cleaning a segment
-//! with a live share of u writes u/(1 - u) bytes for each byte that it frees. Overwritten at random, the emptiest segment
-//! of a log with a live share of s has the u for which s = (u - 1)/ln u: .55 where three quarters live. So puts and
-//! copies together write about 2.2 times what is put, or less, and records, garbage and an eighth to grow by take at
-//! most 1.5 times the space of what lives. Without the second rule the first round of updates, which leaves a little
-//! garbage in each segment, would double the log.
+//! A log grows where none of its segments is half garbage and less than a quarter of all that is written is dead.
+//! Cleaning a segment with a live share of u writes u/(1 - u) bytes for each byte that it frees. Overwritten at random,
+//! the emptiest segment of a log with a live share of s has the u for which s = (u - 1)/ln u: .55 where three quarters
+//! live. So puts and copies together write about 2.2 times what is put, or less, and records, garbage and an eighth to
+//! grow by take at most 1.5 times the space of what lives. Without the second rule the first round of updates, which
+//! leaves a little garbage in each segment, would double the log.
 
 use crate::space::Extent;
 use crate::{Error, Result, Threads, WhenFull};

@@ -2,7 +2,9 @@
 
 use super::KIND;
 use super::generations::GENERATIONS_MAX;
-use crate::bufferhash::model::{FIXED_RAM_BYTES, LIVE_SHARE, REWRITE_SPARE, incarnations_peak};
+use crate::bufferhash::model::{
+    FIXED_RAM_BYTES, INCARNATIONS_MIN, LIVE_SHARE, REWRITE_SPARE, incarnations_peak,
+};
 use crate::bufferhash::{self, Placement, Policy};
 use crate::schema::parameters;
 use crate::{Error, OpenOptions, Result};
@@ -110,6 +112,7 @@ impl Config {
         let of = |super_tables: u32| {
             // Super tables do not fill alike, but take segments from one ring, and have columns for the peak.
             let incarnations = (segments / f64::from(super_tables)).ceil() as u32;
+            let incarnations = incarnations.max(INCARNATIONS_MIN);
             let has_columns = incarnations_peak(incarnations) < self.incarnations_max;
             let plain = self.of_super_tables(super_tables);
             has_columns.then(|| cleaned(&plain, incarnations, entries_max))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nandex_device::MemoryDevice;
+use nandex_device::{Access, MemoryDevice};
 use nandex_store::{Volume, VolumeOpenOptions, VolumeOptions};
 
 use super::{Config, Growing};
@@ -297,4 +297,30 @@ fn a_table_that_is_opened_and_emptied_counts_what_is_left() {
         let entries = open(device, threads).stats().entries;
         assert!(entries.abs_diff(KEYS / 20) <= KEYS / 10, "{entries} again, {threads} threads");
     }
+}
+
+/// Of a volume that is only read, nothing goes to flash: what a long log has stays in RAM, however many buffers it is.
+#[test]
+fn a_log_of_many_buffers_is_read_without_writing_any() {
+    let device = MemoryDevice::new();
+    let own = VolumeOptions { log_bytes: 16 << 20, ..VolumeOptions::default() };
+    let volume = Volume::create(Arc::new(device.clone()), own).unwrap();
+    let table = Growing::create_with(&volume, "t", config(), options(0)).unwrap();
+    let mut most = 0;
+    for round in 0..30 {
+        (0..KEYS).for_each(|number| put(&table, number, round));
+        table.sync().unwrap();
+        let image = MemoryDevice::from_image(device.image());
+        let options =
+            VolumeOpenOptions { access: Access::ReadOnly, ..VolumeOpenOptions::default() };
+        let volume = Volume::open(Arc::new(image), options).unwrap();
+        let read = Growing::open_with(&volume, "t", self::options(0)).unwrap();
+        let all = read.owner.parts.cores().flat_map(|core| &core.partitions);
+        let kept = all.map(|it| it.read().frozen.len()).max().unwrap();
+        assert!(kept < 12, "round {round}: {kept} buffers");
+        most = most.max(kept);
+        (0..KEYS).for_each(|number| assert_eq!(value(&read, number), Some(round), "{number}"));
+        assert_eq!(read.iter().map(Result::unwrap).count() as u64, KEYS);
+    }
+    assert!(most > 2, "{most} buffers");
 }
