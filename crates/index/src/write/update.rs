@@ -345,9 +345,6 @@ impl<L: Layout> Core<L> {
     pub(super) fn keep_full(&self, state: &mut PartitionState<L>, boundary: Boundary) {
         let fresh = self.layout.new_buffer_behind(&state.active);
         state.freeze(fresh, boundary, L::Reserved::default());
-        if L::Buffer::ADDS_UP {
-            self.limit_active(state);
-        }
     }
 
     /// A buffer from the pool, unless only `keep` remain; one for the carry-over alone if nothing will be inserted any

@@ -173,8 +173,9 @@ impl Segments {
         self.longest_among(self.free.iter().chain(&self.freed)) < RESERVE_SEGMENTS
     }
 
-    /// Can the segment with the least live share be cleaned without all of the reserve? One free segment takes what
-    /// lives of one that is half garbage, one without live records needs none, and the count of some may be too high.
+    /// Returns whether the segment with the least live share can be cleaned without all of the reserve. One free
+    /// segment takes what lives of one that is half garbage, one without live records needs none, and the count of
+    /// some may be too high.
     pub(super) fn is_cleaned_without_reserve(&self) -> bool {
         let is_dead = |it: &Segment| it.known.live_records == 0 || !it.is_counted;
         self.free_longest > 0 || self.closed().any(is_dead)
@@ -238,13 +239,13 @@ impl Segments {
         segment.live_bytes <= bytes - bytes / part
     }
 
-    /// Is at least one in `part` of a segment's written bytes dead? What no record has used, because a longer one did
-    /// not fit, is not: copies might leave as much.
+    /// Returns whether at least one in `part` of a segment's written bytes is dead. What no record has used, because a
+    /// longer one did not fit, is not: copies might leave as much.
     pub(super) fn has_dead(&self, segment: LiveSegment, part: u64) -> bool {
         part * dead_bytes(&segment) >= written_bytes(&segment)
     }
 
-    /// Is at least one in `part` bytes dead of all that is written, but for the head?
+    /// Returns whether at least one in `part` bytes is dead of all that is written, but for the head.
     pub(super) fn have_dead(&self, part: u64) -> bool {
         let sums = self.closed().map(|it| (written_bytes(&it.known), dead_bytes(&it.known)));
         let (written, dead) = sums.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));

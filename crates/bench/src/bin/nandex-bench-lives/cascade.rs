@@ -2,20 +2,18 @@
 //! added again.
 
 use anyhow::Result;
-use nandex::device::Create;
 use nandex::{AnyFilter, Database};
 
 use crate::Workload;
 use crate::keyed::{Keyed, Pairs, Store};
-use crate::subject::{DATABASE_RAM_BYTES, Row, Usage};
+use crate::subject::{Row, Usage, database};
 
 pub(crate) const ROW: Row = Row {
     name: "cascade",
     items: "keys",
     workload: Workload::Update,
     create: |arguments, file| {
-        let ram_bytes = arguments.ram.unwrap_or(DATABASE_RAM_BYTES);
-        let db = nandex::options().ram(ram_bytes).create(Create::New).open(file)?;
+        let db = database(arguments, file)?;
         let filter = open(&db, arguments.entries)?;
         Keyed::boxed(CascadeStore { filter, db, keys: arguments.entries }, arguments.entries)
     },
@@ -71,13 +69,7 @@ impl Store for CascadeStore {
     }
 
     fn usage(&self) -> Usage {
-        let stats = self.filter.stats();
-        Usage {
-            written_bytes: Some(stats.data_bytes_written + stats.log_bytes_written),
-            entries: stats.entries,
-            flash_bytes: stats.flash_bytes,
-            ram_bytes: stats.ram_bytes,
-        }
+        (&self.filter.stats()).into()
     }
 
     fn reopened(self) -> Result<Self> {

@@ -1,20 +1,18 @@
 //! A counting table: each put adds one to the count of its key.
 
 use anyhow::Result;
-use nandex::device::Create;
 use nandex::{Counter, Counting, Database, Filter};
 
 use crate::Workload;
 use crate::keyed::{Keyed, Pairs, Store};
-use crate::subject::{DATABASE_RAM_BYTES, Row, Usage};
+use crate::subject::{Row, Usage, database};
 
 pub(crate) const ROW: Row = Row {
     name: "counting",
     items: "keys",
     workload: Workload::Update,
     create: |arguments, file| {
-        let ram_bytes = arguments.ram.unwrap_or(DATABASE_RAM_BYTES);
-        let db = nandex::options().ram(ram_bytes).create(Create::New).open(file)?;
+        let db = database(arguments, file)?;
         let counts = open(&db, arguments.entries)?;
         Keyed::boxed(CountingStore { counts, db, keys: arguments.entries }, arguments.entries)
     },
@@ -53,13 +51,7 @@ impl Store for CountingStore {
     }
 
     fn usage(&self) -> Usage {
-        let stats = Filter::stats(&self.counts);
-        Usage {
-            written_bytes: Some(stats.data_bytes_written + stats.log_bytes_written),
-            entries: stats.entries,
-            flash_bytes: stats.flash_bytes,
-            ram_bytes: stats.ram_bytes,
-        }
+        (&Filter::stats(&self.counts)).into()
     }
 
     fn reopened(self) -> Result<Self> {

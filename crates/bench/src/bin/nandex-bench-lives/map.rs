@@ -1,20 +1,18 @@
 //! A map of keys and values of any size, as `db.map` makes it.
 
 use anyhow::Result;
-use nandex::device::Create;
 use nandex::{AnyTable, Database, LargeTable};
 
 use crate::Workload;
 use crate::keyed::{Keyed, Pairs, Store};
-use crate::subject::{DATABASE_RAM_BYTES, Row, Usage};
+use crate::subject::{Row, Usage, database};
 
 pub(crate) const ROW: Row = Row {
     name: "map",
     items: "keys",
     workload: Workload::Update,
     create: |arguments, file| {
-        let ram_bytes = arguments.ram.unwrap_or(DATABASE_RAM_BYTES);
-        let db = nandex::options().ram(ram_bytes).create(Create::New).open(file)?;
+        let db = database(arguments, file)?;
         let map = open(&db)?;
         Keyed::boxed(MapStore { map, db }, arguments.entries)
     },

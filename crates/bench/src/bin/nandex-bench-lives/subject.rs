@@ -3,11 +3,19 @@
 use std::path::Path;
 
 use anyhow::Result;
+use nandex::device::Create;
+use nandex::{Database, FilterStats};
 
 use crate::{Arguments, Workload};
 
 /// RAM of a database, if none was stated.
-pub(crate) const DATABASE_RAM_BYTES: u64 = 256 << 20;
+const DATABASE_RAM_BYTES: u64 = 256 << 20;
+
+/// A new database with the RAM that was stated.
+pub(crate) fn database(arguments: &Arguments, file: &Path) -> Result<Database> {
+    let ram_bytes = arguments.ram.unwrap_or(DATABASE_RAM_BYTES);
+    Ok(nandex::options().ram(ram_bytes).create(Create::New).open(file)?)
+}
 
 /// A line of the table.
 pub(crate) struct Row {
@@ -72,4 +80,15 @@ pub(crate) struct Usage {
     pub entries: u64,
     pub flash_bytes: u64,
     pub ram_bytes: u64,
+}
+
+impl From<&FilterStats> for Usage {
+    fn from(stats: &FilterStats) -> Self {
+        Self {
+            written_bytes: Some(stats.data_bytes_written + stats.log_bytes_written),
+            entries: stats.entries,
+            flash_bytes: stats.flash_bytes,
+            ram_bytes: stats.ram_bytes,
+        }
+    }
 }
