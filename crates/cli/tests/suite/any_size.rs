@@ -175,7 +175,7 @@ fn a_table_of_any_size_grows_as_far_as_its_ram_and_further_with_more() {
     let folder = Folder::new();
     let records: String = (0..700_000).map(|key| format!("key_{key},{key}\n")).collect();
     fs::write(folder.path("in.csv"), records).expect("the folder is writable");
-    ok(folder.run("create t.nandex --ram 8MiB"));
+    ok(folder.run("create t.nandex --ram 5MiB"));
     let refused = folder.run("load t.nandex in.csv --format csv");
     assert_eq!(refused.code, 1, "{refused:?}");
     assert!(refused.stderr.contains("open it with more RAM"), "{refused:?}");

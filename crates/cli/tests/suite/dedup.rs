@@ -123,7 +123,7 @@ fn an_index_grows_with_what_comes_and_says_when_its_ram_is_spent() {
     // It said that the index "grows to 0 fingerprints".
     let refused = folder.run("dedup big --index i --ram 2MiB --json");
     assert!(refused.stderr.contains("and --ram 2.00 MiB is too little; state more"), "{refused:?}");
-    let stopped = folder.run("dedup big --index i --ram 4MiB --json");
+    let stopped = folder.run("dedup big --index i --ram 2304KiB --json");
     assert_eq!(stopped.code, 1, "{stopped:?}");
     assert!(stopped.stderr.contains("of RAM the index grows to"), "{stopped:?}");
     assert!(stopped.stderr.contains("the table cannot grow: it holds "), "{stopped:?}");

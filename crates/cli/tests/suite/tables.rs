@@ -154,7 +154,7 @@ fn info_says_what_a_table_has_evicted_over_its_life_also_after_a_kill() {
 #[test]
 fn a_load_may_give_a_growing_table_more_ram() {
     let folder = Folder::new();
-    let made = folder.run("create t --entries 1e5 --key-bytes 8 --ram 5MiB");
+    let made = folder.run("create t --entries 1e5 --key-bytes 8 --ram 3MiB");
     assert_eq!(made.code, 0, "{made:?}");
     let records: String = (0..1_500_000).map(|key| format!("{key},{key}\n")).collect();
     std::fs::write(folder.path("in.csv"), records).expect("the folder is writable");

@@ -201,14 +201,13 @@ impl KnownKeys<'_> {
         (hash, key): (KeyHash, &[u8]),
         columns: &mut u64,
     ) -> Option<bool> {
-        let filter = &self.core.layout.filter;
         *columns += own.columns;
-        if filter.candidates(&own.slices, hash.filter, &own.live) != [0; 4] {
+        if self.core.layout.filter.candidates(&own.slices, hash.filter, &own.live) != [0; 4] {
             return Some(true);
         }
         for core in self.older.iter() {
             let state = core.partitions[core.partition_of(hash)].read();
-            let level = &state.level;
+            let (level, filter) = (&state.level, &core.layout.filter);
             *columns += level.window.len() as u64;
             let live = level.window.live_mask();
             if !level.filters_loaded {

@@ -16,7 +16,7 @@ use nandex_store::page::PageKind;
 use nandex_store::ring::SegmentTag;
 
 use super::flush::{Scratch, WRITES_MAX};
-use super::older::OlderVersions;
+use super::older::{OlderVersions, pages_with_keys_of};
 use super::table::Incarnation;
 use super::{Incarnations, Inner};
 use crate::Result;
@@ -118,14 +118,17 @@ impl Inner {
         Ok(rewriting)
     }
 
-    /// Incarnations and buffers that older generations have of a super table's keys.
+    /// Incarnations and buffers that older generations have of a super table's keys; several for one whose pages have
+    /// fewer keys.
     fn sources_of(&self, index: usize, older: &[Arc<Inner>]) -> usize {
         let of = |core: &Arc<Self>| {
             let sources = |index: usize| {
                 let state = core.partitions[index].read();
                 state.level.window.len() + state.frozen.len() + 1
             };
-            core.share_of(index, self.partitions.len()).map(sources).sum::<usize>()
+            let sources: usize = core.share_of(index, self.partitions.len()).map(sources).sum();
+            let pages = core.layout.config.buffer_pages.div_ceil(self.layout.config.buffer_pages);
+            sources * pages as usize
         };
         older.iter().map(of).sum()
     }
@@ -156,8 +159,10 @@ impl Inner {
     ) -> Result<()> {
         for (number, core) in older.iter().enumerate() {
             let newer = &older[..number];
-            let mut versions = OlderVersions { push: &mut *push, core: self, index, newer };
-            core.visit_share((index, self.partitions.len()), pages, &mut versions)?;
+            let (of, to) = (self.layout.config.buffer_pages, core.layout.config.buffer_pages);
+            let theirs = pages_with_keys_of(pages, of as usize, to as usize);
+            let mut versions = OlderVersions { push: &mut *push, core: self, index, newer, pages };
+            core.visit_share((index, self.partitions.len()), &theirs, &mut versions)?;
         }
         Ok(())
     }

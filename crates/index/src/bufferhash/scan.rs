@@ -12,6 +12,7 @@ use nandex_store::hash::KeyHasher;
 use nandex_store::page::PageKind;
 
 use super::Inner;
+use super::older::pages_with_keys_of;
 use crate::scan::{EachVersion, Found, Reads, Scan, Visitor, read, visit_buffers};
 use crate::write::absorb::{Share, VersionSource, Visit};
 use crate::{Damage, Result};
@@ -109,9 +110,12 @@ impl<'t> SuperTables<'t> {
         let counts = || newest_first.iter().map(|core| core.partitions.len());
         let most = counts().max().unwrap_or(1);
         let shared = most / counts().min().unwrap_or(1);
-        let incarnations = newest_first.iter().map(|it| it.layout.config.incarnations_max as usize);
-        let pages = (PAGES_IN_RAM / incarnations.sum::<usize>().max(1)).max(PAGES_MIN);
-        let pages = newest_first.first().map_or(1, |core| pages.min(core.buffer_pages()));
+        let of = newest_first.first().map_or(1, |core| core.buffer_pages());
+        let incarnations = |core: &&Inner| {
+            core.layout.config.incarnations_max as usize * core.buffer_pages().div_ceil(of)
+        };
+        let incarnations: usize = newest_first.iter().map(incarnations).sum();
+        let pages = (PAGES_IN_RAM / incarnations.max(1)).max(PAGES_MIN).min(of);
         let generation = |core| Generation { core, ahead: None };
         let newest_first = newest_first.into_iter().map(generation).collect();
         Self { newest_first, most, shared, pages, next: 0 }
@@ -141,7 +145,7 @@ impl Scan for SuperTables<'_> {
             let index = table / (most / core.partitions.len());
             let cleans = core.layout.config.cleans();
             locks.extend(cleans.then(|| core.partitions[index].maintain()));
-            generation.visit((table, most), &pages, found)?;
+            generation.visit((table, most), (&pages, count), found)?;
             if cleans && core.partitions[index].read().level.is_whole() {
                 break;
             }
@@ -165,21 +169,25 @@ type Ahead = (usize, usize);
 type Version = (Vec<u8>, Option<Vec<u8>>);
 
 impl Generation<'_> {
-    /// Passes what it has in some pages of super table `table`, where there are `most` of them.
+    /// Passes what it has of the keys in some pages, of a buffer of `of`, of super table `table`, where there are
+    /// `most` of them.
     fn visit(
         &mut self,
         (table, most): (usize, usize),
-        pages: &Range<usize>,
+        (pages, of): (&Range<usize>, usize),
         found: &mut Found,
     ) -> Result<()> {
         let shared = most / self.core.partitions.len();
+        let own = pages_with_keys_of(pages, of, self.core.buffer_pages());
+        let core = self.core;
         if shared == 1 {
-            return self.core.visit_pages(table, pages, found);
+            return core.visit_pages(table, &own, &mut Portion { core, pages, of, visitor: found });
         }
         let ahead = (table / shared, pages.start);
         if self.ahead.as_ref().is_none_or(|(read, _)| *read != ahead) {
-            let mut bins = Bins { core: self.core, bins: vec![Vec::new(); shared], found };
-            self.core.visit_pages(table / shared, pages, &mut bins)?;
+            let mut bins = Bins { core, bins: vec![Vec::new(); shared], found };
+            let mut portion = Portion { core, pages, of, visitor: &mut bins };
+            core.visit_pages(table / shared, &own, &mut portion)?;
             self.ahead = Some((ahead, bins.bins));
         }
         let bins = self.ahead.iter_mut().map(|(_, bins)| &mut bins[table % shared]);
@@ -187,6 +195,32 @@ impl Generation<'_> {
             let state = if value.is_some() { SlotState::Live } else { SlotState::Tombstone };
             found.entry(Entry { state, key: &key, value: value.as_deref().unwrap_or_default() })
         })
+    }
+}
+
+/// Passes the entries whose keys are in some pages of a buffer of `of`: pages of another size may have more of them.
+struct Portion<'p> {
+    core: &'p Inner,
+    pages: &'p Range<usize>,
+    of: usize,
+    visitor: &'p mut dyn Visitor,
+}
+
+impl Visitor for Portion<'_> {
+    fn entry(&mut self, entry: Entry<'_>) -> Result<()> {
+        let is_here = |key| self.pages.contains(&page_of(self.core.hasher.hash(key), self.of));
+        if self.of == self.core.buffer_pages() || is_here(entry.key) {
+            self.visitor.entry(entry)?;
+        }
+        Ok(())
+    }
+
+    fn damage(&mut self, damage: Damage) -> Result<()> {
+        self.visitor.damage(damage)
+    }
+
+    fn reads(&self) -> Reads {
+        self.visitor.reads()
     }
 }
 

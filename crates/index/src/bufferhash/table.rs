@@ -27,6 +27,8 @@ pub(crate) type Frozen = write::Frozen<Incarnations>;
 pub(crate) struct KeyPlace {
     pub(super) hash: KeyHash,
     pub(super) positions: Positions,
+    /// Entries that the filters are made for in which it has these positions.
+    pub(super) filter_entries: u32,
 }
 
 /// The next step of a lookup, as far as a super table knows.
@@ -196,7 +198,7 @@ impl SuperTable {
         place: &KeyPlace,
         key: &[u8],
     ) -> crate::Result<Option<Step>> {
-        let KeyPlace { hash, positions } = place;
+        let KeyPlace { hash, positions, .. } = place;
         let state = self.read();
         let known = state.buffered(*hash, key)?;
         if known.is_known() {

@@ -1,6 +1,6 @@
 //! Builders of tables with keys and values of any size.
 
-use super::sizing::{ENTRIES_GROWING, RECORD_BYTES, values_for};
+use super::sizing::{RECORD_BYTES, values_for};
 use super::stated::Stated;
 use super::{Database, Quantity, TableBuilder};
 use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, table_name};
@@ -137,12 +137,11 @@ impl<'db> MapBuilder<'db> {
     }
 
     fn table(&self, policy: Policy) -> TableBuilder<'db> {
-        let usual = if policy == Policy::Grow { ENTRIES_GROWING } else { ENTRIES };
         let table = TableBuilder::new(self.db, table_name(&self.name))
-            .entries(self.entries.clone().unwrap_or(usual.into()))
             .widths(TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32)
             .policy(policy)
             .of_map(self.stated.clone());
+        let table = self.entries.iter().cloned().fold(table, TableBuilder::entries);
         let table = self.cache.iter().cloned().fold(table, TableBuilder::cache);
         self.ram.iter().cloned().fold(table, TableBuilder::ram)
     }

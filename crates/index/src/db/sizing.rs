@@ -4,7 +4,7 @@ use super::stated::Stated;
 use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
 use crate::{Error, Policy, Prediction, Requirements, Result};
 
-/// Entries with which a table that grows begins where none are stated.
+/// Entries for which the structure of a table that grows is chosen if none are stated.
 pub const ENTRIES_GROWING: u64 = 100_000;
 
 /// The default for the bytes of a key and its value of any size, with a record's overhead.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::ram::{explain, fitting, limit};
+use super::sizing::ENTRIES_GROWING;
 use super::stated::{Calls, Stated};
 use super::{Database, Quantity};
 use crate::model::text;
@@ -17,7 +18,10 @@ const OF_MAP: Calls = &[("key_bytes", "map"), ("value_bytes", "map"), ("policy",
 const CACHED_BYTES: u64 = 64;
 const CACHE_BYTES_MIN: u64 = 64 << 10;
 
-/// The default number of entries of a table.
+/// Entries with which a table that grows begins if none are stated.
+const ENTRIES_FIRST: u64 = 1000;
+
+/// The default number of entries of a table that keeps its size.
 const ENTRIES: u64 = 1_000_000;
 
 /// Builds or opens a table; see [`Database::table`].
@@ -41,7 +45,7 @@ const ENTRIES: u64 = 1_000_000;
 pub struct TableBuilder<'db> {
     db: &'db Database,
     name: String,
-    entries: Quantity,
+    entries: Option<Quantity>,
     widths: (u32, u32),
     ram: Option<Quantity>,
     cache: Option<Quantity>,
@@ -52,14 +56,15 @@ pub struct TableBuilder<'db> {
 
 impl<'db> TableBuilder<'db> {
     pub(super) fn new(db: &'db Database, name: String) -> Self {
-        let (entries, policy) = (ENTRIES.into(), Policy::Reject);
-        let (widths, stated) = ((8, 8), Stated::default());
-        Self { db, name, entries, widths, ram: None, cache: None, policy, stated, calls: WIDTHS }
+        let (widths, policy) = ((8, 8), Policy::Reject);
+        let stated = Stated::default();
+        let (entries, ram, cache) = (None, None, None);
+        Self { db, name, entries, widths, ram, cache, policy, stated, calls: WIDTHS }
     }
 
     /// Entries that it must hold.
     pub fn entries(mut self, count: impl Into<Quantity>) -> Self {
-        self.entries = count.into();
+        self.entries = Some(count.into());
         self
     }
 
@@ -159,7 +164,7 @@ impl<'db> TableBuilder<'db> {
     fn create_within(&self, limit: u64) -> Result<(AnyTable, u64)> {
         let limit_without = self.without_cache(limit)?;
         let advised = self
-            .advise(limit_without, |asked| Ok(asked.advise()?.into_chosen()))
+            .advise(limit_without, |asked| self.choose(asked))
             .map_err(|error| explain(&self.db.ram, &self.name, limit, error))?;
         let mut options = advised.options.clone();
         // One that grows may take all, also if the log suits a smaller beginning.
@@ -241,7 +246,7 @@ impl<'db> TableBuilder<'db> {
         ask: impl Fn(&Requirements) -> Result<Prediction>,
     ) -> Result<Prediction> {
         let (key_bytes, value_bytes) = self.widths;
-        let entries = self.entries.count("entries")?;
+        let entries = self.entries_asked()?;
         let policy = self.policy;
         let asked = Requirements { policy, ..Requirements::new(entries, key_bytes, value_bytes) };
         let fits = |it: &Prediction| self.db.log_holds(it.config.log_bytes_best());
@@ -254,6 +259,22 @@ impl<'db> TableBuilder<'db> {
             return Ok(best);
         }
         fitting(limit, |ram_bytes| ask(&asked.clone().ram(ram_bytes)), fits)
+    }
+
+    /// The structure that suits the requirements. One that grows is chosen for a table that has grown, and begins small
+    /// if nothing else was stated.
+    fn choose(&self, asked: &Requirements) -> Result<Prediction> {
+        let chosen = asked.advise()?.into_chosen();
+        if self.policy != Policy::Grow || self.entries.is_some() {
+            return Ok(chosen);
+        }
+        Requirements { entries: ENTRIES_FIRST, ..asked.clone() }.advise_one(chosen.config.kind())
+    }
+
+    /// Entries that it must hold, or the default.
+    fn entries_asked(&self) -> Result<u64> {
+        let usual = if self.policy == Policy::Grow { ENTRIES_GROWING } else { ENTRIES };
+        self.entries.as_ref().map_or(Ok(usual), |it| it.count("entries"))
     }
 
     /// The RAM that was stated for it.
@@ -303,7 +324,7 @@ impl<'db> TableBuilder<'db> {
     /// RAM for a cache of all that it has space for: more would not be used.
     fn cache_bytes_useful(&self) -> Result<u64> {
         let (key_bytes, value_bytes) = self.widths;
-        let entries = self.entries.count("entries")?;
+        let entries = self.entries_asked()?;
         let of_entries = entries.saturating_mul(u64::from(key_bytes + value_bytes) + CACHED_BYTES);
         Ok(of_entries.saturating_mul(2).max(CACHE_BYTES_MIN))
     }

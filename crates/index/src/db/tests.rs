@@ -131,8 +131,8 @@ fn what_a_table_leaves_of_its_ram_is_a_cache() {
 
 #[test]
 fn what_the_table_of_a_map_leaves_is_a_cache_until_the_table_needs_it() {
-    // Enough RAM for a growing BufferHash, and for a growing SliceHash only.
-    for (ram, kind) in [(12_u64 << 20, "growing"), (8 << 20, "growing-slicehash")] {
+    // Enough RAM for a growing BufferHash, and for a growing SliceHash rather than that.
+    for (ram, kind) in [(12_u64 << 20, "growing"), (15 << 18, "growing-slicehash")] {
         let (_folder, path) = file();
         let db = options().log("4MiB").create(Create::New).open(&path).unwrap();
         let map = db.map("m").ram(ram).create_or_open().unwrap();
@@ -158,11 +158,11 @@ fn what_the_table_of_a_map_leaves_is_a_cache_until_the_table_needs_it() {
 
 #[test]
 fn what_a_table_that_grows_leaves_is_a_cache_until_it_needs_it() {
-    let kinds = [(32_u64 << 20, "64MiB", "growing"), (8 << 20, "2MiB", "growing-slicehash")];
-    for (ram, log, kind) in kinds {
+    let bufferhash = (32_u64 << 20, "64MiB", 50_000_u64, "growing");
+    for (ram, log, entries, kind) in [bufferhash, (8 << 20, "2MiB", 200_000, "growing-slicehash")] {
         let (_folder, path) = file();
         let db = options().log(log).create(Create::New).open(&path).unwrap();
-        let table = db.table("t").policy(Policy::Grow).entries(50_000).ram(ram);
+        let table = db.table("t").policy(Policy::Grow).entries(entries).ram(ram);
         let table = table.create_or_open().unwrap();
         assert_eq!(table.kind(), kind);
         assert_eq!(table.stats().cache_bytes, 0, "it takes RAM as it fills");

@@ -37,7 +37,8 @@ fn fixture(name: &str) -> Vec<u8> {
             "v1-evicted" => write_evicting(),
             _ if name.starts_with("v2-cleaned") => write_cleaned(is_closed),
             _ if name.starts_with("v1-updated") => write_updated(is_closed),
-            _ if name.starts_with("v3-taken-over") => write_taken_over(is_closed),
+            _ if name.starts_with("v3-taken-over") => write_lived(taken_over_config(), is_closed),
+            _ if name.starts_with("v4-sizes") => write_lived(sizes_config(), is_closed),
             _ if name.starts_with("v1-large-grown") => large::write_grown(is_closed),
             _ if name.starts_with("v1-growing") => write_growing(is_closed),
             _ if name.starts_with("v1-slicehash") => write_slicehashes(is_closed),
@@ -233,14 +234,22 @@ fn taken_over_config() -> bufferhash::growing::Config {
     bufferhash::growing::Config { incarnations_max: 12, ..bufferhash::growing::Config::tiny() }
 }
 
+/// One whose later generations have larger buffers.
+fn sizes_config() -> bufferhash::growing::Config {
+    bufferhash::growing::Config { buffer_pages_max: 8, ..taken_over_config() }
+}
+
 #[test]
 fn tables_of_a_generation_that_took_over_from_others_hold_everything() {
-    for name in ["v3-taken-over-closed", "v3-taken-over-crash"] {
+    let (alike, sizes) = (taken_over_config(), sizes_config());
+    let alike = ["v3-taken-over-closed", "v3-taken-over-crash"].map(|name| (name, alike.clone()));
+    let sizes = ["v4-sizes-closed", "v4-sizes-crash"].map(|name| (name, sizes.clone()));
+    for (name, config) in alike.into_iter().chain(sizes) {
         let volume = open(name);
         let parts = volume.structures().into_iter().filter(|it| it.name.starts_with("lived/"));
         let parts: Vec<_> = parts.map(|it| it.name).collect();
         assert!(!parts.contains(&"lived/g1".to_owned()), "{name}: {parts:?}");
-        assert_filled(&volume, "lived", taken_over_config(), 3000);
+        assert_filled(&volume, "lived", config, 3000);
         let found = AnyTable::open(&volume, "lived").unwrap().stats().entries;
         let keys = (0..3000).filter_map(expected).count() as u64;
         assert!(found.abs_diff(keys) <= keys / 20, "{name}: {found} of {keys} keys");
@@ -528,11 +537,10 @@ fn write_updated(is_closed: bool) -> MemoryDevice {
     left_by((device, volume), tables, is_closed.then_some(AnyTable::close))
 }
 
-fn write_taken_over(is_closed: bool) -> MemoryDevice {
+fn write_lived(config: bufferhash::growing::Config, is_closed: bool) -> MemoryDevice {
     let (device, volume) = inline(HashKind::default());
     let options = OpenOptions::default().inline();
-    let config = taken_over_config().into();
-    let table = AnyTable::create_with(&volume, "lived", &config, &options).unwrap();
+    let table = AnyTable::create_with(&volume, "lived", &config.into(), &options).unwrap();
     (0..8).for_each(|_| fill(&table, 0..3000));
     left_by((device, volume), [table], is_closed.then_some(AnyTable::close))
 }

@@ -22,9 +22,8 @@ pub(super) fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogE
     };
     for generation in contents.catalog.entries.iter().filter(is_own) {
         let mut reader = Reader::new(&generation.config, "configuration", place);
-        let fits = bufferhash::Config::decode(&mut reader).is_ok_and(|it| {
-            it.filter == config.first.filter && it.buffer_pages == config.first.buffer_pages
-        });
+        let decoded = bufferhash::Config::decode(&mut reader);
+        let fits = decoded.is_ok_and(|it| config.fits(&it));
         if !fits {
             let message = format!("generation {:?} has other buffers or filters", generation.name);
             checker.note(subject, place, message);

@@ -2,27 +2,19 @@
 
 use super::KIND;
 use super::generations::GENERATIONS_MAX;
-use crate::bufferhash::model::{
-    FIXED_RAM_BYTES, INCARNATIONS_MIN, LIVE_SHARE, REWRITE_SPARE, incarnations_peak,
-};
+use super::sizes::{SUPER_TABLES_MAX, of_super_tables};
+use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::bufferhash::{self, Placement, Policy};
-use crate::schema::parameters;
+use crate::schema::{Range, parameters};
 use crate::{Error, OpenOptions, Result};
 
 /// Super tables of the newest generation for which a new log is long enough.
 const LOG_SUPER_TABLES: u32 = 32;
 
-/// Numbers of super tables that are tried for a generation that takes over from others. More of them take less RAM
-/// while one is rewritten, and more otherwise.
-const SIZES_TRIED: usize = 4;
-
-/// Super tables of a generation, at most.
-const SUPER_TABLES_MAX: u32 = 1 << 16;
-
 parameters! {
     /// What a growing table is created with.
     #[derive(Clone, PartialEq, Debug)]
-    pub struct Config: KIND, version 1, tiny [];
+    pub struct Config: KIND, version 2, tiny [];
 
     /// Incarnations of a super table of later generations. A first generation for few entries has fewer.
     incarnations_max: u32 = 4;
@@ -30,9 +22,12 @@ parameters! {
     /// RAM that all generations may take together, in bytes; `None` for no limit.
     ram_bytes_max: Option<u64> = None;
 
-    /// The first generation, which refuses when it is full. Later ones have buffers and filters of the same shape and
-    /// more super tables.
+    /// The first generation, which refuses when it is full. Later ones have more super tables, or larger buffers.
     first: bufferhash::Config = tiny_generation();
+
+    /// Pages of the buffers of a generation for many entries. One for fewer has a quarter of them, a sixteenth and so
+    /// on, but not fewer than the first has. 0 for those of the first in all, as in tables of version 1.
+    buffer_pages_max: u32 = 0, in Range::Within(0, 65_535), since 2;
 }
 
 /// A super table of 2-page buffers, of which five fill a generation.
@@ -50,7 +45,7 @@ impl Config {
     pub fn validate(&self) -> Result<()> {
         self.check_ranges()?;
         self.first.validate()?;
-        self.of_super_tables(1).validate()?;
+        self.sizes().iter().try_for_each(bufferhash::Config::validate)?;
         let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.into() });
         if self.first.policy != Policy::Reject {
             return refuse(
@@ -62,79 +57,6 @@ impl Config {
             return refuse("placement", "a chip keeps its size, and a growing table does not");
         }
         Ok(())
-    }
-
-    /// The next generation after these: with as many super tables as they have together, or as many as a log of
-    /// `log_bytes` works well with and `ram_bytes` are enough for; with the fewest that there are otherwise. A first
-    /// generation for few entries does not count.
-    pub(super) fn next<'g>(
-        &self,
-        before: impl Iterator<Item = &'g bufferhash::Config>,
-        log_bytes: u64,
-        ram_bytes: u64,
-    ) -> bufferhash::Config {
-        let of_one = self.of_super_tables(1).entries_capacity().max(1);
-        let whole = |it: &bufferhash::Config| match it {
-            it if it.cleans() => it.entries_max / of_one,
-            it if it.incarnations_max == self.incarnations_max => it.super_tables.into(),
-            it => it.entries_capacity() / of_one,
-        };
-        let super_tables: u64 = before.map(whole).sum();
-        let least = self.first.super_tables;
-        let wanted = u32::try_from(super_tables).unwrap_or(u32::MAX).clamp(least, SUPER_TABLES_MAX);
-        let mut next = 1 << wanted.ilog2();
-        let works = |config: &bufferhash::Config| {
-            config.log_bytes_good() <= log_bytes && config.ram_bytes() <= ram_bytes
-        };
-        while next > least && !works(&self.of_super_tables(next)) {
-            next /= 2;
-        }
-        self.of_super_tables(next)
-    }
-
-    /// A later generation of this many super tables.
-    fn of_super_tables(&self, super_tables: u32) -> bufferhash::Config {
-        let incarnations_max = self.incarnations_max;
-        let whole = bufferhash::Config { incarnations_max, ..self.first.clone() };
-        of_super_tables(&whole, super_tables)
-    }
-
-    /// A generation that has space for what all before it have, `keys` keys, and for a sixteenth more: the one with the
-    /// fewest super tables that `works`. `None` if none does.
-    pub(super) fn taking_over(
-        &self,
-        keys: u64,
-        works: impl Fn(&bufferhash::Config) -> bool,
-    ) -> Option<bufferhash::Config> {
-        let entries_max = keys.saturating_add(keys / 16).max(1);
-        let per_segment = self.first.entries_per_flush().ok()?;
-        let segments = entries_max as f64 / LIVE_SHARE / per_segment;
-        let of = |super_tables: u32| {
-            // Super tables do not fill alike, but take segments from one ring, and have columns for the peak.
-            let incarnations = (segments / f64::from(super_tables)).ceil() as u32;
-            let incarnations = incarnations.max(INCARNATIONS_MIN);
-            let has_columns = incarnations_peak(incarnations) < self.incarnations_max;
-            let plain = self.of_super_tables(super_tables);
-            has_columns.then(|| cleaned(&plain, incarnations, entries_max))
-        };
-        let super_tables = (0..=SUPER_TABLES_MAX.ilog2()).map(|bits| 1 << bits);
-        super_tables.filter_map(of).take(SIZES_TRIED).find(works)
-    }
-
-    /// A first generation for that many entries: of the fewest super tables, with as few incarnations as they need.
-    pub(super) fn first_for(&self, entries: u64) -> Option<bufferhash::Config> {
-        if self.first.entries_capacity() >= entries {
-            return Some(self.first.clone());
-        }
-        let of = |super_tables, incarnations_max| {
-            let first = bufferhash::Config { incarnations_max, ..self.first.clone() };
-            of_super_tables(&first, super_tables)
-        };
-        let holds = |config: &bufferhash::Config| config.entries_capacity() >= entries;
-        let mut super_tables = (0..=SUPER_TABLES_MAX.ilog2()).map(|bits| 1 << bits);
-        let super_tables = super_tables.find(|it| holds(&of(*it, self.incarnations_max)))?;
-        let mut incarnations = (2..=self.incarnations_max).map(|it| of(super_tables, it));
-        incarnations.find(holds)
     }
 
     /// Its generations until they hold that many entries, with a log that is long enough.
@@ -182,21 +104,6 @@ impl Config {
     }
 }
 
-/// A generation that is cleaned, of super tables that have that many incarnations on average.
-fn cleaned(plain: &bufferhash::Config, incarnations: u32, entries_max: u64) -> bufferhash::Config {
-    let incarnations = u64::from(incarnations);
-    let live = u64::from(plain.super_tables) * incarnations;
-    let reserve_segments = plain.reserve_segments + incarnations + REWRITE_SPARE;
-    bufferhash::Config {
-        segments: live + u64::from(plain.spare_buffers) + reserve_segments,
-        reserve_segments,
-        incarnations_max: incarnations_peak(incarnations as u32) + 1,
-        entries_max,
-        keeps_versions: false,
-        ..plain.clone()
-    }
-}
-
 /// RAM that generations take when they are full, in bytes. All but the last have written their buffers.
 pub(super) fn ram_bytes_of<'g>(
     mut generations: impl DoubleEndedIterator<Item = &'g bufferhash::Config>,
@@ -209,24 +116,6 @@ pub(super) fn ram_bytes_of<'g>(
 /// RAM that a generation takes while it is the newest, in bytes.
 pub(super) fn ram_bytes_of_newest(generation: &bufferhash::Config) -> u64 {
     generation.ram_bytes() + generation.rewrite_bytes()
-}
-
-/// A generation of this many super tables, which keeps every version of a key. Each super table has segments of its own
-/// number of incarnations, so that none lacks space because of another.
-pub(crate) fn of_super_tables(first: &bufferhash::Config, super_tables: u32) -> bufferhash::Config {
-    let spare_buffers = (super_tables / 16).max(2);
-    let reserve_segments = u64::from(super_tables).max(4);
-    let live = u64::from(super_tables) * u64::from(first.incarnations_max);
-    bufferhash::Config {
-        super_tables,
-        segments: live + u64::from(spare_buffers) + reserve_segments,
-        reserve_segments,
-        spare_buffers,
-        stagger: super_tables > 1,
-        entries_max: 0,
-        keeps_versions: true,
-        ..first.clone()
-    }
 }
 
 /// What is left for the parts of a table whose cache is the table's own.

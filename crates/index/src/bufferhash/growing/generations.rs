@@ -273,9 +273,7 @@ impl Generations {
     fn open_generation(&self, number: usize) -> Result<BufferHash> {
         let (name, options) = (generation_name(&self.name, number), self.options.clone());
         let table = BufferHash::open_as(&self.volume, (&name, GENERATION_KIND), options)?;
-        if table.config().filter != self.config.first.filter
-            || table.config().buffer_pages != self.config.first.buffer_pages
-        {
+        if !self.config.fits(table.config()) {
             let reason = format!(
                 "{name:?} has other buffers or filters than {:?}, whose generation it is by its name; restore the volume \
                  from a copy",

@@ -16,7 +16,17 @@ const KEYS: u64 = 6000;
 fn config() -> Config {
     let tiny = Config::tiny();
     let one = bufferhash::Config { incarnations_max: 12, ..tiny.first.clone() };
-    Config { first: super::config::of_super_tables(&one, 1), incarnations_max: 12, ..tiny }
+    Config { first: super::sizes::of_super_tables(&one, 1), incarnations_max: 12, ..tiny }
+}
+
+/// Buffers of one size, and of several; without threads and with two.
+fn setups() -> [(Config, usize); 3] {
+    [(config(), 0), (config(), 2), (sizes(), 0)]
+}
+
+/// Later generations have larger buffers.
+fn sizes() -> Config {
+    Config { buffer_pages_max: 8, ..config() }
 }
 
 fn options(flush_threads: usize) -> OpenOptions {
@@ -59,8 +69,8 @@ fn settle(table: &Growing) {
 
 #[test]
 fn updates_take_no_more_space_and_count_no_more_keys() {
-    for threads in [0, 2] {
-        let (device, table) = create(config(), threads);
+    for (config, threads) in setups() {
+        let (device, table) = create(config, threads);
         let mut least = u64::MAX;
         for round in 0..30 {
             (0..KEYS).for_each(|number| put(&table, number, round));
@@ -91,8 +101,8 @@ fn updates_take_no_more_space_and_count_no_more_keys() {
 
 #[test]
 fn a_table_takes_a_new_key_for_each_that_was_removed() {
-    for threads in [0, 2] {
-        let (device, table) = create(config(), threads);
+    for (config, threads) in setups() {
+        let (device, table) = create(config, threads);
         let removed = 10 * KEYS;
         (0..KEYS).for_each(|number| put(&table, number, number));
         for number in 0..removed {
@@ -118,8 +128,8 @@ fn a_table_takes_a_new_key_for_each_that_was_removed() {
 
 #[test]
 fn a_table_whose_keys_are_all_removed_has_none_and_takes_others() {
-    for threads in [0, 2] {
-        let (device, table) = create(config(), threads);
+    for (config, threads) in setups() {
+        let (device, table) = create(config, threads);
         for round in 0..8 {
             (0..KEYS).for_each(|number| put(&table, number, round));
             (0..KEYS).for_each(|number| table.remove(&key(number)).unwrap());
@@ -138,8 +148,8 @@ fn a_table_whose_keys_are_all_removed_has_none_and_takes_others() {
 
 /// A table of which the newest generation was made to take over from others, and has not begun: every second key of its
 /// rounds of updates is removed at last, or all of them.
-fn before_taking_over(removes_all: bool) -> (MemoryDevice, Growing) {
-    let (device, table) = create(config(), 1);
+fn before_taking_over(config: Config, removes_all: bool) -> (MemoryDevice, Growing) {
+    let (device, table) = create(config, 1);
     // Nothing is taken over in the background.
     table.owner.parts.requests().stop();
     let takes_over = || {
@@ -186,9 +196,11 @@ fn agrees_with(table: &Growing, expected: &dyn Fn(u64) -> Option<u64>, story: &s
 
 #[test]
 fn a_crash_while_some_super_tables_have_taken_over_brings_nothing_back_and_loses_nothing() {
-    for removes_all in [false, true] {
+    for (config, removes_all) in
+        [(config(), false), (config(), true), (sizes(), false), (sizes(), true)]
+    {
         let expected = |number: u64| (!removes_all && number % 2 == 1).then_some(number);
-        let (device, table) = before_taking_over(removes_all);
+        let (device, table) = before_taking_over(config, removes_all);
         let newest = table.owner.parts.newest().core;
         let count = newest.partitions.len();
         // No keys are left for more than one if all are removed.
@@ -219,7 +231,7 @@ fn a_crash_while_some_super_tables_have_taken_over_brings_nothing_back_and_loses
 
 #[test]
 fn a_damaged_page_of_an_older_generation_leaves_it_and_the_table_goes_on() {
-    let (device, table) = before_taking_over(false);
+    let (device, table) = before_taking_over(config(), false);
     table.close().unwrap();
     let mut image = device.image();
     let table = open(device, 1);
@@ -282,8 +294,8 @@ fn a_table_of_the_advised_shape_that_has_grown_is_updated_for_ever() {
 /// With filters that are loaded, and after an opening without threads, whose first flushes find them not loaded.
 #[test]
 fn a_table_that_is_opened_and_emptied_counts_what_is_left() {
-    for threads in [0, 2] {
-        let (device, table) = create(config(), threads);
+    for (config, threads) in setups() {
+        let (device, table) = create(config, threads);
         (0..KEYS).for_each(|number| put(&table, number, number));
         table.close().unwrap();
         let table = open(device.clone(), threads);

@@ -4,8 +4,8 @@
 //! as many super tables as all before it together. So the table doubles each time, and nothing is evicted. Where
 //! updates have filled it, the next generation takes over what lives instead ([`older`](super::older)), and those
 //! before it are dropped. No entry is written again but for that. A lookup asks the buffers and filters of all
-//! generations, newest first: they are in RAM, and their buffers and filters have the same shape, so a key's places are
-//! computed once. An update or a removal of an older entry goes to the newest generation and hides it.
+//! generations, newest first: they are in RAM. An update or a removal of an older entry goes to the newest generation
+//! and hides it.
 //!
 //! ```text
 //!   insert, remove ------------------------------+        the next one is made in the background
@@ -26,7 +26,8 @@
 //!    update, the older one has its last.
 //! 3. Each generation is crash-safe by itself, and all share the volume's log, in the order of the updates. So a
 //!    crash loses none, and no older version comes back.
-//! 4. All generations have buffers and filters of the same shape.
+//! 4. All generations have filters with the same bits. Their buffers get larger from one to the next, up to a limit, or
+//!    smaller where one takes over from larger ones.
 //!
 //! With g generations, at most about log2 of the table's growth:
 //!
@@ -45,6 +46,7 @@ mod generations;
 mod lives;
 mod model;
 mod read;
+pub(crate) mod sizes;
 mod structure;
 #[cfg(feature = "testing")]
 mod testing;

@@ -1,9 +1,11 @@
 //! The size of a growing table's first generation, and what the table costs when it holds what is required.
 
 use super::Config;
-use super::config::of_super_tables;
+use super::sizes::{buffer_sizes, of_super_tables, with_buffers};
 use crate::bufferhash;
-use crate::bufferhash::model::{FIXED_RAM_BYTES, INCARNATIONS_MIN, one_super_table};
+use crate::bufferhash::model::{
+    CAPACITY_SLACK, FIXED_RAM_BYTES, INCARNATIONS_MIN, one_super_table,
+};
 use crate::model::text::{bytes, count, line};
 use crate::model::{
     Notes, OperationCosts, PAGE_BYTES, ParameterValue, Policy, Prediction, Requirements, log_bytes,
@@ -21,8 +23,8 @@ const FINGERPRINT_BITS: u32 = 15;
 const FIRST_SUPER_TABLES_MAX: u64 = 1 << 16;
 
 impl Config {
-    /// The configuration whose first generation holds the required entries. Buffers and filters are the same for
-    /// every number of entries: a table that begins small may become large.
+    /// The configuration whose first generation holds the required entries. Later ones are the same for every number of
+    /// entries: a table that begins small may become large.
     ///
     /// # Errors
     /// A policy other than [`Policy::Grow`], RAM or flash too small for the first generation.
@@ -31,8 +33,6 @@ impl Config {
         requirements.check_no_extras("growing")?;
         let grows = requirements.policy == Policy::Grow;
         requirements.check_policy("growing table", "grow", grows)?;
-        let parts = (ENTRIES_PER_SUPER_TABLE, INCARNATIONS, FINGERPRINT_BITS);
-        let one = one_super_table(requirements, parts)?;
         let super_tables = requirements.entries.div_ceil(ENTRIES_PER_SUPER_TABLE);
         if super_tables > FIRST_SUPER_TABLES_MAX {
             let reason = format!(
@@ -43,15 +43,23 @@ impl Config {
             return Err(Error::Config { field: "entries", reason });
         }
         let super_tables = u32::try_from(super_tables).expect("at most 65,536");
+        let parts = (ENTRIES_PER_SUPER_TABLE, INCARNATIONS, FINGERPRINT_BITS);
+        let largest = one_super_table(requirements, parts)?;
+        let one = smallest(requirements, &largest);
         let incarnations_max = one.incarnations_max;
-        let kept = ENTRIES_PER_SUPER_TABLE.div_ceil(INCARNATIONS.into());
+        let kept = ((one.entries_per_flush()? / CAPACITY_SLACK) as u64).max(1);
         // A few more than the entries fill, since super tables do not fill alike, and one for recovery.
         let few =
             requirements.entries.div_ceil(kept).saturating_add(2).max(INCARNATIONS_MIN.into());
         let few = u32::try_from(few).map_or(incarnations_max, |few| few.min(incarnations_max));
         let one = bufferhash::Config { incarnations_max: few, ..one };
         let first = of_super_tables(&one, super_tables.next_power_of_two());
-        let config = Self { first, incarnations_max, ram_bytes_max: requirements.ram_bytes };
+        let config = Self {
+            first,
+            incarnations_max,
+            ram_bytes_max: requirements.ram_bytes,
+            buffer_pages_max: largest.buffer_pages,
+        };
         let needed = config.first.ram_bytes() + FIXED_RAM_BYTES;
         match requirements.ram_bytes {
             Some(most) if needed > most => Err(too_little_ram(most, needed)),
@@ -78,6 +86,18 @@ impl Config {
             insert_write_bytes: of_one.insert_write_bytes,
         })
     }
+}
+
+/// A super table with the smallest buffers that are enough for the required entries. Where segments are whole rounds of
+/// chunks over channels, all generations have the same ones, which are the largest.
+fn smallest(requirements: &Requirements, largest: &bufferhash::Config) -> bufferhash::Config {
+    if requirements.channels.count() > 1 {
+        return largest.clone();
+    }
+    let sizes = buffer_sizes(largest.buffer_pages).map_while(|it| with_buffers(largest, it));
+    let enough =
+        |it: &bufferhash::Config| of_super_tables(it, 1).entries_capacity() >= requirements.entries;
+    sizes.take_while(enough).last().unwrap_or_else(|| largest.clone())
 }
 
 /// The configuration and costs of a growing table when it holds the required entries; see [`Config::advised`].

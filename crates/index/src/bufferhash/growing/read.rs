@@ -48,7 +48,7 @@ impl Owner<Generations> {
         while let Some((first, generation)) = at {
             let core = self.parts.core(generation);
             let was_whole = generation > first && core.is_whole(place.hash);
-            match core.known_in_ram(place, key)? {
+            match core.known_in_ram(&core.place_here(place), key)? {
                 LookupStep::Answer(KeyState::Unknown) => {
                     at = self.next((first, generation), was_whole, place.hash);
                 }
@@ -112,16 +112,16 @@ impl KeyLookup for Owner<Generations> {
         Error::check_width("key", key, self.key_bytes)
     }
 
-    /// One place for all generations: their buffers and filters have the same shape.
+    /// The place in the newest generation, and in all others whose filters have the same shape.
     #[inline]
     fn locate(&self, key: &[u8]) -> KeyPlace {
-        let core = self.parts.core(self.parts.first());
+        let core = self.parts.core(self.parts.len() - 1);
         core.key_place(core.hasher.hash(key))
     }
 
     #[inline]
     fn prefetch(&self, place: &KeyPlace) {
-        self.parts.cores().for_each(|core| core.prefetch(place));
+        self.parts.cores().for_each(|core| core.prefetch(&core.place_here(place)));
     }
 
     #[inline]

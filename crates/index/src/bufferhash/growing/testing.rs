@@ -5,13 +5,13 @@ use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
 
 use super::Config;
-use super::config::of_super_tables;
+use super::sizes::of_super_tables;
 use crate::OpenOptions;
 use crate::bufferhash::filter::FilterShape;
 use crate::bufferhash::{self, Policy};
 use crate::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};
 
-/// Variants have few incarnations and many.
+/// Variants have few incarnations and buffers of one size, and many incarnations and buffers of several sizes.
 pub(super) const TESTS: TableTests = TableTests { variants: 2, config };
 
 fn config(request: &TableRequest) -> TestTable {
@@ -19,12 +19,13 @@ fn config(request: &TableRequest) -> TestTable {
     let layout = EntryLayout::new(key_bytes, value_bytes).expect("these widths are in range");
     let slots = u32::try_from(layout.slots()).expect("at most 508") * buffer_pages;
     let entries = slots * 95 / 100;
-    let (incarnations_first, incarnations_max) = [(3, 3), (3, 6)][(variant % 2) as usize];
+    let (incarnations_max, buffer_pages_max) =
+        [(3, 0), (6, 4 * buffer_pages)][(variant % 2) as usize];
     let one = bufferhash::Config {
         key_bytes,
         value_bytes,
         buffer_pages,
-        incarnations_max: incarnations_first,
+        incarnations_max: 3,
         filter: FilterShape::fuse(entries, 12, 1).expect("these numbers are in range"),
         policy: Policy::Reject,
         ..bufferhash::Config::tiny()
@@ -35,7 +36,7 @@ fn config(request: &TableRequest) -> TestTable {
         OpenOptions { flush_threads: Some(flush_threads), cache_bytes, ..OpenOptions::default() };
     TestTable {
         label: format!("growing BufferHash, {incarnations_max} incarnations"),
-        config: Config { first, incarnations_max, ram_bytes_max: None }.into(),
+        config: Config { first, incarnations_max, ram_bytes_max: None, buffer_pages_max }.into(),
         options: own,
         buffer_entries: entries.into(),
         retention: Retention::All,
