@@ -158,6 +158,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns whether the device has no space.
+    #[must_use]
+    pub fn is_no_space(&self) -> bool {
+        use nandex_device::Error::NoSpace;
+        let of_device = match self {
+            Self::Device(error) | Self::Store(nandex_store::Error::Device(error)) => error,
+            _ => return false,
+        };
+        matches!(of_device, NoSpace { .. })
+    }
+
     /// Refuses a key or value of the wrong width.
     ///
     /// # Errors

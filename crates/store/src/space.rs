@@ -5,6 +5,9 @@
 
 use nandex_device::PageId;
 
+/// Pages that growth of what is there leaves free at least, for checkpoints.
+pub const LEFT_PAGES_MIN: u64 = 64;
+
 /// A run of pages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Extent {

@@ -19,7 +19,8 @@ pub enum Error {
     /// The file of the index cannot be used.
     #[error("the index's file: {0}")]
     Device(#[from] nandex::raw::device::Error),
-    /// No space is left for the blocks of terms. The index stays as it was before the batch of documents.
+    /// No space is left for the blocks of terms, or for new counting tables. The index has the batches of documents
+    /// before the one that found none, and goes on with those.
     #[error("no space for more terms: {0}")]
     NoSpace(#[source] nandex::Error),
     /// An option that cannot work.

@@ -17,7 +17,7 @@ use super::checkpoint::capture_maps;
 use super::writer::WriteQueue;
 use super::{
     CHECKPOINT_SHARE, Group, GroupConfig, GroupMap, GroupModel, GroupReader, GroupRewrite,
-    GroupScratch, GroupStructure, GroupWriter, Incoming, REPLACED_MIN, RewrittenMap, is_no_space,
+    GroupScratch, GroupStructure, GroupWriter, Incoming, REPLACED_MIN, RewrittenMap,
     retired_ram_bytes,
 };
 use crate::model::text::bytes;
@@ -102,7 +102,7 @@ impl<S: GroupStructure> Layout for Grouped<S> {
         scratch: &mut Self::Scratch,
     ) -> Result<()> {
         let flushed = core.put_on_flash(index, &frozen.buffer, scratch);
-        if flushed.as_ref().is_err_and(is_no_space) {
+        if flushed.as_ref().is_err_and(Error::is_no_space) {
             // Groups that were replaced are free after a checkpoint: the next attempt may find space.
             core.volume.checkpoint()?;
         }

@@ -29,7 +29,8 @@ mod table;
 mod testing;
 mod writer;
 
-use nandex_device::{Error as DeviceError, PageId};
+use nandex_device::PageId;
+use nandex_store::StructureId;
 use nandex_store::bytes::Reader;
 use nandex_store::entries::Entry;
 use nandex_store::hash::KeyHash;
@@ -37,10 +38,9 @@ use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PageKind, RawPage};
 use nandex_store::pages::PagePlace;
 use nandex_store::space::Extent;
-use nandex_store::{Error as StoreError, StructureId};
 
+use crate::Result;
 use crate::write::OnFlash;
-use crate::{Error, Result};
 
 pub use check::{GroupRules, MapCheck};
 pub use checkpoint::GroupMap;
@@ -180,13 +180,4 @@ pub struct Incoming<'e> {
 /// RAM of groups that were replaced since the last checkpoint, in bytes.
 pub(crate) fn retired_ram_bytes(pages: u64, group_pages: u32) -> u64 {
     pages + pages.div_ceil(group_pages.into()) * GROUP_RAM_BYTES
-}
-
-/// Is there no space on the device?
-pub(crate) fn is_no_space(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::Device(DeviceError::NoSpace { .. })
-            | Error::Store(StoreError::Device(DeviceError::NoSpace { .. }))
-    )
 }

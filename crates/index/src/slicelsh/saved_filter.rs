@@ -18,7 +18,6 @@ use nandex_store::space::Extent;
 
 use super::Inner;
 use super::filter::{BucketFilter, FilterLine, LINE_BYTES};
-use crate::groups::is_no_space;
 use crate::{Error, Result};
 
 /// Bytes of a page before its lines: how many the partition has, and zeros.
@@ -205,7 +204,7 @@ impl Inner {
             return Ok(Some(extent));
         }
         let extent = match self.volume.allocate(filter.pages()).map_err(Error::from) {
-            Err(error) if is_no_space(&error) => return Ok(None),
+            Err(error) if error.is_no_space() => return Ok(None),
             allocated => allocated?,
         };
         *self.layout.saved_filter.lock() = Some(extent);

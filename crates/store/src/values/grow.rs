@@ -10,7 +10,7 @@
 //! grow by take at most 1.5 times the space of what lives. Without the second rule the first round of updates, which
 //! leaves a little garbage in each segment, would double the log.
 
-use crate::space::Extent;
+use crate::space::{Extent, LEFT_PAGES_MIN};
 use crate::{Error, Result, Threads, WhenFull};
 
 use super::extents::SegmentGroup;
@@ -24,10 +24,9 @@ const GARBAGE_PART: u64 = 2;
 /// as much of it.
 const LOG_DEAD_PART: u64 = 4;
 
-/// The part of a log's length that stays free in the volume, and pages at least. Checkpoints need it, and the table
-/// of references: with none, not even a removal would be possible.
+/// The part of a log's length that stays free in the volume, at least [`LEFT_PAGES_MIN`]. Checkpoints need it, and the
+/// table of references: with none, not even a removal would be possible.
 const LEFT_PART: u64 = 16;
-const LEFT_PAGES_MIN: u64 = 64;
 
 /// What else could make space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,16 +104,9 @@ impl Inner {
         let extent = self.volume.allocate(pages)?;
         let log_pages = self.state().segments.extents().pages() + pages;
         let left = (log_pages / LEFT_PART).max(LEFT_PAGES_MIN);
-        let missing = left.saturating_sub(self.volume.stats().free_pages);
-        if missing == 0 {
-            return Ok(extent);
-        }
-        match self.volume.allocate(missing) {
-            Ok(left) => self.volume.give_back(left),
-            Err(error) => {
-                self.volume.give_back(extent);
-                return Err(error);
-            }
+        if let Err(error) = self.volume.leave_free(left) {
+            self.volume.give_back(extent);
+            return Err(error);
         }
         Ok(extent)
     }

@@ -406,6 +406,18 @@ impl Volume {
         self.inner.root().space.release(extent);
     }
 
+    /// Sees to it that this many pages are free, for what checkpoints and others will take.
+    ///
+    /// # Errors
+    /// No space on the device.
+    pub fn leave_free(&self, pages: u64) -> Result<()> {
+        let missing = pages.saturating_sub(self.stats().free_pages);
+        if missing > 0 {
+            self.give_back(self.allocate(missing)?);
+        }
+        Ok(())
+    }
+
     /// Makes an open structure part of every checkpoint from now on. Nothing may be logged for it before: until here,
     /// one that was just created or closed whole needs nothing of the log, and lets others have its space.
     pub fn register(&self, id: StructureId, structure: Weak<dyn Checkpointed>) {

@@ -92,18 +92,27 @@ impl Corpus {
 
     /// Writes texts and tables of all terms that a document has.
     fn fill(&self, id: u64, (generation, terms): (u64, u64)) -> Result<(RunInfo, CountTables)> {
-        let tables = CountTables::create(&self.volume, (generation, terms), &self.stated)?;
+        let tables = CountTables::create(&self.volume, (generation, terms), &self.stated);
+        let tables = tables.map_err(without_space)?;
         let mut writer = RunWriter::of_texts(&self.blocks, id);
         let mut filling = tables.filling();
         self.merged()?.for_each(|total| {
             if frequency(total.text, total.delta)?.is_none() {
                 return Ok(());
             }
-            filling.push(&total.key, total.delta)?;
+            filling.push(&total.key, total.delta).map_err(without_space)?;
             writer.push(total.place, total.text, total.delta)
         })?;
-        filling.finish()?;
+        filling.finish().map_err(without_space)?;
         Ok((writer.finish()?, tables))
+    }
+}
+
+/// The error of counting tables that cannot be made, told apart where they have no space.
+fn without_space(error: Error) -> Error {
+    match error {
+        Error::Index(error) if error.is_no_space() => Error::NoSpace(error),
+        error => error,
     }
 }
 

@@ -366,8 +366,15 @@ fn a_few_documents_make_a_file_of_a_few_mebibytes_whatever_the_ram() {
     }
 }
 
-/// More documents than fit: they are refused with `reason`, and the index stays as it was and goes on.
-fn check_without_space(volume: &Volume, values: ValuesConfig, reason: &str) {
+/// What an index without space has of the documents that it was given.
+#[derive(PartialEq, Eq)]
+enum Kept {
+    None,
+    All,
+}
+
+/// More documents than fit: it is told with `reason`, and the index keeps what it has and goes on.
+fn check_without_space(volume: &Volume, values: ValuesConfig, (kept, reason): (Kept, &str)) {
     let analysis = Analysis::default().ngrams(1, 2);
     let mut corpus =
         Corpus::create_with(volume, (&analysis, &Stated::default()), CONFIG, values).unwrap();
@@ -377,23 +384,31 @@ fn check_without_space(volume: &Volume, values: ValuesConfig, reason: &str) {
     assert!(matches!(error, Error::NoSpace(_)), "{error}");
     let text = error.to_string();
     assert!(text.starts_with("no space for more terms: ") && text.contains(reason), "{text}");
-    assert_eq!(listed(&corpus), counted(&analysis, &small));
+    let mut documents = small.to_vec();
+    if kept == Kept::All {
+        documents.extend(large().step_by(2));
+    }
+    assert_eq!(listed(&corpus), counted(&analysis, &documents));
     // What did not fit is gone, so that it can go on.
-    corpus.remove([Ok(small[0].clone())]).unwrap();
-    assert_eq!(listed(&corpus), counted(&analysis, &small[1..]));
-    assert_eq!(corpus.summary().unwrap().terms, 1);
+    corpus.remove([Ok(documents.remove(0))]).unwrap();
+    assert_eq!(listed(&corpus), counted(&analysis, &documents));
 }
 
 #[test]
 fn an_index_without_space_says_what_to_do_and_keeps_what_it_has() {
-    let limited = MemoryDevice::with_limit((19 << 20) / 4096);
-    let options =
-        VolumeOptions { log_bytes: 4 << 20, hash_key: Some(42), ..VolumeOptions::default() };
-    let limited = Volume::create(Arc::new(limited), options).unwrap();
-    check_without_space(&limited, growing_values(), "make space for the volume, or remove some");
+    let check_limited = |bytes_max: u64, expected: (Kept, &str)| {
+        let limited = MemoryDevice::with_limit(bytes_max / 4096);
+        let options =
+            VolumeOptions { log_bytes: 4 << 20, hash_key: Some(42), ..VolumeOptions::default() };
+        let limited = Volume::create(Arc::new(limited), options).unwrap();
+        check_without_space(&limited, growing_values(), expected);
+    };
+    check_limited(14 << 20, (Kept::None, "make space for the volume, or remove some"));
+    // The documents fit, and new tables of their counts do not.
+    check_limited(19 << 20, (Kept::All, "the device is limited to"));
     // A log of blocks that keeps its size, as older indexes have.
     let fixed = ValuesConfig::holding(3 << 20, WhenFull::Refuse);
-    check_without_space(&volume(), fixed, "the value log is full");
+    check_without_space(&volume(), fixed, (Kept::None, "the value log is full"));
 }
 
 /// A vocabulary that is larger than the RAM for columns is in order nevertheless.

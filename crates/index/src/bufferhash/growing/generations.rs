@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 
 use nandex_store::mutants::{Barrier, is_on};
+use nandex_store::space::LEFT_PAGES_MIN;
 use nandex_store::{StructureId, Volume, part_name};
 
 use super::config::{ram_bytes_of, ram_bytes_of_newest, without_cache};
@@ -173,7 +174,17 @@ impl Generations {
         tables.used.push(table);
     }
 
+    /// Makes the next one. Where it finds no flash, entries are as before, and growth has stopped.
     fn create(&self, tables: &Tables) -> Result<BufferHash> {
+        self.create_or_open_next(tables).map_err(|error| {
+            if tables.used.is_empty() || !error.is_no_space() {
+                return error;
+            }
+            self.stopped(error.to_string())
+        })
+    }
+
+    fn create_or_open_next(&self, tables: &Tables) -> Result<BufferHash> {
         let number = self.next_number();
         if self.exists(number) {
             return self.open_generation(number);
@@ -193,6 +204,9 @@ impl Generations {
         })?;
         let part = part(number);
         let create = |config, pages| {
+            if !tables.used.is_empty() {
+                self.volume.leave_free(pages + LEFT_PAGES_MIN)?;
+            }
             let name = (&self.name[..], &part[..]);
             Ok(self.volume.create_part(name, GENERATION_KIND, config, pages)?)
         };

@@ -37,6 +37,38 @@ fn a_table_whose_ram_is_spent_says_so_and_keeps_what_it_has() {
 }
 
 #[test]
+fn a_table_whose_flash_is_spent_says_so_and_goes_on() {
+    for pages_max in (1800..1860).step_by(7) {
+        let device = MemoryDevice::with_limit(pages_max);
+        let options = VolumeOptions {
+            threads: Threads::Inline,
+            log_bytes: 1 << 20,
+            ..VolumeOptions::default()
+        };
+        let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
+        let config = Config { buffer_pages_max: 8, ..Config::tiny() };
+        let table = Growing::create(&volume, "t", config).unwrap();
+        let (mut taken, mut refusal) = (0, None);
+        while refusal.is_none() {
+            refusal = table.insert(&key(taken), &key(taken)).err();
+            taken += u64::from(refusal.is_none());
+        }
+        let refusal = refusal.unwrap();
+        let Error::GrowthStopped { entries, reason } = &refusal else { panic!("{refusal}") };
+        assert!(entries.abs_diff(taken) <= taken / 100, "{entries} of {taken}");
+        assert!(reason.contains("free some space"), "{pages_max} pages: {refusal}");
+        // There are pages left that checkpoints need.
+        volume.checkpoint().unwrap();
+        table.close().unwrap();
+        let table = Growing::open(&volume, "t").unwrap();
+        for number in 0..taken {
+            assert_eq!(table.get(&key(number)).unwrap().as_deref(), Some(&key(number)[..]));
+        }
+        table.close().unwrap();
+    }
+}
+
+#[test]
 fn while_a_table_fits_its_cache_hardly_any_hit_reads_a_page() {
     let (_, volume) = volume();
     let options = OpenOptions { cache_bytes: 1 << 20, ..OpenOptions::default() };
