@@ -48,4 +48,4 @@ pub use volume::{
     remove_unfinished, superblock_generation,
 };
 pub use when_full::WhenFull;
-pub use workers::{Asker, BackgroundWork};
+pub use workers::{Asker, BackgroundWork, is_background_thread};

@@ -124,3 +124,24 @@ fn a_table_that_cannot_grow_says_who_has_the_ram_and_grows_when_that_is_closed()
     fill(&grows, 0..before + 50_000).unwrap();
     assert!(grows.get(&key(before + 49_999)).unwrap().is_some());
 }
+
+/// Each map's background job fills buffers of its table, and waits for flushes, which are background jobs too.
+#[test]
+fn more_maps_than_threads_that_are_used_by_turns_come_to_an_end() {
+    let (ended, end) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let (_folder, db) = database("64MiB");
+        let maps: Vec<_> =
+            (0..24).map(|it| db.map(format!("m{it}")).create_or_open().unwrap()).collect();
+        for number in 0..1500 {
+            maps.iter().for_each(|map| map.put(&key(number), &key(number)).unwrap());
+        }
+        let has_all = |number| maps.iter().all(|map| map.get(&key(number)).unwrap().is_some());
+        assert!((0..1500).all(has_all));
+        drop(maps);
+        ended.send(db.volume().stats().background_threads).unwrap();
+    });
+    let threads =
+        end.recv_timeout(std::time::Duration::from_mins(1)).expect("no job waits for ever");
+    assert!(threads <= nandex_device::cores() + 8, "{threads} threads");
+}

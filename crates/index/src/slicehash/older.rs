@@ -110,7 +110,7 @@ impl Inner {
         while !self.has_taken_over() {
             self.volume.poison().check()?;
             self.work.report_fault()?;
-            if !self.catch_up_now()? {
+            if !self.catch_up_or_help()? {
                 self.pool.wait(MERGE_WAIT);
             }
         }

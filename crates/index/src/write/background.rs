@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
-use nandex_store::{BackgroundWork, Threads};
+use nandex_store::{BackgroundWork, Threads, is_background_thread};
 
 use super::pool::Job;
 use super::{Core, Layout, WriteBuffer};
@@ -25,17 +25,7 @@ impl<L: Layout> Drop for Running<'_, L> {
 
 impl<L: Layout> BackgroundWork for Core<L> {
     fn work(&self) -> bool {
-        let Some(job) = self.work.next_in_background() else { return false };
-        let running = Running(self);
-        let done = self.run_job(job, &mut self.scratches.lend().scratch);
-        // The next update reports a failure that has poisoned the volume.
-        if let Err(error) = done
-            && !self.volume.poison().is_set()
-        {
-            self.work.keep_fault(error);
-        }
-        drop(running);
-        self.work.is_due()
+        self.do_one_due() && self.work.is_due()
     }
 
     fn keeps_memory(&self) -> bool {
@@ -48,6 +38,32 @@ impl<L: Layout> BackgroundWork for Core<L> {
 }
 
 impl<L: Layout> Core<L> {
+    /// Does a job in the background, if one is due; returns whether it was.
+    fn do_one_due(&self) -> bool {
+        let Some(job) = self.work.next_in_background() else { return false };
+        let _running = Running(self);
+        let done = self.run_job(job, &mut self.scratches.lend().scratch);
+        // The next update reports a failure that has poisoned the volume.
+        if let Err(error) = done
+            && !self.volume.poison().is_set()
+        {
+            self.work.keep_fault(error);
+        }
+        true
+    }
+
+    /// What one does that waits for queued jobs: all of them without background threads, and one that is due on such a
+    /// thread. Returns whether there was any. The caller holds no lock.
+    pub(crate) fn catch_up_or_help(&self) -> Result<bool> {
+        if self.options.flush_threads == 0 || !is_background_thread() {
+            return self.catch_up_now();
+        }
+        let has_helped = self.do_one_due();
+        // A job that came meanwhile was not due, because of this one. The caller may want no more of them.
+        self.work.ask_if_due();
+        Ok(has_helped)
+    }
+
     /// Without background threads, does all queued jobs; returns whether there were any. The caller holds no
     /// lock.
     pub(crate) fn catch_up_now(&self) -> Result<bool> {

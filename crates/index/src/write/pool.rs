@@ -275,6 +275,11 @@ impl<J> WorkQueue<J> {
         job
     }
 
+    /// Asks for a background thread if a job is due.
+    pub(crate) fn ask_if_due(&self) {
+        self.tell(self.lock());
+    }
+
     /// Returns whether a job waits that a background thread may do.
     pub(crate) fn is_due(&self) -> bool {
         self.lock().is_due()

@@ -257,7 +257,7 @@ impl<L: Layout> Core<L> {
     pub(crate) fn continue_flushes(&self) -> Result<()> {
         self.volume.poison().check()?;
         self.work.report_fault()?;
-        if !self.catch_up_now()? {
+        if !self.catch_up_or_help()? {
             self.pool.wait(BUFFER_WAIT);
             self.work.help_starving();
         }
@@ -392,7 +392,7 @@ impl<L: Checkpoints> Core<L> {
     /// Waits for the flushes that are due, or does them.
     pub(crate) fn finish_flushes(&self) -> Result<()> {
         loop {
-            self.catch_up_now()?;
+            while self.catch_up_or_help()? {}
             if self.work.wait_idle() || self.volume.poison().is_set() {
                 return self.work.report_fault();
             }

@@ -7,12 +7,14 @@
 //! What promises when updates are durable works once in a period, before all that asks, and on a thread more while all
 //! others are busy.
 //!
-//! A job may wait for another structure's: for space in the log, say, which the other's flush gives. So whoever waits
-//! calls [`Workers::help_starving`] from time to time, and if no job has begun for a while, there is one thread more.
+//! A job may wait for another one of its structure, which it does itself where it can: see [`is_background_thread`]. Or
+//! it waits for another structure's: for space in the log, say, which the other's flush gives. So whoever waits calls
+//! [`Workers::help_starving`] from time to time, and if no job has begun for a while, there is one thread more.
 
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,8 +30,9 @@ use crate::{Error, Poison, Result, Timer};
 const IDLE: Duration = Duration::from_secs(1);
 
 /// How often somebody who waits looks before there is one more thread, if no job has begun meanwhile, and twice as
-/// often before each further one. Each looks about once in 2 ms.
+/// often before each further one, up to a limit: each may do no more than wait, too. Each looks about once in 2 ms.
 const LOOKS: u64 = 32;
+const LOOKS_DOUBLED_MAX: usize = 4;
 
 /// Threads that there may be for what is due, while all others are busy.
 const THREADS_FOR_DUE_MAX: usize = 8;
@@ -313,6 +316,17 @@ impl Asker {
     }
 }
 
+thread_local! {
+    static IS_BACKGROUND_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns whether the caller is a background thread of a volume. One that waits for a job of the structure that it
+/// works for does that itself: all other threads may wait in the same way.
+#[must_use]
+pub fn is_background_thread() -> bool {
+    IS_BACKGROUND_THREAD.get()
+}
+
 fn spawn(run: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
     Builder::new().name("nandex-work".into()).spawn(run)
 }
@@ -361,7 +375,7 @@ impl Shared {
         let mut state = self.lock();
         state.looks += 1;
         let more = state.threads.saturating_sub(state.threads_max);
-        let enough = LOOKS << more.min(32);
+        let enough = LOOKS << more.min(LOOKS_DOUBLED_MAX);
         if state.looks >= enough && state.idle == 0 && !state.asking.is_empty() {
             state.looks = 0;
             // If it cannot start, the next call tries again.
@@ -371,6 +385,7 @@ impl Shared {
 
     /// A thread: does one job after another.
     fn run(&self, takes: Takes) {
+        IS_BACKGROUND_THREAD.set(true);
         while let Some(source) = self.next(takes) {
             self.free_surplus();
             let work = source.work.upgrade();
