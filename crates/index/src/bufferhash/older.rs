@@ -97,16 +97,16 @@ impl Inner {
     /// # Errors
     /// A lost page that may have the key.
     pub(super) fn may_be_in_older(&self, hash: KeyHash, key: &[u8]) -> Result<bool> {
-        let older = self.layout.older.get();
-        let mut newer = self;
-        for core in older.iter() {
-            if newer.is_whole(hash) {
+        let mut newer_is_whole = self.is_whole(hash);
+        for core in self.layout.older.get().iter() {
+            if newer_is_whole {
                 return Ok(false);
             }
+            // Before it is asked: what it takes over meanwhile, it did not have.
+            newer_is_whole = core.is_whole(hash);
             if core.may_hold(hash, key)? {
                 return Ok(true);
             }
-            newer = core;
         }
         Ok(false)
     }
@@ -184,26 +184,26 @@ impl Inner {
     /// lock.
     fn rewrite_unfrozen(&self, index: usize, scratch: &mut Scratch) -> Result<()> {
         let table = &self.partitions[index];
-        let rewritten = loop {
+        let (lock, flushed) = loop {
             table.write().level.is_cleaned = true;
             if !table.read().frozen.is_empty() {
-                if let Err(error) = self.continue_flushes() {
-                    break Err(error);
+                match self.continue_flushes() {
+                    Ok(()) => continue,
+                    failed => break (table.maintain(), failed),
                 }
-                continue;
             }
-            let _lock = table.maintain();
-            {
-                // Cleaning in the background, which has ended, may have allowed a buffer to be frozen again.
-                let mut state = table.write();
-                if !state.frozen.is_empty() {
-                    continue;
-                }
+            let lock = table.maintain();
+            // Cleaning in the background, which has ended, may have allowed a buffer to be frozen again.
+            let mut state = table.write();
+            if state.frozen.is_empty() {
                 state.level.is_cleaned = true;
+                break (lock, Ok(()));
             }
-            break self.rewrite(index, scratch);
         };
+        let rewritten = flushed.and_then(|()| self.rewrite(index, scratch));
+        // Before the lock goes: cleaning in the background may begin at once, and wants none frozen meanwhile.
         table.write().level.is_cleaned = false;
+        drop(lock);
         self.pool.notify();
         rewritten
     }

@@ -71,7 +71,8 @@ impl Inner {
     }
 
     /// Reads a super table, and places the newest version of each key in about that many new segments. With what older
-    /// generations have of its keys, if there are any.
+    /// generations have of its keys, if it is not whole: removals of what they have may have gone otherwise. The caller
+    /// holds the maintenance lock.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -84,7 +85,9 @@ impl Inner {
         let all = self.layout.config.buffer_pages as usize;
         let bits = self.partitions.len().trailing_zeros();
         let share = Share::nth(index, bits).expect("a super table is a share");
-        let older = self.layout.older.get();
+        let before = self.layout.older.get();
+        let is_whole = self.partitions[index].read().level.is_whole();
+        let older = if is_whole { Arc::default() } else { Arc::clone(&before) };
         let sources = newest_first.len() + self.sources_of(index, &older);
         let at_once = (READ_PAGES / sources.max(1)).clamp(1, all);
         let versions = at_once * sources * self.entry_layout().slots();
@@ -99,7 +102,7 @@ impl Inner {
             batch.begin_table();
             let pages = first..all.min(first + at_once);
             let mut push = |hash: KeyHash, entry: Entry<'_>| {
-                if removed.is_none() && !older.is_empty() {
+                if removed.is_none() && !before.is_empty() {
                     removed = Some(Left::new(hash.place, Entry { value: &[], ..entry }));
                 }
                 batch.push(hash, Incarnations::row(hash), entry)

@@ -212,6 +212,14 @@ fn a_crash_while_some_super_tables_have_taken_over_brings_nothing_back_and_loses
             let stops = || left.replace(left.get().saturating_sub(1)) == 0;
             newest.take_over_all(&stops).unwrap();
             agrees_with(&table, &expected, &story);
+            // What is whole is cleaned again while older generations are there.
+            let mut lent = newest.scratches.lend();
+            let new =
+                || <bufferhash::Incarnations as crate::write::Layout>::new_scratch(newest).unwrap();
+            let scratch = lent.scratch.get_or_insert_with(new);
+            (0..done).for_each(|index| newest.clean(Some(index), scratch).unwrap());
+            drop(lent);
+            agrees_with(&table, &expected, &format!("{story}, cleaned"));
             table.sync().unwrap();
             table.owner.volume.checkpoint().unwrap();
             for threads in [0, 2] {
@@ -289,6 +297,40 @@ fn a_table_of_the_advised_shape_that_has_grown_is_updated_for_ever() {
     let flash_bytes = table.stats().flash_bytes;
     assert!(flash_bytes <= 2 * fresh, "{flash_bytes} of {fresh} at first");
     (0..entries).for_each(|number| assert_eq!(value(&table, number), Some(11), "key {number}"));
+}
+
+/// Cleaning in the background, which rewrites what has just taken over, runs beside updates.
+#[test]
+fn what_threads_remove_while_a_small_table_takes_over_stays_removed() {
+    let config = bufferhash_of_few();
+    for _ in 0..20 {
+        let volume = VolumeOptions { log_bytes: 4 << 20, ..VolumeOptions::default() };
+        let volume = Volume::create(Arc::new(MemoryDevice::new()), volume).unwrap();
+        let table = Growing::create_with(&volume, "t", config.clone(), options(2)).unwrap();
+        let (count, removed) = (3000, 9000);
+        (0..count).for_each(|number| put(&table, number, number));
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                let table = &table;
+                scope.spawn(move || {
+                    for number in (thread..removed).step_by(2) {
+                        table.remove(&key(number)).unwrap();
+                        put(table, number + count, number + count);
+                    }
+                });
+            }
+        });
+        for number in 0..removed + count {
+            let expected = (number >= removed).then_some(number);
+            assert_eq!(value(&table, number), expected, "key {number}");
+        }
+    }
+}
+
+/// The configuration of a table that begins with a few thousand entries.
+fn bufferhash_of_few() -> Config {
+    let asked = Requirements { policy: crate::Policy::Grow, ..Requirements::new(3000, 8, 8) };
+    Config::advised(&asked).unwrap()
 }
 
 /// With filters that are loaded, and after an opening without threads, whose first flushes find them not loaded.
