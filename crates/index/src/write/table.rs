@@ -331,11 +331,16 @@ impl<L: TableLayout> Core<L> {
     /// Removes a key: drops it if RAM knows that flash does not hold it, else puts a tombstone.
     #[inline]
     pub(crate) fn remove(&self, key: &[u8]) -> Result<()> {
-        self.remove_over(key, false)
+        self.remove_with(key, (false, self.policy.forces_removals))
     }
 
-    /// As [`remove`](Self::remove), where an older table may hold the key too.
-    pub(crate) fn remove_over(&self, key: &[u8], may_be_elsewhere: bool) -> Result<()> {
+    /// As [`remove`](Self::remove), where an older table may hold the key too. A full table refuses it: it grows.
+    pub(crate) fn remove_or_grow(&self, key: &[u8], may_be_elsewhere: bool) -> Result<()> {
+        self.remove_with(key, (may_be_elsewhere, false))
+    }
+
+    #[inline]
+    fn remove_with(&self, key: &[u8], (may_be_elsewhere, forces): (bool, bool)) -> Result<()> {
         self.check_key_width(key)?;
         let entry = Entry { state: SlotState::Tombstone, key, value: &[] };
         let update = EntryUpdate { hash: self.hasher.hash(key), entry };
@@ -344,23 +349,22 @@ impl<L: TableLayout> Core<L> {
         let state = self.partitions[index].write();
         let is_older =
             may_be_elsewhere || L::may_be_older(self, index, &state, update.hash, update.entry.key);
-        let state = self.remove_locked(index, state, update, is_older)?;
+        let state = self.remove_locked((index, state), update, (is_older, forces))?;
         drop((state, reservation));
         self.acknowledge()
     }
 
     fn remove_locked<'a>(
         &'a self,
-        index: usize,
-        mut state: Locked<'a, L>,
+        (index, mut state): (usize, Locked<'a, L>),
         update: EntryUpdate<'_>,
-        is_older: bool,
+        (is_older, forces): (bool, bool),
     ) -> Result<Locked<'a, L>> {
         let EntryUpdate { hash, entry } = update;
         if is_older {
             match self.apply_locked(index, state, &[update], &mut Vec::new()) {
                 // Removals make space, so even a full buffer takes them.
-                Err(Error::Full { .. }) if self.policy.forces_removals => {
+                Err(Error::Full { .. }) if forces => {
                     state = self.partitions[index].write();
                     state.active.force(hash, entry);
                     state.forced += 1;

@@ -303,6 +303,11 @@ impl Generations {
         self.tables.lock().expect("no holder of the generations' lock panics")
     }
 
+    /// Figures of those that were dropped.
+    fn gone(&self) -> MutexGuard<'_, TableStats> {
+        self.gone.lock().expect("no holder of these figures' lock panics")
+    }
+
     /// Has the newest generation, if it is cleaned, take over what older ones have, and drops these. Returns whether it
     /// has dropped any.
     fn settle(&self, tables: &mut Tables) -> Result<bool> {
@@ -316,13 +321,20 @@ impl Generations {
         }
         let older = || tables.used.iter().rev().skip(1);
         older().for_each(|it| it.core.leave_buffers());
-        // From here on, lookups end with the newest; those that have begun find out.
-        self.first.store(self.len() - 1, Release);
+        {
+            // Whoever adds up all figures finds those of older ones in one place.
+            let mut gone = self.gone();
+            for older in older() {
+                let none =
+                    TableStats { entries: 0, ram_bytes: 0, flash_bytes: 0, ..older.core.stats() };
+                gone.add_part(&none, 0);
+            }
+            // From here on, lookups end with the newest; those that have begun find out.
+            self.first.store(self.len() - 1, Release);
+        }
         let last = tables.used.len() - 1;
         for (older, number) in tables.used.drain(..last).zip(self.next_number() - 1 - last..) {
             let core = Arc::clone(&older.core);
-            let gone = TableStats { entries: 0, ram_bytes: 0, flash_bytes: 0, ..core.stats() };
-            self.gone.lock().expect("no holder of these figures' lock panics").add_part(&gone, 0);
             older.close()?;
             core.abandon()?;
             self.volume.drop_structure(&generation_name(&self.name, number))?;
@@ -397,7 +409,7 @@ impl Parts for Generations {
     fn remove(&self, newest: &Core, key: &[u8]) -> Result<()> {
         newest.check_key_width(key)?;
         let is_older = newest.may_be_in_older(newest.hasher.hash(key), key)?;
-        newest.remove_over(key, is_older)
+        newest.remove_or_grow(key, is_older)
     }
 
     fn flush(&self) -> Result<()> {
@@ -406,11 +418,14 @@ impl Parts for Generations {
 
     fn stats(&self) -> TableStats {
         let log_ram_bytes = self.volume.log().stats().ram_bytes;
-        let gone = self.gone.lock().expect("no holder of these figures' lock panics").clone();
+        let (gone, first) = {
+            let gone = self.gone();
+            (gone.clone(), self.first())
+        };
         let mut sum = TableStats { ram_bytes: log_ram_bytes, ..gone };
         // Newest first: what has been taken over is counted there.
         let (mut keys, mut left) = (0.0, 1.0);
-        for number in (self.first()..self.len()).rev() {
+        for number in (first..self.len()).rev() {
             let core = self.core(number);
             let stats = core.stats();
             let counts = core.layout.config.counts_keys();

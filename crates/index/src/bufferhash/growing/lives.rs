@@ -299,7 +299,7 @@ fn a_table_of_the_advised_shape_that_has_grown_is_updated_for_ever() {
     (0..entries).for_each(|number| assert_eq!(value(&table, number), Some(11), "key {number}"));
 }
 
-/// Cleaning in the background, which rewrites what has just taken over, runs beside updates.
+/// Cleaning in the background, which rewrites what has just taken over, runs during updates.
 #[test]
 fn what_threads_remove_while_a_small_table_takes_over_stays_removed() {
     let config = bufferhash_of_few();
