@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   +-------------------------- RamPool, as many bytes as were stated ---------------------------+
-//!   | what structures have | what all of them use  | lent to the caches of    | free: as much as |
-//!   | of their own         | by turns: the largest | tables that grow, each   | each of these    |
-//!   |                      | ones' parts count     | as much as the others    | has              |
+//!   | what structures have | what all of them use  | lent to caches, each as  | free: as much as |
+//!   | of their own         | by turns: the largest | much as the others, if   | each of these    |
+//!   |                      | ones' parts count     | it can use that          | has              |
 //! ```
 //!
 //! A structure that is opened, and one that grows, claims what it needs. What is lent to caches is back when the claim
@@ -45,7 +45,7 @@ pub struct RamPool {
 #[derive(Default)]
 struct State {
     claims: Vec<Claim>,
-    /// What is lent to each table that grows.
+    /// What is lent to each cache, at most.
     lent: u64,
 }
 
@@ -99,16 +99,32 @@ impl State {
         self.claims.iter().filter_map(|it| it.spare.as_ref()?.upgrade())
     }
 
-    /// Lends what is free in equal parts, one of which stays free. Changes nothing if that makes little difference.
+    /// Lends what is free in equal parts, one of which stays free: to each as much as it can use, and what that leaves
+    /// to the others. Changes nothing if that makes little difference.
     fn lend(&mut self, free: u64, is_new: bool) {
-        let count = self.borrowers().count() as u64;
-        let each = free / (count + 1);
+        let mut most: Vec<u64> = self.borrowers().map(|it| it.useful).collect();
+        let each = equal_parts(&mut most, free);
         let is_much = each < self.lent / 4 * 3 || each / 4 * 3 > self.lent;
-        if is_new || is_much || self.lent * count > free {
+        let lent: u64 = most.iter().map(|most| self.lent.min(*most)).sum();
+        if is_new || is_much || lent > free {
             self.lent = each;
-            self.borrowers().for_each(|it| it.lend(each));
+            self.borrowers().for_each(|it| it.lend(each.min(it.useful)));
         }
     }
+}
+
+/// The most that each has of `free`, one part of which stays free, where these are the most that they can use.
+fn equal_parts(most: &mut [u64], mut free: u64) -> u64 {
+    most.sort_unstable();
+    let mut count = most.len() as u64 + 1;
+    for it in most {
+        if *it >= free / count {
+            break;
+        }
+        free -= *it;
+        count -= 1;
+    }
+    free / count
 }
 
 impl RamPool {
@@ -128,8 +144,15 @@ impl RamPool {
     #[must_use]
     pub fn taken(&self) -> Vec<(String, u64)> {
         let state = self.state();
-        let lent = |it: &Claim| if it.spare.is_some() { state.lent } else { 0 };
+        let spare = |it: &Claim| it.spare.as_ref().and_then(Weak::upgrade);
+        let lent = |it: &Claim| spare(it).map_or(0, |spare| state.lent.min(spare.useful));
         state.claims.iter().map(|it| (it.name.clone(), it.own + lent(it))).collect()
+    }
+
+    /// What a structure of that name has claimed of its own, in bytes.
+    #[cfg(test)]
+    pub(crate) fn own_of(&self, name: &str) -> u64 {
+        self.state().claims.iter().filter(|it| it.name == name).map(|it| it.own).sum()
     }
 
     /// What a structure of that name may claim, in bytes: all that others have not claimed, and what they use by turns.
@@ -226,10 +249,12 @@ impl Debug for RamPool {
     }
 }
 
-/// What a table that grows leaves of its RAM: of its limit, or of a pool.
-#[derive(Default, Debug)]
+/// What a table that grows leaves of its RAM, of its limit or of a pool; or what another may borrow of a pool.
+#[derive(Debug)]
 pub struct SpareRam {
     bytes: AtomicU64,
+    /// The most that its cache can use.
+    useful: u64,
     borrower: Mutex<Option<Weak<dyn Borrower>>>,
     /// The pool and the table's name there.
     pool: Option<(Arc<RamPool>, String)>,
@@ -239,7 +264,18 @@ impl SpareRam {
     /// What a table of that name leaves, of the pool if there is one.
     pub(crate) fn new(name: &str, pool: Option<&Arc<RamPool>>) -> Arc<Self> {
         let pool = pool.map(|pool| (Arc::clone(pool), name.to_owned()));
-        Arc::new(Self { pool, ..Self::default() })
+        Arc::new(Self {
+            bytes: AtomicU64::new(0),
+            useful: u64::MAX,
+            borrower: Mutex::default(),
+            pool,
+        })
+    }
+
+    /// What a cache that can use that many bytes borrows of a pool.
+    pub(crate) fn of_small(useful: u64) -> Arc<Self> {
+        let bytes = AtomicU64::new(0);
+        Arc::new(Self { bytes, useful, borrower: Mutex::default(), pool: None })
     }
 
     /// Bytes that are not taken.
@@ -287,5 +323,20 @@ impl SpareRam {
         borrower.keep_at_most(self.bytes());
         let borrower: Arc<dyn Borrower> = Arc::clone(borrower) as Arc<dyn Borrower>;
         *lent = Some(Arc::downgrade(&borrower));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::equal_parts;
+
+    #[test]
+    fn who_can_use_less_than_an_equal_part_leaves_it_to_the_others() {
+        assert_eq!(equal_parts(&mut [], 100), 100);
+        assert_eq!(equal_parts(&mut [u64::MAX], 100), 50);
+        assert_eq!(equal_parts(&mut [u64::MAX, 10], 100), 45);
+        assert_eq!(equal_parts(&mut [30, 10, u64::MAX], 100), 30);
+        assert_eq!(equal_parts(&mut [10, 20, 30], 100), 40);
+        assert_eq!(equal_parts(&mut [5; 3], 8), 2);
     }
 }

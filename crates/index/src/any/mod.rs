@@ -64,6 +64,12 @@ pub trait OpenTable: Table + Any + fmt::Debug {
         None
     }
 
+    /// Uses what a pool lends as a cache of entries, unless it has one or can have none; returns whether it does.
+    /// Before the first lookup.
+    fn borrow(&self, _spare: Arc<SpareRam>) -> bool {
+        false
+    }
+
     /// Its versions of keys, for another table to absorb; `None` if its kind cannot give them in the order of the hash.
     fn versions(&self) -> Option<Versions<'_>> {
         None
@@ -215,6 +221,11 @@ impl AnyTable {
     pub fn with_spare_ram(self) -> Self {
         self.0.use_spare_ram();
         self
+    }
+
+    /// Has it use what a pool lends as a cache of entries; see [`OpenTable::borrow`].
+    pub(crate) fn borrow(&self, spare: Arc<SpareRam>) -> bool {
+        self.0.borrow(spare)
     }
 
     /// The RAM that it may take when it grows and does not take yet; `None` if it does not grow.

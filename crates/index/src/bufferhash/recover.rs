@@ -20,6 +20,7 @@ use super::table::{Incarnation, Job, Level};
 use super::{BufferHash, Config, Incarnations, Inner, Policy};
 use crate::lookup::TableCache;
 use crate::options::FLUSH_THREADS;
+use crate::structure::table::TableStructure;
 use crate::write::pool;
 use crate::write::{self, CapturedMaps, Checkpoints, Levels, Recovery, TableOpening};
 use crate::{OpenOptions, Result};
@@ -57,10 +58,8 @@ pub(super) fn open(
     Ok(handle)
 }
 
-/// The table's cache of entries. With the policy LRU there is none: entries that are used stay because their uses read
-/// flash, which a cache would prevent.
 fn cache(config: &Config, options: &OpenOptions) -> Result<Option<TableCache>> {
-    if config.policy == Policy::Lru {
+    if !Incarnations::has_cache(config) {
         return Ok(None);
     }
     TableCache::new(options.cache_bytes, (config.key_bytes, config.value_bytes))

@@ -24,7 +24,7 @@ use crate::scan::Scan;
 use crate::structure::Structure;
 use crate::structure::table::{Merges, TableStructure};
 use crate::write::{self, Handle};
-use crate::{OpenOptions, Result};
+use crate::{OpenOptions, Policy, Result};
 
 /// What BufferHash adds to the write path: incarnations in a ring, and their filters.
 #[derive(Debug)]
@@ -101,6 +101,12 @@ impl TableStructure for Incarnations {
 
     fn warm_up(core: &Inner) -> Result<()> {
         core.load_all_filters()
+    }
+
+    /// With the policy LRU there is none: entries that are used stay because their uses read flash, which a cache
+    /// would prevent.
+    fn has_cache(config: &Config) -> bool {
+        config.policy != Policy::Lru
     }
 
     fn merges(core: &Inner) -> Option<&dyn Merges> {

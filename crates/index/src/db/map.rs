@@ -1,16 +1,14 @@
 //! Builders of tables with keys and values of any size.
 
+use std::sync::Arc;
+
 use super::sizing::{RECORD_BYTES, values_for};
 use super::stated::Stated;
 use super::{Database, Quantity, TableBuilder};
-use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, table_name};
+use crate::large::{PoolShare, TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, table_name};
 use crate::model::text;
 use crate::ram::SpareRam;
 use crate::{AnyTable, Error, LargeTable, OpenOptions, Policy, Result, WhenFull};
-
-/// Batches of records in the RAM that a map may take, and the smallest batch, in bytes.
-const BATCHES_IN_FREE_RAM: u64 = 64;
-const BATCH_BYTES_MIN: u64 = 64 << 10;
 
 /// The default number of entries of a map that keeps its size.
 const ENTRIES: u64 = 1_000_000;
@@ -115,11 +113,10 @@ impl<'db> MapBuilder<'db> {
         } else {
             LargeTable::create(&db.volume, name, table, config)?
         };
-        let batch_bytes = (db.ram.usual(name) / BATCHES_IN_FREE_RAM).max(BATCH_BYTES_MIN);
         let is_lent = !is_limited && config.when_full == WhenFull::Refuse;
         let spare = is_lent.then(|| SpareRam::new(name, Some(&db.ram)));
-        db.ram.claim(name, (config.ram_bytes_with(batch_bytes), 0), spare.as_ref())?;
-        let map = map.with_batch_bytes(batch_bytes);
+        let (pool, name) = (Arc::clone(&db.ram), name.clone());
+        let map = map.with_batches_of(PoolShare { pool, name, spare: spare.clone() })?;
         if let Some(spare) = spare {
             return Ok(map.with_spare_of(spare));
         }

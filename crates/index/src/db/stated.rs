@@ -177,7 +177,7 @@ mod tests {
     fn what_an_opening_is_told_reaches_the_structures_of_a_database_and_is_not_kept() {
         let folder = tempfile::tempdir().unwrap();
         let db = crate::open(folder.path().join("all.nandex")).unwrap();
-        let cache = |table: &AnyTable| table.stats().cache_bytes;
+        let cache = |table: &AnyTable| table.stats().cache_bytes_max;
         let table = || db.table("t").entries(1000);
         let stated = table().parameter("cache_bytes", "100KiB").create_or_open().unwrap();
         let few = cache(&stated);

@@ -7,6 +7,7 @@ use super::sizing::ENTRIES_GROWING;
 use super::stated::{Calls, Stated};
 use super::{Database, Quantity};
 use crate::model::text;
+use crate::ram::SpareRam;
 use crate::registry;
 use crate::{AnyTable, Error, OpenOptions, Policy, Prediction, Requirements, Result, Table};
 
@@ -17,6 +18,9 @@ const OF_MAP: Calls = &[("key_bytes", "map"), ("value_bytes", "map"), ("policy",
 /// RAM of a cached entry, in addition to key and value, about; and of the smallest cache by default, in bytes.
 const CACHED_BYTES: u64 = 64;
 const CACHE_BYTES_MIN: u64 = 64 << 10;
+
+/// A cache of which all is this useful, or less, is of what nobody has taken.
+const CACHE_BYTES_LENT: u64 = 1 << 20;
 
 /// Entries with which a table that grows begins if none are stated.
 const ENTRIES_FIRST: u64 = 1000;
@@ -316,9 +320,17 @@ impl<'db> TableBuilder<'db> {
             policy if self.is_of_map() && policy != Policy::Reject => 0,
             // The cache of a map without a limit of its own is of what nobody has taken.
             _ if self.stated_ram().is_none() && self.is_of_map() => 0,
+            _ if self.borrows()? => 0,
             _ if self.stated_ram().is_none() => left.min(limit / 4).min(self.cache_bytes_useful()?),
             _ => left,
         })
+    }
+
+    /// Returns whether its cache is small enough to be of what nobody has taken: with many such tables, little else
+    /// would be left. One that is larger has its own, which is somewhat faster.
+    fn borrows(&self) -> Result<bool> {
+        let is_own = self.is_limited() || self.is_of_map() || self.policy == Policy::Grow;
+        Ok(!is_own && self.cache_bytes_useful()? <= CACHE_BYTES_LENT)
     }
 
     /// RAM for a cache of all that it has space for: more would not be used.
@@ -345,6 +357,13 @@ impl<'db> TableBuilder<'db> {
             _ => self.ram_bytes((table, of_map), advised, options),
         };
         let shared = table.config().shared_ram_bytes();
+        if self.borrows()? && !registry::grows(table.kind()) {
+            let spare = SpareRam::of_small(self.cache_bytes_useful()?);
+            self.db.ram.claim(&self.name, (needed, shared), Some(&spare))?;
+            if table.borrow(spare) {
+                return Ok(());
+            }
+        }
         self.db.ram.claim(&self.name, (needed, shared), None)
     }
 

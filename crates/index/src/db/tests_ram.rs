@@ -145,3 +145,37 @@ fn more_maps_than_threads_that_are_used_by_turns_come_to_an_end() {
         end.recv_timeout(std::time::Duration::from_mins(1)).expect("no job waits for ever");
     assert!(threads <= nandex_device::cores() + 8, "{threads} threads");
 }
+
+#[test]
+fn hundreds_of_small_tables_are_open_and_used_in_little_ram() {
+    let (_folder, db) = database("16MiB");
+    let table = |it| db.table(format!("t{it}")).entries(1000).create_or_open().unwrap();
+    let tables: Vec<_> = (0..150).map(table).collect();
+    for round in 0..2 {
+        for table in &tables {
+            fill(table, 0..1000).unwrap();
+            assert!((0..1000).all(|it| table.get(&key(it)).unwrap().is_some()), "round {round}");
+        }
+    }
+    assert!(taken(&db) <= 16 << 20, "{}", taken(&db));
+}
+
+#[test]
+fn a_map_takes_ram_for_its_batches_while_it_writes_much_and_gives_it_back() {
+    let (_folder, db) = database("64MiB");
+    let map = db.map("m").entries(100_000).create_or_open().unwrap();
+    assert!(db.ram.own_of("m") <= 64 << 10, "{}", db.ram.own_of("m"));
+    let value = [7; 200];
+    for number in 0..20_000 {
+        map.put(&key(number), &value).unwrap();
+    }
+    let batches = db.ram.own_of("m");
+    assert!(batches >= 1 << 20, "{batches} after many puts");
+    let mut waits = 0;
+    while db.ram.own_of("m") > 64 << 10 {
+        assert!(waits < 1000, "{} after a while without puts", db.ram.own_of("m"));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        waits += 1;
+    }
+    (0..20_000).for_each(|it| assert!(map.get(&key(it)).unwrap().is_some()));
+}

@@ -46,6 +46,7 @@ impl<T: Table> Inner<T> {
     fn sync_what_is_new(&self) -> Result<()> {
         let noted = lock(&self.updates).noted();
         if self.synced.load(Relaxed) == noted {
+            self.batches.rest();
             return Ok(());
         }
         self.publish_all()?;

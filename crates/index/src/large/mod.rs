@@ -43,6 +43,7 @@
 
 mod ahead;
 mod background;
+mod batches;
 mod cache;
 pub(crate) mod change;
 mod clean;
@@ -60,8 +61,7 @@ mod testing;
 mod warm;
 mod write;
 
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use nandex_store::hash::KeyHasher;
@@ -78,6 +78,8 @@ use crate::model::text;
 use crate::ram::SpareRam;
 use crate::{Error, Result, WhenFull};
 use background::Background;
+use batches::Batches;
+pub(crate) use batches::PoolShare;
 use cache::RecordCache;
 use format::{FINGERPRINT_BYTES, Fingerprint};
 use publish::Updates;
@@ -163,8 +165,7 @@ struct Inner<T: Table> {
     /// Updates that there had been at the end of the last period.
     synced: AtomicU64,
     is_closing: AtomicBool,
-    /// Bytes of records that wait for their write, at most, but for the last one.
-    batch_bytes: AtomicUsize,
+    batches: Batches,
     /// What its cache may take of a pool, where that is not its table's to say.
     spare: OnceLock<Arc<SpareRam>>,
     /// Held while freeing space in the value log.
@@ -203,7 +204,7 @@ impl<T: Table + 'static> LargeTable<T> {
         (values, is_new): (ValueLog, bool),
         group_bytes: usize,
     ) -> Result<Self> {
-        let batch_bytes = AtomicUsize::new(values.config().io_chunk_bytes());
+        let batches = Batches::new(*values.config());
         let inner = Arc::new(Inner {
             volume: volume.clone(),
             hasher: volume.hasher(),
@@ -219,7 +220,7 @@ impl<T: Table + 'static> LargeTable<T> {
             asker: OnceLock::new(),
             synced: AtomicU64::new(0),
             is_closing: AtomicBool::new(false),
-            batch_bytes,
+            batches,
             spare: OnceLock::new(),
             cleaner: Mutex::default(),
             counters: LargeCounters::default(),
@@ -384,10 +385,17 @@ impl LargeTable<AnyTable> {
     /// which is also the most, less RAM is needed, and more writes.
     #[must_use]
     pub fn with_batch_bytes(self, bytes: u64) -> Self {
-        let most = self.inner.values.config().io_chunk_bytes();
-        let bytes = usize::try_from(bytes).unwrap_or(most).clamp(1, most);
-        self.inner.batch_bytes.store(bytes, Relaxed);
+        self.inner.batches.limit(bytes);
         self
+    }
+
+    /// Has the RAM of its batches be of a pool: more where it writes much, and little where it writes nothing.
+    ///
+    /// # Errors
+    /// [`Error::TooLittleRam`]: the pool has less than the smallest batches take.
+    pub(crate) fn with_batches_of(self, share: PoolShare) -> Result<Self> {
+        self.inner.batches.claim_of(share)?;
+        Ok(self)
     }
 
     /// Has it use the RAM that its table may take and does not take yet as a [cache](Self::with_cache): as the table

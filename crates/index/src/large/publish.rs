@@ -152,8 +152,11 @@ impl<T: Table> Inner<T> {
     /// Publishes once the limit of waiting updates is reached.
     pub(super) fn publish_if_full(&self) -> Result<()> {
         let many = lock(&self.updates).open.len() >= UPDATES_MAX;
-        if many || self.values.unwritten_bytes() >= self.batch_bytes.load(Relaxed) {
-            return self.publish_all();
+        let is_full = self.values.unwritten_bytes() >= self.batches.bytes();
+        if many || is_full {
+            self.publish_all()?;
+            self.batches.was_full();
+            return Ok(());
         }
         self.volume.poison().check()?;
         Ok(())
@@ -163,8 +166,11 @@ impl<T: Table> Inner<T> {
     /// seldom followed by a short one.
     pub(super) fn publish_before(&self, record_bytes: u64) -> Result<()> {
         let unwritten = self.values.unwritten_bytes() as u64;
-        let chunk = self.batch_bytes.load(Relaxed) as u64;
-        if unwritten > 0 && unwritten + record_bytes > chunk { self.publish_all() } else { Ok(()) }
+        if unwritten > 0 && unwritten + record_bytes > self.batches.bytes() as u64 {
+            self.publish_all()?;
+            self.batches.was_full();
+        }
+        Ok(())
     }
 
     /// Does the timer's work if there is no timer: by the device's clock.

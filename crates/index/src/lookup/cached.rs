@@ -32,6 +32,8 @@ pub(crate) struct TableCache {
     /// Of a cache that parts of a table share: is another part the newest one now? Each may have another version of a
     /// key.
     superseded: Option<Arc<AtomicBool>>,
+    /// What it borrows, where that is not its table's to say.
+    _spare: Option<Arc<SpareRam>>,
 }
 
 impl TableCache {
@@ -53,19 +55,25 @@ impl TableCache {
             return Err(Error::Config { field: "cache_bytes", reason });
         }
         let entries = EntryCache::new(cache_bytes, key_bytes, value_bytes);
-        Ok(entries.map(|it| Self { entries: Arc::new(it), superseded: None }))
+        Ok(entries.map(|it| Self { entries: Arc::new(it), superseded: None, _spare: None }))
     }
 
     /// A cache of the RAM that a table does not take.
     pub(crate) fn lent(spare: &SpareRam, (key_bytes, value_bytes): (usize, usize)) -> Option<Self> {
         let entries = EntryCache::lent(spare.bytes(), key_bytes, value_bytes).map(Arc::new)?;
         spare.lend_to(&entries);
-        Some(Self { entries, superseded: None })
+        Some(Self { entries, superseded: None, _spare: None })
+    }
+
+    /// A cache of what a pool lends, and of no more than was free when it was made.
+    pub(crate) fn borrowed(spare: Arc<SpareRam>, widths: (usize, usize)) -> Option<Self> {
+        let cache = Self::lent(&spare, widths)?;
+        Some(Self { _spare: Some(spare), ..cache })
     }
 
     /// The same cache, for the newest of a table's parts.
     pub(super) fn of_newest(&self) -> Self {
-        Self { entries: Arc::clone(&self.entries), superseded: Some(Arc::default()) }
+        Self { entries: Arc::clone(&self.entries), superseded: Some(Arc::default()), _spare: None }
     }
 
     /// Notes that another part is the newest one.

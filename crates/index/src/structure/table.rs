@@ -9,8 +9,9 @@ use nandex_store::bytes::get_u64;
 use super::Structure;
 use crate::any::{AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyTable, OpenTable, cannot_merge};
 use crate::api::{LookupStream, Table, TableStats, Value};
-use crate::lookup::{self, Cached, TableLookup};
+use crate::lookup::{self, Cached, TableCache, TableLookup};
 use crate::model::{Prediction, Requirements};
+use crate::ram::SpareRam;
 use crate::registry::{Family, Row, TableRow};
 use crate::scan::{Entries, EntriesPastDamage, Scan};
 #[cfg(feature = "testing")]
@@ -46,6 +47,11 @@ pub(crate) trait TableStructure: Structure + TableLayout {
     /// A failed read, damage.
     fn warm_up(_core: &Core<Self>) -> Result<()> {
         Ok(())
+    }
+
+    /// Returns whether a cache of entries serves a table of this configuration.
+    fn has_cache(_config: &Self::Config) -> bool {
+        true
     }
 
     /// The table as one that merges with others in the order of the hash, if tables of this kind can.
@@ -273,6 +279,16 @@ where
 
     fn warm_up(&self) -> Result<()> {
         S::warm_up(&self.core)
+    }
+
+    fn borrow(&self, spare: Arc<SpareRam>) -> bool {
+        if !S::has_cache(Self::config(self)) || self.core.lookups.cache.get().is_some() {
+            return false;
+        }
+        let cache = TableCache::borrowed(spare, (self.key_bytes(), self.value_bytes()));
+        let borrows = cache.is_some();
+        self.core.lookups.use_cache(cache);
+        borrows
     }
 
     fn versions(&self) -> Option<Versions<'_>> {

@@ -94,8 +94,9 @@ pub(in crate::bufferhash) fn one_super_table(
     let asked = Requirements { policy: Policy::Reject, ..requirements.clone() };
     let search = Search::new(&asked, FilterKind::Fuse)?;
     let needed = (entries as f64 * CAPACITY_SLACK / f64::from(incarnations)).ceil() as u64;
-    let (least, most) = PAGES_MIN_MAX;
-    let Some(pages) = (least..=most).find(|pages| search.entries_kept(*pages) >= needed) else {
+    let Some(pages) =
+        (search.pages_min..=PAGES_MAX).find(|pages| search.entries_kept(*pages) >= needed)
+    else {
         return Err(search.too_many_entries());
     };
     let of_pages = |pages| FilterShape::fuse(search.keys(pages), bits, 1).ok();
@@ -118,6 +119,8 @@ pub(super) struct Search<'a> {
     pub(super) miss_reads_max: f64,
     /// How full buffers are, by their pages, from the fewest on.
     fills: Vec<BufferFill>,
+    /// Pages of the smallest buffers.
+    pages_min: u32,
 }
 
 impl<'a> Search<'a> {
@@ -131,10 +134,20 @@ impl<'a> Search<'a> {
             let reason = format!("{miss_reads_max}; expected 0.0001 to 10");
             return Err(Error::Config { field: "reads per miss", reason });
         }
-        let (least, most) = PAGES_MIN_MAX;
         let slots = page_slots(requirements.entry_bytes());
-        let fills = (least..=most).map(|pages| BufferFill::new(pages, slots)).collect();
-        Ok(Self { requirements, filter, miss_reads_max, fills })
+        let of = |pages_min| {
+            let fills = (pages_min..=PAGES_MAX).map(|pages| BufferFill::new(pages, slots));
+            Self { requirements, filter, miss_reads_max, fills: fills.collect(), pages_min }
+        };
+        let usual = of(PAGES_MIN);
+        let is_simple = usual.whole_blocks().is_none() && usual.rounds().is_none();
+        Ok(if is_simple && usual.holds_in_fewest(1) { of(PAGES_MIN_OF_FEW) } else { usual })
+    }
+
+    /// Returns whether that many super tables hold the entries with the smallest buffers and the fewest incarnations.
+    fn holds_in_fewest(&self, super_tables: u32) -> bool {
+        let kept = self.entries_kept(self.pages_min) as f64;
+        kept * f64::from(INCARNATIONS_MIN) >= self.share(super_tables)
     }
 
     pub(super) fn find(&self) -> Result<BufferHashSizing> {
@@ -198,6 +211,10 @@ impl<'a> Search<'a> {
             for incarnations in INCARNATIONS_MIN..=64 * words_max - spare {
                 self.candidates_of(super_tables, incarnations, &mut found);
             }
+            // More of them would only take more RAM.
+            if self.holds_in_fewest(super_tables) {
+                break;
+            }
         }
         found
     }
@@ -210,7 +227,7 @@ impl<'a> Search<'a> {
         found: &mut Vec<BufferHashSizing>,
     ) {
         let share = self.share(super_tables) / f64::from(incarnations);
-        let (least, most) = PAGES_MIN_MAX;
+        let (least, most) = (self.pages_min, PAGES_MAX);
         // No page is fuller, so fewer pages never suffice; bumped keys may take a few more.
         let estimate = (share / self.fills[0].kept_of(page_slots(self.entry_bytes()))).ceil();
         if estimate > f64::from(most) {
@@ -248,7 +265,7 @@ impl<'a> Search<'a> {
     fn whole_blocks(&self) -> Option<u32> {
         let costs = &self.requirements.device.costs;
         let block = ((costs.block_bytes / PAGE_BYTES as f64) as u32).max(1);
-        let least = PAGES_MIN_MAX.0 + 1;
+        let least = PAGES_MIN + 1;
         (costs.medium == Medium::Chip).then_some(least.div_ceil(block) * block)
     }
 
@@ -273,7 +290,7 @@ impl<'a> Search<'a> {
             // The filter grows with the buffer, a page for some ten, so a few steps lead there.
             let mut pages = pages;
             for _ in 0..STEPS {
-                let filter = (pages <= PAGES_MIN_MAX.1).then(|| filter(pages))??;
+                let filter = (pages <= PAGES_MAX).then(|| filter(pages))??;
                 match segment_pages(pages, &filter).cmp(&whole) {
                     Ordering::Equal => return Some((pages, filter)),
                     Ordering::Less => pages += whole - segment_pages(pages, &filter),
@@ -286,7 +303,7 @@ impl<'a> Search<'a> {
 
     /// How full buffers of this many pages are.
     fn fill(&self, pages: u32) -> BufferFill {
-        self.fills[(pages - PAGES_MIN_MAX.0) as usize]
+        self.fills[(pages - self.pages_min) as usize]
     }
 
     /// Keys that a filter for buffers of this many pages is made for.
@@ -407,5 +424,8 @@ impl<'a> Search<'a> {
 }
 
 /// Pages of the smallest and the largest buffer.
-const PAGES_MIN_MAX: (u32, u32) =
-    ((BUFFER_BYTES_MIN / PAGE_BYTES) as u32, (BUFFER_BYTES_MAX / PAGE_BYTES) as u32);
+const PAGES_MIN: u32 = (BUFFER_BYTES_MIN / PAGE_BYTES) as u32;
+const PAGES_MAX: u32 = (BUFFER_BYTES_MAX / PAGE_BYTES) as u32;
+
+/// Pages of the smallest buffer of a table whose entries fill few of those.
+const PAGES_MIN_OF_FEW: u32 = 2;
