@@ -29,10 +29,11 @@ pub(crate) fn full_enough(capacity: u64) -> u64 {
     (capacity * part).div_ceil(whole)
 }
 
-/// The error of a part whose RAM was refused: that growth has stopped.
+/// The error of a part whose RAM was refused, or that found no flash: that growth has stopped.
 pub(crate) fn refused(error: Error, stopped: impl FnOnce(String) -> Error) -> Error {
     match error {
         Error::TooLittleRam { reason, .. } => stopped(reason),
+        error if error.is_no_space() => stopped(error.to_string()),
         error => error,
     }
 }

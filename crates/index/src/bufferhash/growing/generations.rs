@@ -174,13 +174,11 @@ impl Generations {
         tables.used.push(table);
     }
 
-    /// Makes the next one. Where it finds no flash, entries are as before, and growth has stopped.
+    /// Makes the next one. Where it finds no RAM or flash, entries are as before, and growth has stopped.
     fn create(&self, tables: &Tables) -> Result<BufferHash> {
-        self.create_or_open_next(tables).map_err(|error| {
-            if tables.used.is_empty() || !error.is_no_space() {
-                return error;
-            }
-            self.stopped(error.to_string())
+        self.create_or_open_next(tables).map_err(|error| match tables.used.is_empty() {
+            true => error,
+            false => refused(error, |reason| self.stopped(reason)),
         })
     }
 
@@ -197,11 +195,7 @@ impl Generations {
         }
         let config = self.next_config(tables);
         self.check_ram(tables, &config)?;
-        let claimed = self.leave_spare(tables, Some(&config));
-        claimed.map_err(|error| match tables.used.is_empty() {
-            true => error,
-            false => refused(error, |reason| self.stopped(reason)),
-        })?;
+        self.leave_spare(tables, Some(&config))?;
         let part = part(number);
         let create = |config, pages| {
             if !tables.used.is_empty() {

@@ -164,8 +164,10 @@ impl Tables {
             return Err(self.stopped(owned, reason));
         }
         let claimed = self.leave_spare(owned, Some(&next));
-        claimed.map_err(|error| refused(error, |reason| self.stopped(owned, reason)))?;
-        create(&self.volume, (&self.name, owned.number + 1), next, (&self.config, &self.options))
+        let name = (&*self.name, owned.number + 1);
+        let made =
+            claimed.and_then(|()| create(&self.volume, name, next, (&self.config, &self.options)));
+        made.map_err(|error| refused(error, |reason| self.stopped(owned, reason)))
     }
 
     /// Says what is left of its RAM, with a table that is being made counted.

@@ -187,6 +187,24 @@ fn a_table_whose_ram_is_spent_says_so_and_keeps_what_it_has() {
 }
 
 #[test]
+fn a_table_whose_flash_is_spent_says_so_and_keeps_what_it_has() {
+    let options = VolumeOptions { log_bytes: 1 << 20, ..VolumeOptions::tiny() };
+    let limited = MemoryDevice::with_limit(1000);
+    let volume = Volume::create(Arc::new(limited), options).unwrap();
+    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
+    let mut taken = 0;
+    let refusal = loop {
+        match table.insert(&key(taken), &key(taken)) {
+            Ok(()) => taken += 1,
+            Err(error) => break error,
+        }
+    };
+    let is_told = matches!(refusal, Error::GrowthStopped { .. });
+    assert!(is_told && refusal.to_string().contains("free some space"), "{refusal}");
+    assert!((0..taken).all(|it| table.get(&key(it)).unwrap().is_some()));
+}
+
+#[test]
 fn older_tables_are_dropped_when_newer_ones_have_taken_over() {
     let (_, volume) = volume();
     let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
