@@ -208,18 +208,18 @@ impl Inner {
         rewritten
     }
 
-    /// Passes what this generation has in some pages of the keys that a super table of a newer one has, whose number
-    /// and the number of all is given: buffers, and incarnations from the newest on.
+    /// Passes what this generation has of the keys in some pages of a super table of a newer one, whose number and the
+    /// number of all is given, as are the pages of its buffer: buffers, and incarnations from the newest on.
     pub(super) fn visit_share(
         &self,
         (index, count): (usize, usize),
-        pages: &Range<usize>,
+        pages: (&Range<usize>, usize),
         visitor: &mut dyn Visitor,
     ) -> Result<()> {
         self.share_of(index, count).try_for_each(|index| {
             let cleans = self.layout.config.cleans();
             let _lock = cleans.then(|| self.partitions[index].maintain());
-            self.visit_pages(index, pages, visitor)
+            self.visit_keys_of(index, pages, visitor)
         })
     }
 
@@ -257,27 +257,13 @@ pub(super) struct OlderVersions<'v> {
     pub index: usize,
     /// Generations between: where one of them is whole, nothing older counts.
     pub newer: &'v [Arc<Inner>],
-    /// Pages of the super table that are rewritten. Pages of other sizes may have more keys.
-    pub pages: &'v Range<usize>,
-}
-
-/// Of a buffer of `to` pages, those with the keys that are in these pages of a buffer of `of`.
-pub(super) fn pages_with_keys_of(pages: &Range<usize>, of: usize, to: usize) -> Range<usize> {
-    if of == to {
-        return pages.clone();
-    }
-    // Those of all bits that decide the page of a key: page = bits * pages >> 16, whatever the number of pages.
-    let from = |page: usize| (page << 16).div_ceil(of);
-    let page_at = |bits: usize| (bits * to) >> 16;
-    page_at(from(pages.start))..page_at(from(pages.end).saturating_sub(1)) + 1
 }
 
 impl Visitor for OlderVersions<'_> {
     fn entry(&mut self, entry: Entry<'_>) -> Result<()> {
         let hash = self.core.hasher.hash(entry.key);
         let is_own = self.core.partition_of(hash) == self.index;
-        let is_here = self.pages.contains(&self.core.page_index(hash));
-        if !is_own || !is_here || self.newer.iter().any(|core| core.is_whole(hash)) {
+        if !is_own || self.newer.iter().any(|core| core.is_whole(hash)) {
             return Ok(());
         }
         (self.push)(hash, entry)
@@ -289,31 +275,5 @@ impl Visitor for OlderVersions<'_> {
 
     fn reads(&self) -> Reads {
         Reads::Ahead
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use nandex_store::buffer::page_of;
-
-    use super::*;
-
-    #[test]
-    fn pages_of_another_size_have_all_keys_and_few_others() {
-        for (of, to) in [(2, 39), (39, 2), (3, 10), (10, 3), (7, 7), (1, 5), (5, 1)] {
-            for first in 0..of {
-                for end in first + 1..=of {
-                    let theirs = pages_with_keys_of(&(first..end), of, to);
-                    let at = |bits: u64| KeyHash { place: bits << 32, filter: 0 };
-                    let own = (0..1 << 16).map(at);
-                    let own = own.filter(|hash| (first..end).contains(&page_of(*hash, of)));
-                    let (mut least, mut most) = (usize::MAX, 0);
-                    for page in own.map(|hash| page_of(hash, to)) {
-                        (least, most) = (least.min(page), most.max(page));
-                    }
-                    assert_eq!(theirs, least..most + 1, "{first}..{end} of {of}, to {to}");
-                }
-            }
-        }
     }
 }

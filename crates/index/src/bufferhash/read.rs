@@ -209,18 +209,18 @@ impl Inner {
     fn place_of(&self, hash: KeyHash, id: SegmentId) -> ReadPlace {
         // An incarnation is written front to back, as a slicetable is.
         let start = self.layout.rings.of(self.partition_of(hash)).page(id, 0);
-        ReadPlace::page(start.plus(self.page_index(hash) as u64), start)
+        ReadPlace::page(start.plus(self.page_index(hash)), start)
     }
 
-    pub(super) fn page_index(&self, hash: KeyHash) -> usize {
-        page_of(hash, self.layout.config.buffer_pages as usize)
+    fn page_index(&self, hash: KeyHash) -> u64 {
+        page_of(hash, self.layout.config.buffer_pages as usize) as u64
     }
 
     /// Proves a page and returns what it knows of the key.
     fn look_in(&self, page: &PageBuf, key: &LookupKey, id: SegmentId) -> Result<PageAnswer> {
         let index = self.partition_of(key.hash);
         let label =
-            self.layout.rings.of(index).label(id, self.page_index(key.hash) as u64, PageKind::Data);
+            self.layout.rings.of(index).label(id, self.page_index(key.hash), PageKind::Data);
         let page = match RawPage::new(page).check(label) {
             Ok(page) => page.bytes(),
             Err(_) if !self.partitions[index].read().level.holds(id) => {

@@ -16,7 +16,7 @@ use nandex_store::page::PageKind;
 use nandex_store::ring::SegmentTag;
 
 use super::flush::{Scratch, WRITES_MAX};
-use super::older::{OlderVersions, pages_with_keys_of};
+use super::older::OlderVersions;
 use super::table::Incarnation;
 use super::{Incarnations, Inner};
 use crate::Result;
@@ -162,10 +162,9 @@ impl Inner {
     ) -> Result<()> {
         for (number, core) in older.iter().enumerate() {
             let newer = &older[..number];
-            let (of, to) = (self.layout.config.buffer_pages, core.layout.config.buffer_pages);
-            let theirs = pages_with_keys_of(pages, of as usize, to as usize);
-            let mut versions = OlderVersions { push: &mut *push, core: self, index, newer, pages };
-            core.visit_share((index, self.partitions.len()), &theirs, &mut versions)?;
+            let mut versions = OlderVersions { push: &mut *push, core: self, index, newer };
+            let pages = (pages, self.buffer_pages());
+            core.visit_share((index, self.partitions.len()), pages, &mut versions)?;
         }
         Ok(())
     }

@@ -12,7 +12,6 @@ use nandex_store::hash::KeyHasher;
 use nandex_store::page::PageKind;
 
 use super::Inner;
-use super::older::pages_with_keys_of;
 use crate::scan::{EachVersion, Found, Reads, Scan, Visitor, read, visit_buffers};
 use crate::write::absorb::{Share, VersionSource, Visit};
 use crate::{Damage, Result};
@@ -59,8 +58,22 @@ impl Inner {
         })
     }
 
+    /// As [`visit_pages`](Self::visit_pages), for the keys that are in some pages of a buffer of `of`.
+    pub(super) fn visit_keys_of(
+        &self,
+        index: usize,
+        (pages, of): (&Range<usize>, usize),
+        visitor: &mut dyn Visitor,
+    ) -> Result<()> {
+        if of == self.buffer_pages() {
+            return self.visit_pages(index, pages, visitor);
+        }
+        let own = pages_with_keys_of(pages, of, self.buffer_pages());
+        self.visit_pages(index, &own, &mut Portion { core: self, pages, of, visitor })
+    }
+
     /// Pages of a buffer, and so of an incarnation's entries.
-    fn buffer_pages(&self) -> usize {
+    pub(super) fn buffer_pages(&self) -> usize {
         self.layout.config.buffer_pages as usize
     }
 }
@@ -177,17 +190,14 @@ impl Generation<'_> {
         (pages, of): (&Range<usize>, usize),
         found: &mut Found,
     ) -> Result<()> {
-        let shared = most / self.core.partitions.len();
-        let own = pages_with_keys_of(pages, of, self.core.buffer_pages());
-        let core = self.core;
+        let (core, shared) = (self.core, most / self.core.partitions.len());
         if shared == 1 {
-            return core.visit_pages(table, &own, &mut Portion { core, pages, of, visitor: found });
+            return core.visit_keys_of(table, (pages, of), found);
         }
         let ahead = (table / shared, pages.start);
         if self.ahead.as_ref().is_none_or(|(read, _)| *read != ahead) {
             let mut bins = Bins { core, bins: vec![Vec::new(); shared], found };
-            let mut portion = Portion { core, pages, of, visitor: &mut bins };
-            core.visit_pages(table / shared, &own, &mut portion)?;
+            core.visit_keys_of(table / shared, (pages, of), &mut bins)?;
             self.ahead = Some((ahead, bins.bins));
         }
         let bins = self.ahead.iter_mut().map(|(_, bins)| &mut bins[table % shared]);
@@ -208,11 +218,8 @@ struct Portion<'p> {
 
 impl Visitor for Portion<'_> {
     fn entry(&mut self, entry: Entry<'_>) -> Result<()> {
-        let is_here = |key| self.pages.contains(&page_of(self.core.hasher.hash(key), self.of));
-        if self.of == self.core.buffer_pages() || is_here(entry.key) {
-            self.visitor.entry(entry)?;
-        }
-        Ok(())
+        let page = page_of(self.core.hasher.hash(entry.key), self.of);
+        if self.pages.contains(&page) { self.visitor.entry(entry) } else { Ok(()) }
     }
 
     fn damage(&mut self, damage: Damage) -> Result<()> {
@@ -222,6 +229,14 @@ impl Visitor for Portion<'_> {
     fn reads(&self) -> Reads {
         self.visitor.reads()
     }
+}
+
+/// Of a buffer of `to` pages, those with the keys that are in these pages of a buffer of `of`.
+fn pages_with_keys_of(pages: &Range<usize>, of: usize, to: usize) -> Range<usize> {
+    // Those of all bits that decide the page of a key: page = bits * pages >> 16, whatever the number of pages.
+    let from = |page: usize| (page << 16).div_ceil(of);
+    let page_at = |bits: usize| (bits * to) >> 16;
+    page_at(from(pages.start))..page_at(from(pages.end).saturating_sub(1)) + 1
 }
 
 /// Divides the versions of a super table among those that share it in a newer generation.
@@ -249,5 +264,31 @@ impl Visitor for Bins<'_> {
 
     fn reads(&self) -> Reads {
         self.found.reads()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandex_store::hash::KeyHash;
+
+    use super::*;
+
+    #[test]
+    fn pages_of_another_size_have_all_keys_and_few_others() {
+        for (of, to) in [(2, 39), (39, 2), (3, 10), (10, 3), (7, 7), (1, 5), (5, 1)] {
+            for first in 0..of {
+                for end in first + 1..=of {
+                    let theirs = pages_with_keys_of(&(first..end), of, to);
+                    let at = |bits: u64| KeyHash { place: bits << 32, filter: 0 };
+                    let own = (0..1 << 16).map(at);
+                    let own = own.filter(|hash| (first..end).contains(&page_of(*hash, of)));
+                    let (mut least, mut most) = (usize::MAX, 0);
+                    for page in own.map(|hash| page_of(hash, to)) {
+                        (least, most) = (least.min(page), most.max(page));
+                    }
+                    assert_eq!(theirs, least..most + 1, "{first}..{end} of {of}, to {to}");
+                }
+            }
+        }
     }
 }

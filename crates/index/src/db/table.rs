@@ -19,7 +19,7 @@ const OF_MAP: Calls = &[("key_bytes", "map"), ("value_bytes", "map"), ("policy",
 const CACHED_BYTES: u64 = 64;
 const CACHE_BYTES_MIN: u64 = 64 << 10;
 
-/// A cache of which all is this useful, or less, is of what nobody has taken.
+/// A cache that needs no more bytes than this borrows free RAM of the database.
 const CACHE_BYTES_LENT: u64 = 1 << 20;
 
 /// Entries with which a table that grows begins if none are stated.
@@ -326,7 +326,7 @@ impl<'db> TableBuilder<'db> {
         })
     }
 
-    /// Returns whether its cache is small enough to be of what nobody has taken: with many such tables, little else
+    /// Returns whether its cache is small enough to borrow free RAM of the database: with many such tables, little else
     /// would be left. One that is larger has its own, which is somewhat faster.
     fn borrows(&self) -> Result<bool> {
         let is_own = self.is_limited() || self.is_of_map() || self.policy == Policy::Grow;

@@ -11,7 +11,7 @@ use super::lock;
 use crate::Result;
 use crate::ram::{RamPool, SpareRam};
 
-/// The smallest batch, in bytes, and batches of what nobody has claimed, at least, where one is larger.
+/// The smallest batch, in bytes, and the part of the free RAM that a larger one has at most.
 const BATCH_BYTES_MIN: usize = 8 << 10;
 const BATCHES_IN_FREE_RAM: u64 = 64;
 
