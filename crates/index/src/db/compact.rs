@@ -37,7 +37,8 @@ impl Database {
     /// the old one until the end; whatever ends it before leaves it as it was. `watch` is told the share that is done,
     /// and may end it.
     ///
-    /// Costs two reads of all pages and a write of all entries; of a map, also a read of each record in no order.
+    /// Costs two reads of all pages and a write of all entries; of a map, also a read of each record in no order. If
+    /// nothing can be given back, one read of all pages, which counts the entries.
     ///
     /// # Errors
     /// No structure of that name; one that is open, or of a kind that this build does not have; too little RAM or
@@ -105,13 +106,12 @@ impl Database {
             ..OpenOptions::suited_to(volume)
         };
         let old = TableOrMap::open(volume, name, &options)?;
+        // What a table says is an estimate, and one that is made too small grows.
+        let entries = old.index().iter().try_fold(0, |count, entry| entry.map(|_| count + 1))?;
         if old.compaction_bytes() == 0 {
-            let entries = old.stats().entries;
             old.close()?;
             return Ok(entries);
         }
-        // What a table says is an estimate, and one that is made too small grows.
-        let entries = old.index().iter().try_fold(0, |count, entry| entry.map(|_| count + 1))?;
         let is_map = matches!(old, TableOrMap::Map(_));
         let owners = [name, &table_name(name)];
         let replacement = volume.replace(&owners[..if is_map { 2 } else { 1 }])?;
