@@ -33,6 +33,8 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    // As the command does.
+    nandex::device::give_back_freed_ram();
     process::finish("nandex-bench", run())
 }
 

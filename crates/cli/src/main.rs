@@ -54,6 +54,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
+    nandex::device::give_back_freed_ram();
     let cli = Cli::parse();
     match cli.command.run(&cli.console) {
         Ok(()) => ExitCode::from(exit::SUCCESS),

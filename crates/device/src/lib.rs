@@ -6,6 +6,7 @@
 //! This is the only crate with `unsafe` code, the only one that talks to the kernel, and the only one
 //! that knows the wall clock and entropy.
 
+mod allocator;
 mod array;
 mod before_write;
 mod bits;
@@ -30,6 +31,7 @@ pub mod probe;
 mod vectors;
 mod watched;
 
+pub use allocator::give_back_freed_ram;
 pub use array::{ArrayDevice, ArrayOptions, Label, LabelFault, LabelledArray, Member, Striping};
 pub use before_write::{CopyBeforeWrite, CopyOrder, copy_pages};
 pub use bits::{Bits, PlainBits, SwiftBits};

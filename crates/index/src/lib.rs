@@ -97,6 +97,7 @@ pub use write::absorb::{AbsorbOptions, Prefer, count_shared, expected_passes};
 /// All else of them, such as arrays, overlays and what implements a device of your own, is in
 /// [`raw::device`].
 pub mod device {
+    pub use nandex_device::give_back_freed_ram;
     pub use nandex_device::{Access, Create, Device, FileDevice, FileOptions, MemoryDevice};
 }
 
