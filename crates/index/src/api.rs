@@ -7,6 +7,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use crate::Result;
+use crate::write::absorb::Versions;
 
 pub use crate::neighbors::{CandidateStream, Neighbors, NeighborsStats};
 pub(crate) use crate::stats::ratio;
@@ -111,6 +112,17 @@ pub trait Table: Send + Sync {
 
     /// The three numbers, and what they come from.
     fn stats(&self) -> TableStats;
+
+    /// Returns whether [`TableStats::entries`] is the number of its keys, within a percent or so. Of a BufferHash that
+    /// evicts, or that an earlier version has made, it is the number of their versions.
+    fn counts_keys(&self) -> bool {
+        true
+    }
+
+    /// All its versions of keys in the order of the hash, to be read in long runs; `None` if its kind cannot give them.
+    fn all_versions(&self) -> Option<Versions<'_>> {
+        None
+    }
 }
 
 /// A stream of lookups over one queue of the device; see [`Table::stream`].

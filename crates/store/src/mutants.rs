@@ -219,6 +219,8 @@ barriers! {
     ValuesBeforeReferences,
     /// In the index: the places of copies are durable before the segment they come from is freed.
     CleaningSyncsReferences,
+    /// In the index: a record that is replaced while its segment is cleaned is not copied.
+    CleaningHeedsUpdates,
     /// In the key-value drive: the counts on flash are marked as outdated, durably, before an update changes them.
     DriveMarksItsCounts,
 }

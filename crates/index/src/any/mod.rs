@@ -70,11 +70,6 @@ pub trait OpenTable: Table + Any + fmt::Debug {
         false
     }
 
-    /// Its versions of keys, for another table to absorb; `None` if its kind cannot give them in the order of the hash.
-    fn versions(&self) -> Option<Versions<'_>> {
-        None
-    }
-
     /// Adds all entries of other tables; see [`AnyTable::absorb`].
     ///
     /// # Errors
@@ -187,7 +182,7 @@ impl AnyTable {
     /// # Errors
     /// A kind that cannot give them: [`TableRow::merges_into`] says which can.
     pub fn versions(&self) -> Result<Versions<'_>> {
-        self.0.versions().ok_or_else(|| cannot_merge(self.kind()))
+        self.all_versions().ok_or_else(|| cannot_merge(self.kind()))
     }
 
     /// Adds all entries of other tables, of whichever kinds, in long reads and writes; of entries with one key the
@@ -356,5 +351,13 @@ impl Table for AnyTable {
 
     fn stats(&self) -> TableStats {
         self.0.stats()
+    }
+
+    fn counts_keys(&self) -> bool {
+        self.0.counts_keys()
+    }
+
+    fn all_versions(&self) -> Option<Versions<'_>> {
+        self.0.all_versions()
     }
 }

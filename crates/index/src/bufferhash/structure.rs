@@ -109,6 +109,10 @@ impl TableStructure for Incarnations {
         config.policy != Policy::Lru
     }
 
+    fn counts_keys(config: &Config) -> bool {
+        config.counts_keys()
+    }
+
     fn merges(core: &Inner) -> Option<&dyn Merges> {
         Some(core)
     }

@@ -18,6 +18,10 @@ const ENTRIES: u64 = 1_000_000;
 /// By default it grows until its RAM or the device is full. One whose `entries` or `bytes` are stated holds these and
 /// refuses more, unless its `policy` is stated too. It is two structures of the volume: a value log of its name, and a
 /// table of its name and `-keys`.
+///
+/// A put or a removal reads nothing, unless the map evicts. It rests on 128 bits of a key's hash, by which two of 2^40
+/// keys are taken for one with a probability of 2^-49. Who chooses the keys and knows the file's hash key can find such
+/// keys for the default hash function, and the one put last then replaces the other.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `create_or_open`"]
 pub struct MapBuilder<'db> {

@@ -153,9 +153,11 @@ impl TableOrMap {
     /// it has the flash that it was made with.
     #[must_use]
     pub(super) fn compacted_bytes(&self) -> Option<u64> {
-        let entries = with_space(self.index().stats().entries);
-        let of_index = self.index().config().flash_bytes_with(entries)?;
-        let Self::Map(map) = self else { return Some(of_index) };
+        let config = self.index().config();
+        let Self::Map(map) = self else {
+            return config.flash_bytes_with(with_space(self.stats().entries));
+        };
+        let of_index = config.flash_bytes_with(with_space(map.stats().values.live_records))?;
         let values = map.compacted_values();
         let page_bytes = nandex_device::PAGE_BYTES as u64;
         (values.when_full == WhenFull::Grow).then(|| of_index + values.pages() * page_bytes)

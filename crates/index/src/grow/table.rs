@@ -220,7 +220,7 @@ where
 
 impl<P: GrowingStructure> Table for Growing<P>
 where
-    Owner<P>: TableLookup,
+    Owner<P>: TableLookup + VersionSource,
 {
     fn key_bytes(&self) -> usize {
         self.owner.key_bytes
@@ -269,6 +269,10 @@ where
     fn stats(&self) -> TableStats {
         self.owner.stats()
     }
+
+    fn all_versions(&self) -> Option<Versions<'_>> {
+        Some(Versions(&self.owner))
+    }
 }
 
 impl<P: GrowingStructure> OpenTable for Growing<P>
@@ -297,10 +301,6 @@ where
 
     fn spare(&self) -> Option<&Arc<SpareRam>> {
         Some(self.owner.parts.spare())
-    }
-
-    fn versions(&self) -> Option<Versions<'_>> {
-        Some(Versions(&self.owner))
     }
 
     fn close(self: Box<Self>) -> Result<()> {

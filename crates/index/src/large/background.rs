@@ -1,4 +1,5 @@
-//! What a map does on the volume's background threads: it publishes once in a period, and warms its cache up.
+//! What a map does on the volume's background threads: it publishes once in a period, and warms its cache up; and apart
+//! from that, so that neither waits for the other, it cleans its value log before puts need the space.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -11,9 +12,26 @@ use crate::api::Table;
 
 /// A map's background work, for as long as it is kept.
 #[derive(Debug)]
-pub(super) struct Background<T: Table>(Arc<Inner<T>>);
+pub(super) struct Background<T: Table> {
+    _periods: Arc<Periods<T>>,
+    _cleaning: Arc<Cleaning<T>>,
+}
 
-impl<T: Table> BackgroundWork for Background<T> {
+#[derive(Debug)]
+struct Periods<T: Table>(Arc<Inner<T>>);
+
+#[derive(Debug)]
+struct Cleaning<T: Table>(Arc<Inner<T>>);
+
+impl<T: Table> BackgroundWork for Cleaning<T> {
+    fn work(&self) -> bool {
+        // The put that needs the space tries again, and tells what fails.
+        let _ = self.0.clean_ahead();
+        false
+    }
+}
+
+impl<T: Table> BackgroundWork for Periods<T> {
     fn work(&self) -> bool {
         // A failed device has poisoned the volume, and a full table refuses the next update.
         let _ = self.0.sync_what_is_new();
@@ -27,17 +45,20 @@ impl<T: Table + 'static> Background<T> {
     ///
     /// # Errors
     /// No thread can start.
-    pub fn start(inner: &Arc<Inner<T>>) -> Result<Option<Arc<Self>>> {
+    pub fn start(inner: &Arc<Inner<T>>) -> Result<Option<Self>> {
         let volume = &inner.volume;
         if volume.threads() == Threads::Inline {
             return Ok(None);
         }
-        let background = Arc::new(Self(Arc::clone(inner)));
-        let asker = volume.serve(&background, 1)?;
+        let periods = Arc::new(Periods(Arc::clone(inner)));
+        let asker = volume.serve(&periods, 1)?;
         volume.serve_in_periods(&asker)?;
-        let is_first = inner.asker.set(asker).is_ok();
+        let cleaning = Arc::new(Cleaning(Arc::clone(inner)));
+        let for_cleaning = volume.serve(&cleaning, 1)?;
+        let is_first =
+            inner.asker.set(asker).is_ok() && inner.cleaning.asker.set(for_cleaning).is_ok();
         assert!(is_first, "the background serves a map once");
-        Ok(Some(background))
+        Ok(Some(Self { _periods: periods, _cleaning: cleaning }))
     }
 }
 
@@ -47,6 +68,8 @@ impl<T: Table> Inner<T> {
         let noted = lock(&self.updates).noted();
         if self.synced.load(Relaxed) == noted {
             self.batches.rest();
+            self.cleaning.rest();
+            lock(&self.updates).rest();
             return Ok(());
         }
         self.publish_all()?;
@@ -59,5 +82,6 @@ impl<T: Table> Inner<T> {
     pub(super) fn end_background(&self) {
         self.is_closing.store(true, SeqCst);
         self.asker.get().into_iter().for_each(Asker::end);
+        self.cleaning.asker.get().into_iter().for_each(Asker::end);
     }
 }

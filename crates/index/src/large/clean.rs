@@ -1,11 +1,18 @@
 //! Freeing space in the value log: a checkpoint, or copying the live records of a segment.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, TryLockError};
+use std::time::Duration;
+
+use nandex_store::Asker;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::values::format::LiveSegment;
 use nandex_store::values::{LiveCounts, Purpose, ValueRef};
 
 use super::cache::Now;
 use super::format::{FINGERPRINT_BYTES, Fingerprint};
+use super::marks::{Marks, Prints};
 use super::{Inner, lock};
 use crate::api::Table;
 use crate::model::text;
@@ -14,6 +21,9 @@ use crate::{Error, Result};
 /// Segments that are cleaned for a put before a log that grows does so instead. Two or three that are worth it gain
 /// one, unless records are long.
 const CLEANED_MAX: u32 = 4;
+
+/// How long a put waits for another thread's cleaning before it looks again.
+const FREED_WAIT: Duration = Duration::from_millis(20);
 
 /// Receives each record of a segment, with its place and fingerprint.
 type Visit<'a> = dyn FnMut(ValueRef, Fingerprint, &[u8]) -> Result<()> + 'a;
@@ -25,17 +35,125 @@ enum Cleaned {
     Whole,
     /// There was no space for copies of all its live records.
     InPart,
+    /// Too much has changed meanwhile to tell which of its records are live.
+    UpToChanges,
+}
+
+/// Who frees space in the value log, and who waits for it.
+#[derive(Debug, Default)]
+pub(super) struct Cleaning {
+    /// Held while freeing space.
+    cleaner: Mutex<()>,
+    /// Segments that were cleaned, and may be used.
+    freed: Mutex<u64>,
+    has_freed: Condvar,
+    /// Asks for a background thread; not set where there is none.
+    pub(super) asker: OnceLock<Asker>,
+    /// Bytes of what is known of the live records of segments that are cleaned.
+    marks_bytes: AtomicU64,
+    /// Keys that a pass over the table has seen. It keeps its memory for the next one.
+    seen: Mutex<Prints>,
+}
+
+impl Cleaning {
+    /// Keys that a pass has seen: the lock of an empty set.
+    pub(super) fn seen(&self) -> MutexGuard<'_, Prints> {
+        let mut seen = lock(&self.seen);
+        seen.clear();
+        seen
+    }
+
+    /// RAM that it takes, in bytes.
+    pub(super) fn ram_bytes(&self) -> u64 {
+        // A pass that goes on has it.
+        let seen = self.seen.try_lock().map_or(0, |seen| seen.capacity());
+        self.marks_bytes.load(Relaxed) + (seen * (size_of::<Fingerprint>() + 1)) as u64
+    }
+
+    /// Gives back the memory of the last pass.
+    pub(super) fn rest(&self) {
+        if let Ok(mut seen) = self.seen.try_lock() {
+            *seen = Prints::default();
+        }
+    }
+
+    /// Lets those go on who wait for space.
+    fn tell_freed(&self) {
+        *lock(&self.freed) += 1;
+        self.has_freed.notify_all();
+    }
+
+    /// Waits until somebody else has freed space; not for long.
+    fn wait_for_freed(&self) {
+        let freed = lock(&self.freed);
+        let before = *freed;
+        let is_same = |freed: &mut u64| *freed == before;
+        let waited = self.has_freed.wait_timeout_while(freed, FREED_WAIT, is_same);
+        drop(waited.expect("no holder of the count of freed segments panics"));
+    }
 }
 
 impl<T: Table> Inner<T> {
-    /// Frees space for a record of this many bytes. The caller holds no stripe.
+    /// Frees space for a record of this many bytes, unless somebody else does. The caller holds no stripe.
     pub(super) fn make_space(&self, bytes: u64) -> Result<()> {
-        let _lock = lock(&self.cleaner);
+        let mut asks = self.cleaning.asker.get();
+        loop {
+            match self.cleaning.cleaner.try_lock() {
+                Ok(lock) => match asks.take().filter(|_| self.values.cleans_ahead()) {
+                    // Another thread frees more meanwhile; if it does not, this one does.
+                    Some(asker) => {
+                        drop(lock);
+                        asker.ask();
+                        self.cleaning.wait_for_freed();
+                    }
+                    None => return self.make_space_locked(bytes),
+                },
+                Err(TryLockError::WouldBlock) if self.values.has_space(bytes) => return Ok(()),
+                Err(TryLockError::WouldBlock) => self.cleaning.wait_for_freed(),
+                Err(TryLockError::Poisoned(_)) => panic!("no holder of the cleaner's lock panics"),
+            }
+        }
+    }
+
+    /// Cleans for puts to come, where free segments run short and some are worth it.
+    ///
+    /// # Errors
+    /// A failed read or write.
+    pub(super) fn clean_ahead(&self) -> Result<()> {
+        if self.volume.is_read_only() {
+            return Ok(());
+        }
+        let Ok(_lock) = self.cleaning.cleaner.try_lock() else { return Ok(()) };
+        self.tell_live_now();
+        // What it frees in one go is more than what runs short.
+        if self.values.cleans_ahead() && !self.is_closing.load(Relaxed) {
+            self.clean_some(0)?;
+            self.volume.checkpoint()?;
+            self.cleaning.tell_freed();
+        }
+        Ok(())
+    }
+
+    /// Has the background clean, where free segments run short.
+    pub(super) fn ask_for_cleaning(&self) {
+        if let Some(asker) = self.cleaning.asker.get()
+            && self.values.cleans_ahead()
+        {
+            asker.ask();
+        }
+    }
+
+    fn make_space_locked(&self, bytes: u64) -> Result<()> {
+        self.tell_live_now();
         // Two rounds are more than enough. Copies can fill what they free only if records are nearly as long
         // as segments.
         for cleaned in 0..2 * self.values.segments() {
             if self.values.has_space(bytes) {
                 return Ok(());
+            }
+            // What the table says of its keys is an estimate.
+            if cleaned == CLEANED_MAX {
+                self.recount()?;
             }
             let has_made = match cleaned {
                 0..CLEANED_MAX => self.values.make_space(bytes)?,
@@ -44,18 +162,23 @@ impl<T: Table> Inner<T> {
             if has_made || self.values.has_space(bytes) {
                 continue;
             }
-            if !self.clean_one(bytes)? && !self.values.make_space_at_once(bytes)? {
+            let has_cleaned = self.clean_some(bytes)? || self.recount()?;
+            if !has_cleaned && !self.values.make_space_at_once(bytes)? {
                 return Err(self.full());
             }
         }
         if self.values.has_space(bytes) { Ok(()) } else { Err(self.full()) }
     }
 
-    /// Cleans the segment with the best ratio of garbage to copies; returns whether that may have gained anything.
-    /// Crashes during cleaning may have used up the reserve for copies; those are then found to be garbage first.
-    fn clean_one(&self, bytes: u64) -> Result<bool> {
+    /// Cleans the segments with the best ratio of garbage to copies: one, or several for which the table is read once.
+    /// Returns whether that may have gained anything. Crashes during cleaning may have used up the reserve for copies;
+    /// those are then found to be garbage first.
+    fn clean_some(&self, bytes: u64) -> Result<bool> {
         let Some(segment) = self.choose(bytes)? else { return Ok(false) };
-        if self.clean(segment)? == Cleaned::Whole {
+        let cleaned = self.clean_together(segment, bytes);
+        self.forget_changes();
+        self.cleaning.marks_bytes.store(0, Relaxed);
+        if cleaned? != Cleaned::InPart {
             return Ok(true);
         }
         let has_uncounted = self.values.uncounted().is_some();
@@ -63,6 +186,52 @@ impl<T: Table> Inner<T> {
             self.count_live(uncounted)?;
         }
         Ok(has_uncounted)
+    }
+
+    /// Cleans the best segment, and with it others if the table is read for that as a whole. Of a log that evicts,
+    /// others may be gone by then.
+    fn clean_together(&self, best: LiveSegment, bytes: u64) -> Result<Cleaned> {
+        let mut together = self.values.all_worth_cleaning(bytes);
+        if self.values.config().when_full.evicts() || together.first() != Some(&best) {
+            together = vec![best];
+        }
+        let Some(marks) = self.mark(&together)? else { return self.clean(best, None) };
+        self.cleaning.marks_bytes.store(marks.ram_bytes(), Relaxed);
+        // Now all counts are exact. If others are better than these were expected to be, they are next.
+        let best = self.values.all_worth_cleaning(bytes);
+        together.retain(|segment| best.iter().any(|it| it.slot == segment.slot));
+        for (number, segment) in together.into_iter().enumerate() {
+            if number > 0 {
+                // What was freed takes the copies of what comes next, and what others put.
+                if !self.values.has_space(bytes) {
+                    self.volume.checkpoint()?;
+                    self.cleaning.tell_freed();
+                }
+                if self.is_closing.load(Relaxed) {
+                    break;
+                }
+            }
+            match self.clean(segment, Some(&marks))? {
+                Cleaned::Whole => {}
+                Cleaned::InPart if number == 0 => return Ok(Cleaned::InPart),
+                Cleaned::InPart | Cleaned::UpToChanges => break,
+            }
+        }
+        Ok(Cleaned::Whole)
+    }
+
+    /// Counts what is live of each segment, if it is unknown which of the records are dead; returns whether it was.
+    fn recount(&self) -> Result<bool> {
+        if !self.has_unread.swap(false, Relaxed) {
+            return Ok(false);
+        }
+        let marked = self.mark_all();
+        self.forget_changes();
+        if !marked? {
+            let segments = self.values.closed_segments();
+            segments.into_iter().try_for_each(|segment| self.count_live(segment))?;
+        }
+        Ok(true)
     }
 
     fn full(&self) -> Error {
@@ -103,16 +272,24 @@ impl<T: Table> Inner<T> {
     }
 
     /// Copies a segment's live records, and frees it once nothing durable refers to it.
-    fn clean(&self, segment: LiveSegment) -> Result<Cleaned> {
+    fn clean(&self, segment: LiveSegment, marks: Option<&Marks>) -> Result<Cleaned> {
         let mut cleaned = Cleaned::Whole;
         self.visit(segment, &mut |reference, fingerprint, record| {
-            if cleaned == Cleaned::InPart {
+            if cleaned != Cleaned::Whole {
+                return Ok(());
+            }
+            if marks.and_then(|marks| marks.was_live(reference)) == Some(false) {
                 return Ok(());
             }
             self.publish_before(reference.whole_bytes())?;
             let _stripe = self.stripe(&fingerprint);
-            if self.locate(&fingerprint)? != Some(reference) {
-                return Ok(());
+            match self.is_live(marks, &fingerprint, reference)? {
+                Some(true) => {}
+                Some(false) => return Ok(()),
+                None => {
+                    cleaned = Cleaned::UpToChanges;
+                    return Ok(());
+                }
             }
             match self.values.append(Purpose::Copy, &[record])? {
                 Some(copy) => self.note(fingerprint, Now::Moved(copy), Some(reference)),
@@ -120,7 +297,7 @@ impl<T: Table> Inner<T> {
             }
             Ok(())
         })?;
-        if cleaned == Cleaned::InPart {
+        if cleaned != Cleaned::Whole {
             return Ok(cleaned);
         }
         self.publish_all()?;

@@ -2,7 +2,7 @@
 //!
 //! The table maps a fingerprint of the key to the place of a record in a value log (ANCS'14, section 8). The
 //! record holds the whole key next to the value. A lookup compares it, so it never returns another key's
-//! value. Keys that share a fingerprint share a record.
+//! value. Where the fingerprint is not a hash of 128 bits, keys that share one share a record.
 //!
 //! ```text
 //!   put(key, value)                                    get(key)
@@ -23,7 +23,8 @@
 //! 3. Only the holder of a fingerprint's stripe replaces its record, so no update gets lost between
 //!    reading a record and replacing it.
 //! 4. A record is live when the table, or an update not published, refers to it. Cleaning copies live
-//!    records, makes the table durable, and only then frees the segment.
+//!    records, makes the table durable, and only then frees the segment. A put does not look for the record that it
+//!    replaces: cleaning finds out what is live, by one pass over the table for several segments.
 //! 5. Locks are taken in this order: the cleaner's, a stripe, the publisher's, then a shard's of the cache, and then
 //!    those of the updates, the value log and the table. Nobody waits for the publisher's lock while holding a
 //!    stripe. A checkpoint needs only the value log's own, for a moment.
@@ -33,13 +34,16 @@
 //! | what the cache of records knows | 0 | as below |
 //! | get, found | the table's, and one operation of the pages its record touches | 0 |
 //! | get, not found | the table's | 0 |
-//! | put | the table's; one more where the fingerprint is there | the record, once; the table's |
-//! | put of a batch | the same, looked up together before the first is put | the same |
+//! | put | 0 | the record, once; the table's |
+//! | put, keys may share a fingerprint or the log evicts | the table's; one more if it is there | the same |
+//! | put of a batch of these | the same, looked up together before the first is put | the same |
+//! | put if absent | as get | as put |
 //! | remove | as put | the table's |
 //! | growth of the value log | 0 | a checkpoint |
 //! | change by what is there | the table's, and the record's first page, or all of it | as put or remove |
 //! | length of a value | the table's, and the record's first page | 0 |
-//! | cleaning a segment | the segment, and the table's for each record | what is live of it |
+//! | cleaning up to a quarter of the log | its segments, and all pages of the table once | what is live of them |
+//! | cleaning a segment, few records or most in the cache | it, and the table's for each other record | the same |
 
 mod ahead;
 mod background;
@@ -50,6 +54,7 @@ mod clean;
 pub(crate) mod format;
 pub(crate) mod group;
 mod iter;
+mod marks;
 pub(crate) mod part;
 mod past_damage;
 mod publish;
@@ -64,7 +69,7 @@ mod write;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use nandex_store::hash::KeyHasher;
+use nandex_store::hash::{HashKind, KeyHasher};
 use nandex_store::values::{REF_BYTES, ValueLog};
 use nandex_store::{Asker, Volume};
 
@@ -81,6 +86,7 @@ use background::Background;
 use batches::Batches;
 pub(crate) use batches::PoolShare;
 use cache::RecordCache;
+use clean::Cleaning;
 use format::{FINGERPRINT_BYTES, Fingerprint};
 use publish::Updates;
 use stats::LargeCounters;
@@ -139,7 +145,7 @@ const STRIPES: usize = 64;
 pub struct LargeTable<T: Table> {
     inner: Arc<Inner<T>>,
     /// Its work in the background; none where those who call it do all.
-    background: Option<Arc<Background<T>>>,
+    background: Option<Background<T>>,
 }
 
 #[derive(Debug)]
@@ -155,6 +161,12 @@ struct Inner<T: Table> {
     /// Held while committing and publishing.
     publisher: Mutex<()>,
     stripes: Vec<Mutex<()>>,
+    /// Whether a put replaces the record of its fingerprint without reading it.
+    replaces_unread: bool,
+    /// Whether one has since all live records were counted, or may have before the log was opened.
+    has_unread: AtomicBool,
+    /// The segment of the value log that was begun last when the log was told how many records are live.
+    told: AtomicU64,
     /// Whether this handle created it.
     is_new: bool,
     /// What lookups and updates need not read again, if it was given one.
@@ -168,8 +180,7 @@ struct Inner<T: Table> {
     batches: Batches,
     /// What its cache may take of a pool, where that is not its table's to say.
     spare: OnceLock<Arc<SpareRam>>,
-    /// Held while freeing space in the value log.
-    cleaner: Mutex<()>,
+    cleaning: Cleaning,
     counters: LargeCounters,
     /// When the last period of [`nandex_store::Durability::Every`] ended, by the device's clock.
     period_start_ns: AtomicU64,
@@ -205,6 +216,7 @@ impl<T: Table + 'static> LargeTable<T> {
         group_bytes: usize,
     ) -> Result<Self> {
         let batches = Batches::new(*values.config());
+        let replaces_unread = group_bytes == 0 && replaces_unread(volume, &table, &values);
         let inner = Arc::new(Inner {
             volume: volume.clone(),
             hasher: volume.hasher(),
@@ -214,6 +226,9 @@ impl<T: Table + 'static> LargeTable<T> {
             updates: Mutex::default(),
             publisher: Mutex::default(),
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
+            replaces_unread,
+            has_unread: AtomicBool::new(replaces_unread),
+            told: AtomicU64::new(0),
             is_new,
             cache: OnceLock::new(),
             warm_up: OnceLock::new(),
@@ -222,7 +237,7 @@ impl<T: Table + 'static> LargeTable<T> {
             is_closing: AtomicBool::new(false),
             batches,
             spare: OnceLock::new(),
-            cleaner: Mutex::default(),
+            cleaning: Cleaning::default(),
             counters: LargeCounters::default(),
             period_start_ns: AtomicU64::new(volume.device().now()),
         });
@@ -319,7 +334,7 @@ impl<T: Table + 'static> LargeTable<T> {
     /// A value log for the records that it has, as long as they need.
     pub(crate) fn compacted_values(&self) -> ValuesConfig {
         let own = *self.inner.values.config();
-        let live_bytes = self.inner.values.stats().live_bytes;
+        let live_bytes = self.inner.values_stats().live_bytes;
         // As long as it began, if that is enough with a third for what comes.
         if live_bytes / 2 * 3 <= own.payload_bytes() {
             return own;
@@ -434,6 +449,16 @@ fn check_widths(table: &impl Table) -> Result<()> {
     };
     refuse("key_bytes", TABLE_KEY_BYTES, table.key_bytes())?;
     refuse("value_bytes", TABLE_VALUE_BYTES, table.value_bytes())
+}
+
+/// Returns whether no two keys have one fingerprint, so that the record of one can be replaced unread: all 128 bits of
+/// it are those of a hash of the whole key. Of 2^40 keys two have the same with a probability of 2^-49; with a hash
+/// that is not keyed with a secret, of keys that somebody has made for that too. How many of the records are dead is
+/// known from the keys of the table, if it counts them; and a log that evicts counts what it overwrites, for which each
+/// record that was replaced must be known.
+fn replaces_unread(volume: &Volume, table: &impl Table, values: &ValueLog) -> bool {
+    let is_hash = volume.hasher().kind() != HashKind::Identity;
+    is_hash && table.counts_keys() && !values.config().when_full.evicts()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,6 +1,7 @@
 //! Updates before they reach the table: their records become durable first.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -12,12 +13,16 @@ use nandex_store::{Durability, Threads};
 
 use super::cache::Now;
 use super::format::Fingerprint;
+use super::marks::Prints;
 use super::{Inner, lock};
 use crate::Result;
 use crate::api::Table;
 
 /// Updates that may wait for the table, whatever their records' size.
 const UPDATES_MAX: usize = 4096;
+
+/// Fingerprints that are noted as changed, however many are asked for: 180 KiB at least, and 40 MiB at most.
+const CHANGES_NOTED: RangeInclusive<usize> = 1 << 12..=1 << 20;
 
 /// The new place of a fingerprint's record; `None` when it was removed.
 pub(super) type Update = Option<ValueRef>;
@@ -40,6 +45,47 @@ pub(super) struct Updates {
     /// Fingerprints that batches looked up ahead and whose records were not replaced since, by the batch's number.
     ahead: BTreeMap<u64, BTreeSet<Fingerprint>>,
     batches_ahead: u64,
+    /// What changes while segments are cleaned whose live records are known from before.
+    changes: Changes,
+}
+
+/// Updates that the table does not have.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    /// Records that were put.
+    put: u64,
+    /// Fingerprints that were removed.
+    removed: u64,
+}
+
+/// Fingerprints that updates have changed since a moment. It keeps its memory for the next time: the allocator keeps
+/// more of what is freed the larger the pieces are.
+#[derive(Debug, Default)]
+struct Changes {
+    are_noted: bool,
+    these: Prints,
+    most: usize,
+}
+
+impl Changes {
+    fn begin(&mut self, most: usize) {
+        let most = most.clamp(*CHANGES_NOTED.start(), *CHANGES_NOTED.end());
+        self.these.clear();
+        (self.are_noted, self.most) = (true, most);
+    }
+
+    fn note(&mut self, fingerprint: &Fingerprint) {
+        if self.are_noted {
+            self.these.insert(*fingerprint);
+            self.are_noted = self.these.len() <= self.most;
+        }
+    }
+
+    /// Whether this one has changed; `None` if that is not known, or no longer.
+    fn has(&self, fingerprint: &Fingerprint) -> Option<bool> {
+        let heeds = is_on(Barrier::CleaningHeedsUpdates);
+        self.are_noted.then(|| heeds && self.these.contains(fingerprint))
+    }
 }
 
 impl Updates {
@@ -47,6 +93,16 @@ impl Updates {
     pub(super) fn find(&self, fingerprint: &Fingerprint) -> KeyState<ValueRef> {
         let update = self.open.get(fingerprint).or_else(|| self.closing.get(fingerprint));
         update.map_or(KeyState::Unknown, |update| (*update).into())
+    }
+
+    /// How many the table does not have, of each kind.
+    fn waiting(&self) -> Waiting {
+        let all = self.open.values().chain(self.closing.values());
+        all.fold(Waiting::default(), |mut waiting, update| {
+            let count = if update.is_some() { &mut waiting.put } else { &mut waiting.removed };
+            *count += 1;
+            waiting
+        })
     }
 
     /// How many there ever were.
@@ -75,12 +131,47 @@ impl Updates {
         self.ahead.remove(&batch);
     }
 
+    /// Notes from now on which fingerprints change, up to that many or a few thousand.
+    pub(super) fn note_changes(&mut self, most: usize) {
+        self.changes.begin(most);
+    }
+
+    /// Ends that.
+    pub(super) fn forget_changes(&mut self) {
+        self.changes.are_noted = false;
+    }
+
+    /// Gives back the memory of what was noted.
+    pub(super) fn rest(&mut self) {
+        if !self.changes.are_noted {
+            self.changes.these = Prints::default();
+        }
+    }
+
+    /// Whether an update has replaced or removed the record of this fingerprint since
+    /// [`note_changes`](Self::note_changes); `None` if there were too many.
+    pub(super) fn has_changed(&self, fingerprint: &Fingerprint) -> Option<bool> {
+        self.changes.has(fingerprint)
+    }
+
+    /// Notes an update. Where a record has only moved, what is known of the older ones stays true.
+    fn note(&mut self, fingerprint: Fingerprint, update: Update, is_moved: bool) {
+        self.ahead.values_mut().for_each(|batch| _ = batch.remove(&fingerprint));
+        if !is_moved {
+            self.changes.note(&fingerprint);
+        }
+        self.open.insert(fingerprint, update);
+        self.noted += 1;
+    }
+
     /// Bytes of RAM, approximately.
     pub(super) fn ram_bytes(&self) -> usize {
         let entry = size_of::<Fingerprint>() + size_of::<Update>();
         // Nodes of the trees are at least half full.
         let ahead = self.ahead.values().map(BTreeSet::len).sum::<usize>();
+        let changes = self.changes.these.capacity() * (size_of::<Fingerprint>() + 1);
         2 * (entry * (self.open.len() + self.closing.len()) + size_of::<Fingerprint>() * ahead)
+            + changes
     }
 }
 
@@ -88,18 +179,26 @@ impl<T: Table> Inner<T> {
     /// Notes an update whose record, if any, was appended; the caller holds the stripe.
     pub(super) fn note(&self, fingerprint: Fingerprint, now: Now<'_>, replaced: Update) {
         let update = now.reference();
-        update.into_iter().for_each(|reference| self.values.note_live(reference));
         replaced.into_iter().for_each(|reference| self.values.note_dead(reference));
-        let note = || {
-            let mut updates = lock(&self.updates);
-            updates.ahead.values_mut().for_each(|batch| _ = batch.remove(&fingerprint));
-            updates.open.insert(fingerprint, update);
-            updates.noted += 1;
-        };
+        let is_moved = matches!(now, Now::Moved(_));
+        let note = || lock(&self.updates).note(fingerprint, update, is_moved);
         match self.cache.get() {
             Some(cache) => cache.update(&fingerprint, now, note),
             None => note(),
         }
+    }
+
+    /// The place of a record that is replaced unread, as far as RAM knows it without the table.
+    pub(super) fn known_place(&self, fingerprint: &Fingerprint) -> KeyState<ValueRef> {
+        if let Some(known) = self.cache.get().and_then(|cache| cache.place(fingerprint)) {
+            return known.into();
+        }
+        self.count_unknown(1);
+        let waiting = lock(&self.updates).find(fingerprint);
+        if !waiting.is_known() {
+            self.has_unread.store(true, Relaxed);
+        }
+        waiting
     }
 
     /// The place of a fingerprint's record. Costs a lookup of the table, unless the cache knows it.
@@ -198,7 +297,26 @@ impl<T: Table> Inner<T> {
             updates.closing = Arc::default();
             updates.published = closed;
         }
+        self.tell_live();
         Ok(())
+    }
+
+    /// Once a segment: tells the value log how many records are live, where puts do not know what they replace, and has
+    /// it cleaned if it runs short.
+    fn tell_live(&self) {
+        let last = self.values.last_segment();
+        if self.told.swap(last, Relaxed) != last {
+            self.tell_live_now();
+            self.ask_for_cleaning();
+        }
+    }
+
+    pub(super) fn tell_live_now(&self) {
+        if self.replaces_unread {
+            let Waiting { put, removed } = lock(&self.updates).waiting();
+            let entries = self.table.stats().entries.saturating_sub(removed);
+            self.values.note_live_at_most(entries + put);
+        }
     }
 
     /// The updates to publish next, first those that failed; the caller holds the publisher's lock.

@@ -53,10 +53,17 @@ pub(super) struct LargeCounters {
 }
 
 impl<T: Table> Inner<T> {
+    /// The figures of the value log, with as many live records as there are keys.
+    pub(super) fn values_stats(&self) -> ValuesStats {
+        self.tell_live_now();
+        self.values.stats()
+    }
+
     pub(super) fn stats(&self) -> LargeStats {
-        let (table, values) = (self.table.stats(), self.values.stats());
+        let (table, values) = (self.table.stats(), self.values_stats());
         let waiting = lock(&self.updates).ram_bytes() as u64;
         let cache = self.cache.get();
+        let waiting = waiting + self.cleaning.ram_bytes();
         let of_cache = |of: fn(&RecordCache) -> u64| cache.map_or(0, |cache| of(cache));
         let cache_bytes = of_cache(RecordCache::ram_bytes);
         LargeStats {

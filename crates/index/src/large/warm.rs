@@ -118,7 +118,7 @@ impl Inner<AnyTable> {
         cache.begin_gathering();
         // The table has what was noted before, and the cache what is noted from now on.
         self.publish_all()?;
-        let stats = self.values.stats();
+        let stats = self.values_stats();
         let needed = stats.live_bytes + stats.live_records * RECORD_BYTES;
         let follow = needed <= cache.bytes_max();
         for entry in self.table.iter() {

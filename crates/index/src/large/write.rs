@@ -1,5 +1,6 @@
 //! Puts and removes: read the record of the fingerprint, append the new one, note the update.
 
+use nandex_store::entries::KeyState;
 use nandex_store::values::format::RECORD_HEADER_BYTES;
 use nandex_store::values::{Purpose, ValueRef};
 
@@ -9,6 +10,9 @@ use super::format::{ENTRY_HEADER_BYTES, Fingerprint, HEADER_BYTES, Pair, Record,
 use super::{Inner, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::api::Table;
 use crate::{Error, Result};
+
+/// Pairs of a batch between which is not looked how many updates wait.
+const UNPUBLISHED_MAX: usize = 64;
 
 /// The result of an attempt to change a record.
 pub(super) enum Attempt {
@@ -59,13 +63,15 @@ impl<T: Table> Inner<T> {
         }
         self.warm_up_before(pairs.len())?;
         for pairs in pairs.chunks(AHEAD_MAX) {
-            let ahead = if pairs.len() > 1 {
+            let ahead = if pairs.len() > 1 && !self.replaces_unread {
                 Some(self.look_ahead(pairs.iter().map(|it| it.0))?)
             } else {
                 None
             };
-            for (key, value) in pairs {
-                self.put_unacknowledged(key, value, ahead.as_ref())?;
+            for some in pairs.chunks(UNPUBLISHED_MAX) {
+                for (key, value) in some {
+                    self.put_unacknowledged(key, value, ahead.as_ref())?;
+                }
                 self.publish_if_full()?;
             }
         }
@@ -130,6 +136,10 @@ impl<T: Table> Inner<T> {
 
     /// Puts a value; the caller holds the stripe.
     fn put_locked(&self, fingerprint: Fingerprint, key: &[u8], value: &[u8]) -> Result<Attempt> {
+        if self.replaces_unread {
+            let old = self.known_place(&fingerprint).value();
+            return self.replace(fingerprint, old, vec![(key, value)]);
+        }
         if let Some(old) = self.known_of(&fingerprint, key) {
             return self.replace(fingerprint, old.reference, vec![(key, value)]);
         }
@@ -149,6 +159,13 @@ impl<T: Table> Inner<T> {
 
     fn try_remove(&self, fingerprint: Fingerprint, key: &[u8]) -> Result<Attempt> {
         let _stripe = self.stripe(&fingerprint);
+        if self.replaces_unread {
+            match self.known_place(&fingerprint) {
+                KeyState::Removed => {}
+                old => self.note(fingerprint, Now::Removed, old.value()),
+            }
+            return Ok(Attempt::Done);
+        }
         if let Some(old) = self.known_of(&fingerprint, key) {
             if old.value_bytes.is_some() {
                 self.note(fingerprint, Now::Removed, old.reference);

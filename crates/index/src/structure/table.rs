@@ -54,6 +54,11 @@ pub(crate) trait TableStructure: Structure + TableLayout {
         true
     }
 
+    /// Returns whether the entries of a table of this configuration are counted by keys.
+    fn counts_keys(_config: &Self::Config) -> bool {
+        true
+    }
+
     /// The table as one that merges with others in the order of the hash, if tables of this kind can.
     fn merges(_core: &Core<Self>) -> Option<&dyn Merges> {
         None
@@ -259,6 +264,14 @@ where
     fn stats(&self) -> TableStats {
         self.core.stats()
     }
+
+    fn counts_keys(&self) -> bool {
+        S::counts_keys(Self::config(self))
+    }
+
+    fn all_versions(&self) -> Option<Versions<'_>> {
+        S::merges(&self.core).map(Merges::versions)
+    }
 }
 
 impl<S: TableStructure> OpenTable for Handle<S>
@@ -289,10 +302,6 @@ where
         let borrows = cache.is_some();
         self.core.lookups.use_cache(cache);
         borrows
-    }
-
-    fn versions(&self) -> Option<Versions<'_>> {
-        S::merges(&self.core).map(Merges::versions)
     }
 
     fn absorb(

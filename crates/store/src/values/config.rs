@@ -64,8 +64,10 @@ impl ValuesConfig {
             segment_pages /= 2;
         }
         let used = bytes.div_ceil(u64::from(segment_pages) * PAYLOAD_BYTES as u64);
-        // An eighth more, for garbage that is not yet worth cleaning.
-        let segments = u32::try_from(used + used / 8 + 4).unwrap_or(u32::MAX).max(5);
+        // More for garbage that is not yet worth cleaning: a third, so that puts and copies together write about twice
+        // what is put; one that grows comes to that by itself.
+        let more = if when_full == WhenFull::Refuse { used / 3 } else { used / 8 };
+        let segments = u32::try_from(used + more + 4).unwrap_or(u32::MAX).max(5);
         // Half a segment, so that the smallest logs that grow take little RAM.
         let io_chunk_pages = match when_full {
             WhenFull::Grow => (segment_pages / 2).min(256),

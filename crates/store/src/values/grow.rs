@@ -3,12 +3,13 @@
 //! An extent belongs to the log once a capture names it, and its segments are written only when a checkpoint with that
 //! capture is durable. So a crash leaves the log as it was, with the extent free, or with segments that are free.
 //!
-//! A log grows where none of its segments is half garbage and less than a quarter of all that is written is dead.
+//! A log grows where none of its segments is half garbage and less than a third of all that is written is dead.
 //! Cleaning a segment with a live share of u writes u/(1 - u) bytes for each byte that it frees. Overwritten at random,
-//! the emptiest segment of a log with a live share of s has the u for which s = (u - 1)/ln u: .55 where three quarters
-//! live. So puts and copies together write about 2.2 times what is put, or less, and records, garbage and an eighth to
-//! grow by take at most 1.5 times the space of what lives. Without the second rule the first round of updates, which
-//! leaves a little garbage in each segment, would double the log.
+//! the emptiest segment of a log with a live share of s has the u for which s = (u - 1)/ln u: .42 where two thirds
+//! live. So puts and copies together write about 1.7 times what is put, and records, garbage and an eighth to grow by
+//! take at most 1.7 times the space of what lives: 1.5 times that of a log that was just filled, which has an eighth to
+//! grow by too. Without the second rule the first round of updates, which leaves a little garbage in each segment,
+//! would double the log.
 
 use crate::space::{Extent, LEFT_PAGES_MIN};
 use crate::{Error, Result, Threads, WhenFull};
@@ -22,7 +23,7 @@ const GARBAGE_PART: u64 = 2;
 
 /// The part of all that is written whose records are dead where the emptiest segment is cleaned too, if that is dead in
 /// as much of it.
-const LOG_DEAD_PART: u64 = 4;
+const LOG_DEAD_PART: u64 = 3;
 
 /// The part of a log's length that stays free in the volume, at least [`LEFT_PAGES_MIN`]. Checkpoints need it, and the
 /// table of references: with none, not even a removal would be possible.
@@ -113,7 +114,7 @@ impl Inner {
 }
 
 /// Is a segment for a record of this many bytes worth cleaning instead of growing?
-fn is_cleaned_first(segments: &Segments, whole_bytes: u64) -> bool {
+pub(super) fn is_cleaned_first(segments: &Segments, whole_bytes: u64) -> bool {
     let Some(emptiest) = segments.emptiest(whole_bytes) else { return false };
     segments.has_garbage(emptiest, GARBAGE_PART)
         || segments.has_dead(emptiest, LOG_DEAD_PART) && segments.have_dead(LOG_DEAD_PART)

@@ -81,6 +81,13 @@ const AHEAD_SEGMENTS: usize = 2;
 /// The part of a segment that is garbage where it is worth cleaning before the log refuses.
 const GARBAGE_PART: u64 = 8;
 
+/// The part of the segments that are free where it is cleaned ahead.
+const FREE_PART: usize = 8;
+
+/// The part of the log that is cleaned together, at most, and the records: it is known of each where it is.
+const CLEANED_PART: u64 = 4;
+const CLEANED_RECORDS_MAX: u64 = 4 << 20;
+
 /// Why a record is appended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
@@ -175,12 +182,7 @@ impl ValueLog {
     /// The longest record, in bytes.
     #[must_use]
     pub fn record_bytes_max(&self) -> u64 {
-        let longest = self.inner.state().segments.extents().longest_pages();
-        let pages = match self.inner.config.when_full {
-            WhenFull::Grow => longest.max(GROWN_SEGMENT_PAGES_MAX),
-            WhenFull::EvictOldest | WhenFull::Refuse => longest,
-        };
-        payload(pages) - RECORD_HEADER_BYTES as u64
+        self.inner.record_bytes_max(&self.inner.state())
     }
 
     /// How many segments it has.
@@ -191,7 +193,7 @@ impl ValueLog {
 
     /// Appends a record, given in parts, and returns its place; `None` if there is no space, which
     /// [`make_space`](Self::make_space) or cleaning may change. It is in RAM until the next
-    /// [`commit`](Self::commit), and readable at once.
+    /// [`commit`](Self::commit), and readable at once. It counts as live until [`note_dead`](Self::note_dead).
     ///
     /// Costs a lock and a copy; a commit if a segment is full.
     ///
@@ -201,16 +203,16 @@ impl ValueLog {
     pub fn append(&self, purpose: Purpose, parts: &[&[u8]]) -> Result<Option<ValueRef>> {
         self.inner.volume.poison().check()?;
         let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        if bytes > self.record_bytes_max() {
-            let reason =
-                format!("{bytes} are more than a segment takes, {}", self.record_bytes_max());
-            return Err(Error::config("record_bytes", reason));
-        }
         let whole = bytes + RECORD_HEADER_BYTES as u64;
         loop {
             let mut state = self.inner.state();
             if self.inner.head_takes(&state, purpose, whole) {
                 return Ok(Some(self.inner.push(&mut state, purpose, parts)));
+            }
+            let most = self.inner.record_bytes_max(&state);
+            if bytes > most {
+                let reason = format!("{bytes} are more than a segment takes, {most}");
+                return Err(Error::config("record_bytes", reason));
             }
             if state.open.is_none() && state.closing.is_none() {
                 if self.inner.begin(&mut state, purpose, whole).is_none() {
@@ -283,14 +285,30 @@ impl ValueLog {
         self.inner.state().open.as_ref().map_or(0, Batch::len)
     }
 
-    /// Notes that a reference to a record exists now; for cleaning and for [`stats`](Self::stats).
-    pub fn note_live(&self, reference: ValueRef) {
-        self.inner.state().segments.note_live(reference);
-    }
-
     /// Notes that no reference to a record exists any more.
     pub fn note_dead(&self, reference: ValueRef) {
         self.inner.state().segments.note_dead(reference);
+    }
+
+    /// Notes how many records there are at most that are live, where some were replaced without a
+    /// [`note_dead`](Self::note_dead). Cleaning and [`stats`](Self::stats) then take the older ones for dead, the more
+    /// the longer they may have been replaced.
+    pub fn note_live_at_most(&self, records: u64) {
+        let segments = &mut self.inner.state().segments;
+        let dead = segments.counted_records().saturating_sub(records);
+        segments.note_unknown_dead(dead);
+    }
+
+    /// Returns whether some of the records that count as live are not, and it is unknown which.
+    #[must_use]
+    pub fn has_unknown_dead(&self) -> bool {
+        self.inner.state().segments.unknown_dead() > 0
+    }
+
+    /// The number of the segment that was begun last.
+    #[must_use]
+    pub fn last_segment(&self) -> u64 {
+        self.inner.state().segments.last_sequence()
     }
 
     /// Is the segment of this record still there?
@@ -314,6 +332,54 @@ impl ValueLog {
         found.filter(|segment| state.segments.has_garbage(*segment, GARBAGE_PART))
     }
 
+    /// As [`worth_cleaning`](Self::worth_cleaning): the best segment, and after it those that have two thirds of its
+    /// garbage or more, up to a quarter of the log.
+    #[must_use]
+    pub fn all_worth_cleaning(&self, bytes: u64) -> Vec<LiveSegment> {
+        let state = self.inner.state();
+        let segments = &state.segments;
+        let most_bytes = segments.extents().pages() * PAYLOAD_BYTES as u64 / CLEANED_PART;
+        let mut found = segments.emptiest_first(bytes + RECORD_HEADER_BYTES as u64);
+        found.retain(|segment| segments.has_garbage(*segment, GARBAGE_PART));
+        let most_garbage = found.first().map_or(0, |best| segments.garbage_share(best));
+        let (mut bytes, mut records) = (0, 0);
+        let together = found.iter().take_while(|segment| {
+            bytes += segments.extents().segment_bytes(segment.slot);
+            records += u64::from(segment.live_records);
+            let fits = bytes <= most_bytes && records <= CLEANED_RECORDS_MAX;
+            fits && 3 * segments.garbage_share(segment) >= 2 * most_garbage
+        });
+        let count = together.count().max(1);
+        found.truncate(count);
+        found
+    }
+
+    /// Returns whether free segments run short where some are worth cleaning, and better than growth: one in eight is
+    /// free or fewer, not counting the reserve.
+    #[must_use]
+    pub fn cleans_ahead(&self) -> bool {
+        let state = self.inner.state();
+        let segments = &state.segments;
+        let free = segments.free_count() + segments.freed_count();
+        let few = RESERVE_SEGMENTS + segments.extents().slots() as usize / FREE_PART;
+        if free > few {
+            return false;
+        }
+        match self.inner.config.when_full {
+            WhenFull::EvictOldest => false,
+            WhenFull::Refuse => {
+                segments.emptiest(0).is_some_and(|best| segments.has_garbage(best, GARBAGE_PART))
+            }
+            WhenFull::Grow => grow::is_cleaned_first(segments, 0),
+        }
+    }
+
+    /// The segments that are written, but for the head.
+    #[must_use]
+    pub fn closed_segments(&self) -> Vec<LiveSegment> {
+        self.inner.state().segments.all_closed()
+    }
+
     /// The segments with records that have references, in the order in which they were begun.
     #[must_use]
     pub fn live_segments(&self) -> Vec<LiveSegment> {
@@ -328,7 +394,11 @@ impl ValueLog {
 
     /// Notes what of a segment is live, as its owner has counted it.
     pub fn note_counted(&self, segment: LiveSegment, live: LiveCounts) {
-        self.inner.state().segments.note_counted(segment.slot, live);
+        let segments = &mut self.inner.state().segments;
+        // One that was overwritten meanwhile may have become another.
+        if segments.get(segment.slot).is_some_and(|it| it.sequence == segment.sequence) {
+            segments.note_counted(segment.slot, live);
+        }
     }
 
     /// Frees a segment without live records. Every reference that has replaced one into it must be durable.
@@ -396,6 +466,15 @@ impl Inner {
         }
     }
 
+    fn record_bytes_max(&self, state: &State) -> u64 {
+        let longest = state.segments.extents().longest_pages();
+        let pages = match self.config.when_full {
+            WhenFull::Grow => longest.max(GROWN_SEGMENT_PAGES_MAX),
+            WhenFull::EvictOldest | WhenFull::Refuse => longest,
+        };
+        payload(pages) - RECORD_HEADER_BYTES as u64
+    }
+
     /// Does a record fit the head, and may it go there? While fewer segments are free than the reserve of
     /// cleaning, after a crash during cleaning, only copies may use the rest of the head.
     fn head_takes(&self, state: &State, purpose: Purpose, whole_bytes: u64) -> bool {
@@ -416,6 +495,7 @@ impl Inner {
         let page = state.closing.as_ref().map_or(head.pages, |closing| closing.end_page());
         let start = Start { slot: head.slot, sequence: head.sequence, page };
         let reference = state.open.get_or_insert_with(|| Batch::new(start)).push(parts);
+        state.segments.note_live(reference);
         state.appended += 1;
         self.counters.appended_bytes.fetch_add(reference.whole_bytes(), Relaxed);
         if purpose == Purpose::Copy {

@@ -52,6 +52,8 @@ pub(super) struct Segments {
     free_longest: usize,
     extents: Extents,
     overwritten: Overwritten,
+    /// Records that count as live and are not; it is unknown which.
+    unknown_dead: u64,
 }
 
 impl Segments {
@@ -70,6 +72,7 @@ impl Segments {
             free_longest: 0,
             extents,
             overwritten: state.overwritten,
+            unknown_dead: 0,
         };
         segments.count_longest();
         segments
@@ -211,7 +214,8 @@ impl Segments {
 
     /// Frees a segment.
     pub(super) fn free(&mut self, slot: u32) {
-        if self.by_slot[slot as usize].take().is_some() {
+        if let Some(Segment { known, .. }) = self.by_slot[slot as usize].take() {
+            self.unknown_dead = self.unknown_dead.saturating_sub(known.live_records.into());
             let spared = is_on(Barrier::ValuesSpareCheckpoint);
             let list = if spared { &mut self.freed } else { &mut self.free };
             list.push_back(slot);
@@ -226,11 +230,70 @@ impl Segments {
 
     /// The segment with the least live share, except the head, of those that take a record of this many bytes.
     pub(super) fn emptiest(&self, whole_bytes: u64) -> Option<LiveSegment> {
-        let bytes = |known: &LiveSegment| self.extents.segment_bytes(known.slot);
-        let share = |known: &LiveSegment| (known.live_bytes << 20) / bytes(known).max(1);
-        let closed = self.closed().map(|segment| segment.known);
-        let fitting = closed.filter(|known| bytes(known) >= whole_bytes);
-        fitting.min_by_key(|known| (share(known), known.sequence))
+        self.fitting(whole_bytes).min_by_key(|known| self.live_share(known))
+    }
+
+    /// All of them, that with the least live share first.
+    pub(super) fn emptiest_first(&self, whole_bytes: u64) -> Vec<LiveSegment> {
+        let mut fitting: Vec<_> = self.fitting(whole_bytes).collect();
+        fitting.sort_by_key(|known| self.live_share(known));
+        fitting
+    }
+
+    fn fitting(&self, whole_bytes: u64) -> impl Iterator<Item = LiveSegment> {
+        self.expected().filter(move |it| self.extents.segment_bytes(it.slot) >= whole_bytes)
+    }
+
+    /// All segments in use, except the head, with as much alive of each as is expected: of the records that are dead
+    /// unknown, a segment has the more the longer each of its own may have been replaced.
+    fn expected(&self) -> impl Iterator<Item = LiveSegment> {
+        let weight = |it: &LiveSegment| {
+            u128::from(it.live_records) * u128::from(self.last_sequence - it.sequence)
+        };
+        let all: u128 = match self.unknown_dead {
+            0 => 0,
+            _ => self.closed().map(|segment| weight(&segment.known)).sum(),
+        };
+        self.closed().map(move |segment| {
+            let mut it = segment.known;
+            if let Some(dead) = (u128::from(self.unknown_dead) * weight(&it)).checked_div(all) {
+                let live = it.live_records.saturating_sub(u32::try_from(dead).unwrap_or(u32::MAX));
+                it.live_bytes = part_of(it.live_bytes, live.into(), it.live_records.into());
+                it.live_records = live;
+            }
+            it
+        })
+    }
+
+    /// Notes how many of the records that count as live are not, whichever they are.
+    pub(super) fn note_unknown_dead(&mut self, records: u64) {
+        self.unknown_dead = records;
+    }
+
+    /// How many they are.
+    pub(super) fn unknown_dead(&self) -> u64 {
+        self.unknown_dead
+    }
+
+    /// The number of the segment that was begun last.
+    pub(super) fn last_sequence(&self) -> u64 {
+        self.last_sequence
+    }
+
+    /// The live share of a segment, in parts of 2^20, and its number, so that of equals the oldest comes first.
+    fn live_share(&self, known: &LiveSegment) -> (u64, u64) {
+        let bytes = self.extents.segment_bytes(known.slot).max(1);
+        ((known.live_bytes << 20) / bytes, known.sequence)
+    }
+
+    /// The share of a segment that is garbage, in parts of 2^20.
+    pub(super) fn garbage_share(&self, known: &LiveSegment) -> u64 {
+        (1u64 << 20).saturating_sub(self.live_share(known).0)
+    }
+
+    /// All segments in use, except the head.
+    pub(super) fn all_closed(&self) -> Vec<LiveSegment> {
+        self.closed().map(|segment| segment.known).collect()
     }
 
     /// Is at least one in `part` bytes of a segment garbage?
@@ -247,7 +310,7 @@ impl Segments {
 
     /// Returns whether at least one in `part` bytes is dead of all that is written, but for the head.
     pub(super) fn have_dead(&self, part: u64) -> bool {
-        let sums = self.closed().map(|it| (written_bytes(&it.known), dead_bytes(&it.known)));
+        let sums = self.expected().map(|it| (written_bytes(&it), dead_bytes(&it)));
         let (written, dead) = sums.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
         part * dead >= written
     }
@@ -312,6 +375,8 @@ impl Segments {
 
     fn note_live_counts(&mut self, slot: u32, live: LiveCounts, is_counted: bool) {
         if let Some(Some(segment)) = self.by_slot.get_mut(slot as usize) {
+            let dead = segment.known.live_records.saturating_sub(live.records);
+            self.unknown_dead = self.unknown_dead.saturating_sub(dead.into());
             (segment.known.live_bytes, segment.known.live_records) = (live.bytes, live.records);
             segment.is_counted = is_counted;
         }
@@ -329,20 +394,25 @@ impl Segments {
 
     /// Bytes with references, and bytes without in closed segments and in the written part of the head.
     pub(super) fn live_and_garbage_bytes(&self, page_bytes: u64) -> (u64, u64) {
-        let all = self.by_slot.iter().flatten();
-        all.fold((0, 0), |(live, garbage), segment| {
-            let known = segment.known;
-            let is_head = Some(known.slot) == self.head;
-            let used = match is_head {
+        let all = self.by_slot.iter().flatten().map(|segment| segment.known);
+        let (live, used) = all.fold((0, 0), |(live, used), known| {
+            let own = match Some(known.slot) == self.head {
                 true => u64::from(known.pages) * page_bytes,
                 false => self.extents.segment_bytes(known.slot),
             };
-            (live + known.live_bytes, garbage + used.saturating_sub(known.live_bytes))
-        })
+            (live + known.live_bytes, used + own)
+        });
+        let live = part_of(live, self.live_records(), self.counted_records());
+        (live, used.saturating_sub(live))
     }
 
     /// Records with references.
     pub(super) fn live_records(&self) -> u64 {
+        self.counted_records().saturating_sub(self.unknown_dead)
+    }
+
+    /// Records that count as live.
+    pub(super) fn counted_records(&self) -> u64 {
         self.by_slot.iter().flatten().map(|segment| u64::from(segment.known.live_records)).sum()
     }
 
@@ -368,6 +438,12 @@ impl Segments {
         self.by_slot.capacity() * size_of::<Option<Segment>>()
             + (self.free.capacity() + self.freed.capacity()) * size_of::<u32>()
     }
+}
+
+/// What `count` of `all` have of that many bytes.
+fn part_of(bytes: u64, count: u64, all: u64) -> u64 {
+    let part = u128::from(bytes) * u128::from(count);
+    part.checked_div(all.into()).map_or(bytes, |part| part as u64)
 }
 
 /// Bytes of a segment's pages that are written.

@@ -295,9 +295,7 @@ fn append_always(log: &ValueLog, number: u8, bytes: usize) -> ValueRef {
     while !log.has_space(bytes as u64) {
         assert!(log.make_space(bytes as u64).unwrap());
     }
-    let reference = append(log, number, bytes);
-    log.note_live(reference);
-    reference
+    append(log, number, bytes)
 }
 
 #[test]

@@ -311,7 +311,6 @@ impl Cache {
         let bytes = parts.iter().map(|part| part.len() as u64).sum();
         loop {
             if let Some(reference) = self.content.append(Purpose::Put, &parts)? {
-                self.content.note_live(reference);
                 return Ok(reference);
             }
             if !self.content.make_space(bytes)? {

@@ -20,7 +20,7 @@ impl Share {
 
     /// Does it have a hash with this place?
     #[inline]
-    pub(super) fn holds(&self, place: u64) -> bool {
+    pub(crate) fn holds(&self, place: u64) -> bool {
         first_bits(place, self.bits) == self.number as u64
     }
 

@@ -57,13 +57,10 @@ impl Twin {
         Self { table, ..self }
     }
 
-    /// How many generations there have been.
-    fn newest_generation(self) -> u32 {
+    /// Its device, with everything closed: background threads write meanwhile.
+    fn closed(self) -> MemoryDevice {
         self.table.close().unwrap();
-        let volume = Volume::open(Arc::new(self.device), VolumeOpenOptions::default()).unwrap();
-        let names = volume.structures().into_iter().map(|it| it.name);
-        let numbers = names.filter_map(|name| name.rsplit_once("/g")?.1.parse().ok());
-        numbers.max().unwrap()
+        self.device
     }
 
     fn assert_same(&self, keys: u64) {
@@ -80,6 +77,14 @@ impl Twin {
         let expected = self.map.iter().map(|(number, value)| (key(*number), value.clone()));
         assert!(pairs.unwrap() == expected.collect::<HashMap<_, _>>(), "an iteration differs");
     }
+}
+
+/// How many generations there have been.
+fn newest_generation(device: MemoryDevice) -> u32 {
+    let volume = Volume::open(Arc::new(device), VolumeOpenOptions::default()).unwrap();
+    let names = volume.structures().into_iter().map(|it| it.name);
+    let numbers = names.filter_map(|name| name.rsplit_once("/g")?.1.parse().ok());
+    numbers.max().unwrap()
 }
 
 #[test]
@@ -101,9 +106,10 @@ fn a_table_that_grows_is_the_twin_of_a_map_through_growths_cleaning_and_openings
                 twin = twin.open_again();
                 twin.assert_same(until);
             }
-            let report = nandex::check(Arc::new(twin.device.clone()), None, &mut |_| {}).unwrap();
+            let device = twin.closed();
+            let report = nandex::check(Arc::new(device.clone()), None, &mut |_| {}).unwrap();
             assert!(report.ok(), "{:?}", report.findings);
-            assert!(keys < 4000 || twin.newest_generation() > 2);
+            assert!(keys < 4000 || newest_generation(device) > 2);
         }
     }
 }
@@ -139,9 +145,9 @@ fn a_lookup_costs_the_same_after_growth() {
     assert!(reads.iter().all(|reads| *reads <= 1.1), "{reads:?}");
 }
 
-/// A quarter of the log is dead before segments that are less than half dead are cleaned.
+/// A third of the log is dead before segments that are less than half dead are cleaned.
 #[test]
-fn updates_write_at_most_2_3_times_and_leave_at_most_a_third_of_the_log_unused() {
+fn updates_write_at_most_twice_and_leave_at_most_two_fifths_of_the_log_unused() {
     let mut setup = growing(Durability::Never);
     setup.values = ValuesConfig { segment_pages: 16, io_chunk_pages: 8, ..setup.values };
     let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
@@ -163,9 +169,9 @@ fn updates_write_at_most_2_3_times_and_leave_at_most_a_third_of_the_log_unused()
         "{factor:.3} bytes appended per byte put, a log of at most {most:.3} of its live bytes"
     );
     assert!(stats.cleaned_segments > 100, "{stats:?}");
-    assert!(factor < 2.3, "{factor}");
-    // A growth adds an eighth to a log of which a quarter is dead, and two segments are free for copies.
-    assert!(most < 1.5, "{most}");
+    assert!(factor < 2.0, "{factor}");
+    // A growth adds an eighth to a log of which a third is dead, and two segments are free for copies.
+    assert!(most < 1.7, "{most}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 mod bad_input;
 mod cache;
 mod change;
+mod cleaning;
 mod collisions;
 mod contract;
 mod cost;

@@ -129,7 +129,8 @@ fn tables_that_lose_nine_keys_of_ten_become_small_again() {
 #[test]
 fn maps_that_are_lived_in_stay_as_small_as_fresh_ones() {
     live_all(LivedMap::keeping(Life::Updates, (N, N + N / 4)), (Life::Updates, N));
-    live_all(LivedMap::keeping(Life::Churn, (N, 3 * N)), (Life::Churn, N));
+    let n = 3 * N;
+    live_all(LivedMap::keeping(Life::Churn, (n, 3 * n)), (Life::Churn, n));
     live_all(LivedMap::keeping(Life::Shrinks, (10 * N, 10 * N)), (Life::Shrinks, N));
 }
 
