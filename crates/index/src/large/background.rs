@@ -14,7 +14,7 @@ use crate::api::Table;
 #[derive(Debug)]
 pub(super) struct Background<T: Table> {
     _periods: Arc<Periods<T>>,
-    _cleaning: Arc<Cleaning<T>>,
+    _cleaning: Option<Arc<Cleaning<T>>>,
 }
 
 #[derive(Debug)]
@@ -53,11 +53,12 @@ impl<T: Table + 'static> Background<T> {
         let periods = Arc::new(Periods(Arc::clone(inner)));
         let asker = volume.serve(&periods, 1)?;
         volume.serve_in_periods(&asker)?;
-        let cleaning = Arc::new(Cleaning(Arc::clone(inner)));
-        let for_cleaning = volume.serve(&cleaning, 1)?;
-        let is_first =
-            inner.asker.set(asker).is_ok() && inner.cleaning.asker.set(for_cleaning).is_ok();
-        assert!(is_first, "the background serves a map once");
+        inner.asker.set(asker).expect("the background serves a map once");
+        let cleaning = (!volume.is_read_only()).then(|| Arc::new(Cleaning(Arc::clone(inner))));
+        if let Some(cleaning) = &cleaning {
+            let asker = volume.serve(cleaning, 1)?;
+            inner.cleaning.asker.set(asker).expect("the background serves a map once");
+        }
         Ok(Some(Self { _periods: periods, _cleaning: cleaning }))
     }
 }

@@ -56,11 +56,9 @@ pub(super) struct Cleaning {
 }
 
 impl Cleaning {
-    /// Keys that a pass has seen: the lock of an empty set.
+    /// Keys that a pass has seen; the next one clears them.
     pub(super) fn seen(&self) -> MutexGuard<'_, Prints> {
-        let mut seen = lock(&self.seen);
-        seen.clear();
-        seen
+        lock(&self.seen)
     }
 
     /// RAM that it takes, in bytes.
@@ -120,9 +118,6 @@ impl<T: Table> Inner<T> {
     /// # Errors
     /// A failed read or write.
     pub(super) fn clean_ahead(&self) -> Result<()> {
-        if self.volume.is_read_only() {
-            return Ok(());
-        }
         let Ok(_lock) = self.cleaning.cleaner.try_lock() else { return Ok(()) };
         self.tell_live_now();
         // What it frees in one go is more than what runs short.
@@ -225,13 +220,21 @@ impl<T: Table> Inner<T> {
         if !self.has_unread.swap(false, Relaxed) {
             return Ok(false);
         }
+        let counted = self.count_all();
+        if counted.is_err() {
+            self.has_unread.store(true, Relaxed);
+        }
+        counted.map(|()| true)
+    }
+
+    fn count_all(&self) -> Result<()> {
         let marked = self.mark_all();
         self.forget_changes();
-        if !marked? {
-            let segments = self.values.closed_segments();
-            segments.into_iter().try_for_each(|segment| self.count_live(segment))?;
+        if marked? {
+            return Ok(());
         }
-        Ok(true)
+        let segments = self.values.closed_segments();
+        segments.into_iter().try_for_each(|segment| self.count_live(segment))
     }
 
     fn full(&self) -> Error {

@@ -63,11 +63,9 @@ impl<T: Table> Inner<T> {
         }
         self.warm_up_before(pairs.len())?;
         for pairs in pairs.chunks(AHEAD_MAX) {
-            let ahead = if pairs.len() > 1 && !self.replaces_unread {
-                Some(self.look_ahead(pairs.iter().map(|it| it.0))?)
-            } else {
-                None
-            };
+            let looks_ahead = pairs.len() > 1 && !self.replaces_unread;
+            let keys = pairs.iter().map(|it| it.0);
+            let ahead = looks_ahead.then(|| self.look_ahead(keys)).transpose()?;
             for some in pairs.chunks(UNPUBLISHED_MAX) {
                 for (key, value) in some {
                     self.put_unacknowledged(key, value, ahead.as_ref())?;

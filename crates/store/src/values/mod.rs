@@ -34,6 +34,7 @@
 
 mod batch;
 mod check;
+mod clean;
 mod config;
 mod extents;
 pub mod format;
@@ -77,16 +78,6 @@ pub const KIND: &str = "values";
 
 /// Segments kept free ahead of the head, if the oldest is overwritten.
 const AHEAD_SEGMENTS: usize = 2;
-
-/// The part of a segment that is garbage where it is worth cleaning before the log refuses.
-const GARBAGE_PART: u64 = 8;
-
-/// The part of the segments that are free where it is cleaned ahead.
-const FREE_PART: usize = 8;
-
-/// The part of the log that is cleaned together, at most, and the records: it is known of each where it is.
-const CLEANED_PART: u64 = 4;
-const CLEANED_RECORDS_MAX: u64 = 4 << 20;
 
 /// Why a record is appended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -290,21 +281,6 @@ impl ValueLog {
         self.inner.state().segments.note_dead(reference);
     }
 
-    /// Notes how many records there are at most that are live, where some were replaced without a
-    /// [`note_dead`](Self::note_dead). Cleaning and [`stats`](Self::stats) then take the older ones for dead, the more
-    /// the longer they may have been replaced.
-    pub fn note_live_at_most(&self, records: u64) {
-        let segments = &mut self.inner.state().segments;
-        let dead = segments.counted_records().saturating_sub(records);
-        segments.note_unknown_dead(dead);
-    }
-
-    /// Returns whether some of the records that count as live are not, and it is unknown which.
-    #[must_use]
-    pub fn has_unknown_dead(&self) -> bool {
-        self.inner.state().segments.unknown_dead() > 0
-    }
-
     /// The number of the segment that was begun last.
     #[must_use]
     pub fn last_segment(&self) -> u64 {
@@ -323,89 +299,10 @@ impl ValueLog {
         self.inner.page(reference.slot, reference.offset / PAYLOAD_BYTES as u32)
     }
 
-    /// The segment with the best ratio of garbage to copies of those that take a record of this many bytes, if an
-    /// eighth of it is garbage.
-    #[must_use]
-    pub fn worth_cleaning(&self, bytes: u64) -> Option<LiveSegment> {
-        let state = self.inner.state();
-        let found = state.segments.emptiest(bytes + RECORD_HEADER_BYTES as u64);
-        found.filter(|segment| state.segments.has_garbage(*segment, GARBAGE_PART))
-    }
-
-    /// As [`worth_cleaning`](Self::worth_cleaning): the best segment, and after it those that have two thirds of its
-    /// garbage or more, up to a quarter of the log.
-    #[must_use]
-    pub fn all_worth_cleaning(&self, bytes: u64) -> Vec<LiveSegment> {
-        let state = self.inner.state();
-        let segments = &state.segments;
-        let most_bytes = segments.extents().pages() * PAYLOAD_BYTES as u64 / CLEANED_PART;
-        let mut found = segments.emptiest_first(bytes + RECORD_HEADER_BYTES as u64);
-        found.retain(|segment| segments.has_garbage(*segment, GARBAGE_PART));
-        let most_garbage = found.first().map_or(0, |best| segments.garbage_share(best));
-        let (mut bytes, mut records) = (0, 0);
-        let together = found.iter().take_while(|segment| {
-            bytes += segments.extents().segment_bytes(segment.slot);
-            records += u64::from(segment.live_records);
-            let fits = bytes <= most_bytes && records <= CLEANED_RECORDS_MAX;
-            fits && 3 * segments.garbage_share(segment) >= 2 * most_garbage
-        });
-        let count = together.count().max(1);
-        found.truncate(count);
-        found
-    }
-
-    /// Returns whether free segments run short where some are worth cleaning, and better than growth: one in eight is
-    /// free or fewer, not counting the reserve.
-    #[must_use]
-    pub fn cleans_ahead(&self) -> bool {
-        let state = self.inner.state();
-        let segments = &state.segments;
-        let free = segments.free_count() + segments.freed_count();
-        let few = RESERVE_SEGMENTS + segments.extents().slots() as usize / FREE_PART;
-        if free > few {
-            return false;
-        }
-        match self.inner.config.when_full {
-            WhenFull::EvictOldest => false,
-            WhenFull::Refuse => {
-                segments.emptiest(0).is_some_and(|best| segments.has_garbage(best, GARBAGE_PART))
-            }
-            WhenFull::Grow => grow::is_cleaned_first(segments, 0),
-        }
-    }
-
-    /// The segments that are written, but for the head.
-    #[must_use]
-    pub fn closed_segments(&self) -> Vec<LiveSegment> {
-        self.inner.state().segments.all_closed()
-    }
-
     /// The segments with records that have references, in the order in which they were begun.
     #[must_use]
     pub fn live_segments(&self) -> Vec<LiveSegment> {
         self.inner.state().segments.live()
-    }
-
-    /// A segment whose live bytes were not counted since the log was opened, and may be fewer than noted.
-    #[must_use]
-    pub fn uncounted(&self) -> Option<LiveSegment> {
-        self.inner.state().segments.uncounted()
-    }
-
-    /// Notes what of a segment is live, as its owner has counted it.
-    pub fn note_counted(&self, segment: LiveSegment, live: LiveCounts) {
-        let segments = &mut self.inner.state().segments;
-        // One that was overwritten meanwhile may have become another.
-        if segments.get(segment.slot).is_some_and(|it| it.sequence == segment.sequence) {
-            segments.note_counted(segment.slot, live);
-        }
-    }
-
-    /// Frees a segment without live records. Every reference that has replaced one into it must be durable.
-    /// It can be written after the next checkpoint.
-    pub fn give_back(&self, segment: LiveSegment) {
-        self.inner.state().segments.free(segment.slot);
-        self.inner.counters.cleaned_segments.fetch_add(1, Relaxed);
     }
 
     /// Its figures.
@@ -437,8 +334,10 @@ impl ValueLog {
             overwritten_segments_life: overwritten.segments,
             overwritten_records_life: overwritten.records,
             cleaned_segments: counters.cleaned_segments.load(Relaxed),
-            ram_bytes: (batches + chunk + state.segments.ram_bytes() + self.inner.reads.ram_bytes())
-                as u64,
+            ram_bytes: (batches
+                + chunk
+                + state.segments.ram_bytes()
+                + self.inner.reads.own_ram_bytes()) as u64,
         }
     }
 }
