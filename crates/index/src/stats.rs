@@ -160,15 +160,16 @@ pub struct TableStats {
 }
 
 impl TableStats {
-    /// Adds what another part of the same table holds and has done. Both count the log, which stays counted once.
-    pub(crate) fn add_part(&mut self, part: &Self, log_ram_bytes: u64) {
+    /// Adds what another part of the same table holds and has done. Both count what a volume's structures share, which
+    /// stays counted once.
+    pub(crate) fn add_part(&mut self, part: &Self, shared_ram_bytes: u64) {
         let slots = |stats: &Self| stats.flush_fill * stats.flushes as f64;
         let (slots, flushes) = (slots(self) + slots(part), self.flushes + part.flushes);
         self.flush_fill = if flushes > 0 { slots / flushes as f64 } else { 0.0 };
         self.flushes = flushes;
         self.entries += part.entries;
         self.lost_pages.extend(&part.lost_pages);
-        self.ram_bytes += part.ram_bytes.saturating_sub(log_ram_bytes);
+        self.ram_bytes += part.ram_bytes.saturating_sub(shared_ram_bytes);
         self.flash_bytes += part.flash_bytes;
         self.inserts += part.inserts;
         self.data_bytes_written += part.data_bytes_written;
@@ -184,7 +185,7 @@ impl TableStats {
     pub(crate) fn with_lookups(self, lookups: &crate::lookup::Lookups) -> Self {
         let counted = lookups.stats();
         Self {
-            ram_bytes: self.ram_bytes + lookups.ram_bytes(),
+            ram_bytes: self.ram_bytes + counted.cache_bytes,
             hits: counted.hits,
             misses: counted.misses,
             hit_reads: counted.hit_reads,

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use nandex_device::MemoryDevice;
 use nandex_store::entries::KeyState;
-use nandex_store::{Volume, VolumeOptions};
+use nandex_store::{Threads, Volume, VolumeOptions};
 
+use crate::Table;
 pub(crate) use crate::testing::{agrees, key, update};
 use crate::write::{Core, TableLayout};
 
@@ -25,4 +26,24 @@ pub(crate) fn tells<L: TableLayout>(core: &Core<L>) -> bool {
     cache.leaving().leave(hash, &[7; 8], KeyState::Unknown);
     cache.leaving().leave(hash, &[7; 8], KeyState::Live(&[9; 8]));
     cache.entries.find(hash, &[7; 8]).is_known()
+}
+
+/// A volume that has no threads.
+pub(crate) fn inline_volume() -> Volume {
+    let options = VolumeOptions { threads: Threads::Inline, ..VolumeOptions::tiny() };
+    Volume::create(Arc::new(MemoryDevice::new()), options).unwrap()
+}
+
+/// Looks up keys of a table of several parts, and wants the buffers that are idle then, which all parts share, to be
+/// counted once.
+pub(crate) fn counts_shared_ram_once(volume: &Volume, table: &impl Table, keys: u64) {
+    table.flush().unwrap();
+    let ram = || (table.stats().ram_bytes, volume.shared_ram_bytes());
+    let before = ram();
+    let keys: Vec<_> = (0..keys).map(key).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(|it| &it[..]).collect();
+    assert!(table.get_many(&keys).unwrap().iter().all(Option::is_some));
+    let after = ram();
+    assert!(after.1 > before.1, "{before:?} {after:?}");
+    assert_eq!(after.0 - before.0, after.1 - before.1, "{before:?} {after:?}");
 }

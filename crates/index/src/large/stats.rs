@@ -61,9 +61,8 @@ impl<T: Table> Inner<T> {
 
     pub(super) fn stats(&self) -> LargeStats {
         let (table, values) = (self.table.stats(), self.values_stats());
-        let waiting = lock(&self.updates).ram_bytes() as u64;
+        let waiting = lock(&self.updates).ram_bytes() as u64 + self.cleaning.ram_bytes();
         let cache = self.cache.get();
-        let waiting = waiting + self.cleaning.ram_bytes();
         let of_cache = |of: fn(&RecordCache) -> u64| cache.map_or(0, |cache| of(cache));
         let cache_bytes = of_cache(RecordCache::ram_bytes);
         LargeStats {

@@ -16,6 +16,8 @@ pub struct ReadPool {
     channels: Channels,
     depth: usize,
     idle: IdleReads,
+    /// Whether others of the volume have the same idle queues.
+    is_shared: bool,
 }
 
 /// Idle queues and page buffers of a device, for the lookups of all structures on it.
@@ -35,7 +37,7 @@ impl IdleReads {
     }
 
     /// RAM that they hold, in bytes.
-    fn ram_bytes(&self) -> usize {
+    pub(crate) fn ram_bytes(&self) -> usize {
         let idle = self.lock();
         let in_queues: usize = idle.queues.iter().map(|queue| queue.pages.0.len()).sum();
         (in_queues + idle.pages.0.len()) * PAGE_BYTES
@@ -81,7 +83,7 @@ impl ReadPool {
     /// An empty pool for lookups with at most `depth` reads in flight, spread over `channels`.
     #[must_use]
     pub fn new(device: Arc<dyn Device>, channels: Channels, depth: usize) -> Self {
-        Self::sharing(IdleReads::default(), device, channels, depth)
+        Self { device, channels, depth, idle: IdleReads::default(), is_shared: false }
     }
 
     /// One that shares what is idle with others of the device.
@@ -91,7 +93,7 @@ impl ReadPool {
         channels: Channels,
         depth: usize,
     ) -> Self {
-        Self { device, channels, depth, idle }
+        Self { device, channels, depth, idle, is_shared: true }
     }
 
     /// Carries one lookup to its answer; also returns its number of reads. Uses no queue of its own unless a
@@ -134,6 +136,11 @@ impl ReadPool {
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         self.idle.ram_bytes()
+    }
+
+    /// The part of [`ram_bytes`](Self::ram_bytes) that it shares with no other, in bytes.
+    pub(crate) fn own_ram_bytes(&self) -> usize {
+        if self.is_shared { 0 } else { self.ram_bytes() }
     }
 
     /// How many reads may be in flight.

@@ -40,6 +40,6 @@ pub struct ValuesStats {
     pub overwritten_records_life: u64,
     /// Segments freed by cleaning.
     pub cleaned_segments: u64,
-    /// RAM it holds, in bytes.
+    /// RAM it holds, in bytes, without idle queues and page buffers that the structures of the volume share.
     pub ram_bytes: u64,
 }

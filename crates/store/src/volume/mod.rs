@@ -242,9 +242,18 @@ impl Volume {
         channels: Channels,
         depth: usize,
     ) -> ReadPool {
-        let is_own = Arc::ptr_eq(device, self.device());
-        let idle = if is_own { self.inner.idle_reads.clone() } else { IdleReads::default() };
-        ReadPool::sharing(idle, Arc::clone(device), channels, depth)
+        let own = Arc::clone(device);
+        if Arc::ptr_eq(device, self.device()) {
+            return ReadPool::sharing(self.inner.idle_reads.clone(), own, channels, depth);
+        }
+        ReadPool::new(own, channels, depth)
+    }
+
+    /// RAM that the figures of each structure count and that all of them share, in bytes: the log's, and that of idle
+    /// queues and page buffers.
+    #[must_use]
+    pub fn shared_ram_bytes(&self) -> u64 {
+        self.log().stats().ram_bytes + self.inner.idle_reads.ram_bytes() as u64
     }
 
     /// Serves a structure with the background threads, which may work for it at as many places at once.

@@ -411,12 +411,12 @@ impl Parts for Generations {
     }
 
     fn stats(&self) -> TableStats {
-        let log_ram_bytes = self.volume.log().stats().ram_bytes;
+        let shared_ram_bytes = self.volume.shared_ram_bytes();
         let (gone, first) = {
             let gone = self.gone();
             (gone.clone(), self.first())
         };
-        let mut sum = TableStats { ram_bytes: log_ram_bytes, ..gone };
+        let mut sum = TableStats { ram_bytes: shared_ram_bytes, ..gone };
         // Newest first: what has been taken over is counted there.
         let (mut keys, mut left) = (0.0, 1.0);
         for number in (first..self.len()).rev() {
@@ -426,7 +426,7 @@ impl Parts for Generations {
             let brought = if counts { core.keys_brought() as f64 } else { stats.entries as f64 };
             keys += left * brought;
             left *= 1.0 - core.whole_share();
-            sum.add_part(&stats, log_ram_bytes);
+            sum.add_part(&stats, shared_ram_bytes);
         }
         TableStats { entries: keys.max(0.0).round() as u64, ..sum }
     }

@@ -10,7 +10,7 @@ use nandex_store::Volume;
 use super::*;
 use crate::bufferhash::BufferHash;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
-use crate::grow::tests::{key, tells, volume};
+use crate::grow::tests::{counts_shared_ram_once, inline_volume, key, tells, volume};
 use crate::{Error, OpenOptions, Policy, Requirements, Table};
 
 #[test]
@@ -66,6 +66,15 @@ fn a_table_whose_flash_is_spent_says_so_and_goes_on() {
         }
         table.close().unwrap();
     }
+}
+
+#[test]
+fn what_generations_share_is_counted_once() {
+    let volume = inline_volume();
+    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
+    (0..12_000).for_each(|number| table.insert(&key(number), &key(number)).unwrap());
+    assert!(table.generations() >= 3);
+    counts_shared_ram_once(&volume, &table, 12_000);
 }
 
 #[test]

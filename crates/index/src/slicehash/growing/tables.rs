@@ -273,19 +273,19 @@ impl Parts for Tables {
 
     fn stats(&self) -> TableStats {
         let owned = self.owned();
-        let log_ram_bytes = self.volume.log().stats().ram_bytes;
+        let shared_ram_bytes = self.volume.shared_ram_bytes();
         let newest = &owned.newest().core;
         let mut sum = owned.gone.clone();
-        sum.ram_bytes = log_ram_bytes;
-        sum.add_part(&newest.stats(), log_ram_bytes);
+        sum.ram_bytes = shared_ram_bytes;
+        sum.add_part(&newest.stats(), shared_ram_bytes);
         if let Some(older) = &owned.older {
             let older = &older.core;
             let entries = newest.entries_to_take_over(older);
-            sum.add_part(&TableStats { entries, ..older.stats() }, log_ram_bytes);
+            sum.add_part(&TableStats { entries, ..older.stats() }, shared_ram_bytes);
         }
         if let Some(next) = &owned.next {
             let stats = next.core.stats();
-            sum.add_part(&stats, log_ram_bytes);
+            sum.add_part(&stats, shared_ram_bytes);
         }
         sum
     }

@@ -13,7 +13,9 @@ use super::config::{FIXED_RAM_BYTES, capacity, next, ram_bytes};
 use nandex_store::Volume;
 
 use super::*;
-use crate::grow::tests::{agrees, key, tells, update, volume};
+use crate::grow::tests::{
+    agrees, counts_shared_ram_once, inline_volume, key, tells, update, volume,
+};
 use crate::slicehash::layout::Slicing;
 use crate::slicehash::{self, SliceHash, State};
 use crate::{Durability, Error, OpenOptions, Policy, Requirements, Table};
@@ -42,6 +44,14 @@ fn what_a_table_that_is_gone_has_counted_stays_counted() {
     let volume = Volume::open(device, VolumeOpenOptions::default()).unwrap();
     let table = Growing::open(&volume, "t").unwrap();
     assert_eq!((life(&table), table.stats().evicted), ((5, 2), 0));
+}
+
+#[test]
+fn what_tables_share_is_counted_once() {
+    let volume = inline_volume();
+    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
+    (0..12_000).for_each(|number| table.insert(&key(number), &key(number)).unwrap());
+    counts_shared_ram_once(&volume, &table, 12_000);
 }
 
 #[test]
