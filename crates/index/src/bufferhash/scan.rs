@@ -22,6 +22,9 @@ const PAGES_IN_RAM: usize = 1024;
 /// Pages of each incarnation that are read together, at least.
 const PAGES_MIN: usize = 16;
 
+/// The same where versions are read by parts of the pages.
+const PART_PAGES_MIN: usize = 4;
+
 impl Inner {
     /// Passes all versions in some pages of a super table: what its buffers hold of their keys, and then the
     /// incarnations, the newest first. An incarnation that is evicted meanwhile is left out.
@@ -96,10 +99,25 @@ impl VersionSource for Inner {
     }
 
     fn each_version(&self, share: Share, visit: &mut Visit<'_>) -> Result<()> {
-        let pages = 0..self.buffer_pages();
+        self.each_version_in(share, (0, 1), visit)
+    }
+
+    fn page_parts(&self) -> usize {
+        (self.buffer_pages() / PART_PAGES_MIN).max(1)
+    }
+
+    fn each_version_in(
+        &self,
+        share: Share,
+        (part, of): (usize, usize),
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
         share.partitions_of(self.partitions.len()).try_for_each(|index| {
             let _lock = self.partitions[index].maintain();
-            self.visit_pages(index, &pages, &mut EachVersion(visit))
+            if of == 1 {
+                return self.visit_pages(index, &(0..self.buffer_pages()), &mut EachVersion(visit));
+            }
+            self.visit_keys_of(index, (&(part..part + 1), of), &mut EachVersion(visit))
         })
     }
 }

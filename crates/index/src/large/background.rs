@@ -69,8 +69,7 @@ impl<T: Table> Inner<T> {
         let noted = lock(&self.updates).noted();
         if self.synced.load(Relaxed) == noted {
             self.batches.rest();
-            self.cleaning.rest();
-            lock(&self.updates).rest();
+            self.rest_from_cleaning();
             return Ok(());
         }
         self.publish_all()?;

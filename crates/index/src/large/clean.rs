@@ -129,6 +129,14 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
+    /// Gives back the memory of the last pass, where none goes on.
+    pub(super) fn rest_from_cleaning(&self) {
+        let Ok(_lock) = self.cleaning.cleaner.try_lock() else { return };
+        self.cleaning.rest();
+        lock(&self.updates).changes().rest();
+        self.cache.get().into_iter().for_each(|cache| cache.lend_to_cleaning(0));
+    }
+
     /// Has the background clean, where free segments run short.
     pub(super) fn ask_for_cleaning(&self) {
         if let Some(asker) = self.cleaning.asker.get()

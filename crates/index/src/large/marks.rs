@@ -2,34 +2,42 @@
 //!
 //! A pass reads the table once in long runs, and so costs less than the lookups of more than a few records for each of
 //! its pages. It gives the places of the live records of the segments that are to be cleaned, and counts those of all
-//! others. What updates change while a segment is cleaned is noted by [`Updates`](super::publish::Updates), and such a
-//! record is dead too.
+//! others. What updates change while a segment is cleaned is noted in [`Changes`], and a lookup tells of such a record.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use nandex_store::bytes::get_u64;
 use nandex_store::entries::SlotState;
-use nandex_store::values::format::LiveSegment;
+use nandex_store::values::format::{LiveSegment, PAYLOAD_BYTES};
 use nandex_store::values::{LiveCounts, ValueRef};
 
+use super::changes::Changes;
 use super::format::{FINGERPRINT_BYTES, Fingerprint};
 use super::{Inner, lock};
 use crate::api::Table;
 use crate::write::absorb::Share;
 use crate::{Error, Result};
 
-/// Keys of which a pass knows at a time whether it has seen a newer version: these, which take 2.2 MiB or less, or more
-/// of a large table: half a byte or less for each of its keys. What is not known is read again.
+/// Keys of which a pass knows at a time whether it has seen a newer version: these, or more where pages are read
+/// together. Others are read in another round.
 const KEYS_AT_A_TIME: u64 = 1 << 16;
-const PARTS_MAX: u64 = 64;
+
+/// Keys of which it knows that, and fingerprints that are noted as changed, where RAM is short.
+const PRINTS_MIN: u64 = 1 << 12;
 
 /// Records for each page of the table from which on a pass over it costs less than their lookups: in long runs, eight
 /// pages or more are read in the time of one.
 const PAGES_A_RECORD: u64 = 8;
 
-/// The part of the keys whose changes are noted, at most: two to four bytes for each key.
+/// The part of the keys whose changes are noted, at most.
 const CHANGED_PART: u64 = 8;
+
+/// Bytes of RAM for each fingerprint of a set, about: it doubles when it is full.
+const PRINT_BYTES: u64 = 2 * (size_of::<Fingerprint>() as u64 + 1);
+
+/// Bytes of a segment in which no more than one record begins: a record has its header and a fingerprint at least.
+const BYTES_A_RECORD: usize = FINGERPRINT_BYTES;
 
 /// Fingerprints in a set that takes one of their words as their hash.
 pub(super) type Prints = HashSet<Fingerprint, BuildHasherDefault<PrintHasher>>;
@@ -53,6 +61,12 @@ impl Hasher for PrintHasher {
     }
 }
 
+/// Empties a set for no more than `most` fingerprints. It keeps its memory, if it does not have much more.
+pub(super) fn clear(prints: &mut Prints, most: usize) {
+    prints.clear();
+    prints.shrink_to(2 * most);
+}
+
 /// What a pass has found of the segments of a value log.
 #[derive(Debug)]
 pub(super) struct Marks(Vec<Option<Marked>>);
@@ -63,7 +77,70 @@ struct Marked {
     segment: LiveSegment,
     live: LiveCounts,
     /// Where its live records begin, of one that is to be cleaned.
-    offsets: Option<Vec<u32>>,
+    begins: Option<Begins>,
+}
+
+/// Where records of a segment begin: a bit for each place where one may.
+#[derive(Debug)]
+struct Begins(Box<[u64]>);
+
+impl Begins {
+    /// None in that many pages.
+    fn new(pages: u32) -> Self {
+        let places = pages as usize * PAYLOAD_BYTES / BYTES_A_RECORD + 1;
+        Self(vec![0; places.div_ceil(u64::BITS as usize)].into())
+    }
+
+    fn place(offset: u32) -> (usize, u64) {
+        let place = offset as usize / BYTES_A_RECORD;
+        (place / u64::BITS as usize, 1 << (place % u64::BITS as usize))
+    }
+
+    fn note(&mut self, offset: u32) {
+        let (word, bit) = Self::place(offset);
+        self.0.get_mut(word).into_iter().for_each(|word| *word |= bit);
+    }
+
+    /// `None` of a record behind its pages.
+    fn has(&self, offset: u32) -> Option<bool> {
+        let (word, bit) = Self::place(offset);
+        self.0.get(word).map(|word| word & bit != 0)
+    }
+
+    fn ram_bytes(&self) -> usize {
+        size_of_val(&self.0[..])
+    }
+}
+
+/// How many fingerprints a pass keeps at a time, and how many that change meanwhile.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    seen: u64,
+    changes: u64,
+}
+
+impl Kept {
+    /// As many as speed asks for, of a table whose pages have that many keys each time some are read.
+    fn wanted(entries: u64, together: u64) -> Self {
+        let changes = (entries / CHANGED_PART).max(PRINTS_MIN);
+        Self { seen: together.max(KEYS_AT_A_TIME), changes }
+    }
+
+    /// As many as that RAM is for, but for the fewest with which it works. While there is enough for the keys of some
+    /// pages, no page is read twice.
+    fn within(self, bytes: u64, together: u64) -> Self {
+        if self.ram_bytes() <= bytes {
+            return self;
+        }
+        let all = bytes / PRINT_BYTES;
+        let seen = together.max(all / 4).min(self.seen).min(all / 4 * 3).max(PRINTS_MIN);
+        let left = bytes.saturating_sub(seen * PRINT_BYTES) / Changes::ram_bytes_of(1);
+        Self { seen, changes: left.clamp(PRINTS_MIN, self.changes) }
+    }
+
+    fn ram_bytes(self) -> u64 {
+        self.seen * PRINT_BYTES + Changes::ram_bytes_of(self.changes)
+    }
 }
 
 impl Marks {
@@ -72,8 +149,9 @@ impl Marks {
         let slots = segments.iter().map(|it| it.slot as usize + 1).max().unwrap_or(0);
         let mut marks = Self((0..slots).map(|_| None).collect());
         for segment in segments {
-            let offsets = wanted.iter().any(|it| it.slot == segment.slot).then(Vec::new);
-            let marked = Marked { segment: *segment, live: LiveCounts::default(), offsets };
+            let is_wanted = wanted.iter().any(|it| it.slot == segment.slot);
+            let begins = is_wanted.then(|| Begins::new(segment.pages));
+            let marked = Marked { segment: *segment, live: LiveCounts::default(), begins };
             marks.0[segment.slot as usize] = Some(marked);
         }
         marks
@@ -88,26 +166,20 @@ impl Marks {
         let Some(Some(marked)) = self.0.get_mut(reference.slot as usize) else { return };
         if marked.segment.sequence as u32 == reference.sequence {
             marked.live.note(reference);
-            marked.offsets.iter_mut().for_each(|offsets| offsets.push(reference.offset));
+            marked.begins.iter_mut().for_each(|begins| begins.note(reference.offset));
         }
     }
 
     /// RAM that it takes, in bytes.
     pub(super) fn ram_bytes(&self) -> u64 {
-        let of_offsets = |it: &Marked| it.offsets.as_ref().map_or(0, Vec::capacity);
-        let offsets: usize = self.0.iter().flatten().map(of_offsets).sum();
-        (offsets * size_of::<u32>() + self.0.capacity() * size_of::<Option<Marked>>()) as u64
-    }
-
-    fn sort(&mut self) {
-        let offsets = self.0.iter_mut().flatten().filter_map(|it| it.offsets.as_mut());
-        offsets.for_each(|offsets| offsets.sort_unstable());
+        let begins = self.0.iter().flatten().filter_map(|it| it.begins.as_ref());
+        let begins: usize = begins.map(Begins::ram_bytes).sum();
+        (begins + self.0.capacity() * size_of::<Option<Marked>>()) as u64
     }
 
     /// Whether a record was live when the pass came by; `None` of a segment that was not to be cleaned.
     pub(super) fn was_live(&self, reference: ValueRef) -> Option<bool> {
-        let offsets = self.of(reference)?.offsets.as_ref()?;
-        Some(offsets.binary_search(&reference.offset).is_ok())
+        self.of(reference)?.begins.as_ref()?.has(reference.offset)
     }
 }
 
@@ -143,35 +215,50 @@ impl<T: Table> Inner<T> {
         let mut marks = Marks::new(segments, wanted);
         // The table has what was noted before, and the changes what is noted from now on.
         let (source, entries) = (versions.0, self.table.stats().entries);
-        lock(&self.updates).note_changes((entries / CHANGED_PART) as usize);
-        self.publish_all()?;
         let hasher = source.hasher();
         let bits = source.partitions().trailing_zeros();
         let of_share = (entries >> bits).max(1);
-        let at_a_time = KEYS_AT_A_TIME.max(entries / PARTS_MAX);
-        let parts = of_share.div_ceil(at_a_time).next_power_of_two();
+        let together = of_share.div_ceil(source.page_parts() as u64);
+        let kept = self.keep_prints((entries, together), &marks);
+        lock(&self.updates).changes().begin(kept.changes as usize);
+        self.publish_all()?;
+        // By pages first: then none is read twice.
+        let rounds = of_share.div_ceil(kept.seen);
+        let page_parts = rounds.clamp(1, source.page_parts() as u64);
+        let parts = rounds.div_ceil(page_parts).next_power_of_two();
+        let bits = bits + parts.trailing_zeros();
         let mut seen = self.cleaning.seen();
-        for number in 0..source.partitions() << parts.trailing_zeros() {
-            let share = Share::nth(number, bits + parts.trailing_zeros());
-            let share = share.expect("there are that many shares");
-            seen.clear();
-            source.each_version(share, &mut |entry| {
+        let shares = (0..1 << bits).map_while(|number| Share::nth(number, bits));
+        let portions = shares.flat_map(|share| (0..page_parts).map(move |part| (share, part)));
+        for (share, part) in portions {
+            clear(&mut seen, kept.seen as usize);
+            source.each_version_in(share, (part as usize, page_parts as usize), &mut |entry| {
                 let Some(print) = entry.key.first_chunk::<FINGERPRINT_BYTES>() else {
                     return Ok(());
                 };
                 // Of a key of another share a newer version may not come.
-                let is_in = share.holds(hasher.hash(print).place);
+                let is_in = parts == 1 || share.holds(hasher.hash(print).place);
                 if is_in && seen.insert(*print) && entry.state == SlotState::Live {
                     marks.note(self.decode(entry.value)?);
                 }
                 Ok(())
             })?;
         }
-        marks.sort();
         for marked in marks.0.iter().flatten() {
             self.values.note_counted(marked.segment, marked.live);
         }
         Ok(Some(marks))
+    }
+
+    /// Decides how many fingerprints are kept: of a map with a cache, as many as half of its RAM is for, which it lends
+    /// until nothing has come for a while.
+    fn keep_prints(&self, (entries, together): (u64, u64), marks: &Marks) -> Kept {
+        let wanted = Kept::wanted(entries, together);
+        let Some(cache) = self.cache.get() else { return wanted };
+        let bytes = (cache.lent() / 2).saturating_sub(marks.ram_bytes());
+        let kept = wanted.within(bytes, together);
+        cache.lend_to_cleaning(kept.ram_bytes() + marks.ram_bytes());
+        kept
     }
 
     /// Returns whether a pass over the table costs less than a lookup for each record of these segments that the cache
@@ -188,7 +275,7 @@ impl<T: Table> Inner<T> {
 
     /// Ends the noting of what updates change.
     pub(super) fn forget_changes(&self) {
-        lock(&self.updates).forget_changes();
+        lock(&self.updates).changes().end();
     }
 
     /// Returns whether a record is the newest of its fingerprint, whose stripe the caller holds; `None` if too much has
@@ -202,11 +289,62 @@ impl<T: Table> Inner<T> {
         print: &Fingerprint,
         reference: ValueRef,
     ) -> Result<Option<bool>> {
+        let is_newest = || Ok::<_, Error>(self.locate(print)? == Some(reference));
         match marks.and_then(|marks| marks.was_live(reference)) {
             // A record that has been replaced is never used again.
             Some(false) => Ok(Some(false)),
-            Some(true) => Ok(lock(&self.updates).has_changed(print).map(|changed| !changed)),
-            None => Ok(Some(self.locate(print)? == Some(reference))),
+            Some(true) => {
+                let may_have_changed = lock(&self.updates).changes().may_have(print);
+                match may_have_changed {
+                    // Its newest version came a moment ago, and is in RAM as a rule.
+                    Some(true) => is_newest().map(Some),
+                    unchanged => Ok(unchanged.map(|changed| !changed)),
+                }
+            }
+            None => is_newest().map(Some),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_ram_keeps_few_fingerprints_and_much_those_that_speed_asks_for() {
+        let wanted = Kept::wanted(8 << 20, 40_000);
+        let of = |kept: Kept| (kept.seen, kept.changes);
+        assert_eq!(of(wanted), (64 << 10, 1 << 20));
+        assert_eq!(of(wanted.within(u64::MAX, 40_000)), of(wanted));
+        // The keys of some pages come first, with three quarters at most.
+        assert_eq!(of(wanted.within(45_000 * PRINT_BYTES, 40_000)), (33_750, 191_250));
+        assert_eq!(of(wanted.within(60_000 * PRINT_BYTES, 40_000)), (40_000, 340_000));
+        assert_eq!(of(wanted.within(0, 40_000)), (PRINTS_MIN, PRINTS_MIN));
+    }
+
+    #[test]
+    fn records_of_the_least_length_begin_at_places_of_their_own() {
+        let mut begins = Begins::new(2);
+        let all = 2 * PAYLOAD_BYTES as u32;
+        let step = nandex_store::values::format::RECORD_HEADER_BYTES + FINGERPRINT_BYTES;
+        let offsets = || (0..all).step_by(step);
+        offsets().step_by(2).for_each(|offset| begins.note(offset));
+        for (number, offset) in offsets().enumerate() {
+            assert_eq!(begins.has(offset), Some(number % 2 == 0), "{offset}");
+        }
+        // A lookup tells what becomes of it.
+        begins.note(2 * all);
+        assert_eq!(begins.has(2 * all), None);
+    }
+
+    #[test]
+    fn a_set_keeps_its_memory_unless_it_is_for_much_less() {
+        let mut prints: Prints = (0..4096_u32).map(|it| [it as u8; 16]).collect();
+        prints.reserve(4096);
+        let before = prints.capacity();
+        clear(&mut prints, 2048);
+        assert!(prints.is_empty() && prints.capacity() == before);
+        clear(&mut prints, 100);
+        assert!(prints.capacity() <= before / 8, "{}", prints.capacity());
     }
 }

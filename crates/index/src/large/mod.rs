@@ -50,6 +50,7 @@ mod background;
 mod batches;
 mod cache;
 pub(crate) mod change;
+mod changes;
 mod clean;
 pub(crate) mod format;
 pub(crate) mod group;

@@ -1,7 +1,6 @@
 //! Updates before they reach the table: their records become durable first.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -12,17 +11,14 @@ use nandex_store::values::ValueRef;
 use nandex_store::{Durability, Threads};
 
 use super::cache::Now;
+use super::changes::Changes;
 use super::format::Fingerprint;
-use super::marks::Prints;
 use super::{Inner, lock};
 use crate::Result;
 use crate::api::Table;
 
 /// Updates that may wait for the table, whatever their records' size.
 const UPDATES_MAX: usize = 4096;
-
-/// Fingerprints that are noted as changed, however many are asked for: 180 KiB at least, and 40 MiB at most.
-const CHANGES_NOTED: RangeInclusive<usize> = 1 << 12..=1 << 20;
 
 /// The new place of a fingerprint's record; `None` when it was removed.
 pub(super) type Update = Option<ValueRef>;
@@ -56,36 +52,6 @@ struct Waiting {
     put: u64,
     /// Fingerprints that were removed.
     removed: u64,
-}
-
-/// Fingerprints that updates have changed since a moment. It keeps its memory for the next time: the allocator keeps
-/// more of what is freed the larger the pieces are.
-#[derive(Debug, Default)]
-struct Changes {
-    are_noted: bool,
-    these: Prints,
-    most: usize,
-}
-
-impl Changes {
-    fn begin(&mut self, most: usize) {
-        let most = most.clamp(*CHANGES_NOTED.start(), *CHANGES_NOTED.end());
-        self.these.clear();
-        (self.are_noted, self.most) = (true, most);
-    }
-
-    fn note(&mut self, fingerprint: &Fingerprint) {
-        if self.are_noted {
-            self.these.insert(*fingerprint);
-            self.are_noted = self.these.len() <= self.most;
-        }
-    }
-
-    /// Whether this one has changed; `None` if that is not known, or no longer.
-    fn has(&self, fingerprint: &Fingerprint) -> Option<bool> {
-        let heeds = is_on(Barrier::CleaningHeedsUpdates);
-        self.are_noted.then(|| heeds && self.these.contains(fingerprint))
-    }
 }
 
 impl Updates {
@@ -131,27 +97,9 @@ impl Updates {
         self.ahead.remove(&batch);
     }
 
-    /// Notes from now on which fingerprints change, up to that many or a few thousand.
-    pub(super) fn note_changes(&mut self, most: usize) {
-        self.changes.begin(most);
-    }
-
-    /// Ends that.
-    pub(super) fn forget_changes(&mut self) {
-        self.changes.are_noted = false;
-    }
-
-    /// Gives back the memory of what was noted.
-    pub(super) fn rest(&mut self) {
-        if !self.changes.are_noted {
-            self.changes.these = Prints::default();
-        }
-    }
-
-    /// Whether an update has replaced or removed the record of this fingerprint since
-    /// [`note_changes`](Self::note_changes); `None` if there were too many.
-    pub(super) fn has_changed(&self, fingerprint: &Fingerprint) -> Option<bool> {
-        self.changes.has(fingerprint)
+    /// What updates change.
+    pub(super) fn changes(&mut self) -> &mut Changes {
+        &mut self.changes
     }
 
     /// Notes an update. Where a record has only moved, what is known of the older ones stays true.
@@ -169,9 +117,8 @@ impl Updates {
         let entry = size_of::<Fingerprint>() + size_of::<Update>();
         // Nodes of the trees are at least half full.
         let ahead = self.ahead.values().map(BTreeSet::len).sum::<usize>();
-        let changes = self.changes.these.capacity() * (size_of::<Fingerprint>() + 1);
         2 * (entry * (self.open.len() + self.closing.len()) + size_of::<Fingerprint>() * ahead)
-            + changes
+            + self.changes.ram_bytes()
     }
 }
 

@@ -13,9 +13,8 @@ const GARBAGE_PART: u64 = 8;
 /// The part of the segments that are free where it is cleaned ahead.
 const FREE_PART: usize = 8;
 
-/// The part of the log that is cleaned together, at most, and the records: it is known of each where it is.
+/// The part of the log that is cleaned together, at most.
 const CLEANED_PART: u64 = 4;
-const CLEANED_RECORDS_MAX: u64 = 4 << 20;
 
 impl ValueLog {
     /// The segment with the best ratio of garbage to copies of those that take a record of this many bytes, if an
@@ -37,12 +36,10 @@ impl ValueLog {
         let mut found = segments.emptiest_first(bytes + RECORD_HEADER_BYTES as u64);
         found.retain(|segment| segments.has_garbage(*segment, GARBAGE_PART));
         let most_garbage = found.first().map_or(0, |best| segments.garbage_share(best));
-        let (mut bytes, mut records) = (0, 0);
+        let mut bytes = 0;
         let together = found.iter().take_while(|segment| {
             bytes += segments.extents().segment_bytes(segment.slot);
-            records += u64::from(segment.live_records);
-            let fits = bytes <= most_bytes && records <= CLEANED_RECORDS_MAX;
-            fits && 3 * segments.garbage_share(segment) >= 2 * most_garbage
+            bytes <= most_bytes && 3 * segments.garbage_share(segment) >= 2 * most_garbage
         });
         let count = together.count().max(1);
         found.truncate(count);

@@ -28,12 +28,26 @@ impl VersionSource for Owner<Generations> {
     }
 
     fn each_version(&self, share: Share, visit: &mut Visit<'_>) -> Result<()> {
+        self.each_version_in(share, (0, 1), visit)
+    }
+
+    /// Those of the generation with the largest buffers, which has the most.
+    fn page_parts(&self) -> usize {
+        self.parts.cores().map(VersionSource::page_parts).max().unwrap_or(1)
+    }
+
+    fn each_version_in(
+        &self,
+        share: Share,
+        part: (usize, usize),
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
         // None takes over from others meanwhile.
         let _tables = self.parts.tables();
         let mut newer: Vec<&Core> = Vec::new();
         for number in (self.parts.first()..self.parts.len()).rev() {
             let core = self.parts.core(number);
-            core.each_version(share, &mut |entry| {
+            core.each_version_in(share, part, &mut |entry| {
                 let hash = core.hasher.hash(entry.key);
                 let is_taken_over = newer.iter().any(|core| core.is_whole(hash));
                 if is_taken_over { Ok(()) } else { visit(entry) }

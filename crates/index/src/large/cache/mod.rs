@@ -105,7 +105,9 @@ impl Now<'_> {
 #[derive(Debug)]
 pub(super) struct RecordCache {
     shards: Box<[Mutex<Shard>]>,
-    bytes_max: AtomicU64,
+    /// Bytes that it has been given, and the part of them that cleaning has of it.
+    lent: AtomicU64,
+    for_cleaning: AtomicU64,
 }
 
 /// Where a fingerprint is in a cache.
@@ -138,7 +140,7 @@ impl RecordCache {
         let chunk_bytes = (bytes_max / SHARDS as u64 / CHUNKS).clamp(least, most) as usize;
         let new = |_| Mutex::new(Shard::new(chunk_bytes, is_empty));
         let shards = (0..SHARDS).map(new).collect();
-        Self { shards, bytes_max: AtomicU64::new(bytes_max) }
+        Self { shards, lent: AtomicU64::new(bytes_max), for_cleaning: AtomicU64::new(0) }
     }
 
     /// RAM that it takes now, in bytes.
@@ -148,7 +150,7 @@ impl RecordCache {
 
     /// RAM that it may take, in bytes.
     pub fn bytes_max(&self) -> u64 {
-        self.bytes_max.load(Relaxed)
+        self.lent().saturating_sub(self.for_cleaning.load(Relaxed))
     }
 
     /// Keys that it knows.
@@ -275,6 +277,23 @@ impl RecordCache {
         }
     }
 
+    /// What it was given, with what cleaning has of that, in bytes.
+    pub fn lent(&self) -> u64 {
+        self.lent.load(Relaxed)
+    }
+
+    /// Lends that many bytes to the cleaning of the value log, in place of what it has lent to it before.
+    pub fn lend_to_cleaning(&self, bytes: u64) {
+        if self.for_cleaning.swap(bytes, Relaxed) < bytes {
+            self.shrink();
+        }
+    }
+
+    fn shrink(&self) {
+        let each = self.shard_bytes();
+        self.shards.iter().for_each(|shard| lock(shard).keep_at_most(each));
+    }
+
     fn shard(&self, place: Place) -> MutexGuard<'_, Shard> {
         lock(&self.shards[place.shard()])
     }
@@ -290,9 +309,8 @@ impl RecordCache {
 
 impl Borrower for RecordCache {
     fn keep_at_most(&self, bytes: u64) {
-        self.bytes_max.store(bytes, Relaxed);
-        let each = self.shard_bytes();
-        self.shards.iter().for_each(|shard| lock(shard).keep_at_most(each));
+        self.lent.store(bytes, Relaxed);
+        self.shrink();
     }
 }
 

@@ -32,6 +32,26 @@ pub(crate) trait VersionSource: Debug + Send + Sync {
     /// # Errors
     /// A failed read, damage; those of `visit`.
     fn each_version(&self, share: Share, visit: &mut Visit<'_>) -> Result<()>;
+
+    /// Into how many parts the keys of a partition can be divided by their pages, so that hardly any page is read for
+    /// two parts, and none by itself.
+    fn page_parts(&self) -> usize {
+        1
+    }
+
+    /// As [`each_version`](Self::each_version), of the keys in one of `of` such parts.
+    ///
+    /// # Errors
+    /// As [`each_version`](Self::each_version).
+    fn each_version_in(
+        &self,
+        share: Share,
+        (_part, of): (usize, usize),
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        assert_eq!(of, 1, "its pages cannot be divided");
+        self.each_version(share, visit)
+    }
 }
 
 /// A table that others can absorb: its versions of keys, in the order of the hash. Tables of all kinds that can give

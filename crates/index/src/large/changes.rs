@@ -1,0 +1,127 @@
+//! Which fingerprints updates have changed since a moment, in two bytes for each.
+//!
+//! A Bloom filter whose bits for a fingerprint are all in one word. What it does not know has not changed; of the few
+//! others of which it is wrong, a lookup tells. Fingerprints are hashes, so some of their bits say where theirs are.
+
+use nandex_store::bytes::get_u64;
+use nandex_store::mutants::{Barrier, is_on};
+
+use super::format::Fingerprint;
+
+/// Bits of the filter for each fingerprint, and how many of them are set.
+const BITS_EACH: usize = 16;
+const BITS_SET: u32 = 4;
+
+/// Fingerprints that have changed. They keep their memory for the next time: the allocator keeps more of what is freed
+/// the larger the pieces are.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    are_noted: bool,
+    words: Vec<u64>,
+    /// Fingerprints noted, and how many there may be.
+    count: usize,
+    most: usize,
+}
+
+impl Changes {
+    /// RAM for that many fingerprints, in bytes.
+    pub(super) fn ram_bytes_of(most: u64) -> u64 {
+        most * BITS_EACH as u64 / 8
+    }
+
+    /// Notes from now on which change, up to that many.
+    pub(super) fn begin(&mut self, most: usize) {
+        let words = (most * BITS_EACH).div_ceil(u64::BITS as usize).max(1);
+        self.words.clear();
+        self.words.shrink_to(2 * words);
+        self.words.resize(words, 0);
+        (self.are_noted, self.count, self.most) = (true, 0, most);
+    }
+
+    /// Ends that.
+    pub(super) fn end(&mut self) {
+        self.are_noted = false;
+    }
+
+    pub(super) fn note(&mut self, fingerprint: &Fingerprint) {
+        if !self.are_noted {
+            return;
+        }
+        let (word, bits) = self.place(fingerprint);
+        if self.words[word] & bits != bits {
+            self.words[word] |= bits;
+            self.count += 1;
+            self.are_noted = self.count <= self.most;
+        }
+    }
+
+    /// Whether this one may have changed; `None` if that is not known, or no longer.
+    pub(super) fn may_have(&self, fingerprint: &Fingerprint) -> Option<bool> {
+        let (word, bits) = self.are_noted.then(|| self.place(fingerprint))?;
+        Some(is_on(Barrier::CleaningHeedsUpdates) && self.words[word] & bits == bits)
+    }
+
+    /// RAM that they take, in bytes.
+    pub(super) fn ram_bytes(&self) -> usize {
+        self.words.capacity() * size_of::<u64>()
+    }
+
+    /// Gives back the memory, if nothing is noted.
+    pub(super) fn rest(&mut self) {
+        if !self.are_noted {
+            self.words = Vec::new();
+        }
+    }
+
+    /// The word and the bits of a fingerprint.
+    fn place(&self, fingerprint: &Fingerprint) -> (usize, u64) {
+        let (first, second) = (get_u64(fingerprint, 0), get_u64(fingerprint, 8));
+        let word = ((u128::from(first) * self.words.len() as u128) >> u64::BITS) as usize;
+        let bit = |number: u32| 1 << ((second >> (6 * number)) & 63);
+        (word, (0..BITS_SET).fold(0, |bits, number| bits | bit(number)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandex_store::hash::mix;
+
+    use super::*;
+
+    fn print(number: u64) -> Fingerprint {
+        let mut print = [0; 16];
+        print[..8].copy_from_slice(&mix(number).to_le_bytes());
+        print[8..].copy_from_slice(&mix(!number).to_le_bytes());
+        print
+    }
+
+    #[test]
+    fn what_was_noted_may_have_changed_and_hardly_anything_else() {
+        let mut changes = Changes::default();
+        assert_eq!(changes.may_have(&print(0)), None);
+        changes.begin(10_000);
+        (0..10_000).for_each(|number| changes.note(&print(number)));
+        assert!((0..10_000).all(|number| changes.may_have(&print(number)) == Some(true)));
+        let wrong = (10_000..20_000).filter(|it| changes.may_have(&print(*it)) == Some(true));
+        let wrong = wrong.count();
+        assert!(wrong <= 300, "{wrong} of 10,000");
+        changes.begin(10_000);
+        assert_eq!(changes.may_have(&print(0)), Some(false));
+        assert_eq!(changes.ram_bytes() as u64, Changes::ram_bytes_of(10_000));
+    }
+
+    #[test]
+    fn more_than_are_noted_are_not_known() {
+        let mut changes = Changes::default();
+        changes.begin(100);
+        (0..100).for_each(|number| changes.note(&print(number)));
+        assert_eq!(changes.may_have(&print(7)), Some(true));
+        (0..200).for_each(|number| changes.note(&print(number)));
+        assert_eq!(changes.may_have(&print(7)), None);
+        changes.begin(0);
+        changes.note(&print(7));
+        assert_eq!(changes.may_have(&print(7)), None);
+        changes.rest();
+        assert_eq!(changes.ram_bytes(), 0);
+    }
+}
