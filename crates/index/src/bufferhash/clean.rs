@@ -178,6 +178,8 @@ impl Inner {
             return Ok(());
         }
         let table = &self.partitions[index];
+        let takes_over = self.layout.older.is_some() && !table.read().level.is_whole();
+        let _taking_over = takes_over.then(|| self.layout.older.keep());
         let _lock = table.maintain();
         {
             let mut state = table.write();

@@ -19,7 +19,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use nandex_store::entries::Entry;
 use nandex_store::hash::KeyHash;
@@ -37,7 +37,11 @@ const TRIES: usize = 3;
 
 /// The generations before one, newest first; none if it is the first, or has taken over what they had.
 #[derive(Default)]
-pub(crate) struct Older(RwLock<Arc<[Arc<Inner>]>>);
+pub(crate) struct Older {
+    newest_first: RwLock<Arc<[Arc<Inner>]>>,
+    /// Held while cleaning has a super table take over, and by whoever needs that none does.
+    taking_over: Mutex<()>,
+}
 
 impl fmt::Debug for Older {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,16 +51,23 @@ impl fmt::Debug for Older {
 
 impl Older {
     pub(super) fn get(&self) -> Arc<[Arc<Inner>]> {
-        Arc::clone(&self.0.read().expect("no holder of the older generations' lock panics"))
+        let newest_first = self.newest_first.read();
+        Arc::clone(&newest_first.expect("no holder of the older generations' lock panics"))
     }
 
     pub(super) fn set(&self, newest_first: Arc<[Arc<Inner>]>) {
-        *self.0.write().expect("no holder of the older generations' lock panics") = newest_first;
+        let own = self.newest_first.write();
+        *own.expect("no holder of the older generations' lock panics") = newest_first;
     }
 
     /// Returns whether there are any.
     pub(super) fn is_some(&self) -> bool {
-        !self.0.read().expect("no holder of the older generations' lock panics").is_empty()
+        !self.get().is_empty()
+    }
+
+    /// While this is held, cleaning has no super table take over.
+    pub(super) fn keep(&self) -> MutexGuard<'_, ()> {
+        self.taking_over.lock().expect("nobody who takes over panics")
     }
 }
 
@@ -74,7 +85,7 @@ impl Inner {
         self.layout.config.cleans() && self.is_whole_at(self.partition_of(hash))
     }
 
-    fn is_whole_at(&self, index: usize) -> bool {
+    pub(super) fn is_whole_at(&self, index: usize) -> bool {
         self.partitions[index].read().level.is_whole()
     }
 

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use nandex_store::StructureId;
 use nandex_store::buffer::page_of;
 use nandex_store::entries::{Entry, EntryLayout, SlotState};
 use nandex_store::hash::KeyHasher;
@@ -123,40 +124,44 @@ impl VersionSource for Inner {
 }
 
 /// Lists a table, or the generations of one that grows. A portion has the keys of some pages of a super table, of the
-/// generation that has the most of them.
-pub(crate) struct SuperTables<'t> {
-    newest_first: Vec<Generation<'t>>,
-    /// The most super tables of a generation, and how many of them share one of the generation with the fewest.
+/// generation that had the most of them when it began. All that a portion has is read of the generations that there are
+/// then: what lived all along is in one of them.
+pub(crate) struct SuperTables<L> {
+    list: L,
+    /// The most super tables of a generation, and how many of them shared one of the generation with the fewest.
     most: usize,
     shared: usize,
-    /// Pages of a portion.
+    /// Pages of a buffer, and of a portion.
+    count: usize,
     pages: usize,
     /// The portion that comes next.
     next: usize,
+    /// What was read of super tables that several portions share.
+    ahead: Vec<Ahead>,
 }
 
-impl<'t> SuperTables<'t> {
-    /// One or more generations, the newest first.
-    pub(crate) fn new(newest_first: Vec<&'t Inner>) -> Self {
+impl<'t, H, L: Fn() -> (Vec<&'t Inner>, H)> SuperTables<L> {
+    /// Of the generations that `list` returns, the newest first. While its second value is kept, none is added or
+    /// dropped, and no super table becomes whole.
+    pub(crate) fn new(list: L) -> Self {
+        let (newest_first, _held) = list();
         let counts = || newest_first.iter().map(|core| core.partitions.len());
         let most = counts().max().unwrap_or(1);
         let shared = most / counts().min().unwrap_or(1);
-        let of = newest_first.first().map_or(1, |core| core.buffer_pages());
+        let count = newest_first.first().map_or(1, |core| core.buffer_pages());
         let incarnations = |core: &&Inner| {
-            core.layout.config.incarnations_max as usize * core.buffer_pages().div_ceil(of)
+            core.layout.config.incarnations_max as usize * core.buffer_pages().div_ceil(count)
         };
         let incarnations: usize = newest_first.iter().map(incarnations).sum();
-        let pages = (PAGES_IN_RAM / incarnations.max(1)).max(PAGES_MIN).min(of);
-        let generation = |core| Generation { core, ahead: None };
-        let newest_first = newest_first.into_iter().map(generation).collect();
-        Self { newest_first, most, shared, pages, next: 0 }
+        let pages = (PAGES_IN_RAM / incarnations.max(1)).max(PAGES_MIN).min(count);
+        drop((newest_first, _held));
+        Self { list, most, shared, count, pages, next: 0, ahead: Vec::new() }
     }
 }
 
-impl Scan for SuperTables<'_> {
+impl<'t, H, L: Fn() -> (Vec<&'t Inner>, H) + Send> Scan for SuperTables<L> {
     fn advance(&mut self, found: &mut Found) -> Result<bool> {
-        let count = self.newest_first.first().map_or(0, |it| it.core.buffer_pages());
-        let groups = count.div_ceil(self.pages);
+        let groups = self.count.div_ceil(self.pages);
         // All that share a super table of the oldest generation come one after the other, with the same pages.
         let (group, within) = (self.next / self.shared, self.next % self.shared);
         let table = group / groups.max(1) * self.shared + within;
@@ -166,63 +171,100 @@ impl Scan for SuperTables<'_> {
         self.next += 1;
         found.begin();
         let first = group % groups * self.pages;
-        let pages = first..count.min(first + self.pages);
-        let most = self.most;
-        // The places of what was cleaned away may be written again, and what older generations have may be taken over
-        // while they are read.
-        let mut locks = Vec::new();
-        for generation in &mut self.newest_first {
-            let core = generation.core;
-            let index = table / (most / core.partitions.len());
-            let cleans = core.layout.config.cleans();
-            locks.extend(cleans.then(|| core.partitions[index].maintain()));
-            generation.visit((table, most), (&pages, count), found)?;
-            if cleans && core.partitions[index].read().level.is_whole() {
+        let pages = first..self.count.min(first + self.pages);
+        let (newest_first, _held) = (self.list)();
+        self.ahead.retain(|it| newest_first.iter().any(|core| core.id == it.of));
+        let mut newer: Vec<&Inner> = Vec::new();
+        for core in newest_first {
+            let is_whole = |newer: &&Inner| {
+                newer.share_of(table, self.most).all(|index| newer.is_whole_at(index))
+            };
+            if newer.iter().any(is_whole) {
                 break;
+            }
+            let mut visitor = NotTakenOver { core, newer: &newer, found: &mut *found };
+            visit(core, (table, self.most), (&pages, self.count), &mut self.ahead, &mut visitor)?;
+            if core.layout.config.cleans() {
+                newer.push(core);
             }
         }
         Ok(true)
     }
 }
 
-/// A generation that is listed.
-struct Generation<'t> {
-    core: &'t Inner,
-    /// The versions in the pages that were read last, for each super table of the finest division that shares that one
-    /// of this generation.
-    ahead: Option<(Ahead, Vec<Vec<Version>>)>,
-}
-
-/// A super table, and the first of its pages that were read.
-type Ahead = (usize, usize);
-
 /// A key with its value; `None` if it was removed.
 type Version = (Vec<u8>, Option<Vec<u8>>);
 
-impl Generation<'_> {
-    /// Passes what it has of the keys in some pages, of a buffer of `of`, of super table `table`, where there are
-    /// `most` of them.
-    fn visit(
-        &mut self,
-        (table, most): (usize, usize),
-        (pages, of): (&Range<usize>, usize),
-        found: &mut Found,
-    ) -> Result<()> {
-        let (core, shared) = (self.core, most / self.core.partitions.len());
-        if shared == 1 {
-            return core.visit_keys_of(table, (pages, of), found);
+/// What a super table has in some pages, for each super table of a finer division that shares it.
+struct Ahead {
+    /// The generation, the super table and the first of the pages, and whether it was whole then.
+    of: StructureId,
+    place: (usize, usize, bool),
+    bins: Vec<Vec<Version>>,
+}
+
+/// Passes what a generation has of the keys in some pages, of a buffer of `of`, of super table `table`, where there are
+/// `most` of them.
+fn visit(
+    core: &Inner,
+    (table, most): (usize, usize),
+    (pages, of): (&Range<usize>, usize),
+    ahead: &mut Vec<Ahead>,
+    found: &mut NotTakenOver<'_>,
+) -> Result<()> {
+    // The places of what is cleaned away may be written again.
+    let lock =
+        |index: usize| core.layout.config.cleans().then(|| core.partitions[index].maintain());
+    if core.partitions.len() >= most {
+        return core.share_of(table, most).try_for_each(|index| {
+            let _lock = lock(index);
+            core.visit_keys_of(index, (pages, of), found)
+        });
+    }
+    let shared = most / core.partitions.len();
+    let index = table / shared;
+    let _lock = lock(index);
+    // One that became whole meanwhile has what older ones had when the others were listed.
+    let place = (index, pages.start, core.is_whole_at(index));
+    if !ahead.iter().any(|it| it.of == core.id && it.place == place) {
+        let mut bins = Bins { core, bins: vec![Vec::new(); shared], found: &mut *found.found };
+        core.visit_keys_of(index, (pages, of), &mut bins)?;
+        let bins = bins.bins;
+        ahead.retain(|it| it.of != core.id);
+        ahead.push(Ahead { of: core.id, place, bins });
+    }
+    let own = ahead.iter_mut().filter(|it| it.of == core.id);
+    let bins = own.map(|it| &mut it.bins[table % shared]);
+    bins.flat_map(std::mem::take).try_for_each(|(key, value)| {
+        let state = if value.is_some() { SlotState::Live } else { SlotState::Tombstone };
+        found.entry(Entry { state, key: &key, value: value.as_deref().unwrap_or_default() })
+    })
+}
+
+/// Leaves out what a newer generation has taken over.
+struct NotTakenOver<'f> {
+    core: &'f Inner,
+    newer: &'f [&'f Inner],
+    found: &'f mut Found,
+}
+
+impl Visitor for NotTakenOver<'_> {
+    fn entry(&mut self, entry: Entry<'_>) -> Result<()> {
+        if !self.newer.is_empty() {
+            let hash = self.core.hasher.hash(entry.key);
+            if self.newer.iter().any(|core| core.is_whole(hash)) {
+                return Ok(());
+            }
         }
-        let ahead = (table / shared, pages.start);
-        if self.ahead.as_ref().is_none_or(|(read, _)| *read != ahead) {
-            let mut bins = Bins { core, bins: vec![Vec::new(); shared], found };
-            core.visit_keys_of(table / shared, (pages, of), &mut bins)?;
-            self.ahead = Some((ahead, bins.bins));
-        }
-        let bins = self.ahead.iter_mut().map(|(_, bins)| &mut bins[table % shared]);
-        bins.flat_map(std::mem::take).try_for_each(|(key, value)| {
-            let state = if value.is_some() { SlotState::Live } else { SlotState::Tombstone };
-            found.entry(Entry { state, key: &key, value: value.as_deref().unwrap_or_default() })
-        })
+        self.found.entry(entry)
+    }
+
+    fn damage(&mut self, damage: Damage) -> Result<()> {
+        self.found.damage(damage)
+    }
+
+    fn reads(&self) -> Reads {
+        self.found.reads()
     }
 }
 

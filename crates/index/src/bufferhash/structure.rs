@@ -96,7 +96,7 @@ impl TableStructure for Incarnations {
     }
 
     fn scan(core: &Arc<Inner>) -> impl Scan + '_ {
-        SuperTables::new(vec![&**core])
+        SuperTables::new(|| (vec![&**core], ()))
     }
 
     fn warm_up(core: &Inner) -> Result<()> {

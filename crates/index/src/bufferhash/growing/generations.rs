@@ -292,7 +292,14 @@ impl Generations {
         Ok(table)
     }
 
-    /// What owns them. While it is held, none is added or dropped, and no super table becomes whole.
+    /// While this is kept, none is added or dropped, and no super table becomes whole.
+    pub(super) fn keep(&self) -> (MutexGuard<'_, Tables>, Vec<MutexGuard<'_, ()>>) {
+        let tables = self.tables();
+        let older = self.cores().map(|core| core.layout.older.keep());
+        (tables, older.collect())
+    }
+
+    /// What owns them. While it is held, none is added or dropped, and super tables become whole by cleaning only.
     pub(super) fn tables(&self) -> MutexGuard<'_, Tables> {
         self.tables.lock().expect("no holder of the generations' lock panics")
     }

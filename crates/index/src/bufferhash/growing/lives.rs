@@ -1,6 +1,9 @@
 //! Growing tables that are lived in: updates, removals and new keys without end.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 
 use nandex_device::{Access, MemoryDevice};
 use nandex_store::{Volume, VolumeOpenOptions, VolumeOptions};
@@ -324,6 +327,45 @@ fn what_threads_remove_while_a_small_table_takes_over_stays_removed() {
             let expected = (number >= removed).then_some(number);
             assert_eq!(value(&table, number), expected, "key {number}");
         }
+    }
+}
+
+/// An iteration, and a lookup, goes from one generation to the next while the newest takes over from them.
+#[test]
+fn lookups_and_iterations_while_super_tables_take_over_find_all_keys_and_no_older_version() {
+    for config in [config(), sizes()].iter().cycle().take(20) {
+        let (_, table) = create(config.clone(), 2);
+        let rounds = 6;
+        (0..KEYS).for_each(|number| put(&table, number, 0));
+        // All keys have a value of that round, or of a later one.
+        let round = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                let (table, round) = (&table, &round);
+                scope.spawn(move || {
+                    let mut number = thread;
+                    while round.load(SeqCst) < rounds {
+                        number = (number + 7) % KEYS;
+                        let least = round.load(SeqCst);
+                        let found = value(table, number);
+                        assert!(found >= Some(least), "key {number}: {found:?} after {least}");
+                    }
+                });
+            }
+            scope.spawn(|| {
+                while round.load(SeqCst) < rounds {
+                    let keys: Vec<_> =
+                        table.iter().map(|entry| entry.unwrap().0.to_vec()).collect();
+                    let different: HashSet<_> = keys.iter().collect();
+                    assert_eq!((keys.len(), different.len()), (KEYS as usize, KEYS as usize));
+                }
+            });
+            for next in 1..=rounds {
+                (0..KEYS).for_each(|number| put(&table, number, next));
+                round.store(next, SeqCst);
+            }
+        });
+        assert!(table.owner.parts.first() > 0, "it has taken over");
     }
 }
 

@@ -79,9 +79,12 @@ impl GrowingStructure for Generations {
     }
 
     fn scan(owner: &Owner<Self>) -> impl Scan + '_ {
-        let mut newest_first: Vec<_> = owner.parts.cores().collect();
-        newest_first.reverse();
-        SuperTables::new(newest_first)
+        SuperTables::new(|| {
+            let held = owner.parts.keep();
+            let mut newest_first: Vec<_> = owner.parts.cores().collect();
+            newest_first.reverse();
+            (newest_first, held)
+        })
     }
 
     fn warm_up(&self) -> Result<()> {

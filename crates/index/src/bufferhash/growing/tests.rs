@@ -71,7 +71,8 @@ fn a_table_whose_flash_is_spent_says_so_and_goes_on() {
 #[test]
 fn what_generations_share_is_counted_once() {
     let volume = inline_volume();
-    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
+    let options = OpenOptions { flush_threads: Some(0), ..OpenOptions::default() };
+    let table = Growing::create_with(&volume, "t", Config::tiny(), options).unwrap();
     (0..12_000).for_each(|number| table.insert(&key(number), &key(number)).unwrap());
     assert!(table.generations() >= 3);
     counts_shared_ram_once(&volume, &table, 12_000);

@@ -43,7 +43,7 @@ impl VersionSource for Owner<Generations> {
         visit: &mut Visit<'_>,
     ) -> Result<()> {
         // None takes over from others meanwhile.
-        let _tables = self.parts.tables();
+        let _held = self.parts.keep();
         let mut newer: Vec<&Core> = Vec::new();
         for number in (self.parts.first()..self.parts.len()).rev() {
             let core = self.parts.core(number);

@@ -49,7 +49,7 @@ fn what_a_table_that_is_gone_has_counted_stays_counted() {
 #[test]
 fn what_tables_share_is_counted_once() {
     let volume = inline_volume();
-    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
+    let table = Growing::create_with(&volume, "t", Config::tiny(), options_of(0)).unwrap();
     (0..12_000).for_each(|number| table.insert(&key(number), &key(number)).unwrap());
     counts_shared_ram_once(&volume, &table, 12_000);
 }

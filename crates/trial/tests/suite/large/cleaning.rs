@@ -84,8 +84,8 @@ fn cleaning_reads_the_table_as_a_whole_and_for_many_segments() {
     }
 }
 
-/// A record that is replaced while its segment is cleaned is not copied over the new one. Returns how many segments were
-/// cleaned.
+/// A record that is replaced while its segment is cleaned is not copied over the new one. Returns how many segments
+/// were cleaned.
 fn update_by_threads(setup: &Setup, keys: u64, value_bytes: usize) -> u64 {
     let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
     (0..keys).for_each(|number| table.put(&key(number), &value(number, value_bytes)).unwrap());

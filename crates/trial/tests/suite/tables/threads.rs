@@ -1,7 +1,7 @@
 //! Many threads at once: writers of their own keys, each with its oracle, during lookups, flushes,
 //! evictions and checkpoints; and tables that are dropped while all of it is going on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -121,6 +121,38 @@ fn threads_on_keys_of_their_own_each_see_their_own_updates() {
             let setup = Setup { flush_threads: 2, ..Setup::new(policy, durability) };
             together(Setup { widths: (16, 16), ..setup.sliced(slices) }, 4_000);
         }
+    }
+}
+
+/// What lives all along is in each iteration once, however it moves meanwhile: by flushes, cleaning, growth.
+#[test]
+fn an_iteration_while_a_thread_updates_has_each_key_once() {
+    let mut told = HashSet::new();
+    let all =
+        Setup::all().filter(|setup| setup.keeps() && told.insert((setup.kind, setup.variant)));
+    for setup in all {
+        let durability = Durability::Never;
+        let setup = Setup { flush_threads: 2, roomy: true, widths: (8, 8), durability, ..setup };
+        println!("{setup:?}");
+        let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
+        let put_all = |round| {
+            (0..KEYS).for_each(|number| {
+                table.insert(&setup.key(number), &setup.value(number, round)).unwrap();
+            });
+        };
+        put_all(0);
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                (1..60).for_each(put_all);
+                ended.store(true, Relaxed);
+            });
+            while !ended.load(Relaxed) {
+                let keys: Vec<_> = table.iter().map(|pair| pair.unwrap().0).collect();
+                let different: HashSet<_> = keys.iter().collect();
+                assert_eq!((keys.len(), different.len()), (KEYS as usize, KEYS as usize));
+            }
+        });
     }
 }
 
