@@ -173,9 +173,9 @@ impl<P: GrowingStructure> Growing<P> {
     /// All entries, each key once with its newest value, in no order.
     ///
     /// Each portion of a partition is seen as it was when the iteration reached it. Needs no filters. Reads all parts
-    /// once, in long runs; where a BufferHash takes over what older generations have, it waits for that. Of a BufferHash
-    /// it reads at least 64 KiB of each incarnation at a time, whose entries it holds in memory. Of a SliceHash it holds
-    /// one slicetable's keys, or two, or one of the older table, while that is taken over.
+    /// once, in long runs. Of a BufferHash it reads at least 64 KiB of each incarnation at a time, whose entries it
+    /// holds in memory, and waits while a generation takes over from older ones. Of a SliceHash it holds one
+    /// slicetable's keys, or two, or one of the older table, while that is taken over.
     #[must_use]
     pub fn iter(&self) -> Entries<'_> {
         Entries::new(P::scan(&self.owner))
