@@ -22,6 +22,10 @@ use crate::{Error, Result};
 /// one, unless records are long.
 const CLEANED_MAX: u32 = 4;
 
+/// Records that are looked up together, and their bytes.
+const DOUBTFUL_MAX: usize = 1024;
+const DOUBTFUL_BYTES_MAX: usize = 128 << 10;
+
 /// How long a put waits for another thread's cleaning before it looks again.
 const FREED_WAIT: Duration = Duration::from_millis(20);
 
@@ -37,6 +41,26 @@ enum Cleaned {
     InPart,
     /// Too much has changed meanwhile to tell which of its records are live.
     UpToChanges,
+}
+
+/// Records whose fingerprints may have changed since their segment was marked.
+#[derive(Default)]
+struct Doubtful {
+    places: Vec<(ValueRef, Fingerprint)>,
+    /// Their bytes, one after the other.
+    records: Vec<u8>,
+}
+
+impl Doubtful {
+    fn push(&mut self, place: (ValueRef, Fingerprint), record: &[u8]) {
+        self.places.push(place);
+        self.records.extend_from_slice(record);
+    }
+
+    /// Returns whether more would take much RAM.
+    fn are_enough(&self) -> bool {
+        self.places.len() >= DOUBTFUL_MAX || self.records.len() >= DOUBTFUL_BYTES_MAX
+    }
 }
 
 /// Who frees space in the value log, and who waits for it.
@@ -285,6 +309,7 @@ impl<T: Table> Inner<T> {
     /// Copies a segment's live records, and frees it once nothing durable refers to it.
     fn clean(&self, segment: LiveSegment, marks: Option<&Marks>) -> Result<Cleaned> {
         let mut cleaned = Cleaned::Whole;
+        let mut doubtful = Doubtful::default();
         self.visit(segment, &mut |reference, fingerprint, record| {
             if cleaned != Cleaned::Whole {
                 return Ok(());
@@ -292,22 +317,19 @@ impl<T: Table> Inner<T> {
             if marks.and_then(|marks| marks.was_live(reference)) == Some(false) {
                 return Ok(());
             }
-            self.publish_before(reference.whole_bytes())?;
-            let _stripe = self.stripe(&fingerprint);
-            match self.is_live(marks, &fingerprint, reference)? {
-                Some(true) => {}
-                Some(false) => return Ok(()),
-                None => {
-                    cleaned = Cleaned::UpToChanges;
-                    return Ok(());
-                }
+            if marks.is_none() || !self.may_have_changed(&fingerprint) {
+                cleaned = self.clean_record(marks, (reference, &fingerprint), record)?;
+                return Ok(());
             }
-            match self.values.append(Purpose::Copy, &[record])? {
-                Some(copy) => self.note(fingerprint, Now::Moved(copy), Some(reference)),
-                None => cleaned = Cleaned::InPart,
+            doubtful.push((reference, fingerprint), record);
+            if doubtful.are_enough() {
+                cleaned = self.clean_doubtful(marks, &mut doubtful)?;
             }
             Ok(())
         })?;
+        if cleaned == Cleaned::Whole {
+            cleaned = self.clean_doubtful(marks, &mut doubtful)?;
+        }
         if cleaned != Cleaned::Whole {
             return Ok(cleaned);
         }
@@ -318,6 +340,53 @@ impl<T: Table> Inner<T> {
         }
         self.values.give_back(segment);
         Ok(cleaned)
+    }
+
+    /// Copies a record, if it is live.
+    fn clean_record(
+        &self,
+        marks: Option<&Marks>,
+        (reference, fingerprint): (ValueRef, &Fingerprint),
+        record: &[u8],
+    ) -> Result<Cleaned> {
+        self.publish_before(reference.whole_bytes())?;
+        let _stripe = self.stripe(fingerprint);
+        match self.is_live(marks, fingerprint, reference)? {
+            Some(true) => {}
+            Some(false) => return Ok(Cleaned::Whole),
+            None => return Ok(Cleaned::UpToChanges),
+        }
+        let Some(copy) = self.values.append(Purpose::Copy, &[record])? else {
+            return Ok(Cleaned::InPart);
+        };
+        self.note(*fingerprint, Now::Moved(copy), Some(reference));
+        Ok(Cleaned::Whole)
+    }
+
+    /// Copies those of some records that are live, whose places are looked up together. One that has been replaced
+    /// stays so, and no update has to wait for that; the others are asked for once more.
+    fn clean_doubtful(&self, marks: Option<&Marks>, doubtful: &mut Doubtful) -> Result<Cleaned> {
+        let Doubtful { places, records, .. } = std::mem::take(doubtful);
+        let known: Vec<_> = places.iter().map(|(_, print)| self.place_in_ram(print)).collect();
+        let unknown = places.iter().zip(&known).filter(|(_, known)| !known.is_known());
+        let unknown: Vec<_> = unknown.map(|((_, print), _)| &print[..]).collect();
+        let mut found = self.table.get_many(&unknown)?.into_iter();
+        let mut at = 0;
+        for ((reference, print), known) in places.iter().zip(known) {
+            let record = &records[at..][..reference.bytes as usize];
+            at += record.len();
+            let now = match known.is_known() {
+                true => known.value(),
+                false => found.next().flatten().map(|value| self.decode(&value)).transpose()?,
+            };
+            if now == Some(*reference) {
+                match self.clean_record(marks, (*reference, print), record)? {
+                    Cleaned::Whole => {}
+                    cleaned => return Ok(cleaned),
+                }
+            }
+        }
+        Ok(Cleaned::Whole)
     }
 
     /// Visits the records of a segment, with their fingerprints.

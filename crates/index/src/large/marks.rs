@@ -278,6 +278,11 @@ impl<T: Table> Inner<T> {
         lock(&self.updates).changes().end();
     }
 
+    /// Returns whether updates may have changed a fingerprint since it was marked; it is known how many have.
+    pub(super) fn may_have_changed(&self, print: &Fingerprint) -> bool {
+        lock(&self.updates).changes().may_have(print) == Some(true)
+    }
+
     /// Returns whether a record is the newest of its fingerprint, whose stripe the caller holds; `None` if too much has
     /// changed since it was marked.
     ///
@@ -296,7 +301,6 @@ impl<T: Table> Inner<T> {
             Some(true) => {
                 let may_have_changed = lock(&self.updates).changes().may_have(print);
                 match may_have_changed {
-                    // Its newest version came a moment ago, and is in RAM as a rule.
                     Some(true) => is_newest().map(Some),
                     unchanged => Ok(unchanged.map(|changed| !changed)),
                 }

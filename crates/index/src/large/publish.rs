@@ -148,6 +148,14 @@ impl<T: Table> Inner<T> {
         waiting
     }
 
+    /// The place of a fingerprint's record, as far as RAM knows it without the table.
+    pub(super) fn place_in_ram(&self, fingerprint: &Fingerprint) -> KeyState<ValueRef> {
+        match self.cache.get().and_then(|cache| cache.place(fingerprint)) {
+            Some(known) => known.into(),
+            None => lock(&self.updates).find(fingerprint),
+        }
+    }
+
     /// The place of a fingerprint's record. Costs a lookup of the table, unless the cache knows it.
     pub(super) fn locate(&self, fingerprint: &Fingerprint) -> Result<Option<ValueRef>> {
         match self.cache.get().and_then(|cache| cache.place(fingerprint)) {
