@@ -384,6 +384,8 @@ impl<L: Checkpoints> Core<L> {
             self.finish_flushes()?;
             self.volume.checkpoint()?;
             if !self.has_unsaved() {
+                // Others may have the memory until the next flush.
+                self.scratches.free_idle();
                 return Ok(());
             }
         }
