@@ -267,6 +267,7 @@ impl Parts for Tables {
             if !table.core.is_saved() {
                 table.core.flush_all()?;
             }
+            table.core.scratches.free_idle();
         }
         Ok(())
     }

@@ -211,6 +211,8 @@ impl<S: Lived> Living<S> {
     /// What it says of itself after a flush.
     pub fn stats(&mut self) -> Figures {
         self.act(S::flush);
+        // What ran in the background after it may have left its memory.
+        self.act(S::flush);
         // A batch leaves its page buffers.
         self.act(Session::look);
         S::stats(self.session.handle())
