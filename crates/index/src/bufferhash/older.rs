@@ -89,6 +89,15 @@ impl Inner {
         self.partitions[index].read().level.is_whole()
     }
 
+    /// Returns whether one of these newer generations has taken over what this one has of a key.
+    pub(super) fn is_taken_over(&self, newer: &[&Self], key: &[u8]) -> bool {
+        if newer.is_empty() {
+            return false;
+        }
+        let hash = self.hasher.hash(key);
+        newer.iter().any(|core| core.is_whole(hash))
+    }
+
     /// Returns whether a super table could not be rewritten because of a damaged page.
     pub(super) fn is_damaged(&self) -> bool {
         self.partitions.iter().any(|it| it.read().level.is_damaged)

@@ -72,6 +72,9 @@ impl Inner {
         if of == self.buffer_pages() {
             return self.visit_pages(index, pages, visitor);
         }
+        if pages.len() == of {
+            return self.visit_pages(index, &(0..self.buffer_pages()), visitor);
+        }
         let own = pages_with_keys_of(pages, of, self.buffer_pages());
         self.visit_pages(index, &own, &mut Portion { core: self, pages, of, visitor })
     }
@@ -99,10 +102,6 @@ impl VersionSource for Inner {
         self.versions_held()
     }
 
-    fn each_version(&self, share: Share, visit: &mut Visit<'_>) -> Result<()> {
-        self.each_version_in(share, (0, 1), visit)
-    }
-
     fn page_parts(&self) -> usize {
         (self.buffer_pages() / PART_PAGES_MIN).max(1)
     }
@@ -115,9 +114,6 @@ impl VersionSource for Inner {
     ) -> Result<()> {
         share.partitions_of(self.partitions.len()).try_for_each(|index| {
             let _lock = self.partitions[index].maintain();
-            if of == 1 {
-                return self.visit_pages(index, &(0..self.buffer_pages()), &mut EachVersion(visit));
-            }
             self.visit_keys_of(index, (&(part..part + 1), of), &mut EachVersion(visit))
         })
     }
@@ -250,11 +246,8 @@ struct NotTakenOver<'f> {
 
 impl Visitor for NotTakenOver<'_> {
     fn entry(&mut self, entry: Entry<'_>) -> Result<()> {
-        if !self.newer.is_empty() {
-            let hash = self.core.hasher.hash(entry.key);
-            if self.newer.iter().any(|core| core.is_whole(hash)) {
-                return Ok(());
-            }
+        if self.core.is_taken_over(self.newer, entry.key) {
+            return Ok(());
         }
         self.found.entry(entry)
     }

@@ -137,7 +137,7 @@ impl<T: Table> Inner<T> {
 
     /// The place of a record that is replaced unread, as far as RAM knows it without the table.
     pub(super) fn known_place(&self, fingerprint: &Fingerprint) -> KeyState<ValueRef> {
-        if let Some(known) = self.cache.get().and_then(|cache| cache.place(fingerprint)) {
+        if let Some(known) = self.cached_place(fingerprint) {
             return known.into();
         }
         self.count_unknown(1);
@@ -150,15 +150,18 @@ impl<T: Table> Inner<T> {
 
     /// The place of a fingerprint's record, as far as RAM knows it without the table.
     pub(super) fn place_in_ram(&self, fingerprint: &Fingerprint) -> KeyState<ValueRef> {
-        match self.cache.get().and_then(|cache| cache.place(fingerprint)) {
-            Some(known) => known.into(),
-            None => lock(&self.updates).find(fingerprint),
-        }
+        let cached = self.cached_place(fingerprint);
+        cached.map_or_else(|| lock(&self.updates).find(fingerprint), KeyState::from)
+    }
+
+    /// What the cache knows of the place of a fingerprint's record.
+    fn cached_place(&self, fingerprint: &Fingerprint) -> Option<Option<ValueRef>> {
+        self.cache.get()?.place(fingerprint)
     }
 
     /// The place of a fingerprint's record. Costs a lookup of the table, unless the cache knows it.
     pub(super) fn locate(&self, fingerprint: &Fingerprint) -> Result<Option<ValueRef>> {
-        match self.cache.get().and_then(|cache| cache.place(fingerprint)) {
+        match self.cached_place(fingerprint) {
             Some(known) => Ok(known),
             None => self.locate_in_table(fingerprint),
         }

@@ -163,7 +163,13 @@ impl VersionSource for Inner {
         self.versions_held()
     }
 
-    fn each_version(&self, share: Share, visit: &mut Visit<'_>) -> Result<()> {
+    fn each_version_in(
+        &self,
+        share: Share,
+        (_part, of): (usize, usize),
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        assert_eq!(of, 1, "its pages cannot be divided");
         let all = share.partitions_of(self.partitions.len());
         let mut next = all.start;
         while next < all.end {

@@ -391,6 +391,15 @@ impl<L: Checkpoints> Core<L> {
         }
     }
 
+    /// The same if something is not saved. Gives back the memory of flushes in any case.
+    pub(crate) fn flush_unsaved(&self) -> Result<()> {
+        if !self.is_saved() {
+            return self.flush_all();
+        }
+        self.scratches.free_idle();
+        Ok(())
+    }
+
     /// Waits for the flushes that are due, or does them.
     pub(crate) fn finish_flushes(&self) -> Result<()> {
         loop {

@@ -414,9 +414,7 @@ impl Parts for Generations {
     }
 
     fn flush(&self) -> Result<()> {
-        self.cores().filter(|core| !core.is_saved()).try_for_each(Core::flush_all)?;
-        self.cores().for_each(|core| core.scratches.free_idle());
-        Ok(())
+        self.cores().try_for_each(Core::flush_unsaved)
     }
 
     fn stats(&self) -> TableStats {

@@ -27,10 +27,6 @@ impl VersionSource for Owner<Generations> {
         self.parts.cores().map(VersionSource::versions_max).sum()
     }
 
-    fn each_version(&self, share: Share, visit: &mut Visit<'_>) -> Result<()> {
-        self.each_version_in(share, (0, 1), visit)
-    }
-
     /// Those of the generation with the largest buffers, which has the most.
     fn page_parts(&self) -> usize {
         self.parts.cores().map(VersionSource::page_parts).max().unwrap_or(1)
@@ -48,9 +44,7 @@ impl VersionSource for Owner<Generations> {
         for number in (self.parts.first()..self.parts.len()).rev() {
             let core = self.parts.core(number);
             core.each_version_in(share, part, &mut |entry| {
-                let hash = core.hasher.hash(entry.key);
-                let is_taken_over = newer.iter().any(|core| core.is_whole(hash));
-                if is_taken_over { Ok(()) } else { visit(entry) }
+                if core.is_taken_over(&newer, entry.key) { Ok(()) } else { visit(entry) }
             })?;
             if core.layout.config.cleans() {
                 newer.push(core);

@@ -264,10 +264,7 @@ impl Parts for Tables {
     fn flush(&self) -> Result<()> {
         let owned = self.owned();
         for table in [&owned.older, &owned.newest].into_iter().flatten() {
-            if !table.core.is_saved() {
-                table.core.flush_all()?;
-            }
-            table.core.scratches.free_idle();
+            table.core.flush_unsaved()?;
         }
         Ok(())
     }

@@ -26,8 +26,13 @@ impl VersionSource for Owner<Tables> {
     }
 
     /// The newest table stays the newest meanwhile: growth waits until the share is read.
-    fn each_version(&self, share: Share, visit: &mut Visit<'_>) -> Result<()> {
+    fn each_version_in(
+        &self,
+        share: Share,
+        part: (usize, usize),
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
         let newest = self.parts.newest();
-        newest.core.each_version(share, visit)
+        newest.core.each_version_in(share, part, visit)
     }
 }

@@ -31,7 +31,9 @@ pub(crate) trait VersionSource: Debug + Send + Sync {
     ///
     /// # Errors
     /// A failed read, damage; those of `visit`.
-    fn each_version(&self, share: Share, visit: &mut Visit<'_>) -> Result<()>;
+    fn each_version(&self, share: Share, visit: &mut Visit<'_>) -> Result<()> {
+        self.each_version_in(share, (0, 1), visit)
+    }
 
     /// Into how many parts the keys of a partition can be divided by their pages, so that hardly any page is read for
     /// two parts, and none by itself.
@@ -39,19 +41,16 @@ pub(crate) trait VersionSource: Debug + Send + Sync {
         1
     }
 
-    /// As [`each_version`](Self::each_version), of the keys in one of `of` such parts.
+    /// As [`each_version`](Self::each_version), of the keys in one of such parts: its number, and how many there are.
     ///
     /// # Errors
     /// As [`each_version`](Self::each_version).
     fn each_version_in(
         &self,
         share: Share,
-        (_part, of): (usize, usize),
+        part: (usize, usize),
         visit: &mut Visit<'_>,
-    ) -> Result<()> {
-        assert_eq!(of, 1, "its pages cannot be divided");
-        self.each_version(share, visit)
-    }
+    ) -> Result<()>;
 }
 
 /// A table that others can absorb: its versions of keys, in the order of the hash. Tables of all kinds that can give
