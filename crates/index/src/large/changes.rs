@@ -1,7 +1,8 @@
 //! Which fingerprints updates have changed since a moment, in two bytes for each.
 //!
-//! A Bloom filter whose bits for a fingerprint are all in one word. What it does not know has not changed; of the few
-//! others of which it is wrong, a lookup tells. Fingerprints are hashes, so some of their bits say where theirs are.
+//! A Bloom filter whose bits for a fingerprint are all in one word. What it does not have has not changed. It has a
+//! few others by mistake, so what it has is looked up. Fingerprints are hashes: some of their bits choose the word and
+//! the bits in it.
 
 use nandex_store::bytes::get_u64;
 use nandex_store::mutants::{Barrier, is_on};

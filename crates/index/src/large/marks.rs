@@ -2,7 +2,7 @@
 //!
 //! A pass reads the table once in long runs, and so costs less than the lookups of more than a few records for each of
 //! its pages. It gives the places of the live records of the segments that are to be cleaned, and counts those of all
-//! others. What updates change while a segment is cleaned is noted in [`Changes`], and a lookup tells of such a record.
+//! others. What updates change while a segment is cleaned is noted in [`Changes`]; such records are looked up.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -19,11 +19,11 @@ use crate::api::Table;
 use crate::write::absorb::Share;
 use crate::{Error, Result};
 
-/// Keys of which a pass knows at a time whether it has seen a newer version: these, or more where pages are read
-/// together. Others are read in another round.
+/// Keys in the set of those that a round of a pass has seen; more if the pages that are read together have more. The
+/// other keys are read in other rounds.
 const KEYS_AT_A_TIME: u64 = 1 << 16;
 
-/// Keys of which it knows that, and fingerprints that are noted as changed, where RAM is short.
+/// The smallest set of seen keys, and of changed fingerprints, where RAM is short.
 const PRINTS_MIN: u64 = 1 << 12;
 
 /// Records for each page of the table from which on a pass over it costs less than their lookups: in long runs, eight
@@ -76,7 +76,7 @@ pub(super) struct Marks(Vec<Option<Marked>>);
 struct Marked {
     segment: LiveSegment,
     live: LiveCounts,
-    /// Where its live records begin, of one that is to be cleaned.
+    /// Where its live records begin, if it will be cleaned.
     begins: Option<Begins>,
 }
 
@@ -120,7 +120,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// As many as speed asks for, of a table whose pages have that many keys each time some are read.
+    /// The fastest sizes for a table of `entries` keys, `together` of which are on the pages that one round reads.
     fn wanted(entries: u64, together: u64) -> Self {
         let changes = (entries / CHANGED_PART).max(PRINTS_MIN);
         Self { seen: together.max(KEYS_AT_A_TIME), changes }
@@ -144,7 +144,7 @@ impl Kept {
 }
 
 impl Marks {
-    /// None are live of these segments, of which the wanted ones are to be cleaned.
+    /// Marks no record of these segments as live yet. The wanted ones will be cleaned.
     fn new(segments: &[LiveSegment], wanted: &[LiveSegment]) -> Self {
         let slots = segments.iter().map(|it| it.slot as usize + 1).max().unwrap_or(0);
         let mut marks = Self((0..slots).map(|_| None).collect());
@@ -250,8 +250,8 @@ impl<T: Table> Inner<T> {
         Ok(Some(marks))
     }
 
-    /// Decides how many fingerprints are kept: of a map with a cache, as many as half of its RAM is for, which it lends
-    /// until nothing has come for a while.
+    /// Decides how many fingerprints are kept. If the map has a cache, it lends up to half of its RAM for them, until
+    /// the map has been idle for a period.
     fn keep_prints(&self, (entries, together): (u64, u64), marks: &Marks) -> Kept {
         let wanted = Kept::wanted(entries, together);
         let Some(cache) = self.cache.get() else { return wanted };
