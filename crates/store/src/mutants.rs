@@ -174,6 +174,8 @@ barriers! {
     DocumentsAreLogged,
     /// In the index: the carry-over of a full buffer stays in its snapshot if it is not logged again.
     CarryOverKeepsSnapshot,
+    /// In the index: a replay that finds the first record of what a flush has put back skips the second.
+    PutBackIsReplayedOnce,
     /// In the index: a move that the checkpoint holds already does not restore older needs.
     MovesMustBeNews,
     /// In the index: what a move took to flash is neither loaded nor replayed again.

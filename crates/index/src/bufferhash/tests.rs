@@ -116,7 +116,7 @@ fn what_an_eviction_keeps_takes_no_log_space_that_others_have_reserved() {
         let first = 100_000 + 8000 * (round % 2);
         fill(&table, first..first + 8000);
         let before = log.stats().payload_bytes;
-        let unreserved = 2 * log.block_bytes();
+        let unreserved = log.capacity_bytes() / 8 + 2 * log.block_bytes();
         let free = log.capacity_bytes() - log.used_bytes() - unreserved;
         let others = log.try_reserve(free / 2).unwrap().expect("the rest is free");
         volume.checkpoint().unwrap();
@@ -431,6 +431,63 @@ fn a_key_that_a_flush_put_back_is_absent_once_it_is_removed() {
                 let there = (0..removed).filter(|it| table.get_u64(*it).unwrap().is_some());
                 assert_eq!(there.collect::<Vec<_>>(), [], "hash key {hash_key}, after key {key}");
             }
+        }
+    }
+}
+
+/// Entries in its incarnations and buffers, each version of a key by itself.
+fn versions(table: &BufferHash) -> u64 {
+    let states = table.core.partitions.iter().map(|it| it.read());
+    states.map(|state| state.level.entries() + state.entries_buffered()).sum()
+}
+
+/// Holds up the flushes of a table while keys are put, so that much comes between a full buffer and what is put back of
+/// it.
+fn fill_with_late_flushes(table: &BufferHash, keys: std::ops::Range<u64>) {
+    std::thread::scope(|scope| {
+        let filling = scope.spawn(|| fill(table, keys));
+        while !filling.is_finished() {
+            let held: Vec<_> = table.core.partitions.iter().map(|it| it.maintain()).collect();
+            std::thread::sleep(std::time::Duration::from_micros(300));
+            drop(held);
+            std::thread::yield_now();
+        }
+    });
+}
+
+#[test]
+fn what_flushes_put_back_is_replayed_once() {
+    const KEYS: u64 = 20_000;
+    let config = Config { policy: Policy::Reject, segments: 120, ..Config::tiny() };
+    for (threads, then) in [(2, 0), (0, 2), (2, 2)] {
+        let runtime =
+            |threads| OpenOptions { flush_threads: Some(threads), ..OpenOptions::default() };
+        let device = MemoryDevice::new();
+        // A log in which no checkpoint falls due.
+        let options = VolumeOptions { log_bytes: 8 << 20, ..VolumeOptions::tiny() };
+        let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
+        let table =
+            BufferHash::create_with(&volume, "t", config.clone(), runtime(threads)).unwrap();
+        if threads > 0 {
+            fill_with_late_flushes(&table, 0..KEYS);
+        } else {
+            fill(&table, 0..KEYS);
+        }
+        table.sync().unwrap();
+        let mut image = device.image();
+        assert_eq!(versions(&table), KEYS);
+        // Once more after the checkpoint of what a replay has left.
+        for saves in [false, true, false] {
+            let device = MemoryDevice::from_image(image);
+            let volume =
+                Volume::open(Arc::new(device.clone()), VolumeOpenOptions::default()).unwrap();
+            let crashed = BufferHash::open_with(&volume, "t", runtime(then)).unwrap();
+            assert_eq!(versions(&crashed), KEYS, "{threads} threads, then {then}");
+            assert!((0..KEYS).all(|key| crashed.get_u64(key).unwrap() == Some(key * 3)));
+            if saves {
+                volume.checkpoint().unwrap();
+            }
+            image = device.image();
         }
     }
 }

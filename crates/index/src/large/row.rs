@@ -9,7 +9,7 @@ use nandex_store::values::{self, NewerPages, ValueRef};
 use super::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, table_name};
 use crate::registry::{Family, Row};
 use crate::write::check::visit_entries;
-use crate::write::format::decode_log_entry;
+use crate::write::format::{decode_log_entry, decode_put_back};
 
 /// The value log's row.
 pub(crate) const ROW: Row = Row {
@@ -35,7 +35,8 @@ fn check_logged(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry
     let is_table = |it: &&CatalogEntry| it.name == table || is_part_of(&it.name, &table);
     for table in contents.catalog.entries.iter().filter(is_table) {
         let read = visit_entries(contents, table, &mut |_, bytes| {
-            let put = decode_log_entry(bytes, layout);
+            let back = || decode_put_back(bytes, layout).map(|(_, entry)| entry);
+            let put = decode_log_entry(bytes, layout).or_else(back);
             put.and_then(|it| ValueRef::decode(it.value)).into_iter().for_each(|it| newer.note(it));
         });
         if let Err(error) = read {

@@ -11,7 +11,7 @@
 use std::fmt::Debug;
 
 use nandex_store::hash::KeyHasher;
-use nandex_store::{Log, StructureId};
+use nandex_store::{Log, Lsn, StructureId};
 
 use super::SnapshotStore;
 use crate::Result;
@@ -78,6 +78,12 @@ pub(crate) trait LogCodec<B: WriteBuffer>: Debug + Send + Sync {
 
     /// Reads an update and its partition back; `None` for bytes that are no update.
     fn decode<'b>(&self, bytes: &'b [u8]) -> Option<(usize, B::Update<'b>)>;
+
+    /// Reads an update that a flush has put back into a buffer, its partition, and the place in the log from which on a
+    /// replay finds the update's first record, too; `None` for other bytes.
+    fn decode_put_back<'b>(&self, _bytes: &'b [u8]) -> Option<(usize, Lsn, B::Update<'b>)> {
+        None
+    }
 
     /// Reads the updates of an entry back and passes each on with its partition; false for bytes that are no update. An
     /// entry has one update, unless it is of several partitions.

@@ -2,11 +2,13 @@
 
 use std::sync::atomic::Ordering::Acquire;
 
+use nandex_store::Lsn;
 use nandex_store::entries::{Entry, KeyState};
 use nandex_store::log::Reservation;
 use nandex_store::mutants::{Barrier, is_on};
 
-use super::{Core, EntryUpdate, Frozen, Layout, PartitionState, TableLayout, WriteBuffer};
+use super::format::LOG_BACK_BYTES;
+use super::{Core, Frozen, Layout, PartitionState, TableLayout, WriteBuffer};
 use crate::Result;
 
 impl<L: Layout> Core<L> {
@@ -73,7 +75,8 @@ impl<L: TableLayout> Core<L> {
     /// Log space for that many entries, unless others have reserved it. None during a replay: a record logged
     /// then would come after updates that are not replayed yet.
     fn space_to_log(&self, count: usize) -> Option<Reservation<'_>> {
-        let bytes = if self.logs() { count * self.codec.entry_bytes() } else { 0 };
+        let entry_bytes = self.codec.entry_bytes() + LOG_BACK_BYTES;
+        let bytes = if self.logs() { count * entry_bytes } else { 0 };
         let reserve = || self.volume.log().try_reserve(bytes as u64).ok().flatten();
         self.ready.load(Acquire).then(reserve).flatten()
     }
@@ -90,14 +93,35 @@ impl<L: TableLayout> Core<L> {
             return Ok(());
         }
         state.updates += 1;
-        let update = EntryUpdate { hash, entry };
-        if space.is_none() || self.log_entry(index, state, update).is_err() {
+        if space.is_none() || self.log_put_back(state, entry, frozen).is_err() {
             // The entry's old place in the log, or its snapshot, is kept instead. The snapshot may have older
-            // versions of what is on flash by then, so all that came after it is replayed too.
+            // versions of what is on flash by then, so all that came after it is replayed too: until the next
+            // checkpoint, which saves the buffer.
             state.since = state.tail().into_iter().chain(frozen.since).min();
             state.snapshot = state.snapshot.take().or_else(|| frozen.snapshot.clone());
+            self.snapshot_soon(index);
             self.volume.poison().check()?;
         }
         Ok(())
+    }
+
+    /// Logs an entry that was put back, with the place of its buffer: a replay that begins there finds the entry's
+    /// first record, too. To apply both would put the key on flash twice, and a table that refuses would have no space.
+    fn log_put_back(
+        &self,
+        state: &mut PartitionState<L>,
+        entry: Entry<'_>,
+        frozen: &Frozen<L>,
+    ) -> Result<()> {
+        if !self.logs() {
+            return Ok(());
+        }
+        // What a snapshot of the buffer has may have been logged before the buffer's place.
+        let before = u64::from(frozen.snapshot.is_some());
+        let place = frozen.since.map_or(Lsn(0), |since| Lsn(since.0.saturating_sub(before)));
+        let log = self.volume.log();
+        // Noted before the append, so that the place is not after the entry's.
+        state.since.get_or_insert_with(|| log.next_lsn());
+        self.codec.append_put_back(log, self.id, place, entry)
     }
 }

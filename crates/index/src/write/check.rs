@@ -10,7 +10,7 @@ use nandex_store::hash::{KeyHash, KeyHasher};
 use nandex_store::page::{Page, PageLabel};
 
 use super::TableShape;
-use super::format::{PageSnapshotRef, WriteState, decode_log_entry};
+use super::format::{PageSnapshotRef, WriteState, decode_log_entry, decode_put_back};
 use super::page_snapshots::SnapshotPlaces;
 use crate::Error;
 use crate::check::{CheckProgress, OnProgress};
@@ -154,7 +154,9 @@ impl Buffers<'_> {
     ) {
         let expected = "expected a put or a remove of the table's widths";
         check_log(checker, contents, self.entry, expected, &mut |bytes| {
-            decode_log_entry(bytes, self.shape.layout).is_some() || is_own(bytes)
+            let layout = self.shape.layout;
+            let is_entry = || decode_log_entry(bytes, layout).is_some();
+            is_entry() || decode_put_back(bytes, layout).is_some() || is_own(bytes)
         });
     }
 }

@@ -22,6 +22,12 @@ pub(crate) const LOG_PUT: u8 = 1;
 pub(crate) const LOG_REMOVE: u8 = 2;
 /// First byte of a log entry that says that a buffer has moved to flash.
 const LOG_MOVED: u8 = 3;
+/// First byte of a log entry that puts a key and value back: the flush of their buffer has carried them over.
+pub(crate) const LOG_PUT_BACK: u8 = 4;
+/// First byte of a log entry that puts a removal back.
+pub(crate) const LOG_REMOVE_BACK: u8 = 5;
+/// Bytes that a log entry which puts back has between its first byte and the key: the buffer's place.
+pub(crate) const LOG_BACK_BYTES: usize = 8;
 
 /// Appends the log entry that puts this key and value.
 pub(crate) fn encode_log_put(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
@@ -44,6 +50,21 @@ pub fn decode_log_entry(bytes: &[u8], layout: EntryLayout) -> Option<Entry<'_>> 
         LOG_REMOVE if value.is_empty() => Some(Entry { state: SlotState::Tombstone, key, value }),
         _ => None,
     }
+}
+
+/// Reads a log entry that puts back what a flush has carried over. Next to the entry it gives the place in the log from
+/// which on a replay finds its first update, too.
+#[must_use]
+pub fn decode_put_back(bytes: &[u8], layout: EntryLayout) -> Option<(Lsn, Entry<'_>)> {
+    let (&tag, rest) = bytes.split_first()?;
+    let (place, rest) = rest.split_first_chunk::<LOG_BACK_BYTES>()?;
+    let (key, value) = rest.split_at_checked(layout.key_bytes())?;
+    let state = match tag {
+        LOG_PUT_BACK if value.len() == layout.value_bytes() => SlotState::Live,
+        LOG_REMOVE_BACK if value.is_empty() => SlotState::Tombstone,
+        _ => return None,
+    };
+    Some((Lsn(u64::from_le_bytes(*place)), Entry { state, key, value }))
 }
 
 /// Says that a partition's oldest buffer has moved to flash, and what recovery still needs.
@@ -298,6 +319,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_put_back_reads_back_and_is_no_update() {
+        let layout = EntryLayout::new(8, 3).unwrap();
+        let place = Lsn(8192);
+        let head = |tag| [&[tag][..], &place.0.to_le_bytes(), b"the key."].concat();
+        let put = [head(LOG_PUT_BACK), b"val".to_vec()].concat();
+        let live = Entry { state: SlotState::Live, key: b"the key.", value: b"val" };
+        let removed = Entry { state: SlotState::Tombstone, key: b"the key.", value: b"" };
+        for (bytes, entry) in [(put, live), (head(LOG_REMOVE_BACK), removed)] {
+            assert_eq!(decode_put_back(&bytes, layout), Some((place, entry)));
+            assert_eq!(decode_log_entry(&bytes, layout), None);
+            assert_eq!(decode_put_back(&bytes[..bytes.len() - 1], layout), None);
+        }
+    }
+
+    #[test]
     fn a_move_reads_back_and_is_no_update() {
         let layout = EntryLayout::new(8, 8).unwrap();
         for snapshot in [None, Some(PageSnapshotRef { slot: 1, generation: 77 })] {
@@ -314,6 +350,7 @@ mod tests {
         fn any_bytes_can_be_read(bytes: Vec<u8>) {
             let layout = EntryLayout::new(8, 8).unwrap();
             let _ = decode_log_entry(&bytes, layout);
+            let _ = decode_put_back(&bytes, layout);
             let _ = Moved::decode(&bytes);
             let _ = WriteState::decode(&mut Reader::new(&bytes, "state", PageId(0)));
         }

@@ -7,7 +7,8 @@ use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::{Lsn, Structure};
 
 use super::{
-    Boundary, BoundaryRecord, Core, Layout, LogCodec, PartitionState, WriteBuffer, into_store,
+    Boundary, BoundaryRecord, Checkpoints, Core, Layout, LogCodec, PartitionState, WriteBuffer,
+    into_store,
 };
 use crate::{Error, Result};
 
@@ -28,7 +29,7 @@ struct Covered {
     boundary: Option<u64>,
 }
 
-impl<L: Layout> Core<L> {
+impl<L: Checkpoints> Core<L> {
     /// Applies the log's updates, oldest first, as if they came now, but without logging them: until a buffer
     /// is flushed its updates keep their place in the log.
     ///
@@ -44,6 +45,15 @@ impl<L: Layout> Core<L> {
             {
                 return self.replay_boundary(lsn, record, &mut covered);
             }
+            if let Some((index, place, update)) = self.codec.decode_put_back(bytes) {
+                let tail = covered[index].tail;
+                let is_replayed = place >= tail && is_on(Barrier::PutBackIsReplayedOnce);
+                return if lsn < tail || is_replayed {
+                    Ok(())
+                } else {
+                    self.replay_update(lsn, index, update)
+                };
+            }
             let is_update = self.codec.decode_each(bytes, &mut |index, update| {
                 let Covered { tail, boundary } = &covered[index];
                 if lsn < *tail || boundary.is_some() {
@@ -56,6 +66,11 @@ impl<L: Layout> Core<L> {
             if is_update || is_move() { Ok(()) } else { Err(not_an_entry(lsn, bytes).into()) }
         };
         self.volume.replay(structure, &mut |lsn, bytes| visit(lsn, bytes).map_err(into_store))?;
+        if self.has_unsaved() {
+            // Until the next checkpoint has saved what flushes have put back meanwhile, the log keeps its old place,
+            // and another replay would write again what is on flash by then.
+            self.finish_flushes()?;
+        }
         self.replayed.store(u64::MAX, Release);
         self.ready.store(true, Release);
         Ok(())

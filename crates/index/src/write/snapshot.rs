@@ -255,6 +255,14 @@ impl<L: Layout> Core<L> {
         self.snapshots.lock().unsaved = (0..self.partitions.len()).collect();
     }
 
+    /// Asks the next checkpoints to save a partition's buffer.
+    pub(super) fn snapshot_soon(&self, index: usize) {
+        let mut state = self.snapshots.lock();
+        if !state.unsaved.contains(&index) {
+            state.unsaved.push(index);
+        }
+    }
+
     /// Asks the next checkpoint to save buffers with updates that were logged before this place.
     pub(crate) fn snapshot_before(&self, before: Lsn) {
         self.snapshots.lock().before = Some(before);
@@ -295,8 +303,11 @@ impl<L: Layout> Core<L> {
                 return Ok(true);
             }
             if !self.snapshots.store.fits(&state.active) {
-                self.try_freeze(index, &mut state, 0)?;
-                return Ok(false);
+                return match self.try_freeze(index, &mut state, 0) {
+                    // A replay has filled it past its limits, and flash has no space for it: the log keeps it.
+                    Err(Error::Full { .. }) if self.logs() => Ok(true),
+                    frozen => frozen.map(|_| false),
+                };
             }
             let Some(draft) = self.draft(index, &state)? else { return Ok(false) };
             draft

@@ -5,9 +5,12 @@ use nandex_store::buffer::{Buffer, STASH_LEN_MAX};
 use nandex_store::entries::{Entry, EntryLayout, KeyState, SlotState};
 use nandex_store::hash::{KeyHash, KeyHasher};
 use nandex_store::reads::ReadPool;
-use nandex_store::{Log, Structure, StructureId, Volume};
+use nandex_store::{Log, Lsn, Structure, StructureId, Volume};
 
-use super::format::{LOG_ENTRY_EXTRA_BYTES, LOG_PUT, LOG_REMOVE, decode_log_entry, encode_log_put};
+use super::format::{
+    LOG_ENTRY_EXTRA_BYTES, LOG_PUT, LOG_PUT_BACK, LOG_REMOVE, LOG_REMOVE_BACK, decode_log_entry,
+    decode_put_back, encode_log_put,
+};
 use super::page_snapshots::SnapshotPlaces;
 use super::update::{BATCH, LOCKED_MAX, Locked};
 use super::{
@@ -212,6 +215,32 @@ impl EntryCodec {
     pub(crate) fn entry_bytes(&self) -> usize {
         LOG_ENTRY_EXTRA_BYTES + self.shape.layout.entry_bytes()
     }
+
+    /// Appends what a flush has put back to the log, with the place from which on a replay finds it anyway.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub(super) fn append_put_back(
+        &self,
+        log: &Log,
+        id: StructureId,
+        place: Lsn,
+        entry: Entry<'_>,
+    ) -> Result<()> {
+        let place = place.0.to_le_bytes();
+        match entry.state {
+            SlotState::Live => {
+                log.append(id, &[&[LOG_PUT_BACK], &place, entry.key, entry.value])?
+            }
+            SlotState::Tombstone => log.append(id, &[&[LOG_REMOVE_BACK], &place, entry.key])?,
+        };
+        Ok(())
+    }
+
+    fn update<'b>(&self, entry: Entry<'b>) -> (usize, EntryUpdate<'b>) {
+        let hash = self.hasher.hash(entry.key);
+        (self.shape.partition_of(hash), EntryUpdate { hash, entry })
+    }
 }
 
 impl LogCodec<Buffer> for EntryCodec {
@@ -245,9 +274,13 @@ impl LogCodec<Buffer> for EntryCodec {
     }
 
     fn decode<'b>(&self, bytes: &'b [u8]) -> Option<(usize, EntryUpdate<'b>)> {
-        let entry = decode_log_entry(bytes, self.shape.layout)?;
-        let hash = self.hasher.hash(entry.key);
-        Some((self.shape.partition_of(hash), EntryUpdate { hash, entry }))
+        Some(self.update(decode_log_entry(bytes, self.shape.layout)?))
+    }
+
+    fn decode_put_back<'b>(&self, bytes: &'b [u8]) -> Option<(usize, Lsn, EntryUpdate<'b>)> {
+        let (place, entry) = decode_put_back(bytes, self.shape.layout)?;
+        let (index, update) = self.update(entry);
+        Some((index, place, update))
     }
 }
 

@@ -16,13 +16,18 @@ use crate::Result;
 /// How often a waiting caller checks whether the volume was poisoned meanwhile.
 const POISON_POLL: Duration = Duration::from_millis(50);
 
+/// The share of the log that is kept for callers that were admitted without a reservation, while it was far from full.
+/// They may append much later: one may have waited for a buffer meanwhile.
+const KEPT_SHARE: u64 = 8;
+
 /// How long a caller that takes checkpoints itself waits for others to release space.
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl Log {
     /// Waits until `bytes` more bytes of entries fit, with two blocks to spare for the wrap. Each block is
     /// assumed half full, which holds for entries of 16 bytes and more; with [`Durability::Always`] one more
-    /// block is assumed, since each commit may close its own. Call it before taking any lock that the caller
+    /// block is assumed, since each commit may close its own. An eighth of the log is left to callers that were
+    /// admitted without a reservation and have not appended yet. Call it before taking any lock that the caller
     /// of [`release`](Self::release) needs, and append before the reservation is dropped. While the log is
     /// far from full there is no reservation, and no lock is taken.
     ///
@@ -102,22 +107,26 @@ impl Log {
         bytes: u64,
         staging: &mut MutexGuard<'_, Staging>,
     ) -> Option<Reservation<'_>> {
+        // What nearly fills the log cannot wait until it is empty.
+        let kept = (self.shared.capacity() / KEPT_SHARE).min(used_max / 2);
+        let used_max = used_max - kept;
         (staging.used_bytes() + staging.reserved <= used_max)
             .then(|| Reservation::new(&self.shared, self.log_bytes(bytes), staging))
     }
 
     /// As [`try_reserve`](Self::try_reserve), for entries that are appended together, so that they fill their blocks:
-    /// takes no more than they need and a block to spare. For updates that cannot wait; they may use some of the space
+    /// takes no more than they need and a block to spare. For updates that cannot wait; they may use half of the space
     /// that waiting callers leave free, but none that a reservation holds.
     ///
     /// # Errors
     /// [`Error::Poisoned`](crate::Error::Poisoned).
     pub fn try_reserve_closely(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
         self.shared.poison.check()?;
-        let needed = bytes.saturating_add(self.shared.block());
+        let (capacity, needed) =
+            (self.shared.capacity(), bytes.saturating_add(self.shared.block()));
         let mut staging = self.shared.staging();
         let taken = staging.used_bytes() + staging.reserved;
-        let fits = taken.saturating_add(needed) <= self.shared.capacity();
+        let fits = taken.saturating_add(needed) <= capacity - capacity / KEPT_SHARE / 2;
         Ok(fits.then(|| Reservation::new(&self.shared, needed, &mut staging)))
     }
 

@@ -165,12 +165,14 @@ fn filters_insert_absent_keys_as_the_oracle() {
 }
 
 /// Adds each key, and counts the wins of each.
-fn race_for_filter(filter: &AnyFilter, thread: usize, wins: &[AtomicUsize]) {
+fn race_for_filter(filter: &AnyFilter, setup: FilterSetup, thread: usize, wins: &[AtomicUsize]) {
     let keys: Vec<_> = (0..wins.len()).map(|at| (at + thread * 5) % wins.len()).collect();
     for keys in keys.chunks(1 + 9 * thread) {
         let bytes: Vec<_> = keys.iter().map(|key| key.to_le_bytes()).collect();
         let bytes: Vec<_> = bytes.iter().map(|key| &key[..]).collect();
-        for (key, is_new) in keys.iter().zip(filter.insert_if_absent_many(&bytes).unwrap()) {
+        let is_new = filter.insert_if_absent_many(&bytes);
+        let is_new = is_new.unwrap_or_else(|error| panic!("{setup:?}: {error}"));
+        for (key, is_new) in keys.iter().zip(is_new) {
             wins[*key].fetch_add(usize::from(is_new), Relaxed);
         }
     }
@@ -184,7 +186,7 @@ fn of_threads_that_add_a_key_one_wins() {
         std::thread::scope(|scope| {
             for thread in 0..THREADS as usize {
                 let (filter, wins) = (&filter, &wins);
-                scope.spawn(move || race_for_filter(filter, thread, wins));
+                scope.spawn(move || race_for_filter(filter, setup, thread, wins));
             }
         });
         assert!(wins.iter().all(|wins| wins.load(Relaxed) == 1), "{setup:?}: {wins:?}");

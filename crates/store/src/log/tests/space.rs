@@ -118,3 +118,23 @@ fn all_that_are_let_in_may_commit_one_by_one() {
         log.commit().unwrap();
     }
 }
+
+#[test]
+fn callers_that_were_admitted_early_still_have_space_when_others_wait() {
+    let (_, _, log) = fresh(64, 2, Durability::Always);
+    // Four are admitted without a reservation, and append after others have filled the log, a block for each commit.
+    let early: Vec<_> = (0..4).map(|_| log.wait_for_space(4000).unwrap()).collect();
+    assert!(early.iter().all(Option::is_none));
+    while let Some(_reservation) = log.try_reserve(8).unwrap() {
+        log.append(StructureId(1), &[&numbered(0, 8)]).unwrap();
+        log.commit().unwrap();
+    }
+    while let Some(_reservation) = log.try_reserve_closely(8).unwrap() {
+        log.append(StructureId(1), &[&numbered(0, 8)]).unwrap();
+        log.commit().unwrap();
+    }
+    for _ in early {
+        log.append(StructureId(1), &[&numbered(1, 4000)]).unwrap();
+        log.commit().unwrap();
+    }
+}

@@ -15,7 +15,8 @@ const INSERT_BYTES: u64 = 400;
 
 /// Reserves all of the log but what one insert needs, as the batches of other threads do together.
 fn reserve_the_rest(log: &Log) -> Option<Reservation<'_>> {
-    let for_insert = 2 * INSERT_BYTES + 3 * log.block_bytes();
+    // An eighth of the log is kept for callers without a reservation.
+    let for_insert = 2 * INSERT_BYTES + 3 * log.block_bytes() + log.capacity_bytes() / 8;
     let free = log.capacity_bytes().checked_sub(log.used_bytes() + for_insert)?;
     log.try_reserve(free / 2).unwrap()
 }
