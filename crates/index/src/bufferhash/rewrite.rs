@@ -12,16 +12,16 @@ use nandex_store::buffer::page_of;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
 use nandex_store::mutants::{Barrier, is_on};
-use nandex_store::page::PageKind;
+use nandex_store::page::{PageKind, RawPage};
 use nandex_store::ring::SegmentTag;
+use nandex_store::{PageRun, ReadAhead};
 
 use super::flush::{Scratch, WRITES_MAX};
 use super::older::OlderVersions;
 use super::table::Incarnation;
 use super::{Incarnations, Inner};
-use crate::Result;
-use crate::scan::{Reads, read};
 use crate::write::absorb::{Batch, BulkLayout, Rule, Share};
+use crate::{Error, Result};
 
 /// Pages of all incarnations that are in RAM at a time, if one of each is not more.
 pub(super) const READ_PAGES: usize = 64;
@@ -84,35 +84,27 @@ impl Inner {
     ) -> Result<Rewriting> {
         let all = self.layout.config.buffer_pages as usize;
         let bits = self.partitions.len().trailing_zeros();
-        let share = Share::nth(index, bits).expect("a super table is a share");
         let before = self.layout.older.get();
         let is_whole = self.partitions[index].read().level.is_whole();
         let older = if is_whole { Arc::default() } else { Arc::clone(&before) };
         let sources = newest_first.len() + self.sources_of(index, &older);
         let at_once = (READ_PAGES / sources.max(1)).clamp(1, all);
         let versions = at_once * sources * self.entry_layout().slots();
-        // All in one bin: they have a few pages in common, and so the bin of the pages' rows.
-        let mut batch =
-            Batch::new(self.entry_layout(), (1, versions + SPARE_VERSIONS), (bits, bits));
         let segments = (0..segments.max(1)).map(|_| self.new_segment()).collect();
-        let mut rewriting = Rewriting { segments, next: 0, left: Vec::new() };
-        let mut removed = None;
-        for first in (0..all).step_by(at_once) {
-            batch.begin(share);
-            batch.begin_table();
-            let pages = first..all.min(first + at_once);
-            let mut push = |hash: KeyHash, entry: Entry<'_>| {
-                if removed.is_none() && !before.is_empty() {
-                    removed = Some(Left::new(hash.place, Entry { value: &[], ..entry }));
-                }
-                batch.push(hash, Incarnations::row(hash), entry)
-            };
-            self.read_pages(index, (newest_first, &pages), &mut push)?;
-            self.read_older(index, (&older, &pages), &mut push)?;
-            batch.choose(Rule::NEWEST);
-            let chosen = batch.chosen();
-            chosen.with_places().for_each(|it| self.place_again(it, &mut rewriting));
-        }
+        let mut gathering = Gathering {
+            core: self,
+            index,
+            share: Share::nth(index, bits).expect("a super table is a share"),
+            // All in one bin: they have a few pages in common, and so the bin of the pages' rows.
+            batch: Batch::new(self.entry_layout(), (1, versions + SPARE_VERSIONS), (bits, bits)),
+            older,
+            notes_removed: !before.is_empty(),
+            removed: None,
+            rewriting: Rewriting { segments, next: 0, left: Vec::new() },
+        };
+        let portions = (0..all).step_by(at_once).map(|first| first..all.min(first + at_once));
+        gathering.gather(newest_first, portions)?;
+        let Gathering { removed, mut rewriting, .. } = gathering;
         let is_empty =
             rewriting.left.is_empty() && rewriting.segments.iter().all(|it| it.entries == 0);
         if is_empty && is_on(Barrier::WholeKeepsARemoval) {
@@ -134,23 +126,6 @@ impl Inner {
             sources * pages as usize
         };
         older.iter().map(of).sum()
-    }
-
-    /// Passes the entries in some pages of these incarnations.
-    fn read_pages(
-        &self,
-        index: usize,
-        (newest_first, pages): (&[Incarnation], &Range<usize>),
-        push: &mut dyn FnMut(KeyHash, Entry<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let (ring, device) = (self.layout.rings.of(index), self.layout.rings.device());
-        let label = |id| move |page| ring.label(id, page as u64, PageKind::Data);
-        let labels = newest_first.iter().flat_map(|it| pages.clone().map(label(it.id)));
-        let labels: Vec<_> = labels.collect();
-        read(&**device, &labels, Reads::Ahead, &mut |_, page| {
-            let mut entries = self.entry_layout().entries(page?.bytes());
-            entries.try_for_each(|(_, entry)| push(self.hasher.hash(entry.key), entry))
-        })
     }
 
     /// Passes what older generations have in some pages of a super table's keys.
@@ -307,6 +282,91 @@ impl Inner {
         let dead = writing.written.iter().map(|(it, _)| (it.id, SegmentTag::default()));
         self.layout.rings.of(index).complete_all(dead);
         Ok(None)
+    }
+}
+
+/// Gathers all versions of a super table's keys, a few pages of all incarnations at a time.
+struct Gathering<'g> {
+    core: &'g Inner,
+    index: usize,
+    share: Share,
+    batch: Batch,
+    /// Generations that have keys of the super table, if it is not whole.
+    older: Arc<[Arc<Inner>]>,
+    /// Is a key kept, in case that none lives?
+    notes_removed: bool,
+    removed: Option<Left>,
+    rewriting: Rewriting,
+}
+
+impl Gathering<'_> {
+    /// Reads these incarnations, portion by portion of their pages, and places the newest versions. The next pages are
+    /// on their way meanwhile.
+    fn gather(
+        &mut self,
+        newest_first: &[Incarnation],
+        portions: impl Iterator<Item = Range<usize>> + Clone,
+    ) -> Result<()> {
+        let (rings, layout) = (&self.core.layout.rings, self.core.entry_layout());
+        let (ring, hasher) = (rings.of(self.index), self.core.hasher);
+        let label = |id, page: usize| ring.label(id, page as u64, PageKind::Data);
+        let runs = portions.clone().flat_map(|pages| {
+            newest_first.iter().map(move |it| PageRun {
+                first: label(it.id, pages.start).page,
+                pages: pages.len() as u64,
+            })
+        });
+        let mut portions = portions.flat_map(|pages| {
+            let sources = newest_first.iter().map(|it| Some(it.id)).chain([None]);
+            sources.map(move |source| (source, pages.clone()))
+        });
+        self.begin();
+        let mut next = |gathering: &mut Self| {
+            // The end of a portion, which comes at once where there is no incarnation.
+            for (source, pages) in portions.by_ref() {
+                match source {
+                    Some(id) => return Ok(Some((id, pages))),
+                    None => gathering.end(&pages)?,
+                }
+            }
+            Ok::<_, Error>(None)
+        };
+        let ahead =
+            ReadAhead { depth: READ_PAGES, pages: 2 * READ_PAGES as u64, ..ReadAhead::default() };
+        ahead.read(&**rings.device(), runs, |_, buf| {
+            let Some((id, pages)) = next(self)? else { return Ok(()) };
+            for (at, page) in pages.enumerate() {
+                let page = RawPage::new(buf.page(at)).check(label(id, page))?;
+                let mut entries = layout.entries(page.bytes());
+                entries.try_for_each(|(_, entry)| self.push(hasher.hash(entry.key), entry))?;
+            }
+            Ok::<_, Error>(())
+        })?;
+        next(self).map(drop)
+    }
+
+    fn begin(&mut self) {
+        self.batch.begin(self.share);
+        self.batch.begin_table();
+    }
+
+    fn push(&mut self, hash: KeyHash, entry: Entry<'_>) -> Result<()> {
+        if self.notes_removed && self.removed.is_none() {
+            self.removed = Some(Left::new(hash.place, Entry { value: &[], ..entry }));
+        }
+        self.batch.push(hash, Incarnations::row(hash), entry)
+    }
+
+    /// All incarnations' pages with these indices were read: those of older generations follow, and what lives of all
+    /// has its place.
+    fn end(&mut self, pages: &Range<usize>) -> Result<()> {
+        let (core, older) = (self.core, Arc::clone(&self.older));
+        core.read_older(self.index, (&older, pages), &mut |hash, entry| self.push(hash, entry))?;
+        let Self { batch, rewriting, .. } = self;
+        batch.choose(Rule::NEWEST);
+        batch.chosen().with_places().for_each(|it| core.place_again(it, rewriting));
+        self.begin();
+        Ok(())
     }
 }
 
