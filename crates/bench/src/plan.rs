@@ -45,6 +45,9 @@ pub struct Plan {
     /// Entries loaded (inserted, for the insert workload).
     #[arg(long, visible_alias = "keys", default_value = "1M", value_parser = parse)]
     pub entries: u64,
+    /// Share of the entries that the table is made for which --entries are: with .8 it is made for a quarter more.
+    #[arg(long = "full", value_name = "SHARE", default_value_t = 1.0, value_parser = parse_fraction)]
+    pub full_share: f64,
     /// How the table is loaded before it is measured; the insert workload is always random.
     #[arg(long, value_enum, default_value = "random")]
     pub load: Load,
@@ -204,6 +207,8 @@ impl Plan {
     pub fn check(&self) -> Result<()> {
         ensure!(self.entries > 0, "--entries 0: ask for at least 1");
         ensure!(self.entries < 1 << 62, "--entries {}: at most 2^62", self.entries);
+        let full = self.full_share;
+        ensure!(full >= 0.01, "--full {full}: from .01 to 1, such as .8");
         ensure!(self.ram_bytes > 0, "--ram 0: give the index some memory, such as 256MiB");
         ensure!((1..=1024).contains(&self.threads), "--threads {}: from 1 to 1024", self.threads);
         ensure!((1..=4096).contains(&self.depth), "--depth {}: from 1 to 4096", self.depth);
@@ -333,8 +338,8 @@ impl Plan {
         self.zipf
     }
 
-    /// The most entries that a run may put in: the loaded ones, and the new ones of mixed streams, during lookups or
-    /// with them.
+    /// The entries that the table is made for: the most that a run may put in, which are the loaded ones and the new
+    /// ones of mixed streams, during lookups or with them; more if these do not make it full.
     #[must_use]
     pub fn entries_max(&self) -> u64 {
         let inserted = |mix: Mix| (self.operations() as f64 * (1.0 - mix.lookup_fraction)).ceil();
@@ -346,7 +351,8 @@ impl Plan {
         };
         let extra = per_run * f64::from(self.runs);
         // Draws of a binomial distribution vary; six standard deviations are never exceeded in practice.
-        self.entries + (extra + 6.0 * extra.sqrt()).ceil() as u64
+        let most = self.entries + (extra + 6.0 * extra.sqrt()).ceil() as u64;
+        if self.full_share < 1.0 { (most as f64 / self.full_share).ceil() as u64 } else { most }
     }
 
     /// Whether no table may evict entries: their keys are changed again and again, and all must stay.

@@ -4,7 +4,7 @@
 //! there are enough. All of them are used then: each takes its keys and is asked for them, in turn.
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -70,6 +70,12 @@ struct Figures {
     refusal: Option<String>,
     /// Mean time of making one, its checkpoints among it.
     make_ms: f64,
+    /// Time of closing all, which saves what is in RAM.
+    close_all_ms: f64,
+    /// Time of opening the database again, with all of them closed in it.
+    open_database_ms: f64,
+    /// Mean time of opening one of them again.
+    open_ms: f64,
     /// Keys put a second, and asked for, each structure in turn.
     puts_per_s: f64,
     gets_per_s: f64,
@@ -92,14 +98,18 @@ fn run(arguments: &Arguments) -> Result<String> {
     if arguments.json {
         return Ok(serde_json::to_string(&all)?);
     }
-    let head = "kind             open  ms to make  threads  RAM taken  resident  file, MiB    puts/s    gets/s";
+    let head = "kind             open  ms to make  to open  database  close all  threads  RAM taken  resident  \
+                file, MiB    puts/s    gets/s";
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let line = |it: &Figures| {
         format!(
-            "{:<15} {:>5} {:>11.2} {:>8} {:>10.1} {:>9.1} {:>10.0} {:>9.0} {:>9.0}\n",
+            "{:<15} {:>5} {:>11.2} {:>8.2} {:>9.1} {:>10.1} {:>8} {:>10.1} {:>9.1} {:>10.0} {:>9.0} {:>9.0}\n",
             it.kind,
             it.open,
             it.make_ms,
+            it.open_ms,
+            it.open_database_ms,
+            it.close_all_ms,
             it.background_threads,
             mib(it.ram_taken_bytes),
             it.resident_bytes.map_or(f64::NAN, mib),
@@ -120,11 +130,28 @@ fn measure(arguments: &Arguments, kind: Kind) -> Result<Figures> {
     let done = measure_in(arguments, kind, &db);
     let file_bytes = std::fs::metadata(&path)?.len();
     drop(db);
+    let again = done.and_then(|done| open_again(arguments, kind, &path, done));
     std::fs::remove_file(&path)?;
-    let done = done?;
+    let done = again?;
     let resident_bytes = done.resident_bytes.zip(before);
     let resident_bytes = resident_bytes.map(|(after, before)| after.saturating_sub(before));
     Ok(Figures { file_bytes, resident_bytes, ..done })
+}
+
+/// Opens the database and what is in it again.
+fn open_again(arguments: &Arguments, kind: Kind, path: &Path, done: Figures) -> Result<Figures> {
+    let began = Instant::now();
+    let db = nandex::options().ram(&*arguments.ram).open(path)?;
+    let open_database_ms = began.elapsed().as_secs_f64() * 1e3;
+    let began = Instant::now();
+    let subject = |number| make(&db, kind, format!("s{number}"), arguments.keys);
+    let subjects = (0..done.open).map(subject).collect::<nandex::Result<Vec<_>>>()?;
+    let open_ms = began.elapsed().as_secs_f64() * 1e3 / subjects.len() as f64;
+    let key = KeySpace::new(1).key(0).to_le_bytes();
+    for subject in &subjects {
+        ensure!(subject.has(&key)?, "a key that was put is not there after an opening");
+    }
+    Ok(Figures { open_database_ms, open_ms, ..done })
 }
 
 fn measure_in(arguments: &Arguments, kind: Kind, db: &Database) -> Result<Figures> {
@@ -152,16 +179,25 @@ fn measure_in(arguments: &Arguments, kind: Kind, db: &Database) -> Result<Figure
     };
     let puts_per_s = each(&|subject, key| subject.put(key).map(|()| true))?;
     let gets_per_s = each(&Subject::has)?;
+    let background_threads = db.volume().stats().background_threads;
+    let ram_taken_bytes = db.ram_taken().iter().map(|(_, bytes)| bytes).sum();
+    let (open, resident_bytes) = (subjects.len(), rss_bytes());
+    let began = Instant::now();
+    drop(subjects);
+    let close_all_ms = began.elapsed().as_secs_f64() * 1e3;
     Ok(Figures {
         kind: kind.to_possible_value().map_or_else(String::new, |it| it.get_name().to_owned()),
-        open: subjects.len(),
+        open,
         refusal,
         make_ms,
+        close_all_ms,
+        open_database_ms: 0.0,
+        open_ms: 0.0,
         puts_per_s,
         gets_per_s,
-        background_threads: db.volume().stats().background_threads,
-        ram_taken_bytes: db.ram_taken().iter().map(|(_, bytes)| bytes).sum(),
-        resident_bytes: rss_bytes(),
+        background_threads,
+        ram_taken_bytes,
+        resident_bytes,
         file_bytes: 0,
     })
 }

@@ -19,6 +19,8 @@ fn many_structures_of_each_kind_are_open_and_used_in_little_ram() {
         let (open, refusal) = (kind["open"].as_u64().unwrap(), &kind["refusal"]);
         assert!(open == 12 || refusal.is_string(), "{kind}");
         assert!(open >= if kind["kind"] == "growing-map" { 5 } else { 12 }, "{kind}");
+        let opened = ["open_ms", "open_database_ms", "close_all_ms"].map(|it| kind[it].as_f64());
+        assert!(opened.iter().all(|it| *it > Some(0.0)), "{kind}");
         assert!(kind["ram_taken_bytes"].as_u64().unwrap() <= 24 << 20, "{kind}");
         let threads = kind["background_threads"].as_u64().unwrap() as usize;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
