@@ -37,7 +37,8 @@ pub struct Args {
     /// The table's name
     #[arg(long, default_value = "main")]
     table: String,
-    /// Entries the table must hold, or those that one which grows begins with; without it, these are 100,000
+    /// Entries the table must hold, or those that one which grows begins with; without it, one that grows is for any
+    /// number, and begins with a thousand
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     entries: Option<u64>,
     /// Bytes of each key, 8 to 32, for fixed widths; without this and --value-bytes, keys and values have any size
@@ -47,7 +48,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = sizing::value_bytes)]
     value_bytes: Option<u64>,
     /// Bytes of all keys and values of any size, with about 40 more for each entry; without it, 256 for each entry, and
-    /// 5 MiB to begin with for a table that grows
+    /// for a table that grows as much as comes
     #[arg(
         long,
         value_name = "SIZE",
@@ -114,8 +115,12 @@ impl Args {
         channels: Channels,
     ) -> Result<(Option<ValuesConfig>, Sizing)> {
         let asked = Requirements { channels, ..self.requirements(policy)? };
+        let size = |asked: &Requirements| match self.entries {
+            None if policy == Policy::Grow => asked.size_first(self.structure.0),
+            _ => asked.size(self.structure.0),
+        };
         if !self.has_any_size() {
-            return Ok((None, asked.size(self.structure.0)?));
+            return Ok((None, size(&asked)?));
         }
         let values = asked
             .values(self.bytes)
@@ -126,7 +131,7 @@ impl Args {
                 "of --ram, the log of keys and values takes {taken}, and its index has the rest"
             )
         };
-        let sized = asked.size_over(&values, self.structure.0);
+        let sized = size(&asked.over(&values));
         let table =
             if self.requirements.has_ram() { sized.with_context(of_values)? } else { sized? };
         Ok((Some(values), table))

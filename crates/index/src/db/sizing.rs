@@ -7,6 +7,9 @@ use crate::{Error, Policy, Prediction, Requirements, Result};
 /// Entries for which the structure of a table that grows is chosen if none are stated.
 pub const ENTRIES_GROWING: u64 = 100_000;
 
+/// Entries that such a table begins with.
+const ENTRIES_FIRST: u64 = 1000;
+
 /// The default for the bytes of a key and its value of any size, with a record's overhead.
 pub(super) const RECORD_BYTES: u64 = 256;
 
@@ -30,6 +33,18 @@ impl Requirements {
         }
         let advice = self.advise()?;
         Ok(Sizing { reasons: advice.reasons(), prediction: advice.into_chosen() })
+    }
+
+    /// The table that grows of which no entries are stated: of this kind or of the one that suits best when it has
+    /// grown, and small to begin with.
+    ///
+    /// # Errors
+    /// As [`size`](Self::size).
+    pub fn size_first(&self, kind: Option<&str>) -> Result<Sizing> {
+        let grown = Self { entries: ENTRIES_GROWING, ..self.clone() }.size(kind)?;
+        let kind = grown.prediction.config.kind();
+        let prediction = Self { entries: ENTRIES_FIRST, ..self.clone() }.advise_one(kind)?;
+        Ok(Sizing { prediction, ..grown })
     }
 
     /// The same for the most entries, up to these, that keep the limits.
@@ -63,15 +78,13 @@ impl Requirements {
         values_for(bytes, self.entries, self.policy)
     }
 
-    /// The table that has the places of keys and values of any size, which are in this log: of this kind or of the one
-    /// that suits best, within the RAM that the log leaves. The widths are those of such a table.
-    ///
-    /// # Errors
-    /// As [`size`](Self::size).
-    pub fn size_over(&self, values: &ValuesConfig, kind: Option<&str>) -> Result<Sizing> {
+    /// The requirements of the table that has the places of keys and values of any size, which are in this log: the
+    /// widths of such a table, within the RAM that the log leaves.
+    #[must_use]
+    pub fn over(&self, values: &ValuesConfig) -> Self {
         let ram_bytes = self.ram_bytes.map(|most| most.saturating_sub(values.ram_bytes()));
         let (key_bytes, value_bytes) = (TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32);
-        Self { key_bytes, value_bytes, ram_bytes, ..self.clone() }.size(kind)
+        Self { key_bytes, value_bytes, ram_bytes, ..self.clone() }
     }
 }
 

@@ -22,9 +22,6 @@ const CACHE_BYTES_MIN: u64 = 64 << 10;
 /// A cache that needs no more bytes than this borrows free RAM of the database.
 const CACHE_BYTES_LENT: u64 = 1 << 20;
 
-/// Entries with which a table that grows begins if none are stated.
-const ENTRIES_FIRST: u64 = 1000;
-
 /// The default number of entries of a table that keeps its size.
 const ENTRIES: u64 = 1_000_000;
 
@@ -268,11 +265,10 @@ impl<'db> TableBuilder<'db> {
     /// The structure that suits the requirements. One that grows is chosen for a table that has grown, and begins small
     /// if nothing else was stated.
     fn choose(&self, asked: &Requirements) -> Result<Prediction> {
-        let chosen = asked.advise()?.into_chosen();
-        if self.policy != Policy::Grow || self.entries.is_some() {
-            return Ok(chosen);
+        if self.policy == Policy::Grow && self.entries.is_none() {
+            return Ok(asked.size_first(None)?.prediction);
         }
-        Requirements { entries: ENTRIES_FIRST, ..asked.clone() }.advise_one(chosen.config.kind())
+        Ok(asked.advise()?.into_chosen())
     }
 
     /// Entries that it must hold, or the default.

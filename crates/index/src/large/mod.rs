@@ -341,8 +341,9 @@ impl<T: Table + 'static> LargeTable<T> {
             return own;
         }
         let config = ValuesConfig::holding(live_bytes, own.when_full);
-        let io_chunk_pages = own.io_chunk_pages.min(config.segment_pages);
-        ValuesConfig { io_chunk_pages, ..config }
+        // Its batches stay as long as they are, or as its segments are if it makes no longer ones.
+        let most = if config.when_full == WhenFull::Grow { u32::MAX } else { config.segment_pages };
+        ValuesConfig { io_chunk_pages: own.io_chunk_pages.min(most), ..config }
     }
 
     /// Makes everything durable, ends its work in the background and closes the table. Dropping does the same, and

@@ -17,9 +17,12 @@ pub(super) const RESERVE_SEGMENTS: usize = 2;
 /// Segments of a value log, at most.
 pub(super) const SEGMENTS_MAX: u32 = 1 << 20;
 
-/// Pages of the segments of a small log, and of a small one that grows, whose I/O chunk stays as long as they are.
+/// Pages of the segments of a small log, and of those that one that grows begins with.
 const SMALL_SEGMENT_PAGES: u32 = 64;
-const SMALL_GROWING_SEGMENT_PAGES: u32 = 256;
+const FIRST_SEGMENT_PAGES: u32 = 16;
+
+/// Pages of the I/O chunk of a small log that grows: as long as it pays to write once its segments are longer.
+const GROWING_CHUNK_PAGES: u32 = 128;
 
 /// Sizes of a value log, and what it does when it is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,8 +32,8 @@ pub struct ValuesConfig {
     pub segment_pages: u32,
     /// Segments, from 5 to 2^20; of one that grows, those that it begins with.
     pub segments: u32,
-    /// Pages of the longest single write, at most a segment. Records wait in RAM until they fill them, or
-    /// somebody wants them durable.
+    /// Pages of the longest single write, at most a segment; a log that grows makes segments that are longer than those
+    /// that it begins with. Records wait in RAM until they fill them, or somebody wants them durable.
     pub io_chunk_pages: u32,
     /// What happens when every segment is in use.
     pub when_full: WhenFull,
@@ -51,11 +54,11 @@ impl ValuesConfig {
 
     /// One that holds `bytes` bytes of records, with segments of 32 MiB, or smaller ones if 16 of these would
     /// be too many, and chunks of up to 1 MiB. Counts the space that cleaning and overwriting keep free. One that grows
-    /// begins with that, and with at least 5 MiB.
+    /// begins with that, and with at least 320 KiB.
     #[must_use]
     pub fn holding(bytes: u64, when_full: WhenFull) -> Self {
         let least = match when_full {
-            WhenFull::Grow => SMALL_GROWING_SEGMENT_PAGES,
+            WhenFull::Grow => FIRST_SEGMENT_PAGES,
             WhenFull::EvictOldest | WhenFull::Refuse => SMALL_SEGMENT_PAGES,
         };
         let mut segment_pages = 8192u32;
@@ -68,9 +71,9 @@ impl ValuesConfig {
         // what is put; one that grows comes to that by itself.
         let more = if when_full == WhenFull::Refuse { used / 3 } else { used / 8 };
         let segments = u32::try_from(used + more + 4).unwrap_or(u32::MAX).max(5);
-        // Half a segment, so that the smallest logs that grow take little RAM.
         let io_chunk_pages = match when_full {
-            WhenFull::Grow => (segment_pages / 2).min(256),
+            // Half a segment, so that small logs that grow take little RAM.
+            WhenFull::Grow => (segment_pages / 2).clamp(GROWING_CHUNK_PAGES, 256),
             WhenFull::EvictOldest | WhenFull::Refuse => segment_pages.min(256),
         };
         Self { segment_pages, segments, io_chunk_pages, when_full }
@@ -95,7 +98,11 @@ impl ValuesConfig {
         };
         in_range("segment_pages", self.segment_pages, (1, 1 << 20))?;
         in_range("segments", self.segments, (5, SEGMENTS_MAX))?;
-        in_range("io_chunk_pages", self.io_chunk_pages, (1, self.segment_pages.min(4096)))
+        let chunk_max = match self.when_full {
+            WhenFull::Grow => 4096,
+            WhenFull::EvictOldest | WhenFull::Refuse => self.segment_pages.min(4096),
+        };
+        in_range("io_chunk_pages", self.io_chunk_pages, (1, chunk_max))
     }
 
     /// RAM of a log of that length, in bytes: a batch that fills up and one that is written, and an I/O chunk.

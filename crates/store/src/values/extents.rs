@@ -30,8 +30,11 @@ impl SegmentGroup {
 /// Pages of the longest segments that a log gets by growing.
 pub(super) const GROWN_SEGMENT_PAGES_MAX: u32 = 8192;
 
-/// Segments are as long as this part of the log, or shorter.
+/// Segments are as long as this part of the log, or shorter; short ones as the second part. A write ends with its
+/// segment.
 const SEGMENTS_GOOD: u64 = 64;
+const SMALL_SEGMENTS_GOOD: u64 = 32;
+const SMALL_SEGMENT_PAGES_MAX: u32 = 256;
 
 /// The part of a log that it grows by, so that little of it is unused.
 const GROWTH_PART: u64 = 8;
@@ -124,7 +127,11 @@ impl Extents {
         let longest = self.longest_pages();
         let needed = lengthened(longest, |pages| payload(pages) < whole_bytes);
         let total = self.pages();
-        let good = lengthened(needed, |pages| u64::from(pages) * 2 * SEGMENTS_GOOD <= total);
+        let good = lengthened(needed, |pages| {
+            let is_small = pages < SMALL_SEGMENT_PAGES_MAX;
+            let count = if is_small { SMALL_SEGMENTS_GOOD } else { SEGMENTS_GOOD };
+            u64::from(pages) * 2 * count <= total
+        });
         let least = |pages| if pages > longest { RESERVE_SEGMENTS as u32 + 1 } else { 1 };
         let part = total / GROWTH_PART / u64::from(good).max(1);
         let mut count = u32::try_from(part).unwrap_or(SEGMENTS_MAX).max(least(good));
@@ -197,23 +204,32 @@ mod tests {
 
     #[test]
     fn a_log_grows_by_an_eighth_and_its_segments_stay_few() {
-        let mut log = extents(&[group(256, 5)]);
-        while log.pages() < 1 << 38 {
-            let growths = log.growths(0);
-            let Some(best) = growths.first() else { break };
-            let part = log.pages() / GROWTH_PART;
-            assert!(best.pages() <= part.max(256), "{best:?}");
-            if 2 * best.pages() < part {
-                break;
+        for first in [16, 256] {
+            let mut log = extents(&[group(first, 5)]);
+            while log.pages() < 1 << 38 {
+                let growths = log.growths(0);
+                let Some(best) = growths.first() else { break };
+                let part = log.pages() / GROWTH_PART;
+                assert!(best.pages() <= part.max(first.into()), "{best:?}");
+                if 2 * best.pages() < part {
+                    break;
+                }
+                assert!(
+                    growths.is_sorted_by_key(|it| std::cmp::Reverse(it.pages())),
+                    "{growths:?}"
+                );
+                log.push(*best, Extent { start: PageId(0), pages: best.pages() });
+                let good = (log.pages() / u64::from(GROWN_SEGMENT_PAGES_MAX)).max(400);
+                assert!(u64::from(log.slots()) < good + 500, "{} of {}", log.slots(), log.pages());
+                assert!(log.all.len() < 200);
             }
-            assert!(growths.is_sorted_by_key(|it| std::cmp::Reverse(it.pages())), "{growths:?}");
-            log.push(*best, Extent { start: PageId(0), pages: best.pages() });
-            let good = (log.pages() / u64::from(GROWN_SEGMENT_PAGES_MAX)).max(400);
-            assert!(u64::from(log.slots()) < good + 400, "{} of {}", log.slots(), log.pages());
-            assert!(log.all.len() < 200);
+            assert!(
+                log.pages() * 4096 > 16 << 40,
+                "{} pages until its slots are used up",
+                log.pages()
+            );
+            assert!(log.slots() <= SEGMENTS_MAX);
         }
-        assert!(log.pages() * 4096 > 16 << 40, "{} pages until its slots are used up", log.pages());
-        assert!(log.slots() <= SEGMENTS_MAX);
     }
 
     #[test]

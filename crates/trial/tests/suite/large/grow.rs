@@ -13,10 +13,11 @@ use nandex_trial::Contract;
 
 use super::support::{DURABILITIES, Setup, key, value};
 
-/// Segments of two pages, of which there are five.
+/// Segments of two pages, of which there are five, and writes that become longer than they.
 fn growing(durability: Durability) -> Setup {
     let setup = Setup::new(durability, WhenFull::Grow);
-    Setup { values: ValuesConfig { segment_pages: 2, segments: 5, ..setup.values }, ..setup }
+    let values = ValuesConfig { segment_pages: 2, segments: 5, io_chunk_pages: 7, ..setup.values };
+    Setup { values, ..setup }
 }
 
 fn generations(table: &LargeTable<AnyTable>) -> usize {
