@@ -167,7 +167,8 @@ open_options! {
     pub struct OpenOptions;
     stated {
         /// Threads of the volume that put its full buffers on flash and load filters at once, at most. With 0 the
-        /// inserting thread does, at the moment its buffer is full. Each thread has I/O chunks of its own.
+        /// inserting thread does, at the moment its buffer is full. Each thread has I/O chunks of its own. One more
+        /// rewrites what was updated of a BufferHash that keeps all.
         flush_threads: Option<usize> = "1, and 2 for the cascade filter and the counting table", in Range::Within(0, 64);
         /// Reads in flight in a batch or stream of lookups.
         read_depth: Option<usize> = "32", in Range::Within(1, 4096);

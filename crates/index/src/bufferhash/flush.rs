@@ -57,6 +57,7 @@ impl Layout for Incarnations {
             spares_kept: usize::from(is_partial),
             forces_replayed: self.refuses(),
             forces_removals: self.config.cleans(),
+            own_jobs: usize::from(self.config.cleans()),
             ..WritePolicy::default()
         }
     }

@@ -11,15 +11,25 @@ use crate::{Error, Result};
 
 /// The panic guard of a running job. It marks the job as ended even after a panic, and then poisons the
 /// volume, so that nobody waits for a thread that is gone.
-struct Running<'i, L: Layout>(&'i Core<L>);
+struct Running<'i, L: Layout> {
+    core: &'i Core<L>,
+    is_own: bool,
+}
+
+impl<'i, L: Layout> Running<'i, L> {
+    fn new(core: &'i Core<L>, job: &Job<L::Job>) -> Self {
+        Self { core, is_own: matches!(job, Job::Own(_)) }
+    }
+}
 
 impl<L: Layout> Drop for Running<'_, L> {
     fn drop(&mut self) {
+        let Self { core, is_own } = *self;
         if std::thread::panicking() {
-            self.0.volume.poison().set(&"a background thread of a structure has panicked");
+            core.volume.poison().set(&"a background thread of a structure has panicked");
         }
-        self.0.work.done();
-        self.0.pool.notify();
+        core.work.done(is_own);
+        core.pool.notify();
     }
 }
 
@@ -41,7 +51,7 @@ impl<L: Layout> Core<L> {
     /// Does a job in the background, if one is due; returns whether it was.
     fn do_one_due(&self) -> bool {
         let Some(job) = self.work.next_in_background() else { return false };
-        let _running = Running(self);
+        let _running = Running::new(self, &job);
         let done = self.run_job(job, &mut self.scratches.lend().scratch);
         // The next update reports a failure that has poisoned the volume.
         if let Err(error) = done
@@ -73,7 +83,7 @@ impl<L: Layout> Core<L> {
         let mut is_busy = false;
         while let Some(job) = self.work.next_now() {
             is_busy = true;
-            let _running = Running(self);
+            let _running = Running::new(self, &job);
             self.run_job(job, &mut self.scratches.lend().scratch)?;
         }
         Ok(is_busy)

@@ -26,6 +26,9 @@ pub(crate) struct WritePolicy {
     pub forces_replayed: bool,
     /// Is a failed flush tried again, if the failure did not poison the volume?
     pub retries_flushes: bool,
+    /// Jobs of the structure's own that run next to flushes, so that a long one keeps none of them waiting. With none
+    /// they take turns with the flushes.
+    pub own_jobs: usize,
     /// Spare buffers that updates leave to the structure.
     pub spares_kept: usize,
     /// Updates over which the time of a flush is spread, if updates wait for flushes a little at a time.

@@ -185,28 +185,70 @@ pub(crate) struct WorkQueue<J> {
 struct Work<J> {
     flushes: VecDeque<usize>,
     others: VecDeque<J>,
-    /// Jobs that run.
+    /// Jobs that run, and those of them that are the layout's own.
     running: usize,
+    own_running: usize,
     /// Jobs that may run at once in the background.
-    running_max: usize,
+    limits: JobLimits,
     stop: bool,
     /// Why a flush failed that will be tried again; kept until an update or a flush reports it.
     fault: Option<Error>,
 }
 
+/// How many jobs run at once in the background, at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct JobLimits {
+    /// Flushes; with the layout's own jobs, if these have no place of their own.
+    pub flushes: usize,
+    /// Jobs of the layout's own, next to the flushes.
+    pub own: usize,
+}
+
 impl<J> Work<J> {
+    fn pop_flush(&mut self) -> Option<Job<J>> {
+        let index = self.flushes.pop_front()?;
+        self.running += 1;
+        Some(Job::Flush(index))
+    }
+
+    fn pop_own(&mut self) -> Option<Job<J>> {
+        let job = self.others.pop_front()?;
+        self.running += 1;
+        self.own_running += 1;
+        Some(Job::Own(job))
+    }
+
     fn pop(&mut self) -> Option<Job<J>> {
-        let flush = self.flushes.pop_front().map(Job::Flush);
-        let job = flush.or_else(|| self.others.pop_front().map(Job::Own));
-        self.running += usize::from(job.is_some());
-        job
+        self.pop_flush().or_else(|| self.pop_own())
+    }
+
+    /// The next job that may run in the background now.
+    fn pop_due(&mut self) -> Option<Job<J>> {
+        if self.is_flush_due() {
+            self.pop_flush()
+        } else if self.is_own_due() {
+            self.pop_own()
+        } else {
+            None
+        }
     }
 
     /// Returns whether a job waits that may run in the background now. When the queue was stopped, these are flushes
     /// only; and a failed flush is tried again only after its failure was reported.
     fn is_due(&self) -> bool {
-        let waits = !self.flushes.is_empty() || !self.others.is_empty() && !self.stop;
-        waits && self.fault.is_none() && self.running < self.running_max
+        self.is_flush_due() || self.is_own_due()
+    }
+
+    fn is_flush_due(&self) -> bool {
+        let aside = if self.limits.own > 0 { self.own_running } else { 0 };
+        let has_place = self.running - aside < self.limits.flushes;
+        !self.flushes.is_empty() && self.fault.is_none() && has_place
+    }
+
+    fn is_own_due(&self) -> bool {
+        let JobLimits { flushes, own } = self.limits;
+        let has_place = if own > 0 { self.own_running < own } else { self.running < flushes };
+        !self.others.is_empty() && !self.stop && self.fault.is_none() && has_place
     }
 }
 
@@ -216,8 +258,8 @@ const OPTIONAL_MAX: usize = 4096;
 impl<J> Default for WorkQueue<J> {
     fn default() -> Self {
         let (flushes, others) = (VecDeque::new(), VecDeque::new());
-        let (running, running_max) = (0, 0);
-        let work = Work { flushes, others, running, running_max, stop: false, fault: None };
+        let (running, own_running, limits) = (0, 0, JobLimits::default());
+        let work = Work { flushes, others, running, own_running, limits, stop: false, fault: None };
         Self { state: Mutex::new(work), changed: Condvar::new(), asker: OnceLock::new() }
     }
 }
@@ -227,10 +269,10 @@ impl<J> WorkQueue<J> {
         self.state.lock().expect("no holder of the work's lock panics")
     }
 
-    /// Has background threads do the work from now on, that many jobs at once.
-    pub(crate) fn use_background(&self, asker: Asker, jobs: usize) {
+    /// Has background threads do the work from now on.
+    pub(crate) fn use_background(&self, asker: Asker, limits: JobLimits) {
         let mut work = self.lock();
-        work.running_max = jobs;
+        work.limits = limits;
         let is_first = self.asker.set(asker).is_ok();
         assert!(is_first, "the background serves a structure once");
         self.tell(work);
@@ -270,7 +312,7 @@ impl<J> WorkQueue<J> {
     /// The next job for a background thread, if one is due. Asks for another thread if another job is.
     pub(crate) fn next_in_background(&self) -> Option<Job<J>> {
         let mut work = self.lock();
-        let job = if work.is_due() { work.pop() } else { None };
+        let job = work.pop_due();
         self.tell(work);
         job
     }
@@ -286,8 +328,11 @@ impl<J> WorkQueue<J> {
     }
 
     /// A job has ended.
-    pub(crate) fn done(&self) {
-        self.lock().running -= 1;
+    pub(crate) fn done(&self, is_own: bool) {
+        let mut work = self.lock();
+        work.running -= 1;
+        work.own_running -= usize::from(is_own);
+        drop(work);
         self.changed.notify_all();
     }
 

@@ -12,7 +12,7 @@ use nandex_store::{Captured, Checkpointed, Durability, Lsn, Structure, Volume};
 use super::format::{AddsUp, PartitionRecord, WriteState};
 use super::pace::Pace;
 use super::partition::Partition;
-use super::pool::{BufferPool, ScratchPool, WorkQueue};
+use super::pool::{BufferPool, JobLimits, ScratchPool, WorkQueue};
 use super::snapshot::{Snapshots, Store};
 use super::stats::WriteCounters;
 use super::{
@@ -227,9 +227,10 @@ fn flushed<R>(record: &PartitionRecord<R>, structure_tail: Lsn) -> Boundary {
 
 /// Has the volume's background threads flush the structure's buffers, unless whoever updates it does.
 fn use_background<L: Layout>(core: &Arc<Core<L>>) -> Result<()> {
-    let threads = core.options.flush_threads;
-    if threads > 0 {
-        core.work.use_background(core.volume.serve(core, threads)?, threads);
+    let (flushes, own) = (core.options.flush_threads, core.policy.own_jobs);
+    if flushes > 0 {
+        let asker = core.volume.serve(core, flushes + own)?;
+        core.work.use_background(asker, JobLimits { flushes, own });
     }
     Ok(())
 }

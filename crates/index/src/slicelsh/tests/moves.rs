@@ -10,6 +10,7 @@ use nandex_sim::SimDevice;
 use super::super::*;
 use super::{inline, insert_own, own_keys};
 use crate::write::Layout;
+use crate::write::pool::Job;
 use crate::write::telling::{Asked, Tell, telling};
 use crate::{Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions, WhenFull};
 
@@ -39,8 +40,8 @@ fn merge(index: &SliceLsh) {
     let frozen = inner.partitions[0].read().frozen.front().cloned().unwrap();
     let mut scratch = SlicetableGroups::new_scratch(inner).unwrap();
     SlicetableGroups::flush(inner, 0, frozen, &mut scratch).unwrap();
-    while inner.work.next_now().is_some() {
-        inner.work.done();
+    while let Some(job) = inner.work.next_now() {
+        inner.work.done(matches!(job, Job::Own(_)));
     }
 }
 
