@@ -44,6 +44,7 @@
 //!
 //! **Durability** is by default every 100 ms, and at each `sync`; dropping a structure saves it.
 
+mod advice;
 mod compact;
 mod counting;
 mod filter;
@@ -68,6 +69,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use nandex_device::output::UnfinishedFiles;
 use nandex_store::Volume;
 
+use advice::RecentAdvice;
 pub use compact::Compacted;
 pub use counting::CountingBuilder;
 pub use filter::{AnyCounter, CounterBuilder, FilterBuilder};
@@ -112,6 +114,7 @@ pub struct Database {
     opening: Mutex<()>,
     /// Files that have no names yet.
     unfinished: Mutex<UnfinishedFiles>,
+    advice: RecentAdvice,
 }
 
 impl Database {

@@ -14,6 +14,7 @@ use nandex_store::{
     holds,
 };
 
+use super::advice::RecentAdvice;
 use super::{Database, Quantity};
 use crate::Result;
 use crate::ram::RamPool;
@@ -268,7 +269,8 @@ impl DatabaseOptions {
         };
         let ram = Arc::new(RamPool::new(&volume, ram_bytes));
         let (opening, unfinished) = (Mutex::default(), Mutex::new(self.unfinished));
-        Ok(Database { volume, ram, opening, unfinished })
+        let advice = RecentAdvice::default();
+        Ok(Database { volume, ram, opening, unfinished, advice })
     }
 
     /// The options of a new volume, with the length of its log.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::advice::Question;
 use super::ram::{explain, fitting, limit};
 use super::sizing::ENTRIES_GROWING;
 use super::stated::{Calls, Stated};
@@ -184,7 +185,12 @@ impl<'db> TableBuilder<'db> {
         let limit = limit(&self.db.ram, &self.name, self.stated_ram().as_ref())?;
         // Options such as SliceHash's filters are chosen again at each opening.
         let limit_without = self.without_cache(limit)?;
-        let advised = self.advise(limit_without, |asked| asked.advise_one(kind)).ok();
+        let of_kind = || Question::Kind(kind.to_owned());
+        let advise =
+            |asked: &Requirements| self.db.advice.get(asked, of_kind(), || asked.advise_one(kind));
+        // One that grows in the database's RAM takes what it needs, whatever was advised.
+        let is_free = registry::grows(kind) && !self.is_limited();
+        let advised = if is_free { None } else { self.advise(limit_without, advise).ok() };
         let mut options =
             advised.as_ref().map_or_else(OpenOptions::default, |it| it.options.clone());
         self.limit_ram(&mut options, limit);
@@ -265,10 +271,11 @@ impl<'db> TableBuilder<'db> {
     /// The structure that suits the requirements. One that grows is chosen for a table that has grown, and begins small
     /// if nothing else was stated.
     fn choose(&self, asked: &Requirements) -> Result<Prediction> {
+        let advice = &self.db.advice;
         if self.policy == Policy::Grow && self.entries.is_none() {
-            return Ok(asked.size_first(None)?.prediction);
+            return advice.get(asked, Question::First, || Ok(asked.size_first(None)?.prediction));
         }
-        Ok(asked.advise()?.into_chosen())
+        advice.get(asked, Question::Best, || Ok(asked.advise()?.into_chosen()))
     }
 
     /// Entries that it must hold, or the default.
