@@ -293,7 +293,7 @@ struct Gathering<'g> {
     batch: Batch,
     /// Generations that have keys of the super table, if it is not whole.
     older: Arc<[Arc<Inner>]>,
-    /// Is a key kept, in case that none lives?
+    /// Whether a key is kept, in case that none lives.
     notes_removed: bool,
     removed: Option<Left>,
     rewriting: Rewriting,

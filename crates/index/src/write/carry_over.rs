@@ -119,9 +119,7 @@ impl<L: TableLayout> Core<L> {
         // What a snapshot of the buffer has may have been logged before the buffer's place.
         let before = u64::from(frozen.snapshot.is_some());
         let place = frozen.since.map_or(Lsn(0), |since| Lsn(since.0.saturating_sub(before)));
-        let log = self.volume.log();
-        // Noted before the append, so that the place is not after the entry's.
-        state.since.get_or_insert_with(|| log.next_lsn());
-        self.codec.append_put_back(log, self.id, place, entry)
+        self.note_since(state);
+        self.codec.append_put_back(self.volume.log(), self.id, place, entry)
     }
 }

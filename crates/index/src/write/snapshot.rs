@@ -8,6 +8,7 @@
 //! to is never overwritten. Its [`SnapshotStore`] decides how it is kept on flash: pages in fixed places for
 //! entries, a run for fingerprints.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -162,7 +163,7 @@ struct SnapshotsState<B: WriteBuffer> {
     /// Save buffers with updates that were logged before this place.
     before: Option<Lsn>,
     /// The partitions that a flush still has to save.
-    unsaved: Vec<usize>,
+    unsaved: BTreeSet<usize>,
 }
 
 /// Which buffers the next checkpoint saves.
@@ -192,7 +193,7 @@ impl<B: WriteBuffer> Snapshots<B> {
             durable: none.clone(),
             captured: none,
             before: None,
-            unsaved: Vec::new(),
+            unsaved: BTreeSet::new(),
         };
         Self { store, state: Mutex::new(state) }
     }
@@ -257,10 +258,7 @@ impl<L: Layout> Core<L> {
 
     /// Asks the next checkpoints to save a partition's buffer.
     pub(super) fn snapshot_soon(&self, index: usize) {
-        let mut state = self.snapshots.lock();
-        if !state.unsaved.contains(&index) {
-            state.unsaved.push(index);
-        }
+        self.snapshots.lock().unsaved.insert(index);
     }
 
     /// Asks the next checkpoint to save buffers with updates that were logged before this place.
@@ -284,7 +282,7 @@ impl<L: Layout> Core<L> {
                 unsaved.push(index);
             }
         }
-        self.snapshots.lock().unsaved.append(&mut unsaved);
+        self.snapshots.lock().unsaved.extend(unsaved);
         Ok(())
     }
 

@@ -210,12 +210,17 @@ impl<L: Layout> Core<L> {
         if !self.logs() || updates.is_empty() {
             return Ok(());
         }
-        let log = self.volume.log();
-        // Noted before the append, so that the place is not after the update's.
+        self.note_since(state);
+        self.codec.append(self.volume.log(), (self.id, index), updates, records)
+    }
+
+    /// Notes the log's place before what the active buffer alone has, if it was saved so far. Comes before the append,
+    /// so that the place is not after the update's.
+    #[inline]
+    pub(super) fn note_since(&self, state: &mut PartitionState<L>) {
         if is_on(Barrier::BufferNotesItsPlace) {
-            state.since.get_or_insert_with(|| log.next_lsn());
+            state.since.get_or_insert_with(|| self.volume.log().next_lsn());
         }
-        self.codec.append(log, (self.id, index), updates, records)
     }
 
     /// Replaces the full buffer by a fresh one. The full one is written in the background, or before this
