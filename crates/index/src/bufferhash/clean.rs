@@ -102,7 +102,10 @@ impl Inner {
         let most = self.layout.config.incarnations_max as usize - kept;
         let has_column = state.level.window.len() + state.frozen.len() < most;
         let is_over = is_ready && self.layout.cleaning.keys() > self.keys_max();
-        if has_column && ring.free_segments() > spare && (!is_over || removes) {
+        let has_space = has_column && ring.free_segments() > spare && (!is_over || removes);
+        let more = Self::columns_more(state);
+        let has_ram = has_space && self.take_columns(more, is_ready);
+        if has_ram {
             let ahead = reserve + u64::from(self.layout.config.spare_buffers);
             if is_ready && ring.free_segments() <= ahead {
                 self.queue_cleaning(None);
@@ -111,6 +114,7 @@ impl Inner {
                 self.layout.cleaning.waiting.fetch_add(1, SeqCst);
                 return Ok(Space::Reserved(Some(id)));
             }
+            self.layout.columns.give_back(more);
             if is_ready {
                 // A checkpoint is all that is missing.
                 self.queue_cleaning(None);
@@ -118,10 +122,30 @@ impl Inner {
             }
         }
         if is_ready && self.may_clean() {
-            self.queue_cleaning((!has_column).then_some(index));
+            self.queue_cleaning(match (has_column, has_space) {
+                (false, _) => Some(index),
+                (true, true) => self.frees_columns(index, &state.level),
+                (true, false) => None,
+            });
             return Ok(Space::Pending);
         }
         Err(Error::Full { entries: self.layout.cleaning.keys(), flash_bytes: self.flash_bytes() })
+    }
+
+    /// Takes columns for a flush, as far as RAM allows it; a recovery needs no leave.
+    fn take_columns(&self, more: u64, is_ready: bool) -> bool {
+        if is_ready {
+            return self.layout.columns.try_take(more);
+        }
+        self.layout.columns.take(more);
+        true
+    }
+
+    /// What is rewritten where RAM has no columns for a super table: the next one for which older generations take RAM,
+    /// else itself, if much has come to it since it was rewritten, else the one with the most to gain.
+    fn frees_columns(&self, index: usize, level: &Level) -> Option<usize> {
+        let unclean_min = u64::from(self.layout.config.filter.entries_max());
+        self.next_to_take_over().or((level.unclean > unclean_min).then_some(index))
     }
 
     /// Keys that the table takes.
@@ -136,7 +160,8 @@ impl Inner {
         // Keys that there were when each super table was rewritten: many of them, and none removed since, are too many.
         let known = self.counters.flushed_entries.load(Relaxed).saturating_sub(unclean);
         let is_full = known.min(cleaning.keys()) > self.keys_max();
-        let is_possible = unclean > 0 && !cleaning.is_stuck();
+        let has_more = unclean > 0 || self.next_to_take_over().is_some();
+        let is_possible = has_more && !cleaning.is_stuck();
         !is_full && (is_possible || cleaning.waiting.load(SeqCst) > 0)
     }
 
@@ -184,7 +209,7 @@ impl Inner {
         {
             let mut state = table.write();
             // A buffer that waits has its segment already, which is older than those of the rewritten incarnations.
-            if !state.frozen.is_empty() || state.level.window.is_empty() {
+            if !state.frozen.is_empty() || state.level.window.is_empty() && !takes_over {
                 return Ok(());
             }
             state.level.is_cleaned = true;
@@ -264,7 +289,10 @@ impl Inner {
             }
         })?;
         match self.write_again(index, rewriting, scratch)? {
-            Some(written) => self.put_rewritten(index, &written),
+            Some(written) => {
+                self.put_rewritten(index, &written)?;
+                self.release_older(index)
+            }
             None => {
                 // Others took the segments that were free, or it has more keys than was estimated.
                 let mut state = self.partitions[index].write();
@@ -300,8 +328,11 @@ impl Inner {
         self.layout.rings.of(index).complete_all(tagged.chain(dead));
         let (before, after) = (state.level.entries(), level.entries());
         let (unclean, keys) = (state.level.unclean, state.level.keys);
+        let columns = (state.level.columns_with(0), level.columns_with(0));
         state.level.put_rewritten(level);
         drop(state);
+        self.layout.columns.give_back(columns.0);
+        self.layout.columns.take(columns.1);
         // In this order what is known never seems to be more than it is.
         let (counters, cleaning) = (&self.counters, &self.layout.cleaning);
         counters.flushed_entries.fetch_sub(before, Relaxed);

@@ -286,6 +286,11 @@ impl Config {
         })
     }
 
+    /// RAM of a column of its filters, in bytes.
+    pub(super) fn column_bytes(&self) -> u64 {
+        self.filter.column_bits().div_ceil(8) as u64
+    }
+
     /// Keys of a buffer that its filter may refuse: at most 4 %.
     pub(super) fn bumped_max(&self) -> u64 {
         u64::from(self.filter.entries_max()) / 24

@@ -172,9 +172,8 @@ impl Layout for Incarnations {
     }
 
     fn usage(core: &Inner) -> Usage {
-        let slices = core.partitions.iter().map(|table| table.read().level.slices.ram_bytes());
         Usage {
-            ram_bytes: (slices.sum::<usize>() + core.layout.rings.ram_bytes()) as u64,
+            ram_bytes: core.filter_bytes() + core.layout.rings.ram_bytes() as u64,
             flash_bytes: core.flash_bytes(),
         }
     }
@@ -304,7 +303,9 @@ impl Inner {
             let level = &table.read().level;
             (level.window.clone(), Arc::clone(&level.slices))
         };
-        if window.is_circle_full() {
+        if table.read().level.released.is_some() {
+            table.write().level.take_back(&self.layout.config.filter);
+        } else if window.is_circle_full() {
             let wider = Arc::new(Level::wider(&window, &slices));
             table.write().level.put_wider(wider);
         }

@@ -41,6 +41,7 @@
 mod bulk;
 mod check;
 mod clean;
+mod columns;
 pub(crate) mod config;
 mod evict;
 pub(crate) mod filter;

@@ -18,12 +18,14 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 
 use nandex_store::entries::Entry;
 use nandex_store::hash::KeyHash;
 
+use super::filter::{Slices, Window};
 use super::flush::Scratch;
 use super::table::Level;
 use super::{Incarnations, Inner};
@@ -41,6 +43,10 @@ pub(crate) struct Older {
     newest_first: RwLock<Arc<[Arc<Inner>]>>,
     /// Held while cleaning has a super table take over, and by whoever needs that none does.
     taking_over: Mutex<()>,
+    /// All super tables before this one are whole, or cannot be.
+    next: AtomicUsize,
+    /// What super tables have in place of filters once a newer generation has taken over what they had.
+    none: OnceLock<Arc<Slices>>,
 }
 
 impl fmt::Debug for Older {
@@ -58,6 +64,7 @@ impl Older {
     pub(super) fn set(&self, newest_first: Arc<[Arc<Inner>]>) {
         let own = self.newest_first.write();
         *own.expect("no holder of the older generations' lock panics") = newest_first;
+        self.next.store(0, SeqCst);
     }
 
     /// Returns whether there are any.
@@ -128,7 +135,67 @@ impl Inner {
                 return Ok(true);
             }
         }
-        Ok(false)
+        // What was taken over meanwhile, older ones may have had.
+        Ok(!newer_is_whole && self.is_whole(hash))
+    }
+
+    /// The first super table that is not whole and can be, if there are older generations. Takes no super table's lock.
+    pub(super) fn next_to_take_over(&self) -> Option<usize> {
+        let next = self.layout.older.next.load(SeqCst);
+        (next < self.partitions.len() && self.layout.older.is_some()).then_some(next)
+    }
+
+    /// Has older generations give back the RAM of what this one has taken over, in the super tables that have keys of
+    /// this one. The caller holds no super table's state.
+    pub(super) fn release_older(&self, index: usize) -> Result<()> {
+        let older = self.layout.older.get();
+        if older.is_empty() {
+            return Ok(());
+        }
+        let is_done = |index: &usize| {
+            let level = &self.partitions[*index].read().level;
+            level.is_whole() || level.is_damaged
+        };
+        let first = self.layout.older.next.load(SeqCst);
+        let next = first + (first..self.partitions.len()).take_while(is_done).count();
+        self.layout.older.next.fetch_max(next, SeqCst);
+        let mut released = 0;
+        for core in older.iter() {
+            for old in core.share_of(index, self.partitions.len()) {
+                let mut own = self.share_of(old, core.partitions.len());
+                if own.all(|index| self.is_whole_at(index)) {
+                    released += core.release(old)?;
+                }
+            }
+        }
+        self.layout.columns.allow(released / self.column_bytes().max(1));
+        Ok(())
+    }
+
+    /// As [`release_older`](Self::release_older), of all super tables that are whole.
+    pub(super) fn release_all_older(&self) -> Result<()> {
+        let mut whole = (0..self.partitions.len()).filter(|index| self.is_whole_at(*index));
+        whole.try_for_each(|index| self.release_older(index))
+    }
+
+    /// Gives back the filters of a super table that a newer generation has taken over, unless a buffer of it is still
+    /// to be flushed. Returns how much RAM that was, in bytes.
+    fn release(&self, index: usize) -> Result<u64> {
+        let table = &self.partitions[index];
+        let _lock = table.maintain();
+        let mut state = table.write();
+        let is_retired = state.frozen.is_empty()
+            && state.active_mut().len() <= self.layout.config.carry_over_usual();
+        if !is_retired || state.level.window.is_empty() {
+            return Ok(0);
+        }
+        let config = &self.layout.config;
+        let none = || Arc::new(Slices::with_columns(&config.filter, 1));
+        let none = Arc::clone(self.layout.older.none.get_or_init(none));
+        let window = Window::new(config.incarnations_max as usize, none.columns())?;
+        let released = state.level.slices.ram_bytes() as u64;
+        state.level.release(none, window);
+        Ok(released)
     }
 
     /// Keys that a super table will have once it is whole, about.

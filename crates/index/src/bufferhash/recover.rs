@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::clean::Cleaning;
+use super::columns::FilterColumns;
 use super::config::Ranking;
 use super::filter::IncarnationFilter;
 use super::format::decode_filter;
@@ -93,6 +94,7 @@ fn assemble(
         cascade_credit: AtomicU64::new(u64::from(config.cascade_limit) * 1000),
         threshold: AtomicU64::new(threshold),
         cleaning: Cleaning::default(),
+        columns: FilterColumns::default(),
         older: Older::default(),
         ranking: Ranking::of(options),
         config,
@@ -151,6 +153,7 @@ fn levels(layout: &Incarnations, place: PageId) -> Result<Levels<Incarnations>> 
         layout.cleaning.came(&incarnation);
         level.filters_loaded = false;
     }
+    layout.columns.take(levels.iter().map(|level| level.columns_with(0)).sum());
     Ok(levels.into_iter().map(|level| (level, ())).collect())
 }
 

@@ -1,6 +1,7 @@
 //! BufferHash as a [`Structure`].
 
 use super::clean::Cleaning;
+use super::columns::FilterColumns;
 use super::config;
 use super::filter::IncarnationFilter;
 use super::older::Older;
@@ -41,6 +42,8 @@ pub struct Incarnations {
     pub(super) threshold: AtomicU64,
     /// How much there is to clean.
     pub(super) cleaning: Cleaning,
+    /// The columns of all filters.
+    pub(super) columns: FilterColumns,
     /// The generations before this one of a growing table.
     pub(super) older: Older,
 }

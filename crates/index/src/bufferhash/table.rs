@@ -58,6 +58,8 @@ pub(crate) struct Level {
     pub(super) unclean: u64,
     /// Keys in its incarnations, about.
     pub(super) keys: i64,
+    /// The entries that it had before a newer generation took them over.
+    pub(super) released: Option<u64>,
     /// Was it damaged when it was to be rewritten?
     pub(super) is_damaged: bool,
     /// Whether it was rewritten with what older generations had of its keys, in this opening.
@@ -132,6 +134,7 @@ impl Level {
             is_cleaned: false,
             unclean: 0,
             keys: 0,
+            released: None,
             is_damaged: false,
             has_taken_over: false,
         })
@@ -146,6 +149,24 @@ impl Level {
     pub(super) fn put_rewritten(&mut self, rewritten: Self) {
         let dropped = self.dropped + self.window.len() as u64;
         *self = Self { dropped, renumbered: self.renumbered + 1, ..rewritten };
+    }
+
+    /// Gives its filters back, in place of which there are some that nothing is written to. What it had is found in a
+    /// newer generation, where its keys stay counted as here.
+    pub(super) fn release(&mut self, none: Arc<Slices>, window: Window) {
+        let incarnations = vec![Incarnation::default(); none.columns()];
+        self.has_taken_over = self.is_whole();
+        self.released = Some(self.entries());
+        self.dropped += self.window.len() as u64;
+        self.renumbered += 1;
+        (self.window, self.slices, self.incarnations) = (window, none, incarnations);
+        self.filters_loaded = true;
+    }
+
+    /// Gives it filters of its own again, for what its buffers still had.
+    pub(super) fn take_back(&mut self, shape: &FilterShape) {
+        self.slices = Arc::new(Slices::with_columns(shape, 1));
+        self.released = None;
     }
 
     /// Makes the next column one of an incarnation that is not in the ring yet.
@@ -291,9 +312,10 @@ impl Level {
         self.newest_first().into_iter().map(|(_, incarnation)| incarnation).collect()
     }
 
-    /// Entries in its incarnations, counting each version of a key.
+    /// Entries in its incarnations, counting each version of a key, and those that a newer generation has taken over.
     pub(super) fn entries(&self) -> u64 {
         let newest_first = self.incarnations_newest_first();
-        newest_first.iter().map(|incarnation| u64::from(incarnation.entries)).sum()
+        let held: u64 = newest_first.iter().map(|it| u64::from(it.entries)).sum();
+        held + self.released.unwrap_or(0)
     }
 }

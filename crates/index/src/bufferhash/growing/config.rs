@@ -2,6 +2,7 @@
 
 use super::KIND;
 use super::generations::GENERATIONS_MAX;
+use super::ram::ram_bytes_of;
 use super::sizes::{SUPER_TABLES_MAX, of_super_tables};
 use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::bufferhash::{self, Placement, Policy};
@@ -102,20 +103,6 @@ impl Config {
         let bytes = self.of_super_tables(super_tables).log_bytes_good();
         bytes.next_multiple_of(1 << 20).max(self.first.log_bytes_best())
     }
-}
-
-/// RAM that generations take when they are full, in bytes. All but the last have written their buffers.
-pub(super) fn ram_bytes_of<'g>(
-    mut generations: impl DoubleEndedIterator<Item = &'g bufferhash::Config>,
-) -> u64 {
-    let newest = generations.next_back().map_or(0, ram_bytes_of_newest);
-    let older: u64 = generations.map(bufferhash::Config::retired_ram_bytes).sum();
-    FIXED_RAM_BYTES + older + newest
-}
-
-/// RAM that a generation takes while it is the newest, in bytes.
-pub(super) fn ram_bytes_of_newest(generation: &bufferhash::Config) -> u64 {
-    generation.ram_bytes() + generation.rewrite_bytes()
 }
 
 /// What is left for the parts of a table whose cache is the table's own.

@@ -8,7 +8,11 @@ use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::space::LEFT_PAGES_MIN;
 use nandex_store::{StructureId, Volume, part_name};
 
-use super::config::{ram_bytes_of, ram_bytes_of_newest, without_cache};
+use super::config::without_cache;
+use super::ram::{
+    columns_alone, columns_fresh, ram_bytes_of_newest, ram_bytes_of_older, ram_bytes_with,
+    taking_over_bytes, without_filters,
+};
 use super::{Config, GENERATION_KIND};
 use crate::api::TableStats;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
@@ -59,11 +63,26 @@ pub(super) struct Tables {
     used: Vec<BufferHash>,
     /// The next one, made before it is needed.
     next: Option<BufferHash>,
+    /// Columns that the newest may have, if it is cleaned, while older ones have their filters.
+    columns: u64,
 }
 
-/// RAM that the generations in use take when they are full, in bytes.
-fn taken_bytes(tables: &Tables) -> u64 {
-    ram_bytes_of(tables.used.iter().map(BufferHash::config))
+impl Tables {
+    /// RAM that the generations in use take when they are full, in bytes.
+    fn taken_bytes(&self) -> u64 {
+        let Some((newest, older)) = self.used.split_last() else { return FIXED_RAM_BYTES };
+        let newest = newest.config();
+        let newest_bytes = match newest.cleans() {
+            true => ram_bytes_with(newest, self.columns),
+            false => ram_bytes_of_newest(newest),
+        };
+        ram_bytes_of_older(older.iter().map(BufferHash::config)) + newest_bytes
+    }
+
+    /// The configurations of those that are in use.
+    fn configs(&self) -> Vec<&bufferhash::Config> {
+        self.used.iter().map(BufferHash::config).collect()
+    }
 }
 
 /// The name of a generation among the table's parts, from 1 on.
@@ -120,6 +139,8 @@ impl Generations {
             let table = generations.create(&tables)?;
             generations.use_next(&mut tables, table);
         }
+        generations.limit_columns(&mut tables);
+        generations.core(generations.len() - 1).release_all_older()?;
         generations.leave_spare(&tables, None)?;
         drop(tables);
         (0..generations.len() - 1).for_each(|number| generations.core(number).retire());
@@ -172,6 +193,28 @@ impl Generations {
         });
         drop(updates);
         tables.used.push(table);
+        self.limit_columns(tables);
+    }
+
+    /// Limits the columns of the newest, if it is cleaned, to those for which older ones leave RAM.
+    fn limit_columns(&self, tables: &mut Tables) {
+        let Some((newest, older)) = tables.used.split_last() else { return };
+        let config = newest.config();
+        if !config.cleans() {
+            return;
+        }
+        let alone = columns_alone(config);
+        let others = ram_bytes_of_older(older.iter().map(BufferHash::config));
+        let left = |most: u64| most.saturating_sub(others + without_filters(config));
+        let columns = self.limit().map_or(alone, |most| left(most) / config.column_bytes());
+        let columns = columns.clamp(columns_fresh(config).min(alone), alone);
+        newest.core.layout.columns.limit(columns, alone);
+        tables.columns = columns;
+    }
+
+    /// RAM that all may take together, in bytes.
+    fn limit(&self) -> Option<u64> {
+        self.spare.limit(self.config.ram_bytes_max)
     }
 
     /// Makes the next one. Where it finds no RAM or flash, entries are as before, and growth has stopped.
@@ -215,15 +258,16 @@ impl Generations {
             let first = self.options.entries.and_then(|entries| self.config.first_for(entries));
             return first.unwrap_or_else(|| self.config.first.clone());
         }
-        let left = self.spare.limit(self.config.ram_bytes_max).unwrap_or(u64::MAX);
-        let left = left.saturating_sub(taken_bytes(tables));
-        if let Some(config) = self.taking_over(tables, left) {
+        let most = self.limit().unwrap_or(u64::MAX);
+        if let Some(config) = self.taking_over(tables, most) {
             return config;
         }
+        let left = most.saturating_sub(tables.taken_bytes());
         let before = tables.used.iter().map(BufferHash::config);
         self.config.next(before, self.volume.log_bytes_max(), left)
     }
 
+    /// Within that much RAM for all, in bytes.
     fn taking_over(&self, tables: &Tables, ram_bytes: u64) -> Option<bufferhash::Config> {
         let cores = || tables.used.iter().map(|it| &it.core);
         let held: u64 = cores().map(|it| it.versions_held()).sum();
@@ -236,17 +280,22 @@ impl Generations {
         if is_damaged || !is_superseded && !are_updates {
             return None;
         }
+        let older = tables.configs();
         self.config.taking_over(keys, |config| {
             let shape = config.shape();
             let has_log = shape.is_ok_and(|shape| write::may_cover(&self.volume, &shape));
-            has_log && ram_bytes_of_newest(config) <= ram_bytes
+            has_log && taking_over_bytes(&older, config) <= ram_bytes
         })
     }
 
     fn check_ram(&self, tables: &Tables, next: &bufferhash::Config) -> Result<()> {
-        let Some(most) = self.spare.limit(self.config.ram_bytes_max) else { return Ok(()) };
-        let taken = taken_bytes(tables);
-        if taken + ram_bytes_of_newest(next) <= most {
+        let Some(most) = self.limit() else { return Ok(()) };
+        let taken = tables.taken_bytes();
+        let has_ram = match next.cleans() {
+            true => taking_over_bytes(&tables.configs(), next) <= most,
+            false => taken + ram_bytes_of_newest(next) <= most,
+        };
+        if has_ram {
             return Ok(());
         }
         if tables.used.is_empty() {
@@ -264,7 +313,15 @@ impl Generations {
     /// Says what is left of its RAM, with a generation that is being made counted.
     fn leave_spare(&self, tables: &Tables, making: Option<&bufferhash::Config>) -> Result<()> {
         let next = tables.next.as_ref().map(BufferHash::config).or(making);
-        let taken = taken_bytes(tables) + next.map_or(0, ram_bytes_of_newest);
+        let taken = tables.taken_bytes();
+        let taken = match next {
+            // It takes what those before it give back.
+            Some(next) if next.cleans() => {
+                let both = taken + ram_bytes_of_newest(next);
+                self.limit().map_or(both, |most| both.min(most).max(taken))
+            }
+            next => taken + next.map_or(0, ram_bytes_of_newest),
+        };
         self.spare.leave(self.config.ram_bytes_max, (taken, FIXED_RAM_BYTES))
     }
 
@@ -341,6 +398,7 @@ impl Generations {
             self.volume.drop_structure(&generation_name(&self.name, number))?;
         }
         newest.forget_older();
+        self.limit_columns(tables);
         self.leave_spare(tables, None)?;
         self.requests.due_at(u64::MAX);
         Ok(true)

@@ -240,6 +240,61 @@ fn a_crash_while_some_super_tables_have_taken_over_brings_nothing_back_and_loses
     }
 }
 
+/// What older generations give back, and no more, is what flushes may take for their filters.
+#[test]
+fn flushes_wait_for_the_ram_of_what_is_taken_over() {
+    for config in [config(), sizes()] {
+        for threads in [0, 2] {
+            let (device, table) = before_taking_over(config.clone(), false);
+            table.close().unwrap();
+            let table = open(device, threads);
+            let parts = &table.owner.parts;
+            let (newest, older) = (parts.newest().core, parts.core(0));
+            let columns = &newest.layout.columns;
+            let alone = super::ram::columns_alone(&newest.layout.config);
+            let held = older.filter_bytes();
+            assert!(held > 0);
+            // None at all: each flush needs a super table that has taken over.
+            columns.limit(0, alone);
+            for round in 0..4 {
+                (0..KEYS).for_each(|number| put(&table, number, round));
+                let (taken, most) = columns.now();
+                assert!(taken <= most, "{taken} of {most} columns, {threads} threads");
+            }
+            settle(&table);
+            assert_eq!(table.generations(), 1, "{threads} threads");
+            (0..KEYS).for_each(|number| assert_eq!(value(&table, number), Some(3), "{number}"));
+        }
+    }
+}
+
+#[test]
+fn older_generations_give_back_the_filters_of_what_was_taken_over() {
+    let (device, table) = before_taking_over(config(), false);
+    let parts = &table.owner.parts;
+    let newest = parts.newest().core;
+    let of_older = |table: &Growing| -> u64 {
+        let parts = &table.owner.parts;
+        parts.cores().take(table.generations() - 1).map(bufferhash::Inner::filter_bytes).sum()
+    };
+    let before = of_older(&table);
+    let mut held = before;
+    for whole in 0..=newest.partitions.len() {
+        let left = std::cell::Cell::new(whole);
+        newest.take_over_all(&|| left.replace(left.get().saturating_sub(1)) == 0).unwrap();
+        let now = of_older(&table);
+        assert!(now <= held, "{now} after {held} of {before} bytes");
+        held = now;
+        table.sync().unwrap();
+        table.owner.volume.checkpoint().unwrap();
+        let again = open(MemoryDevice::from_image(device.image()), 0);
+        again.load_filters().unwrap();
+        assert!(of_older(&again) <= held, "{} of {held} bytes", of_older(&again));
+    }
+    assert!(before > 0 && held == 0, "{held} of {before} bytes");
+    agrees_with(&table, &|number| (number % 2 == 1).then_some(number), "all are whole");
+}
+
 #[test]
 fn a_damaged_page_of_an_older_generation_leaves_it_and_the_table_goes_on() {
     let (device, table) = before_taking_over(config(), false);

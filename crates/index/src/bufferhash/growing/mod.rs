@@ -45,6 +45,7 @@ mod generations;
 #[cfg(test)]
 mod lives;
 mod model;
+mod ram;
 mod read;
 pub(crate) mod sizes;
 mod structure;

@@ -75,8 +75,9 @@ impl Owner<Generations> {
             return Some((first, if is_whole { generation } else { generation - 1 }));
         }
         // What an older generation had may have been taken over since the newest was asked.
-        let now = self.parts.first();
-        (now != first).then(|| (now, self.parts.len() - 1))
+        let (now, newest) = (self.parts.first(), self.parts.len() - 1);
+        let is_released = generation < newest && self.parts.core(newest).is_whole(hash);
+        (now != first || is_released).then_some((now, newest))
     }
 
     /// What is known after a page was looked at.

@@ -10,23 +10,32 @@
 //!   super tables         1     1       1                      1                           1, 2, 4, ...
 //! ```
 
+use std::cmp::Reverse;
+
 use super::Config;
+use super::ram::ram_bytes_of_newest;
 use crate::bufferhash;
 use crate::bufferhash::filter::{FilterKind, FilterShape};
-use crate::bufferhash::model::{
-    BufferFill, INCARNATIONS_MIN, LIVE_SHARE, REWRITE_SPARE, incarnations_peak,
-};
+use crate::bufferhash::model::{BufferFill, INCARNATIONS_MIN, REWRITE_SPARE};
 use crate::model::page_slots;
 
-/// Numbers of super tables that are tried for a generation that takes over from others. More of them take less RAM
-/// while one is rewritten, and more otherwise.
-const SIZES_TRIED: usize = 4;
+/// Where a generation takes over from others, live entries are at most this share of its flash: the first of these for
+/// which there is RAM. An update then writes 3, 5.5 or 8.8 entries, since a share of u makes that 1 + u / (2 (1 - u)).
+const LIVE_SHARES: [f64; 3] = [0.8, 0.9, 0.94];
+
+/// Columns of a super table, when it has the most incarnations, that are tried.
+const COLUMNS_TRIED: [u32; 8] = [64, 60, 56, 48, 44, 32, 24, 16];
+
+/// What a generation that takes over may take more than the one that takes the least, if its buffers are larger: a
+/// sixteenth.
+const MORE_FOR_LARGER: u64 = 16;
 
 /// Super tables of a generation that takes over, at least: flash for rewriting one of them is kept free.
 const TAKING_OVER_MIN: u32 = 4;
 
-/// Segments that it fills, at least, with the largest buffers for which it fills that many.
-const TAKING_OVER_SEGMENTS: f64 = 64.0;
+/// Columns of a super table in addition to its incarnations at the peak: one is being written, and some super tables
+/// have more than others.
+const COLUMNS_SPARE: u32 = 3;
 
 /// Super tables of a generation, at most.
 pub(super) const SUPER_TABLES_MAX: u32 = 1 << 16;
@@ -98,34 +107,63 @@ impl Config {
         sizes.swap_remove(found)
     }
 
-    /// A generation that has space for what all before it have, `keys` keys, and for a sixteenth more: the one with the
-    /// largest buffers, and of these the one with the fewest super tables, that `works`. `None` if none does.
+    /// A generation that has space for what all before it have, `keys` keys, and for a sixteenth more, that `works`: of
+    /// those with the most space for what was superseded the one that takes the least RAM, or hardly more with larger
+    /// buffers. `None` if none works.
     pub(super) fn taking_over(
         &self,
         keys: u64,
         works: impl Fn(&bufferhash::Config) -> bool,
     ) -> Option<bufferhash::Config> {
         let entries_max = keys.saturating_add(keys / 16).max(1);
-        let sizes = self.sizes();
-        let of_size = |(at, one): (usize, &bufferhash::Config)| {
-            let per_segment = one.entries_per_flush().ok()?;
-            let segments = entries_max as f64 / LIVE_SHARE / per_segment;
-            if at > 0 && segments < TAKING_OVER_SEGMENTS {
-                return None;
-            }
-            let of = |super_tables: u32| {
-                // Super tables do not fill alike, but take segments from one ring, and have columns for the peak.
-                let incarnations = (segments / f64::from(super_tables)).ceil() as u32;
-                let incarnations = incarnations.max(INCARNATIONS_MIN);
-                let has_columns = incarnations_peak(incarnations) < self.incarnations_max;
-                let plain = of_super_tables(one, super_tables);
-                has_columns.then(|| cleaned(&plain, incarnations, entries_max))
+        LIVE_SHARES.iter().find_map(|share| {
+            let mut all = self.all_taking_over(entries_max, *share);
+            all.retain(&works);
+            let least = all.iter().map(ram_bytes_of_newest).min()?;
+            let is_small = |it: &bufferhash::Config| {
+                ram_bytes_of_newest(it) <= least + least / MORE_FOR_LARGER
             };
-            let least = if at > 0 { TAKING_OVER_MIN.ilog2() } else { 0 };
-            let super_tables = (least..=SUPER_TABLES_MAX.ilog2()).map(|bits| 1 << bits);
-            super_tables.filter_map(of).take(SIZES_TRIED).find(&works)
-        };
-        sizes.iter().enumerate().rev().find_map(of_size)
+            let small = all.into_iter().filter(is_small);
+            small.max_by_key(|it| (it.buffer_pages, Reverse(it.super_tables)))
+        })
+    }
+
+    /// Generations for `entries_max` keys, which are that share of their flash, of different super tables and buffers.
+    fn all_taking_over(&self, entries_max: u64, share: f64) -> Vec<bufferhash::Config> {
+        let least =
+            if self.buffer_pages_max > self.first.buffer_pages { TAKING_OVER_MIN } else { 1 };
+        let super_tables = (0..=SUPER_TABLES_MAX.ilog2()).map(|bits| 1_u32 << bits);
+        let mut all = Vec::new();
+        for super_tables in super_tables {
+            for columns in COLUMNS_TRIED {
+                let incarnations = f64::from(columns - COLUMNS_SPARE) / (2.0 - share);
+                let entries = entries_max as f64 / share / f64::from(super_tables) / incarnations;
+                let Some(one) = self.with_entries(entries) else { continue };
+                let is_least = one.buffer_pages == self.first.buffer_pages;
+                if super_tables < least && !is_least {
+                    continue;
+                }
+                let plain = of_super_tables(&one, super_tables);
+                let config = cleaned(&plain, entries_max, share);
+                all.extend(config.filter(|it| it.incarnations_max <= self.incarnations_max));
+            }
+        }
+        all
+    }
+
+    /// A super table with the smallest buffers that bring that many entries to flash, or the largest there are.
+    fn with_entries(&self, entries: f64) -> Option<bufferhash::Config> {
+        let (least, most) = (self.first.buffer_pages, self.buffer_pages_max);
+        let per_page = self.first.entries_per_flush().ok()? / f64::from(least);
+        let mut pages = ((entries / per_page) as u32).clamp(least, most.max(least));
+        loop {
+            let one =
+                if pages == least { self.first.clone() } else { with_buffers(&self.first, pages)? };
+            if pages >= most || one.entries_per_flush().ok()? >= entries {
+                return Some(one);
+            }
+            pages += 1 + pages / 64;
+        }
     }
 
     /// A first generation for that many entries: with the smallest buffers, of the fewest super tables, with as few
@@ -198,17 +236,33 @@ pub(crate) fn of_super_tables(first: &bufferhash::Config, super_tables: u32) -> 
     }
 }
 
-/// A generation that is cleaned, of super tables that have that many incarnations on average.
-fn cleaned(plain: &bufferhash::Config, incarnations: u32, entries_max: u64) -> bufferhash::Config {
-    let incarnations = u64::from(incarnations);
+/// A generation that is cleaned, whose keys are that share of its flash. `None` if its super tables had too few
+/// incarnations for that.
+fn cleaned(plain: &bufferhash::Config, entries_max: u64, share: f64) -> Option<bufferhash::Config> {
+    let segments = entries_max as f64 / share / plain.entries_per_flush().ok()?;
+    // Super tables do not fill alike, but take segments from one ring, and have columns for the peak.
+    let incarnations =
+        (segments / f64::from(plain.super_tables)).ceil().max(f64::from(INCARNATIONS_MIN));
+    let peak = (incarnations * (2.0 - share)).ceil() as u32;
+    let incarnations = incarnations as u64;
     let live = u64::from(plain.super_tables) * incarnations;
     let reserve_segments = plain.reserve_segments + incarnations + REWRITE_SPARE;
-    bufferhash::Config {
+    Some(bufferhash::Config {
         segments: live + u64::from(plain.spare_buffers) + reserve_segments,
         reserve_segments,
-        incarnations_max: incarnations_peak(incarnations as u32) + 1,
+        incarnations_max: peak + COLUMNS_SPARE - 1,
         entries_max,
         keeps_versions: false,
         ..plain.clone()
-    }
+    })
+}
+
+/// Incarnations of a super table of a generation that is cleaned, once it was rewritten and just before that, on
+/// average.
+pub(super) fn live_incarnations(generation: &bufferhash::Config) -> (u32, u32) {
+    let (live, mean) =
+        (generation.live_incarnations().ceil() as u32, generation.incarnations() as u32);
+    let most = generation.incarnations_max - 1;
+    let live = live.clamp(1, most);
+    (live, (2 * mean).saturating_sub(live).clamp(live, most))
 }

@@ -73,10 +73,17 @@ impl Config {
         let entry_bytes = (self.key_bytes + self.value_bytes) as u64;
         let incarnations = self.incarnations() as u32;
         if self.cleans() {
-            rewrite_bytes(incarnations, self.segment_pages(), entry_bytes)
+            let sizes = (incarnations, self.live_incarnations());
+            rewrite_bytes(sizes, self.segment_pages(), entry_bytes)
         } else {
             0
         }
+    }
+
+    /// Incarnations that the keys of a super table fill, on average, where it is cleaned.
+    pub(in crate::bufferhash) fn live_incarnations(&self) -> f64 {
+        let filled = self.entries_max as f64 / self.entries_per_flush().unwrap_or(1.0);
+        filled / f64::from(self.super_tables)
     }
 
     /// RAM of its buffers, filters and map once nothing will be inserted any more, and a few pages for each super
@@ -89,11 +96,15 @@ impl Config {
     }
 
     fn ram_bytes_with(&self, buffer_pages: u64) -> u64 {
+        buffer_pages * PAGE_BYTES + self.filter_bytes() + self.segments * SEGMENT_RAM_BYTES
+    }
+
+    /// RAM of the filters when each super table has the most incarnations, in bytes.
+    pub(in crate::bufferhash) fn filter_bytes(&self) -> u64 {
         // One column is written while all others are live.
         let columns = Slices::width_of(self.incarnations_max as usize + 1);
         let of_one = self.filter.ram_bytes() * columns / Slices::width_of(self.filter.columns());
-        let filter_bytes = u64::from(self.super_tables) * of_one as u64;
-        buffer_pages * PAGE_BYTES + filter_bytes + self.segments * SEGMENT_RAM_BYTES
+        u64::from(self.super_tables) * of_one as u64
     }
 
     /// New entries that one flush brings to flash, on average.

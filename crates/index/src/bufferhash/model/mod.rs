@@ -18,6 +18,4 @@ pub use crate::model::{BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Budget, PAGE_HEADER_B
 pub(in crate::bufferhash) use advise::one_super_table;
 pub use advise::{CAPACITY_SLACK, INCARNATIONS_MIN, SUPER_TABLES_MAX, advise, advise_with};
 pub use fill::BufferFill;
-pub(in crate::bufferhash) use sizing::{
-    FIXED_RAM_BYTES, LIVE_SHARE, REWRITE_SPARE, incarnations_peak,
-};
+pub(in crate::bufferhash) use sizing::{FIXED_RAM_BYTES, REWRITE_SPARE};

@@ -28,8 +28,12 @@ pub(in crate::bufferhash) fn incarnations_peak(incarnations: u32) -> u32 {
 }
 
 /// RAM of rewriting a super table: its new segments, and the versions in some pages of all old ones.
-pub(super) fn rewrite_bytes(incarnations: u32, segment_pages: u32, entry_bytes: u64) -> u64 {
-    let segments = f64::from(incarnations) * LIVE_SHARE + REWRITE_SPARE as f64;
+pub(super) fn rewrite_bytes(
+    (incarnations, live): (u32, f64),
+    segment_pages: u32,
+    entry_bytes: u64,
+) -> u64 {
+    let segments = live + REWRITE_SPARE as f64;
     let read = u64::from(incarnations_peak(incarnations)).max(READ_PAGES as u64);
     let version_bytes = 17 + entry_bytes + (12 + entry_bytes) / 8;
     let read_bytes = read * (PAGE_BYTES + page_slots(entry_bytes) * version_bytes);
@@ -86,7 +90,9 @@ impl UnfilteredSizes {
         let filter_bytes = u64::from(super_tables) * filter.ram_bytes() as u64;
         let segments = u64::from(super_tables) * u64::from(incarnations) + u64::from(spare_buffers);
         let in_all = segment_pages(pages, &filter);
-        let rewritten = if cleans { rewrite_bytes(incarnations, in_all, entry_bytes) } else { 0 };
+        let live = f64::from(incarnations) * LIVE_SHARE;
+        let rewritten =
+            if cleans { rewrite_bytes((incarnations, live), in_all, entry_bytes) } else { 0 };
         let scratch = scratch_bytes(pages, &filter, entries) + rewritten;
         let ram_bytes =
             buffer_bytes + filter_bytes + FIXED_RAM_BYTES + scratch + segments * SEGMENT_RAM_BYTES;

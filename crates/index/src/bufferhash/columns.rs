@@ -1,0 +1,108 @@
+//! Columns of filters, counted over all super tables, where they may be fewer than RAM for the most of each would hold.
+//!
+//! A super table that is cleaned has few incarnations when it was rewritten, and the most just before the next time. Not
+//! all are there at once, so RAM for all columns of all of them would lie idle. While a growing table takes over from
+//! older generations, it is what these still have that limits the columns.
+//!
+//! ```text
+//!   columns of one    48 | /|  /|  /|  /       of all: as many as super tables have on average
+//!                     40 |/ | / | / | /
+//!                        +--------------> time, rewritten at each |
+//! ```
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
+
+use super::Inner;
+use super::filter::Slices;
+use super::table::{Level, State};
+
+/// Columns of the filters of all super tables.
+#[derive(Debug)]
+pub(crate) struct FilterColumns {
+    /// Those there are, with those that buffers on their way to flash need.
+    taken: AtomicU64,
+    /// As many as flushes may make it.
+    most: AtomicU64,
+    /// As many as `most` becomes once no older generation takes RAM.
+    most_alone: AtomicU64,
+}
+
+impl Default for FilterColumns {
+    /// No limit.
+    fn default() -> Self {
+        let [most, most_alone] = [(); 2].map(|()| AtomicU64::new(u64::MAX));
+        Self { taken: AtomicU64::new(0), most, most_alone }
+    }
+}
+
+impl FilterColumns {
+    /// Limits them, and says to how many that rises while older generations give their RAM back.
+    pub(super) fn limit(&self, most: u64, most_alone: u64) {
+        self.most_alone.store(most_alone, SeqCst);
+        self.most.store(most.min(most_alone), SeqCst);
+    }
+
+    /// Raises the limit by what older generations have given back.
+    pub(super) fn allow(&self, more: u64) {
+        let most_alone = self.most_alone.load(SeqCst);
+        let raised = |most: u64| Some(most.saturating_add(more).min(most_alone));
+        // The closure never refuses, so the update cannot fail.
+        let _ = self.most.fetch_update(SeqCst, SeqCst, raised);
+    }
+
+    /// Takes some more. Returns whether the limit allows it.
+    pub(super) fn try_take(&self, more: u64) -> bool {
+        if more == 0 {
+            return true;
+        }
+        let most = self.most.load(SeqCst);
+        let taken = |taken: u64| Some(taken + more).filter(|taken| *taken <= most);
+        self.taken.fetch_update(SeqCst, SeqCst, taken).is_ok()
+    }
+
+    /// Those that are taken, and the limit.
+    #[cfg(test)]
+    pub(super) fn now(&self) -> (u64, u64) {
+        (self.taken.load(SeqCst), self.most.load(SeqCst))
+    }
+
+    /// Takes some more, whatever the limit is.
+    pub(super) fn take(&self, more: u64) {
+        self.taken.fetch_add(more, SeqCst);
+    }
+
+    /// Gives some back.
+    pub(super) fn give_back(&self, fewer: u64) {
+        self.taken.fetch_sub(fewer, SeqCst);
+    }
+}
+
+impl Level {
+    /// Columns that its filters take once that many buffers more are on flash.
+    pub(super) fn columns_with(&self, buffers: usize) -> u64 {
+        match self.window.len() + buffers {
+            0 => 0,
+            columns => Slices::width_of(columns).max(self.slices.columns()) as u64,
+        }
+    }
+}
+
+impl Inner {
+    /// Columns that another buffer of a super table takes, in addition to those for its buffers that wait already.
+    pub(super) fn columns_more(state: &State) -> u64 {
+        let waiting = state.frozen.len();
+        state.level.columns_with(waiting + 1) - state.level.columns_with(waiting)
+    }
+
+    /// RAM of a column, in bytes.
+    pub(super) fn column_bytes(&self) -> u64 {
+        self.layout.config.column_bytes()
+    }
+
+    /// RAM of the filters that there are, in bytes.
+    pub(super) fn filter_bytes(&self) -> u64 {
+        let of = |level: &Level| if level.window.is_empty() { 0 } else { level.slices.ram_bytes() };
+        self.partitions.iter().map(|table| of(&table.read().level) as u64).sum()
+    }
+}
