@@ -226,6 +226,8 @@ impl<T: TableLookup> PageReads for Cached<'_, T> {
     type Answer = Option<Value>;
     type Error = Error;
 
+    const SORTS_BATCHES: bool = T::SORTS_BATCHES;
+
     #[inline]
     fn parts(&self, probe: &Self::Probe) -> u32 {
         self.table.parts(&probe.probe)

@@ -13,13 +13,15 @@
 //!
 //! It has three forms. [`ReadPool::look_up`] does one lookup on the caller's thread, [`ReadPipeline::batch`]
 //! all keys of a slice, and a [`ReadPipeline`] by itself is a stream: probes go in at one end, and answers
-//! come out at the other in the order in which their pages arrive.
+//! come out at the other in the order in which their pages arrive. A large batch may sort its reads, and
+//! lookups of the same pages and of pages next to each other share one.
 //!
 //! A pipeline that is dropped waits for the reads in flight. So its queue and page buffers return to the pool
 //! after a failure too.
 
 mod pipeline;
 mod pool;
+mod runs;
 #[cfg(test)]
 mod tests;
 
@@ -95,6 +97,10 @@ pub trait PageReads: Sized {
     /// Why a lookup fails.
     type Error: From<nandex_device::Error>;
 
+    /// Whether a large batch reads in the order of pages, so that lookups share reads: where pages have many of its
+    /// keys. Where hashes spread few lookups over many pages, or reads are counted for each lookup, it is not worth it.
+    const SORTS_BATCHES: bool = false;
+
     /// Reads that a probe makes at the same time, at least one. The lookup continues after the last of them.
     fn parts(&self, _probe: &Self::Probe) -> u32 {
         1
@@ -121,6 +127,8 @@ impl<U: PageReads> PageReads for &U {
     type Probe = U::Probe;
     type Answer = U::Answer;
     type Error = U::Error;
+
+    const SORTS_BATCHES: bool = U::SORTS_BATCHES;
 
     #[inline]
     fn parts(&self, probe: &Self::Probe) -> u32 {

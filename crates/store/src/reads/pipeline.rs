@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use nandex_device::{Completion, Op, OpKind, PageBuf};
 
 use super::pool::ReadQueue;
+use super::runs::Run;
 use super::{LookupStep, PageReads, ReadPlace, ReadPool, UserStep};
 
 /// Reads that may wait for their channel, for each read that may be in flight.
@@ -21,8 +22,8 @@ const WAIT_SHARE: usize = 8;
 /// One part of a lookup's probe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
-    lookup: u32,
-    part: u32,
+    pub(super) lookup: u32,
+    pub(super) part: u32,
 }
 
 impl Request {
@@ -36,14 +37,16 @@ impl Request {
 }
 
 /// A lookup in progress.
-struct Pending<P> {
+pub(super) struct Pending<P> {
     token: u64,
     probe: P,
-    reads: usize,
+    pub(super) reads: usize,
     /// Parts of the probe that are not processed yet.
     parts_left: u32,
     /// Has a part failed, while others are in flight?
     failed: bool,
+    /// Lookups that share its read.
+    pub(super) run: Option<Box<Run>>,
 }
 
 /// A lookup that has ended.
@@ -53,20 +56,22 @@ pub struct Answered<A> {
     pub token: u64,
     /// Its answer.
     pub answer: A,
-    /// Reads that it took.
+    /// Reads that it took. One that several lookups share is counted for one of them.
     pub reads: usize,
 }
 
 /// Lookups in progress over one queue. A lookup that fails has no answer: the call that meets the failure
 /// returns it, and the other lookups continue. Dropping it waits for the reads in flight.
 pub struct ReadPipeline<'p, U: PageReads> {
-    pool: &'p ReadPool,
+    pub(super) pool: &'p ReadPool,
     user: U,
     queue: Option<ReadQueue>,
-    lookups: Vec<Option<Pending<U::Probe>>>,
+    pub(super) lookups: Vec<Option<Pending<U::Probe>>>,
     free_lookups: Vec<u32>,
     answered: VecDeque<Answered<U::Answer>>,
     waiting_max: usize,
+    /// Lookups that were started.
+    pub(super) started: usize,
     /// Reads that are awaited together.
     wait_count: usize,
 }
@@ -84,12 +89,17 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
                 true => WAITING_PER_DEPTH * pool.depth(),
                 false => pool.depth() / WAIT_BEHIND_SHARE,
             },
+            started: 0,
             wait_count: (pool.depth() / WAIT_SHARE).max(1),
         }
     }
 
     /// Asks about all of `keys`, `group` of them at a time: `prepare` prefetches what `ask` will read for all
     /// keys of a group, then each is asked. Returns each answer with the key's index and the number of reads.
+    ///
+    /// Where the user [sorts](PageReads::SORTS_BATCHES), of hundreds of keys or more those that come once the device
+    /// has enough to do are read in the order of their pages, thousands at a time: a page that several of them need is
+    /// read once, and pages next to each other are one read.
     ///
     /// # Errors
     /// A failed read, an error of the user, or of `ask`. Other keys have no answer then.
@@ -102,18 +112,23 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         mut answer: impl FnMut(usize, U::Answer, usize),
     ) -> Result<(), U::Error> {
         let mut prepared = Vec::with_capacity(group.min(keys.len()));
+        let (sorts, mut held) = (self.sorts(keys.len()), Vec::new());
         for (first, group) in (0..).step_by(group).zip(keys.chunks(group)) {
             prepared.clear();
             prepared.extend(group.iter().map(&prepare));
             for ((index, key), near) in (first..).zip(group).zip(&prepared) {
                 match ask(key, near)? {
                     LookupStep::Answer(known) => answer(index, known, 0),
+                    LookupStep::Read(probe) if sorts => {
+                        self.hold((index as u64, probe), &mut held)?;
+                    }
                     LookupStep::Read(probe) => self.start(index as u64, probe)?,
                 }
             }
             self.poll()?;
             self.answered.drain(..).for_each(|it| answer(it.token as usize, it.answer, it.reads));
         }
+        self.start_sorted(&mut held)?;
         self.finish()?;
         self.answered.drain(..).for_each(|it| answer(it.token as usize, it.answer, it.reads));
         Ok(())
@@ -125,6 +140,12 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
     /// # Errors
     /// The failure of any lookup in progress.
     pub fn start(&mut self, token: u64, probe: U::Probe) -> Result<(), U::Error> {
+        let lookup = self.add(token, probe)?;
+        self.begin(lookup)
+    }
+
+    /// Notes a lookup, of which nothing is read yet.
+    pub(super) fn add(&mut self, token: u64, probe: U::Probe) -> Result<u32, U::Error> {
         if self.queue.is_none() {
             self.queue = Some(self.pool.take_queue()?);
         }
@@ -132,8 +153,16 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
             self.lookups.push(None);
             u32::try_from(self.lookups.len() - 1).expect("fewer than 2^32 lookups are on their way")
         });
-        let pending = Pending { token, probe, reads: 0, parts_left: 0, failed: false };
+        // Unless it has more parts, which is known when they are queued.
+        let parts_left = 1;
+        let pending = Pending { token, probe, reads: 0, parts_left, failed: false, run: None };
         self.lookups[lookup as usize] = Some(pending);
+        self.started += 1;
+        Ok(lookup)
+    }
+
+    /// Starts the reads of a lookup, or waits until the limit of waiting reads allows it.
+    pub(super) fn begin(&mut self, lookup: u32) -> Result<(), U::Error> {
         self.enqueue(lookup);
         self.push_scheduled()?;
         while self.queue().schedule.waiting() > self.waiting_max {
@@ -197,12 +226,12 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         &self.user
     }
 
-    fn queue(&mut self) -> &mut ReadQueue {
+    pub(super) fn queue(&mut self) -> &mut ReadQueue {
         self.queue.as_mut().expect("a lookup on its way has a queue")
     }
 
     /// Queues the parts of a lookup's probe.
-    fn enqueue(&mut self, lookup: u32) {
+    pub(super) fn enqueue(&mut self, lookup: u32) {
         let pending = self.lookups[lookup as usize].as_mut().expect("a lookup on its way");
         pending.parts_left = self.user.parts(&pending.probe);
         let queue = self.queue.as_mut().expect("a lookup on its way has a queue");
@@ -212,7 +241,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         }
     }
 
-    fn place(&self, request: Request) -> ReadPlace {
+    pub(super) fn place(&self, request: Request) -> ReadPlace {
         let pending = self.lookups[request.lookup as usize].as_ref();
         self.user.place(&pending.expect("a request has its lookup").probe, request.part)
     }
@@ -220,13 +249,15 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
     /// Starts reads while the schedule has some.
     fn push_scheduled(&mut self) -> Result<(), U::Error> {
         while let Some(request) = self.queue().schedule.next() {
-            let place = self.place(request);
+            let pending = self.lookups[request.lookup as usize].as_ref();
+            let run = pending.and_then(|it| it.run.as_ref()).map(|run| run.place);
+            let place = run.unwrap_or_else(|| self.place(request));
             let queue = self.queue();
             let (token, buf) = (request.token(), queue.pages.take(place.pages));
             let pushed = queue.queue.push(Op { token, kind: OpKind::Read, page: place.page, buf });
             if let Err(error) = pushed {
                 self.end_read(request);
-                self.take_part(request, Err(error))?;
+                self.take_read(request, Err(error))?;
             }
         }
         Ok(())
@@ -240,7 +271,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         done.iter().for_each(|completion| self.end_read(Request::of_token(completion.token)));
         let mut result = waited.and_then(|()| self.push_scheduled());
         for Completion { token, buf, result: read, .. } in done.drain(..) {
-            let taken = self.take_part(Request::of_token(token), read.map(|()| &buf));
+            let taken = self.take_read(Request::of_token(token), read.map(|()| &buf));
             self.queue().pages.give(buf);
             result = result.and(taken);
         }
@@ -255,7 +286,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
     }
 
     /// Processes a part that was read; after the last one of its probe the lookup continues.
-    fn take_part(
+    pub(super) fn take_part(
         &mut self,
         request: Request,
         read: nandex_device::Result<&PageBuf>,
@@ -266,7 +297,6 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
             Ok(pages) => self.user.look(&mut pending.probe, request.part, pages),
             Err(error) => Err(error.into()),
         };
-        pending.reads += 1;
         pending.parts_left -= 1;
         pending.failed |= looked.is_err();
         let has_ended = pending.parts_left == 0;

@@ -93,10 +93,15 @@ fn device() -> MemoryDevice {
     device.grow(PAGES).unwrap();
     for page in 0..PAGES {
         let mut buf = PageBuf::zeroed(1);
-        put_u64(&mut buf, 0, if page < 2 { END } else { page / 2 });
+        put_u64(&mut buf, 0, first_word(page));
         device.write(PageId(page), buf).unwrap();
     }
     device
+}
+
+/// The number of the next page in a chain, with which a page begins.
+fn first_word(page: u64) -> u64 {
+    if page < 2 { END } else { page / 2 }
 }
 
 fn channels_of(channels: u32) -> Channels {
@@ -278,4 +283,127 @@ fn reads_are_started_before_the_pages_of_those_that_have_ended_are_looked_at() {
         let most = noting.most.into_inner();
         assert!((9..=16).contains(&most), "{most} with {channels} channels and a depth of 8");
     }
+}
+
+/// Lookups of one page each or of two next to each other, by their first page; an answer is what the pages
+/// begin with.
+struct Pairs {
+    bad: u64,
+}
+
+/// A lookup of pages: where they begin, how many they are, and what they said.
+struct Pair {
+    first: u64,
+    pages: u32,
+    found: Vec<u64>,
+}
+
+impl PageReads for Pairs {
+    type Probe = Pair;
+    type Answer = Vec<u64>;
+    type Error = Failure;
+
+    const SORTS_BATCHES: bool = true;
+
+    fn place(&self, pair: &Pair, _part: u32) -> ReadPlace {
+        let Pair { first, pages, .. } = *pair;
+        ReadPlace { page: PageId(first), pages, write: SequentialWrite::at(PageId(0)) }
+    }
+
+    fn look(&self, pair: &mut Pair, _part: u32, pages: &PageBuf) -> Result<(), Failure> {
+        assert_eq!(pages.pages(), pair.pages as usize, "its own pages and no others");
+        if (pair.first..pair.first + u64::from(pair.pages)).contains(&self.bad) {
+            return Err(Failure::BadPage);
+        }
+        pair.found.extend((0..pages.pages()).map(|page| get_u64(pages.page(page), 0)));
+        Ok(())
+    }
+
+    fn next(&self, pair: &mut Pair) -> NextStep<Self> {
+        Ok(LookupStep::Answer(std::mem::take(&mut pair.found)))
+    }
+}
+
+fn pair(key: &u64) -> Pair {
+    let scattered = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    Pair { first: scattered % (PAGES - 2), pages: 1 + (scattered % 3 == 0) as u32, found: vec![] }
+}
+
+/// A device of these pages, and the pool of a queue of `depth` over it.
+fn counted(depth: usize) -> (Arc<Counted<MemoryDevice>>, ReadPool) {
+    let device = Arc::new(Counted::new(device()));
+    (Arc::clone(&device), ReadPool::new(device, channels_of(1), depth))
+}
+
+#[test]
+fn a_large_batch_reads_each_page_once_and_pages_next_to_each_other_together() {
+    let keys: Vec<u64> = (0..1000).collect();
+    let expected: Vec<Vec<u64>> = keys
+        .iter()
+        .map(pair)
+        .map(|it| (it.first..it.first + u64::from(it.pages)).map(first_word).collect())
+        .collect();
+    let (device, pool) = counted(8);
+    let mut found = vec![Vec::new(); keys.len()];
+    let mut reads = 0;
+    let ask = |key: &u64, (): &()| Ok(LookupStep::Read(pair(key)));
+    let take = |index: usize, answer, count| {
+        found[index] = answer;
+        reads += count;
+    };
+    pool.pipeline(Pairs { bad: END }).batch(&keys, 16, |_| (), ask, take).unwrap();
+    assert_eq!(found, expected);
+    let counts = device.snapshot();
+    // The first fill the queue; all 80 pages are five runs of sixteen, and some that end early.
+    assert!(counts.reads <= 8 + 8, "{counts:?}");
+    assert_eq!(reads as u64, counts.reads, "a shared read is counted once");
+    assert!(pool.ram_bytes() <= 10 * PAGE_BYTES, "{}", pool.ram_bytes());
+}
+
+#[test]
+fn of_lookups_that_share_a_read_only_those_of_a_bad_page_fail() {
+    let keys: Vec<u64> = (8..1000).collect();
+    let bad = 33;
+    let meets = |key: &u64| {
+        let Pair { first, pages, .. } = pair(key);
+        (first..first + u64::from(pages)).contains(&bad)
+    };
+    let (_, pool) = counted(8);
+    let mut pipeline = pool.pipeline(Pairs { bad });
+    let mut held: Vec<_> = keys
+        .iter()
+        .map(|key| {
+            let probe = pair(key);
+            (pipeline.user().place(&probe, 0), *key, probe)
+        })
+        .collect();
+    let mut failed = usize::from(pipeline.start_sorted(&mut held).is_err());
+    while pipeline.pending() > 0 {
+        failed += usize::from(pipeline.wait().is_err());
+    }
+    let answered: Vec<u64> = std::iter::from_fn(|| pipeline.pop()).map(|it| it.token).collect();
+    let expected = keys.iter().filter(|key| !meets(key)).count();
+    assert!(failed > 0 && expected < keys.len());
+    assert_eq!(answered.len(), expected);
+    assert!(answered.iter().all(|key| !meets(key)));
+}
+
+#[test]
+fn of_a_read_that_the_device_refuses_each_lookup_is_tried_by_itself() {
+    let (_, pool) = counted(4);
+    let mut pipeline = pool.pipeline(Pairs { bad: END });
+    // The last two pages of the device, and one past them.
+    let mut held: Vec<_> = (PAGES - 2..PAGES + 1)
+        .map(|first| {
+            let probe = Pair { first, pages: 1, found: vec![] };
+            (pipeline.user().place(&probe, 0), first, probe)
+        })
+        .collect();
+    let mut failed = usize::from(pipeline.start_sorted(&mut held).is_err());
+    while pipeline.pending() > 0 {
+        failed += usize::from(pipeline.wait().is_err());
+    }
+    let mut answered: Vec<u64> = std::iter::from_fn(|| pipeline.pop()).map(|it| it.token).collect();
+    answered.sort_unstable();
+    assert_eq!((failed, answered), (1, vec![PAGES - 2, PAGES - 1]));
 }

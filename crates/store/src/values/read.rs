@@ -180,6 +180,9 @@ impl PageReads for Inner {
     type Answer = Option<Vec<u8>>;
     type Error = Error;
 
+    /// Records that were put together are next to each other.
+    const SORTS_BATCHES: bool = true;
+
     fn parts(&self, reading: &Reading) -> u32 {
         (reading.pages().len() as u32).div_ceil(PART_PAGES)
     }

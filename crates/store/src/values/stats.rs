@@ -25,7 +25,7 @@ pub struct ValuesStats {
     pub written_bytes: u64,
     /// Syncs of the device.
     pub syncs: u64,
-    /// Read operations for records.
+    /// Read operations for records. One that several records of a large batch share counts for each, as its pages do.
     pub reads: u64,
     /// Pages they read.
     pub pages_read: u64,

@@ -154,6 +154,9 @@ impl PageReads for Owner<Generations> {
     type Answer = Option<Value>;
     type Error = Error;
 
+    /// A small table has several keys of a batch in each page.
+    const SORTS_BATCHES: bool = true;
+
     #[inline]
     fn place(&self, probe: &GenerationProbe, part: u32) -> ReadPlace {
         self.parts.core(probe.generation).place(&probe.probe, part)
