@@ -65,7 +65,16 @@ pub trait Neighbors: Send + Sync {
     ///
     /// # Errors
     /// As `insert`, but a full index takes removals.
-    fn remove(&self, id: u64, keys: &[u64]) -> Result<()>;
+    fn remove(&self, id: u64, keys: &[u64]) -> Result<()> {
+        self.remove_many(&[id], keys)
+    }
+
+    /// As [`remove`](Self::remove) of each id with its row of keys, in order. They share reservations in the log and
+    /// the acknowledgement; nothing is read but what merges of full buffers read.
+    ///
+    /// # Errors
+    /// As `remove`; documents before the failing one are removed, later ones are not.
+    fn remove_many(&self, ids: &[u64], keys: &[u64]) -> Result<()>;
 
     /// Makes everything acknowledged so far durable, whatever the durability mode.
     ///

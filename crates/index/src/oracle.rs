@@ -333,12 +333,14 @@ impl Neighbors for BucketMap {
         ids.iter().zip(keys.chunks(self.tables as usize)).map(candidates_then_insert).collect()
     }
 
-    fn remove(&self, id: u64, keys: &[u64]) -> Result<()> {
-        self.check(1, keys)?;
+    fn remove_many(&self, ids: &[u64], keys: &[u64]) -> Result<()> {
+        self.check(ids.len(), keys)?;
         let mut buckets = self.buckets();
-        for (table, key) in keys.iter().enumerate() {
-            if let Some(bucket) = buckets.get_mut(&(table, *key)) {
-                bucket.retain(|other| *other != id);
+        for (id, keys) in ids.iter().zip(keys.chunks(self.tables as usize)) {
+            for (table, key) in keys.iter().enumerate() {
+                if let Some(bucket) = buckets.get_mut(&(table, *key)) {
+                    bucket.retain(|other| other != id);
+                }
             }
         }
         Ok(())

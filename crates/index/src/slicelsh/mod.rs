@@ -156,8 +156,8 @@ impl Neighbors for SliceLsh {
         self.core.candidates_then_insert(ids, keys)
     }
 
-    fn remove(&self, id: u64, keys: &[u64]) -> Result<()> {
-        self.core.remove_document(id, keys)
+    fn remove_many(&self, ids: &[u64], keys: &[u64]) -> Result<()> {
+        self.core.remove_documents(ids, keys)
     }
 
     fn sync(&self) -> Result<()> {

@@ -152,6 +152,33 @@ fn a_full_index_that_may_not_evict_refuses_whole_documents_and_takes_more_after_
 }
 
 #[test]
+fn removals_of_many_leave_what_removals_of_each_leave() {
+    let (many, singly) = (create(Config::tiny()), create(Config::tiny()));
+    let oracle = BucketMap::new(3, 4);
+    let keys = |documents: std::ops::Range<u64>| -> Vec<u64> {
+        documents.flat_map(|document| own_keys(document, 3)).collect()
+    };
+    for first in (0..1000).step_by(200) {
+        let all: Vec<u64> = (first..first + 200).collect();
+        for index in [&many as &dyn Neighbors, &singly, &oracle] {
+            index.insert_many(&all, &keys(first..first + 200)).unwrap();
+        }
+        // More than share a reservation; some were removed before, and some never came.
+        let gone: Vec<u64> = (first.saturating_sub(30)..first + 150).chain(9000..9010).collect();
+        let rows: Vec<u64> = gone.iter().flat_map(|document| own_keys(*document, 3)).collect();
+        many.remove_many(&gone, &rows).unwrap();
+        oracle.remove_many(&gone, &rows).unwrap();
+        gone.iter().zip(rows.chunks(3)).for_each(|(id, row)| singly.remove(*id, row).unwrap());
+        let asked = keys(0..first + 200);
+        let expected = oracle.candidates_many(&asked).unwrap();
+        assert_eq!(many.candidates_many(&asked).unwrap(), expected);
+        assert_eq!(singly.candidates_many(&asked).unwrap(), expected);
+    }
+    assert_eq!(many.stats().entries, singly.stats().entries);
+    assert!(many.stats().flushes > 0, "some have reached flash");
+}
+
+#[test]
 fn an_index_takes_a_new_document_for_each_that_was_removed() {
     let config = Config { policy: WhenFull::Refuse, slices: 8, ..Config::tiny() };
     let config = Config { entries_max: 3 * 8 * 180, ..config };
@@ -221,11 +248,13 @@ fn keys_that_are_no_rows_and_options_that_cannot_work_are_refused() {
         assert!(text.starts_with("keys: ") && text.contains("takes 3 for each"), "{text}");
         assert!(index.remove(1, keys).is_err() && index.candidates(keys).is_err());
         assert!(index.insert_many(&[1, 2], keys).is_err());
+        assert!(index.remove_many(&[1, 2], keys).is_err());
         assert!(index.candidates_then_insert_many(&[1, 2], keys).is_err());
     }
     assert!(index.candidates_many(&[1, 2, 3, 4]).is_err());
     assert_eq!(index.candidates_many(&[]).unwrap(), Vec::<Vec<u64>>::new());
     index.insert_many(&[], &[]).unwrap();
+    index.remove_many(&[], &[]).unwrap();
     assert_eq!(index.stats().entries, 0);
     for options in [
         OpenOptions { read_depth: Some(0), ..inline() },

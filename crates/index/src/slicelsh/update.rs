@@ -18,6 +18,13 @@ const RESERVED_MAX: usize = 64;
 /// Documents of a batch whose reads are in flight together.
 const LOOKED_UP_MAX: usize = 256;
 
+/// What a batch does with its documents.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Insert,
+    Remove,
+}
+
 /// An update of one document, taken apart.
 struct Document {
     removes: bool,
@@ -75,6 +82,15 @@ impl Document {
 impl Inner {
     /// Inserts each document, in order, and acknowledges.
     pub(super) fn insert_documents(&self, ids: &[u64], keys: &[u64]) -> Result<()> {
+        self.update_documents((ids, keys), Change::Insert)
+    }
+
+    /// Removes each document, in order, and acknowledges.
+    pub(super) fn remove_documents(&self, ids: &[u64], keys: &[u64]) -> Result<()> {
+        self.update_documents((ids, keys), Change::Remove)
+    }
+
+    fn update_documents(&self, (ids, keys): (&[u64], &[u64]), change: Change) -> Result<()> {
         self.check_keys(ids.len(), keys)?;
         let tables = self.layout.config.tables as usize;
         let mut document = Document::new();
@@ -82,20 +98,10 @@ impl Inner {
         for (ids, keys) in ids.chunks(most).zip(keys.chunks(most * tables)) {
             let _reservation = self.reserve_log(ids.len())?;
             for (&id, keys) in ids.iter().zip(keys.chunks(tables)) {
-                document.set(self, id, keys, false);
+                document.set(self, id, keys, change == Change::Remove);
                 self.apply_document(&document)?;
             }
         }
-        self.acknowledge()
-    }
-
-    /// Removes a document, and acknowledges.
-    pub(super) fn remove_document(&self, id: u64, keys: &[u64]) -> Result<()> {
-        self.check_keys(1, keys)?;
-        let _reservation = self.reserve_log(1)?;
-        let mut document = Document::new();
-        document.set(self, id, keys, true);
-        self.apply_document(&document)?;
         self.acknowledge()
     }
 

@@ -73,8 +73,10 @@ impl Neighbors for Brute {
         ids.iter().zip(self.rows(keys)).map(each).collect()
     }
 
-    fn remove(&self, id: u64, keys: &[u64]) -> nandex::Result<()> {
-        self.row(keys, |buckets, place| buckets.get_mut(&place).map(|ids| ids.remove(&id)));
+    fn remove_many(&self, ids: &[u64], keys: &[u64]) -> nandex::Result<()> {
+        for (id, keys) in ids.iter().zip(self.rows(keys)) {
+            self.row(keys, |buckets, place| buckets.get_mut(&place).map(|ids| ids.remove(id)));
+        }
         Ok(())
     }
 
