@@ -21,7 +21,8 @@
 //! | add a new document | one in each table that has its bucket, two a candidate | its record, two keys, its buckets |
 //! | add an equal text | four: the other's key and record | its record without a signature; a key |
 //! | ask for a document | as adding it | 0 |
-//! | remove a document | its record and its keys | a removal in each table |
+//! | remove a document | the key of its id, where its record is, its record | a removal in each table |
+//! | remove many | the same, but each page once for a batch | the same, and the state twice for a batch |
 //! | a batch | 0 | a record of the state, and some syncs |
 //! | list pairs | two for each document, and two for each pair | 0 |
 //!
@@ -37,6 +38,8 @@ mod numbers;
 mod pairs;
 mod query;
 mod record;
+#[cfg(test)]
+mod removals;
 mod remove;
 mod state;
 #[cfg(test)]
@@ -411,13 +414,22 @@ impl Index {
 
     /// The records of these documents, in their order; nothing for those that do not count. Their reads overlap.
     fn records_of(&self, numbers: &[u64]) -> Result<Vec<Option<Record>>> {
+        self.stored_records(numbers, |number| self.counts(number))
+    }
+
+    /// The records of those of these documents that are wanted, in their order; nothing for the others.
+    fn stored_records(
+        &self,
+        numbers: &[u64],
+        is_wanted: impl Fn(u64) -> bool,
+    ) -> Result<Vec<Option<Record>>> {
         let keys: Vec<[u8; NUMBER_BYTES]> = numbers.iter().map(|it| number_key(*it)).collect();
         let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
         self.records_read.fetch_add(keys.len() as u64, std::sync::atomic::Ordering::Relaxed);
         let found = self.records.get_many(&keys)?.into_iter().zip(numbers);
         found
             .map(|(bytes, number)| match bytes {
-                Some(bytes) if self.counts(*number) => Record::decode(&bytes, *number).map(Some),
+                Some(bytes) if is_wanted(*number) => Record::decode(&bytes, *number).map(Some),
                 _ => Ok(None),
             })
             .collect()

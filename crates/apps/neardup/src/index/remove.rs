@@ -1,14 +1,26 @@
-//! Documents go out by their ids.
+//! Documents go out by their ids, in batches.
+//!
+//! ```text
+//!   ids --keys: numbers--> records --> the state: these do not count     one sync: from here on they are gone
+//!                             |
+//!                             '--> buckets, keys --> records --> the state: none is being removed
+//! ```
+//!
+//! All lookups and reads of a batch overlap. A record is read once, before the state changes, and says what is to be
+//! taken out of the other tables; after a crash the next opening reads it again.
+
+use std::collections::BTreeSet;
 
 use nandex::Table;
-use nandex::raw::signature::Family;
 
+use super::numbers::Hash;
 use super::record::{Decision, Record};
 use super::{Index, id_hash, number_key, refused};
 use crate::Result;
 
-/// Documents that are removed at a time.
-const BATCH: usize = 1024;
+/// Bytes of the numbers of documents that are removed at a time, at most, as the state names them: it has to fit into
+/// the shortest segment of a value log that grows, 64 KiB.
+const REMOVING_BYTES: usize = 48 << 10;
 
 /// What a removal has done.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -19,95 +31,148 @@ pub struct Removed {
     pub unknown: Vec<String>,
 }
 
+/// A document that leaves, and where else than in its record it is.
+struct Leaving {
+    number: u64,
+    decision: Decision,
+    /// Its keys in the table of keys.
+    keys: Vec<Hash>,
+    /// Its bucket keys; none for a document that is in no bucket.
+    buckets: Vec<u64>,
+}
+
 impl Index {
     /// Takes documents out of the index by their ids; no texts are needed. What was decided of others stays: a
     /// duplicate of a document that has gone is still a duplicate. To have it decided on again, remove it too, and add
     /// it.
     ///
-    /// Documents count in batches: after an error or a crash some are removed, and the same call removes the others.
+    /// Documents count in batches of up to 4096, and many in one call cost far less than a call for each: the lookups
+    /// and reads of a batch overlap, and it shares its syncs. After an error or a crash the index is without those of
+    /// the batches before, and the same call removes the others. An id that comes twice is removed once, and is unknown
+    /// where it comes again in a later batch.
+    ///
+    /// Costs three flash reads a document at most: of the key of its id, of where its record is, and its record; and a
+    /// fourth for one that was near another, of the key of its text. Pages that several documents of a batch need are
+    /// read once. Writes a removal in each table, and the state twice for a batch.
     ///
     /// # Errors
     /// A failed read or write, damage.
     pub fn remove<T: AsRef<str>>(&mut self, ids: &[T]) -> Result<Removed> {
         self.check_sure()?;
         let mut removed = Removed::default();
-        for ids in ids.chunks(BATCH) {
+        for ids in ids.chunks(self.removed_max()) {
             self.remove_batch(ids, &mut removed)?;
         }
         Ok(removed)
     }
 
+    /// Documents that are removed at a time: as many as are added, if the state can name them.
+    fn removed_max(&self) -> usize {
+        let digits = self.state.next.checked_ilog10().unwrap_or(0) as usize + 1;
+        self.batch_documents.min(REMOVING_BYTES / (digits + 1))
+    }
+
     fn remove_batch<T: AsRef<str>>(&mut self, ids: &[T], removed: &mut Removed) -> Result<()> {
-        let hashes: Vec<_> = ids.iter().map(|id| id_hash(id.as_ref())).collect();
-        let numbers = self.numbers_of(&hashes)?;
-        let known: Vec<u64> = numbers.iter().flatten().copied().collect();
-        let mut records = self.records_of(&known)?.into_iter();
-        let mut next = self.state.clone();
-        for (id, number) in ids.iter().map(AsRef::as_ref).zip(numbers) {
-            let record = number.and_then(|number| Some((number, records.next().flatten()?)));
-            match record.filter(|(_, record)| record.name == id) {
-                Some((number, record)) if !next.removing.contains(&number) => {
-                    let counts = &mut next.counts;
-                    let count = match record.decision {
-                        Decision::Kept => &mut counts.kept,
-                        Decision::Exact(_) => &mut counts.exact,
-                        Decision::Near(_) => &mut counts.near,
-                    };
-                    *count = count.saturating_sub(1);
-                    next.removing.push(number);
-                    removed.documents += 1;
-                }
-                // Twice in one call: it is gone, and known.
-                Some(_) => {}
-                None => removed.unknown.push(id.to_owned()),
-            }
-        }
-        if next.removing.is_empty() {
+        let leaving = self.leaving(ids, removed)?;
+        if leaving.is_empty() {
             return Ok(());
+        }
+        let mut next = self.state.clone();
+        for document in &leaving {
+            let counts = &mut next.counts;
+            let count = match document.decision {
+                Decision::Kept => &mut counts.kept,
+                Decision::Exact(_) => &mut counts.exact,
+                Decision::Near(_) => &mut counts.near,
+            };
+            *count = count.saturating_sub(1);
+            next.removing.push(document.number);
         }
         // From here on they do not count; what follows only takes them out of the tables.
         self.put_state(next)?;
-        self.finish_removal().inspect_err(|_| self.is_unsure = true)
+        removed.documents += leaving.len() as u64;
+        self.take_out(&leaving).inspect_err(|_| self.is_unsure = true)
     }
 
-    /// Takes the documents that do not count any more out of the tables, durably. Doing it again changes nothing.
+    /// The documents with these ids that count, each once, in the order of their numbers; notes ids of which there is
+    /// none.
+    fn leaving<T: AsRef<str>>(&self, ids: &[T], removed: &mut Removed) -> Result<Vec<Leaving>> {
+        let hashes: Vec<_> = ids.iter().map(|id| id_hash(id.as_ref())).collect();
+        let numbers = self.numbers_of(&hashes)?;
+        let mut records = self.records_by_number(numbers.iter().flatten().copied().collect())?;
+        let mut leaving = BTreeSet::new();
+        for (id, number) in ids.iter().map(AsRef::as_ref).zip(numbers) {
+            let found = number.filter(|it| records.get(it).is_some_and(|it| it.name == id));
+            match found {
+                Some(number) => _ = leaving.insert(number),
+                None => removed.unknown.push(id.to_owned()),
+            }
+        }
+        let stored = leaving.into_iter().filter_map(|it| Some((it, records.remove(&it)?)));
+        self.places_of(stored.collect())
+    }
+
+    /// Where documents are, by their records. The table of keys is asked only for the texts of which another document
+    /// may be the first.
+    fn places_of(&self, stored: Vec<(u64, Record)>) -> Result<Vec<Leaving>> {
+        let unsure = stored.iter().filter(|(_, record)| has_text(record).is_none());
+        let unsure: Vec<Hash> = unsure.map(|(_, record)| record.text).collect();
+        let mut found = self.numbers_of(&unsure)?.into_iter();
+        let leaving = stored.into_iter().map(|(number, record)| {
+            let has_text =
+                has_text(&record).unwrap_or_else(|| found.next().flatten() == Some(number));
+            let mut buckets = Vec::new();
+            if !record.signature.is_empty() {
+                let signature = self.family().decode_signature(&record.signature)?;
+                self.sketcher.bucket_keys(&signature, &mut buckets)?;
+            }
+            let text = has_text.then_some(record.text);
+            let keys = std::iter::once(id_hash(&record.name)).chain(text).collect();
+            Ok(Leaving { number, decision: record.decision, keys, buckets })
+        });
+        leaving.collect()
+    }
+
+    /// Ends a removal that a crash has stopped. Doing it again changes nothing.
     pub(super) fn finish_removal(&mut self) -> Result<()> {
         if self.state.removing.is_empty() {
             return Ok(());
         }
-        for number in &self.state.removing {
-            let key = number_key(*number);
-            if let Some(bytes) = self.records.get(&key)? {
-                self.take_out(*number, &Record::decode(&bytes, *number)?)?;
-            }
-        }
+        let numbers = &self.state.removing;
+        let stored = numbers.iter().copied().zip(self.stored_records(numbers, |_| true)?);
+        let stored = stored.filter_map(|(number, record)| Some((number, record?)));
+        let leaving = self.places_of(stored.collect())?;
+        self.take_out(&leaving)
+    }
+
+    /// Takes documents that do not count any more out of the tables, durably.
+    fn take_out(&mut self, leaving: &[Leaving]) -> Result<()> {
+        let in_buckets = leaving.iter().filter(|it| !it.buckets.is_empty());
+        let numbers: Vec<u64> = in_buckets.map(|it| it.number).collect();
+        let buckets: Vec<u64> = leaving.iter().flat_map(|it| &it.buckets).copied().collect();
+        self.alike.remove_many(&numbers, &buckets).map_err(refused)?;
+        let keys: Vec<&[u8]> = leaving.iter().flat_map(|it| &it.keys).map(|it| &it[..]).collect();
+        keys.into_iter().try_for_each(|key| self.keys.remove(key))?;
         self.alike.sync()?;
         self.keys.sync()?;
         // Only a record says where else its document is, so it goes last.
-        for number in &self.state.removing {
-            self.records.remove(&number_key(*number))?;
-        }
+        leaving.iter().try_for_each(|it| self.records.remove(&number_key(it.number)))?;
         self.records.sync()?;
         let mut next = self.state.clone();
         next.removing.clear();
         self.put_state(next)
     }
+}
 
-    /// Takes a document out of the buckets and the table of keys.
-    fn take_out(&self, number: u64, record: &Record) -> Result<()> {
-        if !record.signature.is_empty() {
-            let family: &Family = self.sketcher.family();
-            let signature = family.decode_signature(&record.signature)?;
-            let mut keys = Vec::new();
-            self.sketcher.bucket_keys(&signature, &mut keys)?;
-            self.alike.remove(number, &keys).map_err(refused)?;
-        }
-        let keys = [id_hash(&record.name), record.text];
-        for (key, found) in keys.iter().zip(self.numbers_of(&keys)?) {
-            if found == Some(number) {
-                self.keys.remove(key)?;
-            }
-        }
-        Ok(())
+/// Whether the key of a document's text has its number, as far as its record says. A kept document was the first of its
+/// text, and while it is there no other becomes that; one that was like an earlier text or near a document that has
+/// gone since may have been followed by another.
+fn has_text(record: &Record) -> Option<bool> {
+    match record.decision {
+        Decision::Kept => Some(true),
+        // Documents with the text of another have neither a key nor a signature.
+        Decision::Exact(_) => Some(false),
+        Decision::Near(_) if record.signature.is_empty() => Some(false),
+        Decision::Near(_) => None,
     }
 }

@@ -41,11 +41,11 @@ pub(super) fn volume() -> Volume {
     Volume::create(Arc::new(MemoryDevice::new()), options).unwrap()
 }
 
-fn on_flash() -> Index {
+pub(super) fn on_flash() -> Index {
     Index::create_in(&volume(), &options(), CONFIG).unwrap()
 }
 
-fn over_maps() -> Index {
+pub(super) fn over_maps() -> Index {
     let (volume, family) = (volume(), options().family().unwrap());
     let buckets = Arc::default();
     let brute = Brute { tables: family.tables(), family: family.encode(), buckets };
