@@ -326,7 +326,11 @@ impl PageReads for Pairs {
 
 fn pair(key: &u64) -> Pair {
     let scattered = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-    Pair { first: scattered % (PAGES - 2), pages: 1 + (scattered % 3 == 0) as u32, found: vec![] }
+    Pair {
+        first: scattered % (PAGES - 2),
+        pages: 1 + u32::from(scattered.is_multiple_of(3)),
+        found: vec![],
+    }
 }
 
 /// A device of these pages, and the pool of a queue of `depth` over it.
