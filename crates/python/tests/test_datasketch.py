@@ -48,8 +48,12 @@ def test_candidates_are_those_of_datasketch(place: str, path: Path) -> None:
     ours.insert_many(range(100, 1500), minhashes[100:])
     for key in range(100, 1500):
         theirs.insert(key, minhashes[key])
-    for key in range(0, 1500, 3):
+    for key in range(0, 300, 3):
         ours.remove(key)
+    # One is gone, one was never there, and one comes twice.
+    others = [*range(300, 1500, 3), 0, 1500, 300]
+    assert ours.remove_many(others).tolist() == [True] * 400 + [False] * 3
+    for key in range(0, 1500, 3):
         theirs.remove(key)
     found = ours.query_many(np.stack([minhash.hashvalues for minhash in minhashes]))
     assert [sorted(row) for row in found] == [sorted(theirs.query(minhash)) for minhash in minhashes]

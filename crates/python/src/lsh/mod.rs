@@ -283,6 +283,18 @@ impl Lsh {
         self.handle.call(py, |index| index.remove(&name))
     }
 
+    /// Takes out keys, and says of each whether it was there; of equal keys the first.
+    fn remove_many<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'_, PyList>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let names = self.names(keys)?;
+        let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+        let removed = self.handle.call(py, |index| index.remove_many(&names))?;
+        Ok(removed.into_pyarray(py))
+    }
+
     /// Some documents from a number on, and where to go on; no keys at the end.
     fn scan<'py>(&self, py: Python<'py>, start: &Bound<'py, PyAny>) -> PyResult<Scanned<'py>> {
         let start = integer(start, "start", 0..=u64::MAX)?;

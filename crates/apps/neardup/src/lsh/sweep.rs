@@ -37,6 +37,8 @@ enum Step {
     /// These come as one batch.
     AddMany(std::ops::Range<usize>),
     Remove(std::ops::Range<usize>),
+    /// These go as one batch.
+    RemoveMany(std::ops::Range<usize>),
     Sync,
 }
 
@@ -77,6 +79,10 @@ impl Step {
                     index.remove(name).unwrap();
                 }
             }
+            Self::RemoveMany(range) => {
+                let names = all.documents[range.clone()].iter().map(|(name, _)| &name[..]);
+                index.remove_many(&names.collect::<Vec<_>>()).unwrap();
+            }
             Self::Sync => index.sync().unwrap(),
         }
     }
@@ -86,7 +92,9 @@ impl Step {
         let mut after = before.to_vec();
         match self {
             Self::Add(range) | Self::AddMany(range) => after.extend(range.clone()),
-            Self::Remove(range) => after.retain(|it| !range.contains(it)),
+            Self::Remove(range) | Self::RemoveMany(range) => {
+                after.retain(|it| !range.contains(it));
+            }
             Self::Sync => {}
         }
         after
@@ -122,9 +130,10 @@ fn survive(image: Image, step: &Step, (durable, all): (&[usize], &Slow), story: 
     let index = open(Arc::new(device.clone()));
     let there = found(&index, all, story);
     let after = step.after(durable);
-    let is_removed = |place: &usize| matches!(step, Step::Remove(range) if range.contains(place));
+    let removes =
+        |place| matches!(step, Step::Remove(it) | Step::RemoveMany(it) if it.contains(place));
     for place in durable {
-        assert!(there.contains(place) || is_removed(place), "{story}: {place} has gone");
+        assert!(there.contains(place) || removes(place), "{story}: {place} has gone");
     }
     step.run(&index, all);
     index.close().unwrap();
@@ -149,12 +158,15 @@ fn after_a_power_cut_at_any_operation_documents_are_whole_and_what_was_synced_is
         Step::Sync,
         Step::Add(240..250),
         Step::Sync,
-        Step::Remove(30..60),
+        Step::RemoveMany(30..60),
         Step::Add(250..260),
         Step::Sync,
         Step::Remove(190..210),
         Step::Sync,
         Step::AddMany(260..300),
+        Step::Sync,
+        // Over several blocks, some of them in each generation.
+        Step::RemoveMany(100..250),
         Step::Sync,
     ];
     let device = SimDevice::instant();

@@ -129,6 +129,14 @@ fn step(index: &LshIndex, slow: &mut Slow, numbers: &mut Numbers) {
         5 => numbers.below(60),
         6 => 64 + numbers.below(200),
         7 => return index.sync().unwrap(),
+        8 => {
+            // Some come twice.
+            let names: Vec<Vec<u8>> = (0..numbers.below(200)).map(|_| name(numbers)).collect();
+            let expected: Vec<bool> = names.iter().map(|name| slow.remove(name)).collect();
+            let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+            assert_eq!(index.remove_many(&names).unwrap(), expected);
+            return;
+        }
         _ => {
             let name = name(numbers);
             assert_eq!(index.remove(&name).unwrap(), slow.remove(&name));
@@ -394,4 +402,28 @@ fn a_bucket_finds_its_oldest_documents() {
     (0..100).for_each(|place| assert!(index.remove(&names[place]).unwrap()));
     assert_eq!(queried(&index, &[0, 8, 0]), [names[100..353].to_vec()]);
     assert_eq!((index.documents(), index.stats().dropped), (300, 0));
+}
+
+#[test]
+fn removals_of_many_write_each_block_once() {
+    let (many, singly) = (in_memory(), in_memory());
+    let names: Vec<Vec<u8>> = (0..400).map(|it: u32| it.to_string().into_bytes()).collect();
+    let all: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+    let mut numbers = Numbers(3);
+    let keys: Vec<u64> = all.iter().flat_map(|_| row(&mut numbers)).collect();
+    let appended = |index: &LshIndex, remove: &dyn Fn()| {
+        index.insert_many(&all, &keys, Repeats::Refuse).unwrap();
+        let before = index.core.records.stats().values.appended_bytes;
+        remove();
+        index.core.records.stats().values.appended_bytes - before
+    };
+    let together =
+        appended(&many, &|| assert_eq!(many.remove_many(&all[..200]).unwrap(), [true; 200]));
+    let each = || all[..200].iter().for_each(|name| assert!(singly.remove(name).unwrap()));
+    let apart = appended(&singly, &each);
+    assert!(together * 20 < apart, "{together} bytes, {apart} one by one");
+    assert_eq!(scanned(&many), scanned(&singly));
+    assert_eq!(many.remove_many(&all[..200]).unwrap(), [false; 200]);
+    assert_eq!(many.remove_many(&[]).unwrap(), [false; 0]);
+    assert_eq!(many.documents(), 200);
 }

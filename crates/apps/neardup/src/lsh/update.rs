@@ -1,6 +1,6 @@
 //! Documents come in, one by one or in batches, and go.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use nandex::{Durability, Error, Result, Volume};
 
@@ -19,6 +19,9 @@ const BLOCK_NAME_BYTES_MAX: usize = 4 << 20;
 /// Documents that wait, at most, and from how many on a batch goes into blocks itself.
 const WAITING_MAX: usize = 1024;
 const FEW: usize = 64;
+
+/// Blocks from which documents are removed at a time.
+const BLOCKS_REMOVED: usize = 64;
 
 /// Numbers that are taken at a time: a sixteenth of those that were, within these bounds. A crash loses them.
 const NUMBERS_TAKEN: (u64, u64) = (1 << 12, 1 << 16);
@@ -138,6 +141,31 @@ pub(super) fn place_of(number: u64, block_documents: u64) -> (u64, u32) {
     (number / block_documents, (number % block_documents) as u32)
 }
 
+/// A document that has left its block, and not the directory yet.
+struct Unlisted {
+    number: u64,
+    hash: u64,
+    keys: Vec<u64>,
+    /// An earlier document of the same name.
+    earlier: Option<u64>,
+    /// For each table, and at last for the names: does a document that is still in the block have the same?
+    has_other: Vec<bool>,
+}
+
+impl Unlisted {
+    /// Takes a document out of a block, if the block has it.
+    fn of(block: &mut Block, place: u32, (number, hash): (u64, u64)) -> Option<Self> {
+        let rest = block.without(place);
+        let entry = block.get(place)?;
+        let has_key = |(table, key): (usize, &u64)| rest.rows().any(|row| row[table] == *key);
+        let mut has_other: Vec<bool> = entry.keys.iter().enumerate().map(has_key).collect();
+        has_other.push(rest.names().any(|name| name == entry.name));
+        let (keys, earlier) = (entry.keys.to_vec(), entry.earlier);
+        *block = rest;
+        Some(Self { number, hash, keys, earlier, has_other })
+    }
+}
+
 impl LshIndex {
     /// Adds documents, in their order, as if one by one: `keys` has a row for each. Few are in their blocks some
     /// time later, and a failure may be that of documents that came before: they wait until it can be done.
@@ -188,17 +216,33 @@ impl LshIndex {
     /// # Errors
     /// A failed read or write.
     pub fn remove(&self, name: &[u8]) -> Result<bool> {
+        Ok(self.remove_many(&[name])?[0])
+    }
+
+    /// Takes out the documents of each name, and returns which names had one; of equal names the first.
+    ///
+    /// Costs the lookups of [`contains_many`](Self::contains_many), which overlap, and then a read and a write of each
+    /// block that has some of the documents, however many of them it has. After a crash some names may be gone.
+    ///
+    /// # Errors
+    /// A failed read or write; some names may be gone then.
+    pub fn remove_many(&self, names: &[&[u8]]) -> Result<Vec<bool>> {
         let core = &self.core;
         let mut writer = core.lock_writer();
         core.commit_locked(&mut writer)?;
-        let hash = core.hash(name);
-        let mut next = core.find(&[hash], &[name])?[0];
-        let is_there = next.is_some();
-        while let Some(number) = next {
-            next = core.remove_document(&mut writer, (number, hash))?;
+        let hashes: Vec<u64> = names.iter().map(|name| core.hash(name)).collect();
+        let there = core.find(&hashes, names)?;
+        let mut leaving = BTreeMap::new();
+        let is_first = |(number, hash): (&Option<u64>, &u64)| {
+            number.is_some_and(|number| leaving.insert(number, *hash).is_none())
+        };
+        let removed: Vec<bool> = there.iter().zip(&hashes).map(is_first).collect();
+        let count = leaving.len() as u64;
+        while !leaving.is_empty() {
+            leaving = core.remove_documents(&mut writer, leaving)?;
         }
-        writer.documents -= u64::from(is_there);
-        Ok(is_there)
+        writer.documents -= count;
+        Ok(removed)
     }
 
     /// Notes durably how the signatures are made, as their owner calls it.
@@ -295,23 +339,42 @@ impl Core {
         Ok(())
     }
 
-    /// Takes a document out of its block; returns the earlier one of the same name.
-    fn remove_document(
+    /// Takes documents, with the hashes of their names, out of their blocks; returns the earlier ones of the same
+    /// names.
+    fn remove_documents(
         &self,
         writer: &mut Writer,
-        (number, hash): (u64, u64),
-    ) -> Result<Option<u64>> {
-        let (own, place) = place_of(number, writer.block_documents);
-        let Some(block) = self.read_blocks(&[own])?.remove(0) else { return Ok(None) };
-        let Some(entry) = block.get(place) else { return Ok(None) };
-        let rest = block.without(place);
-        self.write_blocks(writer, vec![(own, rest.clone())])?;
-        let has_other = |table: usize| match entry.keys.get(table) {
-            Some(key) => rest.rows().any(|row| row[table] == *key),
-            None => rest.names().any(|name| name == entry.name),
-        };
-        self.directory.remove((number, entry.keys, hash), has_other)?;
-        Ok(entry.earlier)
+        documents: BTreeMap<u64, u64>,
+    ) -> Result<BTreeMap<u64, u64>> {
+        let block_documents = writer.block_documents;
+        let block_of = |(number, _): &(u64, u64)| place_of(*number, block_documents).0;
+        let documents: Vec<(u64, u64)> = documents.into_iter().collect();
+        let of_blocks: Vec<_> =
+            documents.chunk_by(|one, next| block_of(one) == block_of(next)).collect();
+        let mut earlier = BTreeMap::new();
+        for of_blocks in of_blocks.chunks(BLOCKS_REMOVED) {
+            let numbers: Vec<u64> = of_blocks.iter().map(|it| block_of(&it[0])).collect();
+            let blocks = self.read_blocks(&numbers)?;
+            let (mut rests, mut unlisted) = (Vec::new(), Vec::new());
+            for ((own, documents), block) in numbers.iter().zip(of_blocks).zip(blocks) {
+                let Some(mut rest) = block else { continue };
+                for (number, hash) in *documents {
+                    let (_, place) = place_of(*number, block_documents);
+                    let Some(left) = Unlisted::of(&mut rest, place, (*number, *hash)) else {
+                        continue;
+                    };
+                    earlier.extend(left.earlier.map(|number| (number, *hash)));
+                    unlisted.push(left);
+                }
+                rests.push((*own, rest));
+            }
+            self.write_blocks(writer, rests)?;
+            for it in unlisted {
+                let has_other = |table: usize| it.has_other[table];
+                self.directory.remove((it.number, &it.keys, it.hash), has_other)?;
+            }
+        }
+        Ok(earlier)
     }
 
     /// Sees to it that all numbers that were given are durably taken.

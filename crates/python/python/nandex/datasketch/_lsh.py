@@ -167,6 +167,13 @@ class MinHashLSH(Stored):
         if not self._index.remove(key):
             raise InputError(f"The given key does not exist: {key!r}")
 
+    def remove_many(self, keys: Iterable[Hashable]) -> NDArray[np.bool_]:
+        """Takes out keys, and says of each whether it was there: of equal keys the first.
+
+        The reads of all overlap, and what has several of them is written once.
+        """
+        return self._index.remove_many(keys.tolist() if isinstance(keys, np.ndarray) else list(keys))
+
     def insertion_session(self, buffer_size: int = 50000) -> MinHashLSHInsertionSession:
         """A context manager with an `insert`, as datasketch has it: no faster than that of the index."""
         return MinHashLSHInsertionSession(self, buffer_size)
