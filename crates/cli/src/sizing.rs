@@ -124,6 +124,9 @@ pub struct RequirementArgs {
     /// The share of lookups whose key is not there, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
     misses: f64,
+    /// The share of inserts whose key is there already, 0 to 1: updates, removals, and new keys for removed ones
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    updates: f64,
     /// Page reads that a lookup of an absent key may take, on average; without it, what pays best
     #[arg(long, value_name = "PAGES")]
     miss_reads: Option<f64>,
@@ -161,6 +164,7 @@ impl RequirementArgs {
             inserts_per_s: self.inserts.unwrap_or(0) as f64,
             lookups_per_s: self.lookups.unwrap_or(0) as f64,
             miss_share: self.misses,
+            update_share: self.updates,
         };
         let device = match &self.device {
             Some(name) => CostPreset::by_name(name)?,

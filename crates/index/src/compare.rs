@@ -162,14 +162,14 @@ impl Advice {
             let why = it.compromise.map(|why| format!(", because {why}")).unwrap_or_default();
             reads(it) + &why
         };
-        let moved = |it: &Prediction| {
-            format!("{:.0}", it.costs.insert_read_bytes + it.costs.insert_write_bytes)
-        };
+        let moved = |it: &Prediction| format!("{:.0}", it.costs.moved_bytes(load));
+        let moves =
+            if load.update_share > 0.0 { "insert or update of this load" } else { "insert" };
         let rate = |it: &Prediction| count(it.ops_per_s() as u64);
         let ram = |it: &Prediction| bytes(it.ram_bytes());
         vec![
             format!("a lookup of this load reads {} pages, {}", reads(mine), with(&reads_why)),
-            format!("an insert moves {} bytes to and from flash, {}", moved(mine), with(&moved)),
+            format!("an {moves} moves {} bytes to and from flash, {}", moved(mine), with(&moved)),
             format!(
                 "so {} can do {} operations a second of this mix, {}",
                 device.name,
@@ -200,6 +200,15 @@ impl Advice {
             row("insert, worst", &|it| time(it.insert_worst_ns)),
             row("operations/s", &|it| count(it.ops_per_s() as u64)),
         ];
+        let differs =
+            |it: &Candidate| it.able().is_some_and(|it| it.prediction.costs.updates.is_some());
+        if load.update_share > 0.0 || self.candidates.iter().any(differs) {
+            rows.extend([
+                row("update, written", &|it| format!("{:.1}", it.costs.update_write_bytes())),
+                row("update, read", &|it| format!("{:.1}", it.costs.update_read_bytes())),
+                row("updates/s", &|it| count(it.updates_per_s() as u64)),
+            ]);
+        }
         if load.has_rates() {
             let busy = |it: &Prediction| format!("{:.0} %", it.busy_share() * 100.0);
             rows.push(row("device busy", &busy));
@@ -249,7 +258,7 @@ mod tests {
     }
 
     fn lookups(miss_share: f64) -> Load {
-        Load { inserts_per_s: 0.0, lookups_per_s: 1000.0, miss_share }
+        Load { lookups_per_s: 1000.0, miss_share, ..Load::default() }
     }
 
     fn inserts(inserts_per_s: f64) -> Load {
@@ -289,6 +298,59 @@ mod tests {
         assert_eq!(kind, BUFFERED, "{text}");
         assert!(text.contains("an insert moves"), "{text}");
         assert!(text.contains("device busy") && text.contains("lifetime"), "{text}");
+    }
+
+    /// A table that refuses, for these operations each second.
+    fn refusing(inserts_per_s: f64, lookups_per_s: f64, update_share: f64) -> Requirements {
+        let load = Load { inserts_per_s, lookups_per_s, miss_share: 0.0, update_share };
+        Requirements { load, policy: Policy::Reject, ..quarter_billion() }
+    }
+
+    #[test]
+    fn a_load_counts_updates_by_what_they_cost() {
+        let prediction = refusing(0.0, 0.0, 1.0).advise_one(BUFFERED).unwrap();
+        let (inserts, updates) = (prediction.inserts_per_s(), prediction.updates_per_s());
+        assert!(updates < 0.7 * inserts, "{updates} and {inserts}");
+        let between = (inserts + updates) / 2.0;
+        let advised = |per_s, share| refusing(per_s, 0.0, share).advise_one(BUFFERED);
+        assert!(advised(between, 0.0).is_ok() && advised(0.99 * updates, 1.0).is_ok());
+        let error = advised(between, 1.0).unwrap_err().to_string();
+        assert!(error.starts_with("load: it is 1."), "{error}");
+        let busy = |share| advised(0.9 * updates, share).unwrap().busy_share();
+        assert!((busy(0.5) - (busy(0.0) + busy(1.0)) / 2.0).abs() < 1e-9);
+        let years = |share| advised(0.9 * updates, share).unwrap().lifetime_years().unwrap();
+        assert!(years(1.0) < 0.7 * years(0.0), "{} and {}", years(1.0), years(0.0));
+    }
+
+    #[test]
+    fn updates_count_for_the_choice() {
+        let with = |share| chosen(&refusing(29_000.0, 100_000.0, share));
+        let (kind, text) = with(0.0);
+        assert_eq!(kind, BUFFERED, "{text}");
+        assert!(text.contains("an insert moves"), "{text}");
+        let (kind, text) = with(1.0);
+        assert_eq!(kind, SLICED, "{text}");
+        assert!(text.contains("an insert or update of this load moves"), "{text}");
+        assert!(text.contains("update, written"), "{text}");
+    }
+
+    #[test]
+    fn only_what_is_cleaned_predicts_updates_by_themselves() {
+        for policy in [Policy::Fifo, Policy::Reject, Policy::Grow] {
+            let asked = Requirements { policy, ..Requirements::new(1_000_000, 8, 8) };
+            let advice = asked.advise().unwrap();
+            for candidate in advice.candidates.iter().filter_map(Candidate::able) {
+                let costs = candidate.prediction.costs;
+                let cleaned = match candidate.row.kind {
+                    BUFFERED => policy == Policy::Reject,
+                    kind => kind == "growing",
+                };
+                assert_eq!(costs.updates.is_some(), cleaned, "{}", candidate.row.kind);
+                assert!(costs.update_write_bytes() >= costs.insert_write_bytes);
+                let shown = candidate.prediction.to_string();
+                assert_eq!(shown.contains("update, written"), cleaned, "{shown}");
+            }
+        }
     }
 
     #[test]

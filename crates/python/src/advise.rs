@@ -20,7 +20,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Says which structure fits a table of that many entries, why, and what it would cost, before it is made.
 ///
 /// The answer is a dict: `structure`, `reasons`, the figures of that structure, those of all in `candidates`, and in
-/// `refused` why the others do not fit. It shows itself as text.
+/// `refused` why the others do not fit. It shows itself as text. `update_share` of the inserts are of keys that are
+/// there, 0 to 1: a table that refuses or grows when it is full is cleaned for these.
 ///
 /// >>> advice = nandex.advise(1_000_000_000, ram="1GiB")
 /// >>> advice["structure"], round(advice["ram_bytes_per_entry"])
@@ -29,7 +30,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 #[pyo3(signature = (
     entries, *, key_bytes=8, value_bytes=8, ram=None, flash=None, policy="fifo", inserts_per_s=0.0, lookups_per_s=0.0,
-    miss_share=0.5
+    miss_share=0.5, update_share=0.0
 ))]
 fn advise<'py>(
     py: Python<'py>,
@@ -42,6 +43,7 @@ fn advise<'py>(
     #[pyo3(from_py_with = inserts_per_s)] inserts_per_s: f64,
     #[pyo3(from_py_with = lookups_per_s)] lookups_per_s: f64,
     #[pyo3(from_py_with = miss_share)] miss_share: f64,
+    #[pyo3(from_py_with = update_share)] update_share: f64,
 ) -> PyResult<Bound<'py, PyAny>> {
     let policy: Policy =
         policy.parse().map_err(|reason| Raised::Config.new(format!("policy: {reason}")))?;
@@ -49,7 +51,7 @@ fn advise<'py>(
     let requirements = Requirements {
         ram_bytes: optional(ram, "ram", size)?,
         flash_bytes: optional(flash, "flash", size)?,
-        load: Load { inserts_per_s, lookups_per_s, miss_share },
+        load: Load { inserts_per_s, lookups_per_s, miss_share, update_share },
         policy,
         ..Requirements::new(entries, key_bytes, value_bytes)
     };
@@ -76,6 +78,10 @@ fn lookups_per_s(given: &Bound<'_, PyAny>) -> PyResult<f64> {
 
 fn miss_share(given: &Bound<'_, PyAny>) -> PyResult<f64> {
     real(given, "miss_share", Reals::Within(0.0..=1.0))
+}
+
+fn update_share(given: &Bound<'_, PyAny>) -> PyResult<f64> {
+    real(given, "update_share", Reals::Within(0.0..=1.0))
 }
 
 fn dict_of<'py>(py: Python<'py>, advice: &Advice) -> PyResult<Bound<'py, PyDict>> {
@@ -110,5 +116,7 @@ fn figures<'py>(py: Python<'py>, it: &Prediction) -> PyResult<Bound<'py, PyDict>
     dict.set_item("insert_worst_ns", it.insert_worst_ns)?;
     dict.set_item("write_amplification", it.write_amplification())?;
     dict.set_item("write_amplification_with_log", it.write_amplification_with_log())?;
+    dict.set_item("update_read_bytes", it.costs.update_read_bytes())?;
+    dict.set_item("update_write_bytes", it.costs.update_write_bytes())?;
     Ok(dict)
 }

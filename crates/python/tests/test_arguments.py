@@ -139,6 +139,7 @@ CASES: dict[str, Case] = {
     "advise.inserts_per_s": real(0, 1e12, lambda it, v: nandex.advise(10, inserts_per_s=v)),
     "advise.lookups_per_s": real(0, 1e12, lambda it, v: nandex.advise(10, lookups_per_s=v)),
     "advise.miss_share": real(0, 1, lambda it, v: nandex.advise(10, miss_share=v)),
+    "advise.update_share": real(0, 1, lambda it, v: nandex.advise(10, update_share=v)),
     "Database.table.entries": amount(lambda it, v: it.db.table("n", entries=v)),
     "Database.table.key": whole(8, 32, lambda it, v: it.db.table("n", key=v)),
     "Database.table.value": whole(0, 64, lambda it, v: it.db.table("n", value=v)),

@@ -26,6 +26,7 @@ mod sim;
 mod tables;
 mod tfidf;
 mod unfinished;
+mod updates;
 mod verbs;
 mod wan;
 mod wan_proxy;

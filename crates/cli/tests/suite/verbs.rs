@@ -388,6 +388,7 @@ const WRONG: &str = r#"
 1 | create n.nandex --key-bytes 8 --entries 9 --structure slicehash --front-runs 4 | a table that refuses
 1 | create n.nandex --key-bytes 8 --entries 1e5 --structure slicehash --ram 1MiB | this table needs
 1 | create n.nandex --key-bytes 8 --entries 1e5 --misses 2 | share of misses: 2; expected 0 to 1
+1 | create n.nandex --key-bytes 8 --entries 1e5 --updates nan | share of updates: NaN; expected 0 to 1
 1 | dedup foreign --structure slicehash --ram 1MiB | this table needs
 1 | get t.nandex 0x01 | a key of 1 bytes: this table has keys of 8 bytes
 1 | get t.nandex word --key-format text | a key of 4 bytes
@@ -403,6 +404,9 @@ const WRONG: &str = r#"
 2 | advise --entries 1e6 --entry-bytes 1e18 | --entry-bytes <SIZE>': 1000000000000000000 is not in 8..=96
 1 | advise --entries 256e6 --ram 1MiB | no structure can do it; BufferHash: RAM
 1 | advise --entries 1e6 --misses 2 | share of misses: 2; expected 0 to 1
+1 | advise --entries 1e6 --updates 1.1 | share of updates: 1.1; expected 0 to 1
+1 | advise --entries 1e6 --updates=-1 | share of updates: -1; expected 0 to 1
+1 | advise --entries 1e6 --updates inf | share of updates: inf; expected 0 to 1
 1 | probe small.flash --size 1MiB | it takes at least 1024; name a larger one
 1 | probe gone/new.flash | cannot open gone/new.flash
 2 | unknown | unrecognized subcommand

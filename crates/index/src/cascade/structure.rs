@@ -145,6 +145,7 @@ impl Configuration for Config {
             reads_per_miss: costs.levels.into(),
             insert_read_bytes: costs.read_bytes_per_key,
             insert_write_bytes: costs.written_bytes_per_key + costs.log_bytes_per_key,
+            updates: None,
         })
     }
 

@@ -121,6 +121,7 @@ impl Config {
             reads_per_miss: 1.0 + 0.02 * staged,
             insert_read_bytes: read,
             insert_write_bytes: written + short as f64,
+            updates: None,
         }
     }
 

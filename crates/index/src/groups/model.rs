@@ -225,6 +225,7 @@ fn notes<C: GroupConfig>(config: &C) -> Notes {
         buffers: "of all partitions, with the spare ones".into(),
         filters: "none: signatures and keys are in the pages".into(),
         per_entry: "all RAM over the required entries",
+        update: "with the log; as an insert: a rewrite leaves the old version out".into(),
         ..Notes::default()
     }
 }

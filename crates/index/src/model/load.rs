@@ -24,12 +24,15 @@ pub struct Load {
     pub lookups_per_s: f64,
     /// The share of lookups whose key is not there, 0 to 1.
     pub miss_share: f64,
+    /// The share of inserts, updates and removals whose key is there already, 0 to 1, each key as often as any other. A
+    /// new key that comes for one that was removed counts too.
+    pub update_share: f64,
 }
 
 impl Default for Load {
-    /// No rates, and every second lookup for an absent key.
+    /// No rates, every second lookup for an absent key, and no updates.
     fn default() -> Self {
-        Self { inserts_per_s: 0.0, lookups_per_s: 0.0, miss_share: 0.5 }
+        Self { inserts_per_s: 0.0, lookups_per_s: 0.0, miss_share: 0.5, update_share: 0.0 }
     }
 }
 
@@ -39,6 +42,11 @@ impl Load {
     pub fn insert_share(&self) -> f64 {
         let all = self.inserts_per_s + self.lookups_per_s;
         if all > 0.0 { self.inserts_per_s / all } else { 0.5 }
+    }
+
+    /// The mean of what an insert of a new key costs and what an update does, by the share of updates.
+    fn mean_of(&self, insert: f64, update: f64) -> f64 {
+        insert + self.update_share * (update - insert)
     }
 
     /// Does it say how many operations come?
@@ -60,8 +68,12 @@ impl Load {
                 return refuse(field, format!("{rate}; expected 0 to 1e12"));
             }
         }
-        if !(0.0..=1.0).contains(&self.miss_share) {
-            return refuse("share of misses", format!("{}; expected 0 to 1", self.miss_share));
+        for (field, share) in
+            [("share of misses", self.miss_share), ("share of updates", self.update_share)]
+        {
+            if !(0.0..=1.0).contains(&share) {
+                return refuse(field, format!("{share}; expected 0 to 1"));
+            }
         }
         Ok(())
     }
@@ -78,6 +90,28 @@ pub struct OperationCosts {
     pub insert_read_bytes: f64,
     /// Bytes that an insert writes in large chunks, the log's among them.
     pub insert_write_bytes: f64,
+    /// What an update costs; `None` where it costs what an insert does.
+    pub updates: Option<UpdateCosts>,
+}
+
+/// What an update of a key that is there costs a device, on average, once the table has all of its keys and updates are
+/// spread evenly over them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UpdateCosts {
+    /// Bytes that it reads.
+    pub read_bytes: f64,
+    /// Reads in which it does; those shorter than the device's best are no faster than pages at random.
+    pub reads: f64,
+    /// Bytes that it writes in large chunks, the log's among them.
+    pub write_bytes: f64,
+}
+
+impl UpdateCosts {
+    fn busy_ns(&self, device: &CostPreset) -> f64 {
+        let by_bytes = self.read_bytes * 1e9 / device.read_bytes_per_s();
+        let by_reads = self.reads / device.reads_per_s * 1e9;
+        by_bytes.max(by_reads) + self.write_bytes * 1e9 / device.write_bytes_per_s()
+    }
 }
 
 impl OperationCosts {
@@ -101,10 +135,42 @@ impl OperationCosts {
             + self.insert_write_bytes * 1e9 / device.write_bytes_per_s()
     }
 
+    /// Bytes that an update reads; those of an insert where it costs the same.
+    #[must_use]
+    pub fn update_read_bytes(&self) -> f64 {
+        self.updates.map_or(self.insert_read_bytes, |it| it.read_bytes)
+    }
+
+    /// Bytes that an update writes, the log's among them; those of an insert where it costs the same.
+    #[must_use]
+    pub fn update_write_bytes(&self) -> f64 {
+        self.updates.map_or(self.insert_write_bytes, |it| it.write_bytes)
+    }
+
+    /// How long an update keeps the device busy, in nanoseconds: as long as an insert where it costs the same. Reads
+    /// count by their bytes or by their number, whichever takes longer.
+    #[must_use]
+    pub fn update_busy_ns(&self, device: &CostPreset) -> f64 {
+        self.updates.map_or_else(|| self.insert_busy_ns(device), |it| it.busy_ns(device))
+    }
+
+    /// How long one of the load's inserts keeps the device busy, in nanoseconds, updates and others as they come.
+    #[must_use]
+    pub fn write_busy_ns(&self, device: &CostPreset, load: &Load) -> f64 {
+        load.mean_of(self.insert_busy_ns(device), self.update_busy_ns(device))
+    }
+
+    /// Bytes that one of the load's inserts reads and writes, updates and others as they come.
+    #[must_use]
+    pub fn moved_bytes(&self, load: &Load) -> f64 {
+        let insert = self.insert_read_bytes + self.insert_write_bytes;
+        load.mean_of(insert, self.update_read_bytes() + self.update_write_bytes())
+    }
+
     /// The share of each second for which the load keeps the device busy; above 1 it cannot keep up.
     #[must_use]
     pub fn busy_share(&self, device: &CostPreset, load: &Load) -> f64 {
-        let inserts = load.inserts_per_s * self.insert_busy_ns(device);
+        let inserts = load.inserts_per_s * self.write_busy_ns(device, load);
         let lookups = load.lookups_per_s * self.lookup_busy_ns(device, load);
         (inserts + lookups) / 1e9
     }
@@ -113,7 +179,8 @@ impl OperationCosts {
     #[must_use]
     pub fn busy_ns(&self, device: &CostPreset, load: &Load) -> f64 {
         let inserts = load.insert_share();
-        inserts * self.insert_busy_ns(device) + (1.0 - inserts) * self.lookup_busy_ns(device, load)
+        inserts * self.write_busy_ns(device, load)
+            + (1.0 - inserts) * self.lookup_busy_ns(device, load)
     }
 
     /// Operations a second of the load's mix that the device allows at most.
@@ -122,17 +189,24 @@ impl OperationCosts {
         1e9 / self.busy_ns(device, load)
     }
 
-    /// Inserts a second that the device allows when it does nothing else.
+    /// Inserts of new keys a second that the device allows when it does nothing else.
     #[must_use]
     pub fn inserts_per_s(&self, device: &CostPreset) -> f64 {
         1e9 / self.insert_busy_ns(device)
+    }
+
+    /// Updates a second that the device allows when it does nothing else.
+    #[must_use]
+    pub fn updates_per_s(&self, device: &CostPreset) -> f64 {
+        1e9 / self.update_busy_ns(device)
     }
 
     /// Years until a device of `flash_bytes` reaches its number of erases, with perfect wear levelling
     /// (ANCS'14, section 5.4: T = F E r_write / (R B)). Infinite without inserts.
     #[must_use]
     pub fn lifetime_years(&self, device: &CostPreset, load: &Load, flash_bytes: u64) -> f64 {
-        let bytes_per_s = self.insert_write_bytes * load.inserts_per_s;
+        let written = load.mean_of(self.insert_write_bytes, self.update_write_bytes());
+        let bytes_per_s = written * load.inserts_per_s;
         flash_bytes as f64 * device.erase_cycles / bytes_per_s / SECONDS_PER_YEAR
     }
 }
@@ -149,6 +223,7 @@ mod tests {
         reads_per_miss: 0.5,
         insert_read_bytes: 600.0,
         insert_write_bytes: 620.0,
+        updates: None,
     };
 
     /// 100,000 reads a second, 1 GB/s of reads, 0.5 GB/s of writes, 1,000 erases.
@@ -162,7 +237,8 @@ mod tests {
 
     #[test]
     fn a_device_is_as_busy_as_its_reads_and_chunks_one_after_the_other() {
-        let load = Load { inserts_per_s: 1e5, lookups_per_s: 2e4, miss_share: 0.25 };
+        let load =
+            Load { inserts_per_s: 1e5, lookups_per_s: 2e4, miss_share: 0.25, ..Load::default() };
         // A lookup: 0.875 reads of 10 us. An insert: 600 ns and 1240 ns.
         assert!((COSTS.lookup_busy_ns(&device(), &load) - 8_750.0).abs() < 1e-6);
         assert!((COSTS.insert_busy_ns(&device()) - 1_840.0).abs() < 1e-6);
@@ -197,5 +273,30 @@ mod tests {
         assert_eq!(text(wrong), "lookups per second: NaN; expected 0 to 1e12");
         let wrong = Load { miss_share: 1.5, ..Load::default() };
         assert_eq!(text(wrong), "share of misses: 1.5; expected 0 to 1");
+        for share in [f64::NAN, -0.1, 1.5, f64::INFINITY] {
+            let wrong = Load { update_share: share, ..Load::default() };
+            assert_eq!(text(wrong), format!("share of updates: {share}; expected 0 to 1"));
+        }
+    }
+
+    #[test]
+    fn updates_count_by_their_share_and_their_reads_by_number_if_they_are_short() {
+        let update = UpdateCosts { read_bytes: 2000.0, reads: 0.1, write_bytes: 1000.0 };
+        let costs = OperationCosts { updates: Some(update), ..COSTS };
+        // Two microseconds of reading, and two of writing.
+        assert!((costs.update_busy_ns(&device()) - 4_000.0).abs() < 1e-6);
+        let short = UpdateCosts { reads: 0.5, ..update };
+        let short = OperationCosts { updates: Some(short), ..COSTS };
+        assert!((short.update_busy_ns(&device()) - 7_000.0).abs() < 1e-6);
+        let half = Load { inserts_per_s: 1e5, update_share: 0.5, ..Load::default() };
+        assert!((costs.write_busy_ns(&device(), &half) - 2_920.0).abs() < 1e-6);
+        assert!((costs.busy_share(&device(), &half) - 0.292).abs() < 1e-9);
+        assert!((costs.moved_bytes(&half) - 2_110.0).abs() < 1e-6);
+        let years = costs.lifetime_years(&device(), &half, 81_000_000_000);
+        assert!((years * SECONDS_PER_YEAR - 1e6).abs() < 1.0, "{years}");
+        // Where an update is an insert, its share is of no consequence.
+        let all = Load { update_share: 1.0, ..half };
+        assert_eq!(COSTS.busy_share(&device(), &all), 1e5 * COSTS.insert_busy_ns(&device()) / 1e9);
+        assert_eq!(COSTS.updates_per_s(&device()), COSTS.inserts_per_s(&device()));
     }
 }

@@ -9,6 +9,8 @@ pub mod chance;
 mod costs;
 mod filter;
 mod load;
+#[cfg(test)]
+pub(crate) mod measured;
 mod neighbors;
 mod pages;
 mod policy;
@@ -23,7 +25,7 @@ pub use array::{ArrayDesign, DeviceArray};
 pub use costs::{FlashCosts, Linear, Medium};
 pub use filter::{FanOut, FilterRequirements, StoredKeys};
 pub(crate) use load::SECONDS_PER_YEAR;
-pub use load::{Budget, Load, OperationCosts};
+pub use load::{Budget, Load, OperationCosts, UpdateCosts};
 pub use neighbors::NeighborsRequirements;
 pub use pages::{
     BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, PAGE_BYTES, PAGE_HEADER_BYTES, buffer_entries, log_bytes,

@@ -150,10 +150,16 @@ impl Prediction {
         self.costs.ops_per_s(device, load) * f64::from(self.requirements.devices())
     }
 
-    /// Inserts a second that the stated devices allow at most.
+    /// Inserts of new keys a second that the stated devices allow at most.
     #[must_use]
     pub fn inserts_per_s(&self) -> f64 {
         self.costs.inserts_per_s(&self.requirements.device) * f64::from(self.requirements.devices())
+    }
+
+    /// Updates a second that the stated devices allow at most.
+    #[must_use]
+    pub fn updates_per_s(&self) -> f64 {
+        self.costs.updates_per_s(&self.requirements.device) * f64::from(self.requirements.devices())
     }
 
     /// The share of its time that each of the stated devices is busy with the stated load; 0 without rates.
@@ -197,6 +203,8 @@ pub struct Notes {
     pub insert: String,
     /// What the slowest insert waits for.
     pub insert_worst: &'static str,
+    /// What an update writes.
+    pub update: String,
     /// Bytes written, in the structure's own terms.
     pub written: Vec<Line>,
 }
@@ -223,9 +231,27 @@ impl Prediction {
             line("insert, worst", time(self.insert_worst_ns), notes.insert_worst),
         ]);
         lines.extend(notes.written.iter().cloned());
+        lines.extend(self.update_lines());
         let worn = "T: until its flash is worn out by the load's inserts (ANCS'14, section 5.4)";
         lines.extend(self.lifetime_years().map(|it| line("lifetime", text::years(it), worn)));
         lines
+    }
+
+    /// What an update costs, where it is not what an insert does or where updates are stated.
+    fn update_lines(&self) -> Vec<Line> {
+        let costs = &self.costs;
+        if costs.updates.is_none() && self.requirements.load.update_share == 0.0 {
+            return Vec::new();
+        }
+        let show = |bytes: f64| format!("{bytes:.1} bytes");
+        let read = costs.updates.map_or_else(
+            || "as an insert".to_owned(),
+            |it| format!("in {:.4} reads, where super tables are rewritten", it.reads),
+        );
+        vec![
+            line("update, written", show(costs.update_write_bytes()), &self.notes.update),
+            line("update, read", show(costs.update_read_bytes()), read),
+        ]
     }
 }
 

@@ -95,6 +95,7 @@ impl GroupModel for Config {
             reads_per_miss: 1.0,
             insert_read_bytes: share,
             insert_write_bytes: share + log_bytes(entry_bytes),
+            updates: None,
         }
     }
 

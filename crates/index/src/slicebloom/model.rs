@@ -160,6 +160,7 @@ impl Config {
             reads_per_miss: costs.reads_per_lookup,
             insert_read_bytes: costs.written_bytes_per_key,
             insert_write_bytes: costs.written_bytes_per_key + costs.log_bytes_per_key,
+            updates: None,
         }
     }
 

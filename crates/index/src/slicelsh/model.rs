@@ -155,6 +155,7 @@ impl Config {
             reads_per_miss: self.tables.into(),
             insert_read_bytes: merge_bytes * share,
             insert_write_bytes: merge_bytes * share + log_bytes,
+            updates: None,
         }
     }
 }

@@ -43,6 +43,7 @@ def advise(
     inserts_per_s: float = 0.0,
     lookups_per_s: float = 0.0,
     miss_share: float = 0.5,
+    update_share: float = 0.0,
 ) -> Advice: ...
 
 @final

@@ -33,7 +33,7 @@ const RULES: &str = "Both tables must have keys and values of the same fixed wid
     were created with --hash-key shared are read once each.";
 
 /// Options of the new table, which mean nothing where none is made.
-const ONLY_OF_OUTPUT: [&str; 15] = [
+const ONLY_OF_OUTPUT: [&str; 16] = [
     "output",
     "resume",
     "force",
@@ -46,6 +46,7 @@ const ONLY_OF_OUTPUT: [&str; 15] = [
     "inserts",
     "lookups",
     "misses",
+    "updates",
     "miss_reads",
     "worst_insert",
     "device",

@@ -1,10 +1,11 @@
 //! The size of a growing table's first generation, and what the table costs when it holds what is required.
 
 use super::Config;
+use super::ram::ram_bytes_of_newest;
 use super::sizes::{buffer_sizes, of_super_tables, with_buffers};
 use crate::bufferhash;
 use crate::bufferhash::model::{
-    CAPACITY_SLACK, FIXED_RAM_BYTES, INCARNATIONS_MIN, one_super_table,
+    CAPACITY_SLACK, CleanedRing, FIXED_RAM_BYTES, INCARNATIONS_MIN, one_super_table, update_note,
 };
 use crate::model::text::{bytes, count, line};
 use crate::model::{
@@ -76,6 +77,7 @@ impl Config {
     /// The device operations of its operations once generations for that many entries are full.
     pub(super) fn costs(&self, entries: u64) -> Result<OperationCosts> {
         let of_one = self.first.operation_costs()?;
+        let entry_bytes = (self.first.key_bytes + self.first.value_bytes) as u64;
         let of_each = |it: &bufferhash::Config| Ok(it.operation_costs()?.reads_per_miss);
         let of_all = self.generations(entries).iter().map(of_each).collect::<Result<Vec<_>>>()?;
         let reads_per_miss: f64 = of_all.iter().sum();
@@ -84,7 +86,16 @@ impl Config {
             reads_per_miss,
             insert_read_bytes: 0.0,
             insert_write_bytes: of_one.insert_write_bytes,
+            updates: self.ring_taken_over(entries).map(|ring| ring.update_costs(entry_bytes)),
         })
+    }
+
+    /// The ring of a generation that has taken that many keys over, once updates have filled those before it. `None` if
+    /// its RAM is too little for one: then it grows.
+    fn ring_taken_over(&self, keys: u64) -> Option<CleanedRing> {
+        let left = self.ram_bytes_max.map_or(u64::MAX, |it| it.saturating_sub(FIXED_RAM_BYTES));
+        let generation = self.taking_over(keys, |it| ram_bytes_of_newest(it) <= left)?;
+        Some(generation.ring_with(keys))
     }
 }
 
@@ -135,9 +146,22 @@ pub fn advise(requirements: &Requirements) -> Result<Prediction> {
         insert_worst_ns,
         compromise: None,
         parameters: parameters(&config),
-        notes: notes(&config, generations.len()),
+        notes: Notes {
+            update: note_of_updates(config.ring_taken_over(requirements.entries)),
+            ..notes(&config, generations.len())
+        },
         config: config.into(),
     })
+}
+
+fn note_of_updates(ring: Option<CleanedRing>) -> String {
+    match ring {
+        None => {
+            "with the log; as an insert, and the table grows: its RAM is too little to be cleaned"
+                .into()
+        }
+        Some(_) => update_note(ring),
+    }
 }
 
 fn buffer_bytes(generation: &bufferhash::Config) -> u64 {
@@ -184,6 +208,48 @@ fn notes(config: &Config, generations: usize) -> Notes {
         miss: format!("the filters of {generations} generations"),
         insert: "of device time, amortised: a flush over its entries (section 6.1)".into(),
         insert_worst: "C_worst: one flush, with an erase if it must wait for one (section 6.1)",
-        written: Vec::new(),
+        ..Notes::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use nandex_device::{Counted, MemoryDevice};
+
+    use super::*;
+    use crate::bufferhash::growing::Growing;
+    use crate::model::measured::{ERROR_MAX, Measured, Updates, volume};
+
+    #[test]
+    fn updates_of_a_table_that_has_taken_over_cost_what_is_predicted() {
+        for (entries, key_bytes, value_bytes) in [(30_000, 8, 8), (100_000, 8, 8), (60_000, 16, 16)]
+        {
+            let asked = Requirements {
+                policy: Policy::Grow,
+                ..Requirements::new(entries, key_bytes, value_bytes)
+            };
+            let prediction = advise(&asked).unwrap();
+            let config: &Config = prediction.config.of().unwrap();
+            let device = Arc::new(Counted::new(MemoryDevice::new()));
+            let volume = volume(Arc::clone(&device) as _, config.log_bytes_best());
+            let inline = OpenOptions::default().inline();
+            let table = Growing::create_with(&volume, "t", config.clone(), inline).unwrap();
+            let mut updates = Updates::fill(&table, &asked);
+            let has_taken_over = || {
+                table.generations() == 1
+                    && table.owner.parts.cores().all(|it| it.layout.config.cleans())
+            };
+            while !has_taken_over() {
+                updates.put(entries / 4);
+            }
+            updates.put(3 * entries);
+            let measured = Measured::of(&device, &mut updates, 8 * entries);
+            let bytes = asked.entry_bytes();
+            let what = format!("growing, {entries} entries of {bytes} bytes");
+            measured.check(&prediction.costs, (&what, ERROR_MAX));
+            assert!(prediction.to_string().contains("update, written"), "{prediction}");
+        }
     }
 }

@@ -387,7 +387,10 @@ impl<'a> Search<'a> {
             return found;
         }
         let Requirements { device, load, .. } = self.requirements;
-        let busy = |it: &BufferHashSizing| it.costs(self.entry_bytes()).busy_share(device, load);
+        let busy = |it: &BufferHashSizing| {
+            let costs = it.config(self.requirements).operation_costs();
+            costs.map_or(f64::INFINITY, |costs| costs.busy_share(device, load))
+        };
         let busy_max = busy(&found).max(1.0);
         let same_table = |it: &&BufferHashSizing| {
             (it.super_tables, it.incarnations) == (found.super_tables, found.incarnations)

@@ -3,6 +3,7 @@
 use super::advise::advise;
 use super::fill::BufferFill;
 use super::sizing::{FIXED_RAM_BYTES, SEGMENT_RAM_BYTES, rewrite_bytes, scratch_bytes};
+use super::updates::CleanedRing;
 use crate::Result;
 use crate::bufferhash::filter::{FilterKind, Slices, fuse_bumped_share};
 use crate::bufferhash::{Config, Policy};
@@ -32,7 +33,29 @@ impl Config {
             reads_per_miss: incarnations * rate,
             insert_read_bytes: 0.0,
             insert_write_bytes: segment / entries + log_bytes(entry_bytes),
+            updates: self.ring_when_full().map(|ring| ring.update_costs(entry_bytes)),
         })
+    }
+
+    /// The ring of a table that is cleaned, with all keys that the table is made for.
+    pub(super) fn ring_when_full(&self) -> Option<CleanedRing> {
+        self.cleans().then(|| self.ring_with(self.entries_max))
+    }
+
+    /// The ring of a table that is cleaned, with that many keys.
+    pub(in crate::bufferhash) fn ring_with(&self, keys: u64) -> CleanedRing {
+        let aside = self.reserve_segments + u64::from(self.spare_buffers);
+        CleanedRing {
+            keys,
+            super_tables: self.super_tables,
+            // The buffer for which segments are short has one.
+            segments: self.segments.saturating_sub(aside) + 1,
+            incarnations_max: self.incarnations_max.saturating_sub(1),
+            entries_per_flush: self.entries_per_flush().unwrap_or(1.0),
+            entries_per_segment: self.filter.entries_max(),
+            buffer_pages: self.buffer_pages,
+            segment_pages: self.segment_pages(),
+        }
     }
 
     /// The paper's k of a full ring: incarnations of a super table, on average.

@@ -10,6 +10,7 @@ mod full;
 pub mod paper;
 mod report;
 mod sizing;
+mod updates;
 
 #[cfg(test)]
 mod tests;
@@ -18,4 +19,6 @@ pub use crate::model::{BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Budget, PAGE_HEADER_B
 pub(in crate::bufferhash) use advise::one_super_table;
 pub use advise::{CAPACITY_SLACK, INCARNATIONS_MIN, SUPER_TABLES_MAX, advise, advise_with};
 pub use fill::BufferFill;
+pub(in crate::bufferhash) use report::update as update_note;
 pub(in crate::bufferhash) use sizing::{FIXED_RAM_BYTES, REWRITE_SPARE};
+pub(in crate::bufferhash) use updates::CleanedRing;

@@ -3,6 +3,8 @@
 use super::advise::Search;
 use super::paper::Store;
 use super::sizing::BufferHashSizing;
+use super::updates::CleanedRing;
+use crate::bufferhash::Config;
 use crate::bufferhash::filter::FilterKind;
 use crate::model::text::{Line, bytes, count, line, time};
 use crate::model::{Notes, PAGE_BYTES, ParameterValue, Prediction, Requirements, page_slots};
@@ -68,11 +70,24 @@ fn notes(search: &Search<'_>, found: &BufferHashSizing, prediction: &Prediction)
         miss: format!("k p, {miss} on {device} (section 6.2)"),
         insert: "of device time, amortised: a flush over its entries (section 6.1)".into(),
         insert_worst: "C_worst: one flush, with an erase if it must wait for one (section 6.1)",
+        update: update(prediction.config.of().ok().and_then(Config::ring_when_full)),
         written: vec![line(
             "bytes written",
             format!("{:.2}", prediction.write_amplification()),
             written,
         )],
+    }
+}
+
+/// What an update writes, in a ring of that kind.
+pub(in crate::bufferhash) fn update(ring: Option<CleanedRing>) -> String {
+    match ring {
+        None => "with the log; as an insert: the old version goes with its incarnation".into(),
+        Some(ring) => format!(
+            "with the log; an entry is written {:.2} times: super tables are rewritten when {:.0} % of them lives",
+            ring.times_written(),
+            ring.live_share() * 100.0
+        ),
     }
 }
 

@@ -3,9 +3,7 @@
 use crate::bufferhash::filter::{FilterKind, FilterShape};
 use crate::bufferhash::rewrite::READ_PAGES;
 use crate::bufferhash::{Config, Placement};
-use crate::model::{
-    OperationCosts, PAGE_BYTES, PAGE_HEADER_BYTES, Requirements, log_bytes, page_slots,
-};
+use crate::model::{PAGE_BYTES, PAGE_HEADER_BYTES, Requirements, page_slots};
 
 /// RAM that does not depend on the size: the log's blocks, page buffers, maps.
 pub(in crate::bufferhash) const FIXED_RAM_BYTES: u64 = 3 << 19;
@@ -152,18 +150,6 @@ impl BufferHashSizing {
 
     pub(super) fn flash_bytes(&self) -> u64 {
         self.segments() * self.segment_bytes()
-    }
-
-    /// The device operations of its operations, once it is full.
-    pub(super) fn costs(&self, entry_bytes: u64) -> OperationCosts {
-        let incarnations = f64::from(self.incarnations);
-        OperationCosts {
-            reads_per_hit: 1.0 + (incarnations - 1.0) / 2.0 * self.miss_reads / incarnations,
-            reads_per_miss: self.miss_reads,
-            insert_read_bytes: 0.0,
-            insert_write_bytes: self.segment_bytes() as f64 / self.entries as f64
-                + log_bytes(entry_bytes),
-        }
     }
 
     pub(super) fn config(&self, requirements: &Requirements) -> Config {

@@ -140,6 +140,7 @@ fn notes(config: &Config, table: &slicehash::Config) -> Result<Notes> {
         miss: "one page".into(),
         insert: "of device time, amortised: a merge over a buffer's entries (section 5.4)".into(),
         insert_worst: "one flush: a slicetable is read and written (section 5.4)",
-        written: Vec::new(),
+        update: "with the log; as an insert: a rewrite leaves the old version out".into(),
+        ..Notes::default()
     })
 }

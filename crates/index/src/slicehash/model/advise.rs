@@ -207,6 +207,7 @@ impl Search<'_> {
             reads_per_miss: self.miss_reads,
             insert_read_bytes: rewritten,
             insert_write_bytes: rewritten + log_bytes(self.entry_bytes()),
+            updates: None,
         }
     }
 

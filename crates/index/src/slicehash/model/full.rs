@@ -27,6 +27,7 @@ impl Config {
             reads_per_miss: f64::from(self.slice_parts),
             insert_read_bytes: rewritten,
             insert_write_bytes: rewritten + log_bytes(entry_bytes),
+            updates: None,
         })
     }
 }

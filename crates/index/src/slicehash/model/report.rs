@@ -70,6 +70,7 @@ fn notes(search: &Search<'_>, found: &SliceHashSizing, prediction: &Prediction) 
         miss: format!("{miss} on {device}"),
         insert: format!("of device time, amortised; at most {rate} a second (section 5.4)"),
         insert_worst: "one flush: a slicetable is read and written (section 5.4)",
+        update: "with the log; as an insert: a rewrite leaves the old version out".into(),
         written: vec![line("bytes written", format!("{rewritten:.1}"), written)],
     }
 }

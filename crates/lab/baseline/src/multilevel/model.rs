@@ -93,6 +93,7 @@ impl GroupModel for Config {
             reads_per_miss: reads,
             insert_read_bytes: bytes(read),
             insert_write_bytes: bytes(written) + log_bytes(entry_bytes),
+            updates: None,
         }
     }
 
@@ -264,6 +265,7 @@ mod tests {
             reads_per_miss: look_up(1 << 40, entries),
             insert_read_bytes: each(read.pages_read * PAGE_BYTES),
             insert_write_bytes: each(written),
+            updates: None,
         }
     }
 

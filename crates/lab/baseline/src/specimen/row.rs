@@ -115,6 +115,7 @@ impl Configuration for Config {
             reads_per_miss: 0.0,
             insert_read_bytes: 0.0,
             insert_write_bytes: map_bytes as f64 + log_bytes(self.entry_bytes() as u64),
+            updates: None,
         })
     }
 
