@@ -1,7 +1,13 @@
 //! What the cost models of all tables say of configurations, however these came to be.
 
+use std::sync::Arc;
+
+use nandex_device::{Counted, MemoryDevice};
+
+use super::measured::{Measured, Updates, volume};
 use super::{Policy, Prediction, Requirements};
 use crate::registry;
+use crate::{AnyTable, OpenOptions};
 
 const ENTRIES: u64 = 1_000_000;
 
@@ -29,5 +35,29 @@ fn the_ram_of_a_configuration_is_that_of_the_prediction_it_is_from() {
     }
     for (_, filter) in registry::filters() {
         assert_eq!((filter.tiny)().ram_bytes_with(ENTRIES), None);
+    }
+}
+
+#[test]
+fn an_update_of_a_table_that_is_not_cleaned_costs_what_an_insert_does() {
+    // Checkpoints count here, of which an eviction takes one. A RHIK is predicted as it is on average over a doubling.
+    for (kind, policy, error_max) in [
+        ("bufferhash", Policy::Fifo, 0.15),
+        ("slicehash", Policy::Reject, 0.15),
+        ("growing-slicehash", Policy::Grow, 0.15),
+        ("rhik", Policy::Grow, 0.35),
+    ] {
+        let asked = Requirements { policy, ..Requirements::new(150_000, 8, 8) };
+        let prediction = asked.advise_one(kind).unwrap();
+        let config = &prediction.config;
+        let device = Arc::new(Counted::new(MemoryDevice::new()));
+        let volume = volume(Arc::clone(&device) as _, config.log_bytes_best());
+        let inline = OpenOptions::default().inline();
+        let table = AnyTable::create_with(&volume, "t", config, &inline).unwrap();
+        let mut updates = Updates::fill(&table, &asked);
+        updates.put(asked.entries);
+        let measured = Measured::of(&device, &mut updates, 2 * asked.entries);
+        assert!(prediction.costs.updates.is_none());
+        measured.check(&prediction.costs, (kind, error_max));
     }
 }
