@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn updates_of_a_table_that_has_taken_over_cost_what_is_predicted() {
-        for (entries, key_bytes, value_bytes) in [(30_000, 8, 8), (100_000, 8, 8), (60_000, 16, 16)]
+        for (entries, key_bytes, value_bytes) in [(20_000, 8, 8), (100_000, 8, 8), (60_000, 16, 16)]
         {
             let asked = Requirements {
                 policy: Policy::Grow,
@@ -241,7 +241,9 @@ mod tests {
                 table.generations() == 1
                     && table.owner.parts.cores().all(|it| it.layout.config.cleans())
             };
+            let mut quarters = 0..60;
             while !has_taken_over() {
+                assert!(quarters.next().is_some(), "{entries} entries were not taken over");
                 updates.put(entries / 4);
             }
             updates.put(3 * entries);
