@@ -1,8 +1,8 @@
 //! Columns of filters, counted over all super tables, where they may be fewer than RAM for the most of each would hold.
 //!
-//! A super table that is cleaned has few incarnations when it was rewritten, and the most just before the next time. Not
-//! all are there at once, so RAM for all columns of all of them would lie idle. While a growing table takes over from
-//! older generations, it is what these still have that limits the columns.
+//! A super table that is cleaned has few incarnations once it was rewritten, and the most just before the next time.
+//! They are rewritten one after another, so RAM for all columns of all of them would stay unused. While a growing table
+//! takes over from older generations, it is what these still have that limits the columns.
 //!
 //! ```text
 //!   columns of one    48 | /|  /|  /|  /       of all: as many as super tables have on average

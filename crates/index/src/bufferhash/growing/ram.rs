@@ -1,7 +1,7 @@
 //! RAM of the generations of a growing table.
 //!
-//! A generation that takes over has its super tables rewritten one after another, and older ones give back the filters of
-//! what it has taken over. So RAM for both in full is not needed:
+//! A generation that takes over has its super tables rewritten one after another, and older ones give back the filters
+//! of what it has taken over. So RAM for both in full is not needed:
 //!
 //! ```text
 //!   older   ##########  ########    ####      #
@@ -48,8 +48,8 @@ pub(super) fn without_filters(generation: &bufferhash::Config) -> u64 {
     generation.ram_bytes() - filter_bytes + of_one + generation.rewrite_bytes()
 }
 
-/// Columns that a generation which is cleaned has without others: as many as its super tables have on average, from when
-/// they were rewritten until they are rewritten again.
+/// Columns that a generation which is cleaned has without others: as many as its super tables have on average, from
+/// when they were rewritten until they are rewritten again.
 pub(super) fn columns_alone(generation: &bufferhash::Config) -> u64 {
     let (live, peak) = live_incarnations(generation);
     let width = |incarnations: u32| Slices::width_of(incarnations as usize) as u64;

@@ -204,8 +204,8 @@ impl Lived for LivedTable {
             // Filters of incarnations that a fresh one does not have.
             (BUFFERHASH, Life::Shrinks) => Bounds { ram: 1.8, ..BOUNDS },
             (BUFFERHASH | growing::KIND, Life::Churn) => Bounds { off: 0.03, ..BOUNDS },
-            // Generations stay until they are compacted. After a power cut a page of the log is replayed as a whole, some
-            // 200 removals, and those that were on flash already are counted again.
+            // Generations stay until they are compacted. After a power cut a page of the log is replayed as a whole,
+            // some 200 removals, and those that were on flash already are counted again.
             (growing::KIND, Life::Shrinks) => Bounds { flash: 9.0, ram: 6.5, off: 0.15, ..BOUNDS },
             // Ten times the keys, in up to twice the partitions.
             (slicehash::growing::KIND, Life::Shrinks) => Bounds { flash: 8.0, ram: 8.0, ..noisy },
