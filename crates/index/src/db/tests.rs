@@ -1,5 +1,6 @@
 //! The short way to embed: files that are fresh, there, or something else, and RAM that is shared.
 
+mod lived;
 mod opening;
 
 use std::fs;

@@ -190,8 +190,10 @@ impl Segments {
     }
 
     /// Begins the next segment, for a record of this many bytes, if `spared` of the longest stay free.
+    /// What may use the reserve takes others first.
     pub(super) fn begin(&mut self, whole_bytes: u64, spared: usize) -> Option<LiveSegment> {
-        let slot = self.first_for(whole_bytes, spared)?;
+        let apart = self.first_for(whole_bytes, spared.max(RESERVE_SEGMENTS));
+        let slot = apart.or_else(|| self.first_for(whole_bytes, spared))?;
         Some(self.begin_slot(slot))
     }
 
@@ -240,8 +242,15 @@ impl Segments {
         fitting
     }
 
+    /// Those that take a record of this many bytes. Where too few of the longest are free, only one of these brings the
+    /// reserve back, and nothing is put until it is there.
     fn fitting(&self, whole_bytes: u64) -> impl Iterator<Item = LiveSegment> {
-        self.expected().filter(move |it| self.extents.segment_bytes(it.slot) >= whole_bytes)
+        let least_pages = if self.lacks_reserve() { self.extents.longest_pages() } else { 0 };
+        self.expected().filter(move |it| {
+            let extents = &self.extents;
+            extents.segment_bytes(it.slot) >= whole_bytes
+                && extents.segment_pages(it.slot) >= least_pages
+        })
     }
 
     /// All segments in use, except the head, with as much alive of each as is expected: of the records that are dead

@@ -121,7 +121,8 @@ impl FilterSetup {
     }
 
     /// The bytes of a key: of many lengths where the filter takes them, none of them twice.
-    pub(super) fn key(&self, number: u64) -> Vec<u8> {
+    #[must_use]
+    pub fn key(&self, number: u64) -> Vec<u8> {
         let mut bytes = number.to_le_bytes().to_vec();
         bytes.resize(self.key_bytes.unwrap_or(8 + (number % 23) as usize), 0x5a);
         bytes
@@ -142,6 +143,20 @@ impl FilterSetup {
         self.keys_max = 4000;
         self.io_chunk_pages = 3;
         self
+    }
+
+    /// The same with that many keys, more than its buffers hold.
+    #[must_use]
+    pub const fn with_keys(mut self, keys: u64) -> Self {
+        self.config.buffer_entries = keys.div_ceil(4);
+        self.keys_max = keys;
+        self
+    }
+
+    /// The same with updates durable at other times.
+    #[must_use]
+    pub const fn durable(self, durability: Durability) -> Self {
+        Self { durability, ..self }
     }
 
     /// The same with a thread for merges.

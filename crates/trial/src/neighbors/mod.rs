@@ -105,7 +105,11 @@ impl Session<NeighborsSetup> {
         documents.iter().flat_map(|document| self.setup().keys(*document)).collect()
     }
 
-    fn insert_many(&mut self, documents: &[u64]) -> Result<(), Stop> {
+    /// Inserts these documents in one call.
+    ///
+    /// # Errors
+    /// As [`Contract::call`].
+    pub fn insert_many(&mut self, documents: &[u64]) -> Result<(), Stop> {
         documents.iter().for_each(|document| self.past.attempt(*document, true));
         let keys = self.rows(documents);
         let result = match documents {
@@ -141,7 +145,11 @@ impl Session<NeighborsSetup> {
         self.updated(documents, Ok(()))
     }
 
-    fn remove(&mut self, document: u64) -> Result<(), Stop> {
+    /// Removes a document.
+    ///
+    /// # Errors
+    /// As [`Contract::call`].
+    pub fn remove(&mut self, document: u64) -> Result<(), Stop> {
         self.past.attempt(document, false);
         let keys = self.rows(&[document]);
         let result = self.handle().remove(document, &keys);

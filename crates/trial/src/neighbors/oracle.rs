@@ -84,6 +84,12 @@ impl DocumentsPast {
         Err(format!("document {document}: there is {is_there}, and one of {allowed:?} is possible"))
     }
 
+    /// Returns whether a document was there at last, whatever is durable.
+    #[must_use]
+    pub fn is_there(&self, document: u64) -> bool {
+        *self.documents[document as usize].newest() == Presence(true)
+    }
+
     /// Takes an answer after an opening as the document's whole history.
     pub fn settle(&mut self, document: u64, is_there: bool) {
         self.documents[document as usize] = Versions::only(Presence(is_there));

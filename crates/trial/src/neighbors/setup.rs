@@ -21,6 +21,7 @@ pub struct NeighborsSetup {
     log_pages: u64,
     threads: Threads,
     tables: u32,
+    documents: u64,
     /// Documents that share a bucket: no more than it keeps.
     share: u64,
 }
@@ -39,6 +40,7 @@ impl NeighborsSetup {
             log_pages: pick(&mut rng, &[8, 16, 40]),
             threads: Threads::Inline,
             tables: made.tables,
+            documents: 120,
             share: SHARE_MAX.min(made.bucket_ids_max.into()),
         }
     }
@@ -58,7 +60,13 @@ impl NeighborsSetup {
     /// How many documents there are: fewer than it holds, and enough to fill buffers again and again.
     #[must_use]
     pub const fn documents(&self) -> u64 {
-        120
+        self.documents
+    }
+
+    /// The same with that many documents, and with updates durable at other times.
+    #[must_use]
+    pub const fn with_documents(self, documents: u64, durability: Durability) -> Self {
+        Self { documents, durability, ..self }
     }
 
     /// Its hash tables.
@@ -85,7 +93,7 @@ impl NeighborsSetup {
     }
 
     /// All bucket keys of a document.
-    pub(super) fn keys(&self, document: u64) -> impl Iterator<Item = u64> {
+    pub fn keys(&self, document: u64) -> impl Iterator<Item = u64> {
         let setup = *self;
         (0..self.tables).map(move |table| setup.key(document, table))
     }

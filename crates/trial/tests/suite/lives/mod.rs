@@ -3,8 +3,10 @@
 //! structure takes no more than a fresh one with the same keys, within the bounds of its page.
 
 mod figures;
+mod filters;
 mod living;
 mod maps;
+mod neighbors;
 mod tables;
 
 use nandex_trial::parallel;
@@ -132,6 +134,21 @@ fn maps_that_are_lived_in_stay_as_small_as_fresh_ones() {
     let n = 3 * N;
     live_all(LivedMap::keeping(Life::Churn, (n, 3 * n)), (Life::Churn, n));
     live_all(LivedMap::keeping(Life::Shrinks, (10 * N, 10 * N)), (Life::Shrinks, N));
+}
+
+#[test]
+fn filters_and_counters_that_are_lived_in_stay_as_small_as_fresh_ones() {
+    live_all(filters::keeping(Life::Updates, N), (Life::Updates, N));
+    live_all(filters::keeping(Life::Churn, 3 * N), (Life::Churn, N));
+    live_all(filters::keeping(Life::Shrinks, 10 * N), (Life::Shrinks, N));
+}
+
+#[test]
+fn indexes_of_neighbours_that_are_lived_in_stay_as_small_as_fresh_ones() {
+    let n = 80;
+    live_all(neighbors::keeping(Life::Updates, n), (Life::Updates, n));
+    live_all(neighbors::keeping(Life::Churn, 2 * n), (Life::Churn, n));
+    live_all(neighbors::keeping(Life::Shrinks, 2 * n), (Life::Shrinks, n / 5));
 }
 
 /// Lives as a table that evicts. Returns what has become larger in the second half of its life.
