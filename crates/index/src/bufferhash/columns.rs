@@ -102,7 +102,10 @@ impl Inner {
 
     /// RAM of the filters that there are, in bytes.
     pub(super) fn filter_bytes(&self) -> u64 {
-        let of = |level: &Level| if level.window.is_empty() { 0 } else { level.slices.ram_bytes() };
+        let of = |level: &Level| match level.released {
+            Some(_) => 0,
+            None => level.slices.ram_bytes(),
+        };
         self.partitions.iter().map(|table| of(&table.read().level) as u64).sum()
     }
 }
