@@ -95,11 +95,6 @@ impl Inner {
         state.level.columns_with(waiting + 1) - state.level.columns_with(waiting)
     }
 
-    /// RAM of a column, in bytes.
-    pub(super) fn column_bytes(&self) -> u64 {
-        self.layout.config.column_bytes()
-    }
-
     /// RAM of the filters that there are, in bytes.
     pub(super) fn filter_bytes(&self) -> u64 {
         let of = |level: &Level| match level.released {

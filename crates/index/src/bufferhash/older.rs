@@ -168,7 +168,7 @@ impl Inner {
                 }
             }
         }
-        self.layout.columns.allow(released / self.column_bytes().max(1));
+        self.layout.columns.allow(released / self.layout.config.column_bytes().max(1));
         Ok(())
     }
 

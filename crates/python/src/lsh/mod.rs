@@ -258,10 +258,7 @@ impl Lsh {
         py: Python<'py>,
         keys: &Bound<'_, PyList>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let names = self.names(keys)?;
-        let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-        let found = self.handle.call(py, |index| index.contains_many(&names))?;
-        Ok(found.into_pyarray(py))
+        self.tell_each(py, keys, |index, names| index.contains_many(names))
     }
 
     /// The keys in a bucket of a table.
@@ -289,10 +286,7 @@ impl Lsh {
         py: Python<'py>,
         keys: &Bound<'_, PyList>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let names = self.names(keys)?;
-        let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-        let removed = self.handle.call(py, |index| index.remove_many(&names))?;
-        Ok(removed.into_pyarray(py))
+        self.tell_each(py, keys, |index, names| index.remove_many(names))
     }
 
     /// Some documents from a number on, and where to go on; no keys at the end.
@@ -343,6 +337,19 @@ impl Lsh {
 impl Lsh {
     fn names(&self, keys: &Bound<'_, PyList>) -> PyResult<Vec<Vec<u8>>> {
         keys.iter().map(|key| name::encode(&key, self.pickling.as_ref())).collect()
+    }
+
+    /// Says of each key what one call for all of their names does.
+    fn tell_each<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'_, PyList>,
+        tell: impl FnOnce(&LshIndex, &[&[u8]]) -> nandex::Result<Vec<bool>> + Send,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let names = self.names(keys)?;
+        let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+        let told = self.handle.call(py, |index| tell(index, &names))?;
+        Ok(told.into_pyarray(py))
     }
 
     fn key(&self, py: Python<'_>, name: &[u8]) -> PyResult<Py<PyAny>> {

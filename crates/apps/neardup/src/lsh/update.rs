@@ -148,7 +148,7 @@ struct Unlisted {
     keys: Vec<u64>,
     /// An earlier document of the same name.
     earlier: Option<u64>,
-    /// For each table, and at last for the names: does a document that is still in the block have the same?
+    /// For each table, and at last for the names: whether a document that is still in the block has the same.
     has_other: Vec<bool>,
 }
 

@@ -139,7 +139,6 @@ impl Generations {
             let table = generations.create(&tables)?;
             generations.use_next(&mut tables, table);
         }
-        generations.limit_columns(&mut tables);
         generations.core(generations.len() - 1).release_all_older()?;
         generations.leave_spare(&tables, None)?;
         drop(tables);

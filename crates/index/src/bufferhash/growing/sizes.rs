@@ -236,8 +236,7 @@ pub(crate) fn of_super_tables(first: &bufferhash::Config, super_tables: u32) -> 
     }
 }
 
-/// A generation that is cleaned, whose keys are that share of its flash. `None` if its super tables had too few
-/// incarnations for that.
+/// A generation that is cleaned, whose keys are that share of its flash. `None` for widths out of range.
 fn cleaned(plain: &bufferhash::Config, entries_max: u64, share: f64) -> Option<bufferhash::Config> {
     let segments = entries_max as f64 / share / plain.entries_per_flush().ok()?;
     // Super tables do not fill alike, but take segments from one ring, and have columns for the peak.
