@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::counted::Counted;
-use crate::keys::ENTRY_BYTES;
 use crate::limit::Limits;
 use crate::process::DiskBytes;
 use crate::space::Space;
@@ -189,6 +188,8 @@ pub(crate) struct Run<'a> {
     pub(crate) after: &'a Status,
     /// Entries in it now.
     pub(crate) entries: u64,
+    /// Of a table: bytes of a key and its value.
+    pub(crate) entry_bytes: u64,
     /// The RAM it was given.
     pub(crate) ram_budget: u64,
     /// Waiting for work in the background.
@@ -328,7 +329,7 @@ impl Figures {
             self.set("evicted", delta.evicted);
             per_entry = ratio((data + log) as f64, changes);
         }
-        self.set("write_amplification", per_entry.map(|bytes| bytes / ENTRY_BYTES as f64));
+        self.set("write_amplification", per_entry.map(|bytes| bytes / run.entry_bytes as f64));
     }
 
     /// What only indexes of neighbours count.
@@ -369,8 +370,8 @@ impl Figures {
         self.set("draw_cpu_us_per_op", draw);
     }
 
-    /// Compares the run with the device's limits before and after it.
-    pub(crate) fn compare(&mut self, before: &Limits, after: &Limits) {
+    /// Compares the run with the device's limits before and after it; entries of tables have `entry_bytes`.
+    pub(crate) fn compare(&mut self, before: &Limits, after: &Limits, entry_bytes: u64) {
         Limits::between(before, after).for_each(|(name, limit)| self.set(name, limit));
         let lookups_to_device = self.over("lookups_per_s", "device_reads_per_s");
         self.set("lookups_to_device", lookups_to_device);
@@ -379,7 +380,7 @@ impl Figures {
         self.set("lookups_to_limit", of_limit);
         self.set("reads_to_device", of_reads);
         let bytes_per_s = self.get("write_amplification").and_then(|amplification| {
-            Some(self.get("operations_per_s")? * amplification * ENTRY_BYTES as f64)
+            Some(self.get("operations_per_s")? * amplification * entry_bytes as f64)
         });
         let writes = self.get("device_write_bytes_per_s");
         let written = bytes_per_s.zip(writes).and_then(|(bytes, limit)| ratio(bytes, limit));
@@ -467,18 +468,19 @@ mod tests {
             before: &status,
             after: &status,
             entries: 10,
+            entry_bytes: 108,
             ram_budget: 1,
             settle_seconds: 0.0,
             cpu_ns: 0,
             disk: Some(DiskBytes { read: 100, written: 100 }),
         };
         let mut figures = Figures::of_run(&run);
-        figures.compare(&limits, &limits);
+        figures.compare(&limits, &limits, run.entry_bytes);
         assert!((figures.get("device_share").unwrap() - 1.0).abs() < 1e-9, "{figures:?}");
         assert_eq!(figures.get("ratio_to_device"), None, "a filter has no such figure");
         run.kind = Kind::Table;
         let mut figures = Figures::of_run(&run);
-        figures.compare(&limits, &limits);
+        figures.compare(&limits, &limits, run.entry_bytes);
         // 100 bytes in 1.5 s of a device that writes 100 a second.
         assert!((figures.get("ratio_to_device").unwrap() - 2.0 / 3.0).abs() < 1e-9, "{figures:?}");
     }

@@ -8,14 +8,14 @@ use crate::zipf::Zipf;
 
 /// Bytes in every key.
 pub const KEY_BYTES: usize = 8;
-/// Bytes in every value.
+/// Bytes of a value's number, and of the whole value unless `--value-bytes` says otherwise.
 pub const VALUE_BYTES: usize = 8;
-/// Bytes of an entry from the caller; write amplification is relative to these.
+/// Bytes of such a key with such a value.
 pub const ENTRY_BYTES: u64 = (KEY_BYTES + VALUE_BYTES) as u64;
 /// Indices from here on are never inserted.
 pub const ABSENT_START: u64 = 1 << 63;
 
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+pub(crate) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 const MULTIPLIER_A: u64 = 0xBF58_476D_1CE4_E5B9;
 const MULTIPLIER_B: u64 = 0x94D0_49BB_1331_11EB;
 

@@ -38,6 +38,7 @@ pub mod structures;
 pub mod subject;
 pub mod text;
 pub mod texts;
+pub mod values;
 pub mod worker;
 pub mod workload;
 pub mod zipf;

@@ -9,7 +9,7 @@ use nandex_device::output::write_output;
 use serde::{Deserialize, Serialize};
 
 use crate::documents::DocumentSettings;
-use crate::keys::{KEY_BYTES, VALUE_BYTES};
+use crate::keys::KEY_BYTES;
 use crate::plan::{FilterSettings, KeyStorage, Load, Plan, discipline_name};
 use crate::subject::{Durability, Maker};
 use crate::workload::Kind;
@@ -62,7 +62,7 @@ impl Loaded {
             ram_bytes: plan.ram_bytes,
             durability: plan.durability,
             key_bytes: KEY_BYTES,
-            value_bytes: VALUE_BYTES,
+            value_bytes: plan.value_bytes(),
         }
     }
 

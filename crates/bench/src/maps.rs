@@ -5,9 +5,10 @@ use nandex::device::Create;
 use nandex::{AnyTable, Database, DatabaseOptions, LargeTable, OpenOptions};
 
 use crate::filters::Keys;
-use crate::keys::{KEY_BYTES, VALUE_BYTES};
+use crate::keys::KEY_BYTES;
 use crate::on_flash::{OnFlash, durability, file, hash_key};
-use crate::subject::{Client, Spec, Status, Subject, number};
+use crate::subject::{Client, Spec, Status, Subject};
+use crate::values::Values;
 
 /// The name of the map, on command lines and in its volume.
 pub(crate) const KIND: &str = "map";
@@ -15,6 +16,7 @@ pub(crate) const KIND: &str = "map";
 /// A map that grows, within the RAM of its database.
 pub(crate) struct MapSubject {
     map: LargeTable<AnyTable>,
+    value_bytes: usize,
     /// Has the pool of RAM that the map takes its own of.
     _db: Database,
 }
@@ -42,12 +44,16 @@ fn opened(spec: &Spec, options: DatabaseOptions) -> Result<Box<dyn Subject>> {
     let builder = spec.cache_bytes.into_iter().fold(builder, |builder, it| builder.cache(it));
     let map = builder.create_or_open()?;
     let volume = db.volume().clone();
-    Ok(Box::new(OnFlash { subject: MapSubject { map, _db: db }, volume, file }))
+    Ok(Box::new(OnFlash {
+        subject: MapSubject { map, value_bytes: spec.value_bytes, _db: db },
+        volume,
+        file,
+    }))
 }
 
 impl Subject for MapSubject {
     fn client(&self) -> Result<Box<dyn Client + '_>> {
-        let (keys, values) = (Keys::default(), Vec::new());
+        let (keys, values) = (Keys::default(), Values::new(self.value_bytes));
         Ok(Box::new(MapClient { map: &self.map, keys, values }))
     }
 
@@ -76,30 +82,29 @@ impl Subject for MapSubject {
 struct MapClient<'a> {
     map: &'a LargeTable<AnyTable>,
     keys: Keys,
-    values: Vec<[u8; VALUE_BYTES]>,
+    values: Values,
 }
 
 impl Client for MapClient<'_> {
     fn insert(&mut self, key: u64, value: u64) -> Result<()> {
-        Ok(self.map.put(&key.to_le_bytes(), &value.to_le_bytes())?)
+        Ok(self.map.put(&key.to_le_bytes(), self.values.one(value))?)
     }
 
     fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
-        self.values.clear();
-        self.values.extend(pairs.iter().map(|pair| pair.1.to_le_bytes()));
         let keys = self.keys.take(pairs.iter().map(|pair| pair.0)).iter();
-        let values = self.values.iter().map(<[u8; VALUE_BYTES]>::as_slice);
+        let values = self.values.all(pairs.iter().map(|pair| pair.1));
         let keys = keys.map(<[u8; KEY_BYTES]>::as_slice);
         Ok(self.map.put_many(&keys.zip(values).collect::<Vec<_>>())?)
     }
 
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
-        self.map.get(&key.to_le_bytes())?.as_deref().map(number).transpose()
+        let value = self.map.get(&key.to_le_bytes())?;
+        value.map(|value| self.values.number(&value)).transpose()
     }
 
     fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
         for value in self.map.get_many(&self.keys.of(keys.iter().copied()))? {
-            found.push(value.as_deref().map(number).transpose()?);
+            found.push(value.map(|value| self.values.number(&value)).transpose()?);
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The settings of a benchmark: flags that `nandex-bench` and `nandex-peers` share, checked once.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{HARNESS_BYTES, MemoryCgroup, MemoryLimit};
 use crate::documents::DocumentSettings;
-use crate::keys::KEY_BYTES;
+use crate::keys::{KEY_BYTES, VALUE_BYTES};
 use crate::percentiles::Latency;
 use crate::quantity::{parse_fraction, parse_seconds};
 use crate::subject::{Counts, Durability, Maker, Spec};
@@ -24,6 +25,9 @@ const OPERATIONS: u64 = 1_000_000;
 const BATCH_PER_DEPTH: usize = 8;
 /// Keys per call while a table is loaded for other workloads.
 pub const LOAD_BATCH: usize = 1024;
+
+/// Bytes of a value: its number at least, and at most a page.
+const VALUE_BYTES_RANGE: RangeInclusive<u64> = VALUE_BYTES as u64..=4096;
 
 /// How a table is loaded before it is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
@@ -45,6 +49,11 @@ pub struct Plan {
     /// Entries loaded (inserted, for the insert workload).
     #[arg(long, visible_alias = "keys", default_value = "1M", value_parser = parse)]
     pub entries: u64,
+    /// Bytes of a value, from 8 to 4096: a number of 8 bytes and random bytes, all of which lookups check.
+    ///
+    /// Maps and the engines of others take all sizes, and tables of fixed widths at most 64. Keys have 8 bytes.
+    #[arg(long, default_value_t = VALUE_BYTES as u64, value_parser = parse)]
+    pub value_bytes: u64,
     /// Share of the entries that the table is made for which --entries are: with .8 it is made for a quarter more.
     #[arg(long = "full", value_name = "SHARE", default_value_t = 1.0, value_parser = parse_fraction)]
     pub full_share: f64,
@@ -207,6 +216,12 @@ impl Plan {
     pub fn check(&self) -> Result<()> {
         ensure!(self.entries > 0, "--entries 0: ask for at least 1");
         ensure!(self.entries < 1 << 62, "--entries {}: at most 2^62", self.entries);
+        let (value_bytes, range) = (self.value_bytes, VALUE_BYTES_RANGE);
+        let (least, most) = (range.start(), range.end());
+        ensure!(
+            range.contains(&value_bytes),
+            "--value-bytes {value_bytes}: from {least} to {most}, such as 100"
+        );
         let full = self.full_share;
         ensure!(full >= 0.01, "--full {full}: from .01 to 1, such as .8");
         ensure!(self.ram_bytes > 0, "--ram 0: give the index some memory, such as 256MiB");
@@ -285,6 +300,13 @@ impl Plan {
         }
         let can = maker.supports(self.workload);
         ensure!(can, "--workload {workload}: {name} cannot do that");
+        let has_values = maker.kind() == Kind::Table;
+        ensure!(
+            has_values || self.value_bytes() == VALUE_BYTES,
+            "--value-bytes {}: values are of tables; {name} is {}; leave the flag out",
+            self.value_bytes,
+            maker.kind().one()
+        );
         let has_updates = maker.kind() == Kind::Table || self.workload != Workload::Mixed;
         ensure!(
             self.settle_rounds == 0 || has_updates,
@@ -300,6 +322,18 @@ impl Plan {
         let single = self.workload.only_changes() || self.depth == 1;
         let usual = if single { 1 } else { self.depth.saturating_mul(BATCH_PER_DEPTH) };
         self.batch.map_or(usual, |batch| usize::try_from(batch).unwrap_or(usize::MAX))
+    }
+
+    /// Bytes of a value.
+    #[must_use]
+    pub fn value_bytes(&self) -> usize {
+        usize::try_from(self.value_bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Bytes of a key and its value; write amplification is relative to these.
+    #[must_use]
+    pub fn entry_bytes(&self) -> u64 {
+        (KEY_BYTES as u64).saturating_add(self.value_bytes)
     }
 
     /// Operations per repetition; the insert workload inserts all entries.
@@ -368,6 +402,7 @@ impl Plan {
             dir: self.dir.clone(),
             entries: self.entries_max(),
             keeps_all: self.keeps_all(),
+            value_bytes: self.value_bytes(),
             ram_bytes: self.ram_bytes,
             cache_bytes: self.cache_bytes,
             depth: self.depth,

@@ -1,7 +1,7 @@
 //! One report for every engine: text for people, made by [`Report::text`], one JSON object for programs.
 //!
-//! The JSON object holds the settings (`schema`, `index`, `workload`, `loaded`, `threads`, `depth`, `batch`,
-//! `durability`, `seed`, `clock_ns`, `memory_limit`, `device`, ...) and `cases`, one object per mix; all other
+//! The JSON object holds the settings (`schema`, `index`, `workload`, `loaded`, `value_bytes`, `threads`, `depth`,
+//! `batch`, `durability`, `seed`, `clock_ns`, `memory_limit`, `device`, ...) and `cases`, one object per mix; all other
 //! workloads have a single case. A case holds `case`, its name; `runs`, the [`Figures`] of each; `spread` with
 //! minimum, median and maximum of each figure; `lookup_ns`, the latencies of all lookups together, and those of
 //! the other calls.

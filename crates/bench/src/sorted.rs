@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn an_engine_without_a_bulk_load_gets_its_entries_in_batches() {
-        let subject = map_table();
+        let subject = map_table(20);
         let keys = KeySpace::new(3);
         load(&subject, keys, 3000, &|_| ()).unwrap();
         assert_eq!(subject.status().entries, Some(3000));

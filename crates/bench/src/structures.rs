@@ -4,25 +4,26 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use nandex::raw::model::FanOut;
 use nandex::raw::oracle::{BucketMap, MapTable, Multiset};
 use nandex::{
     AnyConfig, AnyFilter, FilterRequirements, NeighborsRequirements, OpenOptions, Policy,
-    Prediction, Requirements, Table, counting, slicehash,
+    Prediction, Requirements, Table, VALUE_BYTES_MAX, counting, slicehash,
 };
 use nandex_baseline::registry::{self, Family, TableRow};
 
 use crate::documents::Documents;
 use crate::filters::{FilterSubject, Keys, Own};
-use crate::keys::{KEY_BYTES, KeySpace, VALUE_BYTES};
+use crate::keys::{KEY_BYTES, KeySpace};
 use crate::maps;
 use crate::neighbors::NeighborsSubject;
 use crate::on_flash::{OnFlash, create_volume, file, open_volume};
 use crate::quotient::QuotientSubject;
-use crate::subject::{Client, Counts, Maker, Spec, Status, Subject, number};
+use crate::subject::{Client, Counts, Maker, Spec, Status, Subject};
+use crate::values::Values;
 use crate::workload::{Kind, Workload};
 
 /// The structure's name in its volume.
@@ -137,7 +138,7 @@ impl Maker for Structure {
 
     fn create(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
         match self {
-            Self::Oracle => Ok(Box::new(map_table())),
+            Self::Oracle => Ok(Box::new(map_table(width_of_values(self.kind_name(), spec)?))),
             Self::Multiset => Ok(Box::new(multiset())),
             Self::Quotient => Ok(Box::new(QuotientSubject::create(spec)?)),
             Self::Buckets => Ok(Box::new(buckets(documents(spec)))),
@@ -212,9 +213,20 @@ fn no_subject(kind: &str) -> String {
     format!("a {kind} is a part of other structures")
 }
 
+/// The width of values in a table of fixed widths.
+fn width_of_values(kind: &str, spec: &Spec) -> Result<usize> {
+    let value_bytes = spec.value_bytes;
+    ensure!(
+        value_bytes <= VALUE_BYTES_MAX,
+        "--value-bytes {value_bytes}: values of {kind} have at most {VALUE_BYTES_MAX} bytes; take --index map for more"
+    );
+    Ok(value_bytes)
+}
+
 /// What the advisor of a table makes of the budget.
 fn prediction(kind: &str, row: &TableRow, spec: &Spec) -> Result<Prediction> {
-    let widths = (u32::try_from(KEY_BYTES)?, u32::try_from(VALUE_BYTES)?);
+    let value_bytes = width_of_values(kind, spec)?;
+    let widths = (u32::try_from(KEY_BYTES)?, u32::try_from(value_bytes)?);
     let asked = Requirements::new(spec.entries, widths.0, widths.1).ram(spec.ram_bytes);
     // The paper's SliceHash has no filters, and gives all RAM to buffers.
     let miss_reads_max = (kind == slicehash::KIND).then_some(1.0);
@@ -280,10 +292,10 @@ fn options(kind: &str, spec: &Spec) -> Result<OpenOptions> {
     Ok(options)
 }
 
-/// An empty table in a `HashMap`.
+/// An empty table in a `HashMap`, of values of this width.
 #[must_use]
-pub fn map_table() -> TableSubject<MapTable> {
-    TableSubject(MapTable::new(KEY_BYTES, VALUE_BYTES))
+pub fn map_table(value_bytes: usize) -> TableSubject<MapTable> {
+    TableSubject(MapTable::new(KEY_BYTES, value_bytes))
 }
 
 /// An empty exact multiset.
@@ -316,13 +328,14 @@ fn documents(spec: &Spec) -> Documents {
     Documents::new(KeySpace::new(spec.seed), spec.documents)
 }
 
-/// Any [`Table`] with 8-byte keys and values.
+/// Any [`Table`] with keys of 8 bytes.
 #[derive(Debug)]
 pub struct TableSubject<T>(pub T);
 
 impl<T: Table> Subject for TableSubject<T> {
     fn client(&self) -> Result<Box<dyn Client + '_>> {
-        Ok(Box::new(TableClient { table: &self.0, keys: Keys::default(), values: Vec::new() }))
+        let (keys, values) = (Keys::default(), Values::new(self.0.value_bytes()));
+        Ok(Box::new(TableClient { table: &self.0, keys, values }))
     }
 
     fn sync(&self) -> Result<()> {
@@ -344,32 +357,30 @@ impl<T: Table> Subject for TableSubject<T> {
 struct TableClient<'a, T> {
     table: &'a T,
     keys: Keys,
-    values: Vec<[u8; VALUE_BYTES]>,
+    values: Values,
 }
 
 impl<T: Table> Client for TableClient<'_, T> {
     fn insert(&mut self, key: u64, value: u64) -> Result<()> {
-        Ok(self.table.insert(&key.to_le_bytes(), &value.to_le_bytes())?)
+        Ok(self.table.insert(&key.to_le_bytes(), self.values.one(value))?)
     }
 
     fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
-        self.keys.0.clear();
-        self.values.clear();
-        self.keys.0.extend(pairs.iter().map(|pair| pair.0.to_le_bytes()));
-        self.values.extend(pairs.iter().map(|pair| pair.1.to_le_bytes()));
-        let values = self.values.iter().map(<[u8; VALUE_BYTES]>::as_slice);
-        let keys = self.keys.0.iter().map(<[u8; KEY_BYTES]>::as_slice);
+        let keys = self.keys.take(pairs.iter().map(|pair| pair.0)).iter();
+        let values = self.values.all(pairs.iter().map(|pair| pair.1));
+        let keys = keys.map(<[u8; KEY_BYTES]>::as_slice);
         Ok(self.table.insert_many(&keys.zip(values).collect::<Vec<_>>())?)
     }
 
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
-        self.table.get(&key.to_le_bytes())?.as_deref().map(number).transpose()
+        let value = self.table.get(&key.to_le_bytes())?;
+        value.map(|value| self.values.number(&value)).transpose()
     }
 
     fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
         let values = self.table.get_many(&self.keys.of(keys.iter().copied()))?;
         for value in values {
-            found.push(value.as_deref().map(number).transpose()?);
+            found.push(value.map(|value| self.values.number(&value)).transpose()?);
         }
         Ok(())
     }
@@ -390,11 +401,11 @@ impl<T: Table> Client for TableClient<'_, T> {
         for key in keys {
             stream.push(&key.to_le_bytes(), key)?;
             while let Some((key, value)) = stream.poll()? {
-                answer(key, value.as_deref().map(number).transpose()?)?;
+                answer(key, value.map(|value| self.values.number(&value)).transpose()?)?;
             }
         }
         while let Some((key, value)) = stream.pull()? {
-            answer(key, value.as_deref().map(number).transpose()?)?;
+            answer(key, value.map(|value| self.values.number(&value)).transpose()?)?;
         }
         Ok(())
     }
@@ -410,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_client_gives_back_what_was_put_in_singly_and_in_batches() {
-        let subject = map_table();
+        let subject = map_table(50);
         let mut client = subject.client().unwrap();
         client.insert(1, 10).unwrap();
         client.insert_many(&[(2, 20), (3, 30)]).unwrap();
@@ -483,6 +494,7 @@ mod tests {
             entries: 20_000_000,
             keeps_all: false,
             rate: 0.0039,
+            value_bytes: 8,
             ram_bytes: 64 << 20,
             cache_bytes: None,
             fan_out: None,

@@ -6,14 +6,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 pub use nandex::counting::Discipline;
 pub use nandex::raw::model::StoredKeys;
 use nandex::{NeighborsStats, TableStats};
 use serde::{Deserialize, Serialize};
 
 use crate::documents::DocumentSettings;
-use crate::keys::VALUE_BYTES;
+use crate::keys::KEY_BYTES;
 use crate::order::Order;
 use crate::reads::RandomReads;
 use crate::workload::{Kind, Workload};
@@ -39,6 +39,8 @@ pub struct Spec {
     pub entries: u64,
     /// Whether a table that does not grow must refuse more entries rather than evict its oldest.
     pub keeps_all: bool,
+    /// Of a table: bytes of a value.
+    pub value_bytes: usize,
     /// RAM it may use in all, if it is on flash.
     pub ram_bytes: u64,
     /// Of that, what the table's cache of entries may take; `None` for what the table leaves.
@@ -63,6 +65,14 @@ pub struct Spec {
     pub documents: DocumentSettings,
     /// Seed of the keys.
     pub seed: u64,
+}
+
+impl Spec {
+    /// Bytes of a key and its value.
+    #[must_use]
+    pub const fn entry_bytes(&self) -> u64 {
+        (KEY_BYTES + self.value_bytes) as u64
+    }
 }
 
 /// What a filter keeps of a key.
@@ -348,16 +358,6 @@ pub fn yes(found: bool) -> Option<u64> {
     found.then_some(0)
 }
 
-/// The engine's value, as the number that was put in.
-///
-/// # Errors
-/// A value of another width than was put in.
-pub fn number(bytes: &[u8]) -> Result<u64> {
-    let bytes = bytes.try_into();
-    let bytes = bytes.with_context(|| format!("a value came back not {VALUE_BYTES} bytes wide"))?;
-    Ok(u64::from_le_bytes(bytes))
-}
-
 /// A load in key order. It is never timed.
 pub trait Bulk {
     /// Puts pairs that ascend in the engine's order and come after all earlier ones.
@@ -371,14 +371,4 @@ pub trait Bulk {
     /// # Errors
     /// A failed write or sync.
     fn finish(self: Box<Self>) -> Result<()>;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_value_of_another_width_is_an_error() {
-        assert!(number(&[1, 2, 3]).is_err());
-    }
 }

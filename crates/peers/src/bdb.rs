@@ -21,15 +21,13 @@ use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::sync::RwLock;
 
-use anyhow::{Result, bail, ensure};
-use nandex_bench::keys::{KEY_BYTES, VALUE_BYTES};
+use anyhow::{Context, Result, bail, ensure};
 use nandex_bench::order::Order;
 use nandex_bench::subject::{Client, Durability, Spec, Subject};
+use nandex_bench::values::{decode, encode};
 
 const VERSION: (c_int, c_int, c_int) = (5, 3, 28);
 const PAGE_BYTES: u32 = 4096;
-/// (page size - 32) / (key + value + 8), from the manual's chapter on hash tables.
-const FILL_FACTOR: u32 = (PAGE_BYTES - 32) / (KEY_BYTES + VALUE_BYTES + 8) as u32;
 
 const DB_HASH: c_int = 2;
 const DB_CREATE: u32 = 0x1;
@@ -108,6 +106,7 @@ pub struct Bdb {
     lock: RwLock<()>,
     always: bool,
     bucket_bits: u32,
+    value_bytes: usize,
 }
 
 /// An owned `DB`, closed when dropped.
@@ -128,6 +127,7 @@ impl Bdb {
         let gigabytes = u32::try_from(cache >> 30)?;
         let bytes = u32::try_from(cache & ((1 << 30) - 1))?;
         let entries = u32::try_from(spec.entries).unwrap_or(u32::MAX);
+        let fill_factor = fill_factor(spec)?;
         let path = CString::new(dir.join("entries.db").as_os_str().as_bytes())?;
         let db = handle.0.as_ptr();
         let methods = handle.methods();
@@ -137,7 +137,7 @@ impl Bdb {
             [
                 (methods.set_cachesize)(db, gigabytes, bytes, 1),
                 (methods.set_pagesize)(db, PAGE_BYTES),
-                (methods.set_h_ffactor)(db, FILL_FACTOR),
+                (methods.set_h_ffactor)(db, fill_factor),
                 (methods.set_h_nelem)(db, entries),
                 (methods.open)(
                     db,
@@ -152,17 +152,16 @@ impl Bdb {
         };
         codes.into_iter().try_for_each(|code| check("open", code))?;
         let always = spec.durability == Durability::Always;
-        let bucket_bits = entries.div_ceil(FILL_FACTOR).max(2).next_power_of_two().ilog2();
-        Ok(Self { handle, lock: RwLock::new(()), always, bucket_bits })
+        let bucket_bits = entries.div_ceil(fill_factor).max(2).next_power_of_two().ilog2();
+        let value_bytes = spec.value_bytes;
+        Ok(Self { handle, lock: RwLock::new(()), always, bucket_bits, value_bytes })
     }
+}
 
-    fn insert_all(&self, pairs: &[(u64, u64)]) -> Result<()> {
-        let _lock = self.lock.write().expect("no holder of this lock panics");
-        for &(key, value) in pairs {
-            self.handle.put(key, value)?;
-        }
-        if self.always { self.handle.sync() } else { Ok(()) }
-    }
+/// (page size - 32) / (key + value + 8), from the manual's chapter on hash tables. A pair that is longer than a page
+/// has pages of its own.
+fn fill_factor(spec: &Spec) -> Result<u32> {
+    Ok(((PAGE_BYTES - 32) / u32::try_from(spec.entry_bytes() + 8)?).max(1))
 }
 
 impl Handle {
@@ -182,9 +181,9 @@ impl Handle {
         unsafe { self.0.as_ref() }
     }
 
-    fn put(&self, key: u64, value: u64) -> Result<()> {
-        let (mut key, mut value) = (key.to_le_bytes(), value.to_le_bytes());
-        let (mut key, mut value) = (dbt(&mut key), dbt(&mut value));
+    fn put(&self, key: u64, value: &mut [u8]) -> Result<()> {
+        let mut key = key.to_le_bytes();
+        let (mut key, mut value) = (dbt(&mut key)?, dbt(value)?);
         let put = self.methods().put;
         // SAFETY: the handle is open; both structures and the bytes they point to outlive the call.
         let code =
@@ -192,9 +191,10 @@ impl Handle {
         check("put", code)
     }
 
-    fn get(&self, key: u64) -> Result<Option<u64>> {
-        let (mut key, mut bytes) = (key.to_le_bytes(), [0; VALUE_BYTES]);
-        let (mut key, mut value) = (dbt(&mut key), dbt(&mut bytes));
+    /// Reads the value of `key` into `value`, and returns the value's length if the key is there.
+    fn get(&self, key: u64, value: &mut [u8]) -> Result<Option<usize>> {
+        let mut key = key.to_le_bytes();
+        let (mut key, mut value) = (dbt(&mut key)?, dbt(value)?);
         let get = self.methods().get;
         // SAFETY: as in put; the value's flags say that it is memory of ours of `ulen` bytes.
         let code =
@@ -203,8 +203,7 @@ impl Handle {
             return Ok(None);
         }
         check("get", code)?;
-        ensure!(value.size as usize == VALUE_BYTES, "a value of {} bytes came back", value.size);
-        Ok(Some(u64::from_le_bytes(bytes)))
+        Ok(Some(value.size as usize))
     }
 
     fn sync(&self) -> Result<()> {
@@ -222,10 +221,10 @@ impl Drop for Handle {
     }
 }
 
-fn dbt(bytes: &mut [u8; 8]) -> Dbt {
-    let (data, size) = (bytes.as_mut_ptr().cast(), 8);
+fn dbt(bytes: &mut [u8]) -> Result<Dbt> {
+    let (data, size) = (bytes.as_mut_ptr().cast(), u32::try_from(bytes.len())?);
     let (ulen, flags) = (size, DB_DBT_USERMEM);
-    Dbt { data, size, ulen, dlen: 0, doff: 0, app_data: ptr::null_mut(), flags }
+    Ok(Dbt { data, size, ulen, dlen: 0, doff: 0, app_data: ptr::null_mut(), flags })
 }
 
 fn check_version() -> Result<()> {
@@ -251,7 +250,7 @@ fn check(operation: &str, code: c_int) -> Result<()> {
 
 impl Subject for Bdb {
     fn client(&self) -> Result<Box<dyn Client + '_>> {
-        Ok(Box::new(BdbClient { bdb: self }))
+        Ok(Box::new(BdbClient { bdb: self, value: vec![0; self.value_bytes] }))
     }
 
     fn sync(&self) -> Result<()> {
@@ -265,20 +264,31 @@ impl Subject for Bdb {
 
 struct BdbClient<'a> {
     bdb: &'a Bdb,
+    /// The bytes of one value.
+    value: Vec<u8>,
 }
 
 impl Client for BdbClient<'_> {
     fn insert(&mut self, key: u64, value: u64) -> Result<()> {
-        self.bdb.insert_all(&[(key, value)])
+        self.insert_many(&[(key, value)])
     }
 
     fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
-        self.bdb.insert_all(pairs)
+        let Bdb { handle, lock, always, .. } = self.bdb;
+        let _lock = lock.write().expect("no holder of this lock panics");
+        for &(key, value) in pairs {
+            encode(value, &mut self.value);
+            handle.put(key, &mut self.value)?;
+        }
+        if *always { handle.sync() } else { Ok(()) }
     }
 
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
         let _lock = self.bdb.lock.read().expect("no holder of this lock panics");
-        self.bdb.handle.get(key)
+        let Some(bytes) = self.bdb.handle.get(key, &mut self.value)? else { return Ok(None) };
+        let value =
+            self.value.get(..bytes).context("a value came back longer than it was stored")?;
+        decode(value, self.value.len()).map(Some)
     }
 
     fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {

@@ -99,7 +99,7 @@ impl Maker for Engine {
             #[cfg(feature = "lmdb")]
             Self::Lmdb => Box::new(crate::lmdb::Lmdb::open(&place, spec)?),
             #[cfg(feature = "redb")]
-            Self::Redb => Box::new(crate::redb::Redb::open(&place, spec)?),
+            Self::Redb => crate::redb::open(&place, spec)?,
             #[cfg(feature = "fjall")]
             Self::Fjall => Box::new(crate::fjall::Fjall::open(&place, spec)?),
             #[cfg(feature = "sqlite")]

@@ -23,17 +23,20 @@ use fjall::config::{
 };
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use nandex_bench::order::Order;
-use nandex_bench::subject::{Bulk, Client, Durability, Spec, Subject, number};
+use nandex_bench::subject::{Bulk, Client, Durability, Spec, Subject};
+use nandex_bench::values::Values;
 
 const FILTER_BITS_PER_KEY: u64 = 12;
-/// The index has a few dozen bytes for each block of 2 KiB, and a block some 100 entries.
-const INDEX_ENTRIES_PER_BYTE: u64 = 4;
+/// The index has a few dozen bytes for each block of 2 KiB: with keys and values of 16 bytes some 100 entries are a
+/// block, and four of them take a byte of the index.
+const BLOCK_BYTES_PER_INDEX_BYTE: u64 = 4 * 16;
 
 /// An open fjall database with its one keyspace.
 pub struct Fjall {
     database: Database,
     keyspace: Keyspace,
     always: bool,
+    value_bytes: usize,
 }
 
 impl Fjall {
@@ -41,7 +44,8 @@ impl Fjall {
     pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
         let memtable = (spec.ram_bytes / 16).max(1 << 20);
         let filters = if filters_fit(spec) { spec.entries * FILTER_BITS_PER_KEY / 8 } else { 0 };
-        let resident = filters + spec.entries / INDEX_ENTRIES_PER_BYTE + 2 * memtable;
+        let index = spec.entries * spec.entry_bytes() / BLOCK_BYTES_PER_INDEX_BYTE;
+        let resident = filters + index + 2 * memtable;
         let cache = (spec.ram_bytes.saturating_sub(resident) / 2).max(1 << 20);
         let database = Database::builder(dir)
             .cache_size(cache)
@@ -49,7 +53,8 @@ impl Fjall {
             .manual_journal_persist(spec.durability == Durability::Never)
             .open()?;
         let keyspace = database.keyspace("entries", || options(spec, memtable))?;
-        Ok(Self { database, keyspace, always: spec.durability == Durability::Always })
+        let always = spec.durability == Durability::Always;
+        Ok(Self { database, keyspace, always, value_bytes: spec.value_bytes })
     }
 
     fn persist(&self) -> Result<()> {
@@ -75,7 +80,7 @@ fn filters_fit(spec: &Spec) -> bool {
 
 impl Subject for Fjall {
     fn client(&self) -> Result<Box<dyn Client + '_>> {
-        Ok(Box::new(FjallClient { fjall: self }))
+        Ok(Box::new(FjallClient { fjall: self, values: Values::new(self.value_bytes) }))
     }
 
     fn sync(&self) -> Result<()> {
@@ -88,7 +93,7 @@ impl Subject for Fjall {
     }
 
     fn bulk(&self) -> Result<Option<Box<dyn Bulk + '_>>> {
-        Ok(Some(Box::new(FjallBulk { fjall: self })))
+        Ok(Some(Box::new(FjallBulk { fjall: self, values: Values::new(self.value_bytes) })))
     }
 
     fn settle(&self) -> Result<()> {
@@ -105,13 +110,14 @@ impl Subject for Fjall {
 
 struct FjallBulk<'a> {
     fjall: &'a Fjall,
+    values: Values,
 }
 
 impl Bulk for FjallBulk<'_> {
     fn append(&mut self, sorted: &[(u64, u64)]) -> Result<()> {
         let mut ingestion = self.fjall.keyspace.start_ingestion()?;
-        for (key, value) in sorted {
-            ingestion.write(key.to_le_bytes(), value.to_le_bytes())?;
+        for &(key, value) in sorted {
+            ingestion.write(key.to_le_bytes(), self.values.one(value))?;
         }
         Ok(ingestion.finish()?)
     }
@@ -123,11 +129,12 @@ impl Bulk for FjallBulk<'_> {
 
 struct FjallClient<'a> {
     fjall: &'a Fjall,
+    values: Values,
 }
 
 impl Client for FjallClient<'_> {
     fn insert(&mut self, key: u64, value: u64) -> Result<()> {
-        self.fjall.keyspace.insert(key.to_le_bytes(), value.to_le_bytes())?;
+        self.fjall.keyspace.insert(key.to_le_bytes(), self.values.one(value))?;
         self.fjall.persist()
     }
 
@@ -144,15 +151,16 @@ impl Client for FjallClient<'_> {
         for key in removed {
             batch.remove(&self.fjall.keyspace, key.to_le_bytes());
         }
-        for (key, value) in pairs {
-            batch.insert(&self.fjall.keyspace, key.to_le_bytes(), value.to_le_bytes());
+        for &(key, value) in pairs {
+            batch.insert(&self.fjall.keyspace, key.to_le_bytes(), self.values.one(value));
         }
         batch.commit()?;
         self.fjall.persist()
     }
 
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
-        self.fjall.keyspace.get(key.to_le_bytes())?.map(|value| number(&value)).transpose()
+        let value = self.fjall.keyspace.get(key.to_le_bytes())?;
+        value.map(|value| self.values.number(&value)).transpose()
     }
 
     fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {

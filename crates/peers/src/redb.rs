@@ -10,19 +10,21 @@
 //! * The cache is five eighths of the budget; redb reads through the page cache, which has the rest. For a
 //!   table of many times the budget it is a fifth: leaves that are read once push the branches out of
 //!   redb's cache, and the kernel keeps what was read twice (measured: 1.06 reads per hit, else 1.29).
+//! * Values of 8 bytes are redb's integers, which need no lengths; longer ones are its slices, with 4 bytes more each.
 //! * One read transaction and open table per thread. redb has no batched lookup; a batch is a loop.
 
+use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
-use nandex_bench::keys::ENTRY_BYTES;
+use nandex_bench::keys::VALUE_BYTES;
 use nandex_bench::subject::{Bulk, Client, Durability, Spec, Subject};
-use redb::{Database, ReadOnlyTable, ReadableDatabase, TableDefinition, TableError};
+use nandex_bench::values::Values;
+use redb::{Database, ReadOnlyTable, ReadableDatabase, Table, TableDefinition, TableError, Value};
 
 use crate::budget::part;
 
-const TABLE: TableDefinition<'_, u64, u64> = TableDefinition::new("entries");
 /// Inserts per write transaction.
 const COMMIT_AFTER: usize = 1 << 16;
 /// Every this many commits, one is durable.
@@ -32,34 +34,97 @@ const ROUND: usize = 25;
 /// 255 pairs fill a leaf, and 128 stay in it after a split: 128 * 25 / 13 is 246.
 const FIRST: usize = 13;
 
+/// Opens the database in `dir`, or makes it.
+pub fn open(dir: &Path, spec: &Spec) -> Result<Box<dyn Subject>> {
+    Ok(match spec.value_bytes {
+        VALUE_BYTES => Box::new(Redb::<u64>::open(dir, spec)?),
+        _ => Box::new(Redb::<&[u8]>::open(dir, spec)?),
+    })
+}
+
+/// A type of redb that values are stored as.
+trait Stored: Value + Send + Sync + 'static {
+    /// Puts the value of `number` under `key`.
+    fn put(
+        table: &mut Table<'_, u64, Self>,
+        key: u64,
+        number: u64,
+        values: &mut Values,
+    ) -> Result<()>
+    where
+        Self: Sized;
+
+    /// The number of a value that was read.
+    fn number(value: Self::SelfType<'_>, values: &Values) -> Result<u64>;
+}
+
+impl Stored for u64 {
+    fn put(
+        table: &mut Table<'_, u64, u64>,
+        key: u64,
+        number: u64,
+        _values: &mut Values,
+    ) -> Result<()> {
+        table.insert(key, number)?;
+        Ok(())
+    }
+
+    fn number(value: u64, _values: &Values) -> Result<u64> {
+        Ok(value)
+    }
+}
+
+impl Stored for &'static [u8] {
+    fn put(
+        table: &mut Table<'_, u64, Self>,
+        key: u64,
+        number: u64,
+        values: &mut Values,
+    ) -> Result<()> {
+        table.insert(key, values.one(number))?;
+        Ok(())
+    }
+
+    fn number(value: &[u8], values: &Values) -> Result<u64> {
+        values.number(value)
+    }
+}
+
+fn table<V: Stored>() -> TableDefinition<'static, u64, V> {
+    TableDefinition::new("entries")
+}
+
 /// An open redb database.
-pub struct Redb {
+struct Redb<V> {
     database: Database,
     commit_after: usize,
     always: bool,
+    value_bytes: usize,
     waiting: Mutex<Waiting>,
+    stored: PhantomData<fn() -> V>,
 }
 
 /// Inserts and removals of all threads for the next transaction: redb's own write transaction cannot outlive a call
 /// together with its table, so they are collected here, in one place for all threads.
-#[derive(Default)]
 struct Waiting {
     /// Keys with their new values, or without one where they are removed.
     changes: Vec<(u64, Option<u64>)>,
     commits: u64,
+    values: Values,
 }
 
-impl Redb {
-    /// Opens the database in `dir`, or makes it.
-    pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
-        let much_larger = spec.entries.saturating_mul(ENTRY_BYTES) > 8 * spec.ram_bytes;
+impl<V: Stored> Redb<V> {
+    fn open(dir: &Path, spec: &Spec) -> Result<Self> {
+        let much_larger = spec.entries.saturating_mul(spec.entry_bytes()) > 8 * spec.ram_bytes;
         let (numerator, denominator) = if much_larger { (1, 5) } else { (5, 8) };
         let cache = part(spec.ram_bytes, numerator, denominator);
         let database =
             Database::builder().set_cache_size(cache).create(dir.join("entries.redb"))?;
         let always = spec.durability == Durability::Always;
         let commit_after = if always { 1 } else { COMMIT_AFTER };
-        Ok(Self { database, commit_after, always, waiting: Mutex::default() })
+        let (value_bytes, values) = (spec.value_bytes, Values::new(spec.value_bytes));
+        let waiting = Mutex::new(Waiting { changes: Vec::new(), commits: 0, values });
+        Ok(Self { database, commit_after, always, value_bytes, waiting, stored: PhantomData })
     }
 
     fn insert(&self, pairs: &[(u64, u64)]) -> Result<()> {
@@ -91,12 +156,12 @@ impl Redb {
             redb::Durability::None
         })?;
         {
-            let mut table = write.open_table(TABLE)?;
-            for (key, value) in &waiting.changes {
+            let mut table = write.open_table(table::<V>())?;
+            for &(key, value) in &waiting.changes {
                 match value {
-                    Some(value) => table.insert(key, value)?,
-                    None => table.remove(key)?,
-                };
+                    Some(value) => V::put(&mut table, key, value, &mut waiting.values)?,
+                    None => drop(table.remove(key)?),
+                }
             }
         }
         write.commit()?;
@@ -105,15 +170,16 @@ impl Redb {
     }
 }
 
-impl Subject for Redb {
+impl<V: Stored> Subject for Redb<V> {
     fn client(&self) -> Result<Box<dyn Client + '_>> {
-        Ok(Box::new(RedbClient { redb: self, table: None, inserted: false }))
+        let values = Values::new(self.value_bytes);
+        Ok(Box::new(RedbClient { redb: self, table: None, inserted: false, values }))
     }
 
     fn sync(&self) -> Result<()> {
         let mut write = self.database.begin_write()?;
         write.set_durability(redb::Durability::Immediate)?;
-        write.open_table(TABLE)?;
+        write.open_table(table::<V>())?;
         Ok(write.commit()?)
     }
 
@@ -122,11 +188,11 @@ impl Subject for Redb {
     }
 }
 
-struct RedbBulk<'a> {
-    redb: &'a Redb,
+struct RedbBulk<'a, V> {
+    redb: &'a Redb<V>,
 }
 
-impl RedbBulk<'_> {
+impl<V: Stored> RedbBulk<'_, V> {
     /// Puts in the pairs of the wanted places.
     fn round(&self, sorted: &[(u64, u64)], wanted: impl Fn(usize) -> bool) -> Result<()> {
         let places = sorted.iter().enumerate();
@@ -136,7 +202,7 @@ impl RedbBulk<'_> {
     }
 }
 
-impl Bulk for RedbBulk<'_> {
+impl<V: Stored> Bulk for RedbBulk<'_, V> {
     fn append(&mut self, sorted: &[(u64, u64)]) -> Result<()> {
         self.round(sorted, |place| place < FIRST)?;
         self.round(sorted, |place| place >= FIRST)
@@ -147,17 +213,18 @@ impl Bulk for RedbBulk<'_> {
     }
 }
 
-struct RedbClient<'a> {
-    redb: &'a Redb,
-    table: Option<ReadOnlyTable<u64, u64>>,
+struct RedbClient<'a, V: Stored> {
+    redb: &'a Redb<V>,
+    table: Option<ReadOnlyTable<u64, V>>,
     /// Has this thread changed anything since it last looked up? Then its table is out of date.
     inserted: bool,
+    values: Values,
 }
 
-impl RedbClient<'_> {
-    fn table(&mut self) -> Result<Option<&ReadOnlyTable<u64, u64>>> {
+impl<V: Stored> RedbClient<'_, V> {
+    fn table(&mut self) -> Result<Option<&ReadOnlyTable<u64, V>>> {
         if self.table.is_none() {
-            self.table = match self.redb.database.begin_read()?.open_table(TABLE) {
+            self.table = match self.redb.database.begin_read()?.open_table(table::<V>()) {
                 Err(TableError::TableDoesNotExist(_)) => return Ok(None),
                 table => Some(table?),
             };
@@ -166,7 +233,7 @@ impl RedbClient<'_> {
     }
 }
 
-impl Client for RedbClient<'_> {
+impl<V: Stored> Client for RedbClient<'_, V> {
     fn insert(&mut self, key: u64, value: u64) -> Result<()> {
         self.insert_many(&[(key, value)])
     }
@@ -190,10 +257,11 @@ impl Client for RedbClient<'_> {
 
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
         self.finish()?;
-        match self.table()? {
-            Some(table) => Ok(table.get(key)?.map(|value| value.value())),
-            None => Ok(None),
-        }
+        let found = match self.table()? {
+            Some(table) => table.get(key)?,
+            None => None,
+        };
+        found.map(|value| V::number(value.value(), &self.values)).transpose()
     }
 
     fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {

@@ -1,6 +1,6 @@
 //! SQLite through rusqlite, tuned for a load that may be lost and for random lookups.
 //!
-//! * One `WITHOUT ROWID` table of two BLOBs of 8 bytes: the B-tree of the key holds the value, and there is no other.
+//! * One `WITHOUT ROWID` table of two BLOBs: the B-tree of the key holds the value, and there is no other.
 //! * WAL. `synchronous` is NORMAL, which syncs the log before a checkpoint; FULL at `--durability always`, OFF at
 //!   `never`. A checkpoint follows every 64 MiB of log, so that pages which many transactions change are copied
 //!   once. The load ends with one, which is timed.
@@ -18,9 +18,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use nandex_bench::order::Order;
 use nandex_bench::subject::{Bulk, Client, Durability, Spec, Subject};
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
+use nandex_bench::values::Values;
+use rusqlite::{Connection, OptionalExtension, Row, Statement, Transaction, TransactionBehavior};
 
-use crate::budget::part;
+use crate::budget::{pairs_as_long_as, part};
 
 const CREATE: &str =
     "CREATE TABLE IF NOT EXISTS entries (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID";
@@ -30,7 +31,7 @@ const GET: &str = "SELECT value FROM entries WHERE key = ?1";
 const DELETE: &str = "DELETE FROM entries WHERE key = ?1";
 /// Pages of 4 KiB in the log when a checkpoint begins.
 const CHECKPOINT_PAGES: u32 = 1 << 14;
-/// Pairs in a transaction of a load in key order.
+/// Pairs of 8 + 8 bytes in a transaction of a load in key order.
 const APPENDS: usize = 1 << 20;
 /// A transaction waits this long for another connection's, at most.
 const BUSY: Duration = Duration::from_secs(600);
@@ -40,6 +41,8 @@ pub struct Sqlite {
     path: PathBuf,
     cache_kib: usize,
     synchronous: &'static str,
+    value_bytes: usize,
+    appends: usize,
     /// Connections that no client uses. One at least keeps the log open.
     idle: Mutex<Vec<Connection>>,
 }
@@ -54,7 +57,9 @@ impl Sqlite {
         };
         let cache_kib = part(spec.ram_bytes, 1, 2) / spec.threads.max(1) / 1024;
         let path = dir.join("entries.sqlite");
-        let sqlite = Self { path, cache_kib, synchronous, idle: Mutex::default() };
+        let (value_bytes, idle) = (spec.value_bytes, Mutex::default());
+        let appends = pairs_as_long_as(APPENDS, spec.entry_bytes());
+        let sqlite = Self { path, cache_kib, synchronous, value_bytes, appends, idle };
         let first = sqlite.connect()?;
         first.execute_batch(CREATE)?;
         sqlite.put_back(first);
@@ -86,7 +91,8 @@ impl Sqlite {
     }
 
     fn new_client(&self) -> Result<SqliteClient<'_>> {
-        Ok(SqliteClient { sqlite: self, connection: Some(self.take()?), sorted: Vec::new() })
+        let (connection, values) = (Some(self.take()?), Values::new(self.value_bytes));
+        Ok(SqliteClient { sqlite: self, connection, sorted: Vec::new(), values })
     }
 }
 
@@ -117,7 +123,8 @@ struct SqliteBulk<'a> {
 
 impl Bulk for SqliteBulk<'_> {
     fn append(&mut self, sorted: &[(u64, u64)]) -> Result<()> {
-        sorted.chunks(APPENDS).try_for_each(|pairs| self.client.change(&[], pairs))
+        let appends = self.client.sqlite.appends;
+        sorted.chunks(appends).try_for_each(|pairs| self.client.change(&[], pairs))
     }
 
     fn finish(self: Box<Self>) -> Result<()> {
@@ -132,16 +139,13 @@ struct SqliteClient<'a> {
     /// There until it is put back at the end.
     connection: Option<Connection>,
     sorted: Vec<(u64, u64)>,
+    values: Values,
 }
 
 impl SqliteClient<'_> {
-    fn connection(&self) -> Result<&Connection> {
-        self.connection.as_ref().context("the connection was put back")
-    }
-
     /// Removes keys and puts sorted pairs, in one transaction.
-    fn change(&self, removed: &[u64], sorted: &[(u64, u64)]) -> Result<()> {
-        let connection = self.connection()?;
+    fn change(&mut self, removed: &[u64], sorted: &[(u64, u64)]) -> Result<()> {
+        let connection = open(&self.connection)?;
         let transaction = begin(connection, TransactionBehavior::Immediate)?;
         if !removed.is_empty() {
             let mut delete = connection.prepare_cached(DELETE)?;
@@ -151,12 +155,22 @@ impl SqliteClient<'_> {
         }
         if !sorted.is_empty() {
             let mut put = connection.prepare_cached(PUT)?;
-            for (key, value) in sorted {
-                put.execute([key.to_le_bytes(), value.to_le_bytes()])?;
+            for &(key, value) in sorted {
+                put.execute((key.to_le_bytes(), self.values.one(value)))?;
             }
         }
         Ok(transaction.commit()?)
     }
+}
+
+fn open(connection: &Option<Connection>) -> Result<&Connection> {
+    connection.as_ref().context("the connection was put back")
+}
+
+/// The number of the value under `key`.
+fn look_up(get: &mut Statement<'_>, key: u64, values: &Values) -> Result<Option<u64>> {
+    let number = |row: &Row<'_>| Ok(values.number(row.get_ref(0)?.as_blob()?));
+    get.query_row([key.to_le_bytes()], number).optional()?.transpose()
 }
 
 fn begin(connection: &Connection, behavior: TransactionBehavior) -> Result<Transaction<'_>> {
@@ -191,18 +205,16 @@ impl Client for SqliteClient<'_> {
     }
 
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
-        let mut get = self.connection()?.prepare_cached(GET)?;
-        let found = get.query_row([key.to_le_bytes()], |row| row.get::<_, [u8; 8]>(0));
-        Ok(found.optional()?.map(u64::from_le_bytes))
+        let mut get = open(&self.connection)?.prepare_cached(GET)?;
+        look_up(&mut get, key, &self.values)
     }
 
     fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
-        let connection = self.connection()?;
+        let connection = open(&self.connection)?;
         let transaction = begin(connection, TransactionBehavior::Deferred)?;
         let mut get = connection.prepare_cached(GET)?;
-        for key in keys {
-            let value = get.query_row([key.to_le_bytes()], |row| row.get::<_, [u8; 8]>(0));
-            found.push(value.optional()?.map(u64::from_le_bytes));
+        for &key in keys {
+            found.push(look_up(&mut get, key, &self.values)?);
         }
         drop(get);
         Ok(transaction.commit()?)

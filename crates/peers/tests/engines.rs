@@ -127,6 +127,32 @@ fn all_engines_are_settled_and_keep_the_value_of_each_update() {
 }
 
 #[test]
+fn all_engines_store_values_of_other_widths_and_find_them_again() {
+    let dir = tempfile::tempdir().unwrap();
+    for value_bytes in ["--value-bytes 100", "--entries 4k --value-bytes 4096"] {
+        for load in ["random", "sorted"] {
+            let hit = format!("--all {value_bytes} --workload lookup-hit --load {load}");
+            for report in reports(dir.path(), &hit) {
+                assert_eq!(report["hits"], 5000.0, "{report}");
+            }
+            for report in reports(dir.path(), &format!("{hit} --depth 1")) {
+                let (hits, reused) = (&report["hits"], &report["reused"]);
+                assert_eq!((hits, reused), (&5000.0.into(), &true.into()), "{report}");
+            }
+        }
+        for report in
+            reports(dir.path(), &format!("--all {value_bytes} --workload update --settle 2"))
+        {
+            let entry_bytes = 8.0 + report["value_bytes"].as_f64().unwrap();
+            let bytes = report["settling"]["after"]["file_bytes_per_entry"].as_f64();
+            assert!(bytes > Some(entry_bytes), "{report}");
+        }
+    }
+    let default = reports(dir.path(), "--all --workload lookup-hit");
+    assert!(default.iter().all(|report| report["reused"] == false && report["value_bytes"] == 8));
+}
+
+#[test]
 fn engines_that_remove_keep_the_newest_keys_of_churn() {
     let dir = tempfile::tempdir().unwrap();
     let some = "--entries 4k --ops 2k --runs 1 --workload churn";

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::documents::{DocumentSettings, Documents};
-use crate::keys::KeySpace;
+use crate::keys::{KeySpace, VALUE_BYTES};
 use crate::percentiles::Latency;
 use crate::structures::{buckets, map_table, multiset};
 use crate::workload::Kind;
@@ -15,7 +15,7 @@ fn pass(kind: Kind, threads: usize, batch: usize) -> Pass {
 
 fn oracle(kind: Kind) -> Box<dyn Subject> {
     match kind {
-        Kind::Table => Box::new(map_table()),
+        Kind::Table => Box::new(map_table(VALUE_BYTES)),
         Kind::Filter => Box::new(multiset()),
         Kind::Neighbors => {
             Box::new(buckets(Documents::new(KeySpace::new(3), DocumentSettings::default())))

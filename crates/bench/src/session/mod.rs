@@ -242,7 +242,7 @@ impl Session<'_> {
         let mut run = self.measure(loading, work)?;
         self.limits = self.measure_limits(loading)?;
         if let Some((before, after)) = before.as_ref().zip(self.limits.as_ref()) {
-            run.figures.compare(before, after);
+            run.figures.compare(before, after, self.plan.entry_bytes());
         }
         Ok(run)
     }
@@ -287,6 +287,7 @@ impl Session<'_> {
             before: &before,
             after: &after,
             entries: after.entries.unwrap_or(loading.count),
+            entry_bytes: self.plan.entry_bytes(),
             ram_budget: self.plan.ram_bytes,
             settle_seconds,
             cpu_ns: process::cpu_ns() - cpu,
@@ -363,6 +364,7 @@ impl Session<'_> {
         let own = match self.kind {
             Kind::Table => json!({
                 "entries": plan.entries,
+                "value_bytes": plan.value_bytes,
                 "load": plan.load,
                 "flow": is_flowing.then_some(plan.flow()),
             }),

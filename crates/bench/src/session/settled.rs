@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{CHECKED, Loading, Session};
 use crate::drive::{self, Window};
 use crate::figures::{Figures, ratio};
-use crate::keys::{ENTRY_BYTES, Picker};
+use crate::keys::Picker;
 use crate::percentiles::Latency;
 use crate::plan::LOAD_BATCH;
 use crate::process::DiskBytes;
@@ -146,7 +146,7 @@ impl Session<'_> {
             operations: changes,
             seconds: start.elapsed().as_secs_f64(),
             write_amplification: written
-                .and_then(|bytes| ratio(bytes as f64, (changes * ENTRY_BYTES) as f64)),
+                .and_then(|bytes| ratio(bytes as f64, (changes * self.plan.entry_bytes()) as f64)),
             before,
             after: self.space(loading, loading.count),
         };

@@ -12,6 +12,7 @@ mod neighbors;
 mod scale;
 mod steady;
 mod tables;
+mod values;
 
 use std::path::Path;
 use std::process::{Command, Output};

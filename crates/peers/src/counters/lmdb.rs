@@ -14,6 +14,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use heed::byteorder::NativeEndian;
+use heed::types::U64;
 use heed::{Env, RoTxn, RwTxn, WithoutTls};
 use nandex_bench::subject::{Client, Durability, Spec, Status, Subject};
 
@@ -33,7 +35,7 @@ pub fn describe(spec: &Spec) -> String {
 /// An open LMDB environment of counts.
 pub struct LmdbCounter {
     env: Env<WithoutTls>,
-    table: env::Table,
+    table: env::Table<U64<NativeEndian>>,
     /// Age at which a transaction is committed and synced; none at `never`.
     age_max: Option<Duration>,
 }

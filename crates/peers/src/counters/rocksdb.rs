@@ -17,7 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use nandex_bench::subject::{Client, Durability, Spec, Status, Subject, number};
+use nandex_bench::keys::VALUE_BYTES;
+use nandex_bench::subject::{Client, Durability, Spec, Status, Subject};
+use nandex_bench::values::decode;
 use rocksdb::{
     ColumnFamily, ColumnFamilyDescriptor, DB, FlushOptions, MergeOperands, ReadOptions, WriteBatch,
     WriteOptions,
@@ -130,14 +132,14 @@ impl Client for RocksClient<'_> {
 
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
         let found = self.counter.db.get_pinned_opt(key.to_le_bytes(), &self.read)?;
-        found.map(|value| number(&value)).transpose()
+        found.map(|value| decode(&value, VALUE_BYTES)).transpose()
     }
 
     fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
         let keys: Vec<_> = keys.iter().map(|key| key.to_le_bytes()).collect();
         let (db, family) = (&self.counter.db, self.family);
         for value in db.batched_multi_get_cf_opt(family, &keys, false, &self.read) {
-            found.push(value?.map(|value| number(&value)).transpose()?);
+            found.push(value?.map(|value| decode(&value, VALUE_BYTES)).transpose()?);
         }
         Ok(())
     }

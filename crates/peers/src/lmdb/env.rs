@@ -8,14 +8,15 @@ use heed::types::U64;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, IntegerComparator, WithoutTls};
 use nandex_bench::subject::{Durability, Spec};
 
-/// Native integers, with LMDB's own comparison.
-pub type Table = Database<U64<NativeEndian>, U64<NativeEndian>, IntegerComparator>;
+/// Keys are native integers, with LMDB's own comparison.
+pub type Table<V> = Database<U64<NativeEndian>, V, IntegerComparator>;
 
 /// Opens the environment in `dir` and its one table, or makes them.
-pub fn open(dir: &Path, spec: &Spec) -> Result<(Env<WithoutTls>, Table)> {
+pub fn open<V: 'static>(dir: &Path, spec: &Spec) -> Result<(Env<WithoutTls>, Table<V>)> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     // The map is address space, not memory: half-full pages and copies need space.
-    let map_bytes = (spec.entries.saturating_mul(128) + (1 << 30)).next_multiple_of(1 << 20);
+    let entries_bytes = spec.entries.saturating_mul(8 * spec.entry_bytes());
+    let map_bytes = entries_bytes.saturating_add(1 << 30).next_multiple_of(1 << 20);
     options.map_size(usize::try_from(map_bytes)?).max_readers(u32::try_from(spec.threads)? + 16);
     let durable = spec.durability == Durability::Always;
     let fast = if durable { EnvFlags::empty() } else { EnvFlags::WRITE_MAP | EnvFlags::NO_SYNC };
@@ -28,7 +29,7 @@ pub fn open(dir: &Path, spec: &Spec) -> Result<(Env<WithoutTls>, Table)> {
     let mut write = env.write_txn()?;
     let table = env
         .database_options()
-        .types::<U64<NativeEndian>, U64<NativeEndian>>()
+        .types::<U64<NativeEndian>, V>()
         .key_comparator::<IntegerComparator>()
         .create(&mut write)?;
     write.commit()?;

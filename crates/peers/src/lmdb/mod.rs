@@ -16,21 +16,26 @@ pub mod env;
 use std::path::Path;
 
 use anyhow::Result;
+use heed::types::Bytes;
 use heed::{Env, PutFlags, RoTxn, RwTxn, WithoutTls};
 use nandex_bench::subject::{Bulk, Client, Durability, Spec, Subject};
+use nandex_bench::values::Values;
 
+use crate::budget::pairs_as_long_as;
 use env::Table;
 
 /// Inserts per write transaction.
 const COMMIT_AFTER: usize = 1 << 16;
-/// Appends per write transaction of a load in key order: some 6,000 pages.
+/// Appends of 8 + 8 bytes per write transaction of a load in key order: some 6,000 pages.
 const APPENDS: usize = 1 << 20;
 
 /// An open LMDB environment with its one table.
 pub struct Lmdb {
     env: Env<WithoutTls>,
-    table: Table,
+    table: Table<Bytes>,
     commit_after: usize,
+    value_bytes: usize,
+    appends: usize,
 }
 
 impl Lmdb {
@@ -38,7 +43,9 @@ impl Lmdb {
     pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
         let (env, table) = env::open(dir, spec)?;
         let durable = spec.durability == Durability::Always;
-        Ok(Self { env, table, commit_after: if durable { 1 } else { COMMIT_AFTER } })
+        let commit_after = if durable { 1 } else { COMMIT_AFTER };
+        let appends = pairs_as_long_as(APPENDS, spec.entry_bytes());
+        Ok(Self { env, table, commit_after, value_bytes: spec.value_bytes, appends })
     }
 }
 
@@ -50,6 +57,7 @@ impl Subject for Lmdb {
             write: None,
             uncommitted: 0,
             sorted: Vec::new(),
+            values: Values::new(self.value_bytes),
         }))
     }
 
@@ -58,20 +66,22 @@ impl Subject for Lmdb {
     }
 
     fn bulk(&self) -> Result<Option<Box<dyn Bulk + '_>>> {
-        Ok(Some(Box::new(LmdbBulk { lmdb: self })))
+        Ok(Some(Box::new(LmdbBulk { lmdb: self, values: Values::new(self.value_bytes) })))
     }
 }
 
 struct LmdbBulk<'a> {
     lmdb: &'a Lmdb,
+    values: Values,
 }
 
 impl Bulk for LmdbBulk<'_> {
     fn append(&mut self, sorted: &[(u64, u64)]) -> Result<()> {
-        for pairs in sorted.chunks(APPENDS) {
+        for pairs in sorted.chunks(self.lmdb.appends) {
             let mut write = self.lmdb.env.write_txn()?;
-            for (key, value) in pairs {
-                self.lmdb.table.put_with_flags(&mut write, PutFlags::APPEND, key, value)?;
+            for &(key, value) in pairs {
+                let value = self.values.one(value);
+                self.lmdb.table.put_with_flags(&mut write, PutFlags::APPEND, &key, value)?;
             }
             write.commit()?;
         }
@@ -89,6 +99,7 @@ struct LmdbClient<'a> {
     write: Option<RwTxn<'a>>,
     uncommitted: usize,
     sorted: Vec<(u64, u64)>,
+    values: Values,
 }
 
 impl LmdbClient<'_> {
@@ -102,8 +113,8 @@ impl LmdbClient<'_> {
         for key in removed {
             self.lmdb.table.delete(write, key)?;
         }
-        for (key, value) in sorted {
-            self.lmdb.table.put(write, key, value)?;
+        for &(key, value) in sorted {
+            self.lmdb.table.put(write, &key, self.values.one(value))?;
         }
         self.uncommitted += removed.len() + sorted.len();
         if self.uncommitted >= self.lmdb.commit_after { self.finish() } else { Ok(()) }
@@ -142,7 +153,8 @@ impl Client for LmdbClient<'_> {
             Some(read) => read,
             None => self.read.insert(self.lmdb.env.read_txn()?),
         };
-        Ok(self.lmdb.table.get(read, &key)?)
+        let value = self.lmdb.table.get(read, &key)?;
+        value.map(|value| self.values.number(value)).transpose()
     }
 
     fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {

@@ -23,7 +23,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use nandex_bench::order::Order;
-use nandex_bench::subject::{Bulk, Client, Durability, Spec, Status, Subject, number};
+use nandex_bench::subject::{Bulk, Client, Durability, Spec, Status, Subject};
+use nandex_bench::values::Values;
 use rocksdb::{
     ColumnFamily, ColumnFamilyDescriptor, DB, FlushOptions, IngestExternalFileOptions, Options,
     ReadOptions, SstFileWriter, WriteBatch, WriteOptions,
@@ -38,6 +39,7 @@ pub struct Rocks {
     db: DB,
     durability: Durability,
     last_level: Options,
+    value_bytes: usize,
 }
 
 impl Rocks {
@@ -47,7 +49,7 @@ impl Rocks {
         let family = ColumnFamilyDescriptor::new(FAMILY, options.clone());
         let db = DB::open_cf_descriptors(&options, dir, [family])?;
         let last_level = last_level(spec, &options);
-        Ok(Self { db, durability: spec.durability, last_level })
+        Ok(Self { db, durability: spec.durability, last_level, value_bytes: spec.value_bytes })
     }
 
     fn family(&self) -> Result<&ColumnFamily> {
@@ -71,7 +73,8 @@ impl Subject for Rocks {
         write.set_sync(self.durability == Durability::Always);
         let mut read = ReadOptions::default();
         read.set_verify_checksums(true);
-        Ok(Box::new(RocksClient { rocks: self, family: self.family()?, write, read }))
+        let (family, values) = (self.family()?, Values::new(self.value_bytes));
+        Ok(Box::new(RocksClient { rocks: self, family, write, read, values }))
     }
 
     fn sync(&self) -> Result<()> {
@@ -85,7 +88,8 @@ impl Subject for Rocks {
     }
 
     fn bulk(&self) -> Result<Option<Box<dyn Bulk + '_>>> {
-        Ok(Some(Box::new(RocksBulk { rocks: self, files: Vec::new() })))
+        let values = Values::new(self.value_bytes);
+        Ok(Some(Box::new(RocksBulk { rocks: self, files: Vec::new(), values })))
     }
 
     fn settle(&self) -> Result<()> {
@@ -100,6 +104,7 @@ impl Subject for Rocks {
 struct RocksBulk<'a> {
     rocks: &'a Rocks,
     files: Vec<PathBuf>,
+    values: Values,
 }
 
 impl Bulk for RocksBulk<'_> {
@@ -109,8 +114,8 @@ impl Bulk for RocksBulk<'_> {
         let file = dir.join(format!("{}.sst", self.files.len()));
         let mut writer = SstFileWriter::create(&self.rocks.last_level);
         writer.open(&file)?;
-        for (key, value) in sorted {
-            writer.put(key.to_le_bytes(), value.to_le_bytes())?;
+        for &(key, value) in sorted {
+            writer.put(key.to_le_bytes(), self.values.one(value))?;
         }
         writer.finish()?;
         self.files.push(file);
@@ -129,11 +134,12 @@ struct RocksClient<'a> {
     family: &'a ColumnFamily,
     write: WriteOptions,
     read: ReadOptions,
+    values: Values,
 }
 
 impl Client for RocksClient<'_> {
     fn insert(&mut self, key: u64, value: u64) -> Result<()> {
-        Ok(self.rocks.db.put_opt(key.to_le_bytes(), value.to_le_bytes(), &self.write)?)
+        Ok(self.rocks.db.put_opt(key.to_le_bytes(), self.values.one(value), &self.write)?)
     }
 
     fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
@@ -147,22 +153,22 @@ impl Client for RocksClient<'_> {
     fn replace_many(&mut self, removed: &[u64], pairs: &[(u64, u64)]) -> Result<()> {
         let mut batch = WriteBatch::default();
         removed.iter().for_each(|key| batch.delete(key.to_le_bytes()));
-        for (key, value) in pairs {
-            batch.put(key.to_le_bytes(), value.to_le_bytes());
+        for &(key, value) in pairs {
+            batch.put(key.to_le_bytes(), self.values.one(value));
         }
         Ok(self.rocks.db.write_opt(batch, &self.write)?)
     }
 
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
         let found = self.rocks.db.get_pinned_opt(key.to_le_bytes(), &self.read)?;
-        found.map(|value| number(&value)).transpose()
+        found.map(|value| self.values.number(&value)).transpose()
     }
 
     fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
         let keys: Vec<_> = keys.iter().map(|key| key.to_le_bytes()).collect();
         let all = self.rocks.db.batched_multi_get_cf_opt(self.family, &keys, false, &self.read);
         for value in all {
-            found.push(value?.map(|value| number(&value)).transpose()?);
+            found.push(value?.map(|value| self.values.number(&value)).transpose()?);
         }
         Ok(())
     }

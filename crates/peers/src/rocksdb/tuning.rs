@@ -10,16 +10,16 @@ use rocksdb::{BlockBasedOptions, Cache, DB, DBCompressionType, DataBlockIndexTyp
 use crate::budget::part;
 
 const FILTER_BITS_PER_KEY: u64 = 12;
-/// The index has some 20 bytes for each block of 2 KiB, and a block some 75 entries.
-const INDEX_ENTRIES_PER_BYTE: u64 = 4;
+/// The index has some 20 bytes for each block of 2 KiB, and each entry 11 bytes more there than its key and value: with
+/// 16 bytes of these, 75 entries are a block, and four of them take a byte of the index.
+const BLOCK_BYTES_PER_INDEX_BYTE: u64 = 4 * (16 + ENTRY_HEADER_BYTES);
+const ENTRY_HEADER_BYTES: u64 = 11;
 
 /// Its options for a memory budget.
 pub fn options(spec: &Spec) -> Result<Options> {
     let write_buffers = part(spec.ram_bytes, 1, 8);
     let filters = if filters_fit(spec) { spec.entries * FILTER_BITS_PER_KEY / 8 } else { 0 };
-    let left = spec
-        .ram_bytes
-        .saturating_sub(filters + spec.entries / INDEX_ENTRIES_PER_BYTE + write_buffers as u64);
+    let left = spec.ram_bytes.saturating_sub(filters + index_bytes(spec) + write_buffers as u64);
     let mut table = table();
     table.set_block_cache(&Cache::new_lru_cache(part(left, 3, 4).max(1 << 20))?);
     table.set_bloom_filter(FILTER_BITS_PER_KEY as f64, false);
@@ -55,6 +55,11 @@ pub fn table() -> BlockBasedOptions {
 /// Do filters of all keys fit into half of the budget?
 pub fn filters_fit(spec: &Spec) -> bool {
     spec.entries * FILTER_BITS_PER_KEY / 8 <= spec.ram_bytes / 2
+}
+
+/// Memory of the indexes of all files.
+fn index_bytes(spec: &Spec) -> u64 {
+    spec.entries * (spec.entry_bytes() + ENTRY_HEADER_BYTES) / BLOCK_BYTES_PER_INDEX_BYTE
 }
 
 /// Waits for compactions.
