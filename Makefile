@@ -139,12 +139,15 @@ wheel: environment ## The Python package's wheel, optimised, in WHEELS
 .PHONY: python-bench
 LSH ?=
 TFIDF ?=
-python-bench: environment ## Measure the Python package next to datasketch and scikit-learn (LSH="..." TFIDF="...")
+MAPS ?=
+python-bench: environment ## Measure the Python package next to others (LSH="..." TFIDF="..." MAPS="...")
 	rm -rf $(PYENV)/bench
 	$(PYENV)/bin/maturin build $(FLAGS) --release --manifest-path crates/python/Cargo.toml --out $(PYENV)/bench
 	$(PYENV)/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(PYENV)/bench/*.whl
+	$(PYENV)/bin/pip install --quiet --disable-pip-version-check "lmdb>=1.4"
 	$(PYENV)/bin/python crates/python/bench/lsh.py $(LSH)
 	$(PYENV)/bin/python crates/python/bench/tfidf.py $(TFIDF)
+	$(PYENV)/bin/python crates/python/bench/maps.py $(MAPS)
 
 .PHONY: deny
 deny: ## Licences, bans and sources of the dependencies (needs cargo-deny)
