@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::Duration;
 
-use nandex_store::Asker;
 use nandex_store::mutants::{Barrier, is_on};
-use nandex_store::values::format::LiveSegment;
+use nandex_store::values::format::{LiveSegment, PAYLOAD_BYTES};
 use nandex_store::values::{LiveCounts, Purpose, ValueRef};
+use nandex_store::{Asker, WhenFull};
 
 use super::cache::Now;
 use super::format::{FINGERPRINT_BYTES, Fingerprint};
@@ -21,6 +21,10 @@ use crate::{Error, Result};
 /// Segments that are cleaned for a put before a log that grows does so instead. Two or three that are worth it gain
 /// one, unless records are long.
 const CLEANED_MAX: u32 = 4;
+
+/// Bytes of the segments that are given back together, at most, unless one has more: the syncs before that take some
+/// milliseconds, in which a log of short segments would be full again.
+const GROUP_BYTES: u64 = 4 << 20;
 
 /// Records that are looked up together, and their bytes.
 const DOUBTFUL_MAX: usize = 1024;
@@ -43,7 +47,27 @@ enum Cleaned {
     UpToChanges,
 }
 
-/// Records whose fingerprints may have changed since their segment was marked.
+/// Segments whose live records were copied, and that are not free yet: what they wait for is the same for all.
+#[derive(Default)]
+struct Group {
+    segments: Vec<LiveSegment>,
+    bytes: u64,
+}
+
+impl Group {
+    fn add(&mut self, segment: LiveSegment) {
+        self.segments.push(segment);
+        self.bytes += bytes_of(segment);
+    }
+}
+
+/// Bytes of the pages of a segment that are written.
+fn bytes_of(segment: LiveSegment) -> u64 {
+    u64::from(segment.pages) * PAYLOAD_BYTES as u64
+}
+
+/// Records of which only a lookup tells whether they are live: their segment was not marked, or their fingerprints may
+/// have changed since.
 #[derive(Default)]
 struct Doubtful {
     places: Vec<(ValueRef, Fingerprint)>,
@@ -143,12 +167,24 @@ impl<T: Table> Inner<T> {
     /// A failed read or write.
     pub(super) fn clean_ahead(&self) -> Result<()> {
         let Ok(_lock) = self.cleaning.cleaner.try_lock() else { return Ok(()) };
-        self.tell_live_now();
-        // What it frees in one go is more than what runs short.
-        if self.values.cleans_ahead() && !self.is_closing.load(Relaxed) {
+        self.clean_groups()?;
+        self.cleaning.tell_freed();
+        Ok(())
+    }
+
+    /// Cleans while free segments run short and have not the bytes of a group, so that puts do not wait for each one:
+    /// the more are free, the more are cleaned together. Ends where copies take what is freed. A log that does not grow
+    /// may be nearly full of what lives, where to clean more than is needed only copies more.
+    fn clean_groups(&self) -> Result<()> {
+        let mut free_bytes = self.values.free_bytes_for_copies();
+        while self.values.cleans_ahead() && !self.is_closing.load(Relaxed) {
             self.clean_some(0)?;
             self.volume.checkpoint()?;
-            self.cleaning.tell_freed();
+            let before = std::mem::replace(&mut free_bytes, self.values.free_bytes_for_copies());
+            let has_gained = free_bytes > before;
+            if !self.grows() || !has_gained || free_bytes >= GROUP_BYTES {
+                break;
+            }
         }
         Ok(())
     }
@@ -159,6 +195,10 @@ impl<T: Table> Inner<T> {
         self.cleaning.rest();
         lock(&self.updates).changes().rest();
         self.cache.get().into_iter().for_each(|cache| cache.lend_to_cleaning(0));
+    }
+
+    fn grows(&self) -> bool {
+        self.values.config().when_full == WhenFull::Grow
     }
 
     /// Has the background clean, where free segments run short.
@@ -174,9 +214,16 @@ impl<T: Table> Inner<T> {
         self.tell_live_now();
         // Two rounds are more than enough. Copies can fill what they free only if records are nearly as long
         // as segments.
+        let mut has_cleaned_on = false;
         for cleaned in 0..2 * self.values.segments() {
             if self.values.has_space(bytes) {
-                return Ok(());
+                if cleaned == 0 || has_cleaned_on || !self.grows() {
+                    return Ok(());
+                }
+                // Copies may take the space that there was.
+                has_cleaned_on = true;
+                self.clean_groups()?;
+                continue;
             }
             // What the table says of its keys is an estimate.
             if cleaned == CLEANED_MAX {
@@ -215,36 +262,63 @@ impl<T: Table> Inner<T> {
         Ok(has_uncounted)
     }
 
-    /// Cleans the best segment, and with it others if the table is read for that as a whole. Of a log that evicts,
-    /// others may be gone by then.
+    /// Cleans the best segment, and with it others, so that they share what makes it durable; up to [`GROUP_BYTES`] of
+    /// them, or as many as are worth it if the table is read for that as a whole. Of a log that evicts, others may be
+    /// gone by then.
     fn clean_together(&self, best: LiveSegment, bytes: u64) -> Result<Cleaned> {
         let mut together = self.values.all_worth_cleaning(bytes);
         if self.values.config().when_full.evicts() || together.first() != Some(&best) {
             together = vec![best];
         }
-        let Some(marks) = self.mark(&together)? else { return self.clean(best, None) };
-        self.cleaning.marks_bytes.store(marks.ram_bytes(), Relaxed);
-        // Now all counts are exact. If others are better than these were expected to be, they are next.
-        let best = self.values.all_worth_cleaning(bytes);
-        together.retain(|segment| best.iter().any(|it| it.slot == segment.slot));
+        let marks = self.mark(&together)?;
+        if let Some(marks) = &marks {
+            self.cleaning.marks_bytes.store(marks.ram_bytes(), Relaxed);
+            // Now all counts are exact. If others are better than these were expected to be, they are next.
+            let best = self.values.all_worth_cleaning(bytes);
+            together.retain(|segment| best.iter().any(|it| it.slot == segment.slot));
+        }
+        let mut group = Group::default();
         for (number, segment) in together.into_iter().enumerate() {
-            if number > 0 {
+            if number > 0 && !self.may_join(&group, segment) {
+                self.give_back(&mut group)?;
+                if marks.is_none() || self.is_closing.load(Relaxed) {
+                    break;
+                }
                 // What was freed takes the copies of what comes next, and what others put.
                 if !self.values.has_space(bytes) {
                     self.volume.checkpoint()?;
                     self.cleaning.tell_freed();
                 }
-                if self.is_closing.load(Relaxed) {
-                    break;
-                }
             }
-            match self.clean(segment, Some(&marks))? {
-                Cleaned::Whole => {}
+            match self.copy_live(segment, marks.as_ref())? {
+                Cleaned::Whole => group.add(segment),
                 Cleaned::InPart if number == 0 => return Ok(Cleaned::InPart),
                 Cleaned::InPart | Cleaned::UpToChanges => break,
             }
         }
+        self.give_back(&mut group)?;
         Ok(Cleaned::Whole)
+    }
+
+    /// Returns whether a segment may share what makes the copies of others durable.
+    fn may_join(&self, group: &Group, segment: LiveSegment) -> bool {
+        group.bytes + bytes_of(segment) <= GROUP_BYTES
+            && segment.live_bytes <= self.values.free_bytes_for_copies()
+    }
+
+    /// Frees segments whose live records were copied, once nothing durable refers to them.
+    fn give_back(&self, group: &mut Group) -> Result<()> {
+        let Group { segments, .. } = std::mem::take(group);
+        if segments.is_empty() {
+            return Ok(());
+        }
+        self.publish_all()?;
+        // The table that a crash would restore must not refer to the segments any more.
+        if is_on(Barrier::CleaningSyncsReferences) {
+            self.table.sync()?;
+        }
+        segments.into_iter().for_each(|segment| self.values.give_back(segment));
+        Ok(())
     }
 
     /// Counts what is live of each segment, if it is unknown which of the records are dead; returns whether it was.
@@ -306,44 +380,37 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
-    /// Copies a segment's live records, and frees it once nothing durable refers to it.
-    fn clean(&self, segment: LiveSegment, marks: Option<&Marks>) -> Result<Cleaned> {
+    /// Copies a segment's live records.
+    fn copy_live(&self, segment: LiveSegment, marks: Option<&Marks>) -> Result<Cleaned> {
         let mut cleaned = Cleaned::Whole;
         let mut doubtful = Doubtful::default();
         self.visit(segment, &mut |reference, fingerprint, record| {
             if cleaned != Cleaned::Whole {
                 return Ok(());
             }
-            if marks.and_then(|marks| marks.was_live(reference)) == Some(false) {
-                return Ok(());
-            }
-            if marks.is_none() || !self.may_have_changed(&fingerprint) {
-                cleaned = self.clean_record(marks, (reference, &fingerprint), record)?;
-                return Ok(());
+            let was_live = marks.and_then(|marks| marks.was_live(reference));
+            match was_live {
+                Some(false) => return Ok(()),
+                Some(true) if !self.may_have_changed(&fingerprint) => {
+                    cleaned = self.copy_record(marks, (reference, &fingerprint), record)?;
+                    return Ok(());
+                }
+                Some(true) | None => {}
             }
             doubtful.push((reference, fingerprint), record);
             if doubtful.are_enough() {
-                cleaned = self.clean_doubtful(marks, &mut doubtful)?;
+                cleaned = self.copy_doubtful(marks, &mut doubtful)?;
             }
             Ok(())
         })?;
         if cleaned == Cleaned::Whole {
-            cleaned = self.clean_doubtful(marks, &mut doubtful)?;
+            cleaned = self.copy_doubtful(marks, &mut doubtful)?;
         }
-        if cleaned != Cleaned::Whole {
-            return Ok(cleaned);
-        }
-        self.publish_all()?;
-        // The table that a crash would restore must not refer to the segment any more.
-        if is_on(Barrier::CleaningSyncsReferences) {
-            self.table.sync()?;
-        }
-        self.values.give_back(segment);
         Ok(cleaned)
     }
 
     /// Copies a record, if it is live.
-    fn clean_record(
+    fn copy_record(
         &self,
         marks: Option<&Marks>,
         (reference, fingerprint): (ValueRef, &Fingerprint),
@@ -365,9 +432,10 @@ impl<T: Table> Inner<T> {
 
     /// Copies those of some records that are live, whose places are looked up together. One that has been replaced
     /// stays so, and no update has to wait for that; the others are asked for once more.
-    fn clean_doubtful(&self, marks: Option<&Marks>, doubtful: &mut Doubtful) -> Result<Cleaned> {
+    fn copy_doubtful(&self, marks: Option<&Marks>, doubtful: &mut Doubtful) -> Result<Cleaned> {
         let Doubtful { places, records, .. } = std::mem::take(doubtful);
-        let known: Vec<_> = places.iter().map(|(_, print)| self.place_in_ram(print)).collect();
+        let prints: Vec<_> = places.iter().map(|(_, print)| *print).collect();
+        let known = self.places_in_ram(&prints);
         let unknown = places.iter().zip(&known).filter(|(_, known)| !known.is_known());
         let unknown: Vec<_> = unknown.map(|((_, print), _)| &print[..]).collect();
         let mut found = self.table.get_many(&unknown)?.into_iter();
@@ -380,7 +448,7 @@ impl<T: Table> Inner<T> {
                 false => found.next().flatten().map(|value| self.decode(&value)).transpose()?,
             };
             if now == Some(*reference) {
-                match self.clean_record(marks, (*reference, print), record)? {
+                match self.copy_record(marks, (*reference, print), record)? {
                     Cleaned::Whole => {}
                     cleaned => return Ok(cleaned),
                 }

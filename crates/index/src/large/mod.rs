@@ -228,7 +228,7 @@ impl<T: Table + 'static> LargeTable<T> {
             publisher: Mutex::default(),
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
             replaces_unread,
-            has_unread: AtomicBool::new(replaces_unread),
+            has_unread: AtomicBool::new(replaces_unread && !is_new),
             told: AtomicU64::new(0),
             is_new,
             cache: OnceLock::new(),

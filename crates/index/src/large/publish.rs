@@ -148,10 +148,14 @@ impl<T: Table> Inner<T> {
         waiting
     }
 
-    /// The place of a fingerprint's record, as far as RAM knows it without the table.
-    pub(super) fn place_in_ram(&self, fingerprint: &Fingerprint) -> KeyState<ValueRef> {
-        let cached = self.cached_place(fingerprint);
-        cached.map_or_else(|| lock(&self.updates).find(fingerprint), KeyState::from)
+    /// The places of the records of fingerprints, as far as RAM knows them without the table.
+    pub(super) fn places_in_ram(&self, prints: &[Fingerprint]) -> Vec<KeyState<ValueRef>> {
+        let cached = self.cache.get().map(|cache| cache.places(prints));
+        let cached = cached.unwrap_or_else(|| vec![None; prints.len()]);
+        let of = |(print, cached): (&Fingerprint, Option<Option<ValueRef>>)| {
+            cached.map_or_else(|| lock(&self.updates).find(print), KeyState::from)
+        };
+        prints.iter().zip(cached).map(of).collect()
     }
 
     /// What the cache knows of the place of a fingerprint's record.
@@ -270,7 +274,7 @@ impl<T: Table> Inner<T> {
     }
 
     pub(super) fn tell_live_now(&self) {
-        if self.replaces_unread {
+        if self.replaces_unread && self.has_unread.load(Relaxed) {
             let Waiting { put, removed } = lock(&self.updates).waiting();
             let entries = self.table.stats().entries.saturating_sub(removed);
             self.values.note_live_at_most(entries + put);

@@ -46,6 +46,14 @@ impl ValueLog {
         found
     }
 
+    /// Bytes of records that copies may take without the whole reserve: those of free segments, and the rest of the
+    /// head.
+    #[must_use]
+    pub fn free_bytes_for_copies(&self) -> u64 {
+        let state = self.inner.state();
+        state.segments.free_bytes_for_copies() + self.inner.head_rest(&state)
+    }
+
     /// Returns whether free segments run short where some are worth cleaning, and better than growth: one in eight is
     /// free or fewer, not counting the reserve.
     #[must_use]

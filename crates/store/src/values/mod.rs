@@ -377,16 +377,19 @@ impl Inner {
     /// Does a record fit the head, and may it go there? While fewer segments are free than the reserve of
     /// cleaning, after a crash during cleaning, only copies may use the rest of the head.
     fn head_takes(&self, state: &State, purpose: Purpose, whole_bytes: u64) -> bool {
-        let Some(head) = state.segments.head() else { return false };
-        if state.segments.free_longest() < self.spared(purpose) {
-            return false;
-        }
+        let has_reserve = state.segments.free_longest() >= self.spared(purpose);
+        has_reserve && whole_bytes <= self.head_rest(state)
+    }
+
+    /// Bytes that the head still takes.
+    fn head_rest(&self, state: &State) -> u64 {
+        let Some(head) = state.segments.head() else { return 0 };
         let used = match (&state.open, &state.closing) {
             (Some(batch), _) => batch.start.page as usize * PAYLOAD_BYTES + batch.len(),
             (None, Some(batch)) => batch.end_page() as usize * PAYLOAD_BYTES,
             (None, None) => head.pages as usize * PAYLOAD_BYTES,
         };
-        used as u64 + whole_bytes <= state.segments.extents().segment_bytes(head.slot)
+        state.segments.extents().segment_bytes(head.slot).saturating_sub(used as u64)
     }
 
     fn push(&self, state: &mut State, purpose: Purpose, parts: &[&[u8]]) -> ValueRef {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use crate::mutants::{Barrier, is_on};
 
 use super::config::RESERVE_SEGMENTS;
-use super::extents::{Extents, SegmentGroup};
+use super::extents::{Extents, SegmentGroup, payload};
 use super::format::{LiveSegment, Overwritten, PAYLOAD_BYTES, ValueRef, ValuesState};
 use crate::space::Extent;
 
@@ -182,6 +182,13 @@ impl Segments {
     pub(super) fn is_cleaned_without_reserve(&self) -> bool {
         let is_dead = |it: &Segment| it.known.live_records == 0 || !it.is_counted;
         self.free_longest > 0 || self.closed().any(is_dead)
+    }
+
+    /// Bytes of the segments that are free, but for one of the longest: the reserve takes a segment that turns out to
+    /// be fuller than it was thought to be.
+    pub(super) fn free_bytes_for_copies(&self) -> u64 {
+        let bytes: u64 = self.free.iter().map(|slot| self.extents.segment_bytes(*slot)).sum();
+        bytes.saturating_sub(payload(self.extents.longest_pages()))
     }
 
     /// How many of the longest segments are free.

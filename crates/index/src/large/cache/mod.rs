@@ -184,6 +184,20 @@ impl RecordCache {
         prints: impl Iterator<Item = &'p Fingerprint>,
         mut see: impl FnMut(usize, Result<Found<'_>, Ticket>),
     ) {
+        self.for_each(prints, |shard, number, (place, print)| {
+            let epoch = shard.epoch(place);
+            let found = shard.ask(place, print);
+            let known = found.filter(|found| !matches!(found, Found::Place(_)));
+            see(number, known.ok_or(Ticket(epoch)));
+        });
+    }
+
+    /// Does something with the shard of each of these, in no order. The processor fetches ahead what is there.
+    fn for_each<'p>(
+        &self,
+        prints: impl Iterator<Item = &'p Fingerprint>,
+        mut act: impl FnMut(&mut Shard, usize, (Place, &'p Fingerprint)),
+    ) {
         let mut of_shards = [const { Vec::new() }; SHARDS];
         for (number, print) in prints.enumerate() {
             let place = Place::of(print);
@@ -194,10 +208,7 @@ impl RecordCache {
             asked.iter().for_each(|(_, place, _)| shard.prefetch_slot(*place));
             asked.iter().for_each(|(_, place, _)| shard.prefetch_entry(*place));
             for (number, place, print) in asked {
-                let epoch = shard.epoch(*place);
-                let found = shard.ask(*place, print);
-                let known = found.filter(|found| !matches!(found, Found::Place(_)));
-                see(*number, known.ok_or(Ticket(epoch)));
+                act(&mut shard, *number, (*place, print));
             }
         }
     }
@@ -207,6 +218,15 @@ impl RecordCache {
         let place = Place::of(print);
         let shard = self.shard(place);
         Some(shard.peek(place, print)?.reference())
+    }
+
+    /// The same of many.
+    pub fn places(&self, prints: &[Fingerprint]) -> Vec<Option<Option<ValueRef>>> {
+        let mut places = vec![None; prints.len()];
+        self.for_each(prints.iter(), |shard, number, (place, print)| {
+            places[number] = shard.peek(place, print).map(Found::reference);
+        });
+        places
     }
 
     /// Puts in what flash has said of a fingerprint, unless that may be old by now.

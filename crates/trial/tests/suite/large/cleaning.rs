@@ -84,6 +84,27 @@ fn cleaning_reads_the_table_as_a_whole_and_for_many_segments() {
     }
 }
 
+/// Each segment had a sync of the table and a checkpoint to itself, six syncs in all.
+#[test]
+fn segments_that_are_cleaned_together_share_what_makes_them_durable() {
+    let device = Arc::new(Counted::new(MemoryDevice::new()));
+    // A cache that knows all places, so that no pass over the table is due.
+    let table = setup(Durability::Never).cached(8 << 20).create_on(device.clone()).unwrap();
+    let mut rng = SplitMix64::new(9);
+    let put = |number: u64, step: u64| table.put(&key(number), &value(step, 300)).unwrap();
+    (0..KEYS).for_each(|number| put(number, number));
+    (0..2 * KEYS).for_each(|step| put(rng.below(KEYS), step));
+    let before = (device.snapshot(), table.stats().values);
+    (0..4 * KEYS).for_each(|step| put(rng.below(KEYS), step));
+    let (after, stats) = (device.snapshot(), table.stats().values);
+    let cleaned = stats.cleaned_segments - before.1.cleaned_segments;
+    assert!(cleaned > 50, "{cleaned} segments");
+    // Those of the records' batches are the value log's own.
+    let of_batches = stats.syncs - before.1.syncs;
+    let others = after.syncs - before.0.syncs - of_batches;
+    assert!(others < 3 * cleaned, "{others} syncs for {cleaned} segments");
+}
+
 /// A record that is replaced while its segment is cleaned is not copied over the new one. Returns how many segments
 /// were cleaned.
 fn update_by_threads(setup: &Setup, keys: u64, value_bytes: usize) -> u64 {
