@@ -9,11 +9,12 @@ mod table;
 pub(crate) mod tests;
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock, Weak};
 
 use nandex_store::{Asker, BackgroundWork, Captured, Checkpointed, Lsn, StructureId, Volume};
 
+use crate::write::absorb::Pause;
 use crate::{Error, Result};
 
 pub(crate) use owner::{GrowingOpening, Newest, Owner, Parts};
@@ -83,6 +84,22 @@ pub(crate) struct Requests {
     due_at: AtomicU64,
     /// Was it asked for?
     is_asked: AtomicBool,
+    /// How many have it pause.
+    pauses: AtomicUsize,
+}
+
+/// While it is kept, no preparation begins, and a long one ends soon; the next update after that asks for it again.
+#[derive(Debug)]
+pub(crate) struct Paused<'r>(&'r Requests);
+
+impl Pause for Paused<'_> {}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        if self.0.pauses.fetch_sub(1, SeqCst) == 1 {
+            self.0.look_ahead(0);
+        }
+    }
 }
 
 impl Requests {
@@ -92,12 +109,23 @@ impl Requests {
         self.is_asked.store(false, Relaxed);
     }
 
-    /// Asks for a preparation if it is due.
+    /// Asks for a preparation if it is due with that many entries.
     #[inline]
     fn look_ahead(&self, entries: u64) {
         if entries >= self.due_at.load(Relaxed) && !self.is_asked.swap(true, Relaxed) {
             self.asker.get().into_iter().for_each(Asker::ask);
         }
+    }
+
+    /// Has the preparations pause.
+    pub(crate) fn pause(&self) -> Paused<'_> {
+        self.pauses.fetch_add(1, SeqCst);
+        Paused(self)
+    }
+
+    /// Returns whether somebody has the preparations pause.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.pauses.load(SeqCst) > 0
     }
 
     /// Ends the preparations, and waits for one that runs.

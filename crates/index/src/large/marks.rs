@@ -222,6 +222,7 @@ impl<T: Table> Inner<T> {
         let kept = self.keep_prints((entries, together), &marks);
         lock(&self.updates).changes().begin(kept.changes as usize);
         self.publish_all()?;
+        let _paused = source.pause();
         // By pages first: then none is read twice.
         let rounds = of_share.div_ceil(kept.seen);
         let page_parts = rounds.clamp(1, source.page_parts() as u64);

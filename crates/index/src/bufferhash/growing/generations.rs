@@ -1,5 +1,6 @@
 //! The generations of a growing table, oldest first, and how one more comes.
 
+use std::cell::Cell;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
@@ -17,7 +18,7 @@ use super::{Config, GENERATION_KIND};
 use crate::api::TableStats;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::bufferhash::{self, BufferHash, Incarnations, Inner as Core};
-use crate::grow::{Newest, Parts, Requests, full_enough, refused};
+use crate::grow::{Newest, Parts, Paused, Requests, full_enough, refused};
 use crate::lookup::TableCache;
 use crate::model::{text, too_little_ram};
 use crate::ram::SpareRam;
@@ -348,8 +349,15 @@ impl Generations {
         Ok(table)
     }
 
-    /// While this is kept, none is added or dropped, and no super table becomes whole.
+    /// While this is kept, the background has no super table take over.
+    pub(super) fn pause(&self) -> Paused<'_> {
+        self.requests.pause()
+    }
+
+    /// While this is kept, none is added or dropped, and no super table becomes whole. Waits for at most one that is
+    /// being taken over by the background.
     pub(super) fn keep(&self) -> (MutexGuard<'_, Tables>, Vec<MutexGuard<'_, ()>>) {
+        let _paused = self.pause();
         let tables = self.tables();
         let older = self.cores().map(|core| core.layout.older.keep());
         (tables, older.collect())
@@ -365,14 +373,14 @@ impl Generations {
         self.gone.lock().expect("no holder of these figures' lock panics")
     }
 
-    /// Has the newest generation, if it is cleaned, take over what older ones have, and drops these. Returns whether it
-    /// has dropped any.
-    fn settle(&self, tables: &mut Tables) -> Result<bool> {
+    /// Has the newest generation, if it is cleaned, take over what older ones have, until `stops` says so, and drops
+    /// these. Returns whether it has dropped any.
+    fn settle(&self, tables: &mut Tables, stops: &dyn Fn() -> bool) -> Result<bool> {
         let newest = self.core(self.len() - 1);
         if tables.used.len() < 2 || !newest.layout.config.cleans() {
             return Ok(false);
         }
-        let is_whole = newest.take_over_all(&|| self.requests.is_stopped())?;
+        let is_whole = newest.take_over_all(stops)?;
         if !is_whole && is_on(Barrier::OlderStayUntilAllAreWhole) {
             return Ok(false);
         }
@@ -418,8 +426,17 @@ impl Parts for Generations {
     fn prepare(&self) {
         let mut tables = self.tables();
         if self.core(self.len() - 1).layout.config.cleans() {
+            let has_paused = Cell::new(false);
+            let stops = || {
+                let is_paused = self.requests.is_paused();
+                has_paused.set(has_paused.get() || is_paused);
+                is_paused || self.requests.is_stopped()
+            };
             // If this failed, the next growth tries again.
-            let _ = self.settle(&mut tables);
+            let _ = self.settle(&mut tables, &stops);
+            if has_paused.get() {
+                self.requests.due_at(0);
+            }
         } else if tables.next.is_none() {
             tables.next = self.create(&tables).ok();
         }
@@ -443,11 +460,12 @@ impl Parts for Generations {
 
     #[cold]
     fn grow(&self, full: StructureId) -> Result<()> {
+        let stops = || self.requests.is_stopped();
         let first = self.first();
         let mut tables = self.tables();
         let newest = self.core(self.len() - 1);
         // It has space again once it has taken over what older ones had.
-        if newest.id != full || self.first() != first || self.settle(&mut tables)? {
+        if newest.id != full || self.first() != first || self.settle(&mut tables, &stops)? {
             return Ok(());
         }
         let table = match tables.next.take() {
@@ -458,7 +476,7 @@ impl Parts for Generations {
         self.leave_spare(&tables, None)?;
         newest.retire();
         if self.options.flush_threads == Some(0) {
-            self.settle(&mut tables)?;
+            self.settle(&mut tables, &stops)?;
         }
         Ok(())
     }

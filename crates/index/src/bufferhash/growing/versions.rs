@@ -7,7 +7,7 @@ use super::Generations;
 use crate::Result;
 use crate::bufferhash::Inner as Core;
 use crate::grow::Owner;
-use crate::write::absorb::{Share, VersionSource, Visit};
+use crate::write::absorb::{Pause, Share, VersionSource, Visit};
 
 impl VersionSource for Owner<Generations> {
     fn hasher(&self) -> KeyHasher {
@@ -30,6 +30,11 @@ impl VersionSource for Owner<Generations> {
     /// Those of the generation with the largest buffers, which has the most.
     fn page_parts(&self) -> usize {
         self.parts.cores().map(VersionSource::page_parts).max().unwrap_or(1)
+    }
+
+    /// Taking over from older generations.
+    fn pause(&self) -> Option<Box<dyn Pause + '_>> {
+        Some(Box::new(self.parts.pause()))
     }
 
     fn each_version_in(

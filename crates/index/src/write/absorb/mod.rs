@@ -45,7 +45,7 @@ pub(crate) use bulk::{BulkLayout, Worker, absorb};
 pub(crate) use share::Share;
 pub use union::{count_shared, expected_passes};
 pub use versions::Versions;
-pub(crate) use versions::{VersionSource, Visit};
+pub(crate) use versions::{Pause, VersionSource, Visit};
 
 /// Which entry stays where several tables have one of the same key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

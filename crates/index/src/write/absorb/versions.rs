@@ -12,6 +12,9 @@ use crate::write::{Core, TableLayout};
 /// Takes one version after another.
 pub(crate) type Visit<'v> = dyn FnMut(Entry<'_>) -> Result<()> + 'v;
 
+/// While it is kept, work in the background that keeps versions from being read for long does not go on.
+pub(crate) trait Pause {}
+
 /// A table whose versions can be read share by share.
 pub(crate) trait VersionSource: Debug + Send + Sync {
     /// How it hashes keys.
@@ -33,6 +36,12 @@ pub(crate) trait VersionSource: Debug + Send + Sync {
     /// A failed read, damage; those of `visit`.
     fn each_version(&self, share: Share, visit: &mut Visit<'_>) -> Result<()> {
         self.each_version_in(share, (0, 1), visit)
+    }
+
+    /// Has work in the background pause that versions cannot be read meanwhile, if there is such work: whoever reads all
+    /// of them waits for a part of it once, and not for all of it.
+    fn pause(&self) -> Option<Box<dyn Pause + '_>> {
+        None
     }
 
     /// Into how many parts the keys of a partition can be divided by their pages, so that hardly any page is read for
