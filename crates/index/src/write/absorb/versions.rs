@@ -38,8 +38,8 @@ pub(crate) trait VersionSource: Debug + Send + Sync {
         self.each_version_in(share, (0, 1), visit)
     }
 
-    /// Has work in the background pause that versions cannot be read meanwhile, if there is such work: whoever reads all
-    /// of them waits for a part of it once, and not for all of it.
+    /// Has the background pause what versions cannot be read during, if there is such work: whoever reads all of them
+    /// waits for a part of it once, and not for all of it.
     fn pause(&self) -> Option<Box<dyn Pause + '_>> {
         None
     }
