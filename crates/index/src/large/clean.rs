@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::Duration;
 
 use nandex_store::mutants::{Barrier, is_on};
-use nandex_store::values::format::{LiveSegment, PAYLOAD_BYTES};
+use nandex_store::values::format::LiveSegment;
 use nandex_store::values::{LiveCounts, Purpose, ValueRef};
 use nandex_store::{Asker, WhenFull};
 
@@ -57,13 +57,8 @@ struct Group {
 impl Group {
     fn add(&mut self, segment: LiveSegment) {
         self.segments.push(segment);
-        self.bytes += bytes_of(segment);
+        self.bytes += segment.written_bytes();
     }
-}
-
-/// Bytes of the pages of a segment that are written.
-fn bytes_of(segment: LiveSegment) -> u64 {
-    u64::from(segment.pages) * PAYLOAD_BYTES as u64
 }
 
 /// Records of which only a lookup tells whether they are live: their segment was not marked, or their fingerprints may
@@ -244,7 +239,7 @@ impl<T: Table> Inner<T> {
         if self.values.has_space(bytes) { Ok(()) } else { Err(self.full()) }
     }
 
-    /// Cleans the segments with the best ratio of garbage to copies: one, or several for which the table is read once.
+    /// Cleans the segments with the best ratio of garbage to copies, together.
     /// Returns whether that may have gained anything. Crashes during cleaning may have used up the reserve for copies;
     /// those are then found to be garbage first.
     fn clean_some(&self, bytes: u64) -> Result<bool> {
@@ -302,7 +297,7 @@ impl<T: Table> Inner<T> {
 
     /// Returns whether a segment may share what makes the copies of others durable.
     fn may_join(&self, group: &Group, segment: LiveSegment) -> bool {
-        group.bytes + bytes_of(segment) <= GROUP_BYTES
+        group.bytes + segment.written_bytes() <= GROUP_BYTES
             && segment.live_bytes <= self.values.free_bytes_for_copies()
     }
 

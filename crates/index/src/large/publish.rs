@@ -274,7 +274,7 @@ impl<T: Table> Inner<T> {
     }
 
     pub(super) fn tell_live_now(&self) {
-        if self.replaces_unread && self.has_unread.load(Relaxed) {
+        if self.has_unread.load(Relaxed) {
             let Waiting { put, removed } = lock(&self.updates).waiting();
             let entries = self.table.stats().entries.saturating_sub(removed);
             self.values.note_live_at_most(entries + put);

@@ -155,6 +155,14 @@ pub struct LiveSegment {
     pub live_records: u32,
 }
 
+impl LiveSegment {
+    /// Bytes that its written pages have for records.
+    #[must_use]
+    pub fn written_bytes(&self) -> u64 {
+        u64::from(self.pages) * PAYLOAD_BYTES as u64
+    }
+}
+
 /// What a value log has overwritten over its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Overwritten {

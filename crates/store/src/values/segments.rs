@@ -9,7 +9,7 @@ use crate::mutants::{Barrier, is_on};
 
 use super::config::RESERVE_SEGMENTS;
 use super::extents::{Extents, SegmentGroup, payload};
-use super::format::{LiveSegment, Overwritten, PAYLOAD_BYTES, ValueRef, ValuesState};
+use super::format::{LiveSegment, Overwritten, ValueRef, ValuesState};
 use crate::space::Extent;
 
 /// A segment in use.
@@ -321,12 +321,12 @@ impl Segments {
     /// Returns whether at least one in `part` of a segment's written bytes is dead. What no record has used, because a
     /// longer one did not fit, is not: copies might leave as much.
     pub(super) fn has_dead(&self, segment: LiveSegment, part: u64) -> bool {
-        part * dead_bytes(&segment) >= written_bytes(&segment)
+        part * dead_bytes(&segment) >= segment.written_bytes()
     }
 
     /// Returns whether at least one in `part` bytes is dead of all that is written, but for the head.
     pub(super) fn have_dead(&self, part: u64) -> bool {
-        let sums = self.expected().map(|it| (written_bytes(&it), dead_bytes(&it)));
+        let sums = self.expected().map(|it| (it.written_bytes(), dead_bytes(&it)));
         let (written, dead) = sums.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
         part * dead >= written
     }
@@ -462,14 +462,9 @@ fn part_of(bytes: u64, count: u64, all: u64) -> u64 {
     part.checked_div(all.into()).map_or(bytes, |part| part as u64)
 }
 
-/// Bytes of a segment's pages that are written.
-fn written_bytes(segment: &LiveSegment) -> u64 {
-    u64::from(segment.pages) * PAYLOAD_BYTES as u64
-}
-
 /// Those of them that no live record has.
 fn dead_bytes(segment: &LiveSegment) -> u64 {
-    written_bytes(segment).saturating_sub(segment.live_bytes)
+    segment.written_bytes().saturating_sub(segment.live_bytes)
 }
 
 /// A segment of which nothing is written.

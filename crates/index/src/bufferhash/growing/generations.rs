@@ -18,7 +18,7 @@ use super::{Config, GENERATION_KIND};
 use crate::api::TableStats;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::bufferhash::{self, BufferHash, Incarnations, Inner as Core};
-use crate::grow::{Newest, Parts, Paused, Requests, full_enough, refused};
+use crate::grow::{Newest, Parts, Requests, full_enough, refused};
 use crate::lookup::TableCache;
 use crate::model::{text, too_little_ram};
 use crate::ram::SpareRam;
@@ -349,15 +349,10 @@ impl Generations {
         Ok(table)
     }
 
-    /// While this is kept, the background has no super table take over.
-    pub(super) fn pause(&self) -> Paused<'_> {
-        self.requests.pause()
-    }
-
     /// While this is kept, none is added or dropped, and no super table becomes whole. Waits for at most one that is
     /// being taken over by the background.
     pub(super) fn keep(&self) -> (MutexGuard<'_, Tables>, Vec<MutexGuard<'_, ()>>) {
-        let _paused = self.pause();
+        let _paused = self.requests.pause();
         let tables = self.tables();
         let older = self.cores().map(|core| core.layout.older.keep());
         (tables, older.collect())

@@ -6,7 +6,7 @@ use nandex_store::hash::KeyHasher;
 use super::Generations;
 use crate::Result;
 use crate::bufferhash::Inner as Core;
-use crate::grow::Owner;
+use crate::grow::{Owner, Parts};
 use crate::write::absorb::{Pause, Share, VersionSource, Visit};
 
 impl VersionSource for Owner<Generations> {
@@ -34,7 +34,7 @@ impl VersionSource for Owner<Generations> {
 
     /// Taking over from older generations.
     fn pause(&self) -> Option<Box<dyn Pause + '_>> {
-        Some(Box::new(self.parts.pause()))
+        Some(Box::new(self.parts.requests().pause()))
     }
 
     fn each_version_in(
