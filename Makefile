@@ -28,7 +28,7 @@ help: ## List the targets
 run: compiler ## Find the duplicate chunks of PATHS with an index held to RAM
 	@mkdir -p $(dir $(REPORT))
 	@# Exit code 4: some files are not for this user to read, and the command says which.
-	$(CARGO) run $(FLAGS) --release -p nandex-cli -- dedup $(PATHS) --ram $(RAM) --report $(abspath $(REPORT)) || test $$? -eq 4
+	$(CARGO) run $(FLAGS) --profile first -p nandex-cli -- dedup $(PATHS) --ram $(RAM) --report $(abspath $(REPORT)) || test $$? -eq 4
 
 .PHONY: test
 test: fmt tidy lint docs unit doctest mutants canary python ## Everything that must pass before a change is merged
