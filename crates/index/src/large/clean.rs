@@ -13,6 +13,7 @@ use nandex_store::{Asker, WhenFull};
 use super::cache::Now;
 use super::format::{FINGERPRINT_BYTES, Fingerprint};
 use super::marks::{Marks, Prints};
+use super::pace::Pace;
 use super::{Inner, lock};
 use crate::api::Table;
 use crate::model::text;
@@ -96,6 +97,8 @@ pub(super) struct Cleaning {
     marks_bytes: AtomicU64,
     /// Keys that a pass over the table has seen. It keeps its memory for the next one.
     seen: Mutex<Prints>,
+    /// How fast puts go on during a pass.
+    pub(super) pace: Pace,
 }
 
 impl Cleaning {

@@ -229,6 +229,8 @@ impl<T: Table> Inner<T> {
         let parts = rounds.div_ceil(page_parts).next_power_of_two();
         let bits = bits + parts.trailing_zeros();
         let mut seen = self.cleaning.seen();
+        let mut limited =
+            self.cleaning.pace.limit(self.values.free_bytes_for_puts(), page_parts << bits);
         let shares = (0..1 << bits).map_while(|number| Share::nth(number, bits));
         let portions = shares.flat_map(|share| (0..page_parts).map(move |part| (share, part)));
         for (share, part) in portions {
@@ -244,6 +246,7 @@ impl<T: Table> Inner<T> {
                 }
                 Ok(())
             })?;
+            limited.advance();
         }
         for marked in marks.0.iter().flatten() {
             self.values.note_counted(marked.segment, marked.live);

@@ -56,6 +56,7 @@ pub(crate) mod format;
 pub(crate) mod group;
 mod iter;
 mod marks;
+mod pace;
 pub(crate) mod part;
 mod past_damage;
 mod publish;

@@ -201,6 +201,7 @@ impl<T: Table> Inner<T> {
 
     /// Does what the durability mode requires before an acknowledgement. The caller holds no stripe.
     pub(super) fn acknowledge(&self) -> Result<()> {
+        self.cleaning.pace.wait();
         match self.volume.durability() {
             Durability::Always => self.publish_all(),
             Durability::Every(period) if self.volume.threads() == Threads::Inline => {

@@ -71,6 +71,7 @@ impl<T: Table> Inner<T> {
                     self.put_unacknowledged(key, value, ahead.as_ref())?;
                 }
                 self.publish_if_full()?;
+                self.cleaning.pace.wait();
             }
         }
         self.acknowledge()
@@ -232,6 +233,7 @@ impl<T: Table> Inner<T> {
         match self.values.append(Purpose::Put, &parts)? {
             None => Ok(Attempt::NoSpace(bytes)),
             Some(reference) => {
+                self.cleaning.pace.note(reference.whole_bytes());
                 self.note(fingerprint, Now::Record(reference, &parts), old);
                 Ok(Attempt::Done)
             }

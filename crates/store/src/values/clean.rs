@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::config::RESERVE_SEGMENTS;
+use super::extents::payload;
 use super::format::{LiveSegment, PAYLOAD_BYTES, RECORD_HEADER_BYTES};
 use super::{LiveCounts, ValueLog, grow};
 use crate::WhenFull;
@@ -52,6 +53,15 @@ impl ValueLog {
     pub fn free_bytes_for_copies(&self) -> u64 {
         let state = self.inner.state();
         state.segments.free_bytes_for_copies() + self.inner.head_rest(&state)
+    }
+
+    /// Bytes of records that puts may take without any of the reserve.
+    #[must_use]
+    pub fn free_bytes_for_puts(&self) -> u64 {
+        let state = self.inner.state();
+        let segments = &state.segments;
+        let longest = payload(segments.extents().longest_pages());
+        segments.free_bytes_for_copies().saturating_sub(longest) + self.inner.head_rest(&state)
     }
 
     /// Returns whether free segments run short where some are worth cleaning, and better than growth: one in eight is

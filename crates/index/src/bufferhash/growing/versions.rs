@@ -45,16 +45,34 @@ impl VersionSource for Owner<Generations> {
     ) -> Result<()> {
         // None takes over from others meanwhile.
         let _held = self.parts.keep();
-        let mut newer: Vec<&Core> = Vec::new();
+        let mut newer: Vec<Whole<'_>> = Vec::new();
         for number in (self.parts.first()..self.parts.len()).rev() {
             let core = self.parts.core(number);
             core.each_version_in(share, part, &mut |entry| {
-                if core.is_taken_over(&newer, entry.key) { Ok(()) } else { visit(entry) }
+                if newer.iter().any(|it| it.has(entry.key)) { Ok(()) } else { visit(entry) }
             })?;
             if core.layout.config.cleans() {
-                newer.push(core);
+                newer.push(Whole::of(core));
             }
         }
         Ok(())
+    }
+}
+
+/// Which super tables of a generation are whole, while the generations are kept: so none is asked for each version.
+struct Whole<'c> {
+    core: &'c Core,
+    whole: Vec<bool>,
+}
+
+impl<'c> Whole<'c> {
+    fn of(core: &'c Core) -> Self {
+        let whole = (0..core.partitions.len()).map(|index| core.is_whole_at(index));
+        Self { core, whole: whole.collect() }
+    }
+
+    /// Returns whether the generation has the newest version of a key, or its removal.
+    fn has(&self, key: &[u8]) -> bool {
+        self.whole[self.core.partition_of(self.core.hasher.hash(key))]
     }
 }

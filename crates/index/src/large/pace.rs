@@ -1,0 +1,132 @@
+//! How fast puts go on while a pass over the table finds out what cleaning may free.
+//!
+//! Nothing is freed before the pass has ended. Puts at their own speed would use up what is free long before that, and
+//! the next one would wait for all of the rest: seconds, where the table has millions of keys. So what is free is shared
+//! out over the pass, and each put waits a little.
+//!
+//! ```text
+//!   bytes put   |      ___________________     without: the next one waits until the end
+//!        free --|-----/- - - - - - - - -_/
+//!               |    /             __--
+//!               |   /       ___--
+//!               |  / __--                      with it: as much of the bytes as of the pass
+//!               +--+--+--+--+--+--+--+--+--> parts of the pass
+//! ```
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// How long a put waits before it looks again, and how often it does: a pass that stands still stops nobody.
+const WAIT: Duration = Duration::from_millis(1);
+const WAITS_MAX: u32 = 100;
+
+/// The limit while no pass goes on.
+const NO_LIMIT: u64 = u64::MAX;
+
+/// What may be put, and what was, since a pass began.
+#[derive(Debug)]
+pub(super) struct Pace {
+    limit_bytes: AtomicU64,
+    put_bytes: AtomicU64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { limit_bytes: AtomicU64::new(NO_LIMIT), put_bytes: AtomicU64::new(0) }
+    }
+}
+
+impl Pace {
+    /// Limits puts to a share of the free bytes for each part of a pass that was done, until the result is dropped.
+    pub(super) fn limit(&self, free_bytes: u64, parts: u64) -> Limited<'_> {
+        let limited = Limited { pace: self, free_bytes, parts: parts.max(1), done: 0 };
+        self.put_bytes.store(0, Relaxed);
+        limited.tell();
+        limited
+    }
+
+    /// Notes that a record of this many bytes was put.
+    #[inline]
+    pub(super) fn note(&self, bytes: u64) {
+        if self.limit_bytes.load(Relaxed) != NO_LIMIT {
+            self.put_bytes.fetch_add(bytes, Relaxed);
+        }
+    }
+
+    /// Waits until the pass has come as far as puts have, a tenth of a second at most. The caller holds no lock.
+    #[inline]
+    pub(super) fn wait(&self) {
+        let mut waits = 0;
+        while self.is_ahead() && waits < WAITS_MAX {
+            std::thread::sleep(WAIT);
+            waits += 1;
+        }
+    }
+
+    /// Returns whether more was put than may be.
+    #[inline]
+    fn is_ahead(&self) -> bool {
+        let limit_bytes = self.limit_bytes.load(Relaxed);
+        limit_bytes != NO_LIMIT && self.put_bytes.load(Relaxed) > limit_bytes
+    }
+}
+
+/// A pass that goes on, and limits puts meanwhile.
+#[derive(Debug)]
+pub(super) struct Limited<'p> {
+    pace: &'p Pace,
+    free_bytes: u64,
+    parts: u64,
+    done: u64,
+}
+
+impl Limited<'_> {
+    /// Another part was done.
+    pub(super) fn advance(&mut self) {
+        self.done += 1;
+        self.tell();
+    }
+
+    /// Puts have what the part that goes on is worth, too.
+    fn tell(&self) {
+        let share =
+            u128::from(self.free_bytes) * u128::from(self.done + 1) / u128::from(self.parts);
+        let limit_bytes =
+            u64::try_from(share).map_or(NO_LIMIT - 1, |share| share.min(NO_LIMIT - 1));
+        self.pace.limit_bytes.store(limit_bytes, Relaxed);
+    }
+}
+
+impl Drop for Limited<'_> {
+    fn drop(&mut self) {
+        self.pace.limit_bytes.store(NO_LIMIT, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn puts_have_as_much_of_the_free_bytes_as_the_pass_of_its_parts() {
+        let pace = Pace::default();
+        pace.note(1 << 40);
+        assert!(!pace.is_ahead(), "no pass goes on");
+        let mut limited = pace.limit(1000, 4);
+        let mut put = 0;
+        for part in 1..=4 {
+            while !pace.is_ahead() {
+                pace.note(10);
+                put += 10;
+            }
+            assert_eq!(put, 250 * part + 10);
+            limited.advance();
+        }
+        drop(limited);
+        assert!(!pace.is_ahead(), "it has ended");
+        let limited = pace.limit(u64::MAX, 0);
+        assert!(!pace.is_ahead(), "what was put before does not count");
+        drop(limited);
+    }
+}
