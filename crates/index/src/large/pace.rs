@@ -1,8 +1,8 @@
 //! How fast puts go on while a pass over the table finds out what cleaning may free.
 //!
 //! Nothing is freed before the pass has ended. Puts at their own speed would use up what is free long before that, and
-//! the next one would wait for all of the rest: seconds, where the table has millions of keys. So what is free is shared
-//! out over the pass, and each put waits a little.
+//! the next one would wait for all of the rest: seconds, where the table has millions of keys. So what is free is
+//! shared out over the pass, and each put waits a little.
 //!
 //! ```text
 //!   bytes put   |      ___________________     without: the next one waits until the end
