@@ -218,8 +218,7 @@ impl Lived for LivedTable {
 
     fn compacted_bounds(&self) -> Option<Bounds> {
         let grows = [growing::KIND, slicehash::growing::KIND].contains(&self.config.kind());
-        // So few keys take hardly more than what flushes work in, and how many flushes were at work together is chance.
-        grows.then_some(Bounds { ram: 2.0, ..BOUNDS })
+        grows.then_some(BOUNDS)
     }
 
     fn evicts(&self) -> bool {
