@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// How long a put waits before it looks again, and how often it does: a pass that stands still stops nobody.
+/// How long a put waits before it looks again, and how often it does: a pass that hangs does not stop puts for good.
 const WAIT: Duration = Duration::from_millis(1);
 const WAITS_MAX: u32 = 100;
 
@@ -67,8 +67,7 @@ impl Pace {
     /// Returns whether more was put than may be.
     #[inline]
     fn is_ahead(&self) -> bool {
-        let limit_bytes = self.limit_bytes.load(Relaxed);
-        limit_bytes != NO_LIMIT && self.put_bytes.load(Relaxed) > limit_bytes
+        self.put_bytes.load(Relaxed) > self.limit_bytes.load(Relaxed)
     }
 }
 
@@ -90,11 +89,9 @@ impl Limited<'_> {
 
     /// Puts have what the part that goes on is worth, too.
     fn tell(&self) {
-        let share =
-            u128::from(self.free_bytes) * u128::from(self.done + 1) / u128::from(self.parts);
-        let limit_bytes =
-            u64::try_from(share).map_or(NO_LIMIT - 1, |share| share.min(NO_LIMIT - 1));
-        self.pace.limit_bytes.store(limit_bytes, Relaxed);
+        let part = (self.done + 1).min(self.parts);
+        let limit_bytes = u128::from(self.free_bytes) * u128::from(part) / u128::from(self.parts);
+        self.pace.limit_bytes.store(limit_bytes as u64, Relaxed);
     }
 }
 
