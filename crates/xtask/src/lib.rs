@@ -7,7 +7,7 @@
 
 pub mod clock;
 pub mod dependencies;
-pub mod dialect;
+pub mod form;
 pub mod layers;
 pub mod locks;
 pub mod markdown;
