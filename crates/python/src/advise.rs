@@ -1,4 +1,4 @@
-//! Which structure fits some requirements: `nandex.advise`.
+//! The advice of `nandex.advise`: which structure fits given requirements.
 
 use nandex::raw::model::Load;
 use nandex::{Advice, Policy, Prediction, Requirements};
@@ -17,11 +17,12 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(advise, module)?)
 }
 
-/// Says which structure fits a table of that many entries, why, and what it would cost, before it is made.
+/// Recommends a structure for a table of `entries` entries before it is made, with reasons and costs.
 ///
-/// The answer is a dict: `structure`, `reasons`, the figures of that structure, those of all in `candidates`, and in
-/// `refused` why the others do not fit. It shows itself as text. `update_share` of the inserts are of keys that are
-/// there, 0 to 1: a table that refuses or grows when it is full is cleaned for these.
+/// Returns a dict: `structure`, `reasons`, the figures of that structure, those of all structures in
+/// `candidates`, and in `refused` why the others do not fit. Its `str` is readable text. `update_share`, 0 to
+/// 1, is the share of inserts whose key is already present: a table that refuses or grows when it is full is
+/// cleaned for these.
 ///
 /// >>> advice = nandex.advise(1_000_000_000, ram="1GiB")
 /// >>> advice["structure"], round(advice["ram_bytes_per_entry"])

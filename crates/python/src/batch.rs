@@ -1,5 +1,6 @@
-//! Keys and values as Python gives them, as slices of bytes: single ones, and batches of lists, of arrays of numpy and
-//! of Arrow. Bytes stay where they are; a batch is taken in slices, so that signals are seen between them.
+//! Keys and values from Python as slices of bytes: single ones, and batches from lists, numpy arrays and
+//! Arrow arrays. Bytes are not copied; a batch is processed in slices, so that signals are handled between
+//! them.
 
 use std::borrow::Cow;
 
@@ -12,14 +13,14 @@ use pyo3::types::{PyByteArray, PyBytes, PyIterator, PyList, PyModule, PyString, 
 use crate::error::Raised;
 use crate::number::type_name;
 
-/// Keys that one call of the index takes. The index reads them all at once, and a slice of the slowest drive takes
-/// well below a second.
+/// The number of keys that one call of the index takes. The index reads them all at once, and a slice takes
+/// well below a second on the slowest drive.
 pub const SLICE: usize = 8192;
 
 /// A single key or value.
 ///
 /// # Errors
-/// Another type; a `str` that has no UTF-8.
+/// Fails for another type, and for a `str` that is not valid UTF-8.
 pub fn bytes_of<'a>(given: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, [u8]>> {
     if let Ok(bytes) = given.cast::<PyBytes>() {
         return Ok(Cow::Borrowed(bytes.as_bytes()));
@@ -79,19 +80,19 @@ impl Kept {
     }
 }
 
-/// In which form a batch came, and its answers go.
+/// The form in which a batch was given, and in which its answers are returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// A list, or another iterable.
     List,
-    /// An array of numpy.
+    /// A numpy array.
     Numpy,
-    /// An array of Arrow.
+    /// An Arrow array.
     Arrow,
 }
 
 impl Form {
-    /// How `nandex/_batches.py` names it.
+    /// Returns its name in `nandex/_batches.py`.
     pub fn word(self) -> &'static str {
         match self {
             Self::List => "list",
@@ -105,7 +106,7 @@ impl Form {
 pub struct Batch<'py> {
     what: &'static str,
     form: Form,
-    /// How many, if that is known before the end.
+    /// The number of elements, if it is known before the end.
     len: Option<usize>,
     source: Source<'py>,
     done: usize,
@@ -117,11 +118,11 @@ enum Source<'py> {
     Spans { data: PyReadonlyArray1<'py, u8>, offsets: PyReadonlyArray1<'py, i64> },
 }
 
-/// Elements of one width, one after another.
+/// Elements of one width, stored consecutively.
 struct Packed<'py> {
     data: PyReadonlyArray1<'py, u8>,
     width: usize,
-    /// Do zeros at the end of an element belong to no one, as in numpy's `S`?
+    /// Whether zeros at the end of an element are padding, as in numpy's `S`.
     strips: bool,
 }
 
@@ -137,7 +138,7 @@ enum Elements<'a> {
     Spans { data: &'a [u8], offsets: &'a [i64] },
 }
 
-/// What the elements of a batch are for, which decides what arrays may have.
+/// The kind of elements that a batch is used for, which decides which arrays it accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fits {
     /// Elements of any size: `bytes` and `str`.
@@ -152,7 +153,7 @@ impl<'py> Batch<'py> {
     /// Takes a batch of `what`, such as `key`.
     ///
     /// # Errors
-    /// An object that is no batch; an array of another type or layout.
+    /// Fails for an object that is no batch, and for an array of another type or layout.
     pub fn new(given: &Bound<'py, PyAny>, what: &'static str, fits: Fits) -> PyResult<Self> {
         let is_plain = given.cast::<PyList>().is_ok() || given.cast::<PyTuple>().is_ok();
         if is_plain && fits != Fits::U64 {
@@ -181,7 +182,7 @@ impl<'py> Batch<'py> {
         Ok(Self { what, form: Form::List, len, source: Source::Objects(iterator), done: 0 })
     }
 
-    /// What `take` of `nandex/_batches.py` has made of an array.
+    /// Makes a batch of what `take` of `nandex/_batches.py` returned for an array.
     fn array(what: &'static str, taken: &Bound<'py, PyAny>) -> PyResult<Self> {
         let (form, len, data, width, strips, offsets): Taken<'py> = taken.extract()?;
         let form = match form.as_str() {
@@ -196,20 +197,20 @@ impl<'py> Batch<'py> {
         Ok(Self { what, form, len: Some(len), source, done: 0 })
     }
 
-    /// In which form it came.
+    /// The form in which it was given.
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// How many elements it has, if that is known.
+    /// The number of elements, if it is known.
     pub fn len(&self) -> Option<usize> {
         self.len
     }
 
-    /// The next elements; none at the end.
+    /// Returns the next elements; none at the end.
     ///
     /// # Errors
-    /// An element of another type, with its place.
+    /// Fails for an element of another type, and names its position.
     pub fn next_slice(&mut self) -> PyResult<Option<Slice<'_>>> {
         let (start, what) = (self.done, self.what);
         let slice = match &mut self.source {
@@ -263,12 +264,12 @@ impl Slice<'_> {
         Ok(Slice { elements: Elements::Kept(kept), len })
     }
 
-    /// How many elements.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// All elements, in order.
+    /// Returns all elements, in order.
     pub fn all(&self) -> Vec<&[u8]> {
         match &self.elements {
             Elements::Kept(kept) => kept.iter().map(Kept::bytes).collect(),
@@ -285,18 +286,18 @@ impl Slice<'_> {
     }
 }
 
-/// Offsets are checked before they are taken; one below 0 would be past the end.
+/// Converts an offset; one below 0 becomes too large, so the bounds check refuses it.
 fn place(offset: i64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
-/// The element without zeros at its end.
+/// Returns the element without trailing zeros.
 fn stripped(element: &[u8]) -> &[u8] {
     let len = element.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     &element[..len]
 }
 
-/// The same exception with an element's place.
+/// Returns the same exception with the element's position.
 fn at(py: Python<'_>, error: &PyErr, index: usize) -> PyErr {
     let message =
         format!("element {index} of the batch: {}; those before it may be in", error.value(py));
@@ -320,7 +321,7 @@ impl<'py> Pairs<'py> {
     /// Pairs keys with values.
     ///
     /// # Errors
-    /// Two lengths.
+    /// Fails if the lengths differ.
     pub fn new(keys: Batch<'py>, values: Batch<'py>) -> PyResult<Self> {
         match (keys.len(), values.len()) {
             (Some(left), Some(right)) if left != right => Err(unequal(left, right)),
@@ -328,10 +329,10 @@ impl<'py> Pairs<'py> {
         }
     }
 
-    /// The next pairs; none at the end.
+    /// Returns the next pairs; none at the end.
     ///
     /// # Errors
-    /// As [`Batch::next_slice`]; more of ones than of the others.
+    /// Fails as [`Batch::next_slice`] does, and if there are more keys than values or the reverse.
     pub fn next_slices(&mut self) -> PyResult<Option<(Slice<'_>, Slice<'_>)>> {
         let (keys, values) = (self.keys.next_slice()?, self.values.next_slice()?);
         let len = |slice: &Option<Slice<'_>>| slice.as_ref().map_or(0, Slice::len);

@@ -1,7 +1,7 @@
 //! Exact counts of keys: `nandex.Counter`.
 //!
-//! The table stores keys of one width. A key of up to [`LONGEST_MAX`] bytes is followed by zeros and by its length, as
-//! the command `nandex count` does it.
+//! The table stores keys of one width. A key of up to [`LONGEST_MAX`] bytes is followed by zeros and by its
+//! length, as the command `nandex count` stores it.
 
 use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::stats;
 /// The longest keys that a counter can be made for, in bytes.
 pub const LONGEST_MAX: u8 = nandex::counting::KEY_BYTES_MAX as u8 - 1;
 
-/// Amounts that can be added, and taken away.
+/// The amounts that can be added or subtracted.
 const AMOUNTS: RangeInclusive<i64> = -i64::MAX..=i64::MAX;
 
 impl Closing for Handle<Counting> {
@@ -47,19 +47,19 @@ pub struct Counter {
     form: KeyForm,
 }
 
-/// How keys are stored: with their length after zeros.
+/// The stored form of keys: padded with zeros, then their length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyForm {
     longest: u8,
 }
 
 impl KeyForm {
-    /// The form for keys of at most this many bytes, as [`longest_of`] reads them.
+    /// Creates the form for keys of at most this many bytes, as [`longest_of`] reads them.
     pub fn new(longest: u8) -> Self {
         Self { longest }
     }
 
-    /// What the table stores.
+    /// Returns the kind of keys that the table stores.
     pub fn keys(self) -> Keys {
         Keys::Whole(self.longest + 1)
     }
@@ -95,7 +95,7 @@ impl KeyForm {
         Ok(stored)
     }
 
-    /// The same, with a key that the table cannot have in place of each that is too long.
+    /// Stores all keys; in place of each key that is too long it stores one that the table cannot contain.
     fn store_all_or_none(self, keys: &Slice<'_>) -> Vec<u8> {
         let mut stored = Vec::with_capacity(keys.len() * self.width());
         for key in keys.all() {
@@ -106,7 +106,7 @@ impl KeyForm {
         stored
     }
 
-    /// The key of what is stored.
+    /// Returns the original key of a stored one.
     fn key_of(self, stored: &[u8]) -> &[u8] {
         let len = stored.last().map_or(0, |len| usize::from(*len));
         stored.get(..len).unwrap_or(stored)
@@ -114,7 +114,7 @@ impl KeyForm {
 }
 
 impl Counter {
-    /// The counter of a handle.
+    /// Creates the counter of a handle.
     pub fn new(handle: Arc<Handle<Counting>>, form: KeyForm) -> Self {
         Self { handle, form }
     }
@@ -227,7 +227,7 @@ impl Counter {
         self.change(keys, named, 1)
     }
 
-    /// Takes 1 away for each key of a batch, or the amounts of a mapping.
+    /// Subtracts 1 for each key of a batch, or the amounts of a mapping.
     #[pyo3(signature = (keys=None, /, **named))]
     fn subtract(
         &self,
@@ -237,7 +237,7 @@ impl Counter {
         self.change(keys, named, -1)
     }
 
-    /// The counts of all keys: an array of uint64, in their order. The reads overlap.
+    /// Returns the counts of all keys: an array of uint64, in their order. The reads overlap.
     ///
     /// >>> words = db.counter("words", keys=100_000)
     /// >>> words.update(["the", "the", "cat"])
@@ -259,8 +259,8 @@ impl Counter {
         counts.into_pyarray(py).into_py_any(py)
     }
 
-    /// The keys with the greatest counts, the greatest first, of equal counts the smaller key first. Reads the whole
-    /// table once, and holds `n` keys in RAM; without `n` all of them.
+    /// Returns the keys with the greatest counts, the greatest first; of equal counts, the smaller key first.
+    /// Reads the whole table once, and holds `n` keys in RAM, or all keys without `n`.
     #[pyo3(signature = (n=None))]
     fn most_common<'py>(
         &self,
@@ -275,8 +275,9 @@ impl Counter {
         Ok(top.into_iter().map(shown).collect())
     }
 
-    /// Adds the counts of other counters, in one pass over each; they do not change. All must have one `longest`, and
-    /// two files must be made with one `hash_key`. What was added until a KeyboardInterrupt stays.
+    /// Adds the counts of other counters, in one pass over each; the others do not change. All must have the
+    /// same `longest`, and two files must be made with the same `hash_key`. After a KeyboardInterrupt, counts
+    /// added so far stay.
     #[pyo3(signature = (*others))]
     fn merge(&self, py: Python<'_>, others: &Bound<'_, PyTuple>) -> PyResult<()> {
         for other in others {
@@ -288,17 +289,17 @@ impl Counter {
         Ok(())
     }
 
-    /// An iterator over the keys that have a count above 0, in no order. It reads the whole table.
+    /// Returns an iterator over the keys with a count above 0, in no order. It reads the whole table.
     fn keys(&self) -> PyResult<Entries> {
         self.entries(Part::Keys)
     }
 
-    /// An iterator over the counts, in no order. It reads the whole table.
+    /// Returns an iterator over the counts, in no order. It reads the whole table.
     fn values(&self) -> PyResult<Entries> {
         self.entries(Part::Values)
     }
 
-    /// An iterator over the keys and counts, in no order. It reads the whole table.
+    /// Returns an iterator over the keys and counts, in no order. It reads the whole table.
     fn items(&self) -> PyResult<Entries> {
         self.entries(Part::Items)
     }
@@ -308,38 +309,39 @@ impl Counter {
         self.handle.call(py, |counting| counting.sync())
     }
 
-    /// Puts everything buffered on flash and makes it durable.
+    /// Writes everything buffered to flash and makes it durable.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.call(py, |counting| counting.flush())
     }
 
-    /// What the counter holds, and what it has done since it was opened: a dict that shows itself as a table.
+    /// Returns the counter's figures, and the work done since it was opened: a dict whose `str` is a table.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (figures, counting) =
             self.handle.call(py, |counting| Ok((counting.stats(), counting.counting_stats())))?;
         stats::shown(stats::of_counter(py, &figures, &counting)?, self.handle.what())
     }
 
-    /// All parameters that the counting table was created with, by the names that `parameters` of `db.counter` takes.
+    /// Returns all parameters that the counting table was created with, by the names that `parameters` of
+    /// `db.counter` takes.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let config = self.handle.call(py, |counting| Ok((*counting.config()).into()))?;
         stats::of_config(py, &config)
     }
 
-    /// Saves what is buffered and closes the counter. Waits for calls of other threads. A closed counter may be
-    /// closed again.
+    /// Saves buffered data and closes the counter. Waits for calls of other threads. Closing a closed counter
+    /// is allowed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.close(py, Counting::close)
     }
 
-    /// Is it closed?
+    /// Whether the counter is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.handle.is_closed()
     }
 
-    /// The longest key that it takes, in bytes.
+    /// The length of the longest key that the counter takes, in bytes.
     #[getter]
     fn longest(&self) -> u8 {
         self.form.longest
@@ -385,10 +387,10 @@ impl Counter {
     }
 }
 
-/// The bytes of the longest key.
+/// Returns the length of the longest key, in bytes.
 ///
 /// # Errors
-/// A length that the counting table does not take.
+/// Fails for a length that the counting table does not take.
 pub fn longest_of(given: &Bound<'_, PyAny>) -> PyResult<u8> {
     integer(given, "longest", 1..=LONGEST_MAX)
 }
@@ -397,7 +399,7 @@ fn amount(given: &Bound<'_, PyAny>) -> PyResult<i64> {
     integer(given, "amount", AMOUNTS)
 }
 
-/// The keys with the greatest counts.
+/// Returns the keys with the greatest counts.
 fn top(
     counting: &Counting,
     count: usize,
@@ -414,7 +416,7 @@ fn top(
     Ok(top.into_sorted())
 }
 
-/// Adds all counts of another counter, until a signal stops it. What was added stays.
+/// Adds all counts of another counter, until a signal stops it. Counts added so far stay.
 fn absorb(into: &Counting, other: &Counting, stop: &AtomicBool) -> nandex::Result<()> {
     let watch = |_: f64| match stop.load(Ordering::Relaxed) {
         true => ControlFlow::Break(()),

@@ -21,7 +21,7 @@ use crate::number::{Reals, count, durability, integer, optional, real, size};
 use crate::stats;
 use crate::table::{Kind, Table};
 
-/// Adds what opens a file.
+/// Registers the functions that open a file, and their classes.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Database>()?;
     module.add_class::<Table>()?;
@@ -34,10 +34,10 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// A file of named structures: tables, maps, filters, counters. `nandex.open` opens one.
 ///
-/// Each method opens the structure of a name, or makes it. All that are open at one time share the RAM of the
-/// database; one without `ram` of its own takes what it works well with, and at most half of what is free when it is
-/// opened. Tables and maps that grow take more as they need it. Closing
-/// the database closes its structures. A structure that Python no longer refers to is closed too.
+/// Each method opens the structure of a name, or makes it. All open structures share the RAM of the database;
+/// one without its own `ram` takes as much as it works well with, and at most half of what is free when it is
+/// opened. Tables and maps that grow take more as they need it. Closing the database closes its structures. A
+/// structure that Python no longer refers to is closed too.
 #[pyclass(module = "nandex", frozen, weakref)]
 pub struct Database {
     path: PathBuf,
@@ -71,7 +71,7 @@ impl OpenFile {
         closed.and(file)
     }
 
-    /// Keeps a structure to close it with the file.
+    /// Registers a structure, so that it is closed with the file.
     fn adopt<T: Send + Sync + 'static>(&self, what: String, opened: T) -> Arc<Handle<T>>
     where
         Handle<T>: Closing,
@@ -88,12 +88,12 @@ impl OpenFile {
 
 /// Opens a file, and makes it if it does not exist.
 ///
-/// `ram` is what all structures may take together, such as "256MiB"; 64 MiB unless stated. `mode` is "c" to make the
-/// file if it does not exist, "x" if it must be new, "w" if it must exist, and "r" to read only, as any number of
-/// processes may at one time. `log` is the length of a new file's write-ahead log: twice the RAM, and 32 MiB at
-/// least, unless stated. `durability` says when an update is durable: within so much time, in seconds, 0.1 unless
-/// stated; "always", before a call returns; or "never", only at `sync` and `close`. `hash_key` is a number for new
-/// files whose filters and counters are to be merged with those of other files.
+/// `ram` is the RAM of all structures together, such as "256MiB"; 64 MiB by default. `mode` is "c" to make
+/// the file if it does not exist, "x" if it must be new, "w" if it must exist, and "r" for read-only, which
+/// several processes may do at one time. `log` is the length of a new file's write-ahead log: by default
+/// twice the RAM, and at least 32 MiB. `durability` is when an update is durable: within a number of seconds,
+/// 0.1 by default; "always", before a call returns; or "never", only at `sync` and `close`. `hash_key` is a
+/// number for new files whose filters and counters are to be merged with those of other files.
 ///
 /// >>> with nandex.open(path, ram="32MiB") as db:
 /// ...     db.map("m")["key"] = "value"
@@ -137,9 +137,9 @@ fn open(
     Ok(Database { path, inner })
 }
 
-/// All that a kind of structure can be told with `parameters=`: a dict for each, with its `name`, its `meaning`, the
-/// `values` that it can have, its `default` for a million entries or keys, and whether it is `kept`, as the options
-/// of an opening are not.
+/// Returns all `parameters=` of a kind of structure: a dict for each, with its `name`, its `meaning`, the
+/// `values` that it can have, its `default` for a million entries or keys, and whether it is `kept` in the
+/// file; options of an opening are not.
 ///
 /// >>> {it["name"] for it in nandex.parameters("cascade")} >= {"fan_out", "read_depth"}
 /// True
@@ -158,7 +158,7 @@ fn parameters<'py>(py: Python<'py>, kind: &str) -> PyResult<Vec<Bound<'py, PyDic
     all.into_iter().map(one).collect()
 }
 
-/// The same builder with an option, if that is given.
+/// Returns the builder with an option, if the option is given.
 fn with<B, T>(builder: B, given: Option<T>, set: impl FnOnce(B, T) -> B) -> B {
     match given {
         Some(given) => set(builder, given),
@@ -166,10 +166,10 @@ fn with<B, T>(builder: B, given: Option<T>, set: impl FnOnce(B, T) -> B) -> B {
     }
 }
 
-/// Parameters of a structure, by their names.
+/// Parameters of a structure, by name.
 type Parameters = BTreeMap<String, String>;
 
-/// The same builder with each of the parameters.
+/// Returns the builder with each of the parameters.
 fn stating<B>(
     builder: B,
     parameters: Option<Parameters>,
@@ -188,12 +188,13 @@ fn policy(word: Option<&str>) -> PyResult<Option<Policy>> {
 impl Database {
     /// Opens or makes a table of fixed widths.
     ///
-    /// `entries` is how many it must hold, a million unless stated. `key` and `value` are "u64" for numbers, or
-    /// bytes: 8 to 32 for a key, 0 to 64 for a value. `policy` says what a full table does: "reject", unless stated;
-    /// "grow"; or evict, by "fifo", "lru" and others. `cache` is RAM for entries that are looked up often, as part of
-    /// `ram`. `parameters` are the structure's own, by their names, such as `{"spare_buffers": "8"}`, in place of what
-    /// the requirements lead to; a table has them as `parameters`. One that exists must have these values. Options of
-    /// this opening, such as `{"read_depth": "64"}`, are stated in the same way, and are not kept.
+    /// `entries` is the number of entries that it must hold, a million by default. `key` and `value` are
+    /// "u64" for numbers, or a number of bytes: 8 to 32 for a key, 0 to 64 for a value. `policy` is what a
+    /// full table does: "reject", the default; "grow"; or evict, by "fifo", "lru" and others. `cache` is RAM,
+    /// part of `ram`, for entries that are looked up often. `parameters` are the structure's parameters by
+    /// name, such as `{"spare_buffers": "8"}`, and override those that follow from the requirements; a table
+    /// returns them as `parameters`. An existing table must have these values. Options of this opening, such
+    /// as `{"read_depth": "64"}`, are passed in the same way, and are not stored.
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(
         signature = (
@@ -232,10 +233,10 @@ impl Database {
 
     /// Opens or makes a map of keys and values of any size.
     ///
-    /// It grows, unless `entries` or `bytes`, those of all keys and values, say what it must hold; then it refuses
-    /// more. `ram` is what its table and its cache of records may take; `cache` of it is for the cache, which has what
-    /// the table leaves if it is not stated. `policy` is "grow", "reject", or "fifo" for a map that evicts the oldest.
-    /// `parameters` are those of the map's table of keys, as of `table`.
+    /// It grows, unless `entries` or `bytes`, the bytes of all keys and values, state its capacity; then it
+    /// refuses more. `ram` is the RAM of its table and its cache of records; `cache` is the cache's part of
+    /// it, by default all that the table leaves. `policy` is "grow", "reject", or "fifo" for a map that
+    /// evicts the oldest. `parameters` are those of the map's table of keys, as for `table`.
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(signature = (
         name, *, entries=None, bytes=None, ram=None, cache=None, policy=None, parameters=None
@@ -267,9 +268,9 @@ impl Database {
         Ok(Map::new(self.inner.adopt(format!("map {name:?}"), map)))
     }
 
-    /// Opens or makes a filter for that many different keys, a million unless stated, at that rate of false
-    /// positives, 0.01 unless stated. With more keys it errs more often, or refuses them if `grow` is false.
-    /// `parameters` are those of the filter, such as `{"fan_out": "8"}`, as of `table`.
+    /// Opens or makes a filter for `keys` different keys, a million by default, with a false positive rate of
+    /// `rate`, 0.01 by default. With more keys the rate rises, or they are refused if `grow` is false.
+    /// `parameters` are those of the filter, such as `{"fan_out": "8"}`, as for `table`.
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(signature = (name, *, keys=None, rate=None, ram=None, grow=true, parameters=None))]
     fn filter(
@@ -295,8 +296,8 @@ impl Database {
         Ok(Filter::new(self.inner.adopt(format!("filter {name:?}"), filter)))
     }
 
-    /// Opens or makes a counter for about that many different keys, a million unless stated, of up to `longest`
-    /// bytes. `parameters` are those of the counting table, such as `{"discipline": "MB"}`, as of `table`.
+    /// Opens or makes a counter for about `keys` different keys, a million by default, of up to `longest`
+    /// bytes. `parameters` are those of the counting table, such as `{"discipline": "MB"}`, as for `table`.
     #[pyo3(signature = (name, *, keys=None, longest=31, ram=None, parameters=None))]
     fn counter(
         &self,
@@ -319,12 +320,13 @@ impl Database {
         Ok(Counter::new(self.inner.adopt(format!("counter {name:?}"), counting), form))
     }
 
-    /// Finds the duplicate chunks of files and folders, and returns the figures: `total_bytes`, `duplicate_bytes`,
-    /// `largest_duplicate_files` and others, as `nandex dedup --json` has them.
+    /// Finds the duplicate chunks of files and folders, and returns the figures: `total_bytes`,
+    /// `duplicate_bytes`, `largest_duplicate_files` and others, as `nandex dedup --json` does.
     ///
-    /// The fingerprints stay in a table of the database, so that a later call finds what an earlier one has read.
-    /// `average` is the average chunk, "8KiB" unless stated. With `compare` the result says what the paths share with
-    /// one another. A KeyboardInterrupt ends the call; what was read until then is in the table.
+    /// The fingerprints stay in a table of the database, so that a later call finds the chunks of earlier
+    /// ones. `average` is the average chunk size, "8KiB" by default. With `compare` the result includes what
+    /// the paths share with one another. A KeyboardInterrupt ends the call; everything read so far is in the
+    /// table.
     ///
     /// >>> _ = (folder / "a").write_bytes(bytes(100_000)), (folder / "b").write_bytes(bytes(100_000))
     /// >>> found = db.dedup([folder / "a", folder / "b"])
@@ -348,7 +350,7 @@ impl Database {
         dedup::run(py, &self.inner.handle, how.leaving_out(self.path.clone()))
     }
 
-    /// The names and kinds of all structures in the file. A map is two of them.
+    /// Returns the names and kinds of all structures in the file. A map consists of two.
     fn structures(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         self.inner.handle.call(py, |db| {
             let structures = db.volume().structures().into_iter();
@@ -356,10 +358,10 @@ impl Database {
         })
     }
 
-    /// Puts what a structure holds in the least space and gives the rest back to the file. Close it before. A table or
-    /// map that grows is copied, and takes its new space and RAM in addition to the old until the end; whatever ends it
-    /// before leaves it as it was. One with the space that it was made with stays as it is. Returns `entries`,
-    /// `flash_bytes_before` and `flash_bytes`.
+    /// Compacts a structure into the least space, and returns the rest to the file. It must be closed. A
+    /// table or map that grows is copied, and takes its new space and RAM in addition to the old until the
+    /// end; if the copy is interrupted, the old one is unchanged. A structure of a fixed size stays as it is.
+    /// Returns `entries`, `flash_bytes_before` and `flash_bytes`.
     ///
     /// >>> with db.map("compacted") as map:
     /// ...     map.update((str(n).encode(), b"x" * 100) for n in range(1000))
@@ -377,7 +379,7 @@ impl Database {
         stats::shown(dict, self.inner.handle.what())
     }
 
-    /// The RAM that open structures take, in all and each.
+    /// Returns the RAM of open structures, in total and of each.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let taken = self.inner.handle.call(py, |db| Ok(db.ram_taken()))?;
         let dict = PyDict::new(py);
@@ -389,25 +391,25 @@ impl Database {
         stats::shown(dict, self.inner.handle.what())
     }
 
-    /// Closes all structures that are open, and the file. Waits for calls of other threads. A closed database may be
-    /// closed again.
+    /// Closes all open structures, and the file. Waits for calls of other threads. Closing a closed database
+    /// is allowed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.inner.close(py)
     }
 
-    /// Is it closed?
+    /// Whether the database is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.inner.handle.is_closed()
     }
 
-    /// The file.
+    /// The path of the file.
     #[getter]
     fn path(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.path.as_path().into_py_any(py)
     }
 
-    /// Is it open to be read only?
+    /// Whether the database is open read-only.
     #[getter]
     fn read_only(&self, py: Python<'_>) -> PyResult<bool> {
         self.inner.handle.call(py, |db| Ok(db.volume().is_read_only()))

@@ -12,22 +12,22 @@ use crate::handle::Handle;
 use crate::number::{integer, optional, size};
 use crate::stats;
 
-/// Fingerprints that an index is made for; it grows.
+/// The number of fingerprints that an index is made for; it grows.
 const ENTRIES: u64 = 100_000;
 
-/// What to read, and how.
+/// The paths to read, and the options.
 pub struct How {
     options: Options,
 }
 
-/// The average chunk, the chunker and the hash, as they are given.
+/// The average chunk, the chunker and the hash, as given.
 type Given<'a, 'py> = (Option<&'a Bound<'py, PyAny>>, Option<&'a str>, Option<&'a str>);
 
 impl How {
     /// Reads the options.
     ///
     /// # Errors
-    /// A chunker, average or hash that there is not; no paths.
+    /// Fails for an unknown chunker or hash, an impossible average, and no paths.
     pub fn new<'py>(
         paths: &Bound<'py, PyAny>,
         (average, chunker, hash): Given<'_, 'py>,
@@ -56,14 +56,14 @@ impl How {
 }
 
 impl How {
-    /// The same without a file, wherever it is.
+    /// Returns the options with a file excluded, wherever it is.
     pub fn leaving_out(mut self, path: PathBuf) -> Self {
         self.options.leave_out.push(path);
         self
     }
 }
 
-/// One path, or a list of paths.
+/// Reads one path, or a list of paths.
 fn paths_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
     if given.cast::<PyList>().is_ok() || given.cast::<PyTuple>().is_ok() {
         return given.extract();
@@ -74,7 +74,8 @@ fn paths_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
 /// Reads the paths, with an index in a table of the database that is named after its settings.
 ///
 /// # Errors
-/// A path that cannot be examined, a failing index, a signal: what was read until then is in the index.
+/// Fails for a path that cannot be examined, on a failure of the index, and on a signal: everything read so
+/// far is in the index.
 pub fn run<'py>(
     py: Python<'py>,
     handle: &Handle<Db>,

@@ -5,15 +5,15 @@ use pyo3::prelude::*;
 
 use crate::batch::{Batch, Fits};
 
-/// Bytes of a digest.
+/// The length of a digest in bytes.
 const DIGEST_BYTES: usize = 16;
 
-/// Adds the function.
+/// Registers the function.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(digests, module)?)
 }
 
-/// The digests of a batch of keys, one after another.
+/// Returns the digests of a batch of keys, one after another.
 #[pyfunction]
 #[pyo3(name = "_digests")]
 fn digests<'py>(py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u8>>> {

@@ -1,5 +1,5 @@
-//! Iterators over all entries of a structure. A thread reads ahead, since a structure's own iterator borrows it; it
-//! ends with the Python object, and with the structure's closing.
+//! Iterators over all entries of a structure. A thread reads ahead, since a structure's iterator borrows the
+//! structure; the thread ends with the Python object, and when the structure is closed.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,13 +12,13 @@ use pyo3::types::PyBytes;
 
 use crate::handle::{Failure, Handle};
 
-/// Entries that go to the interpreter at a time.
+/// The number of entries that are passed to the interpreter at a time.
 const BATCH: usize = 256;
 
-/// Batches that are read ahead.
+/// The number of batches that are read ahead.
 const BATCHES_AHEAD: usize = 2;
 
-/// How often a waiting end looks whether the other wants to stop.
+/// The interval at which a waiting side checks whether the other wants to stop.
 const WAIT: Duration = Duration::from_millis(2);
 
 /// A key or value of an entry.
@@ -26,7 +26,7 @@ const WAIT: Duration = Duration::from_millis(2);
 pub enum Datum {
     /// Bytes.
     Bytes(Vec<u8>),
-    /// A number of 64 bits.
+    /// A 64-bit number.
     Number(u64),
 }
 
@@ -42,7 +42,7 @@ impl Datum {
 /// A key and its value.
 pub type Entry = (Datum, Datum);
 
-/// Which part of an entry an iterator gives.
+/// The part of an entry that an iterator returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
     Keys,
@@ -50,10 +50,10 @@ pub enum Part {
     Items,
 }
 
-/// Takes an entry; false if no more are wanted.
+/// Takes an entry, and returns false if no more are wanted.
 pub type Sink<'s> = dyn FnMut(Entry) -> bool + 's;
 
-/// What the reading thread sends; an empty batch is the end.
+/// A message of the reading thread; an empty batch is the end.
 type Message = Result<Vec<Entry>, Failure>;
 
 /// An iterator over entries, as they were when it reached them.
@@ -65,7 +65,7 @@ pub struct Entries {
     explain: Box<dyn Fn(Failure) -> PyErr + Send + Sync>,
 }
 
-/// The running thread, and what it has sent.
+/// The running thread, and the batch it has sent.
 struct Reading {
     receiver: Receiver<Message>,
     thread: JoinHandle<()>,
@@ -74,7 +74,7 @@ struct Reading {
 }
 
 impl Entries {
-    /// An iterator over what `walk` gives to the sink.
+    /// Creates an iterator over the entries that `walk` passes to the sink.
     pub fn new<T: Send + Sync + 'static>(
         handle: &Arc<Handle<T>>,
         part: Part,
@@ -95,13 +95,13 @@ impl Entries {
         })
     }
 
-    /// The next entry; none at the end.
+    /// Returns the next entry; none at the end.
     ///
     /// # Errors
-    /// A failed read, damage, a closed structure, a signal.
+    /// Fails on a failed read, damage, a closed structure, or a signal.
     pub fn next_entry(&self, py: Python<'_>) -> PyResult<Option<Entry>> {
         (self.inherited)()?;
-        // Most entries are of a batch that has come.
+        // Most entries are in a batch that has arrived.
         if let Ok(mut reading) = self.reading.try_lock()
             && let Some(entry) = reading.as_mut().and_then(|reading| reading.batch.next())
         {
@@ -122,7 +122,7 @@ impl Entries {
     }
 }
 
-/// What a look at the reading thread has found.
+/// The result of a poll of the reading thread.
 enum Next {
     Entry(Entry),
     Ended,
@@ -181,7 +181,7 @@ impl Entries {
     }
 }
 
-/// The thread holds the structure, which another opening may be waiting for: it has ended when this is gone. A fork
+/// Waits for the thread, because it refers to the structure, which another opening may be waiting for. A fork
 /// has no such thread.
 impl Drop for Entries {
     fn drop(&mut self) {
@@ -190,7 +190,7 @@ impl Drop for Entries {
         drop(receiver);
         if (self.inherited)().is_ok() {
             thread.thread().unpark();
-            // A panic of the thread is a failure that was sent.
+            // A panic of the thread has been sent as a failure.
             drop(thread.join());
         }
     }
@@ -224,7 +224,7 @@ fn read<T: Send + Sync>(
     }
 }
 
-/// Waits until the batch is taken; false if it is not wanted.
+/// Waits until the batch is taken; returns false if it is not wanted.
 fn send<T: Send + Sync>(
     handle: &Handle<T>,
     sender: &SyncSender<Message>,

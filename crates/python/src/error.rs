@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;
 
-/// Linux numbers of errors that no `io::Error` carries.
+/// The Linux number of an error that no `io::Error` carries.
 const EIO: i32 = 5;
 const EAGAIN: i32 = 11;
 const EBUSY: i32 = 16;
@@ -25,23 +25,23 @@ pub enum Raised {
     Config,
     /// A key or value that the structure does not take.
     Input,
-    /// The same, of a type that no structure takes.
+    /// A key or value of a type that no structure takes.
     InputType,
     /// A closed handle.
     Closed,
     /// A handle of the parent process.
     Forked,
-    /// No volume, or one of another version.
+    /// A file that is no volume, or of another version.
     Format,
-    /// What this kind of structure cannot do.
+    /// An operation that this kind of structure does not support.
     Unsupported,
     /// More RAM than there is.
     Ram,
     /// A missing key.
     KeyNotFound,
-    /// A defect of ours.
+    /// A defect of nandex.
     Internal,
-    /// These have an `errno`.
+    /// This and the following have an `errno`.
     InUse,
     Exists,
     Missing,
@@ -74,7 +74,7 @@ impl Raised {
         }
     }
 
-    /// The exception with a message.
+    /// Creates the exception with a message.
     #[expect(
         clippy::new_ret_no_self,
         clippy::wrong_self_convention,
@@ -85,12 +85,12 @@ impl Raised {
         Python::attach(|py| self.instance(py, (message,)))
     }
 
-    /// The exception with an object, as `KeyError` has the key.
+    /// Creates the exception with an object, as `KeyError` has the key.
     pub fn with(self, object: &Bound<'_, PyAny>) -> PyErr {
         self.instance(object.py(), (object,))
     }
 
-    /// The exception with an `errno` and a message, for those that are an `OSError`.
+    /// Creates the exception with an `errno` and a message, for those that are an `OSError`.
     fn with_errno(self, errno: i32, message: String) -> PyErr {
         Python::attach(|py| self.instance(py, (errno, message)))
     }
@@ -105,7 +105,7 @@ impl Raised {
     }
 }
 
-/// The exception for a failure of the index.
+/// Returns the exception for a failure of the index.
 pub fn raise(error: Error) -> PyErr {
     let message = in_python(&error.to_string());
     match error {
@@ -126,7 +126,7 @@ pub fn raise(error: Error) -> PyErr {
     }
 }
 
-/// A message that says what to do, in Python's terms.
+/// Rewords a message's advice in Python's terms.
 fn in_python(message: &str) -> String {
     let pairs = [
         ("create it first (in a program: `Create::OpenOrCreate`)", "mode=\"c\" creates it"),
@@ -181,7 +181,7 @@ fn raise_open(source: &io::Error, message: String) -> PyErr {
     raise_io(source, raised, message)
 }
 
-/// The exception for what the system has refused, with its `errno`.
+/// Returns the exception for a failed system call, with its `errno`.
 pub fn raise_io(source: &io::Error, raised: Raised, message: String) -> PyErr {
     let of_kind = match source.kind() {
         io::ErrorKind::NotFound => ENOENT,

@@ -20,10 +20,12 @@ impl Closing for Handle<AnyFilter> {
     }
 }
 
-/// A set of keys that may say of an absent key that it is there, at the rate that it was made for, and never of a
-/// present one that it is not. It takes 11 to 13 bits of flash a key at a rate of 1 %, and hardly any RAM.
+/// A set of keys with false positives: it may report an absent key as present, at the rate that it was made
+/// for, and never reports a present key as absent. It takes 11 to 13 bits of flash a key at a rate of 1 %,
+/// and hardly any RAM.
 ///
-/// It counts: a key that was added twice is there until it was discarded twice. All calls may come from any thread.
+/// It counts: a key that was added twice is present until it was discarded twice. All calls may come from any
+/// thread.
 ///
 /// >>> with db.filter("seen", keys=100_000, rate=0.01) as seen:
 /// ...     seen.update(["a", "b"])
@@ -36,7 +38,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The filter of a handle.
+    /// Creates the filter of a handle.
     pub fn new(handle: Arc<Handle<AnyFilter>>) -> Self {
         Self { handle }
     }
@@ -66,8 +68,8 @@ impl Filter {
         self.handle.call(py, |filter| filter.insert(&key))
     }
 
-    /// Adds a key unless it is there, and returns whether it did. Of several threads that do this with a new key at
-    /// one time, exactly one gets True.
+    /// Adds a key unless it is present, and returns whether it was added. If several threads do this with a
+    /// new key at one time, exactly one gets True.
     ///
     /// >>> seen = db.filter("seen", keys=100_000)
     /// >>> seen.add_new("a"), seen.add_new("a")
@@ -77,7 +79,7 @@ impl Filter {
         self.handle.call(py, |filter| filter.insert_if_absent(&key))
     }
 
-    /// As `add_new` of each key, in order: an array of bool. The reads overlap.
+    /// Calls `add_new` with each key, in order, and returns an array of bool. The reads overlap.
     ///
     /// >>> seen = db.filter("seen", keys=100_000)
     /// >>> seen.add_new_many(["a", "b", "a"]).tolist()
@@ -96,8 +98,8 @@ impl Filter {
         Ok(())
     }
 
-    /// Takes a key away once, if it is there. Do not discard what was not added: at the filter's rate that takes away
-    /// another key.
+    /// Removes a key once, if it is present. Do not discard a key that was not added: at the filter's rate
+    /// that removes another key.
     fn discard(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let key = bytes_of(key, "key")?;
         self.handle.call(py, |filter| match filter.contains(&key)? {
@@ -106,7 +108,7 @@ impl Filter {
         })
     }
 
-    /// As `discard`, but a key that is not there is a `KeyNotFoundError`.
+    /// Removes a key once, as `discard` does, but raises `KeyNotFoundError` if it is absent.
     fn remove(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let bytes = bytes_of(key, "key")?;
         let is_there = self.handle.call(py, |filter| {
@@ -116,7 +118,7 @@ impl Filter {
         if is_there { Ok(()) } else { Err(Raised::KeyNotFound.with(key)) }
     }
 
-    /// Which keys are there: an array of bool, in their order. The reads overlap.
+    /// Returns which keys are present: an array of bool, in their order. The reads overlap.
     ///
     /// >>> seen = db.filter("seen", keys=100_000)
     /// >>> seen.update(["a", "b"])
@@ -127,9 +129,9 @@ impl Filter {
         found.into_pyarray(py).into_py_any(py)
     }
 
-    /// Adds everything that other filters hold, in one pass over each; they do not change. All must be made for the
-    /// same keys and rate, and two files must be made with one `hash_key`. It cannot be stopped half way: a
-    /// KeyboardInterrupt is raised when the filter is whole. `|=` does the same with one.
+    /// Adds all keys of other filters, in one pass over each; the others do not change. All must be made for
+    /// the same keys and rate, and two files must be made with the same `hash_key`. A merge cannot be stopped
+    /// half way: a KeyboardInterrupt is raised when the filter is whole. `|=` merges one filter.
     #[pyo3(signature = (*others))]
     fn merge(&self, py: Python<'_>, others: &Bound<'_, PyTuple>) -> PyResult<()> {
         for other in others {
@@ -145,8 +147,8 @@ impl Filter {
         self.handle.merge(py, &other.get().handle, absorb)
     }
 
-    /// About how many keys are in it, each as often as it was added. Raises `DamagedError` if a damaged page has some
-    /// of them.
+    /// The approximate number of keys, each counted as often as it was added. Raises `DamagedError` if a
+    /// damaged page has some of them.
     #[getter]
     fn approx_items(&self, py: Python<'_>) -> PyResult<u64> {
         self.handle.call(py, |filter| filter.stats().all_entries())
@@ -157,12 +159,12 @@ impl Filter {
         self.handle.call(py, |filter| filter.sync())
     }
 
-    /// Puts everything buffered on flash and makes it durable.
+    /// Writes everything buffered to flash and makes it durable.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.call(py, |filter| filter.flush())
     }
 
-    /// What the filter holds, and what it has done since it was opened: a dict that shows itself as a table.
+    /// Returns the filter's figures, and the work done since it was opened: a dict whose `str` is a table.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (figures, structure) =
             self.handle.call(py, |filter| Ok((filter.stats(), filter.config().kind())))?;
@@ -171,20 +173,21 @@ impl Filter {
         stats::shown(dict, self.handle.what())
     }
 
-    /// All parameters that the filter was created with, by the names that `parameters` of `db.filter` takes.
+    /// Returns all parameters that the filter was created with, by the names that `parameters` of `db.filter`
+    /// takes.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let config = self.handle.call(py, |filter| Ok(filter.config()))?;
         stats::of_config(py, &config)
     }
 
-    /// Saves what is buffered and closes the filter. Waits for calls of other threads. A closed filter may be closed
-    /// again.
+    /// Saves buffered data and closes the filter. Waits for calls of other threads. Closing a closed filter
+    /// is allowed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.close(py, AnyFilter::close)
     }
 
-    /// Is it closed?
+    /// Whether the filter is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.handle.is_closed()
@@ -215,7 +218,7 @@ impl Filter {
     }
 }
 
-/// Adds all keys of another filter. A signal is seen when the merge has ended: it cannot stop half way.
+/// Adds all keys of another filter. A signal is handled after the merge, which cannot stop half way.
 fn absorb(into: &AnyFilter, other: &AnyFilter, _stop: &AtomicBool) -> nandex::Result<()> {
     if let (Some(into), Some(other)) = (into.of::<Cascade>(), other.of::<Cascade>()) {
         return into.absorb(other);

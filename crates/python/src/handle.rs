@@ -1,5 +1,5 @@
-//! An open structure behind a Python object: the interpreter's lock is released around each call, and a handle that
-//! is closed, or that a forked process has inherited, says so.
+//! An open structure behind a Python object: the interpreter's lock is released around each call, and calls
+//! on a handle that is closed, or that was inherited over a fork, fail with an exception of their own.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,41 +11,41 @@ use pyo3::prelude::*;
 
 use crate::error::{Raised, raise};
 
-/// How often this process is a fork of the one that has loaded the module.
+/// The number of forks between this process and the one that loaded the module.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// How often a long call looks for signals.
+/// The interval at which a long call checks for signals.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
-/// All that is open, to be closed before the interpreter ends.
+/// All open handles, which are closed before the interpreter ends.
 static OPEN: Mutex<Vec<Weak<dyn Closing>>> = Mutex::new(Vec::new());
 
-/// Adds what the package's Python files call.
+/// Registers the functions that the package's Python files call.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(after_fork, module)?)?;
     module.add_function(wrap_pyfunction!(close_all, module)?)
 }
 
-/// What can be closed without knowing what it is.
+/// A handle that can be closed without knowing its type.
 pub trait Closing: Send + Sync {
     /// Closes it, unless it is closed or inherited.
     ///
     /// # Errors
-    /// A failure of the closing.
+    /// Fails if closing the structure fails.
     fn close_open(&self, py: Python<'_>) -> PyResult<()>;
 }
 
-/// Notes what is open. A structure comes after the database that it is of.
+/// Registers an open handle. A structure comes after the database that it is in.
 pub fn note_open(opened: Weak<dyn Closing>) {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     open.retain(|it| it.strong_count() > 0);
     open.push(opened);
 }
 
-/// Closes all that is open, the latest first: `atexit` calls it.
+/// Closes all open handles, the latest first: `atexit` calls it.
 ///
 /// # Errors
-/// The first failure; the others are closed nevertheless.
+/// Returns the first failure; the others are closed nevertheless.
 #[pyfunction]
 #[pyo3(name = "_close_all")]
 fn close_all(py: Python<'_>) -> PyResult<()> {
@@ -53,10 +53,10 @@ fn close_all(py: Python<'_>) -> PyResult<()> {
     close_each(py, &open)
 }
 
-/// Closes what is still there, the latest first.
+/// Closes the handles that still exist, the latest first.
 ///
 /// # Errors
-/// The first failure; the others are closed nevertheless.
+/// Returns the first failure; the others are closed nevertheless.
 pub fn close_each(py: Python<'_>, open: &[Weak<dyn Closing>]) -> PyResult<()> {
     let mut closed = Ok(());
     for it in open.iter().rev().filter_map(Weak::upgrade) {
@@ -65,7 +65,7 @@ pub fn close_each(py: Python<'_>, open: &[Weak<dyn Closing>]) -> PyResult<()> {
     closed
 }
 
-/// Tells that this process is a new child: `os.register_at_fork` calls it.
+/// Notes that this process is a new child: `os.register_at_fork` calls it.
 #[pyfunction]
 #[pyo3(name = "_after_fork")]
 fn after_fork() {
@@ -74,7 +74,7 @@ fn after_fork() {
 
 /// An open structure, until it is closed.
 ///
-/// Calls may come from any thread. `close` waits for those that run.
+/// Calls may come from any thread. `close` waits for running calls.
 #[derive(Debug)]
 pub struct Handle<T: Send + Sync> {
     what: String,
@@ -83,36 +83,36 @@ pub struct Handle<T: Send + Sync> {
     inner: RwLock<Option<T>>,
 }
 
-/// Why a call on a handle has failed.
+/// The reason why a call on a handle failed.
 pub enum Failure {
-    /// It was closed.
+    /// The handle was closed.
     Closed,
     /// The index's own failure.
     Index(nandex::Error),
-    /// A defect of ours, with the panic's message.
+    /// A defect of nandex, with the panic's message.
     Panicked(String),
 }
 
 impl<T: Send + Sync> Handle<T> {
-    /// A handle of `what`, such as `map "pages"`.
+    /// Creates a handle of `what`, such as `map "pages"`.
     pub fn new(what: String, inner: T) -> Self {
         let forks = FORKS.load(Ordering::Relaxed);
         let closing = AtomicBool::new(false);
         Self { what, forks, closing, inner: RwLock::new(Some(inner)) }
     }
 
-    /// What it is, for messages.
+    /// The kind and name of the structure, for messages.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// How it shows itself.
+    /// Returns the handle's `repr`.
     pub fn shown(&self) -> String {
         let state = if self.is_closed() { "closed " } else { "" };
         format!("<{state}nandex {}>", self.what)
     }
 
-    /// Was it closed?
+    /// Returns whether the handle is closed or inherited.
     pub fn is_closed(&self) -> bool {
         self.is_inherited() || self.read().is_none()
     }
@@ -120,7 +120,7 @@ impl<T: Send + Sync> Handle<T> {
     /// Makes a call, with the interpreter's lock released.
     ///
     /// # Errors
-    /// A handle that is closed or inherited, and the call's own failure.
+    /// Fails for a handle that is closed or inherited, and if the call fails.
     pub fn call<R: Send>(
         &self,
         py: Python<'_>,
@@ -130,11 +130,11 @@ impl<T: Send + Sync> Handle<T> {
         py.detach(|| self.try_call(call)).map_err(|failure| self.explain(failure))
     }
 
-    /// Makes a call that may take long, on a thread of its own. A signal's exception, such as `KeyboardInterrupt`,
-    /// sets the flag that the call gets, and is raised when the call has ended.
+    /// Makes a call that may take long, on a thread of its own. A signal's exception, such as
+    /// `KeyboardInterrupt`, sets the flag that the call gets, and is raised when the call has ended.
     ///
     /// # Errors
-    /// As [`call`](Self::call); the exception of a signal.
+    /// Fails as [`call`](Self::call) does, and with the exception of a signal.
     pub fn call_watched<R: Send>(
         &self,
         py: Python<'_>,
@@ -145,10 +145,10 @@ impl<T: Send + Sync> Handle<T> {
         done.map_err(|failure| self.explain(failure))
     }
 
-    /// Takes the structure out and closes it. Does nothing if it is closed.
+    /// Removes the structure from the handle and closes it. Does nothing if it is closed.
     ///
     /// # Errors
-    /// An inherited handle, and a failure of the closing.
+    /// Fails for an inherited handle, and if closing the structure fails.
     pub fn close(
         &self,
         py: Python<'_>,
@@ -170,11 +170,11 @@ impl<T: Send + Sync> Handle<T> {
         guarded(|| call(inner))
     }
 
-    /// Lets this structure take all that another one of its kind has, on a thread that a signal tells to stop.
+    /// Merges another structure of the same kind into this one, on a thread that a signal stops.
     ///
     /// # Errors
-    /// A handle that is closed or inherited, the structure itself as the other one, `absorb`'s own failure, and the
-    /// exception of a signal.
+    /// Fails for a handle that is closed or inherited, if the other one is the structure itself, if `absorb`
+    /// fails, and with the exception of a signal.
     pub fn merge(
         &self,
         py: Python<'_>,
@@ -193,10 +193,10 @@ impl<T: Send + Sync> Handle<T> {
         absorbed.map_err(|failure| other.explain(failure))
     }
 
-    /// Refuses a handle that a fork has copied.
+    /// Refuses a handle that was inherited over a fork.
     ///
     /// # Errors
-    /// `ForkedError`.
+    /// Fails with `ForkedError`.
     pub fn refuse_inherited(&self) -> PyResult<()> {
         if !self.is_inherited() {
             return Ok(());
@@ -208,7 +208,7 @@ impl<T: Send + Sync> Handle<T> {
         )))
     }
 
-    /// The exception of a failure.
+    /// Returns the exception of a failure.
     pub fn explain(&self, failure: Failure) -> PyErr {
         let what = &self.what;
         match failure {
@@ -222,12 +222,12 @@ impl<T: Send + Sync> Handle<T> {
 }
 
 impl<T: Send + Sync> Handle<T> {
-    /// Does `close` wait for the calls that run?
+    /// Returns whether `close` is waiting for running calls.
     pub fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
     }
 
-    /// Was it opened by the parent of this process?
+    /// Returns whether the parent of this process opened the handle.
     pub fn is_inherited(&self) -> bool {
         self.forks != FORKS.load(Ordering::Relaxed)
     }
@@ -241,24 +241,25 @@ impl<T: Send + Sync> Handle<T> {
     }
 }
 
-/// Saves and closes the structure, while other threads go on. That of a parent process is left alone: its threads do
-/// not exist here, and its file is not ours.
+/// Saves and closes the structure, while other threads continue. An inherited structure is left alone: its
+/// threads do not exist in this process, and its file belongs to the parent.
 impl<T: Send + Sync> Drop for Handle<T> {
     fn drop(&mut self) {
         let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if self.is_inherited() {
             std::mem::forget(inner);
         } else if inner.is_some() {
-            // All that holds a handle is a Python object, so the thread is attached, but for the interpreter's end.
+            // Only Python objects own handles, so the thread is attached, except at the interpreter's end.
             Python::try_attach(move |py| py.detach(move || drop(inner)));
         }
     }
 }
 
-/// Does work on a thread of its own and looks for signals meanwhile. Their exception sets the flag that the work
-/// gets.
+/// Runs work on a thread of its own and checks for signals meanwhile. A signal's exception sets the flag that
+/// the work gets.
 ///
 /// # Errors
+/// Fails with the exception of a signal, once the work has ended.
 /// The exception of a signal, once the work has ended.
 pub fn watched<R: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> R + Send) -> PyResult<R> {
     let stop = AtomicBool::new(false);
@@ -283,7 +284,8 @@ pub fn watched<R: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> R + Se
     })
 }
 
-/// What is open to be read only has nothing to save: it has refused all updates.
+/// Accepts the failure to save on closing a read-only structure: it has refused all updates, so there is
+/// nothing to save.
 fn read_only_is_closed(closed: nandex::Result<()>) -> nandex::Result<()> {
     use nandex::raw::{device, store};
     match closed {

@@ -1,8 +1,9 @@
-//! The Python package `nandex`: the short way of [`nandex::db`] as Python classes.
+//! The Python package `nandex`: the short form of [`nandex::db`] as Python classes.
 //!
-//! A class holds its structure in a `handle::Handle`, which releases the interpreter's lock around each call, tells
-//! of closed and inherited structures, and turns a failure into an exception of `error`. The package's Python
-//! files, in `python/nandex`, add what is easier to say there; `_nandex.pyi` documents all that users see.
+//! A class holds its structure in a `handle::Handle`, which releases the interpreter's lock around each call,
+//! detects closed and inherited structures, and turns a failure into an exception of `error`. The package's
+//! Python files, in `python/nandex`, add what is easier to write in Python; `_nandex.pyi` documents all that
+//! users see.
 #![forbid(unsafe_code)]
 
 mod advise;
@@ -26,7 +27,7 @@ mod tfidf;
 
 use pyo3::prelude::*;
 
-/// The extension module; `nandex/__init__.py` shows what users see of it.
+/// The extension module; `nandex/__init__.py` exports the part for users.
 #[pymodule]
 fn _nandex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

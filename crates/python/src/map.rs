@@ -17,7 +17,7 @@ use crate::stats;
 /// A table of keys and values of any size.
 pub type Large = LargeTable<AnyTable>;
 
-/// Values of a slice's keys.
+/// The values of a slice's keys.
 type Values = Vec<Option<Vec<u8>>>;
 
 impl Closing for Handle<Large> {
@@ -28,9 +28,9 @@ impl Closing for Handle<Large> {
 
 /// A mapping from keys of up to 64 KiB to values of up to 16 MiB: a `MutableMapping` of bytes.
 ///
-/// Keys and values are `bytes`, or `str` as UTF-8; what comes back is `bytes`. A map grows until its RAM or the
-/// device is spent, unless it was made with `entries` or `bytes`. Iteration is in no order. All calls may come from
-/// any thread.
+/// Keys and values are `bytes`, or `str` as UTF-8; a map returns `bytes`. A map grows until its RAM or the
+/// device is used up, unless it was made with `entries` or `bytes`. Iteration is in no order. All calls may
+/// come from any thread.
 ///
 /// >>> with db.map("pages") as pages:
 /// ...     pages["https://example.org/"] = b"<html>..."
@@ -42,7 +42,7 @@ pub struct Map {
 }
 
 impl Map {
-    /// The map of a handle.
+    /// Creates the map of a handle.
     pub fn new(handle: Arc<Handle<Large>>) -> Self {
         Self { handle }
     }
@@ -88,7 +88,7 @@ impl Map {
     }
 }
 
-/// Keys and values as two batches; those of one object where no values are given.
+/// Returns keys and values as two batches; without values, those of one object.
 fn pairs_of<'py>(
     keys: &Bound<'py, PyAny>,
     values: Option<&Bound<'py, PyAny>>,
@@ -102,8 +102,8 @@ fn pairs_of<'py>(
     Ok((keys.form(), Pairs::new(keys, values)?))
 }
 
-/// The values that are there, and puts of the others. The lookups overlap; of two equal keys, the second finds the
-/// first's value.
+/// Returns the present values, and puts the others. The lookups overlap; of two equal keys, the second finds
+/// the first's value.
 fn get_or_put(map: &Large, keys: &Slice<'_>, values: &Slice<'_>) -> nandex::Result<Values> {
     let (keys, values) = (keys.all(), values.all());
     let mut found = map.get_many(&keys)?;
@@ -117,8 +117,8 @@ fn get_or_put(map: &Large, keys: &Slice<'_>, values: &Slice<'_>) -> nandex::Resu
 
 #[pymethods]
 impl Map {
-    /// The value under a key, or the default. Reads about two pages where the key is not in RAM: its place, and its
-    /// record.
+    /// Returns the value of a key, or the default. Reads about two pages if the key is not in RAM: one for
+    /// its location, and its record.
     #[pyo3(signature = (key, default=None))]
     fn get(
         &self,
@@ -132,8 +132,8 @@ impl Map {
         }
     }
 
-    /// The values under all keys, in their order, with the default for keys that are not there; the reads overlap. A
-    /// list, or an Arrow array with nulls if the keys are one.
+    /// Returns the values of all keys, in their order, with the default for absent keys; the reads overlap.
+    /// The result is a list, or an Arrow array with nulls if the keys are an Arrow array.
     ///
     /// >>> pages = db.map("pages")
     /// >>> pages.put_many(["a", "b"], [b"1", b"2"])
@@ -156,7 +156,7 @@ impl Map {
         answers.into_object(py)
     }
 
-    /// Which keys are there: an array of bool, in their order. The reads overlap.
+    /// Returns which keys are present: an array of bool, in their order. The reads overlap.
     fn contains_many(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let mut keys = Batch::new(keys, "key", Fits::Any)?;
         let mut found = Vec::with_capacity(keys.len().unwrap_or(0));
@@ -170,8 +170,8 @@ impl Map {
         found.into_pyarray(py).into_py_any(py)
     }
 
-    /// Puts each pair, in order: keys and values as two batches; or a mapping, an iterable of pairs, or an Arrow
-    /// RecordBatch of two columns. Where each update is durable at once, they share it.
+    /// Puts each pair, in order: keys and values as two batches; or a mapping, an iterable of pairs, or an
+    /// Arrow RecordBatch of two columns. If each update is durable at once, the batch shares the sync.
     #[pyo3(signature = (keys, values=None))]
     fn put_many(
         &self,
@@ -183,8 +183,8 @@ impl Map {
         self.put_pairs(py, pairs)
     }
 
-    /// The values under all keys; puts the given value under each key that has none, and says None there. Of several
-    /// threads that do this with a new key at one time, exactly one puts. The lookups overlap.
+    /// Returns the values of all keys; for each key without one it puts the given value and returns None. If
+    /// several threads do this with a new key at one time, exactly one puts. The lookups overlap.
     ///
     /// >>> pages = db.map("pages")
     /// >>> pages.get_or_insert_many(["a", "a", "b"], ["1", "2", "3"])
@@ -207,7 +207,7 @@ impl Map {
         answers.into_object(py)
     }
 
-    /// As `dict.update`, with the batches of `put_many`.
+    /// Puts pairs as `dict.update` does, also from the batches of `put_many`.
     ///
     /// >>> pages = db.map("pages")
     /// >>> pages.update({"a": "1"}, b="2")
@@ -229,7 +229,7 @@ impl Map {
         }
     }
 
-    /// The value under a key; puts the default and returns it if there is none. Atomic.
+    /// Returns the value of a key; puts the default and returns it if there is none. Atomic.
     fn setdefault(
         &self,
         py: Python<'_>,
@@ -248,7 +248,7 @@ impl Map {
         }
     }
 
-    /// Removes a key and returns its value, or the default. Two threads may both get it.
+    /// Removes a key and returns its value, or the default. Two threads may both get the value.
     #[pyo3(signature = (key, *default))]
     fn pop(
         &self,
@@ -266,7 +266,7 @@ impl Map {
         }
     }
 
-    /// Removes some key and returns it with its value.
+    /// Removes an arbitrary key and returns it with its value.
     fn popitem(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         loop {
             let Some((Datum::Bytes(key), _)) = self.walk(Part::Items)?.next_entry(py)? else {
@@ -293,17 +293,17 @@ impl Map {
         Ok(())
     }
 
-    /// A view of the keys. Iterating over it reads the whole map; its length does so too.
+    /// Returns a view of the keys. Iterating over it reads the whole map, and so does its length.
     fn keys(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         view(slf, "MapKeys")
     }
 
-    /// A view of the values. Iterating over it reads the whole map once.
+    /// Returns a view of the values. Iterating over it reads the whole map once.
     fn values(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         view(slf, "MapValues")
     }
 
-    /// A view of the keys and values. Iterating over it reads the whole map once.
+    /// Returns a view of the keys and values. Iterating over it reads the whole map once.
     fn items(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         view(slf, "MapItems")
     }
@@ -321,33 +321,34 @@ impl Map {
         self.handle.call(py, Large::sync)
     }
 
-    /// Puts everything buffered on flash and makes it durable.
+    /// Writes everything buffered to flash and makes it durable.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.call(py, Large::flush)
     }
 
-    /// What the map holds, and what it has done since it was opened: a dict that shows itself as a table. `entries`
-    /// counts a key once for each version that is still stored, and costs nothing; `len` is exact, and reads the
-    /// whole map.
+    /// Returns the map's figures, and the work done since it was opened: a dict whose `str` is a table.
+    /// `entries` counts a key once for each version that is still stored, and costs nothing; `len` is exact,
+    /// and reads the whole map.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let figures = self.handle.call(py, |map| Ok(map.stats()))?;
         stats::shown(stats::of_map(py, &figures)?, self.handle.what())
     }
 
-    /// All parameters that the map's table of keys was created with, by the names that `parameters` of `db.map` takes.
+    /// Returns all parameters that the map's table of keys was created with, by the names that `parameters`
+    /// of `db.map` takes.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let config = self.handle.call(py, |map| Ok(map.table().config()))?;
         stats::of_config(py, &config)
     }
 
-    /// Makes everything durable and closes the map. Waits for calls of other threads. A closed map may be closed
-    /// again.
+    /// Makes everything durable and closes the map. Waits for calls of other threads. Closing a closed map is
+    /// allowed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.close(py, Large::close)
     }
 
-    /// Is it closed?
+    /// Whether the map is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.handle.is_closed()
@@ -424,13 +425,13 @@ impl Map {
     }
 }
 
-/// A view of `nandex/_views.py`.
+/// Creates a view of `nandex/_views.py`.
 fn view(map: &Bound<'_, Map>, class: &str) -> PyResult<Py<PyAny>> {
     let views = map.py().import("nandex._views")?;
     Ok(views.getattr(class)?.call1((map,))?.unbind())
 }
 
-/// Values of many keys, in the form of the keys: a list, or bytes and offsets for Arrow.
+/// The values of many keys, in the form of the keys: a list, or bytes and offsets for Arrow.
 enum LargeAnswers {
     List { list: Py<PyList>, default: Option<Py<PyAny>> },
     Arrow { data: Vec<u8>, offsets: Vec<i64>, found: Vec<bool> },

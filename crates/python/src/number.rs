@@ -1,5 +1,5 @@
-//! Numbers as Python gives them: integers, real numbers, sizes and counts. What does not fit is refused with the name
-//! of its argument, what it may be, and what it is; a `bool` is no number.
+//! Numbers from Python: integers, real numbers, sizes and counts. A message that refuses one has the name of
+//! its argument, what is allowed, and what was given; a `bool` is no number.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -13,13 +13,13 @@ use pyo3::types::{PyBool, PyInt, PyString};
 
 use crate::error::Raised;
 
-/// Characters of what was given that a message shows.
+/// The number of characters of a given value that a message shows.
 const SHOWN_CHARS: usize = 60;
 
 /// The longest interval of durability, in seconds.
 const DURABILITY_S_MAX: f64 = 1e9;
 
-/// Bounds that messages have as powers.
+/// Bounds that messages write as powers.
 const POWERS: [(&str, &str); 5] = [
     ("-9223372036854775808", "-2**63"),
     ("4294967295", "2**32 - 1"),
@@ -28,7 +28,7 @@ const POWERS: [(&str, &str); 5] = [
     ("340282366920938463463374607431768211455", "2**128 - 1"),
 ];
 
-/// Adds the functions for the package's Python files.
+/// Registers the functions for the package's Python files.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_size, module)?)?;
     module.add_function(wrap_pyfunction!(read_count, module)?)?;
@@ -36,38 +36,38 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_real, module)?)
 }
 
-/// The bytes that a size is.
+/// Reads a size in bytes.
 #[pyfunction]
 #[pyo3(name = "_size")]
 fn read_size(given: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     size(given, name)
 }
 
-/// The number that a count is.
+/// Reads a count.
 #[pyfunction]
 #[pyo3(name = "_count")]
 fn read_count(given: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     count(given, name)
 }
 
-/// A whole number in a range.
+/// Reads a whole number in a range.
 #[pyfunction]
 #[pyo3(name = "_integer")]
 fn read_integer(given: &Bound<'_, PyAny>, name: &str, least: i128, most: i128) -> PyResult<i128> {
     integer(given, name, least..=most)
 }
 
-/// A number in a range.
+/// Reads a real number in a range.
 #[pyfunction]
 #[pyo3(name = "_real")]
 fn read_real(given: &Bound<'_, PyAny>, name: &str, least: f64, most: f64) -> PyResult<f64> {
     real(given, name, Reals::Within(least..=most))
 }
 
-/// An argument that may be left out.
+/// Reads an argument that may be left out.
 ///
 /// # Errors
-/// Those of `read`.
+/// Fails as `read` does.
 pub fn optional<T>(
     given: Option<&Bound<'_, PyAny>>,
     name: &str,
@@ -76,10 +76,10 @@ pub fn optional<T>(
     given.map(|given| read(given, name)).transpose()
 }
 
-/// A whole number in a range: an `int`, or what has `__index__`.
+/// Reads a whole number in a range: an `int`, or an object with `__index__`.
 ///
 /// # Errors
-/// Another type, a number outside the range.
+/// Fails for another type, and for a number outside the range.
 pub fn integer<N>(given: &Bound<'_, PyAny>, name: &str, range: RangeInclusive<N>) -> PyResult<N>
 where
     N: PartialOrd + Display + for<'a, 'py> FromPyObject<'a, 'py>,
@@ -93,18 +93,18 @@ where
     number.ok_or_else(|| out_of_range(given, name, &expected()))
 }
 
-/// Which real numbers an argument may be.
+/// The real numbers that an argument may be.
 pub enum Reals {
-    /// Those from one to another.
+    /// The numbers of a range, bounds included.
     Within(RangeInclusive<f64>),
-    /// Those between 0 and 1.
+    /// The numbers between 0 and 1, bounds excluded.
     Between0And1,
 }
 
-/// A real number: a `float`, an `int`, or what has `__float__`.
+/// Reads a real number: a `float`, an `int`, or an object with `__float__`.
 ///
 /// # Errors
-/// Another type, a number outside the range, no number.
+/// Fails for another type, for a number outside the range, and for NaN.
 pub fn real(given: &Bound<'_, PyAny>, name: &str, reals: Reals) -> PyResult<f64> {
     let expected = || match &reals {
         Reals::Within(range) => {
@@ -123,23 +123,23 @@ pub fn real(given: &Bound<'_, PyAny>, name: &str, reals: Reals) -> PyResult<f64>
     }
 }
 
-/// A size in bytes: a whole number, or a text such as `"256MiB"`.
+/// Reads a size in bytes: a whole number, or a text such as `"256MiB"`.
 ///
 /// # Errors
-/// Another type, a number that is no size, a text that is none.
+/// Fails for another type, and for a number or a text that is no size.
 pub fn size(given: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     amount(given, name, (size::parse, "256MiB"))
 }
 
-/// A count: a whole number, or a text such as `"64M"`.
+/// Reads a count: a whole number, or a text such as `"64M"`.
 ///
 /// # Errors
-/// Another type, a number that is no count, a text that is none.
+/// Fails for another type, and for a number or a text that is no count.
 pub fn count(given: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     amount(given, name, (size::parse_count, "64M"))
 }
 
-/// Reads a text; an error is the reason against it.
+/// Parses a text; an error is the reason why it fails.
 type Parse = fn(&str) -> Result<u64, String>;
 
 fn amount(given: &Bound<'_, PyAny>, name: &str, (parse, example): (Parse, &str)) -> PyResult<u64> {
@@ -158,10 +158,10 @@ fn amount(given: &Bound<'_, PyAny>, name: &str, (parse, example): (Parse, &str))
     if is_whole { Ok(number as u64) } else { Err(out_of_range(given, name, &expected())) }
 }
 
-/// When an update is durable: seconds, or a word.
+/// Reads the durability of updates: seconds, or a word.
 ///
 /// # Errors
-/// Another type, seconds outside the range, another word.
+/// Fails for another type, for seconds outside the range, and for another word.
 pub fn durability(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Durability> {
     let expected = format!(
         "give \"always\", \"never\", or seconds from 0 to {DURABILITY_S_MAX:e}, such as 0.1"
@@ -180,13 +180,13 @@ pub fn durability(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Durability> 
     }
 }
 
-/// Whether it is a `bool`, of Python or of numpy: they have the methods of numbers.
+/// Returns whether an object is a `bool`, of Python or of numpy: they have the methods of numbers.
 pub fn is_bool(given: &Bound<'_, PyAny>) -> bool {
     given.is_instance_of::<PyBool>()
         || matches!(&type_name(given)[..], "numpy.bool" | "numpy.bool_")
 }
 
-/// An `int`, or what stands for one.
+/// Returns an `int`, or that of an object with `__index__`.
 pub fn index<'py>(given: &Bound<'py, PyAny>) -> Option<Bound<'py, PyInt>> {
     if let Ok(number) = given.cast::<PyInt>() {
         return Some(number.clone()).filter(|number| !number.is_instance_of::<PyBool>());
@@ -195,7 +195,7 @@ pub fn index<'py>(given: &Bound<'py, PyAny>) -> Option<Bound<'py, PyInt>> {
     number.cast_into().ok()
 }
 
-/// The number that it stands for; infinity for integers that are larger than all others.
+/// Returns an object as a real number; infinity for integers that are larger than all real numbers.
 fn float(given: &Bound<'_, PyAny>) -> Option<f64> {
     match given.extract::<f64>() {
         _ if is_bool(given) => None,
@@ -218,7 +218,8 @@ fn out_of_range(given: &Bound<'_, PyAny>, name: &str, expected: &str) -> PyErr {
     Raised::Config.new(format!("{name}: {}; {expected}", shown(given)))
 }
 
-/// What was given, as far as it is not too long. Python shows no integers of thousands of digits.
+/// Returns the `repr` of a given value, truncated if it is long. Python shows no integers of thousands of
+/// digits.
 pub fn shown(given: &Bound<'_, PyAny>) -> String {
     let Ok(text) = given.repr() else { return "what cannot be shown".to_owned() };
     let text = text.to_string_lossy();
@@ -229,7 +230,7 @@ pub fn shown(given: &Bound<'_, PyAny>) -> String {
     shown
 }
 
-/// The name of an object's type, for messages.
+/// Returns the name of an object's type, for messages.
 pub fn type_name(object: &Bound<'_, PyAny>) -> String {
     let name = object.get_type().fully_qualified_name();
     name.map_or_else(|_| "of an unknown name".to_owned(), |name| name.to_string())

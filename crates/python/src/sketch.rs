@@ -12,19 +12,19 @@ use crate::batch::{Batch, Fits};
 use crate::error::{Raised, raise};
 use crate::number::integer;
 
-/// The most numbers of a signature.
+/// The maximum number of values in a signature.
 pub const VALUES_MAX: usize = 1 << 20;
 
 type Three<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// Adds the functions.
+/// Registers the functions.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(text_keys, module)?)?;
     module.add_function(wrap_pyfunction!(signature_keys, module)?)
 }
 
-/// The bucket keys of texts, a row for each: those of a MinHash of its shingles, by `bands`, a count and the values of
-/// each. A text without words has the key of its bytes in all bands.
+/// Returns the bucket keys of texts, one row each: those of a MinHash of its shingles, by `bands`, a number
+/// of bands and the values of each. A text without words has the key of its bytes in all bands.
 #[pyfunction]
 #[pyo3(name = "_text_keys", signature = (texts, *, num_perm, bands, shingle))]
 fn text_keys<'py>(
@@ -47,10 +47,10 @@ fn text_keys<'py>(
     Ok(keys.into_pyarray(py))
 }
 
-/// The values of a signature.
+/// Reads the number of values of a signature.
 ///
 /// # Errors
-/// Another type, a number that no signature has.
+/// Fails for another type, and for a number that no signature has.
 pub fn num_perm_of(given: &Bound<'_, PyAny>) -> PyResult<u32> {
     integer(given, "num_perm", 1..=PERMUTATIONS_MAX)
 }
@@ -59,10 +59,10 @@ fn shingle_of(given: &Bound<'_, PyAny>) -> PyResult<usize> {
     integer(given, "shingle", 1..=SHINGLE_LENGTH_MAX)
 }
 
-/// Values of a signature, those of a band, and bands.
+/// Reads the number of values of a signature, the values of a band, and the number of bands.
 ///
 /// # Errors
-/// Numbers that are none; bands that are not in a signature.
+/// Fails for anything but such numbers, and for bands that are larger than a signature.
 pub fn band_shape(given: &Bound<'_, PyAny>) -> PyResult<BandShape> {
     let (row_values, band_values, bands): Three<'_> = given.extract()?;
     let number = |given: Bound<'_, PyAny>| integer(&given, "shape", 1..=VALUES_MAX);
@@ -74,7 +74,7 @@ pub fn band_shape(given: &Bound<'_, PyAny>) -> PyResult<BandShape> {
     Err(Raised::Config.new(format!("{shape:?}: give bands that are in a signature")))
 }
 
-/// What computes the bucket keys of one text after another.
+/// Computes the bucket keys of one text after another.
 struct TextHasher {
     shingles: Shingles,
     hashing: MinHashing,
@@ -96,7 +96,7 @@ impl TextHasher {
 
     fn add_keys(&mut self, text: &[u8], keys: &mut Vec<u64>) -> nandex::Result<()> {
         let Self { shingles, hashing, sketcher, hashes, .. } = self;
-        // Bytes that are no UTF-8 separate words, as punctuation does.
+        // Invalid UTF-8 separates words, as punctuation does.
         shingles.take(&String::from_utf8_lossy(text));
         shingles.hash(hashing.scheme, hashes);
         if hashes.is_empty() {
@@ -115,8 +115,8 @@ fn explain(error: Error) -> PyErr {
     }
 }
 
-/// The bucket keys of signatures that are one after the other, a row for each. The shape is the numbers of a signature,
-/// those of a band, and how many bands there are.
+/// Returns the bucket keys of consecutive signatures, one row each. The shape is the number of values of a
+/// signature, the values of a band, and the number of bands.
 #[pyfunction]
 #[pyo3(name = "_signature_keys")]
 fn signature_keys<'py>(

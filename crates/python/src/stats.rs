@@ -1,4 +1,4 @@
-//! Figures of structures as dicts of Python: the names are those of the index's own.
+//! Figures of structures as Python dicts, under the names of the index's fields.
 
 use nandex::counting::CountingStats;
 use nandex::large::LargeStats;
@@ -7,40 +7,40 @@ use nandex::{AnyConfig, FilterStats, TableStats};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The figures as `nandex.Stats`, which is a dict that shows itself as a table.
+/// Returns the figures as `nandex.Stats`, a dict whose `str` is a table.
 ///
 /// # Errors
-/// No memory.
+/// Fails if there is no memory.
 pub fn shown<'py>(figures: Bound<'py, PyDict>, what: &str) -> PyResult<Bound<'py, PyAny>> {
     figures.py().import("nandex._stats")?.getattr("Stats")?.call1((what, figures))
 }
 
-/// Sets items of a dict: each field under its own name.
+/// Sets items of a dict: each field under its name.
 macro_rules! fields {
     ($dict:expr, $of:expr, $($field:ident),+ $(,)?) => {
         $($dict.set_item(stringify!($field), $of.$field)?;)+
     };
 }
 
-/// The numbers of pages.
+/// Returns the numbers of pages.
 fn numbers(pages: &[PageId]) -> Vec<u64> {
     pages.iter().map(|page| page.0).collect()
 }
 
-/// All parameters of a structure, as text, by their names.
+/// Returns all parameters of a structure as text, by name.
 ///
 /// # Errors
-/// No memory.
+/// Fails if there is no memory.
 pub fn of_config<'py>(py: Python<'py>, config: &AnyConfig) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     config.values().iter().try_for_each(|(name, value)| dict.set_item(name, value))?;
     Ok(dict)
 }
 
-/// The figures of a table.
+/// Returns the figures of a table.
 ///
 /// # Errors
-/// No memory.
+/// Fails if there is no memory.
 pub fn of_table<'py>(py: Python<'py>, stats: &TableStats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     fields!(dict, stats, entries, ram_bytes, flash_bytes, inserts, hits, misses, hit_reads);
@@ -57,10 +57,11 @@ pub fn of_table<'py>(py: Python<'py>, stats: &TableStats) -> PyResult<Bound<'py,
     Ok(dict)
 }
 
-/// The figures of a map: its own, those of its values with `values_`, and those of its table with `table_`.
+/// Returns the figures of a map: its own, those of its values with the prefix `values_`, and those of its
+/// table with `table_`.
 ///
 /// # Errors
-/// No memory.
+/// Fails if there is no memory.
 pub fn of_map<'py>(py: Python<'py>, stats: &LargeStats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("entries", stats.table.entries)?;
@@ -83,10 +84,10 @@ pub fn of_map<'py>(py: Python<'py>, stats: &LargeStats) -> PyResult<Bound<'py, P
     Ok(dict)
 }
 
-/// The figures of a filter.
+/// Returns the figures of a filter.
 ///
 /// # Errors
-/// No memory.
+/// Fails if there is no memory.
 pub fn of_filter<'py>(py: Python<'py>, stats: &FilterStats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     fields!(dict, stats, entries, buffered, tombstones, rate, rate_made_for, keys_made_for);
@@ -101,10 +102,10 @@ pub fn of_filter<'py>(py: Python<'py>, stats: &FilterStats) -> PyResult<Bound<'p
     Ok(dict)
 }
 
-/// The figures of a counting table.
+/// Returns the figures of a counting table.
 ///
 /// # Errors
-/// No memory.
+/// Fails if there is no memory.
 pub fn of_counter<'py>(
     py: Python<'py>,
     stats: &FilterStats,

@@ -16,11 +16,11 @@ use crate::handle::{Closing, Handle};
 use crate::number::{integer, is_bool, shown, type_name};
 use crate::stats;
 
-/// Bytes that keys and values of a table may have.
+/// The lengths in bytes that keys of a table may have.
 pub const KEY_BYTES: RangeInclusive<u32> = 8..=32;
 pub const VALUE_BYTES: RangeInclusive<u32> = 0..=64;
 
-/// What a table's keys or values are in Python.
+/// The Python type of a table's keys or values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// An `int` from 0 to 2^64 - 1; 8 bytes, little-endian.
@@ -30,18 +30,18 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of a table's keys.
+    /// Reads the kind of a table's keys.
     ///
     /// # Errors
-    /// As [`of_value`](Self::of_value).
+    /// Fails as [`of_value`](Self::of_value) does.
     pub fn of_key(given: &Bound<'_, PyAny>) -> PyResult<Self> {
         Self::of(given, "key", KEY_BYTES)
     }
 
-    /// The kind of a table's values.
+    /// Reads the kind of a table's values.
     ///
     /// # Errors
-    /// Another word than "u64", bytes outside the range, another type.
+    /// Fails for a word other than "u64", for a length outside the range, and for another type.
     pub fn of_value(given: &Bound<'_, PyAny>) -> PyResult<Self> {
         Self::of(given, "value", VALUE_BYTES)
     }
@@ -59,7 +59,7 @@ impl Kind {
         )))
     }
 
-    /// Bytes of each.
+    /// The length of each in bytes.
     pub fn width(self) -> u32 {
         match self {
             Self::U64 => 8,
@@ -88,7 +88,7 @@ impl Kind {
         }
     }
 
-    /// The bytes of one key or value.
+    /// Returns the bytes of one key or value.
     fn bytes<'a>(self, given: &'a Bound<'_, PyAny>, what: &str) -> PyResult<One<'a>> {
         if self != Self::U64 {
             return bytes_of(given, what).map(One::Bytes);
@@ -125,7 +125,7 @@ impl One<'_> {
     }
 }
 
-/// A hash table whose keys have one width, 8 to 32 bytes, and whose values have one, 0 to 64.
+/// A hash table with keys of one width, 8 to 32 bytes, and values of one width, 0 to 64 bytes.
 ///
 /// Keys and values of 8 bytes are numbers, `int` from 0 to 2**64 - 1, unless the table was opened with their bytes:
 /// `db.table("digests", key=20, value=12)`. All calls may come from any thread.
@@ -149,7 +149,7 @@ impl Closing for Handle<AnyTable> {
 }
 
 impl Table {
-    /// A table whose keys and values are of these kinds in Python.
+    /// Creates a table whose keys and values have these kinds in Python.
     pub fn new(handle: Arc<Handle<AnyTable>>, key: Kind, value: Kind) -> Self {
         Self { handle, key, value }
     }
@@ -189,7 +189,7 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// Puts a value under a key, in place of what was there.
+    /// Inserts a value under a key, and replaces the previous value.
     fn insert(
         &self,
         py: Python<'_>,
@@ -200,7 +200,7 @@ impl Table {
         self.handle.call(py, |table| table.insert(key.get(), value.get()))
     }
 
-    /// The value under a key, or the default. Reads about one page where the key is not in RAM.
+    /// Returns the value of a key, or the default. Reads about one page if the key is not in RAM.
     #[pyo3(signature = (key, default=None))]
     fn get(
         &self,
@@ -214,14 +214,14 @@ impl Table {
         }
     }
 
-    /// Removes a key; nothing happens when it is not there.
+    /// Removes a key; does nothing if it is absent.
     fn remove(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let key = self.key.bytes(key, "key")?;
         self.handle.call(py, |table| table.remove(key.get()))
     }
 
-    /// The value under a key; if it has none, puts this one and returns None. Of several threads that do this with a
-    /// new key at one time, exactly one gets None.
+    /// Returns the value of a key; if it has none, puts this one and returns None. If several threads do this
+    /// with a new key at one time, exactly one gets None.
     ///
     /// >>> seen = db.table("seen", entries=100_000)
     /// >>> seen.get_or_insert(7, 42) is None, seen.get_or_insert(7, 43)
@@ -237,9 +237,9 @@ impl Table {
         found.map(|found| self.value.to_object(py, &found)).transpose()
     }
 
-    /// Puts each pair, in order: keys and values as two batches; or a mapping, an iterable of pairs, or an Arrow
-    /// RecordBatch of two columns. Contiguous arrays of uint64, of `S` or `V`, of uint8 in rows, and of Arrow are not
-    /// copied.
+    /// Puts each pair, in order: keys and values as two batches; or a mapping, an iterable of pairs, or an
+    /// Arrow RecordBatch of two columns. Contiguous arrays of uint64, of `S` or `V`, of uint8 in rows, and of
+    /// Arrow are not copied.
     ///
     /// >>> seen = db.table("seen", entries=100_000)
     /// >>> seen.insert_many([1, 2], [10, 20])
@@ -264,9 +264,9 @@ impl Table {
         Ok(())
     }
 
-    /// The values under all keys, in their order; the reads overlap. Of a list a list, with the default for a key
-    /// that is not there. Of a numpy array the values, and an array that says which keys are there. Of an Arrow array
-    /// an Arrow array with nulls.
+    /// Returns the values of all keys, in their order; the reads overlap. For a list: a list, with the
+    /// default for an absent key. For a numpy array: the values, and an array of bool that tells which keys
+    /// are present. For an Arrow array: an Arrow array with nulls.
     ///
     /// >>> seen = db.table("seen", entries=100_000)
     /// >>> seen[1] = 10
@@ -294,7 +294,7 @@ impl Table {
         answers.into_object(py, keys.form(), default)
     }
 
-    /// Which keys are there: an array of bool, in their order. The reads overlap.
+    /// Returns which keys are present: an array of bool, in their order. The reads overlap.
     fn contains_many(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let mut keys = Batch::new(keys, "key", self.key.fits())?;
         let mut found = Vec::with_capacity(keys.len().unwrap_or(0));
@@ -308,8 +308,8 @@ impl Table {
         found.into_pyarray(py).into_py_any(py)
     }
 
-    /// As `get_or_insert` of each pair, in order; the reads overlap. The answer is as that of `get_many`: keys that
-    /// were new have no value in it.
+    /// Calls `get_or_insert` with each pair, in order; the reads overlap. The result has the form of that of
+    /// `get_many`: new keys have no value in it.
     ///
     /// >>> seen = db.table("seen", entries=100_000)
     /// >>> seen.get_or_insert_many([1, 1, 2], [10, 11, 20])
@@ -335,17 +335,18 @@ impl Table {
         answers.into_object(py, form, default)
     }
 
-    /// An iterator over the keys, in no order. It reads the whole table.
+    /// Returns an iterator over the keys, in no order. It reads the whole table.
     fn keys(&self) -> PyResult<Entries> {
         self.entries(Part::Keys)
     }
 
-    /// An iterator over the values, in no order. It reads the whole table.
+    /// Returns an iterator over the values, in no order. It reads the whole table.
     fn values(&self) -> PyResult<Entries> {
         self.entries(Part::Values)
     }
 
-    /// An iterator over the keys and values, in no order. What is put meanwhile may or may not be seen.
+    /// Returns an iterator over the keys and values, in no order. Entries put meanwhile may or may not be
+    /// seen.
     ///
     /// >>> seen = db.table("seen", entries=100_000)
     /// >>> seen.insert_many([1, 2], [10, 20])
@@ -360,12 +361,12 @@ impl Table {
         self.handle.call(py, |table| table.sync())
     }
 
-    /// Puts everything buffered on flash and makes it durable.
+    /// Writes everything buffered to flash and makes it durable.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.call(py, |table| table.flush())
     }
 
-    /// What the table holds, and what it has done since it was opened: a dict that shows itself as a table.
+    /// Returns the table's figures, and the work done since it was opened: a dict whose `str` is a table.
     ///
     /// >>> seen = db.table("seen", entries=100_000)
     /// >>> seen[7] = 42
@@ -379,32 +380,33 @@ impl Table {
         stats::shown(dict, self.handle.what())
     }
 
-    /// All parameters that the table was created with, by the names that `parameters` of `db.table` takes.
+    /// Returns all parameters that the table was created with, by the names that `parameters` of `db.table`
+    /// takes.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let config = self.handle.call(py, |table| Ok(table.config()))?;
         stats::of_config(py, &config)
     }
 
-    /// Saves what is buffered and closes the table. Waits for calls of other threads. A closed table may be closed
-    /// again.
+    /// Saves buffered data and closes the table. Waits for calls of other threads. Closing a closed table is
+    /// allowed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.close(py, AnyTable::close)
     }
 
-    /// Is it closed?
+    /// Whether the table is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.handle.is_closed()
     }
 
-    /// Bytes of each key.
+    /// The length of each key in bytes.
     #[getter]
     fn key_bytes(&self) -> u32 {
         self.key.width()
     }
 
-    /// Bytes of each value.
+    /// The length of each value in bytes.
     #[getter]
     fn value_bytes(&self) -> u32 {
         self.value.width()
@@ -462,7 +464,7 @@ impl Table {
     }
 }
 
-/// Values of many keys, in the layout in which numpy and Arrow have them.
+/// The values of many keys, in the layout of numpy and Arrow.
 struct Answers {
     kind: Kind,
     numbers: Vec<u64>,
@@ -512,7 +514,7 @@ impl Answers {
     }
 }
 
-/// A value of 8 bytes as the number that it is; 0 where there is none.
+/// Returns a value of 8 bytes as a number; 0 if there is none.
 fn number_of(value: &Option<Value>) -> u64 {
     let bytes = value.as_ref().and_then(|value| value.first_chunk().copied());
     u64::from_le_bytes(bytes.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! The terms of a batch of documents and how often each has them, for `nandex.ray.tfidf`.
+//! The terms of a batch of documents with their counts, for `nandex.ray.tfidf`.
 
 use std::collections::HashMap;
 
@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 use crate::batch::{Batch, Fits};
 use crate::tfidf::{analysis, explain};
 
-/// Adds the function.
+/// Registers the function.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(terms, module)?)
 }
 
-/// Where rows begin; the terms of all rows by their numbers, and how often each comes there; the bytes of all terms,
-/// and where each begins.
+/// The start of each row; the terms of all rows as numbers, and their counts in the row; the bytes of all
+/// terms, and the start of each.
 type Terms<'py> = (
     Bound<'py, PyArray1<i64>>,
     Bound<'py, PyArray1<i64>>,
@@ -24,8 +24,9 @@ type Terms<'py> = (
     Bound<'py, PyArray1<i64>>,
 );
 
-/// The terms of a batch of documents, as scikit-learn's `CountVectorizer` finds them. Terms have numbers in the order
-/// of their bytes, and the terms of a row are in that order. A term of several documents is in RAM once.
+/// Returns the terms of a batch of documents, as scikit-learn's `CountVectorizer` finds them. Terms are
+/// numbered in the order of their bytes, and the terms of a row are in that order. A term of several
+/// documents is in RAM once.
 #[pyfunction]
 #[pyo3(name = "_terms", signature = (documents, *, lowercase, ngrams, stop_words))]
 fn terms<'py>(
@@ -64,7 +65,7 @@ fn terms<'py>(
 #[derive(Default)]
 struct Counted {
     known: HashMap<Box<[u8]>, i64>,
-    /// The terms of the document at hand, each as often as it comes.
+    /// The terms of the current document, repeated as often as they occur.
     row: Vec<i64>,
     starts: Vec<i64>,
     numbers: Vec<i64>,
@@ -90,7 +91,7 @@ impl Counted {
         self.starts.push(self.numbers.len() as i64);
     }
 
-    /// Gives terms numbers in the order of their bytes. Returns these bytes, and where each term begins.
+    /// Numbers the terms in the order of their bytes. Returns these bytes, and the start of each term.
     fn sort(&mut self) -> (Vec<u8>, Vec<i64>) {
         let mut terms: Vec<_> = std::mem::take(&mut self.known).into_iter().collect();
         terms.sort_unstable();

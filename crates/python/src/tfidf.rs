@@ -1,5 +1,5 @@
-//! What `nandex.sklearn` is made of: an index of terms and its model behind one Python object. Documents are taken from
-//! Python's iterators some at a time, so that neither the documents nor the vocabulary are in RAM.
+//! The base of `nandex.sklearn`: an index of terms and its model behind one Python object. Documents are read
+//! from Python's iterators in small batches, so that neither the documents nor the vocabulary are in RAM.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,7 +20,7 @@ use crate::number::{Reals, index, integer, optional, real, size};
 const TAKEN: usize = 256;
 const TAKEN_BYTES: usize = 1 << 20;
 
-/// Adds the index.
+/// Registers the index.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Tfidf>()
 }
@@ -32,7 +32,7 @@ struct Fitted {
 }
 
 impl Fitted {
-    /// Adds documents; columns have to be chosen again then.
+    /// Adds documents; the columns must be chosen again afterwards.
     fn update(&mut self, documents: &mut Texts) -> Result<u64, Error> {
         self.model = None;
         let Some(corpus) = Arc::get_mut(&mut self.corpus) else {
@@ -49,7 +49,7 @@ impl Fitted {
         Ok(self.model.insert(model).columns())
     }
 
-    /// The columns, which must be chosen.
+    /// Returns the columns, which must be chosen.
     fn model(&self) -> Result<&Model<'static>, Error> {
         self.model.as_ref().ok_or_else(|| Error::NoTerms { reason: "no columns are chosen".into() })
     }
@@ -101,7 +101,7 @@ pub struct Tfidf {
     handle: Arc<Handle<Mutex<Fitted>>>,
 }
 
-/// Where rows begin, columns, values.
+/// The start of each row, the columns, the values.
 type Matrix<'py> =
     (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<f64>>);
 
@@ -131,7 +131,7 @@ impl Tfidf {
         Ok(Self { handle })
     }
 
-    /// Refuses a path that has no index, or one that is in use.
+    /// Refuses a path without an index, and one that is in use.
     #[staticmethod]
     #[pyo3(signature = (path, *, ram))]
     fn check(py: Python<'_>, path: PathBuf, ram: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -139,7 +139,8 @@ impl Tfidf {
         py.detach(|| Corpus::open(&path, config)?.close()).map_err(explain)
     }
 
-    /// Adds documents, after `prepare` where they are not str or it is to see all. Returns how many.
+    /// Adds documents, and returns their number. `prepare` is applied to documents that are not str, or to
+    /// all if it must see all.
     fn update(
         &self,
         py: Python<'_>,
@@ -150,7 +151,7 @@ impl Tfidf {
         self.run(py, (documents, prepare, prepares_all), |fitted, texts| lock(fitted).update(texts))
     }
 
-    /// Chooses the terms that become columns. Returns how many.
+    /// Chooses the terms that become columns, and returns their number.
     #[pyo3(signature = (*, min_df, max_df, max_features, weighting))]
     fn fit(
         &self,
@@ -168,7 +169,7 @@ impl Tfidf {
         self.call(py, |fitted| lock(fitted).fit(&selection, weighting))
     }
 
-    /// The rows of documents.
+    /// Returns the rows of documents.
     fn transform<'py>(
         &self,
         py: Python<'py>,
@@ -182,7 +183,7 @@ impl Tfidf {
         Ok((starts.into_pyarray(py), columns.into_pyarray(py), values.into_pyarray(py)))
     }
 
-    /// The terms of all columns, in order.
+    /// Returns the terms of all columns, in order.
     fn vocabulary<'py>(&self, py: Python<'py>) -> PyResult<Vocabulary<'py>> {
         let terms =
             self.call(py, |fitted| lock(fitted).model()?.terms().collect::<Result<Vec<_>, _>>())?;
@@ -192,12 +193,12 @@ impl Tfidf {
         Ok((texts, idf.into_pyarray(py), documents.into_pyarray(py)))
     }
 
-    /// The number of columns; none if they are not chosen.
+    /// Returns the number of columns; none if they are not chosen.
     fn columns(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         self.call(py, |fitted| Ok(lock(fitted).model.as_ref().map(Model::columns)))
     }
 
-    /// Its figures.
+    /// Returns the figures of the index.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (documents, occurrences, ram_bytes) = self.call(py, |fitted| {
             let corpus = &lock(fitted).corpus;
@@ -230,7 +231,7 @@ impl Tfidf {
         self.handle.call(py, |fitted| Ok(call(fitted)))?.map_err(explain)
     }
 
-    /// Makes a call over documents. An exception of theirs is its failure.
+    /// Runs a call over documents. An exception that their iterator raises becomes the failure of the call.
     fn run<R: Send>(
         &self,
         py: Python<'_>,
@@ -283,7 +284,7 @@ struct Texts {
 }
 
 impl Texts {
-    /// Takes some more documents; none at the end.
+    /// Reads some more documents; none at the end.
     fn take_more(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         py.check_signals()?;
         let (mut texts, mut bytes) = (Vec::new(), 0);
@@ -335,10 +336,10 @@ impl Iterator for Texts {
     }
 }
 
-/// How terms are found: those of the lengths that `ngrams` says.
+/// Returns the analysis that finds terms of the lengths of `ngrams`.
 ///
 /// # Errors
-/// Lengths that are no whole numbers; stop words that are no texts.
+/// Fails for lengths that are no whole numbers, and for stop words that are no texts.
 pub fn analysis(
     lowercase: bool,
     (ngram_min, ngram_max): &(Bound<'_, PyAny>, Bound<'_, PyAny>),
@@ -349,7 +350,7 @@ pub fn analysis(
     Ok(Analysis { lowercase, ngram_min, ngram_max, stop_words: self::stop_words(stop_words)? })
 }
 
-/// A number of documents, or a share of them as a real number.
+/// Reads a number of documents, or a share of them as a real number.
 fn limit(given: &Bound<'_, PyAny>, name: &str) -> PyResult<DocumentLimit> {
     if index(given).is_some() {
         return integer(given, name, 0..=u64::MAX).map(DocumentLimit::Count);
@@ -357,7 +358,7 @@ fn limit(given: &Bound<'_, PyAny>, name: &str) -> PyResult<DocumentLimit> {
     real(given, name, Reals::Within(0.0..=1.0)).map(DocumentLimit::Share)
 }
 
-/// How terms are weighed, by scikit-learn's names.
+/// The weighting of terms, by scikit-learn's names.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct Weights {
@@ -385,10 +386,10 @@ fn norm(given: Option<&str>) -> PyResult<Norm> {
     }
 }
 
-/// What scikit-learn's `stop_words` says.
+/// Reads scikit-learn's `stop_words`.
 ///
 /// # Errors
-/// A text that is not "english", and elements that are no texts.
+/// Fails for a text other than "english", and for elements that are no texts.
 fn stop_words(given: Option<&Bound<'_, PyAny>>) -> PyResult<StopWords> {
     let Some(given) = given else { return Ok(StopWords::None) };
     if given.cast::<PyString>().is_ok() {
@@ -402,7 +403,7 @@ fn stop_words(given: Option<&Bound<'_, PyAny>>) -> PyResult<StopWords> {
     words.collect::<PyResult<_>>().map(StopWords::List)
 }
 
-/// The exception of a failure.
+/// Converts a failure to its exception.
 pub fn explain(error: Error) -> PyErr {
     let message = error.to_string();
     match error {

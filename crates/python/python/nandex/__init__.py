@@ -8,7 +8,7 @@
 ...     "https://example.com/" in seen
 True
 
-Keys and values are `bytes`, or `str` as UTF-8. Batches are lists, arrays of numpy or arrays of Arrow. All exceptions
+Keys and values are `bytes`, or `str` as UTF-8. Batches are lists, numpy arrays or Arrow arrays. All exceptions
 are a `nandex.Error` and the built-in exception that fits.
 """
 
@@ -42,5 +42,5 @@ __all__ = [
 MutableMapping.register(Map)
 # A child has no threads of its parent's structures, and must not write to their file.
 os.register_at_fork(after_in_child=_nandex._after_fork)
-# What is open is saved and closed before the interpreter ends.
+# Open structures are saved and closed before the interpreter ends.
 atexit.register(_nandex._close_all)

@@ -1,7 +1,7 @@
-"""What arrays of numpy and Arrow are in memory: the bytes of their elements, for batched calls.
+"""The layout of numpy and Arrow arrays in memory: the bytes of their elements, for batched calls.
 
-The module is for `nandex._nandex`. Nothing is copied but offsets of 32 bits, chunks of a chunked array, and numbers of
-a list.
+The module is for `nandex._nandex`. Only 32-bit offsets, the chunks of a chunked array, and the numbers of a list are
+copied.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _EMPTY = np.zeros(0, np.uint8)
 
 
 def take(given: Any, what: str, fits: _Fits) -> Taken | None:
-    """The bytes of a batch; None if it is no array, and its elements are to be taken one by one."""
+    """Returns the bytes of a batch; None if it is no array, and its elements must be read one by one."""
     if isinstance(given, (str, bytes, bytearray, int)):
         raise InputTypeError(
             f"one {what} of the type {type(given).__name__} where a batch is expected: put it into a list"
@@ -38,7 +38,7 @@ def take(given: Any, what: str, fits: _Fits) -> Taken | None:
 
 
 def pairs(given: Any) -> tuple[Any, Any]:
-    """Keys and values of a mapping, of a RecordBatch or table of two columns, or of an iterable of pairs."""
+    """Returns keys and values of a mapping, of a RecordBatch or table of two columns, or of an iterable of pairs."""
     if hasattr(given, "num_columns") and hasattr(given, "column"):
         if given.num_columns != 2:
             raise InputError(f"{given.num_columns} columns: give keys and values, in two columns")
@@ -158,10 +158,10 @@ def _of_fixed(column: Any, what: str, fits: _Fits) -> Taken:
 
 
 def fixed_answers(form: str, values: NDArray[Any], found: NDArray[np.bool_], width: int | None, default: Any) -> Any:
-    """Values of one width as an answer in the form of the keys: `width` is None for numbers of 64 bits.
+    """Returns values of one width in the form of the keys; `width` is None for 64-bit numbers.
 
-    Of a list a list, with the default where a key is missing; of numpy the values, and which were found; of Arrow an
-    array with nulls.
+    For a list: a list, with the default for a missing key. For numpy: the values, and which keys were found. For Arrow:
+    an array with nulls.
     """
     count = len(found)
     if form == "arrow":
@@ -178,7 +178,7 @@ def fixed_answers(form: str, values: NDArray[Any], found: NDArray[np.bool_], wid
 
 
 def spans_answer(data: NDArray[np.uint8], offsets: NDArray[np.int64], found: NDArray[np.bool_]) -> Any:
-    """Values of any size as an Arrow array, with nulls where a key is missing."""
+    """Returns values of any size as an Arrow array, with a null for a missing key."""
     import pyarrow as pa
 
     buffers = [_bitmap(found), pa.py_buffer(offsets), pa.py_buffer(data)]

@@ -28,13 +28,13 @@ __all__ = [
 
 
 class Error(Exception):
-    """What can go wrong in nandex. All exceptions of the package derive from it."""
+    """The base class of all exceptions of the package."""
 
     __module__ = "nandex"
 
 
 class KeyNotFoundError(Error, KeyError):
-    """No value is under this key."""
+    """A key without a value."""
 
     __module__ = "nandex"
 
@@ -52,7 +52,7 @@ class InputError(Error, ValueError):
 
 
 class InputTypeError(Error, TypeError):
-    """Keys, values or options of a type that is not taken, such as an array of objects, or a bool as a number."""
+    """Keys, values or options of a type that is not accepted, such as an array of objects, or a bool as a number."""
 
     __module__ = "nandex"
 
@@ -64,7 +64,7 @@ class ClosedError(Error, ValueError):
 
 
 class ForkedError(Error, RuntimeError):
-    """A handle that this process has inherited from its parent. Open the file here instead."""
+    """A handle that was inherited from the parent process. Open the file in this process instead."""
 
     __module__ = "nandex"
 
@@ -76,13 +76,13 @@ class FormatError(Error, ValueError):
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """An operation that this kind of structure does not have."""
+    """An operation that this kind of structure does not support."""
 
     __module__ = "nandex"
 
 
 class RamError(Error, MemoryError):
-    """More RAM than was stated for the database."""
+    """A request for more RAM than the database was given."""
 
     __module__ = "nandex"
 
@@ -106,7 +106,7 @@ class MissingError(Error, FileNotFoundError):
 
 
 class ReadOnlyError(Error, OSError):
-    """An update of a database that is open to be read only."""
+    """An update of a database that is open read-only."""
 
     __module__ = "nandex"
 
@@ -118,7 +118,7 @@ class FullError(Error, OSError):
 
 
 class DamagedError(Error, OSError):
-    """Bytes on flash that are not what was written."""
+    """Bytes on flash that differ from those that were written."""
 
     __module__ = "nandex"
 
@@ -130,6 +130,6 @@ class DeviceError(Error, OSError):
 
 
 class InternalError(Error, RuntimeError):
-    """A defect of nandex itself. Report it; what was durable is still there."""
+    """A defect of nandex itself. Report it; durable data is unharmed."""
 
     __module__ = "nandex"

@@ -1,4 +1,4 @@
-"""Figures as dicts that show themselves as tables, on a terminal and in a notebook."""
+"""Figures as dicts whose `repr` is a table, on a terminal and in a notebook."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Stats(dict[str, Any]):
 
 
 class Advice(Stats):
-    """Which structure suits some requirements, and its figures: a dict whose `repr` is the reasons and a table."""
+    """The recommended structure and its figures: a dict whose `repr` is the reasons and a table."""
 
     __module__ = "nandex"
 

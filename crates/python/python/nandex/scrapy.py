@@ -1,12 +1,12 @@
-"""A duplicate filter for Scrapy that is on flash: crawls of billions of requests in a fixed amount of RAM.
+"""A duplicate filter for Scrapy on flash: crawls of billions of requests in a fixed amount of RAM.
 
 Settings of a project:
 
     DUPEFILTER_CLASS = "nandex.scrapy.DupeFilter"
     NANDEX_DUPEFILTER_RAM = "256MiB"
 
-With `JOBDIR` the requests that were seen are in the file `requests.seen.nandex` of the job's directory, and a crawl
-that is resumed knows them. Without, they are in a temporary file, which goes at the end.
+With `JOBDIR` the requests seen so far are in the file `requests.seen.nandex` of the job's directory, and a resumed
+crawl knows them. Without it they are in a temporary file, which is removed at the end.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 __all__ = ["DupeFilter"]
 
-#: Bytes of Scrapy's own fingerprints, and of others' once they are hashed.
+#: Bytes of Scrapy's own fingerprints, and of other fingerprints after hashing.
 _FINGERPRINT_BYTES = 20
 
 _FILE = "requests.seen.nandex"
 
 
 def _rate_of(given: Any) -> float | None:
-    """The rate of a setting, which is a text if it comes from a command line."""
+    """Returns the rate of a setting, which is a text if it comes from a command line."""
     name = "NANDEX_DUPEFILTER_RATE"
     if given is None:
         return None
@@ -56,17 +56,17 @@ class DupeFilter(BaseDupeFilter):
 
     Settings, all optional:
 
-    NANDEX_DUPEFILTER_RAM: RAM that it may take, 64 MiB unless stated. About a byte and a half a request.
-    NANDEX_DUPEFILTER_KEYS: Requests for which it is made; it grows past them. A million unless stated.
-    NANDEX_DUPEFILTER_RATE: The share of new requests that may be filtered out in error, such as 1e-6. A filter of that
-        rate then takes 1 or 2 bytes of flash a request, and hardly any RAM. Unless stated it is exact, and takes some
-        40 bytes of flash.
+    NANDEX_DUPEFILTER_RAM: The RAM of the filter, 64 MiB by default. About a byte and a half a request.
+    NANDEX_DUPEFILTER_KEYS: The number of requests that it is made for; it grows past them. A million by default.
+    NANDEX_DUPEFILTER_RATE: The rate of false positives: the share of new requests that may be filtered out in error,
+        such as 1e-6. A filter of that rate then takes 1 or 2 bytes of flash a request, and hardly any RAM. By default
+        the filter is exact, and takes some 40 bytes of flash.
     NANDEX_DUPEFILTER_PATH: The file, in place of the one of `JOBDIR`.
     DUPEFILTER_DEBUG: Every filtered request is logged, as with Scrapy's own.
 
     A request costs a lookup in RAM, and a page read of about 100 microseconds if it was seen before and its page is not
-    in memory; Scrapy waits for it. What was seen is durable after 100 ms. Scrapy's statistics get
-    `dupefilter/filtered`, and at the end `dupefilter/nandex/requests`, `ram_bytes` and `flash_bytes`.
+    in memory; Scrapy waits for it. Requests are durable after 100 ms. Scrapy's statistics get `dupefilter/filtered`,
+    and at the end `dupefilter/nandex/requests`, `ram_bytes` and `flash_bytes`.
     """
 
     def __init__(
@@ -94,14 +94,14 @@ class DupeFilter(BaseDupeFilter):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DupeFilter:
-        """The filter that a crawler's settings ask for."""
+        """Creates the filter with a crawler's settings."""
         return cls.from_settings(crawler.settings, fingerprinter=crawler.request_fingerprinter, stats=crawler.stats)
 
     @classmethod
     def from_settings(
         cls, settings: BaseSettings, *, fingerprinter: Any = None, stats: StatsCollector | None = None
     ) -> DupeFilter:
-        """The filter that settings ask for."""
+        """Creates the filter with these settings."""
         job = job_dir(settings)
         path = settings.get("NANDEX_DUPEFILTER_PATH") or (Path(job, _FILE) if job else None)
         return cls(
@@ -115,7 +115,8 @@ class DupeFilter(BaseDupeFilter):
         )
 
     def open(self) -> None:
-        """Opens the file, and makes it if it is not there. One that another crawl has open is a `nandex.InUseError`."""
+        """Opens the file, and makes it if it does not exist. One that another crawl has open raises
+        `nandex.InUseError`."""
         self._opened()
 
     def _opened(self) -> nandex.Table | nandex.Filter:
@@ -134,7 +135,7 @@ class DupeFilter(BaseDupeFilter):
         return self._requests
 
     def request_seen(self, request: Request) -> bool:
-        """Whether a request of this fingerprint was seen, and notes it."""
+        """Returns whether a request with this fingerprint was seen before, and records it."""
         requests, fingerprint = self._opened(), self._fingerprint(request)
         if isinstance(requests, nandex.Table):
             return requests.get_or_insert(fingerprint, b"") is not None

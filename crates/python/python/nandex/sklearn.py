@@ -36,10 +36,10 @@ __all__ = ["CountVectorizer", "TfidfVectorizer"]
 
 _RAM = "256MiB"
 
-#: The only pattern of tokens that there is: two or more characters of words in a row.
+#: The only supported token pattern: two or more word characters in a row.
 _TOKENS = r"(?u)\b\w\w+\b"
 
-#: The most words of a term that a message is about; the index says how many it takes.
+#: The maximum number of words of a term in messages; the index states its own limit.
 _NGRAM_MAX = 1 << 31
 
 #: Bytes of a spooled document's length.
@@ -47,13 +47,13 @@ _LENGTH_BYTES = 8
 
 
 def _aligned(rows: Any) -> Any:
-    """A sparse matrix in the form that scikit-learn's configuration asks for."""
+    """Returns a sparse matrix in the form that scikit-learn's configuration asks for."""
     align = getattr(_text, "_align_api_if_sparse", None)
     return rows if align is None else align(rows)
 
 
 class _OnFlash:
-    """What both vectorizers have of their own, before scikit-learn's classes."""
+    """The common part of both vectorizers, before scikit-learn's classes."""
 
     path: str | os.PathLike[str] | None
     ram: int | float | str
@@ -64,14 +64,14 @@ class _OnFlash:
     _parameters_of_its_own = {"path": [str, os.PathLike, None], "ram": [str, int, float]}
 
     def fit(self: Any, raw_documents: Iterable[Any], y: None = None) -> Any:
-        """Learns the terms of documents. An index at `path` is replaced, when this has succeeded."""
+        """Learns the terms of documents. An index at `path` is replaced after this has succeeded."""
         self._fit(raw_documents)
         return self
 
     def fit_transform(self: Any, raw_documents: Iterable[Any], y: None = None) -> Any:
         """Learns the terms of documents, and returns their rows.
 
-        It reads the documents twice. Those of an iterator, which can be read once only, are kept in a temporary file.
+        Reads the documents twice. Those of an iterator, which can be read only once, are stored in a temporary file.
         """
         if iter(raw_documents) is not raw_documents:
             self._fit(raw_documents)
@@ -82,9 +82,9 @@ class _OnFlash:
             return self._rows(_unspooled(spool), is_prepared=True)
 
     def partial_fit(self: Any, raw_documents: Iterable[Any], y: None = None) -> Any:
-        """Adds documents to those that were learned, also in an earlier process. Columns are chosen again afterwards.
+        """Adds documents to those learned before, also by an earlier process. Columns are chosen again afterwards.
 
-        What an error leaves is a part of the documents; all of them, or those of whole batches.
+        After an error, a part of the documents is added: all of them, or those of whole batches.
         """
         self._check()
         self._refuse_text(raw_documents)
@@ -94,17 +94,17 @@ class _OnFlash:
         return self
 
     def transform(self: Any, raw_documents: Iterable[Any]) -> Any:
-        """The rows of documents, a sparse matrix in RAM. The documents are read once, and none is kept."""
+        """Returns the rows of documents, a sparse matrix in RAM. Reads the documents once, and stores none."""
         self._refuse_text(raw_documents)
         return self._rows(raw_documents)
 
     def get_feature_names_out(self: Any, input_features: Any = None) -> NDArray[np.object_]:
-        """The terms of all columns, in RAM."""
+        """Returns the terms of all columns, in RAM."""
         return np.asarray(self._chosen().vocabulary()[0], dtype=object)
 
     @property
     def vocabulary_(self: Any) -> dict[str, int]:
-        """The column of each term: a dict that is made at each access, in RAM."""
+        """The column of each term: a dict in RAM, which is made at each access."""
         try:
             terms = self._chosen().vocabulary()[0]
         except NotFittedError as error:
@@ -222,14 +222,14 @@ class _OnFlash:
         return self.preprocessor is not None or self.strip_accents is not None
 
     def _preparation(self: Any) -> tuple[Callable[[Any], str], bool]:
-        """What is done to documents here, and whether to all or to those that are no str."""
+        """Returns the preparation of documents, and whether it is for all of them or only for those that are no str."""
         if not self._prepares_all():
             return self.decode, self.input != "content"
         preprocess = self.build_preprocessor()
         return lambda document: preprocess(self.decode(document)), True
 
     def _check(self: Any) -> None:
-        """Refuses parameters of scikit-learn that this cannot do."""
+        """Refuses parameters of scikit-learn that are not supported."""
         if hasattr(self, "_validate_params"):
             self._validate_params()
         for words in self.ngram_range:
@@ -243,7 +243,7 @@ class _OnFlash:
                     f"{name}={found!r}: the index has words of two or more characters and its own vocabulary; leave "
                     f"out {name}, or use scikit-learn's {type(self).__name__}"
                 )
-        # Warns of stop words that no token can be.
+        # Warns of stop words that cannot be tokens.
         self._check_stop_words_consistency(self.get_stop_words(), self.build_preprocessor(), self.build_tokenizer())
 
     @staticmethod
@@ -256,7 +256,7 @@ class _OnFlash:
 
 
 def _spooled(documents: Iterable[Any], prepare: Callable[[Any], str], spool: IO[bytes]) -> Iterator[str]:
-    """The documents, prepared, which are written to a file as they pass."""
+    """Yields the prepared documents, and writes them to a file as they pass."""
     for document in documents:
         text = prepare(document)
         content = text.encode()
@@ -274,13 +274,13 @@ def _unspooled(spool: IO[bytes]) -> Iterator[str]:
 class CountVectorizer(_OnFlash, _text.CountVectorizer):  # type: ignore[misc]
     """scikit-learn's `CountVectorizer`, with its vocabulary on flash.
 
-    path: The file of the index, which is made by `fit` or `partial_fit`, and opened if it is there. Copies of the
-        vectorizer share it, and one at a time can have it open. None for a temporary file.
-    ram: What the index may take, 256 MiB unless stated and 64 MiB at least. The matrix of `transform` and the lists of
+    path: The file of the index, which `fit` or `partial_fit` makes, and which is opened if it exists. Copies of the
+        vectorizer share it, and only one at a time can have it open. None for a temporary file.
+    ram: The RAM of the index, 256 MiB by default and at least 64 MiB. The matrix of `transform` and the lists of
         `get_feature_names_out` and `vocabulary_` come in addition.
 
-    The other parameters are scikit-learn's; `tokenizer`, `token_pattern`, `analyzer` and `vocabulary` have to be as
-    they are by default. Of equally frequent terms, `max_features` keeps the first.
+    The other parameters are scikit-learn's; `tokenizer`, `token_pattern`, `analyzer` and `vocabulary` must have
+    their default values. Of equally frequent terms, `max_features` keeps the first.
     """
 
     _parameter_constraints = {**_text.CountVectorizer._parameter_constraints, **_OnFlash._parameters_of_its_own}
@@ -340,7 +340,7 @@ class CountVectorizer(_OnFlash, _text.CountVectorizer):  # type: ignore[misc]
 class TfidfVectorizer(_OnFlash, _text.TfidfVectorizer):  # type: ignore[misc]
     """scikit-learn's `TfidfVectorizer`, with its vocabulary on flash.
 
-    `path` and `ram` are those of `CountVectorizer`, with what it says of the others. `idf_` cannot be set.
+    `path` and `ram` are those of `CountVectorizer`, and so are the limits of the others. `idf_` cannot be set.
     """
 
     _parameter_constraints = {**_text.TfidfVectorizer._parameter_constraints, **_OnFlash._parameters_of_its_own}

@@ -1,8 +1,8 @@
 //! `nandex_neardup`'s index of bucket keys below `nandex.datasketch.MinHashLSH`: signatures come in as arrays, names as
 //! Python's objects.
 //!
-//! Single calls take a MinHash whose scheme is the index's and whose hash values are an array of the usual kind. For
-//! others they say so, and Python's side makes an array.
+//! Single calls take a MinHash whose scheme is the index's and whose hash values are a numpy array of a usual
+//! type. For others they return None, and the Python side makes an array.
 
 mod name;
 
@@ -23,13 +23,14 @@ use crate::number::{Reals, count, integer, real, size};
 use crate::sketch::{VALUES_MAX, band_shape, num_perm_of};
 use name::Pickling;
 
-/// Adds the index.
+/// Registers the index.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Lsh>()?;
     module.add_function(wrap_pyfunction!(lsh_bands, module)?)
 }
 
-/// The number of bands and the values in each that are best for a threshold: those of datasketch's `MinHashLSH`.
+/// Returns the number of bands, and of values in each, that are best for a threshold: those of datasketch's
+/// `MinHashLSH`.
 #[pyfunction]
 #[pyo3(name = "_lsh_bands")]
 fn lsh_bands(
@@ -65,16 +66,16 @@ pub struct Lsh {
     shape: BandShape,
 }
 
-/// Where an insertion has stopped: the place of the key that was there already.
+/// The position of the key at which an insertion stopped because it was already present.
 type Stopped = Option<usize>;
 
-/// A number to go on from, keys, and the bucket keys of all, a row for each.
+/// The number to continue from, keys, and the bucket keys of all, one row each.
 type Scanned<'py> = (u64, Bound<'py, PyList>, Bound<'py, PyArray1<u64>>);
 
 #[pymethods]
 impl Lsh {
-    /// Opens the index of a file, or makes it; in memory without a path. The shape is the values of a signature, those
-    /// of a band, and how many bands there are.
+    /// Opens the index of a file, or makes it; without a path, in memory. The shape is the number of values
+    /// of a signature, the values of a band, and the number of bands.
     #[new]
     #[pyo3(signature = (path, *, ram, documents, shape, about, pickles))]
     fn new(
@@ -101,19 +102,19 @@ impl Lsh {
         Ok(Self { handle, pickling, shape })
     }
 
-    /// How the signatures are made, as datasketch calls it, if that is known.
+    /// The scheme of the signatures under datasketch's name, if it is known.
     #[getter]
     fn scheme(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.handle.call(py, |index| Ok(index.scheme()))
     }
 
-    /// Notes that for good.
+    /// Stores the scheme permanently.
     fn set_scheme(&self, py: Python<'_>, scheme: &str) -> PyResult<()> {
         self.handle.call(py, |index| index.set_scheme(scheme))
     }
 
-    /// Adds a document by its sketch: true if it is there now, false if its key was there before; none if the sketch is
-    /// not of the usual kind, or of a scheme that is not known.
+    /// Adds a document by its sketch. Returns true if it was added, false if its key was already present, and
+    /// none if the sketch is not of the usual kind, or of an unknown scheme.
     fn insert(
         &self,
         py: Python<'_>,
@@ -133,7 +134,7 @@ impl Lsh {
         Ok(Some(inserted == Inserted::All))
     }
 
-    /// The keys that share a bucket with a sketch; none if it is not of the usual kind.
+    /// Returns the keys that share a bucket with a sketch; none if it is not of the usual kind.
     fn query<'py>(
         &self,
         py: Python<'py>,
@@ -148,7 +149,7 @@ impl Lsh {
         Ok(Some(self.keys(py, &found, 0)?))
     }
 
-    /// The bucket keys of sketches, a row for each; none if one is not of the usual kind.
+    /// Returns the bucket keys of sketches, one row each; none if one is not of the usual kind.
     fn hashes_of<'py>(
         &self,
         py: Python<'py>,
@@ -164,7 +165,7 @@ impl Lsh {
         Ok(Some(hashes.into_pyarray(py)))
     }
 
-    /// The bucket keys of signatures that are one after the other, of numbers of 4 or 8 bytes.
+    /// Returns the bucket keys of consecutive signatures of 4-byte or 8-byte numbers.
     fn hashes_in<'py>(
         &self,
         py: Python<'py>,
@@ -193,7 +194,8 @@ impl Lsh {
         Ok(keys.into_pyarray(py))
     }
 
-    /// Adds documents by their bucket keys. Returns the place of the first whose key was there; those before it are in.
+    /// Adds documents by their bucket keys. Returns the position of the first whose key was present; those
+    /// before it are added.
     fn insert_many(
         &self,
         py: Python<'_>,
@@ -219,7 +221,7 @@ impl Lsh {
         Ok(None)
     }
 
-    /// The keys that share a bucket with each row of bucket keys.
+    /// Returns the keys that share a bucket with each row of bucket keys.
     fn query_many<'py>(
         &self,
         py: Python<'py>,
@@ -237,7 +239,7 @@ impl Lsh {
         Ok(all)
     }
 
-    /// The bucket keys of each key's document, as bytes; none where the key is not there.
+    /// Returns the bucket keys of each key's document, as bytes; none for an absent key.
     fn hashes_many<'py>(
         &self,
         py: Python<'py>,
@@ -252,7 +254,7 @@ impl Lsh {
         Ok(found.into_iter().map(|it| it.map(bytes)).collect())
     }
 
-    /// Whether each key is there.
+    /// Returns whether each key is present.
     fn contains_many<'py>(
         &self,
         py: Python<'py>,
@@ -261,7 +263,7 @@ impl Lsh {
         self.tell_each(py, keys, |index, names| index.contains_many(names))
     }
 
-    /// The keys in a bucket of a table.
+    /// Returns the keys in a bucket of a table.
     fn bucket(
         &self,
         py: Python<'_>,
@@ -274,13 +276,13 @@ impl Lsh {
         names.iter().map(|name| self.key(py, name)).collect()
     }
 
-    /// Takes out a key; false if it is not there.
+    /// Removes a key; returns false if it is not present.
     fn remove(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let name = name::encode(key, self.pickling.as_ref())?;
         self.handle.call(py, |index| index.remove(&name))
     }
 
-    /// Takes out keys, and says of each whether it was there; of equal keys the first.
+    /// Removes keys, and returns for each whether it was present; of equal keys only the first was.
     fn remove_many<'py>(
         &self,
         py: Python<'py>,
@@ -289,7 +291,7 @@ impl Lsh {
         self.tell_each(py, keys, |index, names| index.remove_many(names))
     }
 
-    /// Some documents from a number on, and where to go on; no keys at the end.
+    /// Returns some documents from a number on, and the number to continue from; no keys at the end.
     fn scan<'py>(&self, py: Python<'py>, start: &Bound<'py, PyAny>) -> PyResult<Scanned<'py>> {
         let start = integer(start, "start", 0..=u64::MAX)?;
         let (next, records) = self.handle.call(py, |index| index.scan(start))?;
@@ -300,13 +302,13 @@ impl Lsh {
         Ok((next, keys, hashes.into_pyarray(py)))
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         let documents = self.handle.call(py, |index| Ok(index.documents()))?;
         Ok(usize::try_from(documents).unwrap_or(usize::MAX))
     }
 
-    /// Its figures.
+    /// Returns the figures of the index.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.handle.call(py, |index| Ok(index.stats()))?;
         let dict = PyDict::new(py);
@@ -339,7 +341,7 @@ impl Lsh {
         keys.iter().map(|key| name::encode(&key, self.pickling.as_ref())).collect()
     }
 
-    /// Says of each key what one call for all of their names does.
+    /// Returns, for each key, the answer of one call for all names.
     fn tell_each<'py>(
         &self,
         py: Python<'py>,
@@ -356,7 +358,7 @@ impl Lsh {
         name::decode(py, name, self.pickling.as_ref())
     }
 
-    /// The keys of a row of what was found.
+    /// Returns the keys of a row of results.
     fn keys<'py>(
         &self,
         py: Python<'py>,
@@ -389,7 +391,7 @@ impl Lsh {
         })
     }
 
-    /// The bucket keys of an array that has a row for each of that many documents.
+    /// Returns the bucket keys of an array that has a row for each of `count` documents.
     fn rows<'a>(&self, array: &'a PyReadonlyArray1<'_, u64>, count: usize) -> PyResult<&'a [u64]> {
         let (keys, bands) = (numbers(array)?, self.shape.bands);
         if keys.len() == count * bands {
@@ -402,7 +404,8 @@ impl Lsh {
     }
 }
 
-/// Is a sketch of this scheme, or does it say none? `if_unknown` says what holds where the scheme is not known.
+/// Returns whether a sketch has this scheme or states none. `if_unknown` is the answer where the index's
+/// scheme is unknown.
 fn has_scheme(
     sketch: &Bound<'_, PyAny>,
     scheme: &Bound<'_, PyAny>,

@@ -1,7 +1,7 @@
-//! Keys of documents as bytes: a letter that says the type, and the content.
+//! Document keys as bytes: a letter for the type, and the content.
 //!
-//! `str`, `bytes` and `int` have forms of their own, so that equal ones have equal bytes and reading them runs no code.
-//! Everything else is pickled, if the index's owner allows that.
+//! `str`, `bytes` and `int` have forms of their own, so that equal keys have equal bytes and reading them
+//! runs no code. Everything else is pickled, if the index's owner allows that.
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -15,17 +15,17 @@ const BYTES: u8 = b'b';
 const NUMBER: u8 = b'i';
 const PICKLED: u8 = b'p';
 
-/// What pickles keys of other types, and reads them again.
+/// Functions that pickle keys of other types and read them again.
 pub struct Pickling {
     dumps: Py<PyAny>,
     loads: Py<PyAny>,
 }
 
 impl Pickling {
-    /// Those of the module `pickle`.
+    /// Loads those of the module `pickle`.
     ///
     /// # Errors
-    /// Those of the import.
+    /// Fails if the import fails.
     pub fn new(py: Python<'_>) -> PyResult<Self> {
         let pickle = py.import("pickle")?;
         let get = |name| pickle.getattr(name).map(Bound::unbind);
@@ -33,10 +33,10 @@ impl Pickling {
     }
 }
 
-/// The bytes of a key.
+/// Returns the bytes of a key.
 ///
 /// # Errors
-/// A type that has to be pickled where that is not allowed, or cannot be.
+/// Fails for a type that must be pickled where that is not allowed, or that cannot be pickled.
 pub fn encode(key: &Bound<'_, PyAny>, pickling: Option<&Pickling>) -> PyResult<Vec<u8>> {
     let tagged = |tag: u8, content: &[u8]| [&[tag], content].concat();
     if let Ok(text) = key.cast::<PyString>()
@@ -60,10 +60,10 @@ pub fn encode(key: &Bound<'_, PyAny>, pickling: Option<&Pickling>) -> PyResult<V
     Ok(tagged(PICKLED, pickled.cast::<PyBytes>()?.as_bytes()))
 }
 
-/// The key of these bytes.
+/// Reads a key from its bytes.
 ///
 /// # Errors
-/// Bytes that are none; a pickled key where that is not allowed, or that cannot be read.
+/// Fails for bytes that are no key, and for a pickled key that is not allowed or cannot be read.
 pub fn decode(py: Python<'_>, bytes: &[u8], pickling: Option<&Pickling>) -> PyResult<Py<PyAny>> {
     let broken =
         || Raised::Internal.new(format!("a key of the bytes {bytes:?}: make the index again"));

@@ -1,4 +1,4 @@
-"""Which documents are the most alike?"""
+"""A MinHash LSH forest: the documents that are the most alike."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from nandex.datasketch._stored import Numbers
 
-#: What a prefix of no values has as its key, by the bytes of a value: 4 or 8, and 16 for a pair of WeightedMinHash.
+#: The key of an empty prefix, by the bytes of a value: 4 or 8, and 16 for a pair of WeightedMinHash.
 _ROOTS = {4: 0x243F6A8885A308D3, 8: 0x13198A2E03707344, 16: 0xA4093822299F31D0}
 
-#: The key of a prefix is made of the one before it and of its last value, so that each gives the other: the finalizer
-#: of SplitMix64, and what undoes it. They are on flash.
+#: The key of a prefix is computed from the previous key and the prefix's last value, so that each gives the other: the
+#: finalizer of SplitMix64, and its inverse. They are stored on flash.
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
-#: The last 24 bits of the shortest prefixes of a WeightedMinHash: its pairs of values cannot be had back.
+#: The last 24 bits of the shortest prefixes of a WeightedMinHash, whose pairs of values cannot be recovered.
 _PAIRS = np.uint64(0xB5297A)
 _PAIRS_MASK = np.uint64(0xFFFFFF)
 
@@ -43,19 +43,19 @@ def _unmixed(keys: Numbers) -> Numbers:
 
 
 class MinHashLSHForest(Stored):
-    """An index of MinHash signatures by prefixes of several parts: which documents are the most alike?
+    """An index of MinHash signatures by prefixes of several parts: finds the documents that are the most alike.
 
-    The parameters and methods are those of `datasketch.MinHashLSHForest`, and so are the answers, but for these: a
-    query finds the 253 oldest keys of a prefix; once `index` was called, a key that is added later is found at once; and of keys
-    that are equally alike those that came first are given, while datasketch gives any.
+    The parameters and methods are those of `datasketch.MinHashLSHForest`, and so are the answers, with three
+    exceptions: a query finds the 253 oldest keys of a prefix; once `index` was called, a key that is added later is
+    found at once; and among equally similar keys the oldest are returned, while datasketch returns any.
 
     num_perm: Values of a signature.
     l: Parts of a signature, the prefix trees of the paper; `num_perm // l` is the longest prefix.
-    storage_config, prepickle: As those of `MinHashLSH`. What a file has when it is opened is searchable.
+    storage_config, prepickle: As those of `MinHashLSH`. The keys of an opened file are searchable.
 
     A document has a bucket for each value of its signature: about 500 bytes of RAM and 1 KiB of flash for 128 of them.
-    A query finds the longest shared prefixes by halves, and reads the blocks of documents that have them. All calls may
-    come from any thread.
+    A query finds the longest shared prefixes by binary search, and reads the blocks of documents that have them. All
+    calls may come from any thread.
     """
 
     __module__ = "nandex.datasketch"
@@ -82,13 +82,13 @@ class MinHashLSHForest(Stored):
         self.hashtables = [_ForestTable(self, (tree + 1) * self.k - 1) for tree in range(self.l)]
 
     def add(self, key: Hashable, minhash: Sketch) -> None:
-        """Adds a key with its signature. A key that is there is a `ValueError`."""
+        """Adds a key with its signature. A key that is present raises `ValueError`."""
         self.add_many([key], [minhash])
 
     def add_many(self, keys: Iterable[Hashable], minhashes: Any) -> None:
         """Adds keys with their signatures: an array of `hashvalues` with a row for each, or a list of MinHashes.
 
-        A key that is there is a `ValueError`; those before it are in.
+        A key that is present raises `ValueError`; those before it are added.
         """
         keys = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
         prefixes = self._prefixes_of(minhashes, is_add=True)
@@ -99,15 +99,16 @@ class MinHashLSHForest(Stored):
             raise InputError(f"The given key has already been added: {keys[stopped]!r}")
 
     def index(self) -> None:
-        """Makes the keys that were added searchable."""
+        """Makes the added keys searchable."""
         self._is_searchable = len(self._index) > 0
 
     def query(self, minhash: Sketch, k: int) -> list[Any]:
-        """At most `k` keys, of the sets that are likely the most alike first."""
+        """Returns at most `k` keys, those of the sets that are likely the most alike first."""
         return self.query_many([minhash], k)[0]
 
     def query_many(self, minhashes: Any, k: int) -> list[list[Any]]:
-        """The same for each signature: of an array of `hashvalues` with a row for each, or a list of MinHashes."""
+        """Returns the keys of `query` for each signature of an array of `hashvalues`, one row each, or a list of
+        MinHashes."""
         k = _integer(k, "k", 1, COUNT_MAX)
         prefixes = self._prefixes_of(minhashes)
         found: list[list[Any]] = [[] for _ in prefixes]
@@ -115,7 +116,7 @@ class MinHashLSHForest(Stored):
         lengths = {place: next(descent) for place, descent in enumerate(descents)} if self._is_searchable else {}
         while lengths:
             places, depths = np.array(list(lengths)), np.array(list(lengths.values())) - 1
-            # The keys of other lengths are such that no document has them.
+            # The keys of other lengths are keys that no document has.
             asked = ~prefixes[places]
             rows = np.arange(len(places))
             asked[rows, :, depths] = prefixes[places, :, depths]
@@ -128,9 +129,9 @@ class MinHashLSHForest(Stored):
         return found
 
     def get_minhash_hashvalues(self, key: Hashable) -> NDArray[Any]:
-        """The `hashvalues` of the MinHash of a key. A key that is not there is a `KeyError`. Costs a read.
+        """Returns the `hashvalues` of the MinHash of a key. A missing key raises `KeyError`. Costs a read.
 
-        Those of a WeightedMinHash cannot be had, as with datasketch: that is a `ValueError`.
+        Those of a WeightedMinHash cannot be recovered, as with datasketch: they raise `ValueError`.
         """
         (prefixes,) = self._index.hashes_many([key])
         if prefixes is None:
@@ -148,14 +149,14 @@ class MinHashLSHForest(Stored):
         return np.asarray(values, np.uint32 if value_bytes == 4 else np.uint64)
 
     def is_empty(self) -> bool:
-        """Whether no key is searchable: none was added, or `index` was not called since."""
+        """Returns whether no key is searchable: none was added, or `index` was not called since."""
         return not self._is_searchable
 
     def __repr__(self) -> str:
         return self._shown(f"l={self.l}, k={self.k}")
 
     def _prefixes_of(self, minhashes: Any, is_add: bool = False) -> Numbers:
-        """A key for each prefix of each part of each signature: documents, parts, lengths."""
+        """Returns a key for each prefix of each part of each signature: documents, parts, lengths."""
         if not isinstance(minhashes, np.ndarray):
             minhashes = list(minhashes)
             if not minhashes:
@@ -177,7 +178,7 @@ class MinHashLSHForest(Stored):
         return self._prefixes_in(minhashes[:, : self.b].reshape(len(minhashes), self.l, self.k, -1))
 
     def _prefixes_in(self, values: NDArray[Any]) -> Numbers:
-        """The same for an array of documents, parts, and values of one number or of several."""
+        """Returns the prefix keys of an array of documents, parts, and values of one number or of several."""
         numbers = values.shape[3]
         root = _ROOTS[16 if numbers > 1 else 4 if values.dtype.itemsize <= 4 else 8]
         values = values.astype(np.uint64)
@@ -193,9 +194,9 @@ class MinHashLSHForest(Stored):
 
 
 def _descend(longest: int, count: int) -> Generator[int, list[Any], list[Any]]:
-    """Asks for the keys with prefixes of a length, and returns those that share the longest ones, `count` at most.
+    """Requests the keys with prefixes of a length, and returns at most `count` keys that share the longest ones.
 
-    Where some keys share a prefix, some share each shorter one too. So the longest that any shares is found by halves.
+    If some keys share a prefix, some share each shorter one too, so a binary search finds the longest shared one.
     """
     asked: dict[int, list[Any]] = {}
     shared, absent, length = 0, longest + 1, longest
@@ -211,17 +212,17 @@ def _descend(longest: int, count: int) -> Generator[int, list[Any], list[Any]]:
 
 
 class _ForestKeys(Keys):
-    """What `MinHashLSHForest.keys` is in datasketch: the keys, and for each the hashes of its parts."""
+    """The equivalent of datasketch's `MinHashLSHForest.keys`: the keys, and for each the hashes of its parts."""
 
     _lsh: MinHashLSHForest
 
     def getmany(self, *keys: Hashable) -> list[list[bytes]]:
-        """The hashes of the parts of each key."""
+        """Returns the hashes of the parts of each key."""
         step = self._lsh.k
         return [hashes[step - 1 :: step] for hashes in super().getmany(*keys)]
 
     def itemcounts(self) -> dict[Any, int]:
-        """The number of parts, for each key."""
+        """Returns the number of parts, for each key."""
         return dict.fromkeys(self, self._lsh.l)
 
     def __eq__(self, other: object) -> bool:
@@ -231,7 +232,7 @@ class _ForestKeys(Keys):
 
 
 class _ForestTable(HashTable):
-    """What an element of `MinHashLSHForest.hashtables` is in datasketch: the keys by the hash of a part."""
+    """The equivalent of an element of datasketch's `MinHashLSHForest.hashtables`: the keys by the hash of a part."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _ForestTable) and {it: self[it] for it in self} == {it: other[it] for it in other}

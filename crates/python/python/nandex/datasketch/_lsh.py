@@ -1,4 +1,4 @@
-"""Which documents have a Jaccard similarity above a threshold?"""
+"""A MinHash LSH index: the documents whose Jaccard similarity is above a threshold."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Self = TypeVar("_Self", bound="_Session")
 
 
 def _checked(weights: tuple[float, float]) -> tuple[float, float]:
-    """The weights of both errors."""
+    """Returns the weights of both errors."""
     false_positives, false_negatives = (_real(weight, "weights", 0.0, 1.0) for weight in weights)
     if false_positives + false_negatives != 1.0:
         raise ConfigError(f"weights: {weights}; give two that sum to 1")
@@ -34,25 +34,25 @@ def _checked(weights: tuple[float, float]) -> tuple[float, float]:
 
 
 class MinHashLSH(Stored):
-    """An index of MinHash signatures by their bands: which documents have a Jaccard similarity above a threshold?
+    """An index of MinHash signatures by their bands: finds documents above a threshold of Jaccard similarity.
 
-    The parameters are those of `datasketch.MinHashLSH`, and the bands and the candidates are the same, but for two
-    things: a query finds the 253 oldest keys of a bucket, and bucket keys are hashes of 8 bytes.
+    The parameters are those of `datasketch.MinHashLSH`, and the bands and the candidates are the same, with two
+    exceptions: a query finds the 253 oldest keys of a bucket, and bucket keys are 8-byte hashes.
 
-    threshold: The Jaccard similarity from where on documents are to be candidates, 0 to 1.
-    num_perm: Values of a signature.
-    weights: How bad false positives and false negatives are; 1 together.
-    params: Bands, and values in each, in place of those that are best for the threshold.
+    threshold: The Jaccard similarity at which documents become candidates, 0 to 1.
+    num_perm: The number of values in a signature.
+    weights: The costs of false positives and of false negatives, which sum to 1.
+    params: The number of bands, and of values in each, instead of those that are best for the threshold.
     storage_config: None for an index in RAM. `{"type": "nandex", "path": ...}` for one in a file, which is opened if
-        it is there; with `"ram"`, what it may take, 256 MiB unless stated, and `"documents"`, how many it has space for
-        at once, 100,000 unless stated. It grows until the RAM is spent: 3 to 4 bytes for each band of a document.
+        it exists; `"ram"` is its RAM, 256 MiB by default, and `"documents"` the number of documents that it has space
+        for at first, 100,000 by default. It grows until the RAM is used up: 3 to 4 bytes for each band of a document.
     prepickle: Keys are `str`, `bytes` and `int` as they are, and others as pickles. False refuses others: reading a
-        pickle runs code, so do that where you do not trust who has written the file. True pickles as None does.
-    hashfunc: A function from the bytes of a band to bytes, to be used before they are hashed.
+        pickle runs code, so use False if you do not trust the writer of the file. True pickles as None does.
+    hashfunc: A function from the bytes of a band to bytes, applied before they are hashed.
 
-    An insert and a query of a new signature read next to nothing. One that finds keys reads the block of each, which
-    has up to 64 documents that came together. Batches cost less: `insert_many`, `query_many`. All calls may come from
-    any thread.
+    An insert and a query of a new signature read almost nothing. A query that finds keys reads the block of each, which
+    has up to 64 consecutive documents. Batches cost less: `insert_many`, `query_many`. All calls may come from any
+    thread.
     """
 
     __module__ = "nandex.datasketch"
@@ -97,7 +97,7 @@ class MinHashLSH(Stored):
     def insert(self, key: Hashable, minhash: Sketch, check_duplication: bool = True) -> None:
         """Adds a key with its signature.
 
-        A key that is there is a `ValueError`. Without `check_duplication` it is in the buckets of both signatures.
+        A key that is present raises `ValueError`. Without `check_duplication` it is in the buckets of both signatures.
         """
         done = None
         if self.hashfunc is None:
@@ -110,7 +110,8 @@ class MinHashLSH(Stored):
     def insert_many(self, keys: Iterable[Hashable], minhashes: Any, check_duplication: bool = True) -> None:
         """Adds keys with their signatures: an array of `hashvalues` with a row for each, or a list of MinHashes.
 
-        A key that is there is a `ValueError`; those before it are in. Takes the interpreter's lock for the keys only.
+        A key that is present raises `ValueError`; those before it are added. Takes the interpreter's lock for the keys
+        only.
         """
         keys = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
         hashes = self._hashed_of(minhashes, is_insert=True)
@@ -131,7 +132,7 @@ class MinHashLSH(Stored):
             )
 
     def query(self, minhash: Sketch) -> list[Any]:
-        """The keys whose sets are likely above the threshold, in the order in which they came."""
+        """Returns the keys whose sets are likely above the threshold, in the order of insertion."""
         if self.hashfunc is None:
             found = self._index.query(minhash, self._minhash_scheme)
             if found is not None:
@@ -139,7 +140,7 @@ class MinHashLSH(Stored):
         return self._index.query_many(self._hashed_of([minhash]))[0]
 
     def query_many(self, minhashes: Any) -> list[list[Any]]:
-        """The keys for each signature: of an array of `hashvalues` with a row for each, or a list of MinHashes.
+        """Returns the keys for each signature of an array of `hashvalues`, one row each, or of a list of MinHashes.
 
         The reads of all overlap.
         """
@@ -150,7 +151,7 @@ class MinHashLSH(Stored):
         self._queries.append(self._hashed_of([minhash]))
 
     def collect_query_buffer(self) -> list[Any]:
-        """The keys that every query of the buffer finds. The buffer is empty then."""
+        """Returns the keys that every query of the buffer finds, and empties the buffer."""
         queries, self._queries = self._queries, []
         if not queries:
             return []
@@ -159,31 +160,31 @@ class MinHashLSH(Stored):
         return [key for key in first if key in common]
 
     def contains_many(self, keys: Iterable[Hashable]) -> NDArray[np.bool_]:
-        """Whether each key is there; the reads overlap."""
+        """Returns whether each key is present; the reads overlap."""
         return self._index.contains_many(keys.tolist() if isinstance(keys, np.ndarray) else list(keys))
 
     def remove(self, key: Hashable) -> None:
-        """Takes out a key. One that is not there is a `ValueError`."""
+        """Removes a key. A missing key raises `ValueError`."""
         if not self._index.remove(key):
             raise InputError(f"The given key does not exist: {key!r}")
 
     def remove_many(self, keys: Iterable[Hashable]) -> NDArray[np.bool_]:
-        """Takes out keys, and says of each whether it was there: of equal keys the first.
+        """Removes keys, and returns for each whether it was present; of equal keys only the first was.
 
-        The reads of all overlap, and what has several of them is written once.
+        The reads of all overlap, and a block with several of them is written once.
         """
         return self._index.remove_many(keys.tolist() if isinstance(keys, np.ndarray) else list(keys))
 
     def insertion_session(self, buffer_size: int = 50000) -> MinHashLSHInsertionSession:
-        """A context manager with an `insert`, as datasketch has it: no faster than that of the index."""
+        """Returns a context manager with an `insert`, as datasketch does: it is no faster than that of the index."""
         return MinHashLSHInsertionSession(self, buffer_size)
 
     def deletion_session(self, buffer_size: int = 50000) -> MinHashLSHDeletionSession:
-        """A context manager with a `remove`, as datasketch has it. Keys are taken out at once."""
+        """Returns a context manager with a `remove`, as datasketch does. Keys are removed at once."""
         return MinHashLSHDeletionSession(self, buffer_size)
 
     def merge(self, other: MinHashLSH, check_overlap: bool = False) -> None:
-        """Adds all that another index has, of the same `num_perm` and bands."""
+        """Adds all keys of another index, which must have the same `num_perm` and bands."""
         if type(self) is not type(other):
             raise InputTypeError(f"Cannot merge type {type(self).__name__} and type {type(other).__name__}.")
         if (self.h, self.params, self.hashfunc) != (other.h, other.params, other.hashfunc):
@@ -201,15 +202,16 @@ class MinHashLSH(Stored):
         self._set_scheme(scheme)
 
     def is_empty(self) -> bool:
-        """Whether no key is there."""
+        """Returns whether the index has no keys."""
         return len(self._index) == 0
 
     def get_counts(self) -> list[dict[bytes, int]]:
-        """For each band, how many keys each bucket has. Reads all documents once; the buckets are all in RAM."""
+        """Returns, for each band, the number of keys in each bucket. Reads all documents once; all buckets are in
+        RAM."""
         return self._counts(self._scan())
 
     def get_subset_counts(self, *keys: Hashable) -> list[dict[bytes, int]]:
-        """The same for these keys alone."""
+        """Returns the counts of `get_counts` for these keys alone."""
         found = [hashes for hashes in self._index.hashes_many(list(set(keys))) if hashes is not None]
         return [dict(_Counter(hashes[band] for hashes in found)) for band in range(self.b)]
 
@@ -224,11 +226,11 @@ class MinHashLSH(Stored):
         return self._shown(f"num_perm={self.h}, params={self.params}")
 
     def _hashed_of(self, minhashes: Any, is_insert: bool = False) -> Numbers:
-        """A bucket key for each band of each signature."""
+        """Returns a bucket key for each band of each signature."""
         if not isinstance(minhashes, np.ndarray):
             minhashes = list(minhashes)
-            # Sketches whose hash values are plain arrays, of the scheme that the index has. A query may be the first to
-            # know one.
+            # Sketches whose hash values are plain arrays, of the index's scheme. A query may be the first call that
+            # knows a scheme.
             scheme = self._minhash_scheme
             if scheme is None and minhashes and not is_insert:
                 scheme = getattr(minhashes[0], "scheme", None)
@@ -239,7 +241,7 @@ class MinHashLSH(Stored):
         return self._hashed(self._rows_of(minhashes, is_insert))
 
     def _rows_of(self, minhashes: Any, is_insert: bool) -> NDArray[Any]:
-        """The values of signatures as an array: documents, `num_perm`, numbers of a value."""
+        """Returns the values of signatures as an array: documents, `num_perm`, numbers of a value."""
         if not isinstance(minhashes, np.ndarray):
             minhashes = list(minhashes)
             scheme = self._scheme_of(minhashes)
@@ -261,7 +263,7 @@ class MinHashLSH(Stored):
         return np.stack([np.asarray(minhash.hashvalues) for minhash in minhashes])
 
     def _scheme_of(self, minhashes: list[Sketch]) -> str | None:
-        """The scheme of the index's signatures after these. Hash values do not tell it, so MinHashes are asked."""
+        """Returns the scheme of the index after these signatures. Hash values do not tell it, but MinHashes do."""
         scheme = self._minhash_scheme
         for minhash in minhashes:
             scheme = same_scheme(scheme, getattr(minhash, "scheme", None))
@@ -271,7 +273,7 @@ class MinHashLSH(Stored):
         return same_scheme(self._minhash_scheme, other)
 
     def _hashed(self, rows: NDArray[Any]) -> Numbers:
-        """A bucket key for each band."""
+        """Returns a bucket key for each band."""
         if self.hashfunc is None:
             if rows.dtype.itemsize == 8:
                 rows = rows.view(np.uint64)
@@ -285,7 +287,7 @@ class MinHashLSH(Stored):
 
 
 class _Session:
-    """A context in which an index has another size of its batches."""
+    """A context in which an index has another batch size."""
 
     def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
         self.lsh = lsh
@@ -304,12 +306,12 @@ class _Session:
 
 
 class MinHashLSHInsertionSession(_Session):
-    """Inserts as the index does: single inserts are gathered into batches there."""
+    """Inserts as the index does, which gathers single inserts into batches."""
 
     __module__ = "nandex.datasketch"
 
     def insert(self, key: Hashable, minhash: Sketch, check_duplication: bool = True) -> None:
-        """As `MinHashLSH.insert`."""
+        """Inserts as `MinHashLSH.insert` does."""
         self.lsh.insert(key, minhash, check_duplication)
 
 
@@ -319,5 +321,5 @@ class MinHashLSHDeletionSession(_Session):
     __module__ = "nandex.datasketch"
 
     def remove(self, key: Hashable) -> None:
-        """As `MinHashLSH.remove`."""
+        """Removes as `MinHashLSH.remove` does."""
         self.lsh.remove(key)

@@ -1,4 +1,4 @@
-"""What the indexes of `nandex.datasketch` share: where they are, and that they are closed and pickled."""
+"""The common part of the indexes of `nandex.datasketch`: storage, closing and pickling."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 _Self = TypeVar("_Self")
 
-#: RAM and documents of an index, unless stated. It grows past the documents, by larger and larger parts.
+#: The default RAM and documents of an index. It grows past the documents, by larger and larger parts.
 _RAM = "256MiB"
 _DOCUMENTS_IN_FILE = 100_000
 _DOCUMENTS_IN_RAM = 10_000
 
-#: The most values of a signature.
+#: The maximum number of values in a signature.
 NUM_PERM_MAX = 1 << 16
 
-#: The most of what only counts.
+#: The maximum of plain counts.
 COUNT_MAX = (1 << 63) - 1
 
 
@@ -42,7 +42,7 @@ class Sketch(Protocol):
 
 
 def _storage(config: dict[str, Any] | None) -> tuple[str | None, _Amount, _Amount]:
-    """Path, RAM and documents of a `storage_config`."""
+    """Returns path, RAM and documents of a `storage_config`."""
     config = dict(config or {"type": "dict"})
     kind = config.pop("type", "nandex")
     if kind not in ("nandex", "dict"):
@@ -75,7 +75,7 @@ class Stored:
         self._start()
 
     def _start(self) -> None:
-        """Opens the index, and makes what shows it."""
+        """Opens the index, and creates the views of it."""
         raise NotImplementedError
 
     def _open(self, shape: tuple[int, int, int], about: str) -> None:
@@ -93,7 +93,7 @@ class Stored:
             self._set_scheme(unpickled)
 
     def _set_scheme(self, scheme: str | None) -> None:
-        """Notes the scheme of the signatures: hash values do not tell it."""
+        """Stores the scheme of the signatures, which cannot be told from hash values."""
         if scheme is not None and scheme != self._minhash_scheme:
             # Sketches of other kinds may have a scheme that is no name.
             if isinstance(scheme, str):
@@ -101,33 +101,33 @@ class Stored:
             self._minhash_scheme = scheme
 
     def __contains__(self, key: Hashable) -> bool:
-        """Whether the key is there. Costs a read if it is."""
+        """Returns whether the key is present. Costs a read if it is."""
         return bool(self._index.contains_many([key])[0])
 
     def __len__(self) -> int:
-        """How many keys are there."""
+        """Returns the number of keys."""
         return len(self._index)
 
     def __bool__(self) -> bool:
         return True
 
     def _scan(self) -> Iterator[tuple[list[Any], Numbers]]:
-        """All keys in the order in which they came, in parts, with their bucket keys."""
+        """Yields all keys in the order of insertion, in parts, with their bucket keys."""
         start, keys, hashes = self._index.scan(0)
         while keys:
             yield keys, hashes
             start, keys, hashes = self._index.scan(start)
 
     def stats(self) -> dict[str, int]:
-        """Documents, what they take in bytes, and how many blocks full buckets do not lead to, since the opening."""
+        """Returns the documents, their bytes, and the blocks that full buckets do not lead to, since the opening."""
         return self._index.stats()
 
     def sync(self) -> None:
-        """Makes everything durable; otherwise that is so after 150 ms."""
+        """Makes everything durable at once; otherwise updates are durable after 150 ms."""
         self._index.sync()
 
     def close(self) -> None:
-        """Makes everything durable and closes the file. An index in RAM is gone then."""
+        """Makes everything durable and closes the file. An index in RAM is lost."""
         self._index.close()
 
     def __enter__(self: _Self) -> _Self:
@@ -144,7 +144,7 @@ class Stored:
         return f"<{type(self).__name__} {where}: {state}, {parameters}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """A file's path, or all that an index in RAM has."""
+        """Returns a file's path, or the whole content of an index in RAM."""
         state = {name: value for name, value in self.__dict__.items() if name not in ("_index", "keys", "hashtables")}
         state["_content"] = [] if self._path is not None else list(self._scan())
         return state
@@ -168,6 +168,6 @@ def same_scheme(known: str | None, scheme: str | None) -> str | None:
 
 
 def check_integers(values: NDArray[Any]) -> None:
-    """Refuses signatures of anything else."""
+    """Refuses signatures that are no integers."""
     if values.dtype.kind not in "ui":
         raise InputTypeError(f"an array of {values.dtype} as signatures: give integers, such as MinHash.hashvalues")

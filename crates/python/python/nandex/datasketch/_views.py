@@ -1,4 +1,4 @@
-"""What datasketch shows of its tables, as the index has it."""
+"""datasketch's views of its tables, over the index."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class _Shown(Protocol):
 
 
 def column(hashes: Numbers, band: int, bands: int) -> list[bytes]:
-    """The bucket keys of a band as bytes."""
+    """Returns the bucket keys of a band as bytes."""
     packed = hashes[band::bands].astype(">u8").tobytes()
     return [packed[start : start + 8] for start in range(0, len(packed), 8)]
 
 
 class Keys:
-    """What `MinHashLSH.keys` is in datasketch: the keys, and the bucket keys of each."""
+    """The equivalent of datasketch's `MinHashLSH.keys`: the keys, and the bucket keys of each."""
 
     def __init__(self, lsh: _Shown) -> None:
         self._lsh = lsh
@@ -43,11 +43,11 @@ class Keys:
         return self.get(key)
 
     def get(self, key: Hashable) -> list[bytes]:
-        """The bucket keys of a key, one of each band; none if it is not there."""
+        """Returns the bucket keys of a key, one of each band; none if it is absent."""
         return self.getmany(key)[0]
 
     def getmany(self, *keys: Hashable) -> list[list[bytes]]:
-        """The bucket keys of each key."""
+        """Returns the bucket keys of each key."""
         return [hashes or [] for hashes in self._lsh._index.hashes_many(list(keys))]
 
     def __iter__(self) -> Iterator[Any]:
@@ -55,29 +55,29 @@ class Keys:
             yield from keys
 
     def keys(self) -> Iterator[Any]:
-        """All keys."""
+        """Yields all keys."""
         return iter(self)
 
     def __len__(self) -> int:
         return len(self._lsh)
 
     def size(self) -> int:
-        """How many keys there are."""
+        """Returns the number of keys."""
         return len(self)
 
     def has_key(self, key: Hashable) -> bool:
-        """Whether the key is there."""
+        """Returns whether the key is present."""
         return key in self
 
     def itemcounts(self) -> dict[Any, int]:
-        """The number of bands, for each key."""
+        """Returns the number of bands, for each key."""
         return dict.fromkeys(self, self._lsh.b)
 
 
 class HashTable:
-    """What an element of `MinHashLSH.hashtables` is in datasketch: the buckets of a band.
+    """The equivalent of an element of datasketch's `MinHashLSH.hashtables`: the buckets of a band.
 
-    Going through them reads all documents once.
+    Iterating over them reads all documents once.
     """
 
     def __init__(self, lsh: _Shown, band: int) -> None:
@@ -88,22 +88,22 @@ class HashTable:
         return self.get(bucket)
 
     def get(self, bucket: bytes) -> set[Any]:
-        """The keys of a bucket."""
+        """Returns the keys of a bucket."""
         return set(self._lsh._index.bucket(self._band, bucket)) if len(bucket) == 8 else set()
 
     def getmany(self, *buckets: bytes) -> list[set[Any]]:
-        """The keys of each bucket."""
+        """Returns the keys of each bucket."""
         return [self.get(bucket) for bucket in buckets]
 
     def __contains__(self, bucket: bytes) -> bool:
         return bool(self.get(bucket))
 
     def has_key(self, bucket: bytes) -> bool:
-        """Whether the bucket has a key."""
+        """Returns whether the bucket has a key."""
         return bucket in self
 
     def itemcounts(self) -> dict[bytes, int]:
-        """How many keys each bucket has."""
+        """Returns the number of keys in each bucket."""
         counts: _Counter[bytes] = _Counter()
         for _, hashes in self._lsh._scan():
             counts.update(column(hashes, self._band, self._lsh.b))
@@ -113,12 +113,12 @@ class HashTable:
         return iter(self.itemcounts())
 
     def keys(self) -> Iterator[bytes]:
-        """All buckets."""
+        """Yields all buckets."""
         return iter(self)
 
     def __len__(self) -> int:
         return len(self.itemcounts())
 
     def size(self) -> int:
-        """How many buckets there are."""
+        """Returns the number of buckets."""
         return len(self)

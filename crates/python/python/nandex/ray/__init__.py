@@ -5,9 +5,9 @@
 >>> nandex.ray.dedup(pages, "url", path=folder, shards=2, ram="32MiB").count()
 2
 
-Each shard is an actor that owns a volume, a file in the folder `path` of its node. An actor that dies is started again
-there, recovers its volume, and is asked again; what it answers does not change, so no failure drops a row or keeps one
-twice. `docs/python/ray.md` says how, and when one machine is enough.
+Each shard is an actor that owns a volume, a file in the folder `path` of its node. A dead actor is restarted on that
+node, recovers its volume, and gets its calls again; its answers do not change, so no failure drops a row or keeps one
+twice. `docs/python/ray.md` explains how, and when one machine is enough.
 """
 
 from __future__ import annotations

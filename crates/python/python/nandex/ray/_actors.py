@@ -1,4 +1,4 @@
-"""Shards as actors: each owns a file on the disk of its node, and is started again with what that file has."""
+"""Shards as actors: each owns a file on the disk of its node, and restarts with the content of that file."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     _Amount = int | float | str
     _Path = str | os.PathLike[str]
 
-#: The most processors that an actor may claim.
+#: The maximum number of processors that an actor may claim.
 _CPUS_MAX = 1e6
 
-#: How long an actor waits for the one before it to let go of the file.
+#: The time that an actor waits for its predecessor to release the file.
 _IN_USE_S_MAX = 60.0
 
 
 def absolute(place: _Path) -> str:
-    """A path that means the same in all processes; a URL does."""
+    """Returns a path that means the same in all processes; a URL is returned as it is."""
     return str(place) if "://" in str(place) else str(Path(place).absolute())
 
 
@@ -64,7 +64,7 @@ class _Actor:
 
 
 class Shards:
-    """What shards of every kind have."""
+    """The common part of shards of every kind."""
 
     _KIND: ClassVar[type[Shard]]
 
@@ -90,7 +90,7 @@ class Shards:
                 name=f"nandex {self._KIND.KIND} {self._folder} {shard} of {shards}",
                 get_if_exists=True,
                 num_cpus=num_cpus,
-                # The same question has the same answer, so Ray may ask it again.
+                # Repeating a call gives the same answer, so Ray may retry it.
                 max_restarts=-1,
                 max_task_retries=-1,
                 scheduling_strategy=on(node),
@@ -110,14 +110,14 @@ class Shards:
         return answers
 
     def _stream(self, method: str) -> Iterator[Any]:
-        """References to what a method of each shard yields. A shard that dies is an error: its order may be another."""
+        """Yields references to the items of a method of each shard. A dead shard is an error: its order may differ."""
         for actor in self._actors:
             yield from actor.stream.options(num_returns="streaming", max_task_retries=0).remote(method)
 
     def snapshot(self, folder: _Path, *, store: Mapping[str, Any] | None = None) -> list[Any]:
         """Copies each shard into a folder of its node, or to an object store, and returns the paths or URLs.
 
-        `folder` is a path, or a URL such as `s3://bucket/prefix`; then `store` has options, as those of
+        `folder` is a path, or a URL such as `s3://bucket/prefix`; then `store` has options, as in
         `nandex.shards.Shard.snapshot`. A shard is copied between two batches.
         """
         return self._all("snapshot", absolute(folder), store)
@@ -126,19 +126,19 @@ class Shards:
     def restore(
         cls, snapshot: _Path, path: _Path, *, shards: int, store: Mapping[str, Any] | None = None
     ) -> list[Path]:
-        """Puts snapshots in place of the shards whose files are gone, and returns their files.
+        """Restores the shards whose files are missing from snapshots, and returns their files.
 
-        `snapshot` and `store` are what `snapshot` was given. The nodes that get the files, which are those with the
-        fewest shards, must reach it. What came since the snapshot is forgotten: run it again, from the start.
+        `snapshot` and `store` are the arguments that `snapshot` was given. The nodes that get the files, those with the
+        fewest shards, must reach it. Everything added after the snapshot is lost: run it again, from the start.
 
         # Errors
-        A `MissingError` that says which shards have no snapshot, a `ConfigError` if it has another number of shards,
+        A `MissingError` that names the shards without a snapshot, a `ConfigError` if it has another number of shards,
         and those of `nandex.shards.Shard.restore`.
         """
         return restored(planned(cls._KIND, absolute(snapshot), absolute(path), shards, store))
 
     def stats(self) -> nandex.Stats:
-        """How many keys there are, and what each shard holds."""
+        """Returns the number of keys, and the figures of each shard."""
         shards = self._all("stats")
         figures: dict[str, Any] = {"entries": sum(shard["entries"] for shard in shards)}
         for number, shard in enumerate(shards):
@@ -146,11 +146,12 @@ class Shards:
         return nandex.Stats(f"{self._KIND.KIND} {self._folder}", figures)
 
     def pids(self) -> list[int]:
-        """The processes of the shards, as they are now."""
+        """Returns the current processes of the shards."""
         return [pid for pid, _ in self._about()]
 
     def close(self) -> None:
-        """Closes the files and ends the actors, also for datasets not read yet, and for others of the same path."""
+        """Closes the files and ends the actors, also for datasets not read yet, and for other objects of the same
+        path."""
         self._all("close")
         for actor in self._actors:
             ray.kill(actor, no_restart=True)

@@ -1,4 +1,4 @@
-"""Blocks of datasets, in batches that shards answer while the next one is made."""
+"""Blocks of datasets, in batches that shards answer while the next batch is made."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-#: The column that numbers rows, where the dataset has none that does.
+#: The column that numbers rows, if the dataset has no such column.
 ROW = "__nandex_row"
 
-#: Rows of a block that are asked about at a time, and such batches that wait for answers.
+#: The rows of a block that one batch of calls has, and the number of such batches that wait for answers.
 _BATCH_ROWS = 1 << 20
 _BATCHES_MAX = 2
 
 
 def slices_of(block: pa.Table, rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
-    """The rows of a block in batches."""
+    """Yields the rows of a block in batches."""
     return (block.slice(start, rows) for start in range(0, block.num_rows, rows))
 
 
 def column_of(batch: pa.Table, name: str) -> Any:
-    """A column, or an error that says which there are."""
+    """Returns a column; raises an error that lists the columns if it is missing."""
     if name not in batch.column_names:
         columns = ", ".join(repr(it) for it in batch.column_names if it != ROW)
         raise InputError(f"no column {name!r}: the dataset has {columns}")
@@ -39,34 +39,34 @@ def column_of(batch: pa.Table, name: str) -> Any:
 
 
 def mapped(dataset: Any, function: Callable[..., pa.Table], *arguments: Any) -> Any:
-    """What a function makes of each block of a dataset, with these arguments."""
+    """Maps each block of a dataset through a function with these arguments."""
     return dataset.map_batches(
         function, batch_format="pyarrow", batch_size=None, zero_copy_batch=True, fn_args=arguments
     )
 
 
 def parts_of(keys: NDArray[Any], actors: list[Any]) -> list[tuple[Any, NDArray[np.intp]]]:
-    """The shards that have some of these keys, and the places of each one's."""
+    """Returns the shards that have some of these keys, and the positions of each one's keys."""
     return [(actor, at) for actor, at in zip(actors, split(keys, len(actors)), strict=True) if len(at)]
 
 
 class Waiting:
-    """Calls of shards whose answers are awaited in the order of their batches."""
+    """Calls of shards, whose answers are awaited in the order of their batches."""
 
     def __init__(self) -> None:
         self._batches: deque[tuple[Any, list[Any]]] = deque()
 
     def add(self, what: Any, calls: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
-        """Adds the calls of a batch. Gives what was added before and its answers, once there is more than may wait."""
+        """Adds the calls of a batch. Yields earlier batches with their answers, once too many are waiting."""
         self._batches.append((what, calls))
         return self._answered(_BATCHES_MAX)
 
     def end(self) -> Iterator[tuple[Any, list[Any]]]:
-        """Gives all that waits."""
+        """Yields all batches that wait."""
         return self._answered(0)
 
     def end_block(self, block: pa.Table) -> pa.Table:
-        """Awaits all, and tells how many rows the block had."""
+        """Awaits all answers, and returns the number of rows of the block."""
         deque(self.end(), maxlen=0)
         return pa.table({"rows": pa.array([block.num_rows], pa.int64())})
 

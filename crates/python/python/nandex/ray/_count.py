@@ -1,4 +1,4 @@
-"""How often each key of datasets came."""
+"""Counts of the keys of datasets."""
 
 from __future__ import annotations
 
@@ -26,63 +26,65 @@ if TYPE_CHECKING:
 
 
 class Count(Shards):
-    """Shards of a counter: how often each key came, in several datasets, one after another or at once.
+    """Shards of a counter, which counts the keys of several datasets, one after another or at once.
 
-    The shards live as long as this object; another one of the same path in this job has the same shards. What they
-    counted stays in the files: the next `Count` of the path goes on with it.
+    The shards live as long as this object; another one with the same path in this job has the same shards. Their counts
+    stay in the files: the next `Count` of the path continues with them.
 
-    `path` is a folder, on each node of its own. `shards` is their number, which stays that of the path. `ram` is what
-    each of them may take, 32 MiB at least. `keys` is how many different keys are expected in all; a shard grows past
-    its share. An actor claims `num_cpus` of its node.
+    `path` is a folder, on each node of its own. `shards` is their number, which is fixed for the path. `ram` is the RAM
+    of each, at least 32 MiB. `keys` is the expected number of different keys in all; a shard grows past its share. An
+    actor claims `num_cpus` of its node.
     """
 
     _KIND = Counts
 
     def add(self, dataset: Any, key: str) -> int:
-        """Counts the rows of a Ray dataset, by a column of integers, or of texts of up to 31 bytes. Returns how many.
+        """Counts the rows of a Ray dataset, by a column of integers, or of texts of up to 31 bytes, and returns their
+        number.
 
-        The dataset is executed here. Each batch has a name, and a shard notes which it has counted, so that a task or
-        an actor that fails and is started again counts nothing twice. If the job itself ends before this returns, some
-        rows are counted and others not: take a snapshot before, and restore it then.
+        The dataset is executed here. Each batch has a name, and a shard records which it has counted, so that a task or
+        an actor that fails and is restarted counts nothing twice. If the job itself ends before this returns, some rows
+        are counted and others not: take a snapshot before, and restore it then.
         """
         return executed(dataset, key, _counted, self._actors, key)
 
     def get_many(self, keys: Any) -> NDArray[np.uint64]:
-        """The counts of keys, a list or an array of Arrow, in their order; 0 of those that never came."""
+        """Returns the counts of keys, a list or an Arrow array, in their order; 0 for a key that never occurred."""
         keys = keys if isinstance(keys, pa.Array) else pa.array(keys)
         return counts_of(self._actors, keys)
 
     def most_common(self, count: int) -> list[tuple[Any, int]]:
-        """The keys with the greatest counts, of equal ones the smaller key first. Texts are bytes."""
+        """Returns the keys with the greatest counts; of equal counts, the smaller key first. Texts are bytes."""
         count = _nandex._integer(count, "count", 0, NUMBER_MAX)
         tops = self._all("most_common", count)
         return heapq.nsmallest(count, (pair for top in tops for pair in top), key=lambda pair: (-pair[1], pair[0]))
 
     def to_dataset(self) -> Any:
-        """All keys and counts as a Ray dataset of the columns `key` and `count`. Texts are bytes.
+        """Returns all keys and counts as a Ray dataset of the columns `key` and `count`. Texts are bytes.
 
         They are read into Ray's object store here. If a shard dies meanwhile, this fails, and may be called again.
         """
         return ray.data.from_arrow_refs(list(self._stream("tables")))
 
     def copy_to(self, other: Count) -> int:
-        """Adds these counts to those of others, such as more shards that have none yet; returns of how many keys.
+        """Adds these counts to those of another `Count`, such as one of more shards without counts; returns the number
+        of keys.
 
         Nothing may be counted meanwhile. As with `add`, no failure of a shard counts anything twice; if the job itself
-        ends before this returns, remove the others' files, and copy again.
+        ends before this returns, remove the other's files, and copy again.
         """
         return copy_counts(self, other)
 
 
 def count(dataset: Any, key: str, *, path: Any, shards: int = 1, ram: Any = "256MiB", keys: int | None = None) -> Count:
-    """Counts the rows of a Ray dataset by a column: a `Count` with these options, after its `add`."""
+    """Counts the rows of a Ray dataset by a column: returns a `Count` with these options, after its `add`."""
     counts = Count(path, shards=shards, ram=ram, keys=keys)
     counts.add(dataset, key)
     return counts
 
 
 def copy_counts(shards: Shards, others: Shards) -> int:
-    """Adds the counts of shards to those of others. Returns of how many keys."""
+    """Adds the counts of shards to those of others. Returns the number of keys."""
     waiting, salt, keys = Waiting(), secrets.randbits(64).to_bytes(8, "little"), 0
     for number, part in enumerate(shards._stream("tables")):
         table = ray.get(part)
@@ -94,8 +96,8 @@ def copy_counts(shards: Shards, others: Shards) -> int:
 
 
 def executed(dataset: Any, column: str, function: Any, *arguments: Any) -> int:
-    """Calls a function with each block of a dataset of one column, with these arguments and what begins the names of the
-    execution's batches, and adds up the `rows` that it tells."""
+    """Calls a function with each block of a one-column dataset, with these arguments and the prefix of the execution's
+    batch names, and returns the sum of the `rows` in its answers."""
     salt = secrets.randbits(64).to_bytes(8, "little")
     rows = dataset.select_columns([column]).with_column(ROW, monotonically_increasing_id())
     told = mapped(rows, function, *arguments, salt)
@@ -103,7 +105,7 @@ def executed(dataset: Any, column: str, function: Any, *arguments: Any) -> int:
 
 
 def counts_of(actors: list[Any], keys: pa.Array) -> NDArray[np.uint64]:
-    """The counts that shards have of keys, in their order."""
+    """Returns the counts that shards have of keys, in their order."""
     counts = np.zeros(len(keys), np.uint64)
     parts = parts_of(keys_of(keys), actors)
     answers = ray.get([actor.call.remote("get_many", keys.take(pa.array(at))) for actor, at in parts])
@@ -113,19 +115,19 @@ def counts_of(actors: list[Any], keys: pa.Array) -> NDArray[np.uint64]:
 
 
 def send_counts(actors: list[Any], name: bytes, keys: pa.Array, amounts: NDArray[Any], waiting: Waiting) -> None:
-    """Sends the counts of a batch to all shards, also to those that have none of its keys: they learn its name."""
+    """Sends the counts of a batch to all shards, also to those that have none of its keys: they record its name."""
     parts = zip(actors, split(keys_of(keys), len(actors)), strict=True)
     calls = [actor.call.remote("add", name, keys.take(pa.array(at)), amounts[at]) for actor, at in parts]
     deque(waiting.add(None, calls), maxlen=0)
 
 
 def name_of(batch: pa.Table, salt: bytes) -> bytes:
-    """What a batch is called in this execution, also when a task runs again."""
+    """Returns the name of a batch in this execution, which is the same if a task runs again."""
     return salt + int(batch.column(ROW)[0].as_py()).to_bytes(8, "little")
 
 
 def _counted(block: pa.Table, actors: list[Any], key: str, salt: bytes) -> pa.Table:
-    """Sends the counts of a block to the shards, and tells how many rows it has."""
+    """Sends the counts of a block to the shards, and returns its number of rows."""
     waiting = Waiting()
     for batch in slices_of(block):
         counted = pc.value_counts(column_of(batch, key))

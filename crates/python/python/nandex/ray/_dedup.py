@@ -1,4 +1,4 @@
-"""The rows of datasets whose keys did not come before."""
+"""The rows of datasets with new keys."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 
 
 class Dedup(Shards):
-    """Shards of the keys that were seen, for several datasets, one after another or at once.
+    """Shards of the keys seen so far, for several datasets, one after another or at once.
 
-    The shards live as long as this object, or a dataset that it made; another one of the same path in this job has the
-    same shards. What they know stays in the files: the next `Dedup` of the path goes on with it.
+    The shards live as long as this object, or a dataset that it made; another one with the same path in this job has
+    the same shards. Their keys stay in the files: the next `Dedup` of the path continues with them.
 
-    `path` is a folder, on each node of its own. `shards` is their number, which stays that of the path. `ram` is what
-    each of them may take. `keys` is how many different keys are expected in all; a shard grows past its share. An actor
-    claims `num_cpus` of its node.
+    `path` is a folder, on each node of its own. `shards` is their number, which is fixed for the path. `ram` is the RAM
+    of each. `keys` is the expected number of different keys in all; a shard grows past its share. An actor claims
+    `num_cpus` of its node.
     """
 
     _KIND = FirstRows
 
     def unique(self, dataset: Any, key: _Key, *, id: str | None = None) -> Any:
-        """The rows of a Ray dataset whose keys did not come before, in it or in what the shards have seen earlier.
+        """Returns the rows of a Ray dataset whose keys are new, both in the dataset and to the shards.
 
         `key` is a column of integers, strings or bytes, several of them, or a function from a pyarrow table to such an
-        array. Of rows with one key the one stays that is asked about first.
+        array. Of rows with equal keys, the first that is looked up stays.
 
-        `id` names a column of numbers or texts that names each row, unique in all that the shards ever see, such as the
-        `row_hash` of `ray.data.read_parquet(..., include_row_hash=True)`. The dataset is then lazy, may be read any
-        number of times, and a job that was broken off is simply run again: it answers as if it had not been. Without
-        `id` the rows are numbered as they come, so that the answer holds for one execution. It is executed here, and is
-        in Ray's object store.
+        `id` is a column of numbers or texts that identifies each row, unique in all that the shards ever see, such as
+        the `row_hash` of `ray.data.read_parquet(..., include_row_hash=True)`. The dataset is then lazy, may be read any
+        number of times, and an interrupted job can be run again with the same result as if it had not been interrupted.
+        Without `id` the rows are numbered as they arrive, so that the answer is valid for one execution. It is executed
+        here, and is in Ray's object store.
         """
         salt = 0
         if id is None:
@@ -61,10 +61,11 @@ class Dedup(Shards):
         return kept if id is not None else kept.materialize()
 
     def copy_to(self, other: Dedup) -> int:
-        """Gives what these shards have seen to others, such as more of them, and returns how many keys it was.
+        """Copies the keys seen by these shards to another `Dedup`, such as one of more shards, and returns their
+        number.
 
-        No dataset may be deduplicated meanwhile. What the others have seen themselves stays theirs. If a shard dies or
-        the job ends meanwhile, call it again. Costs some microseconds a key.
+        No dataset may be deduplicated meanwhile. The other keeps the keys it has seen itself. If a shard dies or the
+        job ends meanwhile, call it again. Costs some microseconds a key.
         """
         return copy_first_rows(self, other)
 
@@ -80,12 +81,12 @@ def dedup(
     id: str | None = None,
     num_cpus: float = 0,
 ) -> Any:
-    """The rows of a Ray dataset whose keys did not come before: `Dedup` with these options, and its `unique`."""
+    """Returns the rows of a Ray dataset with new keys: `Dedup` with these options, and its `unique`."""
     return Dedup(path, shards=shards, ram=ram, keys=keys, num_cpus=num_cpus).unique(dataset, key, id=id)
 
 
 def _keep_first(block: pa.Table, actors: list[Any], key: _Key, id: str | None, salt: int) -> pa.Table:
-    """The rows of a block that stay."""
+    """Returns the rows of a block that stay."""
     keep = np.zeros(block.num_rows, bool)
     for places, answers in _asked(block, actors, key, id, salt):
         for at, answer in zip(places, answers, strict=True):
@@ -95,7 +96,7 @@ def _keep_first(block: pa.Table, actors: list[Any], key: _Key, id: str | None, s
 
 
 def _asked(block: pa.Table, actors: list[Any], key: _Key, id: str | None, salt: int) -> Iterator[tuple[Any, list[Any]]]:
-    """The places of rows in a block, by batches and shards, and which of them stay."""
+    """Yields the positions of rows in a block, by batches and shards, and which of them stay."""
     waiting, start = Waiting(), 0
     for batch in slices_of(block):
         keys = _keys(batch, key)
@@ -108,7 +109,7 @@ def _asked(block: pa.Table, actors: list[Any], key: _Key, id: str | None, salt: 
 
 
 def copy_first_rows(shards: Shards, others: Shards) -> int:
-    """Gives the first rows of all keys to other shards. Returns of how many keys."""
+    """Copies the first rows of all keys to other shards. Returns the number of keys."""
     passed_on, calls, keys = ray.remote(_passed_on), Waiting(), 0
     for batch in shards._stream("batches"):
         for _, answers in calls.add(None, [passed_on.remote(batch, others._actors)]):
@@ -117,7 +118,7 @@ def copy_first_rows(shards: Shards, others: Shards) -> int:
 
 
 def _passed_on(batch: tuple[NDArray[Any], NDArray[np.uint64]], actors: list[Any]) -> int:
-    """Asks shards about keys that others have seen."""
+    """Looks up keys that other shards have seen."""
     keys, rows = batch
     parts = zip(actors, split(keys, len(actors)), strict=True)
     ray.get([actor.call.remote("keep", keys[at], rows[at]) for actor, at in parts])

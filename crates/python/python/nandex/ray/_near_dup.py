@@ -1,4 +1,4 @@
-"""The rows of datasets that are no near-duplicates of others."""
+"""The rows of datasets that are not near-duplicates of others."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     _Text = str | Callable[[pa.Table], Any]
     _Numbers = NDArray[np.uint64]
 
-#: Rows of a block whose keys are asked about at a time: each has a key for each band.
+#: The number of rows of a block whose keys are looked up at a time: each has a key for each band.
 _BATCH_ROWS = 1 << 17
 
-#: The most documents that are expected: each has up to 2^16 keys.
+#: The maximum number of expected documents: each has up to 2^16 keys.
 DOCUMENTS_MAX = 1 << 48
 
-#: Bits of what is added to the numbers of one execution.
+#: The number of bits of the number that is added to the row numbers of one execution.
 _SALT_BITS = 62
 
 
@@ -51,17 +51,18 @@ class _Clusters(Shards):
 
 
 class NearDup:
-    """Shards that know which rows are near-duplicates, for several datasets, one after another.
+    """Shards that find near-duplicate rows, for several datasets, one after another.
 
-    Each row has a signature, and of that some keys. Each key goes to one of `shards`, which knows the row that came
-    first with it. Such pairs of rows are joined in a union-find, of which as many shards have the nodes. Of the rows of
-    one call that are connected, the one with the smallest number stays, unless any of them is connected with a row of an
-    earlier call. A row that stays does so for good. Two rows with a key in common are taken for near-duplicates without
-    a further look.
+    Each row has a signature, and keys that are computed from it. Each key goes to one of `shards`, which knows the
+    first row with it. Such pairs of rows are joined in a union-find, whose nodes are in as many further shards. Of the
+    connected rows of one call, the one with the smallest number stays, unless any of them is connected with a row of an
+    earlier call. A row that stays does so permanently. Two rows with a key in common count as near-duplicates without
+    further comparison.
 
-    `path` is a folder, on each node of its own, and `shards` how many have the keys, and the nodes; both stay together,
-    and so do the options of `bands`. `ram` is what each of these twice as many may take, 32 MiB at least. `documents` is
-    how many rows are expected in all; shards grow past them. An actor claims `num_cpus` of its node.
+    `path` is a folder, on each node of its own, and `shards` the number of shards with keys, and of those with nodes;
+    both are fixed for the path, and so are the options of `bands`. `ram` is the RAM of each of these twice as many
+    shards, at least 32 MiB. `documents` is the expected number of rows in all; shards grow past them. An actor claims
+    `num_cpus` of its node.
 
     A row takes some 25 bytes of flash for each band and 36 more.
     """
@@ -85,18 +86,19 @@ class NearDup:
         self._clusters = _Clusters(path, shards=shards, ram=ram, keys=documents, num_cpus=num_cpus)
 
     def unique(self, dataset: Any, text: _Text, *, id: str | None = None) -> Any:
-        """The rows of a Ray dataset that are no near-duplicates of earlier ones, in it or in earlier calls.
+        """Returns the rows of a Ray dataset that are no near-duplicates of earlier ones, in it or in earlier calls.
 
         `text` is a column of texts, or a function from a pyarrow table to an array of signatures, with `num_perm`
         integers for each row, such as the `hashvalues` of datasketch's MinHash.
 
-        `id` names a column of numbers or texts that names each row, unique in all that the shards ever see. The dataset
-        is executed here to find the pairs, and again whenever the result is read, which is lazy; so it must give the
-        same rows each time. A job that was broken off is run again: pairs that were told change nothing. Without `id`
-        the rows are numbered as they come, the dataset is put into Ray's object store, and so is the result.
+        `id` is a column of numbers or texts that identifies each row, unique in all that the shards ever see. The
+        dataset is executed here to find the pairs, and again whenever the result, which is lazy, is read; so it must
+        give the same rows each time. An interrupted job can be run again: pairs that are known already change nothing.
+        Without `id` the rows are numbered as they arrive, the dataset is put into Ray's object store, and so is the
+        result.
 
-        Call it for one dataset at a time: two at once are as one dataset, and a row that was read as one that stays may
-        be near a row of the other.
+        Call it for one dataset at a time: two at once count as one dataset, and a row that was read as one that stays
+        may be near a row of the other.
         """
         salt = 0
         if id is None:
@@ -104,7 +106,7 @@ class NearDup:
             salt = secrets.randbits(_SALT_BITS)
             dataset = dataset.with_column(ROW, monotonically_increasing_id()).materialize()
         made_of = "signatures" if callable(text) else "texts"
-        # One that ended it before a failure has the next number. All pairs of the pass were told then.
+        # A pass that ended before a failure has the next number. It had all its pairs then.
         number = max(self._clusters._all("begin", f"{self.bands}-{made_of}"))
         name = ROW if id is None else id
         columns = dataset if callable(text) else dataset.select_columns(list(dict.fromkeys([text, name])))
@@ -118,7 +120,7 @@ class NearDup:
         return kept if id is not None else kept.materialize()
 
     def copy_to(self, other: NearDup) -> int:
-        """Gives what these shards know to others that have nothing, such as more of them; returns how many rows it was.
+        """Copies the rows of these shards to an empty `NearDup`, such as one of more shards; returns their number.
 
         No dataset may be read meanwhile. If a shard dies or the job ends meanwhile, call it again: until it has ended,
         the others refuse datasets. Costs some microseconds a row and band.
@@ -142,23 +144,23 @@ class NearDup:
         return rows
 
     def snapshot(self, folder: _Path, *, store: Mapping[str, Any] | None = None) -> list[Any]:
-        """Copies each shard, as `Dedup.snapshot`. Not while `unique` runs."""
+        """Copies each shard, as `Dedup.snapshot` does. It must not be called while `unique` runs."""
         return self._clusters.snapshot(folder, store=store) + self._buckets.snapshot(folder, store=store)
 
     @classmethod
     def restore(
         cls, snapshot: _Path, path: _Path, *, shards: int, store: Mapping[str, Any] | None = None
     ) -> list[Path]:
-        """Puts snapshots in place of the shards whose files are gone, as `Dedup.restore`.
+        """Restores the shards whose files are missing from snapshots, as `Dedup.restore` does.
 
-        What came since the snapshot is run again, from the start, with `id`.
+        Datasets after the snapshot must be run again, from the start, with `id`.
         """
         source, folder = absolute(snapshot), absolute(path)
         clusters = planned(Clusters, source, folder, shards, store)
         return restored(clusters + planned(Buckets, source, folder, shards, store))
 
     def stats(self) -> nandex.Stats:
-        """How many rows there are, and what each shard holds."""
+        """Returns the number of rows, and the figures of each shard."""
         clusters, buckets = self._clusters.stats(), self._buckets.stats()
         figures = {"entries": clusters["entries"], "buckets": buckets["entries"]}
         figures |= {f"clusters_{name}": figure for name, figure in clusters.items() if name != "entries"}
@@ -166,11 +168,12 @@ class NearDup:
         return nandex.Stats(f"near-duplicates {self._buckets._folder}", figures)
 
     def pids(self) -> list[int]:
-        """The processes of the shards, as they are now."""
+        """Returns the current processes of the shards."""
         return self._buckets.pids() + self._clusters.pids()
 
     def close(self) -> None:
-        """Closes the files and ends the actors, also for datasets not read yet, and for others of the same path."""
+        """Closes the files and ends the actors, also for datasets not read yet, and for other objects of the same
+        path."""
         self._buckets.close()
         self._clusters.close()
 
@@ -190,7 +193,8 @@ def near_dup(
     shingle: int = 3,
     num_cpus: float = 0,
 ) -> Any:
-    """The rows of a Ray dataset that are no near-duplicates: `unique` of a `NearDup` with these options and `Bands`."""
+    """Returns the rows of a Ray dataset that are no near-duplicates: `unique` of a `NearDup` with these options and
+    `Bands`."""
     bands = Bands(threshold, num_perm, params, shingle)
     shards_of = NearDup(path, shards=shards, ram=ram, documents=documents, bands=bands, num_cpus=num_cpus)
     return shards_of.unique(dataset, text, id=id)
@@ -199,7 +203,7 @@ def near_dup(
 def _tell_pairs(
     block: pa.Table, buckets: list[Any], clusters: list[Any], bands: Bands, text: _Text, how: tuple[str, int, int]
 ) -> pa.Table:
-    """Asks which rows came first with the keys of a block's rows, and tells which rows that makes pairs."""
+    """Looks up the first rows with the keys of a block's rows, and sends the pairs of rows to the clusters."""
     name, salt, number = how
     asked, joined = Waiting(), _union_find(clusters)
 
@@ -220,7 +224,7 @@ def _tell_pairs(
 
 
 def _union_find(clusters: list[Any]) -> UnionFind:
-    """That over the nodes of actors."""
+    """Creates the union-find over the nodes of actors."""
     return UnionFind(
         len(clusters),
         lambda calls: ray.get([clusters[shard].call.remote(method, *given) for shard, method, given in calls]),
@@ -228,14 +232,14 @@ def _union_find(clusters: list[Any]) -> UnionFind:
 
 
 def _pairs(left: _Numbers, right: _Numbers) -> tuple[_Numbers, _Numbers]:
-    """Pairs of different rows, each once."""
+    """Returns pairs of different rows, each once."""
     is_pair = left != right
     pairs = np.unique(np.stack([left[is_pair], right[is_pair]]), axis=1)
     return pairs[0], pairs[1]
 
 
 def _keep_first(block: pa.Table, clusters: list[Any], name: str, salt: int) -> pa.Table:
-    """The rows of a block that stay."""
+    """Returns the rows of a block that stay."""
     joined = _union_find(clusters)
     keep = [joined.keep(_rows(batch, name, salt)) for batch in slices_of(block)]
     kept = block.filter(pa.array(np.concatenate([np.zeros(0, bool), *keep])))

@@ -1,4 +1,4 @@
-"""Which node has which shard: the node with its file, or the one with the fewest shards."""
+"""The placement of shards on nodes: the node with a shard's file, or the node with the fewest shards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     #: A node, and arguments.
     _Call = tuple[str, tuple[Any, ...]]
 
-#: What a file is marked with once those of all shards are made.
+#: The mark of a file, which is made once those of all shards exist.
 _MADE = ".made"
 
 
@@ -30,7 +30,7 @@ def on(node: str) -> Any:
 
 
 def _each(function: Callable[..., Any], calls: Iterable[_Call]) -> list[Any]:
-    """Calls a function on nodes, at once."""
+    """Calls a function on several nodes at once."""
     task = ray.remote(function)
     answers: list[Any] = ray.get(
         [task.options(num_cpus=0, scheduling_strategy=on(node)).remote(*arguments) for node, arguments in calls]
@@ -63,7 +63,7 @@ def _listed(kind: type[Shard], folder: str) -> list[str]:
 
 
 class _Files:
-    """Which nodes have the files of which shards, and whether all were made once."""
+    """The nodes that have the files of the shards, and whether all files were made once."""
 
     def __init__(self, kind: type[Shard], folder: str, shards: int, lists: dict[str, list[str]]) -> None:
         self.shards = shards
@@ -79,7 +79,7 @@ class _Files:
                 raise ConfigError(f"shards: {shards}; {folder} has {name}: give the number in it, or another path")
 
     def places(self) -> list[str]:
-        """A node for each shard: one that has its file, and of all that may have it the one with the fewest."""
+        """Returns a node for each shard: one that has its file, and among several the one with the fewest shards."""
         loads = dict.fromkeys(self.nodes, 0)
         places = []
         for shard in range(self.shards):
@@ -98,9 +98,9 @@ def _there(kind: type[Shard], folder: str, shards: int) -> _Files:
 
 
 def placed(kind: type[Shard], folder: str, shards: int, ram: _Amount) -> list[str]:
-    """The node of each shard, which has its file: all files are new, or all are there.
+    """Returns the node of each shard, which has its file: either all files are new, or all exist.
 
-    Marks are put next to the files once all are made, so one that is gone is told from one that never was.
+    Marks are put next to the files once all are made, which tells a lost file from one that never existed.
     """
     there = _there(kind, folder, shards)
     missing = [shard for shard in range(shards) if shard not in there.files]
@@ -118,7 +118,7 @@ def placed(kind: type[Shard], folder: str, shards: int, ram: _Amount) -> list[st
 def planned(
     kind: type[Shard], snapshot: str, folder: str, shards: int, store: Mapping[str, Any] | None
 ) -> list[_Call]:
-    """What puts snapshots in place of the files that are gone, where all of these have one."""
+    """Returns the calls that restore missing files from snapshots, if all of them have one."""
     there = _there(kind, folder, shards)
     nodes = there.places()
     gone = [shard for shard in range(shards) if shard not in there.files]
@@ -138,5 +138,5 @@ def planned(
 
 
 def restored(plan: list[_Call]) -> list[Path]:
-    """Does what was planned, and returns the files."""
+    """Executes the planned calls, and returns the files."""
     return _each(_restore, plan)

@@ -1,4 +1,4 @@
-"""The terms of datasets of texts, and their weights in each."""
+"""The terms of datasets of texts, and their weights in each text."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     _Norm = Literal["l1", "l2"] | None
     _Counts = NDArray[np.int64]
 
-#: Documents of a block that are analysed at a time.
+#: The number of documents of a block that are analysed at a time.
 _BATCH_ROWS = 1 << 14
 
-#: Bytes of the longest term that is a key as it is. Longer ones are digests behind a zero, which no term has.
+#: The length of the longest term that is stored as it is. Longer terms become digests after a zero byte, which no term
+#: has.
 _TERM_BYTES_MAX = 31
 
-#: The key with the number of documents, which is no term either.
+#: The key of the number of documents, which is no term either.
 _DOCUMENTS = b"\0documents"
 
 #: The columns of an answer.
@@ -50,11 +51,11 @@ class _Analysed:
         self.terms = pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
 
     def keys(self) -> pa.Array:
-        """The terms as shards have them."""
+        """Returns the terms in the form in which shards store them."""
         return _keys(self.terms)
 
     def documents(self) -> _Counts:
-        """In how many documents each term is."""
+        """Returns the number of documents that contain each term."""
         return np.bincount(self.numbers, minlength=len(self.terms))
 
 
@@ -80,19 +81,19 @@ class _Weighing:
                 _nandex._integer(given, name, 0, NUMBER_MAX)
 
     def is_kept(self, found: NDArray[np.uint64], documents: int) -> NDArray[np.bool_]:
-        """Which terms stay, by the documents that each is in."""
+        """Returns which terms stay, given the number of documents of each."""
         least, most = _limit(self.min_df, documents), _limit(self.max_df, documents)
         return np.asarray((found >= max(1, least)) & (found <= most))
 
     def idf(self, found: NDArray[np.uint64], documents: int) -> NDArray[np.float64]:
-        """How much each term counts, by the documents that it is in."""
+        """Returns the inverse document frequency of each term, given the number of its documents."""
         if not self.use_idf:
             return np.ones(len(found))
         more = int(self.smooth_idf)
         return np.asarray(np.log((documents + more) / np.maximum(found + more, 1)) + 1.0)
 
     def weights(self, counts: NDArray[np.float64], idf: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The weights of terms, by how often each is in its row."""
+        """Returns the weights of terms, given their counts in their rows."""
         if self.binary:
             counts = np.ones_like(counts)
         if self.sublinear_tf:
@@ -101,20 +102,20 @@ class _Weighing:
 
 
 def _limit(given: int | float, documents: int) -> float:
-    """A number of documents, from one or from a share."""
+    """Returns a number of documents, given a number or a share."""
     return given * documents if isinstance(given, float) else given
 
 
 class Tfidf(Shards):
-    """Shards that know in how many documents each term is, of several datasets, one after another or at once.
+    """Shards that count the documents of each term, for several datasets, one after another or at once.
 
     The vocabulary is on the disks of the nodes, whatever its size. A term is a word of two or more characters, or up to
-    `ngram_range[1]` of them in a row, as scikit-learn's `TfidfVectorizer` finds them; `lowercase` and `stop_words`
-    ("english", a list, or None) are its options too. State the same ones for all that comes to one path.
+    `ngram_range[1]` consecutive words, as scikit-learn's `TfidfVectorizer` finds them; `lowercase` and `stop_words`
+    ("english", a list, or None) are its options too. Pass the same options for everything under one path.
 
-    `path` is a folder, on each node of its own. `shards` is their number, which stays that of the path. `ram` is what
-    each of them may take, 32 MiB at least. `keys` is how many different terms are expected in all; a shard grows past
-    its share. An actor claims `num_cpus` of its node. A term takes some 40 bytes of flash.
+    `path` is a folder, on each node of its own. `shards` is their number, which is fixed for the path. `ram` is the RAM
+    of each, at least 32 MiB. `keys` is the expected number of different terms in all; a shard grows past its share. An
+    actor claims `num_cpus` of its node. A term takes some 40 bytes of flash.
     """
 
     _KIND = Terms
@@ -132,22 +133,22 @@ class Tfidf(Shards):
         stop_words: str | list[str] | None = None,
     ) -> None:
         self._analysis = {"lowercase": lowercase, "ngrams": ngram_range, "stop_words": stop_words}
-        # What cannot be is refused here.
+        # Impossible options are refused here.
         _Analysed([], self._analysis)
         super().__init__(path, shards=shards, ram=ram, keys=keys, num_cpus=num_cpus)
 
     def add(self, dataset: Any, text: str) -> int:
-        """Adds the documents of a Ray dataset, in a column of texts. Returns how many.
+        """Adds the documents of a Ray dataset, in a column of texts, and returns their number.
 
-        The dataset is executed here. Each batch has a name, and a shard notes which it has counted, so that a task or
-        an actor that fails and is started again counts nothing twice. If the job itself ends before this returns, some
+        The dataset is executed here. Each batch has a name, and a shard records which it has counted, so that a task or
+        an actor that fails and is restarted counts nothing twice. If the job itself ends before this returns, some
         documents are counted and others not: take a snapshot before, and restore it then.
         """
         return executed(dataset, text, _counted, self._actors, text, self._analysis)
 
     def copy_to(self, other: Tfidf) -> int:
-        """Adds what these shards know to others, such as more shards that know nothing yet; returns how many terms it
-        was. As `Count.copy_to`.
+        """Adds the counts of these shards to those of another `Tfidf`, such as an empty one of more shards, as
+        `Count.copy_to` does; returns the number of terms.
 
         # Errors
         A `ConfigError` if the others find other terms.
@@ -158,11 +159,11 @@ class Tfidf(Shards):
 
     @property
     def documents(self) -> int:
-        """How many documents were added."""
+        """Returns the number of documents added."""
         return int(counts_of(self._actors, pa.array([_DOCUMENTS]))[0])
 
     def documents_of(self, terms: list[str]) -> NDArray[np.uint64]:
-        """In how many documents each of these terms is; 0 for one that never came."""
+        """Returns the number of documents that contain each of these terms; 0 for a term that never occurred."""
         return counts_of(self._actors, _keys(pa.array(terms, pa.large_string())))
 
     def transform(
@@ -178,12 +179,12 @@ class Tfidf(Shards):
         sublinear_tf: bool = False,
         binary: bool = False,
     ) -> Any:
-        """The dataset with two more columns: `terms`, a list of the terms of each row in the order of their bytes, and
-        `weights`, a list of 64-bit floats of the same length. It is lazy.
+        """Returns the dataset with two more columns: `terms`, a list of the terms of each row in the order of their
+        bytes, and `weights`, a list of 64-bit floats of the same length. It is lazy.
 
-        The weights are those of scikit-learn's `TfidfVectorizer` with these options, for the documents that were added
-        until now. `min_df` and `max_df` leave out terms that are in fewer or more of them: a number of documents if it
-        is an int, a share if it is a float. Terms that were never added are left out too.
+        The weights are those of scikit-learn's `TfidfVectorizer` with these options, for the documents added so far.
+        `min_df` and `max_df` exclude terms that are in fewer or more of them: a number of documents if it is an int, a
+        share if it is a float. Terms that were never added are excluded too.
         """
         weighing = _Weighing(min_df, max_df, norm, use_idf, smooth_idf, sublinear_tf, binary)
         return mapped(dataset, _weighed, self._actors, text, self._analysis, weighing, self.documents)
@@ -203,9 +204,9 @@ def tfidf(
     stop_words: str | list[str] | None = None,
     **weighing: Any,
 ) -> Any:
-    """The weights of the terms of a Ray dataset: `Tfidf` with these options, its `add`, and its `transform`, which gets
-    all others. The dataset is executed here, and again whenever the result is read."""
-    # What cannot be is refused before all is counted.
+    """Returns the weights of the terms of a Ray dataset: `Tfidf` with these options, its `add`, and its `transform`,
+    which gets all other options. The dataset is executed here, and again whenever the result is read."""
+    # Impossible options are refused before anything is counted.
     _Weighing(**weighing)
     analysis: dict[str, Any] = {"ngram_range": ngram_range, "lowercase": lowercase, "stop_words": stop_words}
     terms = Tfidf(path, shards=shards, ram=ram, keys=keys, num_cpus=num_cpus, **analysis)
@@ -224,7 +225,7 @@ def _keys(terms: pa.Array) -> pa.Array:
 
 
 def _counted(block: pa.Table, actors: list[Any], text: str, analysis: dict[str, Any], salt: bytes) -> pa.Table:
-    """Sends to the shards in how many documents of a block each term is, and tells how many rows it has."""
+    """Sends the number of documents of each term of a block to the shards, and returns the block's number of rows."""
     waiting = Waiting()
     for batch in slices_of(block, _BATCH_ROWS):
         analysed = _Analysed(column_of(batch, text), analysis)
@@ -237,7 +238,7 @@ def _counted(block: pa.Table, actors: list[Any], text: str, analysis: dict[str, 
 def _weighed(
     block: pa.Table, actors: list[Any], text: str, analysis: dict[str, Any], weighing: _Weighing, documents: int
 ) -> pa.Table:
-    """The block with the terms of its rows and their weights."""
+    """Returns the block with the terms of its rows and their weights."""
     taken = [name for name in _COLUMNS if name in block.column_names]
     if taken:
         raise InputError(f"a dataset with a column {taken[0]!r}: rename it, the answer has one of that name")
@@ -252,7 +253,7 @@ def _weighed(
 def _lists(
     actors: list[Any], analysed: _Analysed, weighing: _Weighing, documents: int
 ) -> tuple[pa.Array, pa.Array]:
-    """The terms of the rows of a batch, and their weights."""
+    """Returns the terms of the rows of a batch, and their weights."""
     found = counts_of(actors, analysed.keys())
     stays = weighing.is_kept(found, documents)[analysed.numbers]
     numbers, counts = analysed.numbers[stays], analysed.counts[stays].astype(np.float64)
@@ -263,7 +264,7 @@ def _lists(
 
 
 def _scaled(weights: NDArray[np.float64], starts: _Counts, norm: _Norm) -> NDArray[np.float64]:
-    """The weights of rows, each divided by its length."""
+    """Returns the weights of rows, each divided by its length."""
     if norm is None:
         return weights
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))

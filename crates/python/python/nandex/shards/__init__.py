@@ -1,7 +1,7 @@
 """Shards of keys that are spread over processes and machines: each has a share of the keys, in a file of its own.
 
-`nandex.ray` is made of these, and the workers of other engines can use them as they are. A batch of keys is split by
-`split`, each part goes to the process that has the shard, and `FirstRows` says which rows stay:
+`nandex.ray` is built on these, and the workers of other engines can use them directly. A batch of keys is split by
+`split`, each part goes to the process that has the shard, and `FirstRows` decides which rows stay:
 
 >>> keys = keys_of(np.array([7, 8, 7, 9], np.uint64))
 >>> keep = np.zeros(len(keys), bool)
@@ -11,9 +11,9 @@
 >>> keep.tolist()
 [True, True, False, True]
 
-`Counts` counts keys in the same way: a batch of them has a name, and counts once. `Bands` makes keys of texts, which
-near-duplicates share; `Buckets` says which row came first with each key, and `UnionFind` joins the rows of such pairs,
-whose nodes are in `Clusters`.
+`Counts` counts keys in the same way: a batch of them has a name, and counts once. `Bands` computes keys of texts, which
+near-duplicates share; `Buckets` finds the first row with each key, and `UnionFind` joins such pairs of rows, whose
+nodes are in `Clusters`.
 """
 
 from __future__ import annotations

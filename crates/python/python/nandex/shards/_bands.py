@@ -1,4 +1,4 @@
-"""What near-duplicates share: the bucket keys of their signatures."""
+"""The common keys of near-duplicates: the bucket keys of their signatures."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from nandex._errors import ConfigError, InputError, InputTypeError
 
 _Keys = NDArray[np.uint64]
 
-#: Tells the bands of signatures apart: an odd number, whose multiples are as good as random.
+#: Distinguishes the bands of signatures: an odd number, whose multiples are as good as random.
 _BAND = np.uint64(0x9E3779B97F4A7C15)
 
 
-#: The most values of a signature, and words of a shingle.
+#: The maximum number of values in a signature, and of words in a shingle.
 _NUM_PERM_MAX = 1 << 16
 _SHINGLE_MAX = 64
 
 
 @dataclass(frozen=True)
 class Bands:
-    """How a document becomes keys: those with a key in common are likely near-duplicates.
+    """The computation of a document's keys: documents with a key in common are likely near-duplicates.
 
-    threshold: The Jaccard similarity from where on documents are to share a key, 0 to 1.
-    num_perm: Values of a signature.
-    params: How many bands, and the values of each; those that are best for the threshold unless stated.
-    shingle: Words of a shingle, 1 to 64. A text with fewer is one shingle.
+    threshold: The Jaccard similarity at which documents share a key, 0 to 1.
+    num_perm: The number of values in a signature.
+    params: The number of bands, and of values in each; by default those that are best for the threshold.
+    shingle: The number of words in a shingle, 1 to 64. A text with fewer is one shingle.
 
     The bands are those of `nandex.datasketch.MinHashLSH` with the same parameters.
     """
@@ -57,7 +57,7 @@ class Bands:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many bands, and the values of each."""
+        """Returns the number of bands, and of values in each."""
         assert self.params is not None
         return self.params
 
@@ -66,7 +66,7 @@ class Bands:
         return f"{count}x{values}-of-{self.num_perm}-shingles-of-{self.shingle}"
 
     def of_texts(self, texts: Any) -> _Keys:
-        """The keys of texts, a row for each: a list, or an array of Arrow.
+        """Returns the keys of texts, one row each: a list, or an Arrow array.
 
         Words are runs of letters, numbers, marks and `_`, without case. Texts without words share keys if they are
         equal. Costs about a microsecond for each 10 shingles, with the interpreter's lock released.
@@ -75,8 +75,8 @@ class Bands:
         return keys.reshape(-1, self.shape[0])
 
     def of_signatures(self, signatures: Any) -> _Keys:
-        """The keys of signatures that were made elsewhere, such as `MinHash.hashvalues`: an array of integers with a
-        row of `num_perm` for each. They are others than those of texts."""
+        """Returns the keys of signatures that were made elsewhere, such as `MinHash.hashvalues`: an array of integers
+        with a row of `num_perm` for each. They differ from those of texts."""
         rows = np.asarray(signatures)
         if rows.ndim < 2 or rows.shape[1] != self.num_perm:
             raise InputError(f"an array of the shape {rows.shape} as signatures: give rows of {self.num_perm}")

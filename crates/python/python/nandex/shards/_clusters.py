@@ -1,4 +1,4 @@
-"""Which rows pairs connect: the nodes of a union-find, on flash."""
+"""Clusters of rows that pairs connect: the nodes of a union-find, on flash."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ if TYPE_CHECKING:
 
     _Numbers = NDArray[np.uint64]
 
-#: The table of nodes; what made them follows in its name.
+#: The table of nodes; its name ends with the origin of the pairs.
 _NODES = "nodes-of-"
 
-#: The table with the number of the latest pass that has ended, and its RAM. The nodes have the rest.
+#: The table with the number of the latest finished pass, and its RAM. The nodes have the rest.
 _PASSES = "passes"
 _PASSES_RAM = "2MiB"
 
-#: Its keys: the number, and whether the nodes of other shards are being copied here.
+#: The keys of that table: the number, and whether the nodes of other shards are being copied to this one.
 _ENDED, _COPYING = 0, 1
 
-#: Nodes of a batch of all.
+#: The number of nodes in a batch of all.
 _BATCH_NODES = 1 << 17
 
-#: A node: its parent, which is the node itself at the root of a cluster, and the pass in which it came.
+#: A node: its parent, which is the node itself at the root of a cluster, and the pass in which it was added.
 _NODE = np.dtype([("parent", "<u8"), ("since", "<u8")])
 
 
 class Clusters(Shard):
-    """Which rows are connected by pairs: one shard, in a file of a folder, with the nodes of its rows.
+    """Clusters of rows that pairs connect: one shard, in a file of a folder, with the nodes of its rows.
 
     `join`, `keep` and `roots` are for one shard that has all rows; `UnionFind` does the same over several.
 
-    Rows are numbers, and come in passes, such as one for each dataset. Of the rows of a pass that are connected the one
-    with the smallest number is the first, unless any of them is connected with a row of an earlier pass. A row that is
-    first when its pass ends stays so: pairs of later passes do not join two clusters of earlier ones.
+    Rows are numbers, and come in passes, such as one for each dataset. Of the connected rows of a pass, the one with
+    the smallest number is the first, unless any of them is connected with a row of an earlier pass. A row that is first
+    when its pass ends stays first: pairs of later passes do not join two clusters of earlier ones.
 
-    Pairs and rows that are told again change nothing, and a pass that was broken off goes on when the next one begins.
-    So whoever asks again, after a failure of any part, gets the same answer. The rows are the nodes of trees, and a
-    cluster's root is its first row.
+    Pairs and rows that are added again change nothing, and an interrupted pass continues when the next one begins. So a
+    caller that repeats a call, after a failure of any part, gets the same answer. The rows are the nodes of trees, and
+    a cluster's root is its first row.
 
     A row takes some 36 bytes of flash. A batch costs a sync, and some page reads for each row that is not in RAM. The
     parameters are those of `FirstRows`.
@@ -64,11 +64,11 @@ class Clusters(Shard):
         self._nodes: nandex.Table | None = None
 
     def begin(self, of: str) -> int:
-        """Begins a pass over rows whose pairs are made in the way that `of` names, or goes on with one that did not end,
-        and returns its number.
+        """Begins a pass over rows whose pairs are made in the way that `of` names, or continues an unfinished one, and
+        returns its number.
 
         # Errors
-        A `ConfigError` if the rows that are there were paired in another way, or are a part of those of other shards.
+        A `ConfigError` if the present rows were paired in another way, or are a part of those of other shards.
         """
         if self._passes.get(_COPYING, 0):
             raise ConfigError(f"{self.path} has a part of the rows of other shards: copy them again, to the end")
@@ -82,11 +82,12 @@ class Clusters(Shard):
         self._passes.sync()
 
     def told(self) -> tuple[str | None, int]:
-        """In which way its rows were paired, if there are any, and the number of the latest pass that has ended."""
+        """Returns the way in which its rows were paired, if there are any, and the number of the latest finished
+        pass."""
         return self.of, self._ended()
 
     def begin_copy(self, of: str) -> None:
-        """Begins to take the nodes of other shards, whose rows were paired in that way; or begins again.
+        """Begins to copy the nodes of other shards, whose rows were paired in the way `of`; or begins again.
 
         # Errors
         A `ConfigError` if there are rows of its own.
@@ -98,13 +99,13 @@ class Clusters(Shard):
         self._passes.sync()
 
     def end_copy(self, number: int) -> None:
-        """Ends that, durably, with the number of the latest pass of the others."""
+        """Ends the copy, durably, with the number of the latest pass of the others."""
         number = _nandex._integer(number, "number", 0, NUMBER_MAX)
         self._passes[_ENDED], self._passes[_COPYING] = number, 0
         self._passes.sync()
 
     def nodes(self) -> Iterator[tuple[_Numbers, _Numbers, _Numbers]]:
-        """All rows, what each is below, and the pass in which it came, in batches of no order."""
+        """Yields all rows, their parents, and their passes, in batches of no order."""
         entries = iter(()) if self.of is None else self._opened().items()
         while batch := list(islice(entries, _BATCH_NODES)):
             values = np.frombuffer(b"".join(bytes(value) for _, value in batch), _NODE)
@@ -115,20 +116,20 @@ class Clusters(Shard):
         UnionFind.of([self]).join(number, rows, left, right)
 
     def keep(self, rows: _Numbers) -> NDArray[np.bool_]:
-        """Which rows are the first of their clusters, among them rows that no pair has.
+        """Returns which rows are the first of their clusters, rows without pairs included.
 
         # Errors
-        An `InputError` if a row was never told.
+        An `InputError` if a row was never added.
         """
         return UnionFind.of([self]).keep(rows)
 
     def roots(self, rows: _Numbers) -> _Numbers:
-        """The first row of the cluster of each row; of several that came in earlier passes, any. Its errors are those of
-        `keep`."""
+        """Returns the first row of the cluster of each row; any of several that came in earlier passes. Its errors are
+        those of `keep`."""
         return UnionFind.of([self]).roots(rows)
 
     def add(self, rows: _Numbers, passes: _Numbers) -> tuple[()]:
-        """Adds rows that came in these passes, as roots, durably. Those that are there stay as they are."""
+        """Adds rows of these passes, as roots, durably. Rows that are present stay as they are."""
         values = np.empty(len(rows), _NODE)
         values["parent"], values["since"] = rows, passes
         nodes = self._opened()
@@ -137,16 +138,16 @@ class Clusters(Shard):
         return ()
 
     def above(self, rows: _Numbers) -> tuple[_Numbers, _Numbers]:
-        """What each row is below, which is itself at a root, and the pass in which the row came.
+        """Returns the parent of each row, which is the row itself at a root, and the pass of the row.
 
         # Errors
-        An `InputError` if a row was never told.
+        An `InputError` if a row was never added.
         """
         nodes = self._read(rows)
         return nodes["parent"], nodes["since"]
 
     def link(self, rows: _Numbers, onto: _Numbers) -> tuple[_Numbers]:
-        """Puts each row below another, if it is a root, durably. Returns what each is below now."""
+        """Puts each row below another, if it is a root, durably. Returns the parent of each afterwards."""
         nodes = self._read(rows)
         is_root = nodes["parent"] == rows
         nodes["parent"][is_root] = onto[is_root]
@@ -156,7 +157,7 @@ class Clusters(Shard):
         return (nodes["parent"],)
 
     def shorten(self, rows: _Numbers, above: _Numbers) -> tuple[()]:
-        """Puts rows that are no roots below others that are above them."""
+        """Puts rows that are no roots below other ancestors of theirs."""
         nodes = self._read(rows)
         is_below = nodes["parent"] != rows
         nodes["parent"] = above
@@ -164,7 +165,7 @@ class Clusters(Shard):
         return ()
 
     def stats(self) -> nandex.Stats:
-        """How many rows there are, and what their table says of itself."""
+        """Returns the number of rows, and the figures of their table."""
         figures: dict[str, Any] = {"entries": 0}
         if self.of is not None:
             figures = dict(self._opened().stats())

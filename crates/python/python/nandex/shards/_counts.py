@@ -1,4 +1,4 @@
-"""How often each key came, where a batch counts once however often it is sent."""
+"""Counts of keys, where a batch counts once however often it is sent."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
     from nandex.shards._shard import _Amount, _Path
 
-#: Bytes of the name of a batch, and of the digest in front of a journal.
+#: The length in bytes of the name of a batch, and of the digest before a journal.
 BATCH_BYTES = 16
 
-#: RAM of the names of batches. The counter has the rest.
+#: The RAM of the names of batches. The counter has the rest.
 _BATCHES_RAM = "2MiB"
 
-#: Keys of a chunk of all.
+#: The number of keys in a chunk of all.
 _CHUNK_KEYS = 1 << 17
 
 
 class Counts(Shard):
-    """How often each key came: one shard, in a file of a folder.
+    """Counts of keys: one shard, in a file of a folder.
 
-    A batch has a name, and is counted once however often it is sent. Before it is, a journal next to the file gets the
-    keys with the counts that they have and those that they are to have; so a shard that is opened after a failure ends
-    the batch that it was at. Keys are all integers, or all texts of up to 31 bytes.
+    A batch has a name, and is counted once however often it is sent. Before it is counted, a journal next to the file
+    gets the keys with their present counts and their new counts; so a shard that is opened after a failure finishes an
+    interrupted batch. Keys are all integers, or all texts of up to 31 bytes.
 
-    `ram` is for this shard. `entries` is for how many keys a new file is made; it grows past them. `mode` is as that of
-    `nandex.open`: "w" refuses to begin again where a file is gone. One process has a shard open at a time; calls of its
-    threads have to take turns.
+    `ram` is for this shard. `entries` is the number of keys that a new file is made for; it grows past them. `mode` is
+    as that of `nandex.open`: "w" refuses to begin again if a file is missing. One process has a shard open at a time;
+    calls of its threads must take turns.
     """
 
     KIND = "counts"
@@ -50,7 +50,7 @@ class Counts(Shard):
     def _open(self, mode: Literal["c", "w", "x"]) -> None:
         is_new = mode != "w" and not self.path.exists()
         if is_new:
-            # One of a file that was here before.
+            # A structure of a file that existed before.
             self._journal.unlink(missing_ok=True)
         super()._open(mode)
         self._counter: nandex.Counter | None = None
@@ -72,7 +72,7 @@ class Counts(Shard):
     ) -> Path:
         target = cls.path_of(folder, shard, shards)
         if not target.exists():
-            # Of the file that is gone.
+            # Belongs to the file that is missing.
             target.with_suffix(".journal").unlink(missing_ok=True)
         return super().restore(snapshot, folder, shard, shards, store)
 
@@ -129,7 +129,7 @@ class Counts(Shard):
         write_durably(self._journal, hashlib.blake2b(told, digest_size=BATCH_BYTES).digest(), memoryview(told))
 
     def _end_batch(self) -> None:
-        """Counts what a failure has left of a batch."""
+        """Counts the rest of a batch that a failure interrupted."""
         import pyarrow as pa
 
         if self.of is None or not self._journal.exists():
@@ -151,7 +151,7 @@ class Counts(Shard):
         self._note(batch, 0)
 
     def get_many(self, keys: Any) -> NDArray[np.uint64]:
-        """The counts of keys, 0 of those that never came."""
+        """Returns the counts of keys; 0 for keys that never occurred."""
         import pyarrow as pa
 
         keys = keys if isinstance(keys, pa.Array) else pa.array(keys)
@@ -160,7 +160,7 @@ class Counts(Shard):
         return self._opened(_kind_of(keys)).get_many(_packed(keys))
 
     def most_common(self, count: int) -> list[tuple[Any, int]]:
-        """The keys with the greatest counts. Reads the whole counter."""
+        """Returns the keys with the greatest counts. Reads the whole counter."""
         count = _nandex._integer(count, "count", 0, NUMBER_MAX)
         if self.of is None:
             return []
@@ -169,7 +169,8 @@ class Counts(Shard):
         return list(zip(keys, [amount for _, amount in top], strict=True))
 
     def tables(self) -> Iterator[pa.Table]:
-        """All keys and counts, in no order: Arrow tables of the columns `key` and `count`. Reads the whole counter."""
+        """Yields all keys and counts, in no order: Arrow tables of the columns `key` and `count`. Reads the whole
+        counter."""
         import pyarrow as pa
 
         entries = iter(()) if self.of is None else self._opened(self.of).items()
@@ -178,7 +179,7 @@ class Counts(Shard):
             yield pa.table({"key": _unpacked([key for key, _ in chunk], self.of or ""), "count": counts})
 
     def stats(self) -> nandex.Stats:
-        """How many keys and batches there are, and what the counter says of itself."""
+        """Returns the number of keys and batches, and the figures of the counter."""
         figures: dict[str, Any] = {"entries": 0}
         if self.of is not None:
             figures = dict(self._opened(self.of).stats())
@@ -187,13 +188,13 @@ class Counts(Shard):
 
 
 class Terms(Counts):
-    """In how many documents each term came: as `Counts`, in files of other names."""
+    """The number of documents of each term: as `Counts`, in files of other names."""
 
     KIND = "terms"
 
 
 def _kind_of(keys: pa.Array) -> str:
-    """What keys are: int64, uint64, or bytes."""
+    """Returns the kind of keys: int64, uint64, or bytes."""
     import pyarrow as pa
 
     if pa.types.is_integer(keys.type):
@@ -202,7 +203,7 @@ def _kind_of(keys: pa.Array) -> str:
 
 
 def _packed(keys: pa.Array) -> pa.Array:
-    """Keys as the counter has them: integers of 64 bits as bytes."""
+    """Returns keys as the counter stores them: 64-bit integers as bytes."""
     import pyarrow as pa
 
     if keys.null_count:

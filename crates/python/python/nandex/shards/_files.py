@@ -1,4 +1,4 @@
-"""Files that are there whole and durable, or not at all."""
+"""Files that are written whole and durable, or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def copy_durably(source: Path, target: Path) -> None:
-    """Copies a file, which is there whole and durable, or not at all. Replaces an older one."""
+    """Copies a file, whole and durable, or not at all. Replaces an older one."""
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f"{target.name}.unfinished")
     shutil.copyfile(source, unfinished)
@@ -28,12 +28,12 @@ def copy_durably(source: Path, target: Path) -> None:
 
 
 def write_durably(target: Path, *parts: bytes | memoryview) -> None:
-    """Writes a file, in place of an older one."""
+    """Writes a file, and replaces an older one."""
     write_chunks_durably(target, parts)
 
 
 def write_chunks_durably(target: Path, chunks: Iterable[bytes | memoryview]) -> None:
-    """Writes a file of chunks, in place of an older one. What makes the chunks may fail; then the older one stays."""
+    """Writes a file of chunks, and replaces an older one. If making the chunks fails, the older one stays."""
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f"{target.name}.unfinished")
     try:

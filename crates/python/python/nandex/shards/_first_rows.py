@@ -1,4 +1,4 @@
-"""Which row brought each key first."""
+"""The row that brought each key first."""
 
 from __future__ import annotations
 
@@ -20,49 +20,49 @@ if TYPE_CHECKING:
 
 _TABLE = "first-rows"
 
-#: Bytes of a cache that are worth their keeping.
+#: The smallest cache in bytes that is worth its cost.
 _CACHE_MIN = 4 << 20
 
-#: Keys of a batch of all.
+#: The number of keys in a batch of all.
 _BATCH_KEYS = 1 << 17
 
 
 class FirstRows(Shard):
-    """Which row brought each key first: one shard, in a file of a folder.
+    """The row that brought each key first: one shard, in a file of a folder.
 
-    The table has under each key the number of the row that came first with it, and a row stays if that is its own. So
-    whoever asks again, after a failure of any part, gets the same answer: no row is kept twice, and none is lost. The
-    numbers are the caller's; a row must have the same one each time, and rows with equal keys different ones.
+    The table stores under each key the number of the first row with it, and a row stays if that number is its own. So a
+    caller that repeats a call, after a failure of any part, gets the same answer: no row is kept twice, and none is
+    lost. The numbers are the caller's; a row must have the same one each time, and rows with equal keys different ones.
 
-    `ram` is for this shard. Half of it keeps keys, some 18 bytes each, so that those that come again read no flash while
-    all fit there; the table gets it once it cannot grow otherwise. `entries` is for how many keys a new file is made; it
-    grows past them. `mode` is as that of `nandex.open`: "w" refuses to begin again where a file is gone. One process has
-    a shard open at a time; calls of its threads have to take turns.
+    `ram` is for this shard. Half of it caches keys, some 18 bytes each, so that repeated keys read no flash while all
+    fit; the table gets it once it cannot grow otherwise. `entries` is the number of keys that a new file is made for;
+    it grows past them. `mode` is as that of `nandex.open`: "w" refuses to begin again if a file is missing. One process
+    has a shard open at a time; calls of its threads must take turns.
     """
 
     KIND = "first-rows"
 
-    #: Bytes of the cache of keys; nothing before the shard was opened first.
+    #: Bytes of the cache of keys; None before the shard was opened first.
     _cache: int | None = None
 
     def _open(self, mode: Literal["c", "w", "x"]) -> None:
         super()._open(mode)
         if self._cache is None:
             self._cache = self._ram // 2
-        # The first keys say how wide they are: 8 bytes of numbers, or 16 of digests.
+        # The first keys determine the width: 8 bytes for numbers, or 16 for digests.
         self._table: nandex.Table | None = None
         self._has_table = bool(self._db.structures())
 
     def keep(self, keys: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which rows were the first with their keys; those of one batch come in its order.
+        """Returns which rows were the first with their keys; those of one batch come in its order.
 
-        All that the answer rests on is durable when it is given: neither a killed process nor a power cut makes a later
-        one differ. Costs a sync of the log, and for each key that came before and is not in RAM a page read.
+        Everything that the answer depends on is durable when this returns: neither a killed process nor a power cut
+        changes a later answer. Costs a sync of the log, and a page read for each repeated key that is not in RAM.
         """
         return np.asarray(self.first(keys, rows) == rows.astype(np.uint64, copy=False))
 
     def first(self, keys: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.uint64]:
-        """The row that was first with each key, which is the row itself if no other was. As durable as `keep`."""
+        """Returns the first row with each key, which is the row itself if there was no other. As durable as `keep`."""
         rows = np.ascontiguousarray(rows).astype(np.uint64, copy=False)
         if len(keys) != len(rows):
             raise InputError(f"{len(keys)} keys and {len(rows)} rows: give a row for each key")
@@ -76,12 +76,12 @@ class FirstRows(Shard):
                 table.sync()
                 return np.where(was_there, first, rows)
             except nandex.FullError:
-                # What was inserted has the rows of this batch, and is found again with them.
+                # The inserted keys have the rows of this batch, and are found again with them.
                 if not self._give_up_cache():
                     raise
 
     def _give_up_cache(self) -> bool:
-        """Leaves half of the cache's RAM to the table, or all where that is little. False if there is none."""
+        """Gives half of the cache's RAM to the table, or all if little is left. Returns False if there is none."""
         if not self._cache:
             return False
         self._cache = self._cache // 2 if self._cache > _CACHE_MIN else 0
@@ -102,14 +102,14 @@ class FirstRows(Shard):
         return self._table
 
     def _existing(self) -> nandex.Table:
-        """The table of the file, whichever keys it has."""
+        """Returns the table of the file, whatever the width of its keys."""
         try:
             return self._with_cache("u64")
         except nandex.ConfigError:
             return self._with_cache(DIGEST_BYTES)
 
     def _with_cache(self, key: Literal["u64"] | int) -> nandex.Table:
-        """The table with such keys, and as much of the cache as its RAM leaves."""
+        """Returns the table for such keys, and as much of the cache as its RAM leaves."""
         while True:
             try:
                 table = self._db.table(
@@ -122,7 +122,7 @@ class FirstRows(Shard):
                     raise
 
     def batches(self) -> Iterator[tuple[NDArray[Any], NDArray[np.uint64]]]:
-        """All keys, and the rows that were first with them, in batches of no order. Reads the whole table."""
+        """Yields all keys, and the rows that were first with them, in batches of no order. Reads the whole table."""
         if self._table is None and self._has_table:
             self._table = self._existing()
         entries = iter(()) if self._table is None else self._table.items()
@@ -134,7 +134,7 @@ class FirstRows(Shard):
                 yield np.array([key for key, _ in batch], np.uint64), rows
 
     def stats(self) -> nandex.Stats:
-        """How many keys the shard has, and what its table says of itself."""
+        """Returns the number of keys of the shard, and the figures of its table."""
         if self._table is None and self._has_table:
             self._table = self._existing()
         figures = {"entries": 0} if self._table is None else dict(self._table.stats())
@@ -142,6 +142,6 @@ class FirstRows(Shard):
 
 
 class Buckets(FirstRows):
-    """Which row came first into each bucket of near-duplicates: as `FirstRows`, in files of other names."""
+    """The first row in each bucket of near-duplicates: as `FirstRows`, in files of other names."""
 
     KIND = "buckets"

@@ -1,4 +1,4 @@
-"""Keys of rows, and which shard has them."""
+"""Keys of rows, and the shard of each key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     _Places = NDArray[np.intp]
 
-#: The most shards: their numbers are sorted as 16 bits.
+#: The maximum number of shards: their numbers are sorted as 16 bits.
 SHARDS_MAX = 1 << 16
 
 DIGEST_BYTES = 16
@@ -22,10 +22,11 @@ _DIGEST = np.dtype("V16")
 
 
 def keys_of(*columns: Any) -> NDArray[Any]:
-    """The keys of rows: of one column of integers its numbers, as uint64; else a digest of 16 bytes, of dtype `V16`.
+    """Returns the keys of rows: the numbers of one column of integers, as uint64; else a digest of 16 bytes, of dtype
+    `V16`.
 
-    A column is an array of numpy or Arrow, or a list; of several columns, rows are equal if all are. Two different rows
-    of 10^10 share a digest with a chance below 10^-18.
+    A column is a numpy or Arrow array, or a list; with several columns, rows are equal if all are equal. The chance
+    that two different rows of 10^10 share a digest is below 10^-18.
     """
     if not columns:
         raise InputError("keys of no column: name one at least")
@@ -41,19 +42,21 @@ def keys_of(*columns: Any) -> NDArray[Any]:
 
 
 def numbers_of(*columns: Any) -> NDArray[np.uint64]:
-    """The numbers of rows from columns that name them: of one column of integers its own, else 64 bits of a digest.
+    """Returns the numbers of rows from columns that identify them: those of one column of integers, else 64 bits of a
+    digest.
 
-    Two rows that share a number by chance matter only where their keys are equal too.
+    Two rows that share a number by chance matter only if their keys are equal too.
     """
     keys = keys_of(*columns)
     return keys if keys.dtype == np.uint64 else _first_words(keys)
 
 
 def split(keys: NDArray[Any], shards: int) -> list[_Places]:
-    """The places of the keys of each shard, in their order. A key has always the same shard of that number of them."""
+    """Returns the positions of the keys of each shard, in their order. For a given number of shards, a key always has
+    the same shard."""
     shards = _nandex._integer(shards, "shards", 1, SHARDS_MAX)
     numbers = keys if keys.dtype == np.uint64 else _first_words(keys)
-    # Numbers in a row, and multiples of powers of two, become as good as random: the finalizer of SplitMix64.
+    # Consecutive numbers and multiples of powers of two become as good as random: the finalizer of SplitMix64.
     mixed = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     of = ((mixed >> np.uint64(32)) * np.uint64(shards)) >> np.uint64(32)
@@ -68,7 +71,7 @@ def _first_words(keys: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def _integers(column: Any) -> NDArray[np.uint64] | None:
-    """A column of integers as uint64, of negative ones the two's complement; None if it has no integers."""
+    """Returns a column of integers as uint64, negative ones as two's complement; None if it has no integers."""
     if hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__"):
         import pyarrow as pa
 

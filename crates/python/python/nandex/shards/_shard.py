@@ -1,4 +1,4 @@
-"""What shards of every kind have: a file with a name that says which one it is, and snapshots of it."""
+"""The common part of shards of every kind: a file whose name identifies the shard, and snapshots of it."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 _Self = TypeVar("_Self", bound="Shard")
 
-#: The most keys that a file is made for, the greatest number of a pass, and the most that is asked for.
+#: The maximum number of keys that a file is made for, the greatest number of a pass, and the maximum that is requested.
 NUMBER_MAX = (1 << 64) - 1
 
 
 class Shard:
     """One shard, in a file of a folder.
 
-    `ram` is for this shard. `entries` is for how many keys a new file is made; it grows past them. `mode` is as that of
-    `nandex.open`: "w" refuses to begin again where a file is gone. One process has a shard open at a time; calls of its
-    threads have to take turns.
+    `ram` is for this shard. `entries` is the number of keys that a new file is made for; it grows past them. `mode` is
+    as that of `nandex.open`: "w" refuses to begin again if a file is missing. One process has a shard open at a time;
+    calls of its threads must take turns.
     """
 
-    #: How the names of files begin.
+    #: The prefix of the names of files.
     KIND: ClassVar[str]
 
     def __init__(
@@ -48,7 +48,7 @@ class Shard:
         mode: Literal["c", "w", "x"] = "c",
     ) -> None:
         self.path = self.path_of(folder, shard, shards)
-        # What cannot be is refused before there is a file.
+        # Impossible arguments are refused before a file exists.
         ram = _nandex._size(ram, "ram")
         entries = None if entries is None else _nandex._integer(entries, "entries", 1, NUMBER_MAX)
         if mode != "w":
@@ -58,26 +58,26 @@ class Shard:
 
     @classmethod
     def path_of(cls, folder: _Path, shard: int, shards: int) -> Path:
-        """The file of a shard."""
+        """Returns the file of a shard."""
         shards = _nandex._integer(shards, "shards", 1, SHARDS_MAX)
         shard = _nandex._integer(shard, "shard", 0, shards - 1)
         return Path(folder, f"{cls.KIND}-{shard:05}-of-{shards:05}.nandex")
 
     def _open(self, mode: Literal["c", "w", "x"]) -> None:
-        # Each answer is synced by itself, to the log, so that only whole buffers go to the tables. The interval is of no
-        # account.
+        # Each answer is synced to the log on its own, so that only whole buffers go to the tables. The interval does
+        # not matter.
         self._db = nandex.open(self.path, ram=self._ram, mode=mode, durability=60.0)
 
     def snapshot(self, folder: _Path, store: Mapping[str, Any] | None = None) -> Any:
-        """Copies the shard to a folder or an object store, as it is between two batches, and returns where it is.
+        """Copies the shard to a folder or an object store, as it is between two batches, and returns the location.
 
-        `folder` is a path, or a URL such as `s3://bucket/prefix`, `gs://` or `az://`, for which obstore is needed:
-        `pip install "nandex[objects]"`. `store` has arguments of `obstore.store.from_url`, such as `config`; what it
-        does not say is taken from the environment, such as `AWS_ENDPOINT`. A snapshot is there whole or not at all, and
-        takes the place of an older one. The shard is closed meanwhile.
+        `folder` is a path, or a URL such as `s3://bucket/prefix`, `gs://` or `az://`, for which obstore is needed: `pip
+        install "nandex[objects]"`. `store` has arguments of `obstore.store.from_url`, such as `config`; missing ones
+        are taken from the environment, such as `AWS_ENDPOINT`. A snapshot is written whole or not at all, and replaces
+        an older one. The shard is closed meanwhile.
 
         # Errors
-        A `DeviceError` if the copy fails; the shard goes on as it was.
+        A `DeviceError` if the copy fails; the shard continues unchanged.
         """
         target = place(folder, store)
         self.close()
@@ -90,12 +90,12 @@ class Shard:
     def restore(
         cls, snapshot: _Path, folder: _Path, shard: int = 0, shards: int = 1, store: Mapping[str, Any] | None = None
     ) -> Path:
-        """Puts a snapshot of a shard in place of a file that is gone, and returns where. `snapshot` and `store` are
-        what `snapshot` was given as `folder` and `store`.
+        """Restores a shard whose file is missing from a snapshot, and returns the file. `snapshot` and `store` are the
+        arguments that `snapshot` was given as `folder` and `store`.
 
         # Errors
-        An `ExistsError` if the file is there, a `MissingError` if the snapshot is not, a `FormatError` if another
-        version of nandex has made it, a `DamagedError` if it is not as it was made. No file is made then.
+        An `ExistsError` if the file exists, a `MissingError` if the snapshot does not, a `FormatError` if another
+        version of nandex made it, a `DamagedError` if it was changed. No file is made then.
         """
         source, target = place(snapshot, store), cls.path_of(folder, shard, shards)
         if target.exists():
@@ -116,14 +116,15 @@ class Shard:
     def missing(
         cls, snapshot: _Path, shards: int, store: Mapping[str, Any] | None = None
     ) -> tuple[list[int], list[str]]:
-        """Which of that many shards have no snapshot there, and the names of those of this kind that are there."""
+        """Returns which of `shards` shards have no snapshot in a place, and the names of the present ones of this
+        kind."""
         shards = _nandex._integer(shards, "shards", 1, SHARDS_MAX)
         names = [name for name in place(snapshot, store).names() if name.startswith(f"{cls.KIND}-")]
         expected = {cls.path_of("", shard, shards).name: shard for shard in range(shards)}
         return [shard for name, shard in expected.items() if name not in names], names
 
     def close(self) -> None:
-        """Closes the file. What was answered is in it."""
+        """Closes the file. Everything that was answered is in it."""
         self._db.close()
 
     def __enter__(self: _Self) -> _Self:

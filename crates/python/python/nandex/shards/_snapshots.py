@@ -1,4 +1,4 @@
-"""Where snapshots of shards are: in a folder, or in an object store."""
+"""The places of snapshots of shards: a folder, or an object store."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-#: Bytes of a part of an upload, and of a read.
+#: The size in bytes of a part of an upload, and of a read.
 _PART_BYTES = 8 << 20
 
 _EIO = 5
 
 
 class Place(Protocol):
-    """Where snapshots are."""
+    """A place of snapshots."""
 
     def put(self, file: Path, name: str) -> Any:
-        """Copies a file there under a name, whole and durable or not at all, and returns where it is."""
+        """Copies a file to the place under a name, whole and durable or not at all, and returns its location."""
 
     def get(self, name: str, target: Path) -> None:
-        """Copies what is there under a name to a file."""
+        """Copies the snapshot of a name to a file."""
 
     def names(self) -> list[str]:
-        """The names of all that is there, in order."""
+        """Returns the names of all snapshots, in order."""
 
 
 def place(where: str | os.PathLike[str], store: Mapping[str, Any] | None = None) -> Place:
-    """A folder, or what a URL such as `s3://bucket/prefix` names, with arguments of `obstore.store.from_url`."""
+    """Returns the place of a folder, or of a URL such as `s3://bucket/prefix`, with arguments of
+    `obstore.store.from_url`."""
     if "://" in str(where):
         return _Bucket(str(where), dict(store or {}))
     if store:

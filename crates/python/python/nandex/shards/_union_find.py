@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 class UnionFind:
-    """Joins rows whose nodes are in one or more `Clusters`; `split` says in which.
+    """Joins rows whose nodes are in one or more `Clusters`; `split` decides which.
 
     `ask` takes calls of the shards and returns their answers: `UnionFind.of` makes one for shards of this process. Any
-    number of processes may join at one time, and each call may be made again.
+    number of processes may join at one time, and each call may be repeated.
 
-    A root is put below another only by the shard that has it, while it is a root, and only below one that is less: of
-    an earlier pass, or of the same and with a smaller number. So there are no circles, what is connected has the least
-    of its rows as its root in any order of the pairs, and whoever finds that a row is no root any more goes on with
-    what it is below now.
+    Only the shard that has a root puts it below another node, while it is a root, and only below a smaller one: one of
+    an earlier pass, or of the same pass with a smaller number. So there are no cycles, the root of connected rows is
+    the least of them in any order of the pairs, and a caller that finds that a row is no longer a root continues with
+    its parent.
 
     A batch of pairs costs its shards two syncs, and one call for each step up the trees, which searches keep short.
     """
@@ -42,7 +42,7 @@ class UnionFind:
 
     @classmethod
     def of(cls, shards: list[Clusters]) -> UnionFind:
-        """That over shards of this process, all of them in order."""
+        """Creates the union-find over shards of this process, all of them in order."""
         return cls(len(shards), lambda calls: [getattr(shards[shard], method)(*given) for shard, method, given in calls])
 
     def join(self, number: int, rows: _Numbers, left: _Numbers, right: _Numbers) -> None:
@@ -56,29 +56,29 @@ class UnionFind:
             left, right = self._link(number, left, right)
 
     def copy(self, rows: _Numbers, above: _Numbers, passes: _Numbers) -> None:
-        """Adds nodes of other shards, as `Clusters.nodes` gives them, between `begin_copy` and `end_copy` of all."""
+        """Adds nodes of other shards, as `Clusters.nodes` returns them, between `begin_copy` and `end_copy` of all."""
         self._each("add", rows, passes)
         is_below = above != rows
         self._each("link", rows[is_below], above[is_below])
 
     def keep(self, rows: _Numbers) -> NDArray[np.bool_]:
-        """Which rows are the first of their clusters, among them rows that no pair has.
+        """Returns which rows are the first of their clusters, rows without pairs included.
 
         # Errors
-        An `InputError` if a row was never told.
+        An `InputError` if a row was never added.
         """
         rows = np.ascontiguousarray(rows).astype(np.uint64, copy=False)
         return np.asarray(self._above(rows)[0] == rows)
 
     def roots(self, rows: _Numbers) -> _Numbers:
-        """The first row of the cluster of each row; of several that came in earlier passes, any. Its errors are those of
-        `keep`."""
+        """Returns the first row of the cluster of each row; any of several that came in earlier passes. Its errors are
+        those of `keep`."""
         rows, places = np.unique(np.asarray(rows).astype(np.uint64, copy=False), return_inverse=True)
         return self._find(rows)[0][places]
 
     def _link(self, number: int, left: _Numbers, right: _Numbers) -> tuple[_Numbers, _Numbers]:
-        """Puts roots of this pass that pairs connect below the least of them. Gives the pairs of those that are no roots
-        any more."""
+        """Puts roots of this pass that pairs connect below the least of them. Returns the pairs of rows that are no
+        longer roots."""
         paired, places = np.unique(np.concatenate([left, right]), return_inverse=True)
         found, since = self._find(paired)
         roots, first = np.unique(found, return_index=True)
@@ -95,7 +95,7 @@ class UnionFind:
         return rows[is_other], onto[is_other]
 
     def _find(self, rows: _Numbers) -> tuple[_Numbers, _Numbers]:
-        """The root of each row, and the pass in which that came. Rows that were far from it are put next to it."""
+        """Returns the root of each row, and the pass of the root. Rows far from their root are put right below it."""
         roots, since = self._above(rows)
         far = np.zeros(len(rows), bool)
         left = np.flatnonzero(roots != rows)
@@ -111,12 +111,12 @@ class UnionFind:
         return roots, since
 
     def _above(self, rows: _Numbers) -> tuple[_Numbers, _Numbers]:
-        """What each row is below, which is itself if it is a root, and the pass in which the row came."""
+        """Returns the parent of each row, which is the row itself if it is a root, and the pass of the row."""
         above, since = self._each("above", rows, answers=2)
         return above, since
 
     def _each(self, method: str, rows: _Numbers, *more: _Numbers, answers: int = 1) -> list[_Numbers]:
-        """Calls each shard with its rows and what goes with them. The answers are in the order of the rows."""
+        """Calls each shard with its rows and their arguments. The answers are in the order of the rows."""
         if not len(rows):
             return [rows] * answers
         parts = [(shard, at) for shard, at in enumerate(split(rows, self._shards)) if len(at)]
@@ -129,7 +129,7 @@ class UnionFind:
 
 
 def _connected(count: int, left: NDArray[np.intp], right: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The smallest of the nodes that pairs connect each of them with."""
+    """Returns, for each node, the smallest node that pairs connect it with."""
     label = np.arange(count)
     while True:
         of_left, of_right = label[left], label[right]
