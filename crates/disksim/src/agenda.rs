@@ -1,4 +1,4 @@
-//! Future events: at most one for each server, and requests that are still to arrive.
+//! Future events: at most one for each server, and requests that have not arrived yet.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,17 +6,18 @@ use std::collections::BinaryHeap;
 /// The next event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
-    /// A server has ended its work.
+    /// The end of a server's work.
     Ended(usize),
-    /// A request arrives.
+    /// The arrival of a request.
     Arrives(u32),
 }
 
-/// A server's plan: when it ends, and the plan's number; the maximum time while it has none.
+/// A server's plan: the time of its end, and the plan's number; the maximum time while it has none.
 type Plan = (u64, u64);
 const IDLE: Plan = (u64::MAX, 0);
 
-/// All future events. No server does two things at once, so finding the next one checks each server once.
+/// The set of future events. No server does two things at once, so finding the next event checks each server
+/// once.
 #[derive(Debug)]
 pub(super) struct Agenda {
     plans: Vec<Plan>,
@@ -42,7 +43,7 @@ impl Agenda {
         self.arrivals.push(Reverse((at_ps, self.planned, request)));
     }
 
-    /// The next event and its time. At the same moment, plans come in the order in which they were made, and
+    /// Returns the next event and its time. Simultaneous plans come in the order in which they were made, and
     /// arrivals after them.
     pub fn next(&self) -> Option<(u64, Event)> {
         let (mut soonest, mut next) = (IDLE, None);

@@ -1,19 +1,19 @@
-//! The blocks of an element: which are free, how much of each is valid, how worn it is, which to clean.
+//! The blocks of an element: their states, valid pages and wear, and the choice of the block to clean.
 
 use super::ranks::Ranks;
 use super::shape::Shape;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum BlockState {
-    /// Erased.
+    /// An erased block.
     Free,
-    /// Being written.
+    /// A block being written.
     InUse,
-    /// Written to its end, including the summary.
+    /// A block written to its end, including the summary.
     Sealed,
 }
 
-/// Block b is row b / planes of plane b mod planes.
+/// The blocks of an element: block b is row b / planes of plane b mod planes.
 #[derive(Debug)]
 pub(super) struct Blocks {
     planes: u32,
@@ -28,13 +28,13 @@ pub(super) struct Blocks {
     /// Sealed blocks by row, of each plane.
     sealed: Vec<Ranks>,
     free: Vec<u32>,
-    /// The row from which each plane looks for a free block.
+    /// The row from which each plane searches for a free block.
     cursor: Vec<u32>,
     opened: u64,
 }
 
 impl Blocks {
-    /// All blocks free.
+    /// Creates a set of free blocks.
     pub fn new(shape: &Shape) -> Self {
         let count = shape.element_blocks() as usize;
         let planes = shape.planes as usize;
@@ -70,7 +70,7 @@ impl Blocks {
         self.rows_of(plane).map(|block| self.erases[block as usize])
     }
 
-    /// The plane's blocks from the first row to the last.
+    /// Returns the plane's blocks from the first row to the last.
     fn rows_of(&self, plane: u32) -> impl Iterator<Item = u32> + use<> {
         (plane..self.planes * self.rows).step_by(self.planes as usize)
     }
@@ -83,7 +83,7 @@ impl Blocks {
         self.free[(block % self.planes) as usize] -= 1;
     }
 
-    /// Opens the plane's next free block, round and round.
+    /// Opens the plane's next free block, in cyclic order.
     pub fn open(&mut self, plane: u32) -> u32 {
         let cursor = self.cursor[plane as usize];
         let mut rows = (cursor..self.rows).chain(0..cursor);
@@ -96,12 +96,12 @@ impl Blocks {
         block
     }
 
-    /// One more page of a block that is being written is valid.
+    /// Counts one more valid page of a block that is being written.
     pub fn gain(&mut self, block: u32) {
         self.valid[block as usize] += 1;
     }
 
-    /// One page of the block is no longer valid.
+    /// Counts one valid page of the block less.
     pub fn lose(&mut self, block: u32) {
         let valid = &mut self.valid[block as usize];
         *valid -= 1;
@@ -113,7 +113,7 @@ impl Blocks {
         }
     }
 
-    /// The block is full; it may be cleaned from now on.
+    /// Seals a full block, which may be cleaned from then on.
     pub fn seal(&mut self, block: u32) {
         self.state[block as usize] = BlockState::Sealed;
         let (rank, row) = (self.valid(block), block / self.planes);
@@ -132,7 +132,7 @@ impl Blocks {
         self.erased_ps[block] = at_ps;
     }
 
-    /// Gives a free block the pages of a sealed one, which keeps nothing valid.
+    /// Gives the pages of a sealed block to a free one; the sealed block has no valid page then.
     pub fn take_over(&mut self, source: u32, target: u32) {
         let plane = (target % self.planes) as usize;
         let (from, to) = (source as usize, target as usize);
@@ -145,13 +145,13 @@ impl Blocks {
         self.seal(source);
     }
 
-    /// Is there a sealed block in the plane that holds less than it could?
+    /// Returns whether the plane has a sealed block with an invalid page.
     pub fn can_gain(&self, plane: u32) -> bool {
         self.sealed[plane as usize].has_below_last()
     }
 
-    /// The sealed block with the fewest valid pages, of equals the one in the highest row; a worn-out one
-    /// only if no other frees anything.
+    /// Returns the sealed block with the fewest valid pages, of equals the one in the highest row; a worn-out
+    /// one only if no other frees anything.
     pub fn emptiest(&self, plane: u32) -> Option<u32> {
         let sealed = &self.sealed[plane as usize];
         let block = |row: u32| row * self.planes + plane;
@@ -163,8 +163,8 @@ impl Blocks {
         self.erases[block as usize] >= self.erases_max
     }
 
-    /// Sealed blocks that are not worn out and have as few valid pages as any in a lower row, the highest row
-    /// first: the candidates of the wear-aware policy.
+    /// Collects the candidates of the wear-aware policy: sealed blocks that are not worn out and have at most
+    /// as many valid pages as any in a lower row, the highest row first.
     pub fn candidates(&self, plane: u32, out: &mut Vec<u32>) {
         out.clear();
         let mut fewest = u32::MAX;
@@ -178,7 +178,8 @@ impl Blocks {
         out.reverse();
     }
 
-    /// The sealed block with valid pages that was erased longest ago, of equals in the lowest row.
+    /// Returns the sealed block with valid pages that was erased longest ago, of equals the one in the lowest
+    /// row.
     pub fn coldest(&self, plane: u32) -> Option<u32> {
         let blocks = self.rows_of(plane).filter(|&block| {
             self.state[block as usize] == BlockState::Sealed && self.valid(block) > 0
@@ -186,12 +187,12 @@ impl Blocks {
         blocks.min_by_key(|&block| self.erased_ps[block as usize])
     }
 
-    /// Remaining erases of a block.
+    /// Returns the remaining erases of a block.
     pub fn life(&self, block: u32) -> u64 {
         u64::from(self.erases_max.saturating_sub(self.erases[block as usize]))
     }
 
-    /// Remaining erases of all blocks of a plane.
+    /// Returns the remaining erases of all blocks of a plane.
     pub fn plane_life(&self, plane: u32) -> u64 {
         self.rows_of(plane).map(|block| self.life(block)).sum()
     }

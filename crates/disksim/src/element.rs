@@ -6,7 +6,7 @@ use super::blocks::Blocks;
 use super::shape::{Cleaning, PAGE_SECTORS, Shape};
 use nandex_sim::workload::SplitMix64;
 
-/// No page.
+/// The number of no page.
 const NONE: u32 = u32::MAX;
 
 /// The work of an element.
@@ -32,13 +32,13 @@ pub struct Counts {
     pub busy_ps: u64,
 }
 
-/// A page of a request that waits for its element.
+/// A page of a request that is waiting for its element.
 #[derive(Clone, Copy, Debug)]
 struct Page {
     request: u32,
     logical: u32,
     reads: bool,
-    /// Time spent cleaning until it came, to compute how much of its waiting was for cleaning.
+    /// Time spent cleaning before it arrived, to compute the part of its waiting that was due to cleaning.
     cleaned_ps: u64,
 }
 
@@ -47,7 +47,7 @@ struct Page {
 pub(super) struct Served {
     pub request: u32,
     pub started_ps: u64,
-    /// The part of the time before in which the element was cleaning.
+    /// The part of its waiting in which the element was cleaning.
     pub cleaning_ps: u64,
     pub bus_ps: u64,
     pub array_ps: u64,
@@ -55,7 +55,7 @@ pub(super) struct Served {
 
 #[derive(Clone, Copy, Debug)]
 struct Plane {
-    /// The next page to be programmed; a block's last one where that block is sealed.
+    /// The next page to be programmed; a block's last page if that block is sealed.
     active: u32,
     /// The number of the block of the active page, kept when it is sealed.
     sequence: u64,
@@ -91,7 +91,7 @@ pub(super) struct Element {
     plane_to_clean: u32,
     queue: VecDeque<Page>,
     doing: Doing,
-    /// When the present or last cleaning ends.
+    /// The end of the present or last cleaning.
     clean_until_ps: u64,
     rng: SplitMix64,
     candidates: Vec<u32>,
@@ -101,7 +101,7 @@ pub(super) struct Element {
 }
 
 impl Element {
-    /// Every logical page is mapped, in order; one block of each plane is begun.
+    /// Maps every logical page, in order, and begins one block of each plane.
     pub fn new(shape: &Shape, rng: SplitMix64) -> Self {
         let pages = (shape.element_blocks() * shape.pages) as usize;
         let begun = Plane { active: 0, sequence: 0 };
@@ -136,7 +136,7 @@ impl Element {
                 self.map.push(page);
                 self.blocks.gain(block);
             }
-            // The last one stays in use, and is thus never cleaned.
+            // The last block stays in use, and is thus never cleaned.
             if block + 1 < used {
                 self.blocks.seal(block);
             }
@@ -158,8 +158,8 @@ impl Element {
         self.queue.push_back(Page { request, logical, reads, cleaned_ps });
     }
 
-    /// Starts the next work, which changes the map at once, and returns when it will have ended; `None` while
-    /// busy, or when nothing waits.
+    /// Starts the next work, which changes the map at once, and returns the time at which it will end; `None`
+    /// while busy, or when nothing is waiting.
     pub fn turn(&mut self, now_ps: u64) -> Option<u64> {
         if self.doing != Doing::Nothing || self.queue.is_empty() {
             return None;
@@ -185,7 +185,7 @@ impl Element {
         Some(now_ps + cost_ps)
     }
 
-    /// The present work has ended; returns its page, if it was one.
+    /// Ends the present work, and returns its page if it was one.
     pub fn ended(&mut self) -> Option<Served> {
         match std::mem::replace(&mut self.doing, Doing::Nothing) {
             Doing::Serving(served) => Some(served),
@@ -193,7 +193,7 @@ impl Element {
         }
     }
 
-    /// The next plane in turn that has few free blocks, and a block that frees some pages.
+    /// Returns the next plane in turn that has few free blocks, and a block that frees some pages.
     fn plane_in_need(&mut self) -> Option<u32> {
         let planes = self.shape.planes;
         let mut scan = (self.plane_to_clean..planes).chain(0..self.plane_to_clean);
@@ -246,8 +246,8 @@ impl Element {
         cost_ps + times.erase_ps
     }
 
-    /// Of the candidates, the first that may be worn further; or, if cold data move onto a worn one, the
-    /// block that they leave, with the time that this takes. `None` if greed decides.
+    /// Returns the first of the candidates that may be worn further; or, if cold data move onto a worn one,
+    /// the block that they leave, with the time that this takes. `None` if greed decides.
     fn pick_by_wear(&mut self, plane: u32, now_ps: u64) -> (Option<u32>, u64) {
         let mut candidates = std::mem::take(&mut self.candidates);
         self.blocks.candidates(plane, &mut candidates);
@@ -273,7 +273,7 @@ impl Element {
         }
         self.candidates = candidates;
         let (block, _) = picked;
-        // A fully valid block frees nothing: then the emptiest is taken.
+        // Cleaning a fully valid block frees nothing: then the emptiest block is taken.
         let gains = |&block: &u32| self.blocks.valid(block) < self.shape.data_pages();
         (block.filter(gains), picked.1)
     }
@@ -299,7 +299,7 @@ impl Element {
         empty_ps + valid * (times.read_ps + times.program_ps)
     }
 
-    /// Returns the time on the bus and in the array.
+    /// Writes a page, and returns the time on the bus and in the array.
     fn write(&mut self, logical: u32, page_ps: u64) -> (u64, u64) {
         let plane = self.plane_for(logical);
         self.plane_to_write = (plane + 1) % self.shape.planes;
@@ -311,8 +311,8 @@ impl Element {
         (page_ps + times.sector_ps, 2 * times.program_ps)
     }
 
-    /// The plane with the most free pages, of those whose active page is newer than the present copy; if none
-    /// of these has space, of all that have.
+    /// Returns the plane with the most free pages, of those whose active page is newer than the present copy;
+    /// if none of these has space, of all that have.
     fn plane_for(&self, logical: u32) -> u32 {
         let present = self.map[logical as usize];
         let age = match present {
@@ -342,7 +342,7 @@ impl Element {
         best
     }
 
-    /// Programs the plane's active page. Does that fill its block?
+    /// Programs the plane's active page, and returns whether that fills its block.
     fn put(&mut self, logical: u32, plane: u32) -> bool {
         let (pages, data_pages) = (self.shape.pages, self.shape.data_pages());
         if self.planes[plane as usize].active % pages == data_pages {
@@ -364,7 +364,7 @@ impl Element {
         fills
     }
 
-    /// The logical page has no place any more.
+    /// Unmaps the logical page.
     pub fn forget(&mut self, logical: u32) {
         let page = std::mem::replace(&mut self.map[logical as usize], NONE);
         if page != NONE {

@@ -1,10 +1,10 @@
-//! The host side: places at the device, the channel, and the times of each request.
+//! The host side: places in the device's queue, the channel, and the times of each request.
 
 use super::Elements;
 use super::element::Served;
 use nandex_sim::{Done, Parts, Request, RequestKind};
 
-/// What crosses the channel.
+/// The data that cross the channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Transfer {
     None,
@@ -18,7 +18,7 @@ pub(super) struct Pending {
     request: Request,
     submitted_ns: u64,
     admitted_ps: u64,
-    /// When its pages entered the elements' queues; for a sync, when it was taken.
+    /// The time at which its pages entered the elements' queues; for a sync, at which it was taken.
     begun_ps: u64,
     pages_left: u32,
     /// The number of a write among writes and syncs.
@@ -52,7 +52,7 @@ pub(super) struct SyncWait {
 }
 
 impl Elements {
-    /// Admits requests that wait at the host, while there are places.
+    /// Admits requests that are waiting at the host, while there are places.
     pub(super) fn admit(&mut self) {
         while self.at_device < self.shape.depth
             && let Some(number) = self.at_host.pop_front()
@@ -64,7 +64,7 @@ impl Elements {
         }
     }
 
-    /// Served requests go before arrived ones; a read needs the channel at its end only.
+    /// Gives the channel to served requests before arrived ones; a read needs the channel only at its end.
     fn use_channel(&mut self) {
         while self.transfer == Transfer::None {
             if let Some(number) = self.completed.pop_front() {
@@ -118,7 +118,7 @@ impl Elements {
         self.use_channel();
     }
 
-    /// The element and the logical page in it.
+    /// Returns the element and the logical page in it.
     fn place(&self, page: u64) -> (usize, u32) {
         let elements = u64::from(self.shape.elements);
         ((page % elements) as usize, (page / elements) as u32)
@@ -204,8 +204,8 @@ impl Elements {
     }
 }
 
-/// Rounds the moments between the parts, not the parts, so that these add up to the rounded total. Time
-/// without another part counts for the host side.
+/// Splits a request's time. The moments between the parts are rounded, not the parts, so that these add up to
+/// the rounded total. Time without another part counts for the host side.
 fn split(admission_ps: u64, response_ps: u64, path: Path) -> Parts {
     let Path { queue_ps, cleaning_ps, bus_ps, array_ps } = path;
     let host_ps = response_ps - queue_ps - cleaning_ps - bus_ps - array_ps;

@@ -11,14 +11,14 @@
 //! [`Ssd`](nandex_sim::Ssd). DiskSim's rules:
 //!
 //! 1. **Channel.** One transfer at a time, of a whole request. Completions go before arrivals. A write
-//!    crosses before its pages start. A read starts as it gets to the head of the arrivals and the
-//!    channel is free, and crosses when its last page is read. A write's end takes no time on the channel,
-//!    but waits for it.
+//!   crosses before its pages start. A read starts when it reaches the head of the arrivals and the channel
+//!   is free, and crosses when its last page is read. A write's end takes no time on the channel, but waits
+//!   for it.
 //! 2. **Element.** One page at a time, in the order of arrival, of reads and writes alike.
-//! 3. **Layout.** At the start every page of the host's is mapped, block by block over the planes, and one
-//!    block of each plane is begun. The last one that the host sees is never sealed, so it is never cleaned.
+//! 3. **Layout.** At the start every host page is mapped, block by block over the planes, and one block of
+//!   each plane is begun. The last block that the host sees is never sealed, so it is never cleaned.
 //! 4. **Write.** It goes to the plane with the most free pages, of those whose active page is newer than the
-//!    copy it replaces. What fills a block programs its summary page as well.
+//!   copy it replaces. A write that fills a block programs its summary page as well.
 //! 5. **Cleaning.** Before each page (a read as well) one block of one plane in need is cleaned, again and
 //!    again, planes in turn. Moved pages stay in their plane and do not cross the pins.
 //! 6. **Wear** ([`Cleaning::WearAware`]). Candidates are the sealed blocks that have as few valid pages as any
@@ -31,15 +31,15 @@
 //!
 //! - A sync ends when the writes before it have ended. A discard makes pages invalid at once and takes no time
 //!   but its turn; later reads of them take as long as any. DiskSim knows neither.
-//! - A plane in which every sealed block is fully valid is not cleaned; DiskSim would clean it for ever.
+//! - A plane in which every sealed block is fully valid is not cleaned; DiskSim would clean it forever.
 //!   Blocks that are worn out are used when there are no others; DiskSim stops.
 //! - Requests that wait at the host are admitted first come, first served; the driver in DiskSim's files
 //!   takes them by address (C-LOOK).
 //! - The block being written is never the coldest, and the chance of rule 6 has a seed of its own; DiskSim
 //!   damages its map and takes numbers from the workload's stream.
 //!
-//! Not covered of DiskSim's extension: cleaning across planes (copy-back off) or in the background, several
-//! parallel units or elements in a gang, a stride other than one page, allocation by plane, and serving two
+//! Parts of DiskSim's extension that are not covered: cleaning across planes (copy-back off) or in the background,
+//! several parallel units or elements in a gang, a stride other than one page, allocation by plane, and serving two
 //! adjacent requests for the same page as one, which DiskSim does only with several parallel units.
 
 #![forbid(unsafe_code)]
@@ -72,7 +72,7 @@ const SEED: u64 = 42;
 pub struct Responses {
     /// Reads and writes that have ended.
     pub count: u64,
-    /// The sum of their times, without the waiting at the host for one of the device's places.
+    /// The sum of their times, without waiting at the host for a place in the device's queue.
     pub sum_ps: u128,
 }
 
@@ -107,7 +107,7 @@ pub struct Elements {
     /// Elements are servers by their number; the channel comes after the last.
     agenda: Agenda,
     requests: Slab<Pending>,
-    /// Wait for a place at the device.
+    /// The requests that are waiting for a place in the device's queue.
     at_host: VecDeque<u32>,
     at_device: u32,
     arrived: VecDeque<u32>,
@@ -122,16 +122,16 @@ pub struct Elements {
 }
 
 impl Elements {
-    /// A device of that shape, full like DiskSim's at the start.
+    /// Creates a device of this shape, full like DiskSim's at the start.
     ///
     /// # Errors
-    /// [`Error::Spec`](nandex_sim::Error::Spec) if no such device can exist.
+    /// Fails with [`Error::Spec`](nandex_sim::Error::Spec) if no such device can exist.
     pub fn new(shape: Shape) -> Result<Self> {
         shape.check()?;
         Ok(Self::sound(shape))
     }
 
-    /// The device of DiskSim's validation suite, [`Shape::SUITE`]: 28.8 GB for the host.
+    /// Creates the device of DiskSim's validation suite, [`Shape::SUITE`]: 28.8 GB for the host.
     #[must_use]
     pub fn agrawal_slc() -> Self {
         Self::sound(Shape::SUITE)
@@ -159,25 +159,26 @@ impl Elements {
         }
     }
 
-    /// Its shape.
+    /// Returns its shape.
     #[must_use]
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The work of each element.
+    /// Returns the work of each element.
     #[must_use]
     pub fn counts(&self) -> Vec<Counts> {
         self.elements.iter().map(|element| element.counts).collect()
     }
 
-    /// How long reads and writes took.
+    /// Returns the times of reads and writes.
     #[must_use]
     pub fn responses(&self) -> Responses {
         self.responses
     }
 
-    /// Erases of each block so far: element by element, plane by plane, from its first block to its last.
+    /// Returns the erases of each block so far: element by element, plane by plane, from its first block to
+    /// its last.
     #[must_use]
     pub fn erases(&self) -> Vec<u32> {
         let planes = 0..self.shape.planes;
@@ -187,7 +188,7 @@ impl Elements {
         self.elements.iter().flat_map(of).collect()
     }
 
-    /// A hash of every event and its time: equal only for equal runs.
+    /// Returns a hash of every event and its time: equal only for equal runs.
     #[must_use]
     pub fn event_hash(&self) -> u64 {
         self.agenda.hash()

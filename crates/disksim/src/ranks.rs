@@ -1,4 +1,4 @@
-//! Rows of a plane by their number of valid pages; the emptiest is found at once.
+//! The rows of a plane by their number of valid pages, for finding the emptiest at once.
 
 /// A set of rows for each number of valid pages, one bit a row.
 #[derive(Clone, Debug)]
@@ -7,12 +7,12 @@ pub(super) struct Ranks {
     words: usize,
     bits: Vec<u64>,
     counts: Vec<u32>,
-    /// No set before this one has a row.
+    /// The first set that may have a row: no set before it has one.
     lowest: usize,
 }
 
 impl Ranks {
-    /// Empty, for up to `last` valid pages and `rows` rows. It takes `last + 1` bits a row.
+    /// Creates empty sets for up to `last` valid pages and `rows` rows. It takes `last + 1` bits a row.
     pub fn new(last: u32, rows: u32) -> Self {
         let (ranks, words) = (last as usize + 1, rows.div_ceil(64) as usize);
         Self { words, bits: vec![0; ranks * words], counts: vec![0; ranks], lowest: ranks }
@@ -36,13 +36,13 @@ impl Ranks {
         }
     }
 
-    /// Has any row less than all pages valid?
+    /// Returns whether any row has an invalid page.
     pub fn has_below_last(&self) -> bool {
         self.lowest + 1 < self.counts.len()
     }
 
-    /// The first accepted row, from the emptiest on and in each set from the highest row down, of those that
-    /// are not fully valid.
+    /// Returns the first accepted row, from the emptiest on and in each set from the highest row down, of
+    /// those that are not fully valid.
     pub fn find(&self, mut will_do: impl FnMut(u32) -> bool) -> Option<u32> {
         (self.lowest..self.counts.len() - 1).filter(|&rank| self.counts[rank] > 0).find_map(
             |rank| {

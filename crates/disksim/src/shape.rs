@@ -6,16 +6,16 @@ use nandex_sim::{Error, Result};
 /// Sectors of 512 bytes in a page.
 pub(super) const PAGE_SECTORS: u64 = HOST_PAGE_BYTES / 512;
 
-/// Which block is cleaned next.
+/// The choice of the next block to clean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cleaning {
-    /// The one with the fewest valid pages, of equals the one in the highest row (DiskSim's policy 2).
+    /// The block with the fewest valid pages, of equals the one in the highest row (DiskSim's policy 2).
     Greedy,
-    /// Greedy, but worn blocks rest (DiskSim's policy 3): see the [module](super).
+    /// As greedy, but worn blocks rest (DiskSim's policy 3): see the [module](super).
     WearAware,
 }
 
-/// How long things take, in picoseconds; each at most a second.
+/// The durations of operations, in picoseconds; each at most a second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Times {
     /// Array to register: tR.
@@ -39,20 +39,20 @@ pub struct Shape {
     pub planes: u32,
     /// Blocks of a plane, up to 2^20.
     pub blocks: u32,
-    /// Pages of a block, 2 to 2^14. The last one holds the summary and nothing of the host.
+    /// Pages of a block, 2 to 2^14. The last one holds the summary and no host data.
     pub pages: u32,
-    /// Blocks of a plane that the host does not see, that being written among them: at least
+    /// Blocks of a plane that the host does not see, including the one being written: at least
     /// `clean_at_blocks` and two.
     pub spare_blocks: u32,
     /// Free blocks of a plane at which cleaning begins, at least 1.
     pub clean_at_blocks: u32,
-    /// Which block is cleaned next.
+    /// The choice of the next block to clean.
     pub cleaning: Cleaning,
-    /// Erases that a block is good for, at least 1.
+    /// The number of erases that a block withstands, at least 1.
     pub erases_max: u32,
     /// Requests at the device, 1 to 65,536; more wait at the host.
     pub depth: u32,
-    /// How long things take.
+    /// The durations of operations.
     pub times: Times,
 }
 
@@ -78,25 +78,26 @@ impl Shape {
         },
     };
 
-    /// Pages of a block that hold the host's data.
+    /// Returns the pages of a block that hold the host's data.
     #[must_use]
     pub const fn data_pages(&self) -> u32 {
         self.pages - 1
     }
 
-    /// Blocks of an element. This and the next two count only where [`check`](Self::check) has nothing to say.
+    /// Returns the blocks of an element. This and the next two are valid only if [`check`](Self::check)
+    /// succeeds.
     #[must_use]
     pub const fn element_blocks(&self) -> u32 {
         self.planes * self.blocks
     }
 
-    /// Host pages of an element.
+    /// Returns the host pages of an element.
     #[must_use]
     pub const fn element_pages(&self) -> u32 {
         self.planes * (self.blocks - self.spare_blocks) * self.data_pages()
     }
 
-    /// Host pages of the device.
+    /// Returns the host pages of the device.
     #[must_use]
     pub const fn page_count(&self) -> u64 {
         self.elements as u64 * self.element_pages() as u64
@@ -105,7 +106,7 @@ impl Shape {
     /// Checks that such a device is possible.
     ///
     /// # Errors
-    /// [`Error::Spec`] with the first impossible field, and what is expected.
+    /// Fails with [`Error::Spec`], with the first impossible field, and the expected value.
     pub fn check(&self) -> Result<()> {
         let counts = [
             ("elements", self.elements, 1, 64),

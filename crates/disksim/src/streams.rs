@@ -6,8 +6,8 @@
 //!
 //! - a request anywhere: the gap, a number that would choose among devices, place and size again and
 //!   again until the request has a size and fits, a number for read or write, and one for its urgency;
-//! - a request that goes on: a number that decides so, the gap, and one for its urgency. It has the
-//!   size of the one before and begins where that ended.
+//! - a request that continues the previous one: a number that decides so, the gap, and one for its urgency.
+//!   It has the size of the previous request and begins at its end.
 //!
 //! The first request is drawn anywhere with seed 42; then the generator starts again with seed 1,000,003, and
 //! each further request first draws the number that decides whether it goes on.
@@ -22,13 +22,13 @@ pub struct Rand48 {
 }
 
 impl Rand48 {
-    /// As after `srand48(seed)`.
+    /// Creates the state after `srand48(seed)`.
     #[must_use]
     pub const fn new(seed: u32) -> Self {
         Self { state: (seed as u64) << 16 | 0x330E }
     }
 
-    /// A multiple of 2^-48 in [0, 1).
+    /// Returns a multiple of 2^-48 in [0, 1).
     pub fn unit(&mut self) -> f64 {
         let next = self.state.wrapping_mul(0x5_DEEC_E66D).wrapping_add(11);
         self.state = next & ((1 << 48) - 1);
@@ -36,10 +36,10 @@ impl Rand48 {
     }
 }
 
-/// Where the requests of a synthetic stream go.
+/// The order of the pages of a synthetic stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// Each begins where the one before ended. All are one page long, as the first one is.
+    /// Each begins at the end of the previous one. All are one page long, as the first one is.
     Sequential,
     /// Each goes anywhere, with sizes of 8 sectors on average, rounded up to pages.
     Random,
@@ -48,15 +48,15 @@ pub enum Order {
 /// One run of the validation suite.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Validation {
-    /// As the suite's files are called.
+    /// The name in the suite's files.
     pub name: &'static str,
-    /// Where requests go.
+    /// The order of the requests.
     pub order: Order,
-    /// What all of them do.
+    /// The kind of all requests.
     pub kind: RequestKind,
-    /// How many arrive. The run ends as the last one arrives, so that one is never served.
+    /// The number of arrivals. The run ends as the last request arrives, so that one is never served.
     pub arrivals: u64,
-    /// The mean response time of all that ended by then, in milliseconds, as DiskSim prints it.
+    /// The mean response time of all requests that ended in the run, in milliseconds, as DiskSim prints it.
     pub mean_ms: f64,
 }
 
@@ -90,7 +90,7 @@ const SECTORS_MEAN: f64 = 8.0;
 const GAP_MS_MAX: f64 = 1.0;
 
 impl Validation {
-    /// The run's requests, the last of which only ends the run.
+    /// Returns the run's requests, the last of which only ends the run.
     #[must_use]
     pub fn stream(&self) -> Synthetic {
         let rng = Rand48::new(42);

@@ -10,7 +10,7 @@ use crate::{Escaped, shown};
 /// The colours of curves, for a page with [`BASE_STYLE`](crate::BASE_STYLE).
 pub const CHART_STYLE: &str = include_str!("chart.css");
 
-/// What a drawing that is a file has instead of a page's style.
+/// The style of a drawing that is a file, instead of a page's style.
 const FILE_STYLE: &str = include_str!("file.css");
 
 const WIDTH: f64 = 1000.0;
@@ -35,21 +35,21 @@ pub struct Chart {
     pub x: &'static str,
     /// The vertical axis.
     pub y: &'static str,
-    /// How x is spaced.
+    /// The spacing of x.
     pub x_scaling: Scaling,
-    /// How y is spaced.
+    /// The spacing of y.
     pub y_scaling: Scaling,
     /// The curves.
     pub series: Vec<Series>,
 }
 
-/// How an axis is spaced.
+/// The spacing of an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scaling {
     /// Evenly.
     Linear,
-    /// By powers of ten; numbers up to 0 are left out.
+    /// By powers of ten; numbers up to 0 are omitted.
     Logarithmic,
 }
 
@@ -58,27 +58,27 @@ pub enum Scaling {
 pub struct Series {
     /// Its name, for the legend.
     pub name: String,
-    /// Did the paper print these points? They are drawn as dots, and nothing between them.
+    /// Whether the paper printed these points. They are drawn as dots, without lines between them.
     pub of_paper: bool,
     /// Its points, from left to right.
     pub points: Vec<(f64, f64)>,
 }
 
 impl Series {
-    /// A curve of ours.
+    /// Creates a measured curve.
     #[must_use]
     pub fn ours(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), of_paper: false, points }
     }
 
-    /// Points that the paper printed.
+    /// Creates a series of points that the paper printed.
     #[must_use]
     pub fn paper(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), of_paper: true, points }
     }
 }
 
-/// The places of numbers along an axis, from 0 to 1.
+/// The positions of numbers along an axis, from 0 to 1.
 struct Axis {
     scaling: Scaling,
     low: f64,
@@ -86,7 +86,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// From the least to the greatest; a logarithmic one from one power of ten to another.
+    /// Creates an axis from the least number to the greatest; a logarithmic one spans whole powers of ten.
     fn over(scaling: Scaling, numbers: impl Iterator<Item = f64>) -> Self {
         let visible =
             numbers.filter(|it| it.is_finite() && (scaling == Scaling::Linear || *it > 0.0));
@@ -106,7 +106,7 @@ impl Axis {
         }
     }
 
-    /// `None` if the number cannot be shown.
+    /// Returns a number's position; `None` if the number cannot be shown.
     fn part(&self, number: f64) -> Option<f64> {
         let at = match self.scaling {
             Scaling::Linear => number,
@@ -116,7 +116,7 @@ impl Axis {
         Some(((at - self.low) / (self.high - self.low)).clamp(0.0, 1.0))
     }
 
-    /// Round numbers within.
+    /// Returns the round numbers of the axis.
     fn ticks(&self) -> Vec<f64> {
         let span = self.high - self.low;
         match self.scaling {
@@ -165,7 +165,7 @@ impl Plane {
 /// Writes a drawing of the chart, with its legend.
 ///
 /// # Errors
-/// The writer's error; a string has none.
+/// Returns the writer's error; writing to a string never fails.
 pub fn write(out: &mut String, chart: &Chart) -> fmt::Result {
     let plane = Plane::of(chart);
     writeln!(out, "<h3>{}</h3>", Escaped(&chart.title))?;
@@ -175,10 +175,11 @@ pub fn write(out: &mut String, chart: &Chart) -> fmt::Result {
     close(out)
 }
 
-/// A drawing of the chart as a file, with its title and legend in it. It is light or dark as its reader's screen is.
+/// Returns a drawing of the chart as a file, with its title and legend in it. It is light or dark as its
+/// reader's screen is.
 ///
 /// # Errors
-/// The writer's error; a string has none.
+/// Returns the writer's error; writing to a string never fails.
 pub fn file(chart: &Chart) -> Result<String, fmt::Error> {
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 {:.0} {WIDTH:.0} {:.0}\" \
@@ -239,7 +240,7 @@ fn write_axes(out: &mut String, chart: &Chart, plane: &Plane) -> fmt::Result {
     word(out, (LEFT, base + 48.0), "start", &format!("upwards: {}", chart.y))
 }
 
-/// A round number without trailing zeros.
+/// Formats a round number without trailing zeros.
 fn label(number: f64) -> String {
     let text = shown(number);
     if !text.contains('.') || text.contains('e') {

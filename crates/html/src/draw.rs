@@ -9,15 +9,15 @@ use crate::Escaped;
 pub struct Rect<'a> {
     /// The class that has its colour.
     pub class: &'a str,
-    /// Its left edge, in units of the drawing like all that follow.
+    /// Its left edge, in units of the drawing, like all fields that follow.
     pub x: f64,
     /// Its upper edge.
     pub y: f64,
-    /// How wide it is.
+    /// Its width.
     pub width: f64,
-    /// How high it is.
+    /// Its height.
     pub height: f64,
-    /// Its tooltip; escaped here.
+    /// Its tooltip; [`Rect`] escapes it.
     pub title: &'a str,
 }
 
@@ -33,10 +33,10 @@ impl Display for Rect<'_> {
     }
 }
 
-/// A word of a drawing, anchored at `start`, `middle` or `end`.
+/// Writes a word of a drawing, anchored at `start`, `middle` or `end`.
 ///
 /// # Errors
-/// The writer's error; a string has none.
+/// Returns the writer's error; writing to a string never fails.
 pub fn word(out: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) -> fmt::Result {
     writeln!(
         out,
@@ -45,16 +45,16 @@ pub fn word(out: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) -> f
     )
 }
 
-/// How wide a word may be with the space around it: on a narrow page drawings shrink and words do not.
+/// Returns the maximum width of a word, with its margin: on a narrow page drawings shrink and words do not.
 #[must_use]
 pub fn word_width(text: &str) -> f64 {
     text.chars().count() as f64 * 12.0 + 8.0
 }
 
-/// A line of a drawing.
+/// Writes a line of a drawing.
 ///
 /// # Errors
-/// The writer's error; a string has none.
+/// Returns the writer's error; writing to a string never fails.
 pub fn line(out: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) -> fmt::Result {
     let ((x1, y1), (x2, y2)) = (from, to);
     writeln!(
@@ -63,10 +63,10 @@ pub fn line(out: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) -> 
     )
 }
 
-/// Opens a drawing of that size, which shrinks with the page.
+/// Opens a drawing of this size, which shrinks with the page.
 ///
 /// # Errors
-/// The writer's error; a string has none.
+/// Returns the writer's error; writing to a string never fails.
 pub fn open(out: &mut String, width: f64, height: f64, label: &str) -> fmt::Result {
     writeln!(
         out,
@@ -79,15 +79,15 @@ pub fn open(out: &mut String, width: f64, height: f64, label: &str) -> fmt::Resu
 /// Closes a drawing.
 ///
 /// # Errors
-/// The writer's error; a string has none.
+/// Returns the writer's error; writing to a string never fails.
 pub fn close(out: &mut String) -> fmt::Result {
     out.write_str("</svg></div>\n")
 }
 
-/// A legend of classes and their names.
+/// Writes a legend of classes and their names.
 ///
 /// # Errors
-/// The writer's error; a string has none.
+/// Returns the writer's error; writing to a string never fails.
 pub fn legend(out: &mut String, entries: &[(&str, &str)]) -> fmt::Result {
     out.write_str("<p class=\"legend\">")?;
     for (class, name) in entries {
@@ -96,7 +96,7 @@ pub fn legend(out: &mut String, entries: &[(&str, &str)]) -> fmt::Result {
     out.write_str("</p>\n")
 }
 
-/// Round times from `from` to `to`, `about` of them: 1, 2 or 5 times a power of ten nanoseconds apart.
+/// Returns about `about` round times from `from` to `to`: 1, 2 or 5 times a power of ten nanoseconds apart.
 pub fn round_times(from_ns: u64, to_ns: u64, about: u64) -> impl Iterator<Item = u64> {
     let wanted = (to_ns.saturating_sub(from_ns) / about.max(1)).max(1);
     let power = 10_u64.pow(wanted.ilog10());

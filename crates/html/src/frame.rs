@@ -11,7 +11,7 @@ pub const BASE_STYLE: &str = include_str!("base.css");
 /// The frame of one page.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// The title of the window; escaped here.
+    /// The title of the window; [`Frame::open`] escapes it.
     pub title: &'a str,
     /// Style sheets, in order.
     pub styles: &'a [&'a str],
@@ -21,7 +21,7 @@ impl Frame<'_> {
     /// Opens the page, up to where its content begins.
     ///
     /// # Errors
-    /// The writer's error; a string has none.
+    /// Returns the writer's error; writing to a string never fails.
     pub fn open(&self, out: &mut impl Write) -> fmt::Result {
         write!(
             out,
@@ -38,7 +38,7 @@ impl Frame<'_> {
     /// Closes the page with a footer, which is markup already.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Fails as [`open`](Self::open) does.
     pub fn close(&self, out: &mut impl Write, footer: &str) -> fmt::Result {
         write!(out, "<footer>{footer}</footer>\n</main>\n</body>\n</html>\n")
     }

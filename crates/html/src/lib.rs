@@ -1,4 +1,5 @@
-//! What the reports share: the frame of a self-contained page, escaped words, pieces of drawings, curves.
+//! The common parts of reports: the frame of a self-contained page, escaped words, pieces of drawings,
+//! curves.
 //!
 //! Such a page loads nothing and runs nothing, so that it can be kept, mailed and opened anywhere, and a name
 //! in it can do no harm.

@@ -1,6 +1,7 @@
-//! Numbers for people.
+//! Numbers formatted for readers.
 
-/// A number for people: three significant digits, and no powers of ten from a millionth to a million.
+/// Formats a number for readers: three significant digits, and no powers of ten from a millionth to a
+/// million.
 #[must_use]
 pub fn shown(number: f64) -> String {
     let size = number.abs();

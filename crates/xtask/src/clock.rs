@@ -1,16 +1,16 @@
 //! Kernel, wall clock and entropy belong to the device: invariant 3.
 //!
-//! The store and the index must run the same on a simulated device, so they may name neither files
-//! nor clocks nor randomness. Their tests may.
+//! The store and the index must run the same on a simulated device, so they may use neither files nor clocks
+//! nor randomness. Their tests may.
 
 use crate::tokens;
 use crate::tree::File;
 use crate::{Violation, tokens::PathUse};
 
-/// Crates whose behaviour depends on the device and the seed alone.
+/// Crates whose behaviour depends only on the device and the seed.
 const PURE: [&str; 2] = ["crates/store/src", "crates/index/src"];
 
-/// Paths such a crate may not begin one with.
+/// Prefixes of paths that are refused in such a crate.
 const FORBIDDEN: [&[&str]; 10] = [
     &["std", "fs"],
     &["std", "net"],
@@ -24,7 +24,7 @@ const FORBIDDEN: [&[&str]; 10] = [
     &["getrandom"],
 ];
 
-/// Where a pure crate reaches for the kernel, the clock or entropy.
+/// Reports the uses of the kernel, the clock or entropy in a pure crate.
 #[must_use]
 pub fn check(file: &File) -> Vec<Violation> {
     if !PURE.iter().any(|folder| file.path.starts_with(folder)) || file.is_test() {

@@ -1,4 +1,4 @@
-//! Every dependency earns a line: ARCHITECTURE.md names each with the reason for it.
+//! Every dependency has a line in ARCHITECTURE.md with the reason for it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,11 +10,11 @@ use crate::tree::File;
 /// The page with the table of dependencies.
 const PAGE: &str = "ARCHITECTURE.md";
 
-/// Workspaces whose dependencies are other engines, and are told about where they are measured.
+/// Workspaces whose dependencies are other engines, which are described where they are measured.
 const ELSEWHERE: [&str; 1] = ["crates/peers"];
 
-/// Where a manifest names a dependency of others that the table does not explain, and where the table
-/// explains one that no manifest names.
+/// Reports third-party dependencies of manifests that the table does not explain, and lines of the table for
+/// crates that no manifest names.
 #[must_use]
 pub fn check(files: &[File]) -> Vec<Violation> {
     let explained = files.iter().find(|file| file.path == Path::new(PAGE)).map(rows);
@@ -39,7 +39,7 @@ pub fn check(files: &[File]) -> Vec<Violation> {
     found
 }
 
-/// The crates that the table explains: first cells of its rows, several separated by commas.
+/// Returns the crates that the table explains: first cells of its rows, several separated by commas.
 fn rows(page: &File) -> BTreeSet<String> {
     let table = page.text.split("## Dependencies").nth(1).unwrap_or_default();
     let table = table.split("\n## ").next().unwrap_or_default();
@@ -48,7 +48,8 @@ fn rows(page: &File) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Other people's crates that a manifest names. One that cannot be read is for the layers to report.
+/// Returns the third-party crates that a manifest names. The layer check reports a manifest that cannot be
+/// read.
 fn names(manifest: &File) -> BTreeSet<String> {
     let parsed: toml::Table = manifest.text.parse().unwrap_or_default();
     let tables = TABLES.iter().filter_map(|table| parsed.get(*table)?.as_table());

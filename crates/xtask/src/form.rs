@@ -66,7 +66,7 @@ fn faults(block: &[&str]) -> Vec<String> {
     faults
 }
 
-/// What may follow the mark that ends a sentence.
+/// Characters that may follow the mark that ends a sentence.
 const CLOSING: [char; 6] = [')', ']', '"', '*', '_', '`'];
 
 struct Sentence {
@@ -168,7 +168,8 @@ mod tests {
 
     #[test]
     fn fields_and_variants_and_heads_of_files_count_and_the_line_is_told() {
-        let text = "//! How it works.\n\nenum A {\n    /// One.\n    B {\n        /// Is it one.\n        c: u8,\n    },\n    /// Two\n    D,\n}\n";
+        let text = "//! How it works.\n\nenum A {\n    /// One.\n    B {\n        /// Is it one.\n\
+                    c: u8,\n    },\n    /// Two\n    D,\n}\n";
         let lines: Vec<usize> = complaints(text).into_iter().map(|(line, _)| line).collect();
         assert_eq!(lines, [1, 6, 9]);
     }

@@ -1,11 +1,11 @@
 //! Layers point down: invariant 1, read from the manifests.
 //!
-//! A crate that is no dependency cannot be imported, so the manifests say all there is to say.
+//! A crate that is not a dependency cannot be imported, so the manifests are the complete truth.
 
 use crate::Violation;
 use crate::tree::File;
 
-/// How high a crate stands. It may depend on crates that stand lower, never on its equals.
+/// The ranks of crates. A crate may depend on crates of lower ranks, never on its equals.
 const RANKS: [(&str, u8); 24] = [
     ("nandex-html", 0),
     ("nandex-device", 0),
@@ -33,13 +33,13 @@ const RANKS: [(&str, u8); 24] = [
     ("nandex-fuzz", 9),
 ];
 
-/// Crates above their own that integration tests may use: a crate, and what its tests walk over.
+/// Higher crates that integration tests may use: a crate, and the crate that its tests use.
 const IN_TESTS: [(&str, &str); 1] = [("nandex", "nandex-baseline")];
 
 /// Tables of a manifest that name dependencies.
 pub const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
-/// Where the manifest of one of our crates depends on one that does not stand below it.
+/// Reports the manifests of nandex crates that depend on a crate of no lower rank.
 #[must_use]
 pub fn check(file: &File) -> Vec<Violation> {
     if file.path.file_name().is_none_or(|name| name != "Cargo.toml") {
@@ -56,7 +56,7 @@ pub fn check(file: &File) -> Vec<Violation> {
     };
     our_dependencies(&manifest)
         .into_iter()
-        // A crate names itself among its dev-dependencies to have a feature on in its own tests.
+        // A crate is its own dev-dependency if its own tests need a feature.
         .filter(|below| *below != name)
         .filter(|below| self::rank(below).is_none_or(|below| below >= rank))
         .filter(|below| !is_for_tests(&manifest, (name, below)))
@@ -78,7 +78,7 @@ fn our_dependencies(manifest: &toml::Table) -> Vec<&str> {
         .collect()
 }
 
-/// Returns whether it is a dependency that only a crate's integration tests may have.
+/// Returns whether only a crate's integration tests may have this dependency.
 fn is_for_tests(manifest: &toml::Table, pair: (&str, &str)) -> bool {
     let is_in = |table: &str| manifest.get(table).is_some_and(|it| it.get(pair.1).is_some());
     IN_TESTS.contains(&pair) && TABLES.iter().all(|it| is_in(it) == (*it == "dev-dependencies"))

@@ -1,8 +1,8 @@
 //! Keeps the repository in order: checks of layout, layering and prose that no compiler makes.
 //!
-//! Each checker takes text and gives back [`Violation`]s, so its own tests feed it bad samples;
-//! `tests/tidy.rs` runs all of them over the repository and fails on the first list that is not
-//! empty. What the lints of rustc and clippy can say is left to them.
+//! Each checker takes text and returns [`Violation`]s, so its own tests feed it bad samples; `tests/tidy.rs`
+//! runs all of them over the repository and fails on the first list that is not empty. Rules that rustc and
+//! clippy lints can enforce are left to them.
 #![forbid(unsafe_code)]
 
 pub mod clock;
@@ -23,19 +23,19 @@ pub mod words;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One thing that is out of order, and where.
+/// A rule that is broken, and the place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
     /// The file, from the repository's root.
     pub path: PathBuf,
-    /// The line, counted from one; zero speaks of the whole file.
+    /// The line, counted from one; zero is the whole file.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The broken rule, and the remedy.
     pub message: String,
 }
 
 impl Violation {
-    /// A violation at a line of a file.
+    /// Creates a violation at a line of a file.
     #[must_use]
     pub fn new(path: &Path, line: usize, message: impl Into<String>) -> Self {
         Self { path: path.to_path_buf(), line, message: message.into() }

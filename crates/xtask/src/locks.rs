@@ -1,4 +1,5 @@
-//! Lock files of the workspaces of their own are up to date: cargo refuses them there, and no build of this one tells.
+//! Lock files of the separate workspaces are up to date: cargo refuses outdated ones there, and no build of
+//! this workspace finds them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,7 @@ use crate::tree::File;
 /// Tables of a manifest whose crates are in every lock file that has its package.
 const LOCKED: [&str; 2] = ["dependencies", "build-dependencies"];
 
-/// Where a lock file has one of our packages without a crate that its manifest depends on.
+/// Reports the lock files that have a nandex package without a crate that its manifest depends on.
 #[must_use]
 pub fn check(files: &[File]) -> Vec<Violation> {
     let named = |name: &'static str| files.iter().filter(move |file| file.path.ends_with(name));
@@ -17,7 +18,7 @@ pub fn check(files: &[File]) -> Vec<Violation> {
     named("Cargo.lock").flat_map(of_lock).collect()
 }
 
-/// A manifest's package, and the names of the crates that it depends on.
+/// Returns a manifest's package, and the names of the crates that it depends on.
 fn dependencies(manifest: &File) -> Option<(String, BTreeSet<String>)> {
     let parsed: toml::Table = manifest.text.parse().ok()?;
     let package = parsed.get("package")?.get("name")?.as_str()?.to_owned();
@@ -38,7 +39,7 @@ fn missing(lock: &File, manifests: &BTreeMap<String, BTreeSet<String>>) -> Vec<V
         let Some(expected) = manifests.get(name) else { continue };
         let locked = package.get("dependencies").and_then(toml::Value::as_array);
         let locked = locked.into_iter().flatten().filter_map(toml::Value::as_str);
-        // A crate of several versions is written with its own.
+        // A crate with several versions is written with its version.
         let locked: BTreeSet<_> = locked.filter_map(|it| it.split(' ').next()).collect();
         found.extend(expected.iter().filter(|it| !locked.contains(it.as_str())).map(|it| {
             let message = format!("{name} is locked without {it}: run cargo metadata there");

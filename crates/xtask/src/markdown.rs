@@ -5,11 +5,12 @@ use std::path::{Component, Path, PathBuf};
 use crate::Violation;
 use crate::tree::File;
 
-/// Languages a fence may name. The commands of `console` and `sh` are run by a test of the command
-/// line, `rust` of README.md by the doctests, `python` by the Python package's tests; `text` is for what is neither.
+/// The languages that a fence may name. A test of the command line runs the commands of `console` and `sh`,
+/// the doctests run `rust` of README.md, and the Python package's tests run `python`; `text` is for
+/// everything else.
 const FENCES: [&str; 9] = ["console", "sh", "rust", "python", "c", "toml", "json", "text", "csv"];
 
-/// What is out of order in a Markdown page, given the paths of all files.
+/// Reports the violations in a Markdown page, given the paths of all files.
 #[must_use]
 pub fn check(file: &File, all: &[PathBuf]) -> Vec<Violation> {
     if !file.is("md") {

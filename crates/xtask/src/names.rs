@@ -1,7 +1,7 @@
-//! A type that is seen outside its module tells what it is of: `SegmentState`, not one of eleven `State`s.
+//! A type that is seen outside its module has a specific name: `SegmentState`, not one of eleven `State`s.
 //!
 //! The rule: one crate defines a name at most twice. Names that every module may define, because they are
-//! said with the module's (`bufferhash::Config`), are listed here.
+//! used with the module's name (`bufferhash::Config`), are listed here.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use syn::{Attribute, Ident, Visibility};
 use crate::Violation;
 use crate::tree::File;
 
-/// How often one crate may define a name.
+/// The maximum number of definitions of a name in one crate.
 const DEFINITIONS_MAX: usize = 2;
 
-/// Names that are said together with their module's.
+/// Names that are used together with their module's name.
 const COMMON: [&str; 9] =
     ["Advice", "Args", "Config", "Error", "Format", "Iter", "Options", "Policy", "Result"];
 
-/// The folder of a crate and a name, and where it is defined.
+/// The folder of a crate and a name, and the places of its definitions.
 type Definitions<'f> = BTreeMap<(String, String), Vec<(&'f File, usize)>>;
 
-/// Names that one crate defines too often.
+/// Reports names that one crate defines too often.
 #[must_use]
 pub fn check(files: &[File]) -> Vec<Violation> {
     let mut definitions = Definitions::new();
@@ -44,16 +44,16 @@ fn too_many(name: &str, places: &[(&File, usize)]) -> Vec<Violation> {
     places.iter().map(complain).collect()
 }
 
-/// The folder of the crate that a file is of: what stands before `src`.
+/// Returns the folder of a file's crate: the part of the path before `src`.
 fn crate_of(file: &File) -> Option<String> {
     let path = file.path.to_str()?;
     path.split_once("/src/").map(|(folder, _)| folder.to_owned())
 }
 
-/// The types of a file that are seen outside their module, but for those of tests.
+/// Returns the types of a file that are visible outside their module, except those of tests.
 fn types(text: &str) -> Vec<(String, usize)> {
     let mut visitor = Types::default();
-    // What is no Rust is complained of elsewhere.
+    // Other checks report files that are not Rust.
     if let Ok(parsed) = syn::parse_file(text) {
         visitor.visit_file(&parsed);
     }

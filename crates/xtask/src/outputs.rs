@@ -1,4 +1,5 @@
-//! Named outputs have one writer, `nandex_device::output`: any other may replace a device or leave half a file.
+//! Named outputs have one writer, `nandex_device::output`: any other may replace a device or leave a partial
+//! file.
 
 use crate::Violation;
 use crate::tokens::{self, PathUse};
@@ -8,10 +9,11 @@ use crate::tree::File;
 const REFUSED: [[&str; 2]; 4] =
     [["fs", "write"], ["fs", "rename"], ["File", "create"], ["File", "create_new"]];
 
-/// Where they may stand: the writer and the files of volumes, the kernel's control files, other engines.
+/// The files that may use these calls: the writer and the files of volumes, the kernel's control files, other
+/// engines.
 const ALLOWED: [&str; 3] = ["crates/device/src", "crates/bench/src/cgroup.rs", "crates/peers"];
 
-/// Where a file writes an output by itself.
+/// Reports the files that write an output without the writer.
 #[must_use]
 pub fn check(file: &File) -> Vec<Violation> {
     let is_ours = file.path.starts_with("crates") && file.is("rs") && !file.is_test();

@@ -1,17 +1,17 @@
-//! HTML pages that are kept in the repository: small, self-contained, and with links that lead somewhere.
+//! HTML pages of the repository: small, self-contained, and with links that lead to something.
 
 use std::path::Path;
 
 use crate::Violation;
 use crate::tree::File;
 
-/// Bytes of all of them together, at most.
+/// The maximum bytes of all pages together.
 pub const PAGES_BYTES_MAX: usize = 2_000_000;
 
-/// What loads or runs something, in a page that must do neither.
+/// Markup that loads or runs something, which is refused in a page.
 const LOADS: [&str; 6] = ["<script", "<link", "<iframe", " src=", "url(", "@import"];
 
-/// What is out of order in the HTML pages of the repository.
+/// Reports the violations in the HTML pages of the repository.
 #[must_use]
 pub fn check(files: &[File]) -> Vec<Violation> {
     let pages: Vec<&File> = files.iter().filter(|file| file.is("html")).collect();
@@ -41,7 +41,7 @@ fn in_page(page: &File, all: &[&File]) -> Vec<Violation> {
     found
 }
 
-/// Is there such a page next to this one, with such a section?
+/// Returns whether the target is a page next to this one, with that section.
 fn leads_somewhere(page: &File, target: &str, all: &[&File]) -> bool {
     let (name, section) = target.split_once('#').unwrap_or((target, ""));
     let folder = page.path.parent().unwrap_or(Path::new(""));

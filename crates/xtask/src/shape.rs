@@ -1,4 +1,4 @@
-//! The shape of Rust files: opening prose, lengths, widths, and where `unsafe` may stand.
+//! The shape of Rust files: opening prose, lengths, widths, and the places of `unsafe`.
 
 use proc_macro2::Span;
 use syn::spanned::Spanned;
@@ -7,22 +7,22 @@ use syn::visit::{self, Visit};
 use crate::Violation;
 use crate::tree::File;
 
-/// Lines of a file outside its test module, at most.
+/// The maximum lines of a file outside its test module.
 pub const FILE_LINES_MAX: usize = 600;
-/// Lines of code in a function, at most: blank lines and comments are free.
+/// The maximum lines of code in a function: blank lines and comments are free.
 pub const FUNCTION_LINES_MAX: usize = 70;
-/// Characters in a line of code, at most. Long string literals are let through, as rustfmt lets them.
+/// The maximum characters in a line of code. Long string literals are allowed, as rustfmt allows them.
 pub const LINE_CHARS_MAX: usize = 100;
-/// Characters in a line of a comment, at most: rustfmt does not wrap those.
+/// The maximum characters in a line of a comment: rustfmt does not wrap those.
 pub const COMMENT_CHARS_MAX: usize = 120;
 
-/// Folders whose code may be `unsafe`: the kernel's seam, the calls for programs in C, and bindings to other engines.
+/// Folders whose code may be `unsafe`: the kernel's interface, the C API, and bindings to other engines.
 const UNSAFE_ALLOWED: [&str; 3] = ["crates/device", "crates/apps/kvapi", "crates/peers"];
 
 /// One function and its length.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Function {
-    /// Lines of code, the signature among them.
+    /// Its lines of code, including the signature.
     pub lines: usize,
     /// Its name.
     pub name: String,
@@ -30,7 +30,7 @@ pub struct Function {
     pub line: usize,
 }
 
-/// What is out of shape in a Rust file.
+/// Reports the violations of shape in a Rust file.
 #[must_use]
 pub fn check(file: &File) -> Vec<Violation> {
     if !file.is("rs") {
@@ -45,7 +45,7 @@ pub fn check(file: &File) -> Vec<Violation> {
     found
 }
 
-/// The functions of a Rust file, in order; none where it cannot be parsed.
+/// Returns the functions of a Rust file, in order; none if it cannot be parsed.
 #[must_use]
 pub fn functions(file: &File) -> Vec<Function> {
     Shape::of(&file.text).map(|shape| shape.functions).unwrap_or_default()
@@ -74,8 +74,8 @@ fn widths(file: &File) -> Vec<Violation> {
     too_long.collect()
 }
 
-/// How long this line may be; nothing for one that holds a string literal. Code in tests often stands
-/// in macros, where rustfmt does not reach, and may be as long as a comment.
+/// Returns the maximum length of a line; nothing for one with a string literal. Code in tests is often in
+/// macros, which rustfmt does not format, and may be as long as a comment.
 fn chars_max(file: &File, line: &str) -> Option<usize> {
     if line.contains("// ") || line.contains("//!") || file.is_test() {
         return Some(COMMENT_CHARS_MAX);
@@ -83,7 +83,7 @@ fn chars_max(file: &File, line: &str) -> Option<usize> {
     (!line.contains('"')).then_some(LINE_CHARS_MAX)
 }
 
-/// What a parse of the file says.
+/// The result of a parse of the file.
 struct Shape {
     functions: Vec<Function>,
     unsafe_lines: Vec<usize>,

@@ -12,8 +12,8 @@ use crate::tree::File;
 
 const INDEX: &str = "crates/index/src";
 
-/// Folders that are no structures but hold what structures share. They use no structure either, but for
-/// their tests.
+/// Folders that are no structures but hold their common parts. They use no structure either, except in their
+/// tests.
 const COMMON: [&str; 11] = [
     "any",
     "cache",
@@ -28,11 +28,12 @@ const COMMON: [&str; 11] = [
     "write",
 ];
 
-/// Who may use whose inside. The short way to embed is no structure: it stands above them.
+/// The modules that may use the inside of a structure, as pairs. The short way to embed is no structure: it
+/// is above them.
 const ALLOWED: [(&str, &str); 4] =
     [("cascade", "quotient"), ("db", "cascade"), ("db", "counting"), ("db", "large")];
 
-/// Where a structure of the index names another one.
+/// Reports the structures of the index that name another structure.
 #[must_use]
 pub fn check(files: &[File]) -> Vec<Violation> {
     let structures: BTreeSet<String> = files.iter().filter_map(structure_of).collect();
@@ -44,12 +45,13 @@ pub fn check(files: &[File]) -> Vec<Violation> {
         .collect()
 }
 
-/// The made-up structure, where it is, and the file outside its folder that may name it: it has its row and its module.
+/// The made-up structure, its location, and the file outside its folder that may name it: it has its row and
+/// its module.
 const MADE_UP: &str = "specimen";
 const OUTSIDE: &str = "crates/lab/baseline/src";
 const REGISTER: &str = "crates/lab/baseline/src/lib.rs";
 
-/// Where code outside its folder names the made-up structure: a structure is its folder and one row.
+/// Reports code outside its folder that names the made-up structure: a structure is its folder and one row.
 #[must_use]
 pub fn check_registry(files: &[File]) -> Vec<Violation> {
     let folder = Path::new(OUTSIDE).join(MADE_UP);
@@ -94,14 +96,14 @@ fn foreign(file: &File, structure: &str, structures: &BTreeSet<String>) -> Vec<V
         .collect()
 }
 
-/// The modules a file is, from the crate's root: `bufferhash/mod.rs` is `[bufferhash]`.
+/// Returns the module path of a file, from the crate's root: `bufferhash/mod.rs` is `[bufferhash]`.
 fn modules_of(path: &Path) -> Vec<String> {
     let inside = path.strip_prefix(INDEX).unwrap_or(path).with_extension("");
     let parts = inside.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
     parts.filter(|part| part != "mod" && part != "lib").collect()
 }
 
-/// The module right under the crate's root that a path leads into, where it says so.
+/// Returns the module right under the crate's root that a path leads to, if it has one.
 fn top_module(path: &PathUse, file_modules: &[String]) -> Option<String> {
     let mut place: Vec<&String> = file_modules.iter().chain(&path.modules).collect();
     let mut rest = path.segments.as_slice();

@@ -1,6 +1,6 @@
-//! Paths in the order they stand in a file, found in its tokens: imports, calls, and inside macros.
+//! Paths in the order of their occurrence in a file, found in its tokens: imports, calls, and inside macros.
 //!
-//! A parser of items would miss the inside of macros, a search in the text would find comments and
+//! A parser of items would miss the inside of macros, and a search in the text would find comments and
 //! strings; tokens have neither fault.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
@@ -12,16 +12,16 @@ pub struct PathUse {
     pub line: usize,
     /// Its segments: `std`, `fs`, `read`. A group `a::{b, c}` gives one path for each member.
     pub segments: Vec<String>,
-    /// The inline modules it stands in, outermost first.
+    /// The inline modules that contain it, outermost first.
     pub modules: Vec<String>,
-    /// Whether it stands in a module marked `#[cfg(test)]`.
+    /// Whether a module marked `#[cfg(test)]` contains it.
     pub in_test: bool,
 }
 
-/// Every path of two or more segments in the text of a Rust file.
+/// Returns every path of two or more segments in the text of a Rust file.
 ///
 /// # Errors
-/// The lexer's complaint about text that is not Rust.
+/// Returns the lexer's complaint about text that is not Rust.
 pub fn paths(text: &str) -> Result<Vec<PathUse>, String> {
     let stream: TokenStream = text.parse().map_err(|e| format!("cannot be read as Rust: {e}"))?;
     let mut walker = Walker::default();
@@ -44,7 +44,7 @@ impl Walker {
         }
     }
 
-    /// Handles what begins at `at` and says where the next thing begins.
+    /// Handles the item that begins at `at` and returns the start of the next.
     fn step(&mut self, trees: &[TokenTree], at: usize) -> usize {
         if let Some((name, body)) = inline_module(&trees[at..]) {
             let outer = self.in_test;
@@ -110,7 +110,7 @@ fn inline_module(trees: &[TokenTree]) -> Option<(String, Vec<TokenTree>)> {
     }
 }
 
-/// Does `#[cfg(test)]`, with or without more, stand right before?
+/// Returns whether `#[cfg(test)]`, possibly among other attributes, is right before.
 fn marked_test(before: &[TokenTree]) -> bool {
     let marks = before.iter().rev().take_while(|tree| match tree {
         TokenTree::Group(group) => group.delimiter() != Delimiter::Brace,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Folders that hold nothing of ours: what was built, what was fetched, what a fuzzer found.
+/// Folders without project files: build output, downloads, a fuzzer's findings.
 const SKIPPED: [&str; 6] = ["target", ".git", "corpus", "artifacts", "node_modules", ".venv"];
 
 /// One text file.
@@ -16,13 +16,13 @@ pub struct File {
 }
 
 impl File {
-    /// Does the name end in this extension?
+    /// Returns whether the name has this extension.
     #[must_use]
     pub fn is(&self, extension: &str) -> bool {
         self.path.extension().is_some_and(|found| found == extension)
     }
 
-    /// Is the whole file test code, by its name or its folder?
+    /// Returns whether the whole file is test code, by its name or its folder.
     #[must_use]
     pub fn is_test(&self) -> bool {
         self.path.components().any(|part| part.as_os_str() == "tests")
@@ -30,16 +30,16 @@ impl File {
     }
 }
 
-/// The root of the repository this crate was built from.
+/// Returns the root of the repository this crate was built from.
 #[must_use]
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every text file under `root`, sorted by path.
+/// Returns every text file under `root`, sorted by path.
 ///
 /// # Errors
-/// A folder or a file that cannot be read.
+/// Fails if a folder or a file cannot be read.
 pub fn files(root: &Path) -> io::Result<Vec<File>> {
     let mut found = Vec::new();
     walk(root, root, &mut found)?;

@@ -1,4 +1,4 @@
-//! Words that may stand nowhere: marks of unfinished work, leftovers, private places.
+//! Words that are refused everywhere: marks of unfinished work, leftovers, private paths.
 
 use crate::Violation;
 use crate::tree::File;
@@ -7,11 +7,11 @@ use crate::tree::File;
 const UNFINISHED: [&str; 4] =
     [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("dbg", "!")];
 
-/// Beginnings of paths that exist on one machine only.
+/// Prefixes of paths that exist on one machine only.
 const PRIVATE: [&str; 4] =
     [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/Us", "ers/")];
 
-/// Words that talk down to the reader or promise less than done.
+/// Words that patronise the reader, or that excuse unfinished work.
 const EMPTY: [&str; 4] = [
     concat!("obvious", "ly"),
     concat!("simp", "ly"),
@@ -19,10 +19,10 @@ const EMPTY: [&str; 4] = [
     concat!("for n", "ow"),
 ];
 
-/// Files that are not prose and not ours to word.
+/// Files of other authors, whose words are not checked.
 const FOREIGN: [&str; 3] = ["LICENSE-MIT", "LICENSE-APACHE", "Cargo.lock"];
 
-/// Where a forbidden word stands in a file.
+/// Reports the refused words in a file.
 #[must_use]
 pub fn check(file: &File) -> Vec<Violation> {
     if FOREIGN.iter().any(|name| file.path.ends_with(name)) {
@@ -52,7 +52,7 @@ fn in_line(file: &File, number: usize, line: &str) -> Vec<Violation> {
     found
 }
 
-/// Does `word` stand in `line` with no letter or digit right before or after it?
+/// Returns whether `line` contains `word` with no letter or digit right before or after it.
 fn holds_word(line: &str, word: &str) -> bool {
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     line.match_indices(word).any(|(at, _)| {

@@ -1,4 +1,4 @@
-//! Runs every checker over the repository. A failure lists all that is out of order.
+//! Runs every checker over the repository. A failure lists all violations.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;

@@ -20,7 +20,7 @@ const MEANS: [(&str, f64); 6] = [
 /// DiskSim's counts of an element: pages, blocks cleaned, pages moved, microseconds cleaning and busy.
 type Told = (u64, u64, u64, u64, f64);
 
-/// All elements in rw5m.
+/// The counts of all elements in rw5m.
 const RW5M: [Told; 8] = [
     (989_084, 17_891, 240_844, 81_026_400, 306_426_160.8),
     (989_433, 17_904, 241_313, 81_151_425, 306_535_586.8),
@@ -41,8 +41,8 @@ const OTHERS: [(&str, [Told; 2]); 5] = [
     ("sw5m", [(713_044, 9_687, 0, 14_530_500, 220_319_244.0); 2]),
 ];
 
-/// All elements in a run of 1.5 million requests of rw5m, by a DiskSim whose blocks are good for 5 erases and
-/// whose cleaning minds wear; then blocks that data moved onto, and the pages of these.
+/// The counts of all elements in a run of 1.5 million requests of rw5m, by a DiskSim whose blocks withstand 5
+/// erases and whose cleaning is wear-aware; then blocks that data moved onto, and the pages of these.
 const WEAR: [(Told, u64, u64); 8] = [
     ((296_658, 4_064, 56_130, 20_064_000, 91_852_391.6), 96, 5_950),
     ((297_810, 4_096, 56_563, 20_298_075, 92_209_772.8), 103, 6_344),
@@ -121,10 +121,10 @@ fn times_follow_from_counts_on_every_element() {
     }
 }
 
-/// `floor((pages + moved) / 63)` is the number of blocks filled where the up to 8 blocks that are begun hold
-/// less than 63 pages together. The plane with the most free pages is written first, so they hold about
-/// the same: 1 or 2 in all at the end of sw250k, and up to 62 in the runs that clean. In rw250k they are
-/// further along.
+/// Compares the number of summaries: `floor((pages + moved) / 63)` is the number of blocks filled if the up
+/// to 8 begun blocks hold less than 63 pages together. The plane with the most free pages is written first,
+/// so they hold about the same: 1 or 2 in all at the end of sw250k, and up to 62 in the runs that clean. In
+/// rw250k they are further along.
 #[test]
 fn summaries_are_one_in_63_pages_where_begun_blocks_hold_less_than_a_block() {
     println!("run       pages in begun blocks, element by element");

@@ -1,11 +1,11 @@
-//! What RAM keeps of pages, replaced by a clock.
+//! A bounded set of names in RAM with clock replacement.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// What is in RAM by its name, with a value each.
+/// A bounded map from names to values, with clock replacement.
 ///
-/// What was used since the clock's hand last passed it stays for another round.
+/// A name that was used since the clock's hand last passed it stays for another round.
 #[derive(Debug, Default)]
 pub struct Clock<K, V> {
     len_max: usize,
@@ -22,13 +22,13 @@ struct Slot<K, V> {
 }
 
 impl<K: Copy + Eq + Hash, V: Default> Clock<K, V> {
-    /// An empty one of at most that many names; 0 for none.
+    /// Creates an empty map of at most `len_max` names; 0 for none.
     #[must_use]
     pub fn new(len_max: usize) -> Self {
         Self { len_max, slots_of: HashMap::new(), slots: Vec::new(), hand: 0 }
     }
 
-    /// Returns the value of a name that is there, if it is the right one, and uses it then.
+    /// Returns the value of a present name, if `is_right` accepts it, and marks it as used.
     pub fn get(&mut self, name: K, is_right: impl FnOnce(&V) -> bool) -> Option<&V> {
         let slot = &mut self.slots[*self.slots_of.get(&name)?];
         if !is_right(&slot.value) {
@@ -38,8 +38,9 @@ impl<K: Copy + Eq + Hash, V: Default> Clock<K, V> {
         Some(&slot.value)
     }
 
-    /// Takes a name in and uses it, in place of another where there are as many as may be. Returns the place of its
-    /// value, which has the name's last value, that of the other one, or the default; `None` if no name may be there.
+    /// Inserts a name and marks it as used; replaces another if the map is full. Returns the slot's value,
+    /// which is the name's last value, that of the replaced name, or the default; `None` if the map takes no
+    /// names.
     pub fn put(&mut self, name: K) -> Option<&mut V> {
         if self.len_max == 0 {
             return None;
@@ -58,7 +59,7 @@ impl<K: Copy + Eq + Hash, V: Default> Clock<K, V> {
         Some(&mut slot.value)
     }
 
-    /// Gives the name the slot of one that was not used since the hand came by.
+    /// Gives the name the slot of one that was not used since the hand passed it.
     fn replace(&mut self, name: K) -> usize {
         while std::mem::replace(&mut self.slots[self.hand].is_used, false) {
             self.hand = (self.hand + 1) % self.slots.len();

@@ -1,8 +1,8 @@
-//! Structures in addition to those of nandex: a baseline to compare with, and a made-up one for tests.
+//! Structures in addition to those of nandex: a baseline for comparisons, and a made-up one for tests.
 //!
-//! They are made of [`nandex::raw`], outside the library, so that no user's build has them. What runs experiments and
-//! tests takes the [`registry`] of this crate in place of nandex's, or calls [`register`] before it opens volumes that
-//! hold them:
+//! They are built on [`nandex::raw`], outside the library, so that no user's build has them. Experiments and
+//! tests use the [`registry`] of this crate in place of nandex's, or call [`register`] before they open
+//! volumes that contain them:
 //!
 //! ```
 //! assert!(nandex::raw::registry::find("multilevel").is_none());
@@ -28,7 +28,8 @@ pub const ROWS: &[&Row] = &[
     &specimen::ROW,
 ];
 
-/// Makes the structures of this crate known to nandex, for this process. Once is enough, and more often does no harm.
+/// Registers the structures of this crate with nandex, for this process. Once is enough; further calls are
+/// harmless.
 pub fn register() {
     ROWS.iter().copied().for_each(nandex::raw::registry::add);
 }

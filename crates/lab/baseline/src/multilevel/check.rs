@@ -1,9 +1,9 @@
-//! Proves a multi-level index offline: its maps, every page of its levels, that each entry is where a lookup looks for
-//! it, that a key is on one level only, its snapshots, and its entries in the log.
+//! The offline check of a multi-level index: its maps, every page of its levels, that each entry is where a
+//! lookup searches for it, that a key is on one level only, its snapshots, and its entries in the log.
 //!
-//! Levels are read one after another, so the keys of a partition are remembered by a hash until all of its levels were
-//! read: 32 bytes of RAM for each entry of the largest partition. The hash is not the volume's, which may be of the
-//! first 16 bytes of a key only: other keys that begin alike are no twins.
+//! Levels are read one after another, so the keys of a partition are remembered by a hash until all of its
+//! levels were read: 32 bytes of RAM for each entry of the largest partition. The hash is not the volume's,
+//! which may use only the first 16 bytes of a key: other keys with the same prefix are no twins.
 
 use std::cell::RefCell;
 
@@ -23,11 +23,12 @@ struct Pages<'g> {
     keys: &'g RefCell<Vec<FoundKey>>,
 }
 
-/// By which keys are remembered: 128 bits of the whole key, which nobody makes equal for two.
+/// The hash by which keys are remembered: 128 bits of the whole key, for which no collision can be made.
 const FINGERPRINTS: KeyHasher =
     KeyHasher::new(HashKind::Sip13, 0x7477_696e_735f_6f66_5f61_5f6b_6579_7300);
 
-/// Where a key of a partition is. Keys are in the order of their hashes, and a key's places in that of levels.
+/// The location of a key in a partition. Keys are in the order of their hashes, and a key's locations in that
+/// of levels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct FoundKey {
     hash: (u64, u64),
@@ -57,7 +58,7 @@ impl GroupRules for Pages<'_> {
     }
 }
 
-/// Proves each group of the levels of a partition, and that a key is on one level only.
+/// Checks each group of the levels of a partition, and that a key is on one level only.
 pub(super) fn check_levels(plan: LevelPlan, map: &LevelMap, check: &mut MapCheck<'_, '_>) {
     let keys = RefCell::default();
     for level in 0..map.len() {
@@ -70,12 +71,12 @@ pub(super) fn check_levels(plan: LevelPlan, map: &LevelMap, check: &mut MapCheck
     note_twins(keys.into_inner(), check);
 }
 
-/// Notes keys that are on several levels, at the page of the later level: a lookup does not come to it, and an update
-/// of the key may leave it there.
+/// Reports keys that are on several levels, at the page of the later level: a lookup does not reach it, and
+/// an update of the key may leave it there.
 fn note_twins(mut keys: Vec<FoundKey>, check: &mut MapCheck<'_, '_>) {
     keys.sort_unstable();
     let twins = keys.windows(2).filter(|pair| pair[0].hash == pair[1].hash);
-    // Two in one page are a flaw of the page, which was noted.
+    // Two in one page are a flaw of the page, which was reported.
     let twins = twins.filter(|pair| pair[0].page != pair[1].page);
     let mut flaws: Vec<(PageId, String)> =
         twins.map(|pair| (pair[1].page, pair[1].twin_of(&pair[0]))).collect();

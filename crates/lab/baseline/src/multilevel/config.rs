@@ -1,4 +1,5 @@
-//! What a multi-level index is created with, kept with it on flash, and what can be chosen at each opening.
+//! The configuration of a multi-level index, which is stored with it on flash, and the options of each
+//! opening.
 
 use nandex::Result;
 use nandex::raw::model::PAGE_BYTES;
@@ -9,11 +10,11 @@ use nandex_store::records::RecordLayout;
 use super::levels::LevelPlan;
 use super::page_cache::PageCache;
 
-/// Slots from its home on in which an entry may be: hopscotch's H.
+/// The number of slots from its home on that may hold an entry: hopscotch's H.
 const NEIGHBOURHOOD: usize = 32;
 
 parameters! {
-    /// What a multi-level index is created with. All of it is kept on flash and read back at open.
+    /// The configuration of a multi-level index. All of it is stored on flash and read back at open.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Config: super::KIND, version 1, tiny [const];
 
@@ -50,21 +51,21 @@ parameters! {
 }
 
 impl Config {
-    /// Refuses what cannot work.
+    /// Refuses impossible values.
     ///
     /// # Errors
-    /// [`Error::Config`](nandex::Error::Config), naming the field.
+    /// Fails with [`Error::Config`](nandex::Error::Config), which names the field.
     pub fn validate(&self) -> Result<()> {
         self.check()
     }
 
-    /// The layout of a level's pages.
+    /// Returns the layout of a level's pages.
     #[must_use]
     pub fn record_layout(&self) -> RecordLayout {
         RecordLayout::new(self.key_bytes, self.value_bytes, NEIGHBOURHOOD)
     }
 
-    /// How its levels are cut into pages and groups.
+    /// Returns the division of its levels into pages and groups.
     pub(super) fn plan(&self) -> LevelPlan {
         LevelPlan { first_bits: self.first_pages.ilog2(), group_bits: self.group_pages.ilog2() }
     }
@@ -107,8 +108,8 @@ impl GroupConfig for Config {
         }
     }
 
-    /// The first levels of a partition have groups of fewer pages. A flush has a group more, whose entries move up, and
-    /// sorts those with the buffer's.
+    /// Returns the RAM of groups. The first levels of a partition have groups of fewer pages. A flush has one
+    /// group more, whose entries move up, and sorts those with the buffer's.
     fn ram(&self) -> GroupRam {
         GroupRam {
             short_groups: u64::from(1 + self.group_pages.ilog2()),
@@ -152,7 +153,7 @@ mod tests {
         }
     }
 
-    /// The example of docs/format.md: a change here makes every multi-level index unreadable.
+    /// Tests the example of docs/format.md: a change here makes every multi-level index unreadable.
     #[test]
     fn a_configuration_is_the_bytes_that_the_format_says() {
         let hex: String =

@@ -1,5 +1,5 @@
-//! From a full buffer to its partition's levels: put the updates into the first level, pass on what that has no space
-//! for, and so on; then change the map. Keys that move up take the same way.
+//! The flush of a full buffer to its partition's levels: puts the updates into the first level, passes on
+//! those without space, and so on; then changes the map. Keys that move up take the same way.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::lift::{LiftedGroup, add_lifted};
 use super::spill::apply;
 
 impl Levels {
-    /// Writes a buffer's updates, and what moves up of the last level.
+    /// Writes a buffer's updates, and the keys that move up from the last level.
     pub(super) fn write_updates(
         &self,
         before: &LevelMap,
@@ -71,12 +71,12 @@ struct Descent<'a, 'b> {
     writer: GroupWriter<'a>,
     /// The level and number of each group that was written, in this order.
     written: Vec<(usize, usize)>,
-    /// What is still to be done, in the order of the hashes.
+    /// The updates that are not applied yet, in the order of the hashes.
     updates: Vec<Incoming<'b>>,
     pages_done: u64,
 }
 
-/// A group that updates may change, and which of them are its own.
+/// A group that updates may change, and the range of its updates.
 #[derive(Clone, Debug)]
 struct Touched {
     number: usize,
@@ -84,7 +84,7 @@ struct Touched {
 }
 
 impl Descent<'_, '_> {
-    /// Is there anything to do in this level? It is added if the one before has spilled.
+    /// Begins a level, and returns whether it has updates. The level is added if the one before has spilled.
     fn begin(&mut self, level: usize) -> Result<bool> {
         if level < self.after.len() {
             return Ok(!self.updates.is_empty());
@@ -106,7 +106,7 @@ impl Descent<'_, '_> {
         Ok(true)
     }
 
-    /// Passes each group of a level that updates concern, in order. What goes on to the next level stays in the list.
+    /// Applies the updates of each group of a level, in order. Updates for the next level stay in the list.
     fn level(&mut self, level: usize) -> Result<()> {
         let touched = self.touched(level);
         let old = |it: &Touched| self.before.group(level, it.number).cloned();
@@ -138,7 +138,7 @@ impl Descent<'_, '_> {
         Ok(())
     }
 
-    /// The groups with an update that puts, or that removes from a page with entries.
+    /// Returns the groups with an update that inserts, or that removes from a page with entries.
     fn touched(&self, level: usize) -> Vec<Touched> {
         let plan = self.plan;
         let mut touched = Vec::new();
@@ -164,15 +164,15 @@ impl Descent<'_, '_> {
         until
     }
 
-    /// A group of pages without entries.
+    /// Creates a group of pages without entries.
     fn blank(&mut self, level: usize) -> PageBuf {
         let mut pages = self.reader.buffer(self.plan.group_pages(level));
         pages.fill(0);
         pages
     }
 
-    /// Applies the updates of a group, and keeps what goes on. Returns how many are kept, and whether a page has
-    /// changed.
+    /// Applies the updates of a group, and keeps those for the next level. Returns the number of kept ones,
+    /// and whether a page has changed.
     fn group(
         &mut self,
         level: usize,
@@ -218,7 +218,7 @@ impl Descent<'_, '_> {
         (self.progress)(share.min(1.0));
     }
 
-    /// Waits for all writes, and names what they wrote.
+    /// Waits for all writes, and returns the new map.
     fn finish(mut self) -> Result<RewrittenMap<LevelMap>> {
         let groups = self.writer.finish()?;
         let pages_written = groups.iter().map(|it| it.place.extent.pages).sum();

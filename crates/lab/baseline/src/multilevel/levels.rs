@@ -1,8 +1,8 @@
-//! The levels of a partition: which page of each has a key, and where those pages are on flash.
+//! The levels of a partition: the page of each key in each level, and the places of those pages on flash.
 //!
 //! A level has twice the pages of the one before. The first bits of a key's hash are its page in the first level, with
-//! one bit more in each further one. So what spills from a page goes to two pages of the next level. A level is on
-//! flash in groups of pages; a group without entries is not there, and a byte for each page says whether it has any.
+//! one bit more in each further one. So updates that spill from a page go to two pages of the next level. A level is on
+//! flash in groups of pages; a group without entries does not exist, and a byte for each page says whether it has any.
 //!
 //! ```text
 //!   level 0     [ full | full ]                    first bit
@@ -19,10 +19,10 @@ use nandex::raw::{Group, GroupMap};
 use nandex_store::bytes::Reader;
 use nandex_store::{StructureId, hash::KeyHash};
 
-/// The most bits of a hash that name a page of a level.
+/// The maximum bits of a hash that name a page of a level.
 pub(super) const BITS_MAX: u32 = 24;
 
-/// How levels are cut into pages and groups.
+/// The division of levels into pages and groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LevelPlan {
     /// The bits of a hash that name a page of the first level.
@@ -31,7 +31,7 @@ pub struct LevelPlan {
     pub group_bits: u32,
 }
 
-/// A page of a level: its group, and its number there.
+/// A page of a level: its group, and its index in the group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LevelPage {
     pub group: usize,
@@ -39,27 +39,27 @@ pub struct LevelPage {
 }
 
 impl LevelPlan {
-    /// The bits of a hash that name a page of this level.
+    /// Returns the bits of a hash that name a page of this level.
     pub fn bits(self, level: usize) -> u32 {
         self.first_bits + level as u32
     }
 
-    /// The most levels.
+    /// Returns the maximum number of levels.
     pub fn levels_max(self) -> usize {
         (BITS_MAX - self.first_bits) as usize + 1
     }
 
-    /// Pages of each group of this level.
+    /// Returns the pages of each group of this level.
     pub fn group_pages(self, level: usize) -> usize {
         1 << self.group_bits.min(self.bits(level))
     }
 
-    /// Groups of this level, with those that are not there.
+    /// Returns the groups of this level, including those without entries.
     pub fn groups(self, level: usize) -> usize {
         1 << self.bits(level).saturating_sub(self.group_bits)
     }
 
-    /// The page of a key in this level.
+    /// Returns the page of a key in this level.
     #[inline]
     pub fn page(self, level: usize, hash: KeyHash) -> LevelPage {
         // The shift is split so that no bits work too.
@@ -77,7 +77,7 @@ pub struct FoundPage {
     pub index: usize,
 }
 
-/// All levels of a partition at one moment.
+/// The levels of a partition at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LevelMap {
     levels: Vec<Box<[Option<Arc<Group>>]>>,
@@ -85,18 +85,18 @@ pub struct LevelMap {
 }
 
 impl LevelMap {
-    /// How many levels there are.
+    /// Returns the number of levels.
     pub fn len(&self) -> usize {
         self.levels.len()
     }
 
-    /// A group of a level, if it is there.
+    /// Returns a group of a level, if it exists.
     #[inline]
     pub fn group(&self, level: usize, number: usize) -> Option<&Arc<Group>> {
         self.levels.get(level)?.get(number)?.as_ref()
     }
 
-    /// The first page of a key, from this level on, that has entries.
+    /// Returns the first page of a key, from this level on, that has entries.
     #[inline]
     pub fn next_page(&self, plan: LevelPlan, from: usize, hash: KeyHash) -> Option<FoundPage> {
         (from..self.levels.len()).find_map(|level| {
@@ -106,12 +106,12 @@ impl LevelMap {
         })
     }
 
-    /// Does a page of this key have entries, in this level or a later one?
+    /// Returns whether a page of this key has entries, in this level or a later one.
     pub fn reaches(&self, plan: LevelPlan, from: usize, hash: KeyHash) -> bool {
         (from..self.levels.len()).any(|level| self.has_page(plan, level, hash))
     }
 
-    /// Has the page of this key in this level entries?
+    /// Returns whether the page of this key in this level has entries.
     pub fn has_page(&self, plan: LevelPlan, level: usize, hash: KeyHash) -> bool {
         let LevelPage { group, index } = plan.page(level, hash);
         self.group(level, group).is_some_and(|it| has_entries(it, index))
@@ -130,14 +130,14 @@ impl LevelMap {
         self.entries -= entries(&before);
     }
 
-    /// Drops levels behind the last one with entries.
+    /// Drops the levels after the last one with entries.
     pub fn trim(&mut self) {
         while self.levels.last().is_some_and(|groups| groups.iter().all(Option::is_none)) {
             self.levels.pop();
         }
     }
 
-    /// Entries of each level.
+    /// Returns the entries of each level.
     #[cfg(test)]
     pub fn entries_by_level(&self) -> Vec<u64> {
         let entries = |groups: &[Option<Arc<Group>>]| -> u64 {
@@ -146,7 +146,7 @@ impl LevelMap {
         self.levels.iter().map(|it| entries(it)).collect()
     }
 
-    /// The groups of this map that another one does not have in their places.
+    /// Returns the groups of this map that another one replaces.
     pub fn replaced_by(&self, other: &Self) -> Vec<Arc<Group>> {
         let mut replaced = Vec::new();
         for (level, groups) in self.levels.iter().enumerate() {
@@ -161,10 +161,10 @@ impl LevelMap {
         replaced
     }
 
-    /// Reads what a checkpoint keeps of one, from bytes that may be anything.
+    /// Reads the map of a checkpoint, from bytes that may be anything.
     ///
     /// # Errors
-    /// Corruption, told by the reader.
+    /// Fails with the reader's error if the bytes are corrupt.
     pub fn decode(
         structure: StructureId,
         plan: LevelPlan,
@@ -232,7 +232,7 @@ impl GroupMap for LevelMap {
         }
     }
 
-    /// Level by level.
+    /// Returns the groups level by level.
     fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
         self.levels.iter().flat_map(|groups| groups.iter().flatten())
     }
@@ -248,17 +248,17 @@ impl GroupMap for LevelMap {
     }
 }
 
-/// Bytes of the number of groups of a level, and of a group's own.
+/// The bytes of the number of groups of a level, and of a group's number.
 const COUNT_BYTES: usize = 4;
 const NUMBER_BYTES: usize = 4;
 
-/// Has this page of a group entries?
+/// Returns whether this page of a group has entries.
 #[inline]
 fn has_entries(group: &Group, index: usize) -> bool {
     group.notes[index] != 0
 }
 
-/// Refuses a group of another length than its level's, with other notes, or without entries.
+/// Refuses a group whose length differs from its level's, with other notes, or without entries.
 fn check_group(group: &Group, pages: usize, reader: &Reader<'_>) -> Result<()> {
     if group.notes.len() != pages {
         let expected = format!("a group of {pages} pages");
@@ -288,7 +288,7 @@ mod tests {
         KeyHash { place: 0, filter }
     }
 
-    /// Two pages, four, and eight of which four are there.
+    /// Creates a map of two pages, four pages, and eight pages of which four exist.
     fn map() -> LevelMap {
         let mut map = LevelMap::default();
         (0..3).for_each(|_| map.add_level(PLAN));

@@ -31,7 +31,7 @@ pub(super) struct LiftedGroup {
 }
 
 impl LiftedGroup {
-    /// The last group of a map that has shrunk, of those with at most that many entries.
+    /// Returns the last group of a map that has shrunk, of those with at most `entries_max` entries.
     pub fn of(
         map: &LevelMap,
         plan: LevelPlan,
@@ -48,7 +48,7 @@ impl LiftedGroup {
         })
     }
 
-    /// Reads its pages, and proves them.
+    /// Reads its pages, and checks them.
     pub fn read(&self, reader: &mut GroupReader) -> Result<PageBuf> {
         let groups = [Arc::clone(&self.group)];
         reader.begin(&groups)?;
@@ -57,7 +57,7 @@ impl LiftedGroup {
         Ok(pages)
     }
 
-    /// The map without it.
+    /// Returns the map without it.
     pub fn removed_from(&self, map: &LevelMap) -> LevelMap {
         let mut without = map.clone();
         without.set(self.level, self.number, None);
@@ -65,8 +65,8 @@ impl LiftedGroup {
     }
 }
 
-/// Adds the entries of these pages to the updates of a buffer, which are in the order of their hashes and stay so. An
-/// entry whose key has an update is superseded.
+/// Adds the entries of these pages to the updates of a buffer, keeping the order of hashes. An entry whose
+/// key has an update is superseded.
 pub(super) fn add_lifted<'e>(
     updates: &mut Vec<Incoming<'e>>,
     pages: &'e PageBuf,

@@ -1,14 +1,14 @@
-//! A multi-level hash index: hash tables of growing length, of which a full page spills into the next one.
+//! A multi-level hash index: hash tables of growing size, where a full page spills into the next table.
 //!
-//! It is what key-value drives had before RHIK: the global hash table of Samsung's device, which RHIK's paper (HPDC'23,
-//! section 2) compares itself with, and of which it says that levels spill and that an access reads 3 to 7 pages once
-//! the index exceeds its DRAM. It is here to compare with: take [`Rhik`](nandex::Rhik) for anything else.
+//! It is the index of key-value drives before RHIK: the global hash table of Samsung's device, the baseline
+//! of RHIK's paper (HPDC'23, section 2), which states that levels spill and that an access reads 3 to 7 pages
+//! once the index exceeds its DRAM. It is for comparisons only: use [`Rhik`](nandex::Rhik) for anything else.
 //!
-//! A key has one page in each level, by the first bits of its hash. An insert goes to the first of them that has space,
-//! so pages fill from the first level on, and a level of twice the pages is added where the last one spills. A lookup
-//! reads the key's pages in this order until one has the key, but for those that RAM keeps: a cache of pages, in which
-//! the upper levels stay. Before all that is a write buffer, and a full one is put into the levels of its partition
-//! from the first to the last.
+//! A key has one page in each level, by the first bits of its hash. An insert goes to the first of them that
+//! has space, so pages fill from the first level on, and a level of twice the pages is added when the last
+//! one spills. A lookup reads the key's pages in this order until one has the key, except those in RAM: a
+//! cache of pages, in which the upper levels stay. In front of the levels is a write buffer, and a full one
+//! is put into the levels of its partition from the first to the last.
 //!
 //! ```text
 //!              partition 0                          partition 1     ...
@@ -24,11 +24,12 @@
 //!           level 2   [ ok | ok | - | ok | ok | - | - | - ]   <- 3rd read
 //! ```
 //!
-//! Where this differs from the published sentence: each partition has levels of its own, which together are the global
-//! ones; the bits of the hash that name a page of a level name its two pages of the next one, so that a buffer's
-//! updates go down in one pass; whether a page has entries is a byte in RAM, in place of a flag on the page before it,
-//! and it is exact after removals too; and pages are written in groups, in a new place each time, so that a power cut
-//! leaves the old ones. Sizes of levels and the replacement of pages in RAM are not published and chosen here.
+//! Differences from the published description: each partition has levels of its own, which together are the
+//! global ones; the bits of the hash that name a page of a level name its two pages of the next one, so that
+//! a buffer's updates go down in one pass; whether a page has entries is a byte in RAM, in place of a flag on
+//! the page before it, and it is exact after removals too; and pages are written in groups, in a new place
+//! each time, so that a power cut leaves the old ones. The paper does not state the sizes of levels and the
+//! replacement of pages in RAM; they are chosen here.
 //!
 //! Invariants
 //! 1. A key's newest version is in the active buffer, else in the newest frozen buffer that has it, else in one page of
@@ -38,8 +39,8 @@
 //!    saw, whose groups keep their pages meanwhile.
 //! 4. A flush takes new pages. One checkpoint replaces the old groups by the new ones; the old pages are reused only
 //!    when that is durable. Until then the log has the buffer's updates.
-//! 5. The cache has pages that were proven, by place and generation; a replaced group's are never an answer.
-//! 6. Everything that the write path's invariants say of partitions.
+//! 5. The cache has pages that were proven, by place and generation; a replaced group's are never returned.
+//! 6. All of the write path's invariants on partitions.
 //!
 //! With L for the levels in which the key's page has entries, and g for the groups that a buffer's updates touch:
 //!
@@ -47,10 +48,10 @@
 //! |---|---|---|---|
 //! | insert, remove | g groups over a buffer's entries | groups that change, and the log | its slot |
 //! | lookup, found | its level's number, less pages in RAM: up to L | 0 | 1 to 2 bytes of map for each page |
-//! | lookup, not found | L, less the pages that RAM keeps | 0 | the same |
-//! | flush | each group that a put or an entry concerns, once | those that change | six groups, two buffers' entries |
+//! | lookup, not found | L, less the pages in RAM | 0 | the same |
+//! | flush | each group with an insert or an entry, once | those that change | six groups, two buffers' entries |
 //! | the same of a shrunk table | one of the last level, in addition | where its entries go | the same |
-//! | new level | none | the groups that are spilled to | 8 bytes for each of its groups |
+//! | new level | none | the groups that receive spilled keys | 8 bytes for each of its groups |
 
 mod check;
 pub mod config;
@@ -86,8 +87,9 @@ pub const KIND: &str = "multilevel";
 
 /// A hash table on flash from fixed-width keys to fixed-width values, of levels that spill into one another.
 ///
-/// Lookups and inserts come from any number of threads. Dropping it saves what is buffered, so that the next open finds
-/// it. See the [module](self) for how it works and what it costs, and [`Rhik`](nandex::Rhik) for what reads less.
+/// Lookups and inserts come from any number of threads. Dropping it saves buffered entries, so that the next
+/// open finds them. See the [module](self) for how it works and what it costs, and [`Rhik`](nandex::Rhik) for
+/// an index with fewer reads.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -107,7 +109,8 @@ pub type Multilevel = GroupTable<Levels>;
 /// Its row in the registry.
 pub const ROW: Row = Multilevel::row().baseline();
 
-/// What a multi-level index adds to a table of groups: levels for each partition, and a cache of their pages.
+/// The part of a multi-level index on top of a table of groups: levels for each partition, and a cache of
+/// their pages.
 #[derive(Debug)]
 pub struct Levels {
     plan: LevelPlan,

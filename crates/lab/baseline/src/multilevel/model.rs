@@ -1,8 +1,8 @@
-//! What a multi-level index costs when it holds what is required, and its configuration for that.
+//! The costs of a multi-level index with the required entries, and the configuration for them.
 //!
-//! Keys fill the levels from the first on. The keys of a page scatter around their mean as a Poisson law says, so a
-//! level begins to spill before all of its pages are full. Pages in RAM are modelled as those of a cache that keeps
-//! what was used last (Che and others, JSAC 2002): one time for which a page stays suits the pages of all levels.
+//! Keys fill the levels from the first on. The number of keys of a page has a Poisson distribution around
+//! their mean, so a level begins to spill before all of its pages are full. Pages in RAM are modelled as an
+//! LRU cache (Che and others, JSAC 2002): one time for which a page stays fits the pages of all levels.
 
 use nandex::Requirements;
 use nandex::Result;
@@ -15,37 +15,37 @@ use super::page_cache::PageCache;
 
 /// Pages of the first levels of all partitions.
 const FIRST_PAGES: u32 = 64;
-/// Pages of a partition's levels, at most, where the number of entries is known: 4 MiB.
+/// The maximum pages of a partition's levels, if the number of entries is known: 4 MiB.
 const PARTITION_PAGES: u64 = 1024;
-/// Pages of all buffers at least, without a limit of RAM: 4 MiB.
+/// The minimum pages of all buffers, without a limit of RAM: 4 MiB.
 const BUFFERS_MIN: u64 = 1024;
-/// Partitions at least, where RAM is stated. A flush takes RAM for a buffer's entries and for its copy, and there are
-/// spare buffers: with few large ones a small budget would have little for pages.
+/// The minimum number of partitions, if RAM is stated. A flush takes RAM for a buffer's entries and for its
+/// copy, and there are spare buffers: with few large ones a small budget would have little for pages.
 const PARTITIONS_MIN: u64 = 16;
-/// The share of a page's slots in use when it spills.
+/// The share of a page's slots that are in use when it spills.
 const PAGE_FILL: f64 = 0.99;
 /// Scales a logistic law to a normal one, so that both spill alike at the mean.
 const LOGISTIC: f64 = 0.5755;
 
-/// A level of an index that holds some entries, over all partitions.
+/// A level of an index with a given number of entries, over all partitions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeldLevel {
-    /// Its pages, with those that are not on flash.
+    /// Its pages, including those that are not on flash.
     pub pages: f64,
     /// Entries.
     pub entries: f64,
-    /// The share of its pages that have entries: of those that a lookup of a key in a later level reads.
+    /// The share of its pages that have entries: the pages that a lookup of a key in a later level reads.
     pub used: f64,
-    /// The share of new keys that come to it, and of those that stay.
+    /// The share of new keys that reach it, and of those that stay.
     pub comes: f64,
     pub stays: f64,
-    /// The share of keys' pages that lookups find in RAM.
+    /// The share of keys' pages that are in RAM.
     pub cached: f64,
 }
 
 impl GroupModel for Config {
-    /// Of the RAM that is stated, an eighth is for buffers, and the rest for the cache of pages. Without a limit,
-    /// buffers are a sixteenth of the levels, and the cache as large as they.
+    /// Divides the RAM, if it is stated: an eighth for buffers, and the rest for the cache of pages. Without
+    /// a limit, buffers are a sixteenth of the levels, and the cache is as large as the buffers.
     fn advised(requirements: &Requirements) -> Result<Self> {
         let common = model::plain::<Self>(requirements)?;
         let plain = Self { first_pages: FIRST_PAGES, page_cache_bytes: 0, ..Self::tiny() };
@@ -141,8 +141,8 @@ impl GroupModel for Config {
 }
 
 impl Config {
-    /// The same with an eighth of this RAM for buffers, or less where the rest is needed, and a cache of pages that
-    /// leaves a sixteenth to the map, or more if that many entries need it.
+    /// Returns the configuration with an eighth of this RAM for buffers, or less if the rest is needed, and a
+    /// cache of pages that leaves a sixteenth to the map, or more if `entries` entries need it.
     fn within(self, ram_bytes: u64, entries: u64, partitions_min: u64) -> Self {
         let with_buffers = |buffers| self.with_buffers(buffers, partitions_min.max(PARTITIONS_MIN));
         let taken = |config: &Self| {
@@ -153,14 +153,15 @@ impl Config {
         Self { page_cache_bytes: ram_bytes.saturating_sub(taken(&config)), ..config }
     }
 
-    /// The same with buffers of that many pages together, for that many partitions if there are enough pages.
+    /// Returns the configuration with `buffers` pages of buffers together, for `partitions_min` partitions if
+    /// there are enough pages.
     fn with_buffers(self, buffers: u64, partitions_min: u64) -> Self {
         let common = model::with_buffers(self.common(), buffers, partitions_min);
         let first_pages = (FIRST_PAGES / common.partitions).max(1);
         Self { first_pages, ..self.with_common(common) }
     }
 
-    /// The levels of an index that holds that many entries.
+    /// Returns the levels of an index with `entries` entries.
     pub(super) fn holding(&self, entries: u64) -> Vec<HeldLevel> {
         let space = PAGE_FILL * self.record_layout().slots() as f64;
         let mut pages = f64::from(self.partitions) * f64::from(self.first_pages);
@@ -168,7 +169,7 @@ impl Config {
         let mut levels = Vec::new();
         while levels.is_empty() || (mean * pages >= 1.0 && levels.len() < 32) {
             let scatter = mean.sqrt().max(1e-9);
-            // How far the mean is beyond a page's space, and how much a page passes on.
+            // The distance of the mean beyond a page's space, and the number of keys that a page passes on.
             let over = (mean - space) / scatter / LOGISTIC;
             let spilled = LOGISTIC * scatter * (over.max(0.0) + (-over.abs()).exp().ln_1p());
             let stays = 1.0 / (1.0 + over.exp());
@@ -180,14 +181,15 @@ impl Config {
         levels
     }
 
-    /// Says of each level which share of its pages is in RAM, if all keys are looked up alike.
+    /// Computes the share of each level's pages that are in RAM, if all keys are looked up equally often.
     fn note_cached(&self, levels: &mut [HeldLevel]) {
         let cache = PageCache::new(self.page_cache_bytes).pages_max() as f64;
         let all: f64 = levels.iter().map(|level| level.entries).sum();
         let mut below = all;
         let mut rates = Vec::new();
         for level in levels.iter() {
-            // Lookups of keys in this level and later ones come by; each page with entries is read as often.
+            // Lookups of keys in this level and later ones pass through; each page with entries is read
+            // equally often.
             rates.push((level.pages * level.used, below / all.max(1.0) / level.pages));
             below -= level.entries;
         }
@@ -204,14 +206,14 @@ impl Config {
         }
     }
 
-    /// Pages on flash of an index that holds that many entries.
+    /// Returns the pages on flash of an index with `entries` entries.
     pub(super) fn pages(&self, entries: u64) -> f64 {
         let group = |level: &HeldLevel| self.group_pages_of(level);
         let there = |level: &HeldLevel| 1.0 - (1.0 - level.used).powf(group(level));
         self.holding(entries).iter().map(|level| level.pages * there(level)).sum()
     }
 
-    /// Pages of each group of a level.
+    /// Returns the pages of each group of a level.
     fn group_pages_of(&self, level: &HeldLevel) -> f64 {
         f64::from(self.group_pages).min(level.pages / f64::from(self.partitions))
     }
@@ -233,7 +235,7 @@ mod tests {
 
     const WIDE: Config = Config { partitions: 2, buffer_pages: 4, ..Config::tiny() };
 
-    /// Reads of a lookup of each sort, and bytes of an insert, as the device counts them.
+    /// Measures the reads of a lookup of each kind, and the bytes of an insert, as the device counts them.
     fn counted(config: Config, entries: u64) -> OperationCosts {
         let device = Arc::new(Counted::new(MemoryDevice::new()));
         let options = VolumeOptions {
@@ -297,7 +299,7 @@ mod tests {
         }
     }
 
-    /// What RHIK's paper says: all in DRAM at first, and 3 to 7 reads once the index exceeds it.
+    /// Tests the claim of RHIK's paper: all in DRAM at first, and 3 to 7 reads once the index exceeds it.
     #[test]
     fn an_index_that_exceeds_its_dram_reads_three_to_seven_pages() {
         let config = Config {

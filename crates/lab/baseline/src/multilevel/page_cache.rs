@@ -1,8 +1,8 @@
-//! The pages of levels that RAM keeps: those that lookups have used lately, by a clock.
+//! The cache of level pages in RAM: the pages that lookups have used lately, by a clock.
 //!
-//! A page is named by its place and its group's generation, so a page of a replaced group is no answer for the one that
-//! is written in its place. A lookup uses each level's page on its way, so pages of upper levels are used most and
-//! stay.
+//! A page is named by its number and its group's generation, so a page of a replaced group is never returned
+//! for the page that is written in its place. A lookup uses each level's page on its way, so pages of upper
+//! levels are used most and stay.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,13 +14,13 @@ use nandex_store::page::{PAGE_HEADER_BYTES, PageLabel};
 
 use crate::clock::Clock;
 
-/// RAM of a page, in bytes: its body, what the clock knows of it, and its place in a map that is half empty.
+/// RAM of a page, in bytes: its body, its clock slot, and its place in a map that is half empty.
 const SLOT_BYTES: u64 = PAGE_BYTES as u64 + 96;
 
-/// Parts with a lock each, where there are enough pages.
+/// The number of parts with a lock each, if there are enough pages.
 const SHARDS: u64 = 16;
 
-/// Pages of a cache that has more than one shard, at least.
+/// The minimum pages of a cache that has more than one shard.
 const SHARDED_PAGES_MIN: u64 = 1024;
 
 /// A cache of proven pages.
@@ -41,7 +41,7 @@ struct CachedPage {
 type Shard = Clock<PageId, CachedPage>;
 
 impl PageCache {
-    /// An empty cache within that much RAM; without space for a page it keeps none.
+    /// Creates an empty cache within this RAM; without space for a page it holds none.
     pub(super) fn new(bytes: u64) -> Self {
         let pages_max = bytes / SLOT_BYTES;
         let count = if pages_max < SHARDED_PAGES_MIN { 1 } else { SHARDS };
@@ -51,17 +51,17 @@ impl PageCache {
         Self { shards, pages_max: pages_max / count * count, hits: AtomicU64::new(0) }
     }
 
-    /// The most pages that it keeps.
+    /// Returns the maximum number of pages.
     pub(super) fn pages_max(&self) -> u64 {
         self.pages_max
     }
 
-    /// RAM of a full one, in bytes.
+    /// Returns the RAM of a full cache, in bytes.
     pub(super) fn ram_bytes(&self) -> u64 {
         self.pages_max * SLOT_BYTES
     }
 
-    /// How many pages it had that were asked for.
+    /// Returns the number of hits.
     pub(super) fn hits(&self) -> u64 {
         self.hits.load(Relaxed)
     }
@@ -71,7 +71,7 @@ impl PageCache {
         self.shards[at as usize].lock().expect("no holder of a cache's lock panics")
     }
 
-    /// What `look` finds in the body of a page, if the page is here.
+    /// Applies `look` to the body of a page, if the page is in the cache.
     pub(super) fn with<T>(&self, label: PageLabel, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
         if self.pages_max == 0 {
             return None;
@@ -82,7 +82,7 @@ impl PageCache {
         Some(look(&found.body))
     }
 
-    /// Takes a page that was proven to have this label.
+    /// Inserts a page that was proven to have this label.
     pub(super) fn put(&self, label: PageLabel, page: &[u8]) {
         let body = &page[PAGE_HEADER_BYTES..];
         if let Some(cached) = self.shard(label.page).put(label.page) {

@@ -1,4 +1,5 @@
-//! What a lookup reads below the buffers: the key's page of each level that has entries there, from the first on.
+//! The reads of a lookup below the buffers: the key's page of each level that has entries there, from the
+//! first on.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use nandex_store::reads::LookupStep;
 use super::Levels;
 use super::levels::{FoundPage, LevelMap};
 
-/// Where a lookup goes on.
+/// The point at which a lookup continues.
 #[derive(Clone, Debug)]
 pub struct NextLevel {
     /// The levels that it saw; its groups keep their pages meanwhile.
@@ -41,7 +42,7 @@ impl GroupLookups for Levels {
 }
 
 impl Levels {
-    /// Goes on from a level: through pages that RAM keeps, to the answer or to the next page to read.
+    /// Continues from a level: through pages in RAM, to the answer or to the next page to read.
     fn descend(
         &self,
         map: &Arc<LevelMap>,

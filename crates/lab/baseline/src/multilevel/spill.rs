@@ -1,16 +1,16 @@
-//! What a page does with an update: it takes it, or passes it on to the next level. No I/O.
+//! The effect of an update on a page: the page takes it, or passes it on to the next level. No I/O.
 
 use nandex::raw::Incoming;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHasher;
 use nandex_store::records::{Crowded, RecordLayout};
 
-/// What became of an update.
+/// The result of applying an update.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Applied<'e> {
-    /// Has the page changed?
+    /// Whether the page has changed.
     pub is_changed: bool,
-    /// What the next level has to do.
+    /// The update for the next level, if any.
     pub rest: Option<Incoming<'e>>,
 }
 
@@ -61,7 +61,7 @@ mod tests {
             (applied.is_changed, applied.rest.map(|it| it.entry.state))
         };
         let (live, removed) = (SlotState::Live, SlotState::Tombstone);
-        // A new key may be below, unless there is nothing; one that is here is not.
+        // A new key may be below, unless there is nothing; a key in this page is not.
         assert_eq!(step(1, live, false), (true, None));
         assert_eq!(step(2, live, true), (true, Some(removed)));
         assert_eq!(step(2, live, true), (true, None));
@@ -70,7 +70,8 @@ mod tests {
         assert_eq!(step(2, removed, false), (false, None));
         let taken = (10..).take_while(|it| step(*it, live, false).0).count() as u64;
         assert!(taken > 200, "{taken}");
-        // The page is crowded at this key's home: it goes on, whether later levels have anything or not.
+        // The page is crowded at this key's home: the update goes on, whether later levels have anything or
+        // not.
         assert_eq!(step(10 + taken, live, false), (false, Some(live)));
         assert_eq!(step(10 + taken - 1, live, true), (true, None));
     }

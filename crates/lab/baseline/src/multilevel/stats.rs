@@ -9,17 +9,17 @@ use nandex::raw::GroupMap;
 use super::Levels;
 use super::levels::LevelMap;
 
-/// What the levels count in addition to the write path.
+/// The counters of levels in addition to those of the write path.
 #[derive(Debug, Default)]
 pub(crate) struct LevelCounters {
     levels_added: AtomicU64,
 }
 
-/// The levels of a [`Multilevel`](super::Multilevel) now, and what was done since it was opened.
+/// The present levels of a [`Multilevel`](super::Multilevel), and the work done since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct MultilevelStats {
-    /// Levels of the partition that has most.
+    /// Levels of the partition with the most levels.
     pub levels: u64,
     /// Pages of all levels on flash.
     pub pages: u64,
@@ -29,18 +29,18 @@ pub struct MultilevelStats {
     pub slots: u64,
     /// Entries in levels, without those in buffers.
     pub entries: u64,
-    /// RAM of the maps that say where pages are, in bytes.
+    /// RAM of the maps from levels to pages, in bytes.
     pub map_bytes: u64,
-    /// How often a partition has got another level.
+    /// The number of times that a partition got another level.
     pub levels_added: u64,
-    /// Pages that the cache of pages keeps at most.
+    /// The maximum pages of the page cache.
     pub page_cache_pages: u64,
-    /// Pages that lookups have found in it.
+    /// Page cache hits of lookups.
     pub page_cache_hits: u64,
 }
 
 impl MultilevelStats {
-    /// The share of slots in use; 0 without pages.
+    /// Returns the share of slots in use; 0 without pages.
     #[must_use]
     pub fn occupancy(&self) -> f64 {
         if self.slots == 0 { 0.0 } else { self.entries as f64 / self.slots as f64 }
@@ -48,7 +48,7 @@ impl MultilevelStats {
 }
 
 impl LevelCounters {
-    /// Notes that a partition had that many levels and has others now.
+    /// Counts the levels that a partition has gained.
     pub fn note_levels(&self, before: usize, after: usize) {
         self.levels_added.fetch_add(after.saturating_sub(before) as u64, Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What the multi-level index alone can be asked; the harnesses that walk over the registry ask the rest.
+//! Tests of the multi-level index alone; the harnesses that walk over the registry test the rest.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ fn insert(table: &Multilevel, numbers: std::ops::Range<u64>) {
     numbers.for_each(|number| table.insert_u64(number, number).unwrap());
 }
 
-/// Counted at the device: a level is read only if the ones before do not have the key, and no more levels than there
-/// are.
+/// Counts at the device: a level is read only if the levels before do not have the key, and only present
+/// levels are read.
 #[test]
 fn a_lookup_reads_a_page_for_each_level_up_to_its_keys_own() {
     let device = Arc::new(Counted::new(MemoryDevice::new()));
@@ -142,7 +142,8 @@ fn a_flush_reads_what_it_may_change_and_writes_what_has_changed() {
     assert!(written > 20, "{written}");
 }
 
-/// A key that was put again is in an upper level if that has space by then; the older version must not come back.
+/// Inserts keys again, which go to an upper level if that has space by then; the older version must not come
+/// back.
 #[test]
 fn a_version_that_moves_up_leaves_none_below() {
     let (device, volume) = volume();
@@ -180,7 +181,7 @@ fn levels_go_with_their_last_keys_and_come_back() {
     insert(&table, 0..30_000);
     let full = table.group_stats();
     (0..30_000).for_each(|number| table.remove(&key(number)).unwrap());
-    // Others, so that the last removals leave their buffers.
+    // Further keys, so that the last removals leave their buffers.
     insert(&table, 100_000..104_000);
     let few = table.group_stats();
     assert!(full.levels > 5 && full.pages > 100 && full.occupancy() > 0.3, "{full:?}");
@@ -189,7 +190,7 @@ fn levels_go_with_their_last_keys_and_come_back() {
     (0..30_000).for_each(|number| assert_eq!(table.get_u64(number).unwrap(), Some(number)));
 }
 
-/// Its keys are not put again: they move up while others are removed, and with flushes that follow.
+/// The keys are not inserted again: they move up while others are removed, and with flushes that follow.
 #[test]
 fn a_table_that_has_shrunk_loses_its_last_levels_and_no_key() {
     for group_pages in [4, 1] {
@@ -211,7 +212,7 @@ fn a_table_that_has_shrunk_loses_its_last_levels_and_no_key() {
                 agrees(&cut, cut.iter(), &oracle, all);
             }
         }
-        // Other keys come and go, so that buffers fill: more often than there are groups.
+        // Inserts and removes other keys, so that buffers fill: more often than there are groups.
         let others = all..all + 1_000;
         for step in 0..40 {
             others.clone().for_each(|it| update(&table, &mut oracle, it, Some(step)));
@@ -256,8 +257,8 @@ fn lookups_while_levels_are_added_find_every_key() {
     assert!(stats.levels_added >= 4 * 5 && stats.page_cache_hits > 0, "{stats:?}");
 }
 
-/// The image is what a power cut leaves that keeps everything written, at many moments: before and after the
-/// checkpoints that follow new levels.
+/// Cuts the power at many moments, with everything written kept: before and after the checkpoints that follow
+/// new levels.
 #[test]
 fn updates_and_removals_outlive_power_cuts_between_levels() {
     for durability in [Durability::Always, Durability::Every(std::time::Duration::from_secs(3600))]
@@ -375,7 +376,8 @@ fn a_damaged_page_is_told_and_not_carried_over() {
     assert!((5_000..8_000).contains(&found), "{found}");
 }
 
-/// A key of the third level, put on its page of the second in place of another one, so that all counts are right.
+/// Puts a key of the third level on its page of the second in place of another one, so that all counts are
+/// right.
 fn plant_twin(device: &MemoryDevice, volume: &Volume, table: &Multilevel) -> (PageId, PageId) {
     let (plan, records) = (table.config().plan(), table.config().record_layout());
     let (hasher, map) = (volume.hasher(), Arc::clone(&table.maps()[0]));
@@ -420,7 +422,7 @@ fn a_key_that_is_on_two_levels_is_found_by_a_check() {
     assert_eq!(finding.message, text);
 }
 
-/// The volume's hash is of 16 bytes, which all keys share, so they crowd each other out to further levels.
+/// Uses a volume whose hash has 16 bytes that all keys share, so they crowd each other out to further levels.
 #[test]
 fn keys_of_the_same_hash_on_several_levels_are_no_twins() {
     let device = Arc::new(MemoryDevice::new());
@@ -435,7 +437,7 @@ fn keys_of_the_same_hash_on_several_levels_are_no_twins() {
     let table = Multilevel::create_with(&volume, "t", config, options_of(0)).unwrap();
     let keys = (0..40_u64).map(|number| [[7; 16].as_slice(), &number.to_le_bytes()].concat());
     keys.clone().for_each(|key| table.insert(&key, &[1; 8]).unwrap());
-    // Others fill the buffer, and do not share a hash.
+    // Further keys fill the buffer, and do not share a hash.
     let others = (0..1_000_u64).map(|number| [number.to_le_bytes(); 3].concat());
     others.for_each(|key| table.insert(&key, &[1; 8]).unwrap());
     assert!(table.group_stats().levels > 1, "{:?}", table.group_stats());
@@ -448,7 +450,7 @@ fn keys_of_the_same_hash_on_several_levels_are_no_twins() {
     assert!(report.structures[0].entries >= 40, "{report:?}");
 }
 
-/// Each write of a flush in turn, the last one among them, which nothing follows in its queue.
+/// Fails each write of a flush in turn, including the last one, which nothing follows in its queue.
 #[test]
 fn a_failed_write_of_a_flush_is_heard_and_leaves_the_levels_as_they_were() {
     let mut heard = 0;

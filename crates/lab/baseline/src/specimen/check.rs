@@ -1,4 +1,4 @@
-//! Proves a specimen offline: its configuration, its map, and its entries in the log.
+//! The offline check of a specimen: its configuration, its map, and its entries in the log.
 
 use nandex::{Error, Result};
 use nandex_store::bytes::Reader;
@@ -7,7 +7,7 @@ use nandex_store::checkpoint::CatalogEntry;
 
 use super::Config;
 
-/// Checks one specimen and notes in the checker what is wrong with it.
+/// Checks one specimen and reports its faults to the checker.
 pub(super) fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {
     let start = contents.superblock.checkpoint.start;
     let subject = |what| Subject { structure: Some(&entry.name), what };

@@ -1,4 +1,4 @@
-//! What a specimen is created with, and all of its bytes: configuration, state and log entries.
+//! The configuration of a specimen, and all of its bytes: configuration, state and log entries.
 
 use nandex::{Error, Result};
 use nandex_device::{PAGE_BYTES, PageId};
@@ -8,19 +8,19 @@ use nandex_store::entries::EntryLayout;
 
 use super::{PUT, REMOVE, Update};
 
-/// The most entries that a specimen may hold.
+/// The maximum number of entries of a specimen.
 pub const ENTRIES_MAX: u32 = 10_000;
 
 const VERSION: u8 = 1;
 
-/// What a specimen is created with.
+/// The configuration of a specimen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// Bytes in a key: 8 to 32.
     pub key_bytes: usize,
     /// Bytes in a value: 0 to 64.
     pub value_bytes: usize,
-    /// Entries that it holds; more are refused.
+    /// The maximum number of entries; more are refused.
     pub entries_max: u32,
 }
 
@@ -28,7 +28,7 @@ pub struct Config {
 pub(super) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'v;
 
 impl Config {
-    /// Space for 1,000 entries of 8 + 8 bytes.
+    /// Creates a configuration for 1,000 entries of 8 + 8 bytes.
     #[must_use]
     pub const fn tiny() -> Self {
         Self { key_bytes: 8, value_bytes: 8, entries_max: 1000 }
@@ -38,10 +38,10 @@ impl Config {
         self.key_bytes + self.value_bytes
     }
 
-    /// Refuses what cannot work.
+    /// Refuses impossible values.
     ///
     /// # Errors
-    /// [`Error::Config`], naming the field.
+    /// Fails with [`Error::Config`], which names the field.
     pub fn validate(&self) -> Result<()> {
         EntryLayout::new(self.key_bytes, self.value_bytes)?;
         if (1..=ENTRIES_MAX).contains(&self.entries_max) {
@@ -79,7 +79,7 @@ impl Config {
         out
     }
 
-    /// Visits each entry of a state; a specimen that no checkpoint knows has none.
+    /// Visits each entry of a state; a specimen that no checkpoint has is empty.
     pub(super) fn decode_state(
         &self,
         reader: &mut Reader<'_>,

@@ -1,7 +1,7 @@
-//! The smallest structure that keeps its promises: a hash map, all of which is in every checkpoint.
+//! The smallest structure that keeps its promises: a hash map that every checkpoint writes whole.
 //!
-//! It is made up, and only in builds for tests. It shows the cost of a new structure: this folder and one row, which
-//! [`register`](crate::register) adds to the registry. Harnesses and the benchmark then know it.
+//! It is made up, and only in builds for tests. It shows the cost of a new structure: this folder and one
+//! row, which [`register`](crate::register) adds to the registry. Harnesses and the benchmark then know it.
 //!
 //! ```text
 //!   insert, remove -> log -> map in RAM <- get
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Invariants
-//! 1. An update is in the log before it is in the map, both under one lock, which a capture takes too. So
-//!    a capture holds every update that was logged before the place that it names.
+//! 1. An update is in the log before it is in the map, both under one lock, which a capture takes too. So a
+//!   capture has every update before the log position that it names.
 //! 2. Replaying an update again changes nothing: the newest one of a key is replayed last.
 //!
 //! | operation | flash reads | flash writes | RAM |
@@ -43,9 +43,9 @@ pub(crate) use row::ROW;
 /// The name of this kind in the catalog.
 pub const KIND: &str = "specimen";
 
-/// First byte of a log entry that puts a key and value.
+/// The first byte of a log entry that inserts a key and value.
 const PUT: u8 = 1;
-/// First byte of a log entry that removes a key.
+/// The first byte of a log entry that removes a key.
 const REMOVE: u8 = 2;
 
 /// A specimen in a volume.
@@ -60,14 +60,14 @@ struct Inner {
     id: StructureId,
     config: Config,
     map: MapTable,
-    /// Held while an update is logged and applied, and while the map is captured.
+    /// Locked while an update is logged and applied, and while the map is captured.
     updates: Mutex<()>,
     inserts: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
 }
 
-/// What a log entry does.
+/// The content of a log entry.
 pub(crate) struct Update<'a> {
     key: &'a [u8],
     /// `None` for a removal.
@@ -135,7 +135,7 @@ impl Specimen {
 
 impl Drop for Specimen {
     fn drop(&mut self) {
-        // Nobody can receive this error; what was acknowledged as durable is in the log.
+        // Drop cannot return this error; everything acknowledged as durable is in the log.
         let _ = self.shut_down();
     }
 }
@@ -156,7 +156,7 @@ impl Inner {
         self.update_unless(update, |_| false).map(drop)
     }
 
-    /// Updates a key unless what is there says otherwise, and returns what is there.
+    /// Updates a key unless its present value forbids it, and returns the present value.
     fn update_unless(
         &self,
         update: &Update<'_>,

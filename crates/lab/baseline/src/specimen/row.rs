@@ -107,7 +107,7 @@ impl Configuration for Config {
         1 << 20
     }
 
-    /// At worst every update is followed by a checkpoint, which writes the whole map.
+    /// Returns the worst case: every update is followed by a checkpoint, which writes the whole map.
     fn operation_costs(&self) -> Result<OperationCosts> {
         let map_bytes = self.entries_max as usize * self.entry_bytes();
         Ok(OperationCosts {
@@ -139,7 +139,7 @@ impl OpenTable for Specimen {
         Box::new(entries.map(|(key, value)| Ok((key, Value::new(&value)))))
     }
 
-    /// It has no pages of its own.
+    /// Iterates over all entries: a specimen has no pages of its own that could be damaged.
     fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_> {
         let entries = self.inner.map.entries().into_iter();
         Box::new(entries.map(|(key, value)| Ok((key, Value::new(&value)))))

@@ -1,4 +1,4 @@
-//! What the specimen alone can be asked; the harnesses that walk over the registry ask the rest.
+//! Tests of the specimen alone; the harnesses that walk over the registry test the rest.
 
 use std::sync::Arc;
 
