@@ -1,9 +1,9 @@
-//! What can be wrong with the description of a simulated device.
+//! Errors in the description of a simulated device.
 
 /// The result of making a simulated device.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can be wrong with the description of a simulated device.
+/// An error in the description of a simulated device.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -14,15 +14,15 @@ pub enum Error {
         device: String,
         /// The field, as the file of a preset names it.
         field: &'static str,
-        /// What is expected.
+        /// The expected values.
         expected: String,
-        /// What was found.
+        /// The found value.
         found: String,
     },
 }
 
 impl Error {
-    /// The error for an impossible field of that device.
+    /// Creates the error for an impossible field of this device.
     #[must_use]
     pub fn spec(
         device: &str,

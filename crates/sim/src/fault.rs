@@ -1,9 +1,9 @@
 //! Planned and random faults, and the record of those that happened.
 //!
-//! A [`Faults`] is a value: planned ones strike the k-th operation of a sort, the others by chance. At most
-//! one strikes an operation, the planned before the others. Chance depends only on the seed, the sort and the
-//! operation's number among its sort, so the same seed strikes the same operations, whatever other sorts do
-//! in between.
+//! A [`Faults`] is a value: planned faults strike the k-th operation of a kind, the others strike by chance.
+//! At most one strikes an operation, the planned before the others. Chance depends only on the seed, the kind
+//! and the operation's number among its kind, so the same seed strikes the same operations, whatever other
+//! operations happen in between.
 
 use std::io;
 
@@ -12,13 +12,13 @@ use nandex_device::{OpKind, PageId};
 use crate::Image;
 use crate::workload::SplitMix64;
 
-/// Linux's numbers, which are every Unix's.
+/// Linux's error numbers, which all Unix systems share.
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
 const MILLION: u64 = 1_000_000;
 
-/// Which operation a fault strikes.
+/// The kind of operation that a fault strikes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultOn {
     /// A read, queued or not.
@@ -42,33 +42,33 @@ impl From<OpKind> for FaultOn {
     }
 }
 
-/// What happens to a struck operation.
+/// The effect of a fault on the struck operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// It fails with EIO and does nothing. Strikes every sort.
+    /// The operation fails with EIO and does nothing. Strikes every kind.
     Io,
-    /// It fails with ENOSPC, a `grow` as [`Error::NoSpace`](nandex_device::Error::NoSpace), and does nothing.
-    /// Strikes every sort.
+    /// The operation fails with ENOSPC, a `grow` as [`Error::NoSpace`](nandex_device::Error::NoSpace), and
+    /// does nothing. Strikes every kind.
     NoSpace,
-    /// Only its first pages are transferred, fewer than all and perhaps none; then EIO. Strikes reads,
-    /// writes and discards.
+    /// The operation transfers only its first pages, fewer than all and perhaps none, and then fails with
+    /// EIO. Strikes reads, writes and discards.
     Short,
-    /// One bit is wrong: in a read's data, once; in a write's data, until the page is written again. It
-    /// succeeds. Strikes reads and writes.
+    /// One bit is wrong: in a read's data, once; in a write's data, until the page is written again. The
+    /// operation succeeds. Strikes reads and writes.
     Flip,
-    /// It succeeds on other pages: a read returns their bytes, a write overwrites them and leaves its own
-    /// unchanged. Strikes reads and writes that leave another place on the device.
+    /// The operation succeeds on other pages: a read returns their bytes, a write overwrites them and leaves
+    /// its own pages unchanged. Strikes reads and writes if the device has another place for them.
     Misdirected,
-    /// It succeeds, but returns one page as it was before its last write. Strikes reads of pages that were
-    /// written since the fault was given to the device.
+    /// The read succeeds, but returns one page as it was before its last write. Strikes reads of pages that
+    /// were written since the fault was given to the device.
     Stale,
-    /// It succeeds and does nothing. Strikes writes, discards, and syncs.
+    /// The operation succeeds and does nothing. Strikes writes, discards, and syncs.
     Lost,
-    /// It fails with EIO, and what it should have made durable never will be, although reads still see it and
-    /// the next sync succeeds: this is how kernels behave that mark pages clean after a failed write-back.
-    /// Strikes syncs.
+    /// The sync fails with EIO, and the data that it should have made durable never become durable, although
+    /// reads still see them and the next sync succeeds: this is how kernels behave that mark pages clean
+    /// after a failed write-back. Strikes syncs.
     Dropped,
-    /// It starts that much later, in virtual time, and then succeeds. Strikes every sort.
+    /// The operation starts later, in virtual time, and then succeeds. Strikes every kind.
     Slow {
         /// The delay in nanoseconds.
         extra_ns: u64,
@@ -76,7 +76,7 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// Can this fault strike this operation?
+    /// Returns whether this fault can strike this operation.
     #[must_use]
     pub const fn can_strike(self, on: FaultOn) -> bool {
         match self {
@@ -89,7 +89,7 @@ impl FaultKind {
         }
     }
 
-    /// The error of the struck operation, if it fails.
+    /// Returns the error of the struck operation, if it fails.
     pub(crate) fn error(self) -> Option<io::Error> {
         match self {
             Self::Io | Self::Short | Self::Dropped => Some(io::Error::from_raw_os_error(EIO)),
@@ -99,25 +99,25 @@ impl FaultKind {
     }
 }
 
-/// For how long a planned [`Fault`] strikes.
+/// The number of operations that a planned [`Fault`] strikes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultSpan {
-    /// Only the one operation.
+    /// One operation only.
     Once,
-    /// That operation and every later one of its sort.
+    /// One operation and every later one of its kind.
     FromThenOn,
 }
 
 /// A planned fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// The sort of operation it strikes.
+    /// The kind of operation it strikes.
     pub on: FaultOn,
-    /// Which one of that sort, counted from 1 since the device was made.
+    /// The number of the operation among its kind, counted from 1 since the device was made.
     pub at: u64,
-    /// What happens.
+    /// The effect.
     pub kind: FaultKind,
-    /// For how long.
+    /// The number of operations that it strikes.
     pub span: FaultSpan,
 }
 
@@ -158,32 +158,33 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// No faults.
+    /// Creates a plan without faults.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// No faults so far; chances and the details of planned faults (which bit, which page) follow the seed.
+    /// Creates a plan without faults so far; chances and the details of planned faults (which bit, which
+    /// page) follow from the seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self { seed, ..Self::default() }
     }
 
-    /// Plans a fault. If several are due at one operation, the first planned strikes.
+    /// Plans a fault. If several are due at one operation, the first planned one strikes.
     ///
     /// # Panics
-    /// If this fault cannot strike this operation: see [`FaultKind::can_strike`].
+    /// Panics if this fault cannot strike this operation: see [`FaultKind::can_strike`].
     #[must_use]
     pub fn with(mut self, fault: Fault) -> Self {
         self.plan(fault);
         self
     }
 
-    /// Lets a fault strike `per_million` of a million operations of that sort, each by its own chance.
+    /// Adds a fault that strikes `per_million` of a million operations of this kind, each by its own chance.
     ///
     /// # Panics
-    /// If this fault cannot strike this operation, or if the chances of one sort exceed a million.
+    /// Panics if this fault cannot strike this operation, or if the chances of one kind exceed a million.
     #[must_use]
     pub fn with_chance(mut self, on: FaultOn, kind: FaultKind, per_million: u32) -> Self {
         assert!(kind.can_strike(on), "{kind:?} cannot strike a {on:?}");
@@ -204,7 +205,7 @@ impl Faults {
         self.planned.is_empty() && self.chances.is_empty()
     }
 
-    /// The fault due at this operation. One random number is drawn whether there are chances or not.
+    /// Returns the fault due at this operation. One random number is drawn whether there are chances or not.
     fn due(&self, on: FaultOn, at: u64, rng: &mut SplitMix64) -> Option<FaultKind> {
         let mut rest = rng.below(MILLION);
         if let Some(fault) = self.planned.iter().find(|fault| fault.is_due(on, at)) {
@@ -224,19 +225,19 @@ impl Faults {
 /// A fault that has struck.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Strike {
-    /// The sort of operation.
+    /// The kind of operation.
     pub on: FaultOn,
-    /// Which one of that sort, counted from 1 since the device was made.
+    /// The number of the operation among its kind, counted from 1 since the device was made.
     pub at: u64,
-    /// What happened.
+    /// The effect.
     pub kind: FaultKind,
     /// The first affected page; page 0 for a sync or a growth.
     pub page: PageId,
-    /// How many pages are affected from there on; 0 for a sync or a growth.
+    /// The number of affected pages from there on; 0 for a sync or a growth.
     pub pages: u64,
-    /// Where a misdirected operation went instead.
+    /// The first page that a misdirected operation used instead.
     pub instead: Option<PageId>,
-    /// Which bit of the page was flipped.
+    /// The flipped bit of the page.
     pub bit: Option<u32>,
 }
 
@@ -248,7 +249,7 @@ pub(crate) struct Target {
     pub pages: u64,
 }
 
-/// The state of faults: how many operations were counted, and which were struck.
+/// The state of faults: the counts of operations, and the struck ones.
 #[derive(Debug, Default)]
 pub(crate) struct Injector {
     faults: Faults,
@@ -269,7 +270,7 @@ impl Injector {
         self.faults = Faults::seeded(self.faults.seed);
     }
 
-    /// Are stale reads possible? Then the image must keep overwritten content.
+    /// Returns whether stale reads are possible; the image must then keep overwritten content.
     pub(crate) fn needs_previous(&self) -> bool {
         let planned = self.faults.planned.iter().map(|fault| fault.kind);
         planned.chain(self.faults.chances.iter().map(|it| it.kind)).any(|k| k == FaultKind::Stale)
@@ -300,7 +301,7 @@ impl Injector {
     }
 }
 
-/// Chooses where in the operation the fault strikes; `None` if there is no place for it.
+/// Chooses the place in the operation that the fault strikes; `None` if there is no place for it.
 fn details(
     target: Target,
     at: u64,

@@ -1,9 +1,9 @@
 //! Simulated flash: SSDs in virtual time, power cuts and faults by seed.
 //!
-//! A [`SimDevice`] is a device like any other to its users. Inside, a [`Model`] says when each operation ends
-//! and why; it knows neither bytes nor callers. An [`Image`] knows the bytes and which of them survive a
-//! power cut, and [`Faults`] say what goes wrong. Everything is deterministic: the same operations in the
-//! same order give the same bytes and nanoseconds, on every machine.
+//! A [`SimDevice`] is a device like any other to its users. Inside, a [`Model`] computes when each operation
+//! ends and why; it knows neither bytes nor callers. An [`Image`] knows the bytes and which of them survive a
+//! power cut, and [`Faults`] decide which operations fail. Everything is deterministic: the same operations
+//! in the same order give the same bytes and nanoseconds, on every machine.
 #![forbid(unsafe_code)]
 
 mod device;

@@ -1,8 +1,8 @@
 //! A simulated device: a model of time, an image of bytes, faults, and a power supply that can be cut.
 //!
-//! Nothing here reads a clock or waits for a thread: a caller that waits moves virtual time itself, and keeps
-//! completions of others that end meanwhile. So one thread gets the same run every time, and many threads get
-//! a valid one, in the order of their calls.
+//! Nothing here reads a clock or waits for a thread: a caller that waits advances virtual time itself, and
+//! stores the completions of other callers that end meanwhile. So one thread gets the same run every time,
+//! and several threads get a valid one, in the order of their calls.
 
 mod queue;
 mod state;
@@ -47,15 +47,15 @@ pub struct SimDevice {
 /// A possible power cut. See [`SimDevice::record_cuts`].
 #[derive(Clone, Debug)]
 pub struct Cut {
-    /// Counted operations that had succeeded before it: the argument for [`SimDevice::cut_after`].
+    /// The counted operations that had succeeded before it: the argument for [`SimDevice::cut_after`].
     pub operation: u64,
     image: Image,
-    /// What had happened to the device's image before it.
+    /// The number of changes to the device's image before it.
     events: usize,
 }
 
 impl Cut {
-    /// What that cut would have left: see [`Image::survivors`].
+    /// Returns an image that this cut could have left: see [`Image::survivors`].
     #[must_use]
     pub fn survivors(&self, seed: u64) -> Image {
         self.image.survivors(seed)
@@ -63,15 +63,15 @@ impl Cut {
 }
 
 impl SimDevice {
-    /// An empty device on which every operation takes a microsecond and has ended when it is pushed. Reading
-    /// the time takes a microsecond too.
+    /// Creates an empty device on which every operation takes a microsecond and has ended when it is pushed.
+    /// Reading the time takes a microsecond too.
     #[must_use]
     pub fn instant() -> Self {
         Self::with_time(Time::default())
     }
 
-    /// An empty device whose operations take the model's time. It may grow to the model's page count and no
-    /// further; growing itself takes no time.
+    /// Creates an empty device whose operations take the model's time. It can grow to the model's page count
+    /// and no further; growing itself takes no time.
     #[must_use]
     pub fn with_model(model: Box<dyn Model>) -> Self {
         Self::with_time(Time::with_model(model))
@@ -84,7 +84,7 @@ impl SimDevice {
     /// Replaces the image, so that a sweep can continue from [`survivors`](Self::survivors).
     ///
     /// # Panics
-    /// If it has more pages than the model.
+    /// Panics if the image has more pages than the model.
     #[must_use]
     pub fn with_image(self, image: Image) -> Self {
         let mut state = self.lock();
@@ -112,53 +112,55 @@ impl SimDevice {
         Self { geometry, ..self }
     }
 
-    /// Plans the power cut: `count` operations since the device was made still succeed, and the power goes in
-    /// the middle of the next. Writes, syncs, grows and discards are counted when they are pushed or called;
-    /// reads are not, and succeed until then.
+    /// Plans the power cut: `count` operations since the device was made still succeed, and the power fails
+    /// in the middle of the next. Writes, syncs, grows and discards are counted when they are pushed or
+    /// called; reads are not, and succeed until then.
     pub fn cut_after(&self, count: u64) {
         self.lock().power.cut_after = Some(count);
     }
 
-    /// From now on notes, for each counted operation, what a cut in the middle of it would have found, so
-    /// that one run is enough for a sweep over all its operations. Each note costs time and memory for what
-    /// changed since the last sync, until it is [taken](Self::take_cuts).
+    /// Starts to record, for each counted operation, the state that a cut in the middle of it would find, so
+    /// that one run is enough for a sweep over all its operations. Each record costs time and memory for the
+    /// changes since the last sync, until it is [taken](Self::take_cuts).
     pub fn record_cuts(&self) {
         self.lock().cuts.get_or_insert_default();
     }
 
-    /// The cuts noted since the last call, in the order of their operations. Their survivors are those of a
-    /// device that was [cut](Self::cut_after) there.
+    /// Returns the cuts recorded since the last call, in the order of their operations. Their survivors are
+    /// those of a device that was [cut](Self::cut_after) there.
     #[must_use]
     pub fn take_cuts(&self) -> Vec<Cut> {
         self.lock().cuts.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// From now on keeps every operation, so that the image of a cut can be made again: see
-    /// [`history`](Self::history). Each page that is written then takes one page of RAM.
+    /// Starts to record every operation, so that the image of a cut can be reproduced: see
+    /// [`history`](Self::history). Each written page then takes one page of RAM.
     pub fn record_history(&self) {
         self.lock().image.keep_events();
     }
 
-    /// What happened to its image from the call of [`record_history`](Self::record_history) to this cut.
+    /// Returns the changes to its image from the call of [`record_history`](Self::record_history) to this
+    /// cut.
     #[must_use]
     pub fn history(&self, cut: &Cut) -> History {
         self.lock().image.history(cut.events, &cut.image)
     }
 
-    /// How many counted operations have been started with the power on, including those with a fault. A sweep
-    /// runs once without a cut to learn this number, then once for each smaller one.
+    /// Returns the number of counted operations that were started with the power on, including those with a
+    /// fault. A sweep runs once without a cut to learn this number, then once for each smaller one.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.lock().power.operations
     }
 
-    /// Whether the power has gone.
+    /// Returns whether the power has failed.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.lock().power.is_cut
     }
 
-    /// What a power cut now (or the one that has happened) leaves: see [`Image::survivors`].
+    /// Returns an image that a power cut now (or the one that has happened) could leave: see
+    /// [`Image::survivors`].
     #[must_use]
     pub fn survivors(&self, seed: u64) -> Image {
         self.lock().image.survivors(seed)
@@ -167,7 +169,7 @@ impl SimDevice {
     /// Adds a planned fault.
     ///
     /// # Panics
-    /// If this fault cannot strike this operation: see
+    /// Panics if this fault cannot strike this operation: see
     /// [`FaultKind::can_strike`](crate::FaultKind::can_strike).
     pub fn arm(&self, fault: Fault) {
         let kind_fits = fault.kind.can_strike(fault.on);
@@ -182,14 +184,14 @@ impl SimDevice {
         self.lock().faults.disarm();
     }
 
-    /// How many operations of that sort have been started with the power on, including those with a fault. A
-    /// sweep runs once to count and then once per number; `seen(on) + 1` is the next one.
+    /// Returns the number of operations of this kind that were started with the power on, including those
+    /// with a fault. A sweep runs once to count and then once per number; `seen(on) + 1` is the next one.
     #[must_use]
     pub fn seen(&self, on: FaultOn) -> u64 {
         self.lock().faults.seen(on)
     }
 
-    /// Every fault that has struck, in the order of the pushes and calls.
+    /// Returns every fault that has struck, in the order of the pushes and calls.
     #[must_use]
     pub fn faults(&self) -> Vec<Strike> {
         self.lock().faults.strikes().to_vec()
@@ -245,8 +247,8 @@ impl Device for SimDevice {
         self.lock().discard(pages.start.0..pages.end.0)
     }
 
-    /// Without a model, reading the time takes a tick as well: so time passes for a caller that waits for it
-    /// and asks the device for nothing else.
+    /// Without a model, reading the time takes a tick as well, so that time passes for a caller that polls it
+    /// and uses the device for nothing else.
     fn now(&self) -> u64 {
         self.lock().time.ask_ns()
     }

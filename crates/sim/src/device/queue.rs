@@ -6,14 +6,14 @@ use super::SimDevice;
 use super::state::{DeviceState, Started};
 use super::time::QueueId;
 
-/// Keeps operations until they are waited for; only then does a write take effect.
+/// The operations of a queue until they are waited for; only then does a write take effect.
 pub(super) struct SimQueue {
     device: SimDevice,
     queue: QueueId,
     depth: usize,
-    /// In the order of their numbers.
+    /// The operations in the order of their numbers.
     started: Vec<Started>,
-    /// Numbers of ended operations; reused.
+    /// The numbers of ended operations; the buffer is reused.
     ended: Vec<u64>,
 }
 
@@ -24,7 +24,7 @@ impl SimQueue {
     }
 }
 
-/// Returns ended operations in the order in which they ended; all of them once the power has gone.
+/// Returns ended operations in the order in which they ended; all of them once the power has failed.
 fn hand_back(
     state: &mut DeviceState,
     started: &mut Vec<Started>,
@@ -36,7 +36,7 @@ fn hand_back(
         let result = state.land(&started);
         done.push(started.op.finished(result));
     };
-    // If all have ended in the order of their pushes there is nothing to search.
+    // If all have ended in the order of their pushes, no search is needed.
     if is_cut || ended.iter().eq(started.iter().map(|it| &it.number)) {
         ended.clear();
         started.drain(..).for_each(finish);
@@ -84,7 +84,7 @@ impl Queue for SimQueue {
 
 impl Drop for SimQueue {
     fn drop(&mut self) {
-        // A test that failed while it held the device must not fail again here.
+        // A test that panicked while it had the device locked must not panic again here.
         let Ok(mut state) = self.device.state.lock() else { return };
         if !state.power.is_cut {
             state.time.wait(self.queue, self.started.len(), &mut self.ended);

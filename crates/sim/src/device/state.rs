@@ -17,13 +17,13 @@ pub(super) struct DeviceState {
     pub time: Time,
     pub faults: Injector,
     pub power: Power,
-    /// What a cut in the middle of each counted operation would have found, if requested.
+    /// The states that a cut in the middle of each counted operation would find, if requested.
     pub cuts: Option<Vec<Cut>>,
-    /// Operations so far, of every sort; the last one's number.
+    /// The number of operations so far, of every kind, which is the number of the last one.
     numbers: u64,
 }
 
-/// The supply, and when it goes.
+/// The power supply, and the time of its failure.
 #[derive(Debug, Default)]
 pub(super) struct Power {
     /// Counted operations that were started with the power on.
@@ -32,17 +32,17 @@ pub(super) struct Power {
     pub is_cut: bool,
 }
 
-/// Does an operation have power?
+/// The state of the power for an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Supply {
     On,
-    /// It goes in the middle of this operation.
+    /// The power fails in the middle of this operation.
     Fails,
     Off,
 }
 
 impl Power {
-    /// Starts a counted operation and returns whether there is power for it.
+    /// Starts a counted operation and returns the state of the power.
     fn start(&mut self) -> Supply {
         if self.is_cut {
             return Supply::Off;
@@ -73,13 +73,13 @@ pub(super) struct Started {
     failure: Option<FaultKind>,
 }
 
-/// The error of a sync, a growth or a discard.
+/// Creates the error of a sync, a growth or a discard.
 fn failed(operation: &'static str, pages: Range<u64>, source: io::Error) -> Error {
     let (page, pages) = (PageId(pages.start), pages.end - pages.start);
     Error::Io { operation, page, pages, source }
 }
 
-/// The delay that a strike adds to an operation.
+/// Returns the delay that a strike adds to an operation.
 fn delay_ns(strike: Option<Strike>) -> u64 {
     match strike.map(|strike| strike.kind) {
         Some(FaultKind::Slow { extra_ns }) => extra_ns,
@@ -96,19 +96,19 @@ impl DeviceState {
         Self { time, ..Self::default() }
     }
 
-    /// The longest it may become.
+    /// Returns the maximum length of the device.
     pub(super) fn page_count_max(&self) -> u64 {
         self.time.page_count_max().unwrap_or(PAGE_COUNT_MAX)
     }
 
-    /// Stale reads need the previous content of pages; nothing else does.
+    /// Keeps the previous content of pages if stale reads need it.
     pub(super) fn keep_previous_if_wanted(&mut self) {
         if self.faults.needs_previous() {
             self.image.keep_previous();
         }
     }
 
-    /// Notes what a cut in the middle of the counted operation that was just started would find.
+    /// Records the state that a cut in the middle of the counted operation that was just started would find.
     fn record_cut(&mut self, begin: impl FnOnce(&mut Image)) {
         let Some(cuts) = &mut self.cuts else { return };
         let mut image = self.image.without_previous();
@@ -122,7 +122,7 @@ impl DeviceState {
         self.numbers
     }
 
-    /// Starts an operation of a queue. A read is done at once, a write is put in flight.
+    /// Starts an operation of a queue. A read is performed at once, a write is put in flight.
     pub(super) fn push(&mut self, queue: QueueId, mut op: Op) -> Result<Started> {
         op.check(self.image.page_count())?;
         self.check_with_model(op.kind.into(), op.page.0, op.buf.pages() as u64)?;
@@ -139,7 +139,7 @@ impl DeviceState {
         Ok(Started { number, op, failure })
     }
 
-    /// Refuses what a device of this model cannot do; nothing is done then.
+    /// Refuses requests that a device of this model cannot perform; nothing is done then.
     fn check_with_model(&self, kind: RequestKind, page: u64, pages: u64) -> Result<()> {
         let operation = match kind {
             RequestKind::Read => "read",
@@ -216,7 +216,7 @@ impl DeviceState {
         strike
     }
 
-    /// Lets an operation take effect, or fails it.
+    /// Makes an operation take effect, or fails it.
     pub(super) fn land(&mut self, started: &Started) -> Result<()> {
         self.power.check().map_err(|cut| started.op.failure(cut))?;
         self.image.land(started.number);

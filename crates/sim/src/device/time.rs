@@ -1,28 +1,29 @@
-//! When each operation ends: a model of a device with queues, or a tick for each event.
+//! The end of each operation: by a model of a device with queues, or a tick for each event.
 
 use std::collections::BTreeMap;
 
 use crate::{Done, Model, Request, RequestKind};
 
-/// Nanoseconds of an operation without a model.
+/// The duration of an operation without a model, in nanoseconds.
 pub(super) const TICK_NS: u64 = 1_000;
 
 /// The queue of one caller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct QueueId(u64);
 
-/// Virtual time. It moves only while somebody submits, waits, or asks.
+/// Virtual time. It advances only while a caller submits, waits, or reads it.
 #[derive(Debug, Default)]
 pub(super) struct Time {
-    /// None: each operation and each question takes a tick, and operations have ended when submitted.
+    /// The model. Without one, each operation and each reading takes a tick, and operations have ended when
+    /// submitted.
     model: Option<Box<dyn Model>>,
     tick_ns: u64,
     queues_opened: u64,
     /// The queue of each request that the model has not ended.
     pending: BTreeMap<u64, QueueId>,
-    /// Ended operations that were not taken, in the order in which they ended, for each open queue.
+    /// The ended operations that were not taken, in the order in which they ended, for each open queue.
     ended: BTreeMap<QueueId, Vec<u64>>,
-    /// Reused.
+    /// A reused buffer.
     done: Vec<Done>,
 }
 
@@ -35,12 +36,12 @@ impl Time {
         self.model.as_ref().map(|model| model.page_count())
     }
 
-    /// Why the model refuses a request.
+    /// Returns the reason why the model refuses a request.
     pub(super) fn refuses(&self, request: &Request) -> Option<String> {
         self.model.as_ref().and_then(|model| model.refuses(request))
     }
 
-    /// The present; without a model, a tick after the last event.
+    /// Returns the present time; without a model, a tick after the last event.
     pub(super) fn ask_ns(&mut self) -> u64 {
         if let Some(model) = &self.model {
             return model.now_ns();
@@ -61,7 +62,7 @@ impl Time {
         self.ended.remove(&queue);
     }
 
-    /// Submits a request, `delay_ns` from now. Its token is a number that no other pending one has.
+    /// Submits a request, `delay_ns` from now. Its token is a number that no other pending request has.
     pub(super) fn submit(&mut self, queue: QueueId, request: Request, delay_ns: u64) {
         if let Some(model) = &mut self.model {
             self.pending.insert(request.token, queue);
@@ -74,13 +75,13 @@ impl Time {
         }
     }
 
-    /// Lets a tick and the delay pass, without a model.
+    /// Advances time by a tick and the delay, without a model.
     pub(super) fn pass(&mut self, delay_ns: u64) {
         self.tick_ns = self.tick_ns.saturating_add(TICK_NS).saturating_add(delay_ns);
     }
 
-    /// Moves time until that many requests of the queue have ended, and takes all that have. At least that
-    /// many must be pending.
+    /// Advances time until `count_min` requests of the queue have ended, and takes all ended ones. At least
+    /// `count_min` must be pending.
     pub(super) fn wait(&mut self, queue: QueueId, count_min: usize, taken: &mut Vec<u64>) {
         while self.ended.get(&queue).is_some_and(|ended| ended.len() < count_min) && self.step() {}
         let Some(ended) = self.ended.get_mut(&queue) else { return };
@@ -88,7 +89,7 @@ impl Time {
         taken.append(ended);
     }
 
-    /// Takes the queue's ended operations, and moves time by one event if there are none, so that polling
+    /// Takes the queue's ended operations, and advances time by one event if there are none, so that polling
     /// makes progress.
     pub(super) fn poll(&mut self, queue: QueueId, taken: &mut Vec<u64>) {
         if self.ended.get(&queue).is_some_and(Vec::is_empty) {
@@ -97,7 +98,7 @@ impl Time {
         self.wait(queue, 0, taken);
     }
 
-    /// Submits one request and moves time until it has ended.
+    /// Submits one request and advances time until it has ended.
     pub(super) fn run(&mut self, request: Request, delay_ns: u64) {
         let queue = self.open_queue();
         self.submit(queue, request, delay_ns);
@@ -119,7 +120,7 @@ impl Time {
     }
 }
 
-/// A request for pages, cut to the longest that a request can describe.
+/// Creates a request for pages, cut to the maximum length of a request.
 pub(super) fn request(token: u64, kind: RequestKind, page: u64, pages: u64) -> Request {
     Request { token, kind, page, pages: u32::try_from(pages).unwrap_or(u32::MAX) }
 }

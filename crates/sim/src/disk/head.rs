@@ -1,4 +1,4 @@
-//! Arm, spindle and read-ahead: where the head is, and when it has passed a page.
+//! The arm, the spindle and read-ahead: the position of the head, and the time at which it has passed a page.
 
 use super::spec::DiskSpec;
 use crate::spec::HOST_PAGE_BYTES;
@@ -14,16 +14,17 @@ pub(super) struct HeadTiming {
 /// A request's use of the media.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Service {
-    /// When its last page has passed the head, now or by read-ahead; not before the request began.
+    /// The time at which its last page has passed the head, now or by read-ahead; not before the request
+    /// began.
     pub end_ns: u64,
-    /// Its time of seek, rotation and transfer.
+    /// The time of its seek, rotation and transfer.
     pub media_ns: u64,
 }
 
-/// The head reads on after the last read.
+/// The read-ahead of the head after the last read.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    /// The page after the last read, and when the head had reached it.
+    /// The page after the last read, and the time at which the head had reached it.
     next: u64,
     at_ns: u64,
     /// The page at which the buffer is full.
@@ -36,7 +37,7 @@ pub(super) struct Head {
     spec: DiskSpec,
     timing: HeadTiming,
     turn_ns: u64,
-    /// The arm's cylinder after the last write or seek; a stream moves it on.
+    /// The arm's cylinder after the last write or seek; a stream advances it.
     cylinder: u32,
     stream: Option<Stream>,
 }
@@ -66,31 +67,31 @@ impl Head {
         (page / self.pages_per_track() / u64::from(self.spec.surfaces)) as u32
     }
 
-    /// The angle of the spindle where a page begins, as time since the beginning of a turn. Pages after the
-    /// last of a track are counted as if the track continued.
+    /// Returns the angle of the spindle where a page begins, as time since the beginning of a turn. Pages
+    /// after the last of a track are counted as if the track continued.
     fn angle_ns(&self, track: u64, in_track: u64) -> u64 {
         (track * self.spec.seek_track_ns + in_track * self.turn_ns / self.pages_per_track())
             % self.turn_ns
     }
 
-    /// The time of the head from the beginning of one page to that of a later one, without a stop.
+    /// Returns the time of the head from the beginning of one page to that of a later one, without a stop.
     fn pass_ns(&self, from: u64, to: u64) -> u64 {
         let per_track = self.pages_per_track();
         let turned = |page: u64| page % per_track * self.turn_ns / per_track;
         let tracks = to / per_track - from / per_track;
-        // Before each later track the head changes while the spindle turns on.
+        // Before each later track the head changes while the spindle continues to turn.
         let whole = tracks * (self.turn_ns + self.spec.seek_track_ns) + turned(to);
         whole - turned(from)
     }
 
-    /// The time of the head from the beginning of a page to the end of the last one before another.
+    /// Returns the time of the head from the beginning of a page to the end of the last one before another.
     fn transfer_ns(&self, from: u64, end: u64) -> u64 {
         let (per_track, last) = (self.pages_per_track(), (end - 1) % self.pages_per_track());
         let page_ns = (last + 1) * self.turn_ns / per_track - last * self.turn_ns / per_track;
         self.pass_ns(from, end - 1) + page_ns
     }
 
-    /// The arm's cylinder at that moment: after the last request, or as far as read-ahead has come.
+    /// Returns the arm's cylinder at a time: after the last request, or as far as read-ahead has come.
     fn cylinder_at(&self, now_ns: u64) -> u32 {
         let Some(stream) = self.stream else { return self.cylinder };
         let elapsed = now_ns.saturating_sub(stream.at_ns);
@@ -101,7 +102,7 @@ impl Head {
         self.cylinder_of(page.min(stream.limit.max(stream.next)) - 1)
     }
 
-    /// When the head could be at the beginning of a page, starting then.
+    /// Returns the earliest time at which the head, starting at `from_ns`, is at the beginning of a page.
     fn arrival_ns(&self, page: u64, from_ns: u64) -> u64 {
         let seek = self.spec.seek_ns(self.cylinder_at(from_ns).abs_diff(self.cylinder_of(page)));
         let there = from_ns + seek;
@@ -111,7 +112,7 @@ impl Head {
         there + (target + self.turn_ns - angle) % self.turn_ns
     }
 
-    /// The time until a request's first page is under the head or in the buffer.
+    /// Returns the time until a request's first page is under the head or in the buffer.
     pub fn reach_ns(&self, request: &Request, now_ns: u64) -> u64 {
         match request.kind {
             RequestKind::Read if self.streams_to(request, now_ns).is_some() => 0,
@@ -122,7 +123,7 @@ impl Head {
         }
     }
 
-    /// When the head reaches the end of a read that continues where the last one ended.
+    /// Returns the time at which the head reaches the end of a read that continues the last one.
     fn streams_to(&self, request: &Request, now_ns: u64) -> Option<u64> {
         let stream = self.stream.filter(|stream| stream.next == request.page)?;
         let end = request.page + u64::from(request.pages);
@@ -130,12 +131,12 @@ impl Head {
             .then(|| stream.at_ns + self.transfer_ns(stream.next, end))
     }
 
-    /// Has read-ahead filled the buffer, so that the head has stopped?
+    /// Returns whether read-ahead has filled the buffer, so that the head has stopped.
     fn is_full(&self, stream: &Stream, now_ns: u64) -> bool {
         now_ns >= stream.at_ns + self.pass_ns(stream.next, stream.limit)
     }
 
-    /// Serves a read or a write, beginning then.
+    /// Serves a read or a write from `start_ns` on.
     pub fn serve(&mut self, request: &Request, start_ns: u64) -> Service {
         let end_page = request.page + u64::from(request.pages);
         let streamed = match request.kind {
@@ -156,7 +157,8 @@ impl Head {
         Service { end_ns, media_ns: end_ns - start_ns }
     }
 
-    /// Moves the head to a request and lets its pages pass; returns when the last one has passed.
+    /// Moves the head to a request and lets its pages pass; returns the time at which the last one has
+    /// passed.
     fn begin(&mut self, request: &Request, end_page: u64, start_ns: u64) -> u64 {
         let arrival = self.arrival_ns(request.page, start_ns);
         self.cylinder = self.cylinder_of(end_page - 1);
@@ -168,7 +170,7 @@ impl Head {
         arrival + self.transfer_ns(request.page, end_page)
     }
 
-    /// The page at which read-ahead from that page on stops.
+    /// Returns the page at which read-ahead from `next` on stops.
     fn limit(&self, next: u64) -> u64 {
         (next + self.spec.buffer_bytes / HOST_PAGE_BYTES).min(self.spec.page_count())
     }

@@ -5,13 +5,13 @@
 //!                                 media -> read-ahead buffer -> link -> host
 //! ```
 //!
-//! Writes go to the media before they end, so a sync has nothing to do. The head reads on after a read until
-//! it is needed elsewhere or the buffer is full. A read that continues where the last one ended finds its
-//! data there or under the head. Pages are in order along each track, tracks along each cylinder, and each
+//! Writes go to the media before they end, so a sync has nothing to do. The head continues to read after a
+//! read until it is needed elsewhere or the buffer is full. A read that continues the last one finds its data
+//! in the buffer or under the head. Pages are in order along each track, tracks along each cylinder, and each
 //! track is offset by the time of changing to it.
 //!
 //! If [`DiskSpec::reorders`] is set, the disk serves the request that its head reaches first; a request may
-//! then wait as long as nearer ones keep coming.
+//! then wait as long as nearer ones keep arriving.
 
 mod head;
 mod spec;
@@ -32,11 +32,11 @@ pub struct Disk {
     head: Head,
     now_ns: u64,
     events: BinaryHeap<Reverse<(u64, u64)>>,
-    /// The events, by number from the first that is still kept.
+    /// The planned events, by number from the first pending one.
     planned: VecDeque<Option<Event>>,
     first_planned: u64,
     queue: VecDeque<Waiting>,
-    /// How many of the queue, counted from the first, are inside the disk.
+    /// The number of requests of the queue, counted from the first, that are inside the disk.
     inside: usize,
     in_disk: u32,
     is_head_busy: bool,
@@ -56,15 +56,15 @@ struct Waiting {
     request: Request,
     submitted_ns: u64,
     admitted_ns: u64,
-    /// When the controller has processed it, and the first page of a write has arrived.
+    /// The time at which the controller has processed it, and the first page of a write has arrived.
     ready_ns: u64,
 }
 
 impl Disk {
-    /// A disk with this spec, its head at the first track.
+    /// Creates a disk with this spec, its head at the first track.
     ///
     /// # Errors
-    /// [`Error::Spec`](crate::Error::Spec) if no such disk can exist.
+    /// Fails with [`Error::Spec`](crate::Error::Spec) if no such disk can exist.
     pub fn new(spec: DiskSpec) -> Result<Self> {
         spec.check()?;
         Ok(Self {
@@ -81,7 +81,7 @@ impl Disk {
         })
     }
 
-    /// Its description.
+    /// Returns its description.
     #[must_use]
     pub fn spec(&self) -> &DiskSpec {
         self.head.spec()
@@ -124,7 +124,7 @@ impl Disk {
         self.admit();
     }
 
-    /// Takes the oldest request that waits outside, if there is space.
+    /// Takes the oldest request that is waiting outside, if there is space.
     fn admit(&mut self) {
         let (now, spec) = (self.now_ns, *self.head.timing());
         while self.in_disk < self.head.spec().depth {
@@ -184,7 +184,7 @@ impl Disk {
         self.complete(waiting, end, service);
     }
 
-    /// Completes a request at that moment; the time of neither media nor queue counts for the host side.
+    /// Completes a request at a time; the time of neither media nor queue counts for the host side.
     fn complete(&mut self, waiting: Waiting, finished_ns: u64, service: Service) {
         let Waiting { request, submitted_ns, admitted_ns, ready_ns } = waiting;
         let mut parts = Parts {

@@ -5,23 +5,23 @@ use serde::{Deserialize, Serialize};
 use crate::spec::HOST_PAGE_BYTES;
 use crate::{Error, Result};
 
-/// A whole disk. All tracks are alike: there are no zones.
+/// A description of a whole disk. All tracks are alike: there are no zones.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskSpec {
     /// Its name in presets and reports.
     pub name: String,
-    /// What it models and where its numbers come from.
+    /// The modelled disk and the sources of the numbers.
     pub about: String,
-    /// Requests that the disk takes at once (NCQ); more wait in the host.
+    /// The requests that the disk takes at once (NCQ); more wait in the host.
     pub depth: u32,
-    /// Does it serve the request that the head reaches first? Otherwise the oldest.
+    /// Whether it serves the request that the head reaches first; otherwise it serves the oldest.
     pub reorders: bool,
-    /// Time of the controller for each request, during which the media work for others.
+    /// The time of the controller for each request, during which the media work for others.
     pub controller_ns: u64,
-    /// Time of the link for each byte, in picoseconds.
+    /// The time of the link for each byte, in picoseconds.
     pub link_ps_per_byte: u64,
-    /// Read-ahead buffer; 0 for none.
+    /// The bytes of the read-ahead buffer; 0 for none.
     pub buffer_bytes: u64,
     /// Turns of the spindle in a minute.
     pub turns_per_minute: u32,
@@ -31,29 +31,29 @@ pub struct DiskSpec {
     pub surfaces: u32,
     /// Pages of 4 KiB on a track.
     pub pages_per_track: u32,
-    /// From a track to its neighbour: the shortest seek, and what changing the head takes.
+    /// The time from a track to its neighbour: the shortest seek, and the time of changing the head.
     pub seek_track_ns: u64,
-    /// Over a third of all cylinders: what data sheets call the average seek.
+    /// The time over a third of all cylinders, which data sheets call the average seek.
     pub seek_average_ns: u64,
-    /// From the first cylinder to the last.
+    /// The time from the first cylinder to the last.
     pub seek_full_ns: u64,
 }
 
 impl DiskSpec {
-    /// Pages that the disk offers.
+    /// Returns the pages that the disk offers.
     #[must_use]
     pub const fn page_count(&self) -> u64 {
         self.cylinders as u64 * self.surfaces as u64 * self.pages_per_track as u64
     }
 
-    /// Time of a turn, in nanoseconds.
+    /// Returns the time of a turn, in nanoseconds.
     #[must_use]
     pub const fn turn_ns(&self) -> u64 {
         60_000_000_000 / self.turns_per_minute as u64
     }
 
-    /// The time of the arm over that many cylinders: a square root up to a third of the way, while it only
-    /// accelerates and brakes, and a line from there on.
+    /// Returns the time of the arm over `cylinders` cylinders: a square root up to a third of the way, while
+    /// it only accelerates and brakes, and a line from there on.
     #[must_use]
     pub const fn seek_ns(&self, cylinders: u32) -> u64 {
         let third = if self.cylinders < 6 { 2 } else { self.cylinders as u64 / 3 };
@@ -72,10 +72,10 @@ impl DiskSpec {
         self.seek_average_ns + rest * (way - third) / (last - third)
     }
 
-    /// Checks that such a disk is possible.
+    /// Checks that this disk is possible.
     ///
     /// # Errors
-    /// [`Error::Spec`] with the first impossible field, and what is expected.
+    /// Fails with [`Error::Spec`], with the first impossible field and its expected values.
     pub fn check(&self) -> Result<()> {
         let counts = [
             ("depth", self.depth, 1 << 16),

@@ -1,4 +1,4 @@
-//! The blocks of all planes: which are free, how much of each is valid, and which to clean next.
+//! The blocks of all planes: the free ones, the valid units of each, and the next one to clean.
 
 use std::collections::VecDeque;
 
@@ -9,15 +9,15 @@ const NONE: u32 = u32::MAX;
 /// The state of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum BlockState {
-    /// Erased, waiting to be written.
+    /// An erased block, which can be written.
     Free,
-    /// Being written.
+    /// A block being written.
     Open,
-    /// Written to its end.
+    /// A block written to its end.
     Sealed,
 }
 
-/// All blocks of a device, numbered plane by plane.
+/// The set of all blocks of a device, numbered plane by plane.
 ///
 /// Sealed blocks of a plane with the same number of valid units form a list, so that the emptiest is found at
 /// once and an overwrite moves a block from one list to the next in constant time.
@@ -29,7 +29,7 @@ pub(super) struct Blocks {
     state: Vec<BlockState>,
     valid: Vec<u16>,
     erases: Vec<u32>,
-    /// When it was sealed, in blocks sealed.
+    /// The number of blocks sealed before it was sealed.
     sealed_at: Vec<u64>,
     next: Vec<u32>,
     previous: Vec<u32>,
@@ -43,7 +43,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// All blocks free.
+    /// Creates a set of free blocks.
     pub fn new(planes: u32, per_plane: u32, units: u32, victim: Victim) -> Self {
         let count = (planes * per_plane) as usize;
         Self {
@@ -66,7 +66,7 @@ impl Blocks {
         }
     }
 
-    /// Bytes of RAM of the lists.
+    /// Returns the bytes of RAM of the lists.
     pub fn ram_bytes(&self) -> usize {
         let of_block =
             size_of::<BlockState>() + size_of::<u16>() + size_of::<u64>() + 3 * size_of::<u32>();
@@ -89,7 +89,7 @@ impl Blocks {
         &self.erases
     }
 
-    /// Takes the block that has been free for longest, to be written.
+    /// Opens the block that has been free for longest.
     pub fn open(&mut self, plane: u32) -> u32 {
         let block = self.free[plane as usize].pop_front();
         let block = block.expect("cleaning leaves a free block before the last is taken");
@@ -97,7 +97,7 @@ impl Blocks {
         block
     }
 
-    /// Takes this block out of the free ones.
+    /// Removes this block from the free ones.
     pub fn open_this(&mut self, block: u32) {
         let free = &mut self.free[(block / self.per_plane) as usize];
         // A device that is filled at once takes its blocks in order.
@@ -106,13 +106,13 @@ impl Blocks {
         self.state[block as usize] = BlockState::Open;
     }
 
-    /// One more unit of an open block is valid.
+    /// Counts one more valid unit of an open block.
     pub fn gain(&mut self, block: u32) {
         debug_assert_eq!(self.state[block as usize], BlockState::Open);
         self.valid[block as usize] += 1;
     }
 
-    /// One unit of the block is no longer valid.
+    /// Counts one valid unit of the block less.
     pub fn lose(&mut self, block: u32) {
         let index = block as usize;
         if self.state[index] != BlockState::Sealed {
@@ -124,7 +124,7 @@ impl Blocks {
         self.link(block);
     }
 
-    /// The block is full; it may be cleaned from now on.
+    /// Seals a full block, which may be cleaned from then on.
     pub fn seal(&mut self, block: u32) {
         self.state[block as usize] = BlockState::Sealed;
         self.seals += 1;
@@ -146,7 +146,7 @@ impl Blocks {
         oldest.push_back((block, self.seals));
     }
 
-    /// Puts valid units on a block of a new device, and seals it.
+    /// Sets the valid units of a block of a new device, and seals it.
     pub fn fill(&mut self, block: u32, valid: u32) {
         self.open_this(block);
         self.valid[block as usize] = u16::try_from(valid).expect("no more than a block's units");
@@ -165,7 +165,7 @@ impl Blocks {
         self.free[(block / self.per_plane) as usize].push_back(block);
     }
 
-    /// The block to clean next; `None` if no block would free space.
+    /// Returns the block to clean next; `None` if no block would free space.
     pub fn victim(&mut self, plane: u32) -> Option<u32> {
         match self.victim {
             Victim::Greedy | Victim::WearAware => self.emptiest(plane),
@@ -173,7 +173,7 @@ impl Blocks {
         }
     }
 
-    /// The sealed block with the fewest valid units, unless even that one is full.
+    /// Returns the sealed block with the fewest valid units, unless even that one is full.
     pub fn emptiest(&mut self, plane: u32) -> Option<u32> {
         let lists = plane as usize * (self.units as usize + 1);
         for valid in self.lowest[plane as usize]..self.units as u16 {
@@ -187,7 +187,7 @@ impl Blocks {
         None
     }
 
-    /// The block after this one in the order of [`emptiest`](Self::emptiest).
+    /// Returns the block after this one in the order of [`emptiest`](Self::emptiest).
     pub fn after(&self, block: u32) -> Option<u32> {
         if self.next[block as usize] != NONE {
             return Some(self.next[block as usize]);
@@ -197,7 +197,7 @@ impl Blocks {
         (from..self.units as usize).map(|valid| self.heads[lists + valid]).find(|&b| b != NONE)
     }
 
-    /// The block that was sealed first; one that is fully valid is skipped and becomes the youngest.
+    /// Returns the block that was sealed first; a fully valid one is skipped and becomes the youngest.
     pub fn oldest(&mut self, plane: u32) -> Option<u32> {
         self.emptiest(plane)?;
         loop {
@@ -214,7 +214,7 @@ impl Blocks {
         }
     }
 
-    /// The sealed block with the oldest data, full or not.
+    /// Returns the sealed block with the oldest data, full or not.
     pub fn coldest(&mut self, plane: u32) -> Option<u32> {
         loop {
             let (block, sealed_at) = *self.oldest[plane as usize].front()?;
@@ -226,7 +226,7 @@ impl Blocks {
         }
     }
 
-    /// The sealed blocks of a plane, the one sealed first in front.
+    /// Returns the sealed blocks of a plane, the one sealed first in front.
     pub fn by_age(&self, plane: u32) -> impl Iterator<Item = u32> {
         let all = plane * self.per_plane..(plane + 1) * self.per_plane;
         let mut sealed: Vec<u32> =
@@ -235,7 +235,7 @@ impl Blocks {
         sealed.into_iter()
     }
 
-    /// Would cleaning free space?
+    /// Returns whether cleaning would free space.
     pub fn has_gain(&mut self, plane: u32) -> bool {
         self.emptiest(plane).is_some()
     }

@@ -1,6 +1,6 @@
-//! A table of numbers whose memory grows with what is written to it.
+//! A table of numbers whose memory grows with the numbers written to it.
 
-/// Numbers of a chunk; 16 KiB of them. With shorter chunks random writes are simulated more slowly.
+/// The numbers of a chunk; 16 KiB of them. With shorter chunks random writes are simulated more slowly.
 const CHUNK: usize = 4096;
 
 /// A number for each host page or place of a device, 0 until it is set.
@@ -12,8 +12,8 @@ const CHUNK: usize = 4096;
 ///              4096 numbers each, made by the first write to any of them
 /// ```
 ///
-/// Drives have up to some 10^9 places, and most simulations write a few MiB: a table that is made whole would reserve
-/// gigabytes of addresses for that.
+/// Drives have up to some 10^9 places, and most simulations write a few MiB: a table of full size would
+/// reserve gigabytes of addresses for that.
 #[derive(Default, Debug)]
 pub(super) struct GrownTable {
     chunks: Vec<Option<Box<[u32; CHUNK]>>>,
@@ -35,7 +35,7 @@ impl GrownTable {
         chunk[index % CHUNK] = number;
     }
 
-    /// Bytes of RAM that it holds.
+    /// Returns the bytes of RAM that it uses.
     pub fn ram_bytes(&self) -> usize {
         let made = self.chunks.iter().flatten().count();
         made * size_of::<[u32; CHUNK]>()

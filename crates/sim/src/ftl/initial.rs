@@ -17,7 +17,8 @@ pub(super) enum Initial {
     Steady(Steady),
 }
 
-/// Pages are shuffled, and blocks hold as many valid ones as blocks of their age do in the long run.
+/// A steady state: pages are shuffled, and a block has as many valid ones as blocks of its age have in the
+/// long run.
 #[derive(Clone, Debug)]
 pub(super) struct Steady {
     /// Shuffles the pages of a domain (or, written in order, of the device).
@@ -28,7 +29,8 @@ pub(super) struct Steady {
 }
 
 impl Steady {
-    /// Valid pages of the blocks of each plane; their sum is a plane's part of the host's pages.
+    /// Creates the state from the valid pages of each plane's blocks; their sum is a plane's part of the
+    /// host's pages.
     pub fn new(layout: &Layout, mapping: Mapping, valid: &[u32], seed: u64) -> Self {
         let mut before = vec![0];
         for count in valid {
@@ -42,18 +44,18 @@ impl Steady {
         Self { shuffle: Permutation::new(limit, seed), mapping, before }
     }
 
-    /// Valid pages of each block.
+    /// Returns the valid pages of each block.
     pub fn valid(&self) -> Vec<u32> {
         self.before.windows(2).map(|pair| pair[1] - pair[0]).collect()
     }
 
-    /// The slot of its plane that has the page of that rank.
+    /// Returns the slot in its plane of the page with this rank.
     fn slot(&self, layout: &Layout, rank: u32) -> u32 {
         let block = self.before.partition_point(|&before| before <= rank) - 1;
         block as u32 * layout.block_units + rank - self.before[block]
     }
 
-    /// The rank of the page at that slot of a plane.
+    /// Returns the rank of the page at this slot of a plane.
     fn rank(&self, layout: &Layout, slot: u32) -> Option<u32> {
         let block = (slot / layout.block_units) as usize;
         let rank = self.before.get(block)? + slot % layout.block_units;
@@ -62,7 +64,7 @@ impl Steady {
 }
 
 impl Initial {
-    /// The physical place of a host page.
+    /// Returns the physical place of a host page.
     pub fn place(&self, layout: &Layout, unit: u32) -> Option<u32> {
         let unit = match self {
             Self::Empty => return None,
@@ -83,7 +85,7 @@ impl Initial {
         Some(plane * layout.plane_units() + slot)
     }
 
-    /// The host page at a physical place.
+    /// Returns the host page at a physical place.
     pub fn owner(&self, layout: &Layout, place: u32) -> Option<u32> {
         let (plane, slot) = (place / layout.plane_units(), place % layout.plane_units());
         let rank = match self {
@@ -102,7 +104,7 @@ impl Initial {
         })
     }
 
-    /// Host pages of each plane.
+    /// Returns the host pages of each plane.
     pub fn slots(layout: &Layout) -> u32 {
         (layout.units / u64::from(layout.planes())) as u32
     }

@@ -7,7 +7,7 @@ use crate::spec::{Level, Spec};
 pub(crate) struct Layout {
     /// Planes of each domain, domain by domain in the order in which chunks take them.
     planes_of: Vec<Vec<u32>>,
-    /// Domain of each plane, and which of its planes it is.
+    /// The domain of each plane, and the plane's index in it.
     domain_of: Vec<(u32, u32)>,
     pub chunk_units: u32,
     pub page_units: u32,
@@ -40,7 +40,7 @@ impl Layout {
         }
     }
 
-    /// The domain of a plane: neighbouring domains are on different channels, then in different
+    /// Returns the domain of a plane: neighbouring domains are on different channels, then in different
     /// packages, dies and planes.
     fn domain(spec: &Spec, plane: u32) -> u32 {
         let flash = &spec.flash;
@@ -72,24 +72,24 @@ impl Layout {
         &self.planes_of[domain as usize]
     }
 
-    /// The domain of a plane, and which of the domain's planes it is.
+    /// Returns the domain of a plane, and the plane's index in it.
     pub fn domain_of(&self, plane: u32) -> (u32, u32) {
         self.domain_of[plane as usize]
     }
 
-    /// The domain of a host page by its address, and which of the domain's pages it is.
+    /// Returns the domain of a host page by its address, and the page's index in it.
     pub fn index_in_domain(&self, unit: u32) -> (u32, u32) {
         let (chunk, offset) = (unit / self.chunk_units, unit % self.chunk_units);
         (chunk % self.domains(), chunk / self.domains() * self.chunk_units + offset)
     }
 
-    /// The host page with that index in a domain.
+    /// Returns the host page with this index in a domain.
     pub fn unit_of(&self, domain: u32, index: u32) -> u32 {
         let chunk = index / self.chunk_units * self.domains() + domain;
         chunk * self.chunk_units + index % self.chunk_units
     }
 
-    /// The plane of a host page when all are written in order, and how many are before it.
+    /// Returns the plane of a host page if all are written in order, and the number of pages before it.
     pub fn rank_in_plane(&self, unit: u32) -> (u32, u32) {
         let (domain, index) = self.index_in_domain(unit);
         let planes = self.planes_of(domain);
@@ -98,7 +98,7 @@ impl Layout {
         (planes[(page % count) as usize], page / count * self.page_units + in_page)
     }
 
-    /// The host page at that place when all are written in order.
+    /// Returns the host page at this place if all are written in order.
     pub fn unit_at_rank(&self, plane: u32, rank: u32) -> u32 {
         let (domain, which) = self.domain_of(plane);
         let count = self.planes_of(domain).len() as u32;
@@ -106,22 +106,22 @@ impl Layout {
         self.unit_of(domain, page * self.page_units + rank % self.page_units)
     }
 
-    /// Host pages in the blocks of a plane.
+    /// Returns the host pages in the blocks of a plane.
     pub fn plane_units(&self) -> u32 {
         self.blocks * self.block_units
     }
 
-    /// The number of a block, counted over the whole device.
+    /// Returns the number of a block, counted over the whole device.
     pub fn block(&self, plane: u32, block: u32) -> u32 {
         plane * self.blocks + block
     }
 
-    /// The plane of a physical place.
+    /// Returns the plane of a physical place.
     pub fn plane_of_place(&self, place: u32) -> u32 {
         place / self.plane_units()
     }
 
-    /// The block, over the whole device, of a physical place.
+    /// Returns the block, counted over the whole device, of a physical place.
     pub fn block_of_place(&self, place: u32) -> u32 {
         place / self.block_units
     }

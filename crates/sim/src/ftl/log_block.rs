@@ -17,13 +17,13 @@
 //!
 //! - **switch**: it was written in order to its end, so it becomes the data block and the old one is
 //!   erased;
-//! - **partial**: its written part is in order; the rest is copied after it, then as above;
+//! - **partial**: its written part is in order; the rest is copied after it, then as for a switch;
 //! - **full**: the newest pages of both are copied to a free block, and both are erased.
 //!
-//! It is merged as soon as a switch is possible, when it is full and another write comes, or when another
-//! logical block needs a log block: then the least recently written one is merged. So sequential writes cost
-//! an erase per block, and small random ones, once the log blocks are used up, a full merge each. FAST (Lee
-//! et al., ACM TECS 6(3), 2007) shares log blocks among logical blocks to delay that.
+//! A log block is merged as soon as a switch is possible, when it is full and another write arrives, or when
+//! another logical block needs a log block: then the least recently written one is merged. So sequential
+//! writes cost an erase per block, and small random ones, once the log blocks are used up, a full merge each.
+//! FAST (Lee et al., ACM TECS 6(3), 2007) shares log blocks among logical blocks to delay that.
 //!
 //! Everything happens inside a plane: the address space is striped over planes as by [`Initial`].
 
@@ -37,10 +37,10 @@ use crate::spec::Spec;
 #[cfg(test)]
 mod tests;
 
-/// No block.
+/// The number of no block.
 const NONE: u32 = u32::MAX;
 
-/// See the [module](self).
+/// The log-block layer: see the [module](self).
 #[derive(Debug)]
 pub(crate) struct LogBlockFtl {
     layout: Layout,
@@ -52,7 +52,7 @@ pub(crate) struct LogBlockFtl {
     erases: Vec<u32>,
     /// Planes with an open flash page.
     begun: Vec<u32>,
-    /// Counts writes to log blocks.
+    /// A count of writes to log blocks.
     clock: u64,
     counts: FtlCounts,
 }
@@ -64,7 +64,7 @@ struct Plane {
     logs: Vec<Log>,
     /// Erased blocks, longest free first.
     free: VecDeque<u32>,
-    /// The block whose flash page is open, and the host pages that wait in it.
+    /// The block whose flash page is open, and the host pages that are waiting in it.
     begun: (u32, u32),
 }
 
@@ -74,7 +74,7 @@ struct Log {
     block: u32,
     /// Its logical block.
     of: u32,
-    /// When it was last written.
+    /// The time of its last write.
     used: u64,
 }
 
@@ -86,21 +86,22 @@ struct Home {
     offset: u32,
 }
 
-/// Where the next write of a page goes.
+/// The target of the next write of a page.
 #[derive(Clone, Copy, Debug)]
 enum Target {
-    /// To its offset in this data block, or a new one.
+    /// Its offset in this data block, or a new one.
     Data(u32),
-    /// To the next place of that log block.
+    /// The next place of this log block.
     Log(usize),
-    /// That log block belongs to the page, and is full.
+    /// The log block of the page, which is full.
     FullLog(usize),
-    /// A log block is needed.
+    /// A new log block.
     NewLog,
 }
 
 impl LogBlockFtl {
-    /// A device with that many log blocks in each plane, empty or with every page written once, in order.
+    /// Creates a device with `log_blocks` log blocks in each plane, empty or with every page written once, in
+    /// order.
     pub fn new(spec: &Spec, log_blocks: u32, is_full: bool) -> Self {
         let layout = Layout::new(spec);
         let slots = Initial::slots(&layout);
@@ -137,7 +138,7 @@ impl LogBlockFtl {
         self.map.find(&self.layout, unit)
     }
 
-    /// Where a page would be if all had been written once, in order.
+    /// Returns the place of a page if all had been written once, in order.
     fn home(&self, unit: u32) -> Home {
         let place = Initial::Full.place(&self.layout, unit).expect("a full device has every page");
         let plane = self.layout.plane_of_place(place);
@@ -146,7 +147,7 @@ impl LogBlockFtl {
         Home { plane, of: slot / block_units, offset: slot % block_units }
     }
 
-    /// The host page at an offset of a logical block, if there is one.
+    /// Returns the host page at an offset of a logical block, if there is one.
     fn unit_at(&self, plane: u32, of: u32, offset: u32) -> Option<u32> {
         let slot = of * self.layout.block_units + offset;
         Initial::Full.owner(&self.layout, plane * self.layout.plane_units() + slot)
@@ -169,7 +170,7 @@ impl LogBlockFtl {
         self.filled[block as usize] == self.layout.block_units
     }
 
-    /// Does a write to that target continue the open flash page of its plane?
+    /// Returns whether a write to this target continues the open flash page of its plane.
     fn goes_on(&self, home: Home, target: Target) -> bool {
         let plane = &self.planes[home.plane as usize];
         let begun = plane.begun.0;
@@ -180,7 +181,7 @@ impl LogBlockFtl {
         }
     }
 
-    /// The place where a page will be written, after the necessary merges.
+    /// Returns the place where a page will be written, after the necessary merges.
     fn place_for(&mut self, home: Home, out: &mut Vec<Work>) -> u32 {
         let index = home.plane as usize;
         if self.planes[index].begun.0 != NONE && !self.goes_on(home, self.choose(home)) {
@@ -268,7 +269,7 @@ impl LogBlockFtl {
         out.push(Work { plane, kind: WorkKind::Clean(clean) });
     }
 
-    /// Up to the log block's end, is every page of a logical block at its own offset?
+    /// Returns whether, up to the log block's end, every page of a logical block is at its own offset.
     fn is_in_order(&self, plane: u32, of: u32, block: u32) -> bool {
         let first = block * self.layout.block_units;
         (0..self.filled[block as usize]).all(|offset| {
@@ -277,10 +278,10 @@ impl LogBlockFtl {
         })
     }
 
-    /// Copies the pages of a logical block from that offset on to their offsets in another block.
+    /// Copies the pages of a logical block from an offset on to their offsets in another block.
     fn copy(&mut self, plane: u32, of: u32, (target, from): (u32, u32), clean: &mut Clean) {
         let Layout { block_units, page_units, .. } = self.layout;
-        // The pages last read, of the data and of the log block, and the one last programmed.
+        // The pages last read, of the data and of the log block, and the page last programmed.
         let (mut read, mut programmed) = ([NONE; 2], NONE);
         let data = self.planes[plane as usize].data[of as usize];
         for offset in from..block_units {
@@ -306,7 +307,7 @@ impl LogBlockFtl {
         }
     }
 
-    /// The open flash page of a plane is full, or will not get fuller.
+    /// Programs the open flash page of a plane, which is full, or gets no further pages.
     fn finish_page(&mut self, plane: u32, out: &mut Vec<Work>) {
         let (block, units) = std::mem::replace(&mut self.planes[plane as usize].begun, (NONE, 0));
         self.begun.retain(|&begun| begun != plane);
@@ -318,7 +319,7 @@ impl LogBlockFtl {
         self.switch_if_done(plane, block, out);
     }
 
-    /// A log block that was written in order to its end is merged at once.
+    /// Merges a log block at once if it was written in order to its end.
     fn switch_if_done(&mut self, plane: u32, block: u32, out: &mut Vec<Work>) {
         let logs = &self.planes[plane as usize].logs;
         let Some(index) = logs.iter().position(|log| log.block == block) else { return };
@@ -352,7 +353,7 @@ impl Ftl for LogBlockFtl {
         }
     }
 
-    /// Programs every open page: without a write buffer that is only this request's.
+    /// Programs every open page: without a write buffer they are all of this request.
     fn pad(&mut self, _unit: u32, out: &mut Vec<Work>) {
         self.pad_all(out);
     }
@@ -363,7 +364,7 @@ impl Ftl for LogBlockFtl {
         }
     }
 
-    /// The page is not copied any more; its block is erased only by a merge.
+    /// Unmaps the page, which is then not copied; only a merge erases its block.
     fn discard(&mut self, unit: u32, _out: &mut Vec<Work>) {
         self.map.forget(unit);
     }

@@ -4,14 +4,14 @@ use super::Layout;
 use super::grown::GrownTable;
 use super::initial::Initial;
 
-/// A discarded page; it has no place.
+/// The place of a discarded page, which has none.
 const GONE: u32 = u32::MAX;
 
-/// The place of each host page. Costs four bytes for each page near one that was touched.
+/// The place of each host page. It costs four bytes for each page near a touched one.
 #[derive(Debug)]
 pub(super) struct PageMap {
     initial: Initial,
-    /// Place plus one; 0 is where `initial` says.
+    /// The place plus one; 0 means the place in `initial`.
     places: GrownTable,
 }
 
@@ -40,7 +40,7 @@ impl PageMap {
         self.places.set(unit, GONE);
     }
 
-    /// Bytes of RAM of the table.
+    /// Returns the bytes of RAM of the table.
     pub fn ram_bytes(&self) -> usize {
         self.places.ram_bytes()
     }

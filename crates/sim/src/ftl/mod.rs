@@ -1,7 +1,7 @@
 //! Flash translation layers: they map each host page to its place, and turn writes into work for the flash.
 //!
-//! A layer changes its maps at once and returns the work that follows; the SSD lets that work take its time,
-//! in order, plane by plane. So a layer knows no time, and the SSD no mapping.
+//! A layer changes its maps at once and returns the resulting work; the SSD performs that work in time, in
+//! order, plane by plane. So a layer knows no time, and the SSD no mapping.
 
 mod blocks;
 mod grown;
@@ -27,8 +27,8 @@ use log_block::LogBlockFtl;
 use page::PageFtl;
 use raw::RawFlash;
 
-/// The layer of a description, with that content. Small writes bring log blocks to their steady state at
-/// once, so for that layer a full device is as good as a steady one.
+/// Creates the layer of a description, with this content. Small writes bring log blocks to their steady state
+/// at once, so for that layer a full device is as good as a steady one.
 pub(crate) fn layer(spec: &Spec, fill: Fill) -> Box<dyn Ftl> {
     match (spec.ftl.kind, fill) {
         (FtlKind::Page, Fill::Empty) => Box::new(PageFtl::empty(spec)),
@@ -53,20 +53,20 @@ pub(crate) struct Place {
 /// Work for a plane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Work {
-    /// Which plane.
+    /// The plane.
     pub plane: u32,
-    /// What it does.
+    /// The kind of work.
     pub kind: WorkKind,
 }
 
-/// What a plane does.
+/// The kind of a plane's work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WorkKind {
-    /// Programs a flash page of that many host pages.
+    /// Programs a flash page of `units` host pages.
     Program {
-        /// The flash page, counted over the whole device.
+        /// The number of the flash page, counted over the whole device.
         flash_page: u64,
-        /// Host pages that the host is waiting for; the rest is moved data or padding.
+        /// The host pages that the host is waiting for; the rest is moved data or padding.
         units: u32,
     },
     /// Moves the valid pages out of a block and erases it.
@@ -86,11 +86,11 @@ pub(crate) struct Clean {
     pub units: u32,
     /// Blocks erased.
     pub erases: u32,
-    /// Was it to level wear?
+    /// Whether it serves wear levelling.
     pub for_wear: bool,
 }
 
-/// What a layer has done since it was made.
+/// The work of a layer since it was made.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct FtlCounts {
     /// Host pages written by the host.
@@ -107,14 +107,14 @@ pub struct FtlCounts {
     pub partial_merges: u64,
     /// Of these, merges into a new block.
     pub full_merges: u64,
-    /// Of these, to level wear.
+    /// Of these, for wear levelling.
     pub migrations: u64,
     /// Blocks erased.
     pub erases: u64,
 }
 
 impl FtlCounts {
-    /// Bytes programmed per byte that the host wrote; 1 if it wrote nothing.
+    /// Returns the bytes programmed per byte that the host wrote; 1 if it wrote nothing.
     #[must_use]
     pub fn write_amplification(&self, page_units: u32) -> f64 {
         if self.host_writes == 0 {
@@ -126,7 +126,7 @@ impl FtlCounts {
 
 /// A flash translation layer.
 pub(crate) trait Ftl: Send + Debug {
-    /// The place of a host page; `None` if it was never written or is discarded.
+    /// Returns the place of a host page; `None` if it was never written or is discarded.
     fn place(&self, unit: u32) -> Option<Place>;
 
     /// Takes a host page, and adds the work that this completes.
@@ -138,26 +138,26 @@ pub(crate) trait Ftl: Send + Debug {
     /// Programs all open flash pages.
     fn pad_all(&mut self, out: &mut Vec<Work>);
 
-    /// Forgets a host page.
+    /// Unmaps a host page.
     fn discard(&mut self, unit: u32, out: &mut Vec<Work>);
 
     /// Adds work that an idle plane may do.
     fn idle(&mut self, plane: u32, out: &mut Vec<Work>);
 
-    /// Why the layer cannot do a request, and what to do instead.
+    /// Returns the reason why the layer refuses a request, and the remedy.
     fn refuses(&self, _request: &Request) -> Option<String> {
         None
     }
 
-    /// Called with each request when it is submitted, in that order.
+    /// Announces a request; called with each request when it is submitted, in that order.
     fn expect(&mut self, _request: &Request) {}
 
-    /// What has been done so far.
+    /// Returns the work done so far.
     fn counts(&self) -> FtlCounts;
 
-    /// Erases of each block, plane by plane.
+    /// Returns the erases of each block, plane by plane.
     fn erases(&self) -> &[u32];
 
-    /// Bytes of RAM of its tables.
+    /// Returns the bytes of RAM of its tables.
     fn ram_bytes(&self) -> usize;
 }

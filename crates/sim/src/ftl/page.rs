@@ -16,19 +16,20 @@ use super::steady;
 use super::{Clean, Ftl, FtlCounts, Layout, Place, Work, WorkKind};
 use crate::spec::{Mapping, Spec, Victim};
 
-/// No block, or no page.
+/// The number of no block, or no page.
 const NONE: u32 = u32::MAX;
-/// A block that is worn this much more than the others takes cold data, in percent of the remaining life.
+/// The limit, in percent of the mean remaining life, below which a worn block takes cold data.
 const MIGRATE_BELOW_PERCENT: u64 = 85;
-/// A block that is worn this much more rests, unless chance lets it be cleaned.
+/// The limit, in percent of the mean remaining life, below which a worn block rests, unless chance lets it be
+/// cleaned.
 const REST_BELOW_PERCENT: u64 = 80;
 
-/// See the [module](self).
+/// The page-mapped layer: see the [module](self).
 #[derive(Debug)]
 pub(crate) struct PageFtl {
     layout: Layout,
     map: PageMap,
-    /// Host page at each place, plus one; 0 is the initial content, in a block never erased.
+    /// The host page at each place, plus one; 0 is the initial content, in a block never erased.
     owner: GrownTable,
     blocks: Blocks,
     open: Vec<Open>,
@@ -37,7 +38,7 @@ pub(crate) struct PageFtl {
     clean_at: u32,
     background: bool,
     erases_max: u32,
-    /// Where the next chunk goes, and how much of the present one remains.
+    /// The domain of the next chunk, and the rest of the present one.
     domain: u32,
     chunk_left: u32,
     /// The next plane of each domain.
@@ -57,12 +58,12 @@ struct Open {
 }
 
 impl PageFtl {
-    /// An empty device.
+    /// Creates an empty device.
     pub fn empty(spec: &Spec) -> Self {
         Self::with(spec, Initial::Empty)
     }
 
-    /// A device on which every page was written once, in order.
+    /// Creates a device on which every page was written once, in order.
     pub fn full(spec: &Spec) -> Self {
         let mut ftl = Self::with(spec, Initial::Full);
         let layout = &ftl.layout;
@@ -73,7 +74,7 @@ impl PageFtl {
         ftl
     }
 
-    /// A device as after endless random writes, in time and memory for its blocks alone.
+    /// Creates a device as after endless random writes, in time and memory for its blocks alone.
     pub fn steady(spec: &Spec, seed: u64) -> Self {
         let initial = steady::steady(spec, &Layout::new(spec), seed);
         let mut ftl = Self::with(spec, initial);
@@ -92,7 +93,7 @@ impl PageFtl {
         }
     }
 
-    /// Valid pages of a plane's sealed blocks, the one sealed first in front.
+    /// Returns the valid pages of a plane's sealed blocks, the one sealed first in front.
     pub fn valid_by_age(&self, plane: u32) -> Vec<u32> {
         self.blocks.by_age(plane).map(|block| self.blocks.valid(block)).collect()
     }
@@ -123,7 +124,7 @@ impl PageFtl {
         self.map.find(&self.layout, unit)
     }
 
-    /// The host page whose present place this is.
+    /// Returns the host page whose present place this is.
     fn holds(&self, place: u32) -> Option<u32> {
         let unit = match self.owner.get(place) {
             0 if self.blocks.erases()[self.layout.block_of_place(place) as usize] > 0 => {
@@ -135,7 +136,7 @@ impl PageFtl {
         (self.find(unit) == Some(place)).then_some(unit)
     }
 
-    /// The plane of the host's next unit.
+    /// Returns the plane of the host's next unit.
     fn plane_for(&mut self, unit: u32) -> u32 {
         match self.mapping {
             Mapping::Lba => {
@@ -186,7 +187,7 @@ impl PageFtl {
         is_page_full
     }
 
-    /// Gives the plane an open block with space, cleaning if too few are free.
+    /// Gives the plane an open block with space, and cleans if too few are free.
     fn make_space(&mut self, plane: u32, out: &mut Vec<Work>) {
         let index = plane as usize;
         if self.open[index].block != NONE && self.open[index].next < self.layout.block_units {
@@ -281,7 +282,7 @@ impl PageFtl {
         clean.for_wear = true;
     }
 
-    /// The emptiest block whose wear lets it be cleaned now.
+    /// Returns the emptiest block whose wear allows cleaning now.
     fn rested_victim(&mut self, plane: u32) -> Option<u32> {
         let first = self.blocks.emptiest(plane)?;
         let mut block = first;
@@ -296,7 +297,7 @@ impl PageFtl {
         }
     }
 
-    /// Has the block less than `percent` percent of the average remaining life?
+    /// Returns whether the block has less than `percent` percent of the average remaining life.
     fn is_worn(&self, block: u32, percent: u64) -> bool {
         let left = self.life_left(block) * self.blocks.erases().len() as u64 * 100;
         left < percent * self.life_left_of_all()
@@ -311,7 +312,7 @@ impl PageFtl {
         all.saturating_sub(self.counts.erases)
     }
 
-    /// A worn block is cleaned with a chance that shrinks with its life.
+    /// Returns whether a worn block may be cleaned, with a chance that shrinks with its life.
     fn may_be_worn_more(&mut self, block: u32) -> bool {
         let count = self.blocks.erases().len() as u64;
         let limit = REST_BELOW_PERCENT * self.life_left_of_all() / count / 100;
@@ -397,7 +398,7 @@ impl PageFtl {
         self.chunk_left = 0;
     }
 
-    /// A flash page of the host is full, or will not get fuller.
+    /// Programs a flash page of the host, which is full, or gets no further pages.
     fn finish_page(&mut self, plane: u32, out: &mut Vec<Work>) {
         self.counts.programs += 1;
         let open = &mut self.open[plane as usize];
@@ -414,7 +415,7 @@ impl PageFtl {
 
 #[cfg(test)]
 impl PageFtl {
-    /// The owner of a host page's place, by the other table.
+    /// Returns the owner of a host page's place, by the other table.
     pub fn owner_of(&self, unit: u32) -> Option<u32> {
         self.holds(self.find(unit)?)
     }

@@ -16,7 +16,7 @@ impl Permutation {
         Self { limit, half_bits: bits.div_ceil(2).max(1), keys }
     }
 
-    /// The number that this one becomes.
+    /// Returns the image of a number.
     pub fn forth(&self, number: u64) -> u64 {
         self.walk(number, |this, number| {
             let (mut left, mut right) = this.split(number);
@@ -27,7 +27,7 @@ impl Permutation {
         })
     }
 
-    /// The number that becomes this one.
+    /// Returns the number with this image.
     pub fn back(&self, number: u64) -> u64 {
         self.walk(number, |this, number| {
             let (mut left, mut right) = this.split(number);
@@ -38,8 +38,8 @@ impl Permutation {
         })
     }
 
-    /// The network permutes a power of four that is at most four times too large; numbers past the limit are
-    /// permuted again until they are below it.
+    /// Walks the cycle: the network permutes a power of four that is at most four times too large; numbers
+    /// past the limit are permuted again until they are below it.
     fn walk(&self, mut number: u64, round: impl Fn(&Self, u64) -> u64) -> u64 {
         debug_assert!(number < self.limit);
         loop {

@@ -9,7 +9,7 @@ use super::{Ftl, FtlCounts, Place, Work, WorkKind};
 use crate::spec::Spec;
 use crate::{Request, RequestKind};
 
-/// See the [module](self).
+/// A raw flash chip: see the [module](self).
 #[derive(Debug)]
 pub(crate) struct RawFlash {
     page_units: u32,
@@ -23,7 +23,7 @@ pub(crate) struct RawFlash {
 }
 
 impl RawFlash {
-    /// A chip that is erased, or programmed to its last page.
+    /// Creates a chip that is erased, or programmed to its last page.
     pub fn new(spec: &Spec, is_full: bool) -> Self {
         let block_units = spec.block_units();
         let count = (spec.flash.plane_count() * spec.flash.blocks) as usize;
@@ -38,7 +38,7 @@ impl RawFlash {
         }
     }
 
-    /// The blocks that a request touches, with the pages of it in each: block, first, end.
+    /// Returns the blocks that a request touches, with its pages in each: block, first, end.
     fn pieces(&self, request: &Request) -> impl Iterator<Item = (usize, u32, u32)> + use<> {
         let units = u64::from(self.block_units);
         let (mut at, end) = (request.page, request.page + u64::from(request.pages));

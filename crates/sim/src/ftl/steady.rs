@@ -1,4 +1,4 @@
-//! How many pages of a block are valid after endless random writes.
+//! The distribution of valid pages over blocks after endless random writes.
 //!
 //! Overwrites hit all pages alike, so a block's valid pages depend on its age, the policy and the spare
 //! blocks, and not on the number of planes or blocks. A small plane with the same shares is run until it is
@@ -11,12 +11,12 @@ use crate::ftl::Ftl as _;
 use crate::spec::{Flash, Level, Spec};
 use crate::workload::SplitMix64;
 
-/// Blocks of the small plane, at most.
+/// The maximum blocks of the small plane.
 const BLOCKS_MAX: u32 = 512;
-/// How often the small plane is overwritten before it counts as steady.
+/// The number of times that the small plane is overwritten before it counts as steady.
 const OVERWRITES: u64 = 4;
 
-/// The content of a device with that description after endless random writes.
+/// Returns the content of a device with this description after endless random writes.
 pub(super) fn steady(spec: &Spec, layout: &Layout, seed: u64) -> Initial {
     let ages = valid_by_age(spec);
     // Cleaning in the background stops at twice the free blocks at which it must begin, limited by the spare
@@ -30,7 +30,7 @@ pub(super) fn steady(spec: &Spec, layout: &Layout, seed: u64) -> Initial {
     Initial::Steady(Steady::new(layout, spec.ftl.mapping, &valid, seed))
 }
 
-/// Valid pages of the sealed blocks of a steady plane, oldest block first.
+/// Returns the valid pages of the sealed blocks of a steady plane, oldest block first.
 fn valid_by_age(spec: &Spec) -> Vec<u32> {
     let flash = Flash {
         channels: 1,
@@ -56,7 +56,7 @@ fn valid_by_age(spec: &Spec) -> Vec<u32> {
     plane.valid_by_age(0)
 }
 
-/// Changes counts minimally until they add up to a sum.
+/// Changes counts minimally until their sum is `sum`.
 fn settle(valid: &mut [u32], sum: u32, block_units: u32) {
     let mut present: u32 = valid.iter().sum();
     while present != sum {

@@ -1,4 +1,4 @@
-//! The page-mapped layer against what must be true of any.
+//! Tests of the page-mapped layer against the properties of any layer.
 
 use std::collections::HashMap;
 
@@ -48,7 +48,7 @@ fn layers(spec: &Spec) -> [PageFtl; 3] {
     [PageFtl::empty(spec), PageFtl::full(spec), PageFtl::steady(spec, 7)]
 }
 
-/// Which host page a place holds, and whether each page has one place: checked over the whole device.
+/// Checks, over the whole device, that each page has one place and that the place has this page.
 fn assert_one_to_one(ftl: &PageFtl, spec: &Spec, is_written: impl Fn(u32) -> bool) {
     let mut on_page: HashMap<Place, u32> = HashMap::new();
     for unit in 0..spec.page_count() as u32 {

@@ -1,4 +1,4 @@
-//! A change to pages, and what survives of it in a power cut by chance.
+//! A change to pages, and the part of it that survives a power cut by chance.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use nandex_device::PAGE_BYTES;
 use super::pages::{Page, Pages, Slot};
 use crate::workload::SplitMix64;
 
-/// What a device writes whole or not at all.
+/// The length of a sector, which a device writes whole or not at all.
 pub(crate) const SECTOR_BYTES: usize = 512;
 
-/// New content from a page on.
+/// The new content of pages from a start on.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     start: u64,
@@ -26,7 +26,7 @@ enum Content {
 }
 
 impl Change {
-    /// Bytes, a whole number of pages, to be written. Costs a copy of them.
+    /// Creates a write of bytes, a whole number of pages. It copies them.
     pub(crate) fn write(start: u64, bytes: &[u8]) -> Self {
         let shared = |page: &[u8]| {
             Arc::<[u8]>::from(page).try_into().expect("chunks are exactly a page long")
@@ -35,7 +35,7 @@ impl Change {
         Self { start, content: Content::Bytes(pages) }
     }
 
-    /// Pages to be discarded.
+    /// Creates a discard of pages.
     pub(crate) fn discard(pages: Range<u64>) -> Self {
         Self { start: pages.start, content: Content::Garbage(pages.end - pages.start) }
     }
@@ -47,7 +47,7 @@ impl Change {
         }
     }
 
-    /// Its first page, and its bytes, or how many pages are discarded.
+    /// Returns its first page, and its bytes or the number of discarded pages.
     pub(super) fn parts(&self) -> (u64, Result<&[Arc<Page>], u64>) {
         match &self.content {
             Content::Bytes(pages) => (self.start, Ok(pages)),
@@ -66,7 +66,7 @@ impl Change {
         }
     }
 
-    /// The pages it writes; none for a discard.
+    /// Returns the pages it writes; none for a discard.
     pub(crate) fn written(&self) -> Range<u64> {
         match &self.content {
             Content::Bytes(pages) => self.start..self.start + pages.len() as u64,

@@ -1,4 +1,4 @@
-//! What happened to an image, so that it can be made again elsewhere.
+//! The history of an image, from which it can be reproduced elsewhere.
 
 use nandex_device::PAGE_BYTES;
 
@@ -24,7 +24,7 @@ pub struct History {
 }
 
 impl History {
-    /// The image that the cut found, made from the one with which the history began.
+    /// Returns the image that the cut found, reproduced from the one at the beginning of the history.
     #[must_use]
     pub fn replay(&self, mut image: Image) -> Image {
         for event in &self.events {
@@ -40,19 +40,19 @@ impl History {
         image
     }
 
-    /// How many steps it has.
+    /// Returns the number of steps.
     #[must_use]
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Has nothing happened?
+    /// Returns whether there are no steps.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
-    /// Its bytes, for a file.
+    /// Returns its bytes, for a file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -78,7 +78,7 @@ impl History {
         out
     }
 
-    /// Reads [`encode`](Self::encode)'s bytes; nothing if they are others.
+    /// Reads the bytes of [`encode`](Self::encode); `None` for other bytes.
     #[must_use]
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
         let mut events = Vec::new();

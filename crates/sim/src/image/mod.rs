@@ -1,20 +1,19 @@
-//! The bytes of a device, and which of them a power cut would leave.
+//! The bytes of a device, and the bytes that a power cut would leave.
 //!
 //! The model, in the words of the laws of [`Device`](nandex_device::Device):
-//! 1. A write takes effect when its completion is returned (by `wait`, `write`, or the drop of its queue);
-//!    a read sees what had taken effect when it was pushed. This exposes a caller that reads before it has
-//!    waited.
-//! 2. `sync` makes durable what has taken effect, and nothing that is still in flight.
+//! 1. A write takes effect when its completion is returned (by `wait`, `write`, or the drop of its queue); a
+//!   read sees the content at the time of its push. This exposes a caller that reads before it has waited.
+//! 2. `sync` makes durable all changes that have taken effect, and none that is still in flight.
 //! 3. `discard` takes effect at once: its pages then hold garbage, durable after the next `sync`.
 //! 4. `grow` is durable when it returns, as a file's is; it makes nothing else durable.
-//! 5. The power goes in the middle of a counted operation (write, sync, grow, discard): see
-//!    [`SimDevice::cut_after`](crate::SimDevice::cut_after). It and everything after it fails, including
-//!    reads.
-//! 6. What survives: everything that was durable; then each change that had taken effect since the last
-//!    sync, in that order; then each change that was in flight, in the order of the pushes, the one that the
-//!    cut hit being the last. The seed decides for each change whether it is lost, whole, or mixed; and in a
-//!    mixed one for each page whether it is old, new, or torn, sector by sector of 512 bytes. Since an
-//!    earlier change may be lost while a later one is kept, this covers every order.
+//! 5. The power fails in the middle of a counted operation (write, sync, grow, discard): see
+//!   [`SimDevice::cut_after`](crate::SimDevice::cut_after). It and everything after it fails, including
+//!   reads.
+//! 6. A power cut leaves everything that was durable; then each change that had taken effect since the last
+//!   sync, in that order; then each change that was in flight, in the order of the pushes, the one that the
+//!   cut hit being the last. The seed decides for each change whether it is lost, whole, or mixed; and in a
+//!   mixed one for each page whether it is old, new, or torn, sector by sector of 512 bytes. Since an earlier
+//!   change may be lost while a later one is kept, this covers every order.
 //!
 //! The same operations in the same order with the same seed leave the same bytes.
 
@@ -34,7 +33,7 @@ use self::history::Event;
 pub use self::history::History;
 use self::pages::{Pages, Slot};
 
-/// The most pages whose bytes can be counted.
+/// The maximum number of pages whose bytes can be counted.
 pub(crate) const PAGE_COUNT_MAX: u64 = u64::MAX / PAGE_BYTES as u64;
 
 /// The pages of a device, sparse: those never written or discarded cost nothing. The [module](self) describes
@@ -46,32 +45,33 @@ pub(crate) const PAGE_COUNT_MAX: u64 = u64::MAX / PAGE_BYTES as u64;
 #[derive(Clone, Debug, Default)]
 pub struct Image {
     page_count: u64,
-    /// What reads see: the durable content, the unsynced changes in their order, and the dropped ones.
+    /// The content that reads see: durable, unsynced in order, and dropped changes.
     current: Pages,
     /// The content that the last sync has made durable.
     durable: Pages,
-    /// Took effect since the last sync, in that order.
+    /// The changes that took effect since the last sync, in that order.
     unsynced: Vec<Change>,
-    /// Do reads see changes that will never be durable?
+    /// Whether reads see changes that will never be durable.
     has_dropped: bool,
-    /// Pushed and not returned, by number of the push.
+    /// The changes that are pushed and not returned, by number of the push.
     in_flight: BTreeMap<u64, Change>,
     /// The page count of the growth that the cut has hit.
     growing_to: Option<u64>,
     /// The content of pages before their last write, if requested.
     previous: Option<BTreeMap<u64, Slot>>,
-    /// What happened to it, if requested.
+    /// The history, if requested.
     events: Option<Vec<Event>>,
 }
 
 impl Image {
-    /// No pages at all.
+    /// Creates an image without pages.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// These bytes, durable, filled up with zeros to a whole page. Pages of zeros cost nothing.
+    /// Creates an image of these bytes, durable, filled up with zeros to a whole page. Pages of zeros cost
+    /// nothing.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let page_count = bytes.len().div_ceil(PAGE_BYTES) as u64;
@@ -90,10 +90,10 @@ impl Image {
         Self { page_count, current: pages.clone(), durable: pages, ..Self::default() }
     }
 
-    /// All bytes as reads see them.
+    /// Returns all bytes as reads see them.
     ///
     /// # Panics
-    /// If they do not fit in memory: this is for small images.
+    /// Panics if they do not fit in memory: this is for small images.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let pages = usize::try_from(self.page_count).expect("a small image");
@@ -102,37 +102,37 @@ impl Image {
         bytes
     }
 
-    /// How many pages there are.
+    /// Returns the number of pages.
     #[must_use]
     pub const fn page_count(&self) -> u64 {
         self.page_count
     }
 
-    /// How many of the pages that reads see take memory. Costs a walk over them.
+    /// Returns the number of pages visible to reads that take memory. Costs a walk over them.
     #[must_use]
     pub fn pages_held(&self) -> u64 {
         self.current.held()
     }
 
-    /// A hash of the length and of all bytes as reads see them: images that differ have different ones. Costs a
-    /// walk over the pages held.
+    /// Returns a hash of the length and of all bytes as reads see them: different images have different
+    /// hashes. Costs a walk over the stored pages.
     #[must_use]
     pub fn hash(&self) -> u64 {
         self.current.hash(self.page_count)
     }
 
-    /// Fills `bytes`, a whole number of pages, with what reads see from a page on: zeros if nobody has
-    /// written, which includes pages past the end.
+    /// Fills `bytes`, a whole number of pages, with the content that reads see from a page on: zeros for
+    /// pages never written, including pages past the end.
     pub fn read(&self, page: PageId, bytes: &mut [u8]) {
         for (number, bytes) in (page.0..).zip(bytes.chunks_exact_mut(PAGE_BYTES)) {
             self.current.read(number, bytes);
         }
     }
 
-    /// What a power cut now (or the one that has happened) leaves, as one of the many possibilities; all of
-    /// it is durable then. Seed 0 loses everything that may be lost, seed 1 keeps everything that may be
-    /// kept; every other seed mixes. Costs time and memory for what changed since the last sync, whatever the
-    /// size of the image.
+    /// Returns an image that a power cut now (or the one that has happened) could leave, one of many
+    /// possibilities; all of it is durable. Seed 0 loses everything that may be lost, seed 1 keeps everything
+    /// that may be kept; every other seed mixes. Costs time and memory for the changes since the last sync,
+    /// whatever the size of the image.
     #[must_use]
     pub fn survivors(&self, seed: u64) -> Self {
         let mut fates = Fates::new(seed);
@@ -149,7 +149,7 @@ impl Image {
         Self::of(page_count, pages)
     }
 
-    /// A clone without the content of pages before their last write.
+    /// Returns a clone without the content of pages before their last write.
     pub(crate) fn without_previous(&self) -> Self {
         Self {
             page_count: self.page_count,
@@ -164,17 +164,18 @@ impl Image {
         }
     }
 
-    /// From now on keeps what happens to it. Each page that is written then takes one page of RAM.
+    /// Starts to record events. Each written page then takes one page of RAM.
     pub(crate) fn keep_events(&mut self) {
         self.events.get_or_insert_default();
     }
 
-    /// How much has happened to it since that was asked for.
+    /// Returns the number of recorded events.
     pub(crate) fn event_count(&self) -> usize {
         self.events.as_ref().map_or(0, Vec::len)
     }
 
-    /// What has happened to it, the first `count` events, and then to another image that was cloned from it.
+    /// Returns the history of its first `count` events, followed by those of another image that was cloned
+    /// from it.
     pub(crate) fn history(&self, count: usize, then: &Self) -> History {
         let of = |image: &Self| image.events.clone().unwrap_or_default();
         let mut events = of(self);
@@ -189,7 +190,7 @@ impl Image {
         }
     }
 
-    /// Makes it that long, durably; never shorter.
+    /// Grows the image to `page_count` pages, durably; it never shrinks.
     pub(crate) fn grow(&mut self, page_count: u64) {
         self.note(|| Event::Grow(page_count));
         self.page_count = self.page_count.max(page_count);
@@ -201,13 +202,13 @@ impl Image {
         self.growing_to = Some(page_count);
     }
 
-    /// Puts a change in flight. Numbers rise from push to push.
+    /// Puts a change in flight. Numbers increase from push to push.
     pub(crate) fn launch(&mut self, number: u64, change: Change) {
         self.note(|| Event::Launch(number, change.clone()));
         self.in_flight.insert(number, change);
     }
 
-    /// Lets the change of that number take effect, if there is one.
+    /// Makes the change with this number take effect, if there is one.
     pub(crate) fn land(&mut self, number: u64) {
         let Some(change) = self.in_flight.remove(&number) else { return };
         self.note(|| Event::Land(number));
@@ -220,7 +221,7 @@ impl Image {
         self.unsynced.push(change);
     }
 
-    /// Makes durable what has taken effect. Costs nothing, unless something was dropped before.
+    /// Makes all changes that took effect durable. Costs nothing, unless something was dropped before.
     pub(crate) fn sync(&mut self) {
         self.note(|| Event::Sync);
         if self.has_dropped {
@@ -231,20 +232,20 @@ impl Image {
         self.unsynced.clear();
     }
 
-    /// Drops what has taken effect and is not durable; reads still see it.
+    /// Drops the changes that took effect and are not durable; reads still see them.
     pub(crate) fn drop_unsynced(&mut self) {
         self.note(|| Event::Drop);
         self.has_dropped |= !self.unsynced.is_empty();
         self.unsynced.clear();
     }
 
-    /// From now on keeps the content of each page before its last write; a discard is no write. Each page
-    /// that was ever written then costs one more page of RAM.
+    /// Starts to keep the content of each page before its last write; a discard is no write. Each page that
+    /// was ever written then costs one more page of RAM.
     pub(crate) fn keep_previous(&mut self) {
         self.previous.get_or_insert_default();
     }
 
-    /// Is the page's content before its last write known?
+    /// Returns whether the page's content before its last write is known.
     pub(crate) fn has_previous(&self, page: u64) -> bool {
         self.previous.as_ref().is_some_and(|previous| previous.contains_key(&page))
     }

@@ -19,10 +19,10 @@ pub(crate) type Page = [u8; PAGE_BYTES];
 const FANOUT_BITS: u32 = 5;
 const FANOUT: usize = 1 << FANOUT_BITS;
 
-/// The content of a place in the tree.
+/// The content of a slot of the tree.
 #[derive(Clone)]
 pub(crate) enum Slot {
-    /// Pages that nobody has written.
+    /// Pages that were never written.
     Zeros,
     /// Pages that were discarded: see [`garbage`].
     Garbage,
@@ -37,11 +37,11 @@ pub(crate) struct Node {
     slots: [Slot; FANOUT],
 }
 
-/// Pages by number, from 0 to 2^52. Clones share everything until one of them is changed.
+/// The pages of a device by number, from 0 to 2^52. Clones share everything until one of them is changed.
 #[derive(Clone)]
 pub(crate) struct Pages {
     root: Slot,
-    /// Levels of nodes below the root's slot: `32^height` pages have a place.
+    /// The levels of nodes below the root's slot: `32^height` pages have a place.
     height: u32,
 }
 
@@ -80,7 +80,7 @@ impl fmt::Debug for Pages {
 }
 
 impl Pages {
-    /// The content of the page; never a node.
+    /// Returns the content of the page; never a node.
     pub(crate) fn get(&self, page: u64) -> &Slot {
         static ZEROS: Slot = Slot::Zeros;
         if !fits(page, self.height) {
@@ -94,12 +94,12 @@ impl Pages {
         slot
     }
 
-    /// Fills `bytes`, one page long, with what the page holds.
+    /// Fills `bytes`, one page long, with the page's content.
     pub(crate) fn read(&self, page: u64, bytes: &mut [u8]) {
         self.get(page).read(page, bytes);
     }
 
-    /// Puts content, which is no node, at a page.
+    /// Sets the content, which is no node, of a page.
     pub(crate) fn set(&mut self, page: u64, content: Slot) {
         self.raise(page);
         let mut slot = &mut self.root;
@@ -109,7 +109,7 @@ impl Pages {
         *slot = content;
     }
 
-    /// Makes garbage of all these pages.
+    /// Turns all these pages into garbage.
     pub(crate) fn discard(&mut self, pages: Range<u64>) {
         if let Some(last) = pages.end.checked_sub(1).filter(|last| *last >= pages.start) {
             self.raise(last);
@@ -117,17 +117,17 @@ impl Pages {
         }
     }
 
-    /// How many pages have bytes of their own. Costs a walk over them.
+    /// Returns the number of pages with bytes of their own. Costs a walk over them.
     pub(crate) fn held(&self) -> u64 {
         held(&self.root)
     }
 
-    /// A hash of what all pages hold, from this number on.
+    /// Returns a hash of the content of all pages, from this number on.
     pub(crate) fn hash(&self, start: u64) -> u64 {
         hash(&self.root, start, 0, self.height)
     }
 
-    /// Makes the tree so high that the page has a place.
+    /// Raises the tree until the page has a place.
     fn raise(&mut self, page: u64) {
         while !fits(page, self.height) {
             if !matches!(self.root, Slot::Zeros) {
@@ -148,7 +148,7 @@ fn digit(page: u64, level: u32) -> usize {
     (page >> (level * FANOUT_BITS)) as usize % FANOUT
 }
 
-/// The node in a slot, owned by this tree alone; the content of all its pages is expanded.
+/// Returns the node in a slot, owned by this tree alone; the content of all its pages is expanded.
 fn open(slot: &mut Slot) -> &mut Node {
     if !matches!(slot, Slot::Node(_)) {
         let slots = std::array::from_fn(|_| slot.clone());
@@ -160,7 +160,7 @@ fn open(slot: &mut Slot) -> &mut Node {
     }
 }
 
-/// Makes garbage of pages that are numbered from the slot's first. `height` is at most 11.
+/// Turns pages, numbered from the slot's first, into garbage. `height` is at most 11.
 fn spoil(slot: &mut Slot, height: u32, pages: Range<u64>) {
     let cover = 1 << (height * FANOUT_BITS);
     if pages == (0..cover) {
@@ -184,7 +184,7 @@ fn held(slot: &Slot) -> u64 {
     }
 }
 
-/// Adds what the pages of a slot hold, numbered from `page` on, to a hash.
+/// Adds the content of a slot's pages, numbered from `page` on, to a hash.
 fn hash(slot: &Slot, before: u64, page: u64, height: u32) -> u64 {
     match slot {
         Slot::Zeros => before,
@@ -198,7 +198,7 @@ fn hash(slot: &Slot, before: u64, page: u64, height: u32) -> u64 {
     }
 }
 
-/// Four sums of words that do not wait for one another.
+/// Hashes bytes by four sums of words that do not depend on one another.
 fn hash_bytes(bytes: &Page) -> u64 {
     let mut sums = [1, 2, 3, 4];
     for words in bytes.chunks_exact(32) {
@@ -215,7 +215,7 @@ const fn mix(hash: u64, number: u64) -> u64 {
     product ^ product >> 32
 }
 
-/// Bytes that nobody has written, different from page to page.
+/// Fills `bytes` with garbage, which differs from page to page.
 pub(crate) fn garbage(page: u64, bytes: &mut [u8]) {
     let mut rng = SplitMix64::new(page.wrapping_add(2));
     for word in bytes.chunks_exact_mut(8) {

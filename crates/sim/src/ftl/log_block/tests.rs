@@ -40,7 +40,7 @@ fn spec(flash: Flash, log_blocks: u32, chunk_bytes: u32) -> Spec {
     }
 }
 
-/// One plane of eight blocks of as many pages of 4 KiB, five or fewer of the blocks the host's.
+/// Creates one plane of eight blocks with `pages` pages of 4 KiB, at most five of the blocks the host's.
 fn small(pages: u32) -> Spec {
     let (channels, packages, dies, planes, blocks) = (1, 1, 1, 1, 8);
     spec(Flash { channels, packages, dies, planes, blocks, pages, page_bytes: 4096 }, LOGS, 4096)
@@ -95,7 +95,7 @@ fn check(ftl: &LogBlockFtl, stored: &HashSet<u32>) {
     assert_eq!(erases, ftl.counts.erases);
 }
 
-/// The page of each block that the host's writes programmed last, since its last erase.
+/// The last page of each block that the host's writes programmed since its last erase.
 #[derive(Default)]
 struct Programmed {
     last: BTreeMap<u32, u32>,
@@ -103,8 +103,8 @@ struct Programmed {
 }
 
 impl Programmed {
-    /// What a flash chip would say of the work of one call: pages of a block are programmed upwards, and
-    /// never twice between two erases. Blocks that the call itself erased are checked by the next one.
+    /// Checks the rules of a flash chip for the work of one call: pages of a block are programmed upwards,
+    /// and never twice between two erases. Blocks that the call itself erased are checked by the next one.
     fn check(&mut self, ftl: &LogBlockFtl, work: &[Work]) {
         let erases = ftl.erases.clone();
         let before = std::mem::replace(&mut self.erases, erases);
@@ -151,7 +151,7 @@ fn small_writes_here_and_there_cost_a_full_merge_each_once_the_log_blocks_are_ou
     let mut ftl = layer(&spec, Fill::Sequential);
     let blocks = spec.page_count() as u32 / 16;
     assert!(blocks > LOGS);
-    // Each write goes to another logical block than the ones before, to an offset that is not 0.
+    // Each write goes to another logical block than the previous ones, to an offset other than 0.
     let count = 10 * blocks;
     let merges = write(&mut ftl, (0..count).map(|n| n % blocks * 16 + 1 + n % 15));
     let full = Clean { reads: 16, programs: 16, units: 16, erases: 2, for_wear: false };
@@ -187,7 +187,7 @@ fn discarded_pages_are_not_copied() {
     }
     let merges = write(&mut ftl, [2, 17, 33]);
     assert_eq!(merges, [Clean { reads: 4, programs: 4, units: 4, erases: 2, for_wear: false }]);
-    // What is behind the copied pages of the new data block can be written there at once.
+    // The places after the copied pages of the new data block can be written at once.
     assert_eq!(write(&mut ftl, 4..16), []);
 }
 
@@ -247,7 +247,7 @@ proptest! {
                         let from = work.len();
                         ftl.write(unit, &mut work);
                         stored.insert(unit);
-                        // Only a merge moves what is not written.
+                        // Only a merge moves pages that are not written.
                         let stays = cleans < ftl.counts.cleans || units == 1;
                         assert!(stays || ftl.find((unit + 1) % units) == others);
                         programmed.check(&ftl, &work[from..]);
