@@ -28,15 +28,15 @@ use crate::{Done, Fill, Model, Request, Ssd};
 pub struct Mix {
     /// The name.
     pub name: &'static str,
-    /// Where requests go.
+    /// The pattern of the requests.
     pub pattern: Pattern,
-    /// How many of a million requests read. The others write.
+    /// The number of reads in a million requests. The others write.
     pub read_ppm: u32,
 }
 
 const SEQUENTIAL: Pattern = Pattern::Sequential { from: 0 };
 const ZIPF: Pattern = Pattern::Zipf { exponent: 0.99, spread: Spread::Scattered };
-/// 80 % of requests to 20 % of the device.
+/// A pattern in which 80 % of requests go to 20 % of the device.
 const HOT: Pattern = Pattern::HotCold {
     hot_places_ppm: 200_000,
     hot_requests_ppm: 800_000,
@@ -44,7 +44,7 @@ const HOT: Pattern = Pattern::HotCold {
 };
 
 impl Mix {
-    /// All named ones. `mixed` ones read seven times of ten.
+    /// All named workloads. In `mixed` ones, seven of ten requests read.
     pub const ALL: [Self; 11] = [
         Self::of("sequential-read", SEQUENTIAL, 1_000_000),
         Self::of("sequential-write", SEQUENTIAL, 0),
@@ -63,13 +63,13 @@ impl Mix {
         Self { name, pattern, read_ppm }
     }
 
-    /// The one of that name.
+    /// Returns the workload of a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mix| mix.name == name)
     }
 
-    /// Does it both read and write?
+    /// Returns whether it both reads and writes.
     #[must_use]
     pub fn is_mixed(&self) -> bool {
         self.name.ends_with("mixed")
@@ -81,7 +81,7 @@ impl Mix {
 pub enum Load<R> {
     /// A workload over all of the device's pages.
     Mix {
-        /// Which one.
+        /// The workload.
         mix: Mix,
         /// Pages of each request.
         request_pages: u32,
@@ -92,35 +92,35 @@ pub enum Load<R> {
     Trace(TraceReader<R>),
 }
 
-/// When requests come.
+/// The times of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
-    /// That many at a time: as one ends the next is submitted.
+    /// A fixed number at a time: as one ends the next is submitted.
     Closed {
-        /// How many.
+        /// The number of requests at a time.
         depth: u32,
     },
-    /// At given times, however busy the device is. A trace with its own times uses those.
+    /// Given times, however busy the device is. A trace with its own times uses those.
     Open(Gaps),
-    /// As a trace recorded them.
+    /// The recorded times of a trace.
     Recorded,
 }
 
-/// Requests of a [`Mix`] by default.
+/// The default number of requests of a [`Mix`].
 pub const REQUESTS: u64 = 10_000;
 
-/// A run before it starts.
+/// A configured run, which has not started.
 #[derive(Debug)]
 pub struct Run<R> {
     /// The requests.
     pub load: Load<R>,
-    /// When.
+    /// The times of the requests.
     pub pace: Pace,
-    /// How many requests at most: without it all of a trace, and [`REQUESTS`] of a mix.
+    /// The maximum number of requests: by default all of a trace, and [`REQUESTS`] of a mix.
     pub requests_max: Option<u64>,
-    /// Which requests the report keeps.
+    /// The requests that the report stores.
     pub keep: Keep,
-    /// Spans of busy time that the report keeps, from the beginning on; 48 bytes each.
+    /// The spans of busy time that the report stores, from the beginning on; 48 bytes each.
     pub spans_max: usize,
 }
 
@@ -128,29 +128,29 @@ pub struct Run<R> {
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The device.
+    /// An error of the device.
     #[error(transparent)]
     Preset(#[from] PresetError),
-    /// The workload.
+    /// An error of the workload.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// The trace.
+    /// An error of the trace.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// A mix has no times of its own.
+    /// A mix with recorded times, which it does not have.
     #[error("a workload has no recorded times: expected a depth or a rate; give it one of these")]
     NotRecorded,
-    /// The device cannot do a request, for example a raw chip that cannot overwrite a page.
+    /// A request that the device refuses, for example because a raw chip cannot overwrite a page.
     #[error("request {token} cannot be carried out: {why}")]
     Refused {
-        /// Which request, counted from 0.
+        /// The number of the request, counted from 0.
         token: u64,
-        /// What is wrong with it, and what to do.
+        /// The reason, and the remedy.
         why: String,
     },
 }
 
-/// A model that checks each request, and gets none after the first that it refuses.
+/// A model that checks each request, and receives none after the first that it refuses.
 #[derive(Debug)]
 struct Checked<'m> {
     model: &'m mut dyn Model,
@@ -188,7 +188,7 @@ impl Model for Checked<'_> {
     }
 }
 
-/// The requests that a device got.
+/// The requests that a device received.
 struct FedRequests {
     words: String,
     folded: u64,
@@ -196,16 +196,17 @@ struct FedRequests {
 }
 
 impl<R: BufRead> Run<R> {
-    /// A run of that load, which keeps the slowest request and no spans.
+    /// Creates a run of this load, which stores the slowest request and no spans.
     #[must_use]
     pub fn new(load: Load<R>, pace: Pace) -> Self {
         Self { load, pace, requests_max: None, keep: Keep::default(), spans_max: 0 }
     }
 
-    /// Runs it on a new device of that preset, with that content.
+    /// Runs it on a new device of this preset, with this content.
     ///
     /// # Errors
-    /// An impossible device, a request that fits on none, a trace that does not parse: with the line.
+    /// Fails for an impossible device, a request that no device takes, and a trace that does not parse: with
+    /// the line.
     pub fn on(self, preset: &Preset, fill: Fill) -> Result<Report, RunError> {
         let mut report = match preset.machine() {
             Machine::Ssd(_) => self.on_ssd(&mut preset.ssd(fill)?, fill)?,
@@ -216,10 +217,10 @@ impl<R: BufRead> Run<R> {
         Ok(report)
     }
 
-    /// Runs it on that SSD in its present state; `fill` is its original content, for the report's words.
+    /// Runs it on this SSD in its present state; `fill` is its original content, which the report mentions.
     ///
     /// # Errors
-    /// As for [`on`](Self::on).
+    /// Fails as [`on`](Self::on) does.
     pub fn on_ssd(self, ssd: &mut Ssd, fill: Fill) -> Result<Report, RunError> {
         let before = SsdBaseline::of(ssd);
         ssd.record_spans(self.spans_max);
@@ -236,10 +237,10 @@ impl<R: BufRead> Run<R> {
         Ok(report)
     }
 
-    /// Runs it on any model; its report has less than an SSD's.
+    /// Runs it on any model; the report has fewer figures than an SSD's.
     ///
     /// # Errors
-    /// As for [`on`](Self::on).
+    /// Fails as [`on`](Self::on) does.
     pub fn on_model(self, model: &mut dyn Model, name: &str) -> Result<Report, RunError> {
         let mut collector = Collector::new(model.now_ns(), self.keep);
         let fed = self.feed(model, |done| collector.note(done))?;
@@ -378,7 +379,7 @@ impl FedRequests {
     }
 }
 
-/// Why the numbers of an SSD may mislead.
+/// Returns the reasons why the numbers of an SSD may mislead.
 fn doubts(report: &Report) -> Vec<String> {
     let Some(ssd) = &report.ssd else { return Vec::new() };
     let mut doubts = Vec::new();
@@ -395,8 +396,8 @@ fn doubts(report: &Report) -> Vec<String> {
     doubts
 }
 
-/// In the long run as many pages are erased as are programmed. If the free ones grow or shrink by more than a
-/// quarter of what the host wrote, the run was too short.
+/// Returns a warning if the run was too short. In the long run as many pages are erased as are programmed; if
+/// the free ones grow or shrink by more than a quarter of the host's writes, the run was too short.
 fn transient(ssd: &SsdReport, spec: &Spec) -> Option<String> {
     let programmed = ssd.programmed_bytes;
     let erased = ssd.erases * u64::from(spec.block_units()) * HOST_PAGE_BYTES;

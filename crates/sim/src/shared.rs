@@ -8,7 +8,7 @@ fn lock<M>(model: &Mutex<M>) -> MutexGuard<'_, M> {
     model.lock().expect("no holder of this lock panics")
 }
 
-/// A pointer to a model is a model: keep one, give its clone to a
+/// Implements a model for a pointer to a model: keep one, give its clone to a
 /// [`SimDevice`](crate::SimDevice::with_model), and read the counters of the model later. A caller that holds
 /// the lock blocks the device.
 impl<M: Model> Model for Arc<Mutex<M>> {

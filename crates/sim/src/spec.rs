@@ -7,25 +7,25 @@ use crate::{Error, Result};
 /// Bytes in a host page, the unit of requests and of the mapping.
 pub const HOST_PAGE_BYTES: u64 = 4096;
 
-/// A whole SSD.
+/// A description of a whole SSD.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     /// Its name in presets and reports.
     pub name: String,
-    /// What it models and where its numbers come from.
+    /// The modelled device and the sources of the numbers.
     pub about: String,
-    /// Erases that a block is good for.
+    /// The number of erases that a block withstands.
     pub erases_max: u32,
     /// The host side.
     pub host: Host,
     /// The numbers of its parts.
     pub flash: Flash,
-    /// How long things take.
+    /// The durations of operations.
     pub timing: Timing,
-    /// What can work at the same time.
+    /// The parts that can work at the same time.
     pub parallel: Parallel,
-    /// How logical pages find physical ones.
+    /// The mapping from logical pages to physical ones.
     pub ftl: Ftl,
 }
 
@@ -33,21 +33,21 @@ pub struct Spec {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Requests that the device takes at once (NCQ); more wait in the host.
+    /// The requests that the device takes at once (NCQ); more wait in the host.
     pub depth: u32,
-    /// Time of the link for each byte, in picoseconds; 0 for a link that takes no time.
+    /// The time of the link for each byte, in picoseconds; 0 for a link that takes no time.
     pub link_ps_per_byte: u64,
-    /// Can data go both ways at once?
+    /// Whether data can go both ways at once.
     pub duplex: bool,
-    /// Time of the controller for each request, one after the other: the inverse of the most IOPS.
+    /// The time of the controller for each request, one after the other: the inverse of the maximum IOPS.
     pub controller_ns: u64,
-    /// Further latency of a read, which keeps nothing busy.
+    /// The further latency of a read, which keeps nothing busy.
     pub read_latency_ns: u64,
-    /// Further latency of a write, which keeps nothing busy.
+    /// The further latency of a write, which keeps nothing busy.
     pub write_latency_ns: u64,
-    /// Write-back buffer; 0 for a device that ends a write when it is on the flash.
+    /// The bytes of the write-back buffer; 0 for a device that ends a write when it is on the flash.
     pub buffer_bytes: u64,
-    /// Does the buffer outlive a power cut (so that a sync has nothing to do)?
+    /// Whether the buffer outlives a power cut (so that a sync has nothing to do).
     pub buffer_is_safe: bool,
 }
 
@@ -71,7 +71,7 @@ pub struct Flash {
     pub page_bytes: u32,
 }
 
-/// How long things take.
+/// The durations of operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timing {
@@ -87,7 +87,7 @@ pub struct Timing {
     pub transfer_ps_per_byte: u64,
     /// Bytes that cross the bus with each 512 of data (a check code, for example).
     pub spare_bytes_per_sector: u32,
-    /// Does a read transfer the whole flash page over the bus, even if the host wants less of it?
+    /// Whether a read transfers the whole flash page over the bus, even if the host wants less of it.
     pub whole_page_transfer: bool,
 }
 
@@ -105,71 +105,72 @@ pub enum Level {
     Plane,
 }
 
-/// What can work at the same time.
+/// The parts that can work at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parallel {
     /// The part that works independently, and on one operation at a time. `Channel` is a controller that does
-    /// not interleave packages; `Die` is what flash offers; `Plane` is a die whose planes are independent.
+    /// not interleave packages; `Die` is the usual ability of flash; `Plane` is a die whose planes are
+    /// independent.
     pub unit: Level,
-    /// May the array work for the next operation of the same sort on the same plane while the register's data
-    /// are on the bus (cache read, cache program)?
+    /// Whether the array can work for the next operation of the same kind on the same plane while the
+    /// register's data are on the bus (cache read, cache program).
     pub pipelined: bool,
-    /// May neighbouring operations of the same sort on different planes of a die share one array time
-    /// (two-plane commands)? Only if the unit is the die.
+    /// Whether neighbouring operations of the same kind on different planes of a die can share one array time
+    /// (two-plane commands). Only if the unit is the die.
     pub two_plane: bool,
 }
 
-/// Which chunk of the address space goes where.
+/// The distribution of the address space's chunks over domains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mapping {
-    /// The i-th chunk that is written goes to domain i mod N (ANCS'14, section 4.2).
+    /// The i-th written chunk goes to domain i mod N (ANCS'14, section 4.2).
     WriteOrder,
     /// Chunk i of the address space goes to domain i mod N.
     Lba,
 }
 
-/// Which block is cleaned next.
+/// The choice of the next block to clean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Victim {
-    /// The one with the fewest valid pages.
+    /// The block with the fewest valid pages.
     Greedy,
-    /// The one that was filled first.
+    /// The block that was filled first.
     Fifo,
-    /// Greedy, but blocks that are worn more than the others rest, and cold data move onto them.
+    /// As greedy, but blocks that are worn more than the others rest, and cold data move onto them.
     WearAware,
 }
 
 /// The layer between the host's pages and the flash.
 ///
-/// A file says `kind = "page"`, `kind = "raw"` or `kind = { log-block = { log_blocks = 16 } }`.
+/// In a file it is `kind = "page"`, `kind = "raw"` or `kind = { log-block = { log_blocks = 16 } }`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum FtlKind {
     /// A page can be anywhere: log-structured planes with cleaning.
     Page,
-    /// Pages are at their place in the block of their part of the address space. Overwrites go to a few log
-    /// blocks, each for one such block, that are merged in the end (BAST: Kim et al., IEEE Transactions on
+    /// Pages are at their offset in the block of their part of the address space. Overwrites go to a few log
+    /// blocks, each for one such block, which are merged in the end (BAST: Kim et al., IEEE Transactions on
     /// Consumer Electronics 48(2), 2002).
     LogBlock {
-        /// Log blocks of each plane; they are some of the spare ones.
+        /// Log blocks of each plane; they are some of the spare blocks.
         log_blocks: u32,
     },
-    /// Nothing: the host programs pages itself, in order inside each block, and erases whole blocks
-    /// by discarding them. Blocks are numbered plane by plane.
+    /// No layer: the host programs pages itself, in order inside each block, and erases whole blocks by
+    /// discarding them. Blocks are numbered plane by plane.
     Raw,
 }
 
-/// How logical pages find physical ones.
+/// The mapping from logical pages to physical ones.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ftl {
-    /// The kind of layer. The fields below on cleaning count for [`FtlKind::Page`] alone, and a raw chip uses
+    /// The kind of layer. The fields below on cleaning apply to [`FtlKind::Page`] alone, and a raw chip uses
     /// none of them.
     pub kind: FtlKind,
-    /// Which chunk goes where.
+    /// The distribution of chunks over domains.
     pub mapping: Mapping,
     /// The target of a chunk: a domain. Inside a domain pages use the planes in turn.
     pub domain: Level,
@@ -179,22 +180,22 @@ pub struct Ftl {
     pub spare_permille: u32,
     /// Free blocks of a plane at which cleaning begins, in thousandths of its blocks (at least one).
     pub clean_at_permille: u32,
-    /// Which block is cleaned next.
+    /// The choice of the next block to clean.
     pub victim: Victim,
-    /// Do valid pages move inside their plane without crossing the bus?
+    /// Whether valid pages move inside their plane without crossing the bus.
     pub copy_back: bool,
-    /// Clean when a unit has nothing else to do, up to twice the free blocks at which cleaning begins?
+    /// Whether a unit without other work cleans, up to twice the free blocks at which cleaning begins.
     pub background: bool,
 }
 
 impl Flash {
-    /// Planes in all.
+    /// Returns the number of planes in all.
     #[must_use]
     pub const fn plane_count(&self) -> u32 {
         self.channels * self.packages * self.dies * self.planes
     }
 
-    /// The total number of parts of that level.
+    /// Returns the total number of parts of a level.
     #[must_use]
     pub const fn count(&self, level: Level) -> u32 {
         match level {
@@ -205,7 +206,7 @@ impl Flash {
         }
     }
 
-    /// Host pages in a flash page.
+    /// Returns the host pages in a flash page.
     #[must_use]
     pub const fn page_units(&self) -> u32 {
         self.page_bytes / HOST_PAGE_BYTES as u32
@@ -213,7 +214,7 @@ impl Flash {
 }
 
 impl Timing {
-    /// Time of the bus for `bytes` bytes of data.
+    /// Returns the time of the bus for `bytes` bytes of data.
     #[must_use]
     pub const fn transfer_ns(&self, bytes: u64) -> u64 {
         let wire = bytes + bytes.div_ceil(512) * self.spare_bytes_per_sector as u64;
@@ -222,7 +223,7 @@ impl Timing {
 }
 
 impl Host {
-    /// Time of the link for `bytes` bytes.
+    /// Returns the time of the link for `bytes` bytes.
     #[must_use]
     pub const fn link_ns(&self, bytes: u64) -> u64 {
         (bytes * self.link_ps_per_byte).div_ceil(1000)
@@ -230,8 +231,8 @@ impl Host {
 }
 
 impl Spec {
-    /// A small SSD in which only flash takes time: a start for a description. Four dies of two planes on two
-    /// channels, 64 MiB of flash.
+    /// Returns a small SSD in which only flash takes time, as a start for a description: four dies of two
+    /// planes on two channels, 64 MiB of flash.
     #[must_use]
     pub fn plain() -> Self {
         Self {
@@ -281,27 +282,27 @@ impl Spec {
         }
     }
 
-    /// Host pages in a block.
+    /// Returns the host pages in a block.
     #[must_use]
     pub const fn block_units(&self) -> u32 {
         self.flash.page_units() * self.flash.pages
     }
 
-    /// Host pages in all blocks.
+    /// Returns the host pages in all blocks.
     #[must_use]
     pub const fn raw_units(&self) -> u64 {
         let blocks = self.flash.plane_count() as u64 * self.flash.blocks as u64;
         blocks * self.block_units() as u64
     }
 
-    /// Blocks of each plane that the host sees.
+    /// Returns the blocks of each plane that the host sees.
     #[must_use]
     pub const fn host_blocks(&self) -> u32 {
         (self.flash.blocks as u64 * (1000 - self.ftl.spare_permille as u64) / 1000) as u32
     }
 
-    /// Host pages of the device: all without the spare blocks, in whole rounds of chunks over all domains and
-    /// of pages over all planes; all pages on a raw chip.
+    /// Returns the host pages of the device: all without the spare blocks, in whole rounds of chunks over all
+    /// domains and of pages over all planes; all pages on a raw chip.
     #[must_use]
     pub const fn page_count(&self) -> u64 {
         if matches!(self.ftl.kind, FtlKind::Raw) {
@@ -315,17 +316,17 @@ impl Spec {
         planes * self.host_blocks() as u64 * self.block_units() as u64 / round * round
     }
 
-    /// Free blocks of a plane at which cleaning begins.
+    /// Returns the free blocks of a plane at which cleaning begins.
     #[must_use]
     pub const fn clean_at_blocks(&self) -> u32 {
         let blocks = (self.flash.blocks as u64 * self.ftl.clean_at_permille as u64 / 1000) as u32;
         if blocks == 0 { 1 } else { blocks }
     }
 
-    /// Checks that such a device is possible.
+    /// Checks that this device is possible.
     ///
     /// # Errors
-    /// [`Error::Spec`] with the first impossible field, and what is expected.
+    /// Fails with [`Error::Spec`], with the first impossible field and its expected values.
     pub fn check(&self) -> Result<()> {
         let flash = &self.flash;
         let counts = [
@@ -409,7 +410,7 @@ impl Spec {
         Ok(())
     }
 
-    /// Checks how many blocks of each plane are spare.
+    /// Checks the number of spare blocks of each plane.
     fn check_spare(&self, least: u32, what: &str) -> Result<()> {
         if self.ftl.spare_permille >= 1000 {
             return Err(self.wrong(
@@ -442,7 +443,7 @@ impl Spec {
     }
 }
 
-/// The least common multiple.
+/// Returns the least common multiple.
 const fn lcm(a: u64, b: u64) -> u64 {
     let (mut x, mut y) = (a, b);
     while y != 0 {

@@ -30,7 +30,7 @@ fn a_seed_gives_the_same_arrivals_on_every_machine() {
     assert_ne!(fingerprint(other.take(100_000)), PINNED);
 }
 
-/// What the first machine computed; all others must, too.
+/// The results of the first machine, which all others must reproduce.
 const PINNED: u64 = 0xA59F_E4AE_DA1A_ED0C;
 
 #[test]

@@ -2,7 +2,7 @@
 
 macro_rules! presets {
     ($($name:literal),* $(,)?) => {
-        /// Names and texts, in the order in which the documentation has them.
+        /// The names and texts of the built-in presets, in the order of the documentation.
         pub(super) const ALL: &[(&str, &str)] =
             &[$(($name, include_str!(concat!("../../presets/", $name, ".toml")))),*];
     };

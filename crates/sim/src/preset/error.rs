@@ -1,15 +1,15 @@
-//! What can be wrong with a preset, for the author of the file.
+//! Errors in a preset, for the author of the file.
 
 use std::ops::Range;
 
 use super::locate::Tree;
 use crate::Error;
 
-/// What can be wrong with a preset.
+/// An error in a preset.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum PresetError {
-    /// No preset of that name is built in.
+    /// An unknown name of a preset.
     #[error("no preset {name:?} is built in; there are {names}; a file is given by its path")]
     Unknown {
         /// The requested name.
@@ -17,62 +17,62 @@ pub enum PresetError {
         /// The known names.
         names: String,
     },
-    /// A file cannot be read.
+    /// A file that cannot be read.
     #[error("{path} cannot be read: {source}; give a TOML file with a preset")]
     Read {
-        /// Which file.
+        /// The file.
         path: String,
         /// The system's error.
         source: std::io::Error,
     },
-    /// A text is not TOML.
+    /// A text that is not TOML.
     #[error("{origin}, line {line}: {found}; expected {expected}; correct the line")]
     Syntax {
         /// The file, or its name.
         origin: String,
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: usize,
-        /// What is expected.
+        /// The expected syntax.
         expected: String,
-        /// What was found.
+        /// The found text.
         found: String,
     },
-    /// A field is missing, unknown, of a wrong type, or impossible.
+    /// A field that is missing, unknown, of a wrong type, or impossible.
     #[error("{origin}, line {line}: {field}: expected {expected}, found {found}; {remedy}")]
     Field {
         /// The file, or its name.
         origin: String,
-        /// Counted from 1; of a missing field, where its table begins.
+        /// The line, counted from 1; for a missing field, the line where its table begins.
         line: usize,
-        /// The field, with the names of the tables it is in.
+        /// The field, with the names of its tables.
         field: String,
-        /// What is expected.
+        /// The expected value.
         expected: String,
-        /// What was found.
+        /// The found value.
         found: String,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// No such device can exist.
+    /// A description of an impossible device.
     #[error(transparent)]
     Machine(#[from] Error),
-    /// The caller asked for an SSD.
+    /// A preset of another kind where an SSD is required.
     #[error("{name} is no SSD and keeps no counters of flash; build it as a model")]
     NotSsd {
         /// The preset.
         name: String,
     },
-    /// A preset cannot be written as TOML.
+    /// A preset that cannot be written as TOML.
     #[error("{name} cannot be written as TOML: {reason}; TOML's integers end at 2^63 - 1")]
     Write {
         /// The preset.
         name: String,
-        /// What the writer says.
+        /// The reason from the TOML writer.
         reason: String,
     },
 }
 
-/// The error for an impossible device, at the line of the field that makes it so.
+/// Creates the error for an impossible device, at the line of the field that makes it so.
 pub(super) fn impossible(error: &Error, text: &str, origin: &str) -> PresetError {
     let Error::Spec { field, expected, found, .. } = error;
     let (field, line) = match Tree::new(text) {
@@ -89,7 +89,7 @@ pub(super) fn impossible(error: &Error, text: &str, origin: &str) -> PresetError
     }
 }
 
-/// The error for a file without a kind.
+/// Creates the error for a file without a kind.
 pub(super) fn no_kind(origin: &str, kinds: &str) -> PresetError {
     PresetError::Field {
         origin: origin.to_owned(),
@@ -101,7 +101,7 @@ pub(super) fn no_kind(origin: &str, kinds: &str) -> PresetError {
     }
 }
 
-/// The error for an unknown kind.
+/// Creates the error for an unknown kind.
 pub(super) fn other_kind(text: &str, span: Range<usize>, origin: &str, kinds: &str) -> PresetError {
     PresetError::Field {
         origin: origin.to_owned(),
@@ -113,7 +113,7 @@ pub(super) fn other_kind(text: &str, span: Range<usize>, origin: &str, kinds: &s
     }
 }
 
-/// The TOML reader's error, split into its pieces.
+/// Converts the TOML reader's error, split into its pieces.
 pub(super) fn refused(error: &toml::de::Error, text: &str, origin: &str) -> PresetError {
     let origin = origin.to_owned();
     let message = error.message();
@@ -130,7 +130,7 @@ pub(super) fn refused(error: &toml::de::Error, text: &str, origin: &str) -> Pres
     let (line, mut field) = (tree.line(at), tree.field_at(at));
     let quoted = message.split('`').nth(1).unwrap_or_default();
     if message.starts_with("missing field") {
-        // The reader points at the table that lacks it.
+        // The reader reports the position of the table that lacks it.
         field = if field.is_empty() { quoted.to_owned() } else { format!("{field}.{quoted}") };
         return PresetError::Field {
             origin,

@@ -1,4 +1,4 @@
-//! The format of a preset's file: a kind, and the fields of what that kind describes.
+//! The format of a preset's file: a kind, and the fields of that kind's description.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -8,10 +8,10 @@ use toml::de::{DeTable, Deserializer};
 use super::error::{no_kind, other_kind, refused};
 use super::{Machine, PresetError, Result};
 
-/// Names of kinds, as files and errors have them.
+/// The names of kinds in files and errors.
 const KINDS: &str = "\"ssd\" or \"disk\"";
 
-/// What a text describes; not yet checked to be possible.
+/// Parses the machine that a text describes, without checking that it is possible.
 pub(super) fn parse(text: &str, origin: &str) -> Result<Machine> {
     let mut table = DeTable::parse(text).map_err(|error| refused(&error, text, origin))?;
     let kind = table.get_mut().remove("kind").ok_or_else(|| no_kind(origin, KINDS))?;
@@ -26,7 +26,7 @@ fn fields<T: DeserializeOwned>(table: Spanned<DeTable<'_>>, text: &str, origin: 
     T::deserialize(Deserializer::from(table)).map_err(|error| refused(&error, text, origin))
 }
 
-/// The text of a file that describes the same.
+/// Returns the text of a file that describes this machine.
 pub(super) fn write(machine: &Machine) -> Result<String> {
     match machine {
         Machine::Ssd(spec) => text("ssd", &spec.name, spec),

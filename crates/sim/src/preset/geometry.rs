@@ -8,7 +8,7 @@ use crate::disk::DiskSpec;
 use crate::spec::{self, FtlKind, HOST_PAGE_BYTES, Level};
 
 impl Preset {
-    /// The geometry of a device like this: as many channels as the mapping has domains, and the buses that
+    /// Returns the geometry of this device: as many channels as the mapping has domains, and the buses that
     /// they share.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
@@ -22,7 +22,7 @@ impl Preset {
 
 fn of_ssd(spec: &Spec) -> Geometry {
     let (domains, buses) = (spec.flash.count(spec.ftl.domain), spec.flash.channels);
-    // Reads overlap only on one plane, so a domain has to be one.
+    // Reads overlap only on different planes, so a domain must be one.
     let overlaps = spec.parallel.pipelined && spec.ftl.domain == Level::Plane;
     Geometry {
         channels: Some(domains),
@@ -31,7 +31,7 @@ fn of_ssd(spec: &Spec) -> Geometry {
             spec::Mapping::Lba => Mapping::Lba,
             spec::Mapping::WriteOrder => Mapping::WriteOrder,
         }),
-        // Neighbouring domains are on neighbouring buses. One bus for all is no choice.
+        // Neighbouring domains are on neighbouring buses. With one bus for all there is no choice.
         buses: (1 < buses && buses < domains).then_some(buses),
         serial_buses: overlaps && spec.parallel.unit == Level::Channel,
         depth: spec.host.depth as usize,
@@ -39,7 +39,7 @@ fn of_ssd(spec: &Spec) -> Geometry {
     }
 }
 
-/// A raw chip has its units one after another.
+/// Returns the geometry of a raw chip, whose units are one after another.
 fn of_chip(spec: &Spec) -> Geometry {
     let units = spec.flash.count(spec.parallel.unit);
     Geometry {

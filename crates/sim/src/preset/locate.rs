@@ -1,18 +1,18 @@
-//! Where each field is in a TOML text.
+//! The positions of fields in a TOML text.
 
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-/// The fields of a text and their places.
+/// The fields of a text and their positions.
 pub(super) struct Tree<'t> {
     text: &'t str,
-    /// Names with the tables they are in, and the bytes from the name to the value's end.
+    /// The names with their tables, and the bytes from the name to the value's end.
     fields: Vec<(String, Range<usize>)>,
 }
 
 impl<'t> Tree<'t> {
-    /// The fields of a text, if it is TOML.
+    /// Returns the fields of a text, if it is TOML.
     pub fn new(text: &'t str) -> Option<Self> {
         let table = DeTable::parse(text).ok()?;
         let mut fields = Vec::new();
@@ -20,13 +20,13 @@ impl<'t> Tree<'t> {
         Some(Self { text, fields })
     }
 
-    /// The innermost field at that byte; empty if there is none.
+    /// Returns the innermost field at this byte; empty if there is none.
     pub fn field_at(&self, at: usize) -> String {
         let around = self.fields.iter().filter(|(_, range)| range.contains(&at));
         around.max_by_key(|(name, _)| name.len()).map_or(String::new(), |(name, _)| name.clone())
     }
 
-    /// A field's full name, and its line: that of the field of that name, or that ends so, or of the
+    /// Returns a field's full name, and its line: the line of the field with this name or ending, or of the
     /// innermost of its tables; else the first line.
     pub fn find(&self, field: &str) -> (String, usize) {
         let ends = |name: &str| name.strip_suffix(field).is_some_and(|rest| rest.ends_with('.'));
@@ -38,13 +38,13 @@ impl<'t> Tree<'t> {
         (field.to_owned(), line)
     }
 
-    /// The line of a byte, counted from 1.
+    /// Returns the line of a byte, counted from 1.
     pub fn line(&self, at: usize) -> usize {
         line(self.text, at)
     }
 }
 
-/// The line of a byte, counted from 1.
+/// Returns the line of a byte, counted from 1.
 pub(super) fn line(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|&byte| byte == b'\n').count()
 }

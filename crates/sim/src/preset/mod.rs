@@ -32,7 +32,7 @@ use crate::{Fill, Model, Spec, Ssd};
 /// The result of reading or building a preset.
 pub type Result<T> = std::result::Result<T, PresetError>;
 
-/// What a preset describes.
+/// The device that a preset describes.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Machine {
@@ -49,15 +49,15 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// The names of those that are built in, in the order in which the documentation has them.
+    /// Returns the names of the built-in presets, in the order of the documentation.
     pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
         built_in::ALL.iter().map(|(name, _)| *name)
     }
 
-    /// A built-in preset.
+    /// Returns a built-in preset.
     ///
     /// # Errors
-    /// [`PresetError::Unknown`] with the known names.
+    /// Fails with [`PresetError::Unknown`], with the known names.
     pub fn named(name: &str) -> Result<Self> {
         let Some((_, text)) = built_in::ALL.iter().find(|(known, _)| *known == name) else {
             let names = Self::names().collect::<Vec<_>>().join(", ");
@@ -66,16 +66,17 @@ impl Preset {
         Self::parse(text, name)
     }
 
-    /// The text of a built-in preset: a start for a file of one's own.
+    /// Returns the text of a built-in preset, as a start for a user's own file.
     #[must_use]
     pub fn text(name: &str) -> Option<&'static str> {
         built_in::ALL.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
     }
 
-    /// The preset in that file.
+    /// Reads the preset in a file.
     ///
     /// # Errors
-    /// [`PresetError::Read`] if the file cannot be read, else as for [`from_toml`](Self::from_toml).
+    /// Fails with [`PresetError::Read`] if the file cannot be read, else as [`from_toml`](Self::from_toml)
+    /// does.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let origin = path.as_ref().display().to_string();
         let text = std::fs::read_to_string(path.as_ref())
@@ -83,11 +84,11 @@ impl Preset {
         Self::parse(&text, &origin)
     }
 
-    /// The preset in that text.
+    /// Reads the preset in a text.
     ///
     /// # Errors
-    /// [`PresetError::Field`] or [`PresetError::Syntax`] with the line, what was expected, what was
-    /// found and what to do, for the first thing that is wrong.
+    /// Fails with [`PresetError::Field`] or [`PresetError::Syntax`] for the first error, with its line, the
+    /// expected and found values, and the remedy.
     pub fn from_toml(text: &str) -> Result<Self> {
         Self::parse(text, "the text")
     }
@@ -98,15 +99,15 @@ impl Preset {
         Ok(Self { machine })
     }
 
-    /// The same preset as the text of a file, without comments.
+    /// Returns the preset as the text of a file, without comments.
     ///
     /// # Errors
-    /// [`PresetError::Write`] if a number is larger than TOML's maximum (2^63 - 1).
+    /// Fails with [`PresetError::Write`] if a number is larger than TOML's maximum (2^63 - 1).
     pub fn to_toml(&self) -> Result<String> {
         file::write(&self.machine)
     }
 
-    /// Its name, as the file says it.
+    /// Returns its name, as in the file.
     #[must_use]
     pub fn name(&self) -> &str {
         match &self.machine {
@@ -115,7 +116,7 @@ impl Preset {
         }
     }
 
-    /// What it models and where its numbers come from.
+    /// Returns the modelled device and the sources of the numbers.
     #[must_use]
     pub fn about(&self) -> &str {
         match &self.machine {
@@ -124,16 +125,16 @@ impl Preset {
         }
     }
 
-    /// What it describes, field by field.
+    /// Returns the described device, field by field.
     #[must_use]
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// A device of this kind with that content. For a disk it makes no difference.
+    /// Creates a device of this kind with this content, which makes no difference for a disk.
     ///
     /// # Errors
-    /// [`PresetError::Machine`] if no such device can exist.
+    /// Fails with [`PresetError::Machine`] if no such device can exist.
     pub fn build(&self, fill: Fill) -> Result<Box<dyn Model>> {
         Ok(match &self.machine {
             Machine::Ssd(spec) => Box::new(Ssd::new(spec.clone(), fill)?),
@@ -141,10 +142,10 @@ impl Preset {
         })
     }
 
-    /// The device as an SSD, which can report its work.
+    /// Creates the device as an SSD, which can report its work.
     ///
     /// # Errors
-    /// [`PresetError::NotSsd`] if it is not one.
+    /// Fails with [`PresetError::NotSsd`] if it is not one.
     pub fn ssd(&self, fill: Fill) -> Result<Ssd> {
         match &self.machine {
             Machine::Ssd(spec) => Ok(Ssd::new(spec.clone(), fill)?),

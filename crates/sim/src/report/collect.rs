@@ -8,32 +8,32 @@ use super::summary::{Charts, KindReport, Little, Report};
 use crate::spec::HOST_PAGE_BYTES;
 use crate::{Done, Parts, RequestKind, Ssd};
 
-/// How many requests a [`Collector`] keeps whole.
+/// The number of requests that a [`Collector`] stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Keep {
-    /// Of the slowest.
+    /// The number of the slowest requests.
     pub slowest: usize,
-    /// Of the first to end, for a trace.
+    /// The number of the first requests to end, for a trace.
     pub first: usize,
 }
 
 impl Default for Keep {
-    /// The slowest one, and no others.
+    /// Returns a limit of the slowest request alone.
     fn default() -> Self {
         Self { slowest: 1, first: 0 }
     }
 }
 
-/// Takes requests as they end, and makes a [`Report`] of them.
+/// Collects requests as they end, and makes a [`Report`] of them.
 ///
-/// Memory: a histogram of up to 0.9 MiB for each kind of request, and the requests that it keeps.
+/// Memory: a histogram of up to 0.9 MiB for each kind of request, and the stored requests.
 #[derive(Clone, Debug)]
 pub struct Collector {
     start_ns: u64,
     last_ns: u64,
     kinds: [KindCount; 4],
     keep: Keep,
-    /// By latency, then by age, so that the first of equals stays.
+    /// The slowest requests by latency, then by age, so that the first of equals stays.
     slowest: BTreeMap<(u64, u64), Done>,
     first: Vec<Done>,
     seen: u64,
@@ -44,14 +44,14 @@ pub struct Collector {
 pub(super) struct KindCount {
     pub latencies: Histogram,
     pub pages: u64,
-    /// In the order of [`PART_NAMES`].
+    /// The sums of the parts in the order of [`PART_NAMES`].
     pub parts_ns: [u128; 6],
 }
 
 /// The parts of a latency, in the order in which a request meets them.
 pub(super) const PART_NAMES: [&str; 6] = ["admission", "host", "queue", "cleaning", "bus", "array"];
 
-/// The parts in the order of [`PART_NAMES`].
+/// Returns the parts in the order of [`PART_NAMES`].
 pub(super) const fn parts_in_order(parts: &Parts) -> [u64; 6] {
     [
         parts.admission_ns,
@@ -63,7 +63,7 @@ pub(super) const fn parts_in_order(parts: &Parts) -> [u64; 6] {
     ]
 }
 
-/// Kinds in the order of reports, and their names.
+/// The kinds in the order of reports, and their names.
 pub(super) const KINDS: [(RequestKind, &str); 4] = [
     (RequestKind::Read, "read"),
     (RequestKind::Write, "write"),
@@ -71,7 +71,7 @@ pub(super) const KINDS: [(RequestKind, &str); 4] = [
     (RequestKind::Discard, "discard"),
 ];
 
-/// The name of a kind.
+/// Returns the name of a kind.
 pub(super) const fn kind_name(kind: RequestKind) -> &'static str {
     KINDS[kind_index(kind)].1
 }
@@ -86,7 +86,7 @@ const fn kind_index(kind: RequestKind) -> usize {
 }
 
 impl Collector {
-    /// A collector of a run that begins at that moment of the model's time.
+    /// Creates a collector of a run that begins at `start_ns` of the model's time.
     #[must_use]
     pub fn new(start_ns: u64, keep: Keep) -> Self {
         Self {
@@ -100,8 +100,8 @@ impl Collector {
         }
     }
 
-    /// Takes a request that has ended. Constant time, except for the logarithm of how many slow ones are
-    /// kept.
+    /// Records a request that has ended. Takes constant time, except for the logarithm of the number of
+    /// stored slow ones.
     pub fn note(&mut self, done: &Done) {
         let latency_ns = done.finished_ns - done.submitted_ns;
         let kind = &mut self.kinds[kind_index(done.request.kind)];
@@ -130,7 +130,7 @@ impl Collector {
         }
     }
 
-    /// The report, of a model that came to rest at that moment. `device` and `load` describe the run.
+    /// Returns the report of a model that came to rest at `rest_ns`. `device` and `load` describe the run.
     #[must_use]
     pub fn report(self, device: &str, load: &str, rest_ns: u64) -> Report {
         let elapsed_ns = self.last_ns - self.start_ns;
@@ -160,7 +160,7 @@ impl Collector {
         }
     }
 
-    /// The report of a run on an SSD whose state was `before` when it began.
+    /// Returns the report of a run on an SSD whose state at the beginning was `before`.
     #[must_use]
     pub fn report_ssd(self, ssd: &Ssd, before: &SsdBaseline, load: &str) -> Report {
         use crate::Model;

@@ -18,13 +18,13 @@ pub struct Explanation {
     pub kind: &'static str,
     /// The first page of 4 KiB.
     pub page: u64,
-    /// How many pages.
+    /// The number of pages.
     pub pages: u32,
-    /// When it was submitted.
+    /// The time of its submission.
     pub submitted_ns: u64,
-    /// When it ended.
+    /// The time of its end.
     pub finished_ns: u64,
-    /// The time between.
+    /// The time between these.
     pub latency_ns: u64,
     /// The parts, in the order in which a request meets them.
     pub parts: Vec<PartExplained>,
@@ -35,7 +35,7 @@ pub struct Explanation {
 pub struct PartExplained {
     /// Its name.
     pub part: &'static str,
-    /// How long it took.
+    /// Its duration.
     pub ns: u64,
     /// Its terms; empty if it took no time.
     pub terms: Vec<Term>,
@@ -46,18 +46,18 @@ pub struct PartExplained {
 pub struct Term {
     /// Its name, and its formula if it has one: `data: 4096 B x 2.5 ns`.
     pub what: String,
-    /// How long it took.
+    /// Its duration.
     pub ns: u64,
 }
 
-/// Explains the latency of a request of an SSD of that description, over several lines.
+/// Explains the latency of a request to an SSD with this description, over several lines.
 #[must_use]
 pub fn explain(done: &Done, spec: &Spec) -> String {
     Explanation::of(done, Some(spec)).to_string()
 }
 
 impl Explanation {
-    /// Explains a request. Without a description there are the parts, but no formulas.
+    /// Explains a request. Without a description the result has the parts, but no formulas.
     #[must_use]
     pub fn of(done: &Done, spec: Option<&Spec>) -> Self {
         let terms = match spec {
@@ -89,7 +89,7 @@ const PLAIN: [&str; 6] = [
 ];
 
 impl PartExplained {
-    /// Gives each term its share of the rest, in order; one that ends short overlapped with another part.
+    /// Gives each term its share of the rest, in order; a term that ends early overlapped with another part.
     fn of(part: &'static str, ns: u64, formulas: Vec<(String, u64)>) -> Self {
         let mut left = ns;
         let mut terms = Vec::new();
@@ -114,7 +114,7 @@ struct Formulas<'a> {
     spec: &'a Spec,
 }
 
-/// What crossed the bus: commands, and bytes of data.
+/// The traffic on the bus: commands, and bytes of data.
 #[derive(Clone, Copy)]
 struct Crossing {
     commands: u64,
@@ -163,8 +163,9 @@ impl Formulas<'_> {
         terms
     }
 
-    /// Bytes whose transfer over the link took time of its own: all of a write, and of a read the piece that
-    /// came last, since the others crossed while it was in the flash. `None` if that is not known.
+    /// Returns the bytes whose transfer over the link took time of its own: all of a write, and for a read
+    /// the piece that came last, since the others crossed while it was in the flash. `None` if that is not
+    /// known.
     fn link_bytes(&self) -> Option<u64> {
         let request = &self.done.request;
         let all = u64::from(request.pages) * HOST_PAGE_BYTES;
@@ -193,7 +194,7 @@ impl Formulas<'_> {
         }
     }
 
-    /// The crossing that takes exactly the time that was spent on the bus.
+    /// Returns the traffic that takes exactly the time that was spent on the bus.
     fn crossing(&self) -> Option<Crossing> {
         let (timing, flash) = (&self.spec.timing, &self.spec.flash);
         let bus_ns = self.done.parts.bus_ns;
@@ -213,8 +214,8 @@ impl Formulas<'_> {
         })
     }
 
-    /// Time of the bus for whole pages: those of a read cross as one, those of a program one by one, which
-    /// matters where a time for each is rounded up.
+    /// Returns the time of the bus for whole pages: those of a read cross as one, those of a program one by
+    /// one, which matters if a time for each is rounded up.
     fn pages_ns(&self, page_bytes: u64, pages: u64) -> u64 {
         let timing = &self.spec.timing;
         match self.done.request.kind {
@@ -239,7 +240,7 @@ impl Formulas<'_> {
         terms
     }
 
-    /// `4096 B x 2.5 ns`, with the bytes that cross in addition to the data.
+    /// Returns `4096 B x 2.5 ns`, with the bytes that cross in addition to the data.
     fn data(&self, bytes: u64) -> String {
         let each = exact_ps(self.spec.timing.transfer_ps_per_byte);
         match self.spec.timing.spare_bytes_per_sector {
@@ -269,7 +270,7 @@ impl Formulas<'_> {
     }
 }
 
-/// Several lines: what it was, a line for each term, and the sum.
+/// Writes several lines: the request, a line for each term, and the sum.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { token, kind, page, pages, .. } = self;

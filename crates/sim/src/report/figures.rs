@@ -1,4 +1,4 @@
-//! The numbers of a report as people read them, each with its formula.
+//! The numbers of a report in readable form, each with its formula.
 
 use super::number::{
     Thousandths, binary_bytes, decimal_bytes, exact_time, grouped, three_digits, time,
@@ -9,18 +9,18 @@ use super::summary::Report;
 /// A number with its unit, and how it is computed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Figure {
-    /// What it is.
+    /// The name.
     pub name: String,
     /// The number and its unit.
     pub shown: String,
-    /// How it is computed.
+    /// The formula.
     pub how: String,
 }
 
 /// Figures that belong together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Section {
-    /// What they are about.
+    /// The title.
     pub title: &'static str,
     /// The figures.
     pub figures: Vec<Figure>,
@@ -30,7 +30,7 @@ pub(super) fn figure(name: &str, shown: impl Into<String>, how: impl Into<String
     Figure { name: name.into(), shown: shown.into(), how: how.into() }
 }
 
-/// All numbers of a report except latencies, which have their own table.
+/// Returns all numbers of a report except latencies, which have their own table.
 #[must_use]
 pub fn figures(report: &Report) -> Vec<Section> {
     let mut sections = vec![Section { title: "Run", figures: run(report) }];

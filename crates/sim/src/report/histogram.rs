@@ -1,6 +1,6 @@
-//! Latencies counted in bins that grow with them, so that the tail is kept at any length.
+//! Latencies counted in bins that grow with them, so that the tail is recorded at any length.
 
-/// Bins of an octave, as a power of two: a bin is at most 1/1024 of its latencies wide.
+/// The bins of an octave, as a power of two: a bin is at most 1/1024 of its latencies wide.
 const FINE_BITS: u32 = 10;
 
 /// Counts latencies in nanoseconds. Memory: 16 bytes for each bin up to the longest, at most 0.9 MiB;
@@ -10,7 +10,7 @@ const FINE_BITS: u32 = 10;
 /// percentile is one that occurred, never shorter than the exact one and longer by less than 1/1024.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Histogram {
-    /// How many, and the largest of them.
+    /// The count of each bin, and its largest latency.
     bins: Vec<(u64, u64)>,
     count: u64,
     total_ns: u128,
@@ -21,22 +21,22 @@ pub struct Histogram {
 /// A range of latencies and its count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Bin {
-    /// From this latency on.
+    /// The smallest latency of the bin.
     pub from_ns: u64,
-    /// Up to below this one.
+    /// The end of the bin, exclusive.
     pub to_ns: u64,
-    /// How many.
+    /// The number of latencies.
     pub count: u64,
 }
 
-/// The bin of a value, given the bins of an octave.
+/// Returns the bin of a value, given the bins of an octave.
 const fn index(value: u64, bits: u32) -> usize {
     let length = u64::BITS - value.leading_zeros();
     let shift = length.saturating_sub(bits + 1);
     ((shift as usize) << bits) + (value >> shift) as usize
 }
 
-/// The first value of a bin; for the one after the last, the largest value.
+/// Returns the first value of a bin; for the index after the last bin, the largest value.
 fn first_of(index: usize, bits: u32) -> u64 {
     let octave = 1_usize << bits;
     let shift = (index >> bits).saturating_sub(1);
@@ -60,32 +60,32 @@ impl Histogram {
         self.total_ns += u128::from(latency_ns);
     }
 
-    /// The number of latencies.
+    /// Returns the number of latencies.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their sum.
+    /// Returns their sum.
     #[must_use]
     pub const fn total_ns(&self) -> u128 {
         self.total_ns
     }
 
-    /// The shortest; 0 if there is none.
+    /// Returns the shortest; 0 if there is none.
     #[must_use]
     pub const fn min_ns(&self) -> u64 {
         self.min_ns
     }
 
-    /// The longest; 0 if there is none.
+    /// Returns the longest; 0 if there is none.
     #[must_use]
     pub const fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// The latency that this share of 10,000 does not exceed: the one of rank ceil(count * share), counted
-    /// from 1 in ascending order. 0 if there is none.
+    /// Returns the latency that this share of 10,000 does not exceed: the one of rank ceil(count * share),
+    /// counted from 1 in ascending order. 0 if there is none.
     #[must_use]
     pub fn quantile_ns(&self, share_of_10k: u32) -> u64 {
         let rank = (u128::from(self.count) * u128::from(share_of_10k)).div_ceil(10_000).max(1);
@@ -99,7 +99,7 @@ impl Histogram {
         self.max_ns
     }
 
-    /// Its content, in bins of an octave's eighth, without empty ones.
+    /// Returns its content in bins of an eighth of an octave, without empty ones.
     #[must_use]
     pub fn eighths(&self) -> Vec<Bin> {
         const BITS: u32 = 3;

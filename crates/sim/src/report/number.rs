@@ -1,4 +1,4 @@
-//! Numbers that are exact, and how people read them.
+//! Exact numbers, and their readable forms.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 pub struct Thousandths(u64);
 
 impl Thousandths {
-    /// `part / whole`; `None` if `whole` is 0.
+    /// Returns `part / whole`; `None` if `whole` is 0.
     #[must_use]
     pub fn ratio(part: u128, whole: u128) -> Option<Self> {
         if whole == 0 {
@@ -22,32 +22,32 @@ impl Thousandths {
         Some(Self(u64::try_from(quotient).unwrap_or(u64::MAX)))
     }
 
-    /// A number in a time of nanoseconds, as a rate per second; `None` if no time passed.
+    /// Returns a number in a time of nanoseconds as a rate per second; `None` if no time passed.
     #[must_use]
     pub fn per_second(count: u128, ns: u64) -> Option<Self> {
         Self::ratio(count.saturating_mul(1_000_000_000), u128::from(ns))
     }
 
-    /// `part` of `whole` in percent; `None` if `whole` is 0.
+    /// Returns `part` of `whole` in percent; `None` if `whole` is 0.
     #[must_use]
     pub fn percent(part: u128, whole: u128) -> Option<Self> {
         Self::ratio(part.saturating_mul(100), whole)
     }
 
-    /// The number of thousandths.
+    /// Returns the number of thousandths.
     #[must_use]
     pub const fn thousandths(self) -> u64 {
         self.0
     }
 
-    /// The nearest float, for drawings and JSON.
+    /// Returns the nearest float, for drawings and JSON.
     #[must_use]
     pub fn float(self) -> f64 {
         self.0 as f64 / 1000.0
     }
 }
 
-/// With a precision below 3 it is rounded to that many decimals, half up.
+/// Rounds to the decimals of the precision, half up, if that is below 3.
 impl fmt::Display for Thousandths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let decimals = f.precision().unwrap_or(3).min(3) as u32;
@@ -69,7 +69,7 @@ impl Serialize for Thousandths {
     }
 }
 
-/// A time without rounding, in the largest unit below it: `10.24 us`, `1.5 ms`, `640 ns`.
+/// Formats a time without rounding, in the largest unit below it: `10.24 us`, `1.5 ms`, `640 ns`.
 #[must_use]
 pub fn exact_time(ns: u64) -> String {
     let (unit, name) = match ns {
@@ -81,12 +81,12 @@ pub fn exact_time(ns: u64) -> String {
     format!("{} {name}", decimal(ns, unit))
 }
 
-/// A time with three digits: `85.3 us`, `1.50 ms`; whole ones have no decimals.
+/// Formats a time with three digits: `85.3 us`, `1.50 ms`; whole ones have no decimals.
 pub(super) fn time(ns: u64) -> String {
     scaled(ns.into(), 1000, &["ns", "us", "ms", "s"])
 }
 
-/// A number with three digits, or all of those before its point: `0.640`, `85.3`, `1,235`.
+/// Formats a number with three digits, or all of those before its point: `0.640`, `85.3`, `1,235`.
 pub(super) fn three_digits(number: Thousandths) -> String {
     match number.0 {
         0 => "0".into(),
@@ -97,12 +97,12 @@ pub(super) fn three_digits(number: Thousandths) -> String {
     }
 }
 
-/// Picoseconds as nanoseconds: `2.5 ns`.
+/// Formats picoseconds as nanoseconds: `2.5 ns`.
 pub(super) fn exact_ps(ps: u64) -> String {
     format!("{} ns", decimal(ps, 1000))
 }
 
-/// `value / unit` with as many decimals as it needs; the unit is a power of ten.
+/// Formats `value / unit` with as many decimals as it needs; the unit is a power of ten.
 pub(super) fn decimal(value: u64, unit: u64) -> String {
     let digits = unit.ilog10() as usize;
     if digits == 0 || value.is_multiple_of(unit) {
@@ -112,29 +112,29 @@ pub(super) fn decimal(value: u64, unit: u64) -> String {
     text.trim_end_matches('0').to_owned()
 }
 
-/// Nanoseconds as microseconds with three digits.
+/// Formats nanoseconds as microseconds with three digits.
 pub(super) fn micros(ns: u64) -> String {
     three_digits(Thousandths(ns))
 }
 
-/// Nanoseconds in thousandths as microseconds, rounded to the nanosecond.
+/// Formats nanoseconds in thousandths as microseconds, rounded to the nanosecond.
 pub(super) fn mean_micros(ns: Thousandths) -> String {
     let whole = ns.0 / 1000 + u64::from(ns.0 % 1000 >= 500);
     micros(whole)
 }
 
-/// A count and its noun: `1 page`, `2 pages`.
+/// Formats a count and its noun: `1 page`, `2 pages`.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", grouped(count))
 }
 
-/// Bytes with three digits and a unit of powers of 1000, as makers of devices count: `256 GB`.
+/// Formats bytes with three digits and a unit of powers of 1000, as device vendors count: `256 GB`.
 pub(super) fn decimal_bytes(bytes: u128) -> String {
     scaled(bytes, 1000, &["B", "kB", "MB", "GB", "TB", "PB", "EB"])
 }
 
-/// Bytes with three digits and a unit of powers of 1024: `4 KiB`, `1.50 GiB`.
+/// Formats bytes with three digits and a unit of powers of 1024: `4 KiB`, `1.50 GiB`.
 pub(super) fn binary_bytes(bytes: u128) -> String {
     scaled(bytes, 1024, &["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])
 }

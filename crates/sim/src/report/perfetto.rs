@@ -10,11 +10,11 @@ use crate::ssd::{Activity, Resource, Span};
 /// Writes a trace: a track for each unit of flash, bus, link and the controller, and each request as an
 /// asynchronous slice with its parts in nanoseconds.
 ///
-/// Times are microseconds with three decimals, printed from whole nanoseconds. It contains what the report
-/// kept, and `otherData` says how much is missing.
+/// Times are microseconds with three decimals, printed from whole nanoseconds. The trace has the spans and
+/// requests that the report stored, and `otherData` has the number of missing ones.
 ///
 /// # Errors
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn write_trace(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let (spans, spans_missed) = report.spans();
     let (requests, requests_missed) = report.first();
@@ -40,13 +40,13 @@ pub fn write_trace(report: &Report, out: &mut impl Write) -> io::Result<()> {
     )
 }
 
-/// Groups of tracks, from top to bottom.
+/// The groups of tracks, from top to bottom.
 const REQUESTS: u32 = 1;
 const HOST: u32 = 2;
 const BUSES: u32 = 3;
 const UNITS: u32 = 4;
 
-/// The group and the track of a resource.
+/// Returns the group and the track of a resource.
 const fn track(resource: Resource) -> (u32, u32) {
     match resource {
         Resource::Controller => (HOST, 1),
@@ -57,7 +57,7 @@ const fn track(resource: Resource) -> (u32, u32) {
     }
 }
 
-/// The name of a resource.
+/// Returns the name of a resource.
 pub(super) fn resource_name(resource: Resource) -> String {
     match resource {
         Resource::Controller => "controller".into(),
@@ -68,7 +68,7 @@ pub(super) fn resource_name(resource: Resource) -> String {
     }
 }
 
-/// The name of an activity.
+/// Returns the name of an activity.
 pub(super) const fn activity_name(activity: Activity) -> &'static str {
     match activity {
         Activity::Read => "read",
@@ -131,12 +131,12 @@ fn write_request(done: &Done, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{{\"ph\":\"e\",{both},\"ts\":{end}}},")
 }
 
-/// Nanoseconds as microseconds, exactly.
+/// Formats nanoseconds as microseconds, exactly.
 fn micros(ns: u64) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
 }
 
-/// A string of JSON.
+/// Formats a string of JSON.
 fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {

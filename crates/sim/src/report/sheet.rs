@@ -5,7 +5,7 @@ use super::number::{binary_bytes, counted, decimal_bytes, exact_ps, exact_time, 
 use crate::Spec;
 use crate::spec::{FtlKind, HOST_PAGE_BYTES, Level, Mapping, Victim};
 
-/// The fields of a description, and what follows from them.
+/// Returns the fields of a description, and the numbers that follow from them.
 pub(super) fn sheet(spec: &Spec) -> Vec<Figure> {
     let mut rows = capacity(spec);
     rows.extend(host(spec));
@@ -46,7 +46,7 @@ fn per_byte(ps: u64) -> String {
     }
 }
 
-/// The bandwidth that corresponds to a time for each byte.
+/// Returns the bandwidth that corresponds to a time for each byte.
 fn bandwidth(ps: u64) -> String {
     match 1_000_000_000_000_u64.checked_div(ps) {
         Some(rate) => format!("{}/s at most", decimal_bytes(rate.into())),

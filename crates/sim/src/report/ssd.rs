@@ -14,7 +14,7 @@ pub struct SsdBaseline {
 }
 
 impl SsdBaseline {
-    /// The present state of an SSD.
+    /// Records the present state of an SSD.
     #[must_use]
     pub fn of(ssd: &Ssd) -> Self {
         Self { counters: ssd.counters() }
@@ -40,7 +40,7 @@ pub struct SsdReport {
     pub write_amplification: Option<Thousandths>,
     /// Blocks cleaned.
     pub cleans: u64,
-    /// Of these, to level wear.
+    /// Of these, for wear levelling.
     pub migrations: u64,
     /// Of these, merges of log blocks; all 0 if the mapping has none.
     pub merges: Merges,
@@ -48,37 +48,37 @@ pub struct SsdReport {
     pub moved_pages: u64,
     /// Blocks erased.
     pub erases: u64,
-    /// How busy the units of flash were.
+    /// The use of the units of flash.
     pub units: Vec<Usage>,
-    /// How busy the buses were.
+    /// The use of the buses.
     pub buses: Vec<Usage>,
-    /// How busy the controller was.
+    /// The use of the controller.
     pub controller: Usage,
-    /// How busy the link was: both ways together, of twice the time if it is duplex.
+    /// The use of the link: both ways together, of twice the time if it is duplex.
     pub link: Usage,
-    /// How worn the blocks are.
+    /// The wear of the blocks.
     pub wear: Wear,
-    /// How long it will last at this rate; `None` if the flash was not written.
+    /// The lifetime at this rate; `None` if the flash was not written.
     pub life: Option<Life>,
 }
 
-/// Merges of log blocks, by what they took.
+/// The merges of log blocks, by their kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Merges {
-    /// Turned a log block, written in order, into a data block.
+    /// Merges that turned a log block, written in order, into a data block.
     pub switches: u64,
-    /// Filled up a log block whose written part was in order.
+    /// Merges that filled up a log block whose written part was in order.
     pub partial: u64,
-    /// Copied all pages into a new block.
+    /// Merges that copied all pages into a new block.
     pub full: u64,
 }
 
-/// The share of the time until the device came to rest in which something was busy.
+/// The share of the time until the device came to rest in which a part was busy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Usage {
-    /// With the host's requests.
+    /// The time busy with the host's requests.
     pub busy_ns: u64,
-    /// With cleaning.
+    /// The time busy with cleaning.
     pub cleaning_ns: u64,
     /// Both, in percent of the time; `None` if no time passed.
     pub percent: Option<Thousandths>,
@@ -91,25 +91,25 @@ impl Usage {
     }
 }
 
-/// How worn the blocks are, counted from the factory on.
+/// The wear of the blocks, counted from the factory on.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Wear {
     /// The number of blocks.
     pub blocks: u64,
-    /// Erases of the least worn.
+    /// Erases of the least worn block.
     pub erases_min: u32,
     /// Erases of a block on average.
     pub erases_mean: Thousandths,
-    /// Erases of the most worn.
+    /// Erases of the most worn block.
     pub erases_max: u32,
-    /// Erases that a block is good for.
+    /// The number of erases that a block withstands.
     pub erases_rated: u32,
-    /// Blocks by erases: from, to (inclusive), how many. At most 32 bins of one width.
+    /// The blocks by erases: from, to (inclusive), count. At most 32 bins of one width.
     pub histogram: Vec<(u32, u32, u64)>,
 }
 
 impl Wear {
-    /// The wear of blocks, given their erases.
+    /// Returns the wear of blocks, given their erases.
     #[must_use]
     pub fn of(erases: &[u32], rated: u32) -> Self {
         let total: u128 = erases.iter().map(|&it| u128::from(it)).sum();
@@ -147,14 +147,14 @@ pub struct Life {
     pub erases_left: u64,
     /// Bytes that the host can write until the mean block is worn out.
     pub host_bytes: u64,
-    /// Days until then, at this run's pace.
+    /// The days until then, at this run's pace.
     pub days: Thousandths,
 }
 
 impl Life {
-    /// Every page that is programmed must be erased some day, so a run wears as many blocks as it programmed
-    /// pages of, even if its erases are yet to come; or as many as it erased, if those are more. The
-    /// remaining erases divided by that are the number of such runs.
+    /// Computes the lifetime. Every programmed page must be erased some day, so a run wears as many blocks as
+    /// it programmed pages of, even if their erases are yet to come; or as many as it erased, if those are
+    /// more. The remaining erases divided by that are the number of such runs.
     fn of(worn: Worn, written_bytes: u64, ns: u64) -> Option<Self> {
         const DAY_NS: u128 = 86_400 * 1_000_000_000;
         let Worn { erases_left, pages_per_block, programs, erases } = worn;
@@ -229,7 +229,7 @@ impl SsdReport {
         }
     }
 
-    /// The mean use of several parts in percent; `None` if there are none or no time passed.
+    /// Returns the mean use of several parts in percent; `None` if there are none or no time passed.
     #[must_use]
     pub fn mean_percent(usages: &[Usage]) -> Option<Thousandths> {
         let sum: Option<u128> =
@@ -242,7 +242,7 @@ fn erases_left(spec: &Spec, erases: &[u32]) -> u64 {
     erases.iter().map(|&it| u64::from(spec.erases_max.saturating_sub(it))).sum()
 }
 
-/// Differences of busy times, and of cleaning times where there are any.
+/// Returns the differences of busy times, and of cleaning times if there are any.
 fn usages(
     [busy, busy_before]: [&[u64]; 2],
     [clean, clean_before]: [&[u64]; 2],
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn a_life_is_what_remains_divided_by_what_a_run_takes() {
         let worn = Worn { erases_left: 1_000, pages_per_block: 64, programs: 640, erases: 4 };
-        // Ten blocks' worth of pages in a day: a hundred days, and a hundred times what was written.
+        // Ten blocks' worth of pages in a day: a hundred days, and a hundred times the written bytes.
         let life = Life::of(worn, 5_000, 86_400_000_000_000).unwrap();
         assert_eq!((life.host_bytes, life.days.to_string().as_str()), (500_000, "100.000"));
         let more = Life::of(Worn { erases: 20, ..worn }, 5_000, 86_400_000_000_000).unwrap();

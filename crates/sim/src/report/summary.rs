@@ -12,13 +12,13 @@ use crate::{Done, Spec};
 
 /// The result of a run.
 ///
-/// As JSON, times are integer nanoseconds (`_ns`), and quotients are numbers with up to three decimals.
-/// What drawings need beyond that is not part of the JSON.
+/// As JSON, times are integer nanoseconds (`_ns`), and quotients are numbers with up to three decimals. Data
+/// that only drawings need are not part of the JSON.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
     /// The device's name.
     pub device: String,
-    /// What it models and where its numbers come from.
+    /// The modelled device and the sources of its numbers.
     pub about: String,
     /// The load, in words.
     pub load: String,
@@ -28,21 +28,21 @@ pub struct Report {
     pub requests: u64,
     /// Bytes read and written.
     pub bytes: u64,
-    /// From the beginning of the run to the end of its last request.
+    /// The time from the beginning of the run to the end of its last request.
     pub elapsed_ns: u64,
-    /// From the beginning of the run until the device had nothing left to do. Buffered writes reach the
-    /// flash after they have ended, so this is the longer one.
+    /// The time from the beginning of the run until the device had nothing left to do. Buffered writes reach
+    /// the flash after they have ended, so this is the longer one.
     pub settled_ns: u64,
     /// The kinds of requests that occurred.
     pub kinds: Vec<KindReport>,
     /// The mean number of requests at a time.
     pub little: Little,
-    /// What an SSD did inside.
+    /// The inside of an SSD.
     pub ssd: Option<SsdReport>,
-    /// The slowest requests that were kept, the slowest first.
+    /// The slowest stored requests, the slowest first.
     #[serde(skip)]
     pub slowest: Vec<Done>,
-    /// What drawings need.
+    /// Data for drawings.
     #[serde(skip)]
     pub(crate) charts: Charts,
 }
@@ -61,37 +61,37 @@ pub(crate) struct Charts {
 }
 
 impl Report {
-    /// The device's description, if it is an SSD.
+    /// Returns the device's description, if it is an SSD.
     #[must_use]
     pub fn spec(&self) -> Option<&Spec> {
         self.charts.spec.as_ref()
     }
 
-    /// Spans of busy time that were kept, and how many did not fit.
+    /// Returns the stored spans of busy time, and the number of spans that did not fit.
     #[must_use]
     pub fn spans(&self) -> (&[Span], u64) {
         (&self.charts.spans, self.charts.spans_missed)
     }
 
-    /// The first requests to end, as many as were kept, and how many were not.
+    /// Returns the stored requests, the first to end, and the number of others.
     #[must_use]
     pub fn first(&self) -> (&[Done], u64) {
         (&self.charts.requests, self.charts.requests_missed)
     }
 
-    /// All requests for each second of the run.
+    /// Returns the requests for each second of the run.
     #[must_use]
     pub fn iops(&self) -> Option<Thousandths> {
         Thousandths::per_second(self.requests.into(), self.elapsed_ns)
     }
 
-    /// Bytes read and written for each second of the run.
+    /// Returns the bytes read and written for each second of the run.
     #[must_use]
     pub fn bytes_per_s(&self) -> Option<Thousandths> {
         Thousandths::per_second(self.bytes.into(), self.elapsed_ns)
     }
 
-    /// That kind, if it occurred: `read`, `write`, `sync` or `discard`.
+    /// Returns a kind, if it occurred: `read`, `write`, `sync` or `discard`.
     #[must_use]
     pub fn kind(&self, name: &str) -> Option<&KindReport> {
         self.kinds.iter().find(|kind| kind.kind == name)
@@ -103,21 +103,21 @@ impl Report {
 pub struct KindReport {
     /// `read`, `write`, `sync` or `discard`.
     pub kind: &'static str,
-    /// How many ended.
+    /// The number of ended requests.
     pub count: u64,
     /// Bytes of all.
     pub bytes: u64,
-    /// How many for each second of the run.
+    /// The requests for each second of the run.
     pub iops: Option<Thousandths>,
     /// Bytes for each second of the run.
     pub bytes_per_s: Option<Thousandths>,
-    /// How long they took.
+    /// The latencies.
     pub latency: Latency,
     /// The time, part by part, on average.
     pub parts_mean_ns: PartTimes<Thousandths>,
     /// The total time, part by part. Adds up to `latency.total_ns`.
     pub parts_total_ns: PartTimes<u64>,
-    /// Latencies in bins of an octave's eighth; empty ones are left out.
+    /// The latencies in bins of an eighth of an octave, without empty ones.
     pub distribution: Vec<Bin>,
 }
 
@@ -152,15 +152,15 @@ pub struct Latency {
     pub min_ns: u64,
     /// The mean.
     pub mean_ns: Thousandths,
-    /// Half of them take no longer.
+    /// The median.
     pub p50_ns: u64,
-    /// 90 % take no longer.
+    /// The 90th percentile: 90 % of requests take no longer.
     pub p90_ns: u64,
-    /// 99 % take no longer.
+    /// The 99th percentile.
     pub p99_ns: u64,
-    /// 99.9 % take no longer.
+    /// The 99.9th percentile.
     pub p999_ns: u64,
-    /// 99.99 % take no longer.
+    /// The 99.99th percentile.
     pub p9999_ns: u64,
     /// The longest.
     pub max_ns: u64,
@@ -169,7 +169,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// The percentiles of those latencies.
+    /// Returns the percentiles of these latencies.
     #[must_use]
     pub fn of(latencies: &Histogram) -> Self {
         let count = u128::from(latencies.count());
@@ -190,17 +190,17 @@ impl Latency {
 /// The parts of a latency. See [`Parts`](crate::Parts).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct PartTimes<T> {
-    /// Waited for space in the device's queue or write buffer.
+    /// The time waiting for space in the device's queue or write buffer.
     pub admission: T,
-    /// Controller and link, with waiting for either.
+    /// The time of controller and link, including waiting for either.
     pub host: T,
-    /// Waited for flash or a bus that served other requests.
+    /// The time waiting for flash or a bus that served other requests.
     pub queue: T,
-    /// Waited for flash that was cleaning.
+    /// The time waiting for flash that was cleaning.
     pub cleaning: T,
-    /// On the bus between controller and flash.
+    /// The time on the bus between controller and flash.
     pub bus: T,
-    /// In the flash array.
+    /// The time in the flash array.
     pub array: T,
 }
 
@@ -209,22 +209,22 @@ impl<T: Copy> PartTimes<T> {
         Self { admission, host, queue, cleaning, bus, array }
     }
 
-    /// The parts in the order in which a request meets them.
+    /// Returns the parts in the order in which a request meets them.
     #[must_use]
     pub const fn in_order(&self) -> [T; 6] {
         [self.admission, self.host, self.queue, self.cleaning, self.bus, self.array]
     }
 }
 
-/// Little's law: how many requests there are at a time is their rate times how long each stays.
+/// Little's law: the number of simultaneous requests is their rate times their latency.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Little {
     /// Requests for each second.
     pub rate_per_s: Option<Thousandths>,
-    /// How long one stays, on average.
+    /// The mean latency.
     pub mean_latency_ns: Option<Thousandths>,
-    /// How many there were at a time, on average: the sum of all latencies over the time of the run, which
-    /// is the product of the two above.
+    /// The mean number of simultaneous requests: the sum of all latencies over the time of the run, which is
+    /// the product of the two above.
     pub mean_in_system: Option<Thousandths>,
 }
 

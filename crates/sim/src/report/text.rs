@@ -7,7 +7,7 @@ use super::figures::{bandwidth, figures};
 use super::number::{grouped, mean_micros, micros, three_digits};
 use super::summary::{KindReport, Report};
 
-/// The report for a terminal, at most 100 columns wide where names are not longer.
+/// Returns the report for a terminal, at most 100 columns wide unless names are longer.
 #[must_use]
 pub fn text(report: &Report) -> String {
     let mut out = String::new();
@@ -27,7 +27,7 @@ pub fn text(report: &Report) -> String {
     out
 }
 
-/// Rows of names and columns of kinds.
+/// Formats rows of names and columns of kinds.
 fn table(title: &str, kinds: &[KindReport], rows: &[(&str, Vec<String>)]) -> String {
     let mut out = format!("\n{title:<14}");
     for kind in kinds {

@@ -37,15 +37,15 @@ pub enum Activity {
 /// A period in which a resource was busy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// What was busy.
+    /// The busy resource.
     pub resource: Resource,
-    /// With what.
+    /// Its activity.
     pub activity: Activity,
-    /// From when.
+    /// The beginning.
     pub start_ns: u64,
-    /// Until when.
+    /// The end.
     pub end_ns: u64,
-    /// For which request; `None` for the device's own work.
+    /// The request that it was for; `None` for the device's own work.
     pub token: Option<u64>,
 }
 
@@ -56,7 +56,7 @@ pub struct SsdCounters {
     pub requests: u64,
     /// Flash pages read for the host.
     pub flash_reads: u64,
-    /// Operations that the host waited for and that found their data in the write buffer or nowhere.
+    /// Operations of waiting requests that found their data in the write buffer or nowhere.
     pub reads_without_flash: u64,
     /// Time in which each unit of flash was busy with the host's pages, in nanoseconds.
     pub unit_busy_ns: Vec<u64>,
@@ -68,11 +68,11 @@ pub struct SsdCounters {
     pub controller_busy_ns: u64,
     /// Time in which the link was busy, both ways together.
     pub link_busy_ns: u64,
-    /// What the translation layer has done.
+    /// The work of the translation layer.
     pub ftl: FtlCounts,
 }
 
-/// Keeps spans up to a limit, and counts the others.
+/// A record of spans up to a limit, which counts the others.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     pub spans: Vec<Span>,

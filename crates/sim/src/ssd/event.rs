@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something that happens to a request or an operation, by its index.
+/// An event of a request or an operation, which it has by index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Event {
     /// A request reaches the device.
@@ -25,12 +25,12 @@ pub(super) enum Event {
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Entry {
     at_ns: u64,
-    /// Events of the same moment happen in the order in which they were planned.
+    /// The number of the plan: events of the same time happen in the order in which they were planned.
     number: u64,
     event: Event,
 }
 
-/// All future events.
+/// The future events.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     heap: BinaryHeap<Reverse<Entry>>,

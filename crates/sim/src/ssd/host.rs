@@ -18,12 +18,12 @@ pub(super) struct Pending {
     admitted_ns: u64,
     /// Pages of a write that the translation layer has taken.
     taken: u32,
-    /// When the first byte of a write crossed the link.
+    /// The time at which the first byte of a write crossed the link.
     link_start_ns: u64,
-    /// Since when it waits for space in the buffer, and how long it has waited.
+    /// The time since which it has been waiting for space in the buffer, and the sum of earlier waits.
     stalled_since_ns: u64,
     stalled_ns: u64,
-    /// Operations of the flash that it waits for.
+    /// The flash operations that it is waiting for.
     pub ops_left: u32,
     parts: Parts,
 }
@@ -75,7 +75,7 @@ struct SyncWait {
     programs_left: u64,
 }
 
-/// A hash of one word; nobody chooses the words.
+/// A hash of one word, for words that no user chooses.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Mix(u64);
 
@@ -118,7 +118,7 @@ impl Buffer {
         self.units_max > 0
     }
 
-    /// Do that many pages fit? A piece larger than the buffer fits when the buffer is empty.
+    /// Returns whether `units` pages fit. A piece larger than the buffer fits when the buffer is empty.
     fn has_space(&self, units: u64) -> bool {
         self.used + units <= self.units_max || self.used == 0
     }
@@ -166,7 +166,7 @@ impl Ssd {
         }
     }
 
-    /// Takes the link as soon as it is free; returns from when until when.
+    /// Takes the link as soon as it is free; returns the beginning and the end.
     fn take_link(&mut self, number: u32, way: Resource, bytes: u64) -> (u64, u64) {
         let free = if way == Resource::LinkIn && self.spec.host.duplex {
             &mut self.host.link_in_free_ns
@@ -182,14 +182,14 @@ impl Ssd {
         (start, end)
     }
 
-    /// One read of the flash for each flash page that the request touches. Pages in the buffer or never
-    /// written cross the link at once.
+    /// Starts one read of the flash for each flash page that the request touches. Pages in the buffer or
+    /// never written cross the link at once.
     fn begin_read(&mut self, number: u32) {
         let request = self.requests[number].request;
         let first = request.page as u32;
         let mut unit = first;
         let mut without_flash = 0;
-        // Held open until all reads are started.
+        // One more, so that it does not end before all reads are started.
         self.requests[number].ops_left = 1;
         while unit < first + request.pages {
             let place = self.ftl.place(unit);
@@ -223,8 +223,8 @@ impl Ssd {
         }
     }
 
-    /// A flash page has crossed its bus and goes over the link. The link serves in order, so the last page to
-    /// come is the last to arrive.
+    /// Sends a flash page that has crossed its bus over the link. The link serves in order, so the last page
+    /// to come is the last to arrive.
     pub(super) fn flash_read_ended(&mut self, op: &Op) {
         let (_, end) = self.take_link(op.request, Resource::LinkOut, u64::from(op.bytes));
         self.note_parts(op);
@@ -235,7 +235,7 @@ impl Ssd {
         }
     }
 
-    /// The operation that ends last decides the parts.
+    /// Notes the parts of an operation; those of the operation that ends last stay.
     fn note_parts(&mut self, op: &Op) {
         let parts = &mut self.requests[op.request].parts;
         parts.queue_ns = op.queue_ns;
@@ -252,7 +252,7 @@ impl Ssd {
         self.plan_next_piece(number);
     }
 
-    /// How many pages of a write come next: those up to the end of a flash page.
+    /// Returns the next pages of a write: those up to the end of a flash page.
     fn piece(&self, number: u32) -> u32 {
         let pending = &self.requests[number];
         (pending.request.pages - pending.taken).min(self.spec.flash.page_units())
@@ -269,7 +269,7 @@ impl Ssd {
         }
     }
 
-    /// A piece of a write has arrived; it is accepted at once, or waits for space.
+    /// Handles a piece of a write that has arrived; it is accepted at once, or waits for space.
     pub(super) fn received(&mut self, number: u32) {
         let units = u64::from(self.piece(number));
         if self.buffer.is_there()
@@ -290,7 +290,7 @@ impl Ssd {
         pending.taken += piece;
         let is_last = pending.taken == pending.request.pages;
         let units = first..first + piece;
-        // Held open until all of it is started.
+        // One more, so that it does not end before all of it is started.
         self.requests[number].ops_left += 1;
         if self.buffer.is_there() {
             self.buffer.used += u64::from(piece);
@@ -314,7 +314,7 @@ impl Ssd {
         }
     }
 
-    /// A program or an erase of a request has ended.
+    /// Handles the end of a program or an erase of a request.
     pub(super) fn request_op_ended(&mut self, op: &Op) {
         self.note_parts(op);
         let pending = &mut self.requests[op.request];
@@ -354,7 +354,7 @@ impl Ssd {
         self.drain_if_stuck();
     }
 
-    /// Programs open pages when a write waits for space and no running program would free it.
+    /// Programs open pages when a write is waiting for space and no running program would free it.
     fn drain_if_stuck(&mut self) {
         if self.buffer.programs == 0 && !self.buffer.stalled.is_empty() {
             self.drain();
@@ -389,7 +389,7 @@ impl Ssd {
     fn begin_discard(&mut self, number: u32) {
         let request = self.requests[number].request;
         let first = request.page as u32;
-        // Held open until all erases are started.
+        // One more, so that it does not end before all erases are started.
         self.requests[number].ops_left = 1;
         self.carry_out(number, OpKind::Clean, |ftl, _, work| {
             (first..first + request.pages).for_each(|unit| ftl.discard(unit, work));

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Controller, link and buses serve in the order of arrival; a unit of flash serves its queue in order, one
-//! operation at a time. If it is pipelined the next one's first phase overlaps the last one's second. Every
-//! wait is charged to its cause, so that the parts of a latency add up exactly.
+//! operation at a time. If it is pipelined, the next operation's first phase overlaps the last one's second.
+//! Every wait is charged to its cause, so that the parts of a latency add up exactly.
 
 mod counters;
 mod event;
@@ -41,8 +41,8 @@ pub enum Fill {
     Empty,
     /// Every page, as if written once from the first to the last.
     Sequential,
-    /// Every page, as after endless random writes: the translation layer is in its steady state. It takes
-    /// time for the blocks, not for the pages.
+    /// Every page, as after endless random writes: the translation layer is in its steady state. Creating it
+    /// takes time for the blocks, not for the pages.
     Steady {
         /// The seed of the pages' places.
         seed: u64,
@@ -72,12 +72,13 @@ pub struct Ssd {
 }
 
 impl Ssd {
-    /// An SSD of that description, with that content.
+    /// Creates an SSD of this description, with this content.
     ///
-    /// Its RAM grows with what is written, to about 9 bytes for each host page ([`ram_bytes`](Self::ram_bytes)).
+    /// Its RAM grows with the written pages, to about 9 bytes for each host page
+    /// ([`ram_bytes`](Self::ram_bytes)).
     ///
     /// # Errors
-    /// [`Error::Spec`](crate::Error::Spec) if no such device can exist.
+    /// Fails with [`Error::Spec`](crate::Error::Spec) if no such device can exist.
     pub fn new(spec: Spec, fill: Fill) -> Result<Self> {
         spec.check()?;
         let ftl = ftl::layer(&spec, fill);
@@ -109,53 +110,54 @@ impl Ssd {
         })
     }
 
-    /// Its description.
+    /// Returns its description.
     #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// Its work and the use of its parts.
+    /// Returns its work and the use of its parts.
     #[must_use]
     pub fn counters(&self) -> SsdCounters {
         SsdCounters { ftl: self.ftl.counts(), ..self.counters.clone() }
     }
 
-    /// Erases of each block so far, plane by plane.
+    /// Returns the erases of each block so far, plane by plane.
     #[must_use]
     pub fn erases(&self) -> &[u32] {
         self.ftl.erases()
     }
 
-    /// Bytes of RAM of the tables of its translation layer: some 30 for each block, and 32 KiB for each page that is
-    /// written far from others, less for pages next to one another.
+    /// Returns the bytes of RAM of the tables of its translation layer: some 30 for each block, and 32 KiB
+    /// for each page that is written far from others, less for pages next to one another.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         self.ftl.ram_bytes()
     }
 
-    /// A hash of every event and its time: equal only for equal runs.
+    /// Returns a hash of every event and its time: equal only for equal runs.
     #[must_use]
     pub fn event_hash(&self) -> u64 {
         self.agenda.hash()
     }
 
-    /// Keeps up to `count_max` spans of busy time from now on, for charts.
+    /// Records up to `count_max` spans of busy time from now on, for charts.
     pub fn record_spans(&mut self, count_max: usize) {
         self.recorder.space = count_max;
     }
 
-    /// The spans kept so far, in the order in which they were planned, and how many did not fit.
+    /// Returns the spans recorded so far, in the order in which they were planned, and the number of spans
+    /// that did not fit.
     #[must_use]
     pub fn spans(&self) -> (&[Span], u64) {
         (&self.recorder.spans, self.recorder.missed)
     }
 
-    /// Writes pages in no time: the translation layer places them and cleans where it must, and counts both, but no
-    /// part of the drive works. It brings a drive into the state that a long run leaves.
+    /// Writes pages in no time: the translation layer places them and cleans if it must, and counts both, but
+    /// no part of the drive works. It brings a drive into the state that a long run leaves.
     ///
     /// # Panics
-    /// If a request is in progress, or a page is beyond the drive's.
+    /// Panics if a request is in progress, or if a page is beyond the drive's.
     pub fn write_at_once(&mut self, page: u64, pages: u32) {
         assert!(self.agenda.next_at_ns().is_none(), "requests are in progress");
         let end = page + u64::from(pages);
@@ -181,7 +183,7 @@ impl Ssd {
     }
 
     /// Calls the translation layer, and passes the resulting work to the units. `request` waits for it, or
-    /// none; cleanings among it get the kind `clean_as`.
+    /// none; cleanings among the work get the kind `clean_as`.
     fn carry_out(
         &mut self,
         request: u32,
@@ -222,7 +224,7 @@ impl Ssd {
         self.enqueue(number);
     }
 
-    /// An operation has ended.
+    /// Handles the end of an operation.
     fn finish(&mut self, op: &Op) {
         match op.kind {
             OpKind::Read => self.flash_read_ended(op),

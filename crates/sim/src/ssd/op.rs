@@ -14,7 +14,7 @@ pub(super) enum OpKind {
     Erase,
     /// Moves pages and erases, before anything after it is served.
     Clean,
-    /// The same, but the host goes first after each page.
+    /// As `Clean`, but the host goes first after each page.
     Idle,
 }
 
@@ -22,7 +22,7 @@ pub(super) enum OpKind {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Op {
     pub kind: OpKind,
-    /// The request that waits for it, or none.
+    /// The request that is waiting for it, or none.
     pub request: u32,
     pub unit: u32,
     pub plane: u32,
@@ -34,22 +34,22 @@ pub(super) struct Op {
     pub clean: Clean,
     /// Moves of the cleaning that are done.
     pub moved: u32,
-    /// Has the present move been read?
+    /// Whether the present move has been read.
     pub has_read: bool,
     /// Syncs that had been requested when it began to count.
     pub epoch: u64,
     pub enqueued_ns: u64,
-    /// How long its unit had been cleaning when it was enqueued.
+    /// The time that its unit had been cleaning when it was enqueued.
     pub clean_mark_ns: u64,
-    /// When its first phase ended.
+    /// The time at which its first phase ended.
     pub first_ns: u64,
     pub queue_ns: u64,
     pub cleaning_ns: u64,
     pub bus_ns: u64,
     pub array_ns: u64,
-    /// The next one in the unit's queue.
+    /// The next operation in the unit's queue.
     pub next: u32,
-    /// The one that shares its array time, on another plane.
+    /// The operation that shares its array time, on another plane.
     pub mate: u32,
 }
 

@@ -1,14 +1,15 @@
-//! Numbered things that are added and removed without an allocation each time: what a model has in flight.
+//! A store of numbered things that are added and removed without an allocation each time: the requests and
+//! operations in flight.
 
 use std::ops::{Index, IndexMut};
 
-/// No place.
+/// The number of no place.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Numbered things; the number of a removed one is reused.
+/// A store of numbered things; the number of a removed one is reused.
 ///
 /// # Panics
-/// When it is indexed by an unknown number.
+/// Panics when it is indexed by an unknown number.
 #[derive(Debug)]
 pub struct Slab<T> {
     things: Vec<T>,
@@ -25,7 +26,7 @@ impl<T> Slab<T> {
     /// Adds a thing and returns its number.
     ///
     /// # Panics
-    /// With 2^32 things.
+    /// Panics with 2^32 things.
     pub fn insert(&mut self, thing: T) -> u32 {
         if let Some(number) = self.free.pop() {
             self.things[number as usize] = thing;

@@ -1,4 +1,4 @@
-//! Units of flash and buses: what each works on, and what waits.
+//! Units of flash and buses: their present operations and their queues.
 //!
 //! An operation has two phases. A read is in the array first and on the bus second, a program in the opposite
 //! order. A unit has one operation in its first phase and one in its second; without pipelining, only one at
@@ -16,15 +16,15 @@ pub(super) struct Unit {
     /// The queue's ends.
     head: u32,
     tail: u32,
-    /// In its first phase.
+    /// The operation in its first phase.
     running: u32,
-    /// In its second phase.
+    /// The operation in its second phase.
     leaving: u32,
-    /// Has the running one ended its first phase, and does it wait for the leaving one?
+    /// Whether the running operation has ended its first phase, and is waiting for the leaving one.
     is_blocked: bool,
     /// A cleaning that was interrupted for the host.
     aside: u32,
-    /// Time spent cleaning, and since when it is cleaning now.
+    /// The time spent cleaning, and the beginning of the present cleaning.
     clean_ns: u64,
     cleaning_since_ns: Option<u64>,
 }
@@ -117,7 +117,7 @@ impl Ssd {
         }
     }
 
-    /// Lets neighbours in the queue join that can share the array time; returns the number of all.
+    /// Joins neighbours in the queue that can share the array time; returns their number.
     fn gather_mates(&mut self, first: u32) -> u64 {
         let mut count = 1;
         if !self.spec.parallel.two_plane {
@@ -138,7 +138,7 @@ impl Ssd {
         count
     }
 
-    /// Is a mate on the same plane?
+    /// Returns whether a mate is on the same plane.
     fn has_plane(&self, first: u32, next: u32) -> bool {
         let mut mate = first;
         while mate != NONE {
@@ -150,7 +150,7 @@ impl Ssd {
         false
     }
 
-    /// Does the same to an operation and its mates.
+    /// Applies `act` to an operation and its mates.
     fn each(&mut self, first: u32, mut act: impl FnMut(&mut Op)) {
         let mut number = first;
         while number != NONE {
@@ -159,7 +159,7 @@ impl Ssd {
         }
     }
 
-    /// Takes the bus for this time, as soon as it is free; returns when that ends. All mates wait.
+    /// Takes the bus for this time, as soon as it is free; returns the end. All mates wait.
     fn take_bus(&mut self, number: u32, time_ns: u64) -> u64 {
         let unit = self.ops[number].unit;
         let bus = self.units[unit as usize].bus;
@@ -182,7 +182,7 @@ impl Ssd {
         (request != NONE).then(|| self.requests[request].request.token)
     }
 
-    /// The array is busy from then, for this time.
+    /// Makes the array busy from `from_ns` on, for this time.
     fn take_array(&mut self, number: u32, from_ns: u64, time_ns: u64, activity: Activity) -> u64 {
         let unit = self.ops[number].unit;
         self.each(number, |op| op.array_ns += time_ns);
@@ -232,7 +232,7 @@ impl Ssd {
         &mut self.units[self.ops[number].unit as usize]
     }
 
-    /// The first phase has ended; the second begins when the one before has left.
+    /// Ends the first phase; the second begins when the previous operation has left.
     pub(super) fn end_first(&mut self, number: u32) {
         self.ops[number].first_ns = self.now_ns;
         if self.unit_of(number).leaving != NONE {
@@ -263,7 +263,7 @@ impl Ssd {
         }
     }
 
-    /// The second phase has ended, and with it the operation.
+    /// Ends the second phase, and with it the operation.
     pub(super) fn end_second(&mut self, number: u32) {
         let index = self.ops[number].unit;
         let now = self.now_ns;
@@ -305,7 +305,7 @@ impl Ssd {
         }
     }
 
-    /// The time of a cleaning inside a plane.
+    /// Returns the time of a cleaning inside a plane.
     fn clean_array_ns(&self, op: &Op) -> u64 {
         let timing = &self.spec.timing;
         u64::from(op.clean.reads) * timing.read_ns
@@ -313,7 +313,7 @@ impl Ssd {
             + u64::from(op.clean.erases) * timing.erase_ns
     }
 
-    /// The next move of a page-by-page cleaning, or its erase.
+    /// Continues a page-by-page cleaning with the next move, or its erase.
     pub(super) fn go_on_cleaning(&mut self, number: u32) {
         let op = self.ops[number];
         let timing = self.spec.timing;
@@ -359,7 +359,7 @@ impl Ssd {
         self.start_next(index);
     }
 
-    /// The unit has nothing to do for the host.
+    /// Handles a unit that has nothing to do for the host.
     fn be_idle(&mut self, unit: u32) {
         let aside = std::mem::replace(&mut self.units[unit as usize].aside, NONE);
         if aside != NONE {

@@ -59,7 +59,7 @@ const fn flush(clock_ns: u128) -> Raw {
     Raw { clock_ns, kind: RequestKind::Sync, offset_bytes: 0, bytes: 0 }
 }
 
-/// The first line after the events: `CPU0 (sda):` or, of one CPU, `Total (sda):`.
+/// Returns whether it is the first line after the events: `CPU0 (sda):` or, with one CPU, `Total (sda):`.
 fn is_summary(line: &str) -> bool {
     let line = line.trim_start();
     let numbered =
@@ -90,7 +90,8 @@ struct Letters {
     flush: bool,
 }
 
-/// `None` for a command of the drive's own, which moves no data of the file system's.
+/// Returns the meaning of the letters; `None` for a command of the drive's own, which moves no data of the
+/// file system.
 fn kind(letters: &str) -> Result<Option<Letters>, Misfit> {
     let known = letters.bytes().all(|letter| b"RWDEFNAMSVZ".contains(&letter));
     let has = |letter: char| letters.contains(letter);

@@ -1,11 +1,11 @@
-//! DiskSim's ASCII format: time in ms, device, first sector, sectors, and flags of which bit 0 reads.
+//! DiskSim's ASCII format: time in ms, device, first sector, sectors, and flags, of which bit 0 means a read.
 
 use super::error::Misfit;
 use super::fields::{decimal, extent, need, number, sectors};
 use super::record::{Line, Raw};
 use crate::RequestKind;
 
-/// The flag of a read; DiskSim's other flags are of its driver.
+/// The flag of a read; DiskSim's other flags are the driver's.
 const READ: u64 = 1;
 
 pub(super) fn parse(line: &str) -> Result<Line<'_>, Misfit> {

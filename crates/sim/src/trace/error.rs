@@ -1,4 +1,4 @@
-//! What can go wrong when a trace is read, with the line and the remedy.
+//! Errors of reading a trace, with the line and the remedy.
 
 use super::format::TraceFormat;
 
@@ -6,50 +6,50 @@ use super::format::TraceFormat;
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// A line is not of the trace's format.
+    /// A line that is not in the trace's format.
     #[error(
         "line {line} of the {format} trace does not parse: expected {expected}, found {found}, in \
          `{text}`; mend or take out the line, or name the right format"
     )]
     Line {
-        /// Which line, counted from 1.
+        /// The line, counted from 1.
         line: u64,
-        /// The format that was expected.
+        /// The expected format.
         format: TraceFormat,
-        /// What was expected.
+        /// The expected text.
         expected: String,
-        /// What was found.
+        /// The found text.
         found: String,
         /// The line, shortened.
         text: String,
     },
-    /// A line is longer than any of a trace.
+    /// A line that is longer than any of a trace.
     #[error(
         "line {line} is longer than the {bytes_max} bytes that a line of a trace may have; this may be \
          a binary file: give blkparse's text, not blktrace's own files, and unpack packed ones"
     )]
     LongLine {
-        /// Which line, counted from 1.
+        /// The line, counted from 1.
         line: u64,
         /// The limit.
         bytes_max: usize,
     },
-    /// The trace ended and had no requested record.
+    /// A trace that ended without a requested record.
     #[error(
         "none of the {lines} lines of the {format} trace held {wanted}; {found}: choose what the trace \
          has, or give another trace"
     )]
     Nothing {
-        /// How many lines were read.
+        /// The number of lines read.
         lines: u64,
         /// The format.
         format: TraceFormat,
-        /// What was requested.
+        /// The requested records.
         wanted: String,
-        /// What was there instead.
+        /// The lines found instead.
         found: String,
     },
-    /// The beginning fits no known format.
+    /// A beginning that fits no known format.
     #[error(
         "no format of traces fits the beginning of the input: expected DiskSim ASCII (5 fields), \
          blkparse's default output (from 7 fields on) or MSR Cambridge CSV (7 columns), found \
@@ -59,20 +59,20 @@ pub enum TraceError {
         /// The first line that is not blank, shortened.
         text: String,
     },
-    /// A record is too long for one request of a model.
+    /// A record that is too long for one request of a model.
     #[error(
         "a record of {bytes} bytes at offset {offset_bytes} spans more pages than the {pages_max} of a \
          request; split it in the trace"
     )]
     Size {
-        /// Where it begins.
+        /// Its first byte.
         offset_bytes: u64,
-        /// How long it is.
+        /// Its length.
         bytes: u64,
         /// The limit.
         pages_max: u32,
     },
-    /// The input failed.
+    /// A failure of the input.
     #[error(
         "reading the trace failed after line {line}: {source}; try again, or copy the file first"
     )]
@@ -84,7 +84,7 @@ pub enum TraceError {
     },
 }
 
-/// Why a line does not parse; the reader adds where.
+/// The reason why a line does not parse, to which the reader adds the position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Misfit {
     pub expected: String,
@@ -101,7 +101,7 @@ impl Misfit {
     }
 }
 
-/// The text without what would disturb a terminal, shortened to fit on a line.
+/// Returns the text without terminal control characters, shortened to fit on a line.
 pub(super) fn shortened(text: &str) -> String {
     const CHARS_MAX: usize = 80;
     let mut short: String = text.chars().take(CHARS_MAX).flat_map(visible).collect();

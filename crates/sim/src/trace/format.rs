@@ -1,4 +1,4 @@
-//! The formats, and which of them a trace is in.
+//! The formats of traces, and their detection.
 
 use std::fmt;
 
@@ -19,18 +19,18 @@ pub enum TraceFormat {
     Msr,
 }
 
-/// How many lines decide.
+/// The number of lines that decide.
 const LINES_SEEN: usize = 16;
 
 impl TraceFormat {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 3] = [Self::DiskSim, Self::Blkparse, Self::Msr];
 
-    /// The format of a trace that begins with these bytes: the one in which its first lines, up to 16, all
-    /// parse. A line that the sample cuts off does not count, unless it is the only one.
+    /// Detects the format of a trace that begins with these bytes: the one in which its first lines, up to
+    /// 16, all parse. A line that the sample cuts off does not count, unless it is the only one.
     ///
     /// # Errors
-    /// [`TraceError::Unknown`] if there is none.
+    /// Fails with [`TraceError::Unknown`] if there is none.
     pub fn detect(sample: &[u8]) -> Result<Self, TraceError> {
         let text = String::from_utf8_lossy(sample);
         let whole = text.rfind('\n').map_or(text.as_ref(), |end| &text[..end]);
@@ -41,7 +41,7 @@ impl TraceFormat {
         })
     }
 
-    /// Do all lines parse, and is there one before a summary?
+    /// Returns whether all lines parse, and at least one comes before a summary.
     fn fits<'a>(self, lines: impl Iterator<Item = &'a str>) -> bool {
         let mut seen = false;
         for line in lines {

@@ -4,10 +4,10 @@ use std::io::{BufRead, Read};
 
 use super::error::TraceError;
 
-/// Bytes of a line, at most. The longest of the formats have under 200.
+/// The maximum bytes of a line. The longest lines of the formats have under 200.
 pub(super) const LINE_BYTES_MAX: usize = 4096;
 
-/// An input, line by line.
+/// An input that is read line by line.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     input: R,
@@ -20,12 +20,12 @@ impl<R: BufRead> Lines<R> {
         Self { input, number: 0, bytes: Vec::new() }
     }
 
-    /// How many lines were read.
+    /// Returns the number of lines read.
     pub(super) const fn number(&self) -> u64 {
         self.number
     }
 
-    /// Brings the next line; `false` at the end.
+    /// Reads the next line; returns `false` at the end.
     pub(super) fn advance(&mut self) -> Result<bool, TraceError> {
         self.bytes.clear();
         let mut limited = self.input.by_ref().take(LINE_BYTES_MAX as u64 + 1);
@@ -41,7 +41,7 @@ impl<R: BufRead> Lines<R> {
         Ok(true)
     }
 
-    /// The line without its end. Invalid text is replaced, and fits no format.
+    /// Returns the line without its end. Invalid text is replaced, and fits no format.
     pub(super) fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(self.bytes.trim_ascii_end())
     }

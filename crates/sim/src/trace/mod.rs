@@ -7,9 +7,9 @@
 //! | MSR Cambridge CSV | `128166372003061629,usr,0,Read,7014609920,24576,41286`: bytes | 100 ns ticks |
 //!
 //! Lines are streamed: memory does not grow with the trace. Reading ends with an error at the first line that
-//! does not parse, and also if a whole trace had no requested record, since a simulation of nothing looks
-//! like a fast device. Sectors are 512 bytes, times become nanoseconds since the first record, and pages are
-//! those of 4 KiB that a request touches. A trace of a larger device than the model's is
+//! does not parse, and also if a whole trace had no requested record, since a simulation without requests
+//! looks like a fast device. Sectors are 512 bytes, times become nanoseconds since the first record, and a
+//! request covers every page of 4 KiB that it touches. A trace of a larger device than the model's is
 //! [folded](crate::workload::Arrival::folded) onto it; [`try_open_loop`](crate::workload::try_open_loop)
 //! feeds it to a model.
 //!

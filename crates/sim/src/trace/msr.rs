@@ -5,7 +5,7 @@ use super::fields::{extent, need, number};
 use super::record::{Line, Raw};
 use crate::RequestKind;
 
-/// Nanoseconds of a tick of the Windows file time.
+/// The nanoseconds of a tick of the Windows file time.
 const TICK_NS: u128 = 100;
 
 pub(super) fn parse(line: &str) -> Result<Line<'_>, Misfit> {

@@ -1,4 +1,4 @@
-//! The reader: lines in, records out, until the end or the first line that does not parse.
+//! The reader: turns lines into records, until the end or the first line that does not parse.
 
 use std::io::BufRead;
 
@@ -10,10 +10,10 @@ use super::record::{Line, Raw, Record};
 /// The event of a request's life that is read from blkparse's lines.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum BlkparseEvent {
-    /// `Q`: it was queued, before the scheduler merged and ordered.
+    /// `Q`: it was queued, before the scheduler merged and ordered requests.
     #[default]
     Queue,
-    /// `D`: it was issued to the drive. This is what the drive saw.
+    /// `D`: it was issued to the drive. These are the requests that the drive saw.
     Issue,
 }
 
@@ -26,20 +26,20 @@ impl BlkparseEvent {
     }
 }
 
-/// Which records of a trace to read.
+/// The records of a trace to read.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Options {
-    /// Of blkparse's events.
+    /// The event to read from blkparse's lines.
     pub event: BlkparseEvent,
-    /// The requests of one device alone, named as the trace does: `0` in DiskSim's and MSR's, `8,0` in
-    /// blkparse's. `None` takes those of all, as if they were one device.
+    /// The one device whose requests are read, named as in the trace: `0` in DiskSim's and MSR's, `8,0` in
+    /// blkparse's. `None` takes the requests of all, as if they were one device.
     pub device: Option<String>,
 }
 
-/// A trace, as the records in it.
+/// An iterator over the records of a trace.
 ///
-/// After an error there is nothing more. A record that is earlier than the one before it gets that one's time
-/// and is counted: traces of several CPUs are not quite in order.
+/// It ends after an error. A record that is earlier than the previous one gets the time of that one and is
+/// counted: traces of several CPUs are not quite in order.
 #[derive(Debug)]
 pub struct TraceReader<R> {
     lines: Lines<R>,
@@ -55,7 +55,7 @@ pub struct TraceReader<R> {
 }
 
 impl<R: BufRead> TraceReader<R> {
-    /// Reads a trace of that format.
+    /// Creates a reader of a trace in this format.
     pub const fn new(format: TraceFormat, input: R, options: Options) -> Self {
         Self {
             lines: Lines::new(input),
@@ -70,27 +70,28 @@ impl<R: BufRead> TraceReader<R> {
         }
     }
 
-    /// Reads a trace whose format is detected in the input's buffer, which must hold at least a line.
+    /// Creates a reader of a trace whose format is detected in the input's buffer, which must have at least a
+    /// line.
     ///
     /// # Errors
-    /// [`TraceError::Unknown`] if no format fits, and [`TraceError::Input`].
+    /// Fails with [`TraceError::Unknown`] if no format fits, and with [`TraceError::Input`].
     pub fn detecting(mut input: R, options: Options) -> Result<Self, TraceError> {
         let sample = input.fill_buf().map_err(|source| TraceError::Input { line: 0, source })?;
         let format = TraceFormat::detect(sample)?;
         Ok(Self::new(format, input, options))
     }
 
-    /// The trace's format.
+    /// Returns the trace's format.
     pub const fn format(&self) -> TraceFormat {
         self.format
     }
 
-    /// How many records came out so far.
+    /// Returns the number of records read so far.
     pub const fn records(&self) -> u64 {
         self.records
     }
 
-    /// How many of them were earlier than the one before.
+    /// Returns the number of records that were earlier than the previous one.
     pub const fn reordered(&self) -> u64 {
         self.reordered
     }

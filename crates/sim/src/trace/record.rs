@@ -4,27 +4,28 @@ use super::error::TraceError;
 use crate::workload::Arrival;
 use crate::{Request, RequestKind};
 
-/// Bytes of a page of a model.
+/// The bytes of a page of a model.
 const PAGE_BYTES: u64 = 4096;
 
 /// A request in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// Nanoseconds since the trace's first record. Never less than that of the record before.
+    /// The nanoseconds since the trace's first record. Never less than those of the previous record.
     pub at_ns: u64,
-    /// What it does.
+    /// The kind of request.
     pub kind: RequestKind,
     /// The first byte; 0 for a sync.
     pub offset_bytes: u64,
-    /// How many bytes; 0 for a sync only.
+    /// The number of bytes; 0 for a sync only.
     pub bytes: u64,
 }
 
 impl Record {
-    /// The record as a request, with that name. It covers every page of 4 KiB that the bytes touch.
+    /// Returns the record as a request with the name `token`. It covers every page of 4 KiB that the bytes
+    /// touch.
     ///
     /// # Errors
-    /// [`TraceError::Size`] if those are more than a request can count.
+    /// Fails with [`TraceError::Size`] if these are more than a request can count.
     pub fn arrival(&self, token: u64) -> Result<Arrival, TraceError> {
         let page = self.offset_bytes / PAGE_BYTES;
         let end = u128::from(self.offset_bytes) + u128::from(self.bytes);
@@ -39,7 +40,7 @@ impl Record {
     }
 }
 
-/// A record of a line, with the time of the trace's own clock.
+/// The record of a line, with the time of the trace's own clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Raw {
     pub clock_ns: u128,
@@ -53,8 +54,8 @@ pub(super) struct Raw {
 pub(super) enum Line<'a> {
     /// A request of a device.
     Record { device: &'a str, raw: Raw },
-    /// A valid line without a requested record, and what it is.
+    /// A valid line without a requested record, and its kind.
     Other(&'a str),
-    /// The records end here; a summary follows.
+    /// The end of the records; a summary follows.
     End,
 }

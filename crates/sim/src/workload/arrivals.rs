@@ -1,4 +1,4 @@
-//! When requests arrive, if that does not depend on the device's speed.
+//! The times of arrivals that do not depend on the device's speed.
 
 use super::math::ln;
 use super::prng::SplitMix64;
@@ -8,15 +8,16 @@ use crate::Request;
 /// A request and its arrival time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
-    /// Nanoseconds from the beginning of the workload or trace.
+    /// The nanoseconds from the beginning of the workload or trace.
     pub at_ns: u64,
-    /// What arrives.
+    /// The request.
     pub request: Request,
 }
 
 impl Arrival {
-    /// The arrival on a device of `page_count` pages (at least 1): its page is taken modulo those, moved down
-    /// if the request would reach beyond the end, and a request longer than the device is cut to it.
+    /// Returns the arrival on a device of `page_count` pages (at least 1): its page is taken modulo
+    /// `page_count`, moved down if the request would reach beyond the end, and a request longer than the
+    /// device is cut to it.
     #[must_use]
     pub fn folded(self, page_count: u64) -> Self {
         let fits = u64::from(self.request.pages) <= page_count;

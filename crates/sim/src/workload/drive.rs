@@ -7,8 +7,8 @@ use crate::{Done, Model, Request};
 
 /// Submits each request when it arrives, and passes ended ones to `sink` in the order in which they end.
 ///
-/// Arrivals count from the model's present and must not go back in time. Returns when nothing is
-/// pending. Memory grows only with what the device has in flight.
+/// Arrivals count from the model's present and must not go back in time. Returns when nothing is pending.
+/// Memory grows only with the requests in flight.
 pub fn open_loop(
     model: &mut dyn Model,
     arrivals: impl IntoIterator<Item = Arrival>,
@@ -18,10 +18,10 @@ pub fn open_loop(
     let Ok(()) = try_open_loop(model, arrivals, sink);
 }
 
-/// As [`open_loop`], for arrivals that may fail to come, such as those of a trace.
+/// Submits requests as [`open_loop`] does, for arrivals that may fail, such as those of a trace.
 ///
 /// # Errors
-/// The first failure. Earlier arrivals have ended all the same, and were passed to the sink.
+/// Returns the first failure. Earlier arrivals have ended all the same, and were passed to the sink.
 pub fn try_open_loop<E>(
     model: &mut dyn Model,
     arrivals: impl IntoIterator<Item = Result<Arrival, E>>,
@@ -41,7 +41,7 @@ pub fn try_open_loop<E>(
     fed
 }
 
-/// Keeps `depth` requests (at least 1) at the device: when one ends the next is submitted at that moment.
+/// Keeps `depth` requests (at least 1) at the device: when one ends the next is submitted at that time.
 ///
 /// Returns when the requests are used up and nothing is pending.
 pub fn closed_loop(

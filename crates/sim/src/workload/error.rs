@@ -1,19 +1,19 @@
-//! What can be wrong with the description of a workload.
+//! Errors in the description of a workload.
 
 /// A workload that cannot be made.
 #[derive(thiserror::Error, Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum WorkloadError {
-    /// A field is outside its limits.
+    /// A field that is outside its limits.
     #[error("the workload's {field} is {found}, expected {expected}; {remedy}")]
     Field {
         /// The field.
         field: &'static str,
-        /// What it was.
+        /// The found value.
         found: String,
-        /// What it may be.
+        /// The expected values.
         expected: String,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
 }

@@ -1,12 +1,12 @@
 //! Logarithm and exponential from IEEE additions, multiplications and divisions alone.
 //!
-//! A platform's own may differ in the last bit, and one bit can move a request to another page.
+//! The functions of a platform may differ in the last bit, and one bit can move a request to another page.
 
-/// ln 2, split so that a multiple of the first part by an exponent is exact.
+/// The high part of ln 2, split so that a multiple of it by an exponent is exact.
 const LN2_HIGH: f64 = 0.693_147_180_369_123_8;
 const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
-/// The natural logarithm of a positive normal number, within 2 units in the last place.
+/// Returns the natural logarithm of a positive normal number, within 2 units in the last place.
 #[must_use]
 pub fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
@@ -27,7 +27,8 @@ pub fn ln(x: f64) -> f64 {
     exponent * LN2_HIGH + (exponent * LN2_LOW + 2.0 * s * sum)
 }
 
-/// e to the power `x`, for results that are normal numbers; smaller ones become 0, larger ones infinite.
+/// Returns e to the power `x`, for results that are normal numbers; smaller ones become 0, larger ones
+/// infinite.
 pub(super) fn exp(x: f64) -> f64 {
     let power = (x * std::f64::consts::LOG2_E).round();
     if power < -1021.0 {

@@ -1,4 +1,4 @@
-//! Where requests go: the distributions over the places of a workload's range.
+//! The distributions of requests over the places of a workload's range.
 
 use super::error::WorkloadError;
 use super::prng::{SplitMix64, mix};
@@ -7,37 +7,37 @@ use super::zipf::Zipf;
 /// A distribution of places. A place is as long as a request.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Pattern {
-    /// One after another from that place on, and again from the first after the last.
+    /// One after another from a place on, and again from the first after the last.
     Sequential {
         /// The place to begin with.
         from: u64,
     },
     /// Each place with the same probability.
     Uniform,
-    /// The place of rank r with a probability proportional to r^-exponent.
+    /// The place of rank r has a probability proportional to r^-exponent.
     Zipf {
-        /// 0.99 is what YCSB uses; above 0, at most 20.
+        /// The exponent, above 0 and at most 20; YCSB uses 0.99.
         exponent: f64,
         /// Whether popular places are neighbours.
         spread: Spread,
     },
-    /// Some places are hot and equally so, the others are cold and equally so.
+    /// Some places are hot, equally so, and the others are cold, equally so.
     HotCold {
-        /// How many of a million places are hot.
+        /// The number of hot places in a million.
         hot_places_ppm: u32,
-        /// How many of a million requests go to hot places.
+        /// The number of requests in a million that go to hot places.
         hot_requests_ppm: u32,
         /// Whether hot places are neighbours.
         spread: Spread,
     },
 }
 
-/// The places of the popular ones in a skewed pattern.
+/// The placement of popular places in a skewed pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spread {
     /// The most popular first, at the beginning of the range.
     Together,
-    /// Anywhere, by a permutation that the seed chooses.
+    /// Anywhere, by a permutation that the seed determines.
     Scattered,
 }
 
@@ -58,7 +58,7 @@ enum Law {
 }
 
 impl Picker {
-    /// A picker among `places`, of which there is at least one.
+    /// Creates a picker among `places`, at least 1.
     pub(super) fn new(pattern: Pattern, places: u64, seed: u64) -> Result<Self, WorkloadError> {
         let scatter = |spread| (spread == Spread::Scattered).then(|| Scatter::new(places, seed));
         let (law, scatter) = match pattern {
@@ -134,7 +134,7 @@ pub(super) fn ppm(field: &'static str, value: u32) -> Result<u32, WorkloadError>
     })
 }
 
-/// How many places are hot: at least one is, and at least one is not.
+/// Returns the number of hot places: at least one is hot, and at least one is not.
 fn hot_places(places: u64, hot_places_ppm: u32) -> Result<u64, WorkloadError> {
     let share = u128::from(ppm("hot_places_ppm", hot_places_ppm)?);
     let hot = u64::try_from(u128::from(places) * share / 1_000_000).unwrap_or(places);

@@ -6,29 +6,31 @@ pub struct SplitMix64 {
     state: u64,
 }
 
-/// How far the state moves with each number: the golden ratio's fraction in 64 bits.
+/// The increment of the state for each number: the golden ratio's fraction in 64 bits.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl SplitMix64 {
-    /// The stream of that seed.
+    /// Creates the stream of this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// One of many streams of a seed, so that two decisions do not share one and disturb each other.
+    /// Creates one of several streams of a seed, so that two decisions do not share one and disturb each
+    /// other.
     #[must_use]
     pub const fn stream(seed: u64, index: u64) -> Self {
         Self { state: mix(seed ^ mix(index.wrapping_add(STEP))) }
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub const fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(STEP);
         mix(self.state)
     }
 
-    /// A number below `bound` (at least 1), each with the same probability. Uses Lemire's rejection (2019).
+    /// Returns a number below `bound` (at least 1), each with the same probability. Uses Lemire's rejection
+    /// (2019).
     pub fn below(&mut self, bound: u64) -> u64 {
         let mut wide = u128::from(self.next_u64()) * u128::from(bound);
         if low(wide) < bound {
@@ -40,12 +42,12 @@ impl SplitMix64 {
         (wide >> 64) as u64
     }
 
-    /// A multiple of 2^-53 in [0, 1).
+    /// Returns a multiple of 2^-53 in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// True in `ppm` of a million cases.
+    /// Returns true in `ppm` of a million cases.
     pub fn chance(&mut self, ppm: u32) -> bool {
         self.below(1_000_000) < u64::from(ppm)
     }
@@ -55,7 +57,7 @@ const fn low(wide: u128) -> u64 {
     wide as u64
 }
 
-/// The finalizer: each bit of the input moves half of the output's.
+/// Mixes bits: the finalizer, in which each bit of the input moves half of the output's.
 pub(super) const fn mix(bits: u64) -> u64 {
     let bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -66,7 +68,7 @@ pub(super) const fn mix(bits: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The first numbers of seed 1234567, as the authors' reference code prints them.
+    /// Tests the first numbers of seed 1234567, as the authors' reference code prints them.
     #[test]
     fn it_is_splitmix64() {
         let mut stream = SplitMix64::new(1_234_567);

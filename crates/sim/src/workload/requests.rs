@@ -6,7 +6,7 @@ use super::pattern::{Pattern, Picker, ppm};
 use super::prng::SplitMix64;
 use crate::{Request, RequestKind};
 
-/// The requests to a device. Reads and writes only.
+/// A workload of reads and writes on a device.
 ///
 /// ```
 /// use nandex_sim::workload::{Pattern, Workload};
@@ -18,31 +18,31 @@ use crate::{Request, RequestKind};
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Workload {
-    /// How many pages of 4 KiB of the device are used, from its first on.
+    /// The number of pages of 4 KiB of the device that are used, from its first on.
     pub page_count: u64,
     /// Pages of each request; requests are aligned to their length.
     pub request_pages: u32,
-    /// How many of a million requests read. The others write.
+    /// The number of reads in a million requests. The others write.
     pub read_ppm: u32,
-    /// Where requests go.
+    /// The pattern of the requests.
     pub pattern: Pattern,
-    /// Any number: the seed of all random choices.
+    /// The seed of all random choices, any number.
     pub seed: u64,
 }
 
 impl Workload {
-    /// Uniform writes of single pages over that many pages: a start for a description.
+    /// Creates uniform writes of single pages over `page_count` pages, as a start for a description.
     #[must_use]
     pub const fn pages(page_count: u64) -> Self {
         Self { page_count, request_pages: 1, read_ppm: 0, pattern: Pattern::Uniform, seed: 1 }
     }
 
-    /// The requests, endless and named 0, 1, 2 and so on.
+    /// Returns the requests, endless and named 0, 1, 2 and so on.
     ///
     /// Places and kinds are drawn separately, so that changing the share of reads moves no request.
     ///
     /// # Errors
-    /// If a field is outside its limits, or no request fits into the pages.
+    /// Fails if a field is outside its limits, or if no request fits into the pages.
     pub fn requests(&self) -> Result<Requests, WorkloadError> {
         let places = self.page_count / u64::from(self.request_pages.max(1));
         if self.request_pages == 0 || places == 0 {
@@ -63,10 +63,10 @@ impl Workload {
         })
     }
 
-    /// The requests with the moments at which they arrive, endless.
+    /// Returns the requests with their arrival times, endless.
     ///
     /// # Errors
-    /// As for [`requests`](Workload::requests).
+    /// Fails as [`requests`](Workload::requests) does.
     pub fn arrivals(&self, gaps: Gaps) -> Result<Arrivals, WorkloadError> {
         Ok(Arrivals::new(self.requests()?, gaps, SplitMix64::stream(self.seed, 2)))
     }
@@ -84,7 +84,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// The next request; there always is one.
+    /// Returns the next request; there always is one.
     pub fn make(&mut self) -> Request {
         let token = self.next_token;
         self.next_token += 1;

@@ -3,7 +3,7 @@
 use super::math::{exp, ln};
 use super::prng::SplitMix64;
 
-/// Rank r of 1..=places comes with a probability proportional to r^-exponent.
+/// Zipf's law: rank r of 1..=places has a probability proportional to r^-exponent.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Zipf {
     places: u64,
@@ -15,7 +15,7 @@ pub(super) struct Zipf {
 }
 
 impl Zipf {
-    /// `places` is at least 1, `exponent` above 0 and finite.
+    /// Creates the law; `places` is at least 1, `exponent` above 0 and finite.
     pub(super) fn new(places: u64, exponent: f64) -> Self {
         let mut law = Self { places, exponent, area_low: 0.0, area_high: 0.0 };
         law.area_low = law.area(1.5) - 1.0;
@@ -23,7 +23,7 @@ impl Zipf {
         law
     }
 
-    /// A rank, counted from 0: the most frequent one.
+    /// Draws a rank, counted from 0 for the most frequent one.
     pub(super) fn draw(&self, rng: &mut SplitMix64) -> u64 {
         loop {
             let area = self.area_high + rng.unit() * (self.area_low - self.area_high);
@@ -38,7 +38,7 @@ impl Zipf {
         exp(-self.exponent * ln(rank))
     }
 
-    /// The integral of x^-exponent from 1 to x.
+    /// Returns the integral of x^-exponent from 1 to x.
     fn area(&self, x: f64) -> f64 {
         let rest = 1.0 - self.exponent;
         if rest.abs() < 1e-9 { ln(x) } else { (exp(rest * ln(x)) - 1.0) / rest }

@@ -147,7 +147,7 @@ fn a_short_read_fills_its_first_pages_and_a_short_discard_spoils_them() {
     }
 }
 
-/// How many bits differ between two buffers, and the place of the last one as page and bit.
+/// Returns the number of bits that differ between two buffers, and the place of the last one as page and bit.
 fn difference(one: &[u8], other: &[u8]) -> (u32, usize, u32) {
     let mut found = (0, 0, 0);
     for (index, (one, other)) in one.iter().zip(other).enumerate() {
@@ -351,7 +351,7 @@ fn everything(seed: u64, per_million: u32) -> Faults {
         .fold(Faults::seeded(seed), |faults, (on, kind)| faults.with_chance(on, kind, per_million))
 }
 
-/// That many operations of each sort.
+/// Performs `count` operations of each kind.
 fn exercise(device: &SimDevice, count: u64) {
     for number in 0..count {
         let page = PageId(number * 29 % 32);

@@ -14,7 +14,7 @@ use crate::support::page_of;
 const MEMBERS: usize = 3;
 /// Pages of the array.
 const PAGES: u64 = 7;
-/// Choices of what survives, two of which are "nothing" and "everything".
+/// The number of choices of survivors, two of which are "nothing" and "everything".
 const SEEDS: u64 = 4;
 
 const OPTIONS: ArrayOptions =
@@ -42,7 +42,7 @@ fn after_cut(drives: &Drives, seed: u64) -> Drives {
     drives.iter().enumerate().map(survivor).collect()
 }
 
-/// How far a life came before the power went.
+/// The progress of a run before the power failed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Came {
     Nowhere,

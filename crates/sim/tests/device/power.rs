@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::support::{Scattered, device_of, page_of, wait, write};
 
-/// What a device writes whole or not at all.
+/// The bytes that a device writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
 
 fn is_power_cut(error: &Error) -> bool {

@@ -1,4 +1,5 @@
-//! What these tests share: small buffers and operations, and a model whose requests overtake one another.
+//! The common parts of these tests: small buffers and operations, and a model whose requests overtake one
+//! another.
 
 use nandex_device::{Completion, Device, Op, OpKind, PageBuf, PageId, Queue};
 use nandex_sim::spec::{Flash, Ftl, Host, Level, Timing};

@@ -12,18 +12,18 @@ const DOMAINS: u64 = 32;
 const CHUNK_PAGES: u64 = 2;
 const READS: u64 = 20_000;
 
-/// Which domain each read goes to.
+/// The domain of each read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
     /// Each on another in turn.
     Best,
     /// Whichever the random numbers say.
     Random,
-    /// All on one.
+    /// All on one domain.
     Worst,
 }
 
-/// Reads a second of that many threads, each with one request of 4 KiB at a time.
+/// Returns the reads a second of `threads` threads, each with one request of 4 KiB at a time.
 pub fn reads_per_second(preset: &Preset, order: Order, threads: u32) -> f64 {
     let mut model = model(preset, Fill::Sequential);
     let rows = model.page_count() / (DOMAINS * CHUNK_PAGES);

@@ -69,7 +69,7 @@ pub fn random_iops(
     bandwidth_mb(model, all, depth, skip) * 1e6 / PAGE_BYTES as f64
 }
 
-/// How long each of some requests takes alone, in nanoseconds.
+/// Returns the time of each of some requests alone, in nanoseconds.
 pub fn alone_ns(model: &mut dyn Model, all: impl Iterator<Item = Request>) -> Vec<u64> {
     let mut times = Vec::new();
     let mut done: Vec<Done> = Vec::new();
@@ -127,7 +127,7 @@ pub fn steady_write_iops(preset: &Preset, depth: u32) -> f64 {
     random_iops(&mut ssd, RequestKind::Write, depth, (100_000, 300_000))
 }
 
-/// What an SSD is made of.
+/// Returns the parts of an SSD.
 pub fn spec(preset: &Preset) -> &Spec {
     match preset.machine() {
         Machine::Ssd(spec) => spec,

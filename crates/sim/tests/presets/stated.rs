@@ -1,4 +1,4 @@
-//! What data sheets and papers say of each drive, and how to measure it.
+//! The figures of data sheets and papers for each drive, and how to measure them.
 
 use nandex_sim::workload::closed_loop;
 use nandex_sim::{Fill, Preset, RequestKind, Ssd};
@@ -8,7 +8,7 @@ use crate::measure::{
     sequential_read_mb, sequential_write_mb, spec, steady_write_iops, with_few_blocks,
 };
 
-/// How close is close enough.
+/// The allowed deviation.
 #[derive(Clone, Copy, Debug)]
 pub enum Within {
     /// A percentage of what is stated.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use nandex_sim::{Done, Model, Parts, Request, RequestKind};
 
-/// What the host side takes for a page that is in the cache.
+/// The time of the host side for a page that is in the cache.
 const HIT_NS: u64 = 4_000;
 
 /// Reads of pages that are in the cache do not reach the model behind it.

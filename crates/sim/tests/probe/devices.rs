@@ -151,7 +151,7 @@ fn plane(spec: &Spec, page: u64) -> u32 {
     ((channel * flash.packages + package) * flash.dies + die) * flash.planes + on_die
 }
 
-/// How long two reads at once take on a device written front to back.
+/// Returns the time of two simultaneous reads on a device written front to back.
 fn pair_ns(spec: &Spec, pages: [u64; 2]) -> u64 {
     let mut ssd = Ssd::new(spec.clone(), Fill::Sequential).unwrap();
     for page in pages {
@@ -166,7 +166,7 @@ fn pair_ns(spec: &Spec, pages: [u64; 2]) -> u64 {
 pub fn channels(spec: &Spec) -> Option<u32> {
     let chunk_pages = spec.ftl.chunk_bytes / HOST_PAGE_BYTES as u32;
     let page_units = spec.flash.page_units();
-    // After that many chunks all begins again.
+    // After this many chunks the order repeats.
     let cycle = spec.flash.plane_count() * page_units.div_ceil(chunk_pages);
     let pages = u64::from(cycle * chunk_pages) * 2;
     if cycle > 512 || pages > spec.page_count() {
@@ -225,7 +225,7 @@ fn period(pattern: &[u64]) -> Option<u32> {
     (2..=pattern.len() / 2).find(repeats).or(Some(pattern.len())).map(|period| period as u32)
 }
 
-/// How long pairs take, by how many of bus, unit and plane they share; each is simulated once.
+/// Returns the times of pairs, by the shared parts among bus, unit and plane; each is simulated once.
 struct Times<'a> {
     spec: &'a Spec,
     /// The plane of each page.

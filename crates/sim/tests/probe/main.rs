@@ -41,7 +41,7 @@ fn simulated(spec: &Spec, fill: Fill) -> SimDevice {
     device
 }
 
-/// What is wrong with the findings; nothing where all is right.
+/// Returns the errors in the findings; none if all are right.
 fn mistake(found: &Findings, truth: &Truth) -> Option<String> {
     let answers = (found.chunk_bytes.value, found.channels.value, found.mapping.value);
     let right = (Some(truth.chunk_bytes), Some(truth.channels), Some(truth.mapping));

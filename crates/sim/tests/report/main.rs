@@ -1,4 +1,4 @@
-//! What comes out of the simulator: numbers that are right, drawings that hold them, traces that load.
+//! The output of the simulator: right numbers, complete drawings, traces that load.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod explain;

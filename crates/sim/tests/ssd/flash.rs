@@ -1,4 +1,4 @@
-//! What flash demands: one thing at a time, and every page where it was last written.
+//! The rules of flash: one thing at a time, and every page where it was last written.
 
 use std::collections::HashMap;
 

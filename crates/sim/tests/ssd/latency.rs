@@ -123,7 +123,7 @@ fn a_pipelined_plane_reads_the_next_page_while_the_last_one_is_on_the_bus() {
     let reads = [0, 1, 2, 3].map(|page| (RequestKind::Read, page, 1));
     let times: Vec<u64> = (1..=4).map(|k| k * READ_NS + TRANSFER_NS).collect();
     assert_eq!(finished(&at_once(spec.clone(), &reads)), times);
-    // Where the bus is slower than the array, the bus sets the pace.
+    // If the bus is slower than the array, the bus sets the pace.
     spec.timing.transfer_ps_per_byte = 100_000;
     let slow = 409_600;
     let times: Vec<u64> = (1..=4).map(|k| READ_NS + k * slow).collect();

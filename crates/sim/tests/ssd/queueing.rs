@@ -1,4 +1,4 @@
-//! What queueing theory says of a single server, and of any system.
+//! The laws of queueing theory for a single server, and for any system.
 
 use nandex_sim::spec::Spec;
 use nandex_sim::workload::{Gaps, SplitMix64, Workload};

@@ -1,4 +1,4 @@
-//! What the tests share: devices small and random, and runs of them.
+//! The common parts of the tests: devices small and random, and runs of them.
 
 use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
 use nandex_sim::workload::SplitMix64;
@@ -8,7 +8,7 @@ fn pick<T: Copy>(rng: &mut SplitMix64, all: &[T]) -> T {
     all[rng.below(all.len() as u64) as usize]
 }
 
-/// A small device of which everything is chosen by the seed.
+/// Creates a small device that the seed determines entirely.
 pub fn random(seed: u64) -> Spec {
     let mut rng = SplitMix64::new(seed);
     let rng = &mut rng;
@@ -103,7 +103,7 @@ pub fn overwrite(ssd: &mut Ssd, count: u64, depth: u64, seed: u64) {
     }
 }
 
-/// How many bytes are programmed per byte written while that many pages are overwritten at random.
+/// Returns the bytes programmed per byte written while `pages` pages are overwritten at random.
 pub fn amplification(ssd: &mut Ssd, count: u64, seed: u64) -> f64 {
     let before = ssd.counters().ftl;
     overwrite(ssd, count, 32, seed);

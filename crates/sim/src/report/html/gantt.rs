@@ -12,23 +12,24 @@ use nandex_html::draw::{Rect, close, legend, line, open, round_times, word, word
 const WIDTH: f64 = 1000.0;
 const LEFT: f64 = 132.0;
 const ROW: f64 = 20.0;
-/// Rows and spans of a drawing, at most.
+/// The maximum numbers of rows and spans of a drawing.
 const ROWS_MAX: usize = 48;
 const SPANS_MAX: usize = 1500;
 
-/// The content of the drawing: a stretch of time that holds a limited number of spans.
+/// The content of the drawing: a period of time with a limited number of spans.
 struct Window<'a> {
     from_ns: u64,
     to_ns: u64,
     spans: Vec<&'a Span>,
     rows: BTreeMap<Resource, usize>,
     rows_left_out: usize,
-    /// Its request, whose spans are highlighted.
+    /// The explained request, whose spans are highlighted.
     token: Option<u64>,
 }
 
 impl<'a> Window<'a> {
-    /// The window around the slowest request if its spans were kept, else the beginning of the run.
+    /// Returns the window around the slowest request if its spans were recorded, else the beginning of the
+    /// run.
     fn of(report: &'a Report) -> Option<Self> {
         let (spans, _) = report.spans();
         let kept_until = kept_until(report)?;
@@ -59,7 +60,8 @@ impl<'a> Window<'a> {
         (!window.spans.is_empty()).then_some(window)
     }
 
-    /// Keeps the end, where the slow request ends too, if there are more spans than can be drawn.
+    /// Keeps the end of the window, where the slow request ends too, if there are more spans than can be
+    /// drawn.
     fn shorten(&mut self) {
         if let Some(surplus) = self.spans.len().checked_sub(SPANS_MAX + 1) {
             self.from_ns = self.from_ns.max(self.spans[surplus].end_ns);
@@ -68,7 +70,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// A row for each resource; those of the request come first if there are too many.
+    /// Chooses a row for each resource; those of the request come first if there are too many.
     fn choose_rows(&mut self) {
         let mut resources: Vec<(bool, Resource)> = Vec::new();
         for span in &self.spans {
@@ -90,16 +92,16 @@ impl<'a> Window<'a> {
     }
 }
 
-/// The time until which all spans were kept.
+/// Returns the time until which all spans were recorded.
 fn kept_until(report: &Report) -> Option<u64> {
     match report.spans() {
         (spans, 0) => spans.iter().map(|span| span.end_ns).max(),
-        // Spans are kept in the order in which they were planned, and begin no earlier than that.
+        // Spans are recorded in the order in which they were planned, and begin no earlier than that.
         (spans, _) => spans.iter().rev().take(64).map(|span| span.start_ns).min(),
     }
 }
 
-/// Host side first, then each bus, then the units.
+/// Orders the host side first, then each bus, then the units.
 const fn order(resource: Resource) -> (u8, u32) {
     match resource {
         Resource::Controller => (0, 0),
@@ -121,7 +123,7 @@ const fn class(activity: Activity) -> &'static str {
     }
 }
 
-/// Draws the window; nothing if no spans were kept.
+/// Draws the window; nothing if no spans were recorded.
 pub(super) fn write_gantt(out: &mut String, report: &Report) -> fmt::Result {
     let Some(window) = Window::of(report) else { return Ok(()) };
     let length = time(window.to_ns - window.from_ns);

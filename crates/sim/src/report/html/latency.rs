@@ -13,7 +13,7 @@ const RIGHT: f64 = 48.0;
 const TOP: f64 = 76.0;
 const HEIGHT: f64 = 190.0;
 
-/// A drawing for each kind: latency from left to right on a logarithmic scale, and how many have it.
+/// Draws each kind: latency from left to right on a logarithmic scale, and the number of requests with it.
 pub(super) fn write_distributions(out: &mut String, report: &Report) -> fmt::Result {
     out.write_str(
         "<section>\n<h2>Distribution of latencies</h2>\n<p class=\"note\">Bars: share of requests in \
@@ -35,7 +35,7 @@ impl Scale {
     fn of(kind: &KindReport) -> Self {
         let from = kind.distribution.first().map_or(1, |bin| bin.from_ns.max(1)) as f64;
         let to = kind.distribution.last().map_or(2, |bin| bin.to_ns.max(2)) as f64;
-        // At least an octave to either side, so that one bin does not fill the page.
+        // An octave at least to either side, so that one bin does not fill the page.
         let (from, to) = (from.log2().floor() - 1.0, to.log2().ceil() + 1.0);
         Self { from, octaves: to - from }
     }
@@ -102,7 +102,7 @@ fn write_axes(out: &mut String, scale: &Scale) -> fmt::Result {
     Ok(())
 }
 
-/// The percentiles as marks on top, in three rows; a word that fits none is left out.
+/// Draws the percentiles as marks on top, in three rows; a word that fits none is omitted.
 fn write_marks(out: &mut String, kind: &KindReport, scale: &Scale) -> fmt::Result {
     let latency = &kind.latency;
     let marks = [
@@ -128,10 +128,10 @@ fn write_marks(out: &mut String, kind: &KindReport, scale: &Scale) -> fmt::Resul
     Ok(())
 }
 
-/// Colours of the parts, in their order.
+/// The colours of the parts, in their order.
 const PART_CLASSES: [&str; 6] = ["c0", "c1", "c2", "c3", "c4", "c5"];
 
-/// A stacked bar for each kind: its mean latency, part by part.
+/// Draws a stacked bar for each kind: its mean latency, part by part.
 pub(super) fn write_parts(out: &mut String, report: &Report) -> fmt::Result {
     out.write_str("<section>\n<h2>Where the time of a request went</h2>\n")?;
     let entries: Vec<_> = PART_CLASSES.into_iter().zip(PART_NAMES).collect();

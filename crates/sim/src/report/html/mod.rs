@@ -16,7 +16,7 @@ use super::summary::{KindReport, Report};
 
 const STYLE: &str = include_str!("page.css");
 
-/// One HTML page that shows the report, for a browser at any width, light or dark.
+/// Returns an HTML page of the report, for a browser at any width, light or dark.
 ///
 /// Pointing at a number shows its formula. Names are escaped, and the page forbids itself to load or run
 /// anything. Its size is limited for every run and device: drawings take no more than fits on a screen, at

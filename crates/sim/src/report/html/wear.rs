@@ -1,4 +1,4 @@
-//! Drawings of use and wear: how busy each part was, and how often each block was erased.
+//! Drawings of use and wear: the busy time of each part, and the erases of each block.
 
 use std::fmt::{self, Write};
 
@@ -11,10 +11,10 @@ const WIDTH: f64 = 1000.0;
 const LEFT: f64 = 72.0;
 const TOP: f64 = 14.0;
 const HEIGHT: f64 = 120.0;
-/// Bars of a drawing, at most; beyond that neighbours share one.
+/// The maximum number of bars in a drawing; beyond it neighbours share one.
 const BARS_MAX: usize = 256;
 
-/// A bar for each part: how much of the time it was busy.
+/// Draws a bar for each part: its share of busy time.
 pub(super) fn write_usage(out: &mut String, report: &Report) -> fmt::Result {
     let Some(ssd) = &report.ssd else { return Ok(()) };
     out.write_str(
@@ -73,7 +73,7 @@ fn write_bars(
     close(out)
 }
 
-/// Host's work at the bottom, cleaning on top of it.
+/// Draws the host's work at the bottom, cleaning on top of it.
 fn write_bar(
     out: &mut String,
     which: &str,
@@ -96,7 +96,7 @@ fn write_bar(
     Ok(())
 }
 
-/// The erases of blocks: how they are distributed, and where.
+/// Draws the erases of blocks: their distribution, and their places.
 pub(super) fn write_wear(out: &mut String, report: &Report) -> fmt::Result {
     let Some(ssd) = &report.ssd else { return Ok(()) };
     out.write_str("<section>\n<h2>Erases of blocks</h2>\n")?;
@@ -137,7 +137,7 @@ fn write_histogram(out: &mut String, wear: &Wear) -> fmt::Result {
     close(out)
 }
 
-/// Erases of blocks in a limited number of cells: planes from top to bottom, blocks from left to right.
+/// The erases of blocks in a limited number of cells: planes from top to bottom, blocks from left to right.
 struct Heat {
     rows: Vec<Vec<Cell>>,
     planes: usize,
@@ -145,7 +145,7 @@ struct Heat {
     blocks_per_cell: usize,
 }
 
-/// The blocks of a cell: the sum of their erases, and how many they are.
+/// The blocks of a cell: the sum of their erases, and their number.
 #[derive(Clone, Copy, Default)]
 struct Cell {
     erases: u64,
@@ -155,7 +155,7 @@ struct Cell {
 impl Heat {
     const ROWS_MAX: usize = 32;
     const COLUMNS_MAX: usize = 96;
-    /// Colours, from least to most.
+    /// The colours, from least to most.
     const SHADES: u64 = 9;
 
     fn of(erases: &[u32], planes: usize) -> Self {
@@ -196,7 +196,7 @@ impl Heat {
         close(out)
     }
 
-    /// Neighbours of one colour and one mean are one rectangle.
+    /// Draws neighbours of one colour and one mean as one rectangle.
     fn write_row(
         &self,
         out: &mut String,
