@@ -11,12 +11,12 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
 
 /// The memory of the harness itself in addition to the engine's budget: program, stacks, latency histograms,
-/// batches. The cgroup's limit is their sum, for every engine alike.
+/// batches. The cgroup's limit is their sum, equally for every engine.
 pub const HARNESS_BYTES: u64 = 32 << 20;
 
 const PREFIX: &str = "nandex-bench-";
 
-/// Which interface of the kernel keeps the limit.
+/// The interface of the kernel that enforces the limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Version {
     /// One hierarchy per controller.
@@ -34,12 +34,12 @@ pub struct MemoryLimit {
     pub kind: &'static str,
     /// The limit, read back from the kernel.
     pub bytes: Option<u64>,
-    /// The most that was used under it, page cache included, if the kernel reports it.
+    /// The maximum memory used under it, page cache included, if the kernel reports it.
     pub peak_bytes: Option<u64>,
 }
 
 impl MemoryLimit {
-    /// No limit.
+    /// Returns no limit.
     #[must_use]
     pub const fn none() -> Self {
         Self { kind: "none", bytes: None, peak_bytes: None }
@@ -57,10 +57,11 @@ pub struct MemoryCgroup {
 
 impl MemoryCgroup {
     /// Moves this process under a limit of `bytes`. Call it before threads and tables are made: earlier
-    /// allocations stay charged where they were.
+    /// allocations stay charged to the previous cgroup.
     ///
     /// # Errors
-    /// No memory controller, or no permission; the message says which file refused and what to do.
+    /// Fails without a memory controller and without permission; the message names the refusing file and the
+    /// remedy.
     pub fn enter(bytes: u64) -> Result<Self> {
         let mounts = fs::read_to_string("/proc/mounts").context("cannot read /proc/mounts")?;
         let own =
@@ -95,7 +96,7 @@ impl MemoryCgroup {
         if swap.exists() { write(&swap, &swap_bytes.to_string()) } else { Ok(()) }
     }
 
-    /// The kernel's limit, and the most that was used so far.
+    /// Returns the kernel's limit, and the maximum used so far.
     #[must_use]
     pub fn in_force(&self) -> MemoryLimit {
         let read = |name| fs::read_to_string(self.child.join(name)).ok()?.trim().parse().ok();
@@ -107,11 +108,11 @@ impl MemoryCgroup {
     }
 }
 
-/// Where a process that is no part of a benchmark belongs: the file of the processes of the cgroup that this process
-/// was in before it entered one of its own.
+/// The file of the processes of the cgroup that this process was in before it entered one of its own: the
+/// place of a process that is no part of a benchmark.
 static OUTSIDE: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// The file to which a process writes its id to leave this process's limit, if there is one.
+/// Returns the file to which a process writes its id to leave this process's limit, if there is one.
 pub(crate) fn outside() -> Option<PathBuf> {
     OUTSIDE.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -123,7 +124,7 @@ fn set_outside(procs: Option<PathBuf>) {
 impl Drop for MemoryCgroup {
     fn drop(&mut self) {
         set_outside(None);
-        // Nothing can be done about a failure here except to leave an empty cgroup behind.
+        // The only consequence of a failure here is an empty cgroup.
         let _ = fs::write(self.home.join("cgroup.procs"), std::process::id().to_string());
         let _ = fs::remove_dir(&self.child);
     }
@@ -144,7 +145,8 @@ fn locate(mounts: &str, own: &str) -> Result<(Version, PathBuf)> {
         }
     };
     let home = root.join(name.unwrap_or("/").trim_start_matches('/'));
-    // In a container the name is the host's and means nothing here: then the mount is the own cgroup.
+    // In a container the name is the host's and is meaningless here: then the mount is the process's own
+    // cgroup.
     Ok((version, if home.is_dir() { home } else { root }))
 }
 
@@ -164,8 +166,8 @@ fn own_name<'a>(own: &'a str, controller: &str) -> Option<&'a str> {
     })
 }
 
-/// The cgroup of version 2 that may have children with a memory limit: this process's own if it is the root,
-/// else its parent, because a cgroup with processes may not pass controllers on.
+/// Returns the cgroup of version 2 that may have children with a memory limit: this process's own if it is
+/// the root, else its parent, because a cgroup with processes cannot delegate controllers.
 fn delegate(home: &Path) -> Result<PathBuf> {
     let controls = |dir: &Path| {
         let path = dir.join("cgroup.subtree_control");

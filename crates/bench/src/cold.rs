@@ -1,7 +1,7 @@
-//! Takes files out of the page cache, so that a memory limit holds for their pages too.
+//! Evicts files from the page cache, so that a memory limit applies to their pages too.
 //!
-//! The kernel charges a cached page to the group that read it first and lets everybody else use it for free.
-//! So the pages that a load left in the cache would serve later lookups for free, however small their limit.
+//! The kernel charges a cached page to the group that read it first and lets all others use it for free. So
+//! pages that a load left in the cache would serve later lookups for free, however small their limit.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -12,7 +12,7 @@ use rustix::fs::{Advice, fadvise};
 /// Writes back and drops from the page cache every file under `dir`. No process may have them mapped.
 ///
 /// # Errors
-/// The file system's error, with the file.
+/// Returns the file system's error, with the file.
 pub fn evict(dir: &Path) -> Result<()> {
     for entry in fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))? {
         let path = entry?.path();

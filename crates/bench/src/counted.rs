@@ -1,4 +1,4 @@
-//! The counts of a run, compared with its stream, which is drawn once more.
+//! Checks the counts of a run against its stream, which is drawn a second time.
 
 use std::collections::HashMap;
 
@@ -9,13 +9,13 @@ use crate::process::thread_cpu_ns;
 use crate::subject::Subject;
 use crate::worker::Pass;
 
-/// Keys that are drawn between two looks at the clock.
+/// The number of keys drawn between two readings of the clock.
 const CHUNK: u64 = 4096;
 
-/// What the second drawing shows.
+/// The results of the second drawing.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Counted {
-    /// Counts above the true ones, over those that were compared.
+    /// The share of compared counts that are above the true ones.
     pub above: f64,
     /// Different keys that were added.
     pub distinct_keys: u64,
@@ -23,7 +23,7 @@ pub struct Counted {
     pub draw_cpu_ns: u64,
 }
 
-/// Marks indices as they are seen: a bit for each.
+/// A bit for each index, set when the index is seen.
 struct Seen {
     bits: Vec<u64>,
     count: u64,
@@ -41,11 +41,11 @@ impl Seen {
     }
 }
 
-/// Draws the keys of a pass of [`add_picked`](crate::drive::add_picked) from among `entries` again, and asks for the
-/// counts of about `sample` of them.
+/// Draws the keys of a pass of [`add_picked`](crate::drive::add_picked) from among `entries` again, and
+/// compares the counts of about `sample` of them.
 ///
 /// # Errors
-/// The engine's, or a count below the true one.
+/// Returns the engine's error, or reports a count below the true one.
 pub fn check_counts(
     subject: &dyn Subject,
     pass: Pass,
@@ -81,7 +81,7 @@ pub fn check_counts(
     Ok(Counted { above, distinct_keys: seen.count, draw_cpu_ns })
 }
 
-/// The share of counts that are above the true ones.
+/// Returns the share of counts that are above the true ones.
 fn share_above(subject: &dyn Subject, truth: &HashMap<u64, u64>) -> Result<f64> {
     let keys: Vec<u64> = truth.keys().copied().collect();
     let mut counts = Vec::new();

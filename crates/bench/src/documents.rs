@@ -1,9 +1,10 @@
-//! Documents for indexes of neighbours: their bucket keys, of which a stated share is near-duplicates.
+//! Documents for indexes of neighbours, as their bucket keys; a stated share of them are near-duplicates.
 //!
-//! All is computed from a seed, as [`keys`](crate::keys) are. Document `index` is an original, or with the stated
-//! probability a near-duplicate of an original before it. A bucket key stands for a band of a MinHash signature: of two
-//! documents of Jaccard similarity `s` a band of `r` values is the same with the probability `s^r`. So a near-duplicate
-//! has each key of its original with that probability, and one of its own otherwise:
+//! All is computed from a seed, as [`keys`](crate::keys) are. Document `index` is an original, or with the
+//! stated probability a near-duplicate of an earlier original. A bucket key stands for a band of a MinHash
+//! signature: two documents of Jaccard similarity `s` have the same band of `r` values with the probability
+//! `s^r`. So a near-duplicate has each key of its original with that probability, and one of its own
+//! otherwise:
 //!
 //! ```text
 //!   index   0   1   2   3   4          table 0   1   2   3
@@ -36,13 +37,14 @@ pub struct DocumentSettings {
 }
 
 impl Default for DocumentSettings {
-    /// The paper's ten tables over 120 of 128 permutations, and a tenth of the documents near others.
+    /// Returns the paper's settings: ten tables over 120 of 128 permutations, and a tenth of the documents
+    /// near others.
     fn default() -> Self {
         Self { tables: 10, near_share: 0.1, similarity: 0.9, rows: 12 }
     }
 }
 
-/// Draws that belong to a document, each of another salt.
+/// The salts of the draws that belong to a document.
 const IS_NEAR: u64 = 1;
 const ORIGINAL: u64 = 2;
 const TABLE: u64 = 16;
@@ -56,26 +58,27 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// The documents of these settings whose numbers are the keys of `keys`.
+    /// Creates the documents of these settings whose numbers are the keys of `keys`.
     #[must_use]
     pub fn new(keys: KeySpace, settings: DocumentSettings) -> Self {
         let rows = i32::try_from(settings.rows).unwrap_or(i32::MAX);
         Self { keys, settings, band_share: settings.similarity.powi(rows) }
     }
 
-    /// Bucket keys of a document.
+    /// Returns the number of bucket keys of a document.
     #[must_use]
     pub const fn tables(&self) -> u32 {
         self.settings.tables
     }
 
-    /// The document that this key of the workloads stands for.
+    /// Returns the document that this key of the workloads stands for.
     #[must_use]
     pub const fn index_of(&self, key: u64) -> u64 {
         self.keys.index_of(key)
     }
 
-    /// The original that a document is near: itself for an original, and for one that no workload inserts.
+    /// Returns the original that a document is near: itself for an original, and for one that no workload
+    /// inserts.
     #[must_use]
     pub fn original(&self, index: u64) -> u64 {
         let mut original = index;

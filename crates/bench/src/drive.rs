@@ -19,7 +19,7 @@ use crate::workload::{Flow, Mix, Operation};
 const CLAIM: u64 = 64;
 /// The inserting thread sleeps this long when it is ahead of its rate.
 const NAP: Duration = Duration::from_micros(500);
-/// Lookup calls between two checks whether the inserts have ended.
+/// The number of lookup calls between two checks whether the inserts have ended.
 const CALLS_PER_LOOK: u64 = 16;
 
 /// The size of a load.
@@ -27,13 +27,13 @@ const CALLS_PER_LOOK: u64 = 16;
 pub struct Fill {
     /// Entries, from index 0 on.
     pub entries: u64,
-    /// It ends after this long, full or not.
+    /// The maximum time, after which it ends, full or not.
     pub time_max: Option<Duration>,
-    /// Approximate points of its curve over time.
+    /// The approximate number of points of its curve over time.
     pub points: u32,
 }
 
-/// Notes the time after every stretch of operations.
+/// A curve of the time after every batch of operations.
 struct Curve {
     stretch: u64,
     done: AtomicU64,
@@ -68,7 +68,7 @@ impl Curve {
 /// the first ones, and the counters count them.
 ///
 /// # Errors
-/// The engine's.
+/// Returns the engine's error.
 pub fn load(subject: &dyn Subject, pass: Pass, fill: Fill) -> Result<Counters> {
     let (next, claim) = (AtomicU64::new(0), CLAIM.max(pass.batch as u64));
     let curve = Curve::start(fill);
@@ -92,7 +92,7 @@ pub fn load(subject: &dyn Subject, pass: Pass, fill: Fill) -> Result<Counters> {
     Ok(counters)
 }
 
-/// The pairs of the entries from `index` on, one per call.
+/// Returns the pairs of the entries from `index` on, one per call.
 fn pairs_from(pass: Pass, mut index: u64) -> impl FnMut() -> (u64, u64) {
     move || {
         index += 1;
@@ -100,17 +100,17 @@ fn pairs_from(pass: Pass, mut index: u64) -> impl FnMut() -> (u64, u64) {
     }
 }
 
-/// The pairs of new entries, whose indices come from `next`.
+/// Returns the pairs of new entries, whose indices come from `next`.
 fn new_pairs(pass: Pass, next: &AtomicU64) -> impl FnMut() -> (u64, u64) {
     move || pass.pair(next.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The keys that lookups ask for.
+/// The keys that lookups request.
 #[derive(Clone, Copy, Debug)]
 pub enum Sought<'a> {
-    /// Keys that were inserted, as this picks them.
+    /// Inserted keys, as the picker chooses them.
     Here(&'a Picker),
-    /// Keys that never were, uniformly. The hits of a filter are false positives.
+    /// Absent keys, uniformly. The hits of a filter are false positives.
     Absent,
 }
 
@@ -133,7 +133,7 @@ impl Sought<'_> {
 /// Looks up `operations` such keys, each thread's share in batches if the pass has them.
 ///
 /// # Errors
-/// The engine's, or a wrong answer: of a table, any value at all for an absent key.
+/// Returns the engine's error, or reports a wrong answer: of a table, any value at all for an absent key.
 pub fn lookups(
     subject: &dyn Subject,
     pass: Pass,
@@ -147,11 +147,11 @@ pub fn lookups(
     })
 }
 
-/// Looks up `operations` such keys, each thread's share in one stream. Single lookups of a stream have no time of
-/// their own, so there are no latencies.
+/// Looks up `operations` such keys, each thread's share in one stream. Single lookups of a stream have no
+/// time of their own, so there are no latencies.
 ///
 /// # Errors
-/// The engine's, a wrong answer, or another number of answers than of lookups.
+/// Returns the engine's error, or reports a wrong answer, or another number of answers than of lookups.
 pub fn lookup_stream(
     subject: &dyn Subject,
     pass: Pass,
@@ -180,10 +180,10 @@ pub fn lookup_stream(
     })
 }
 
-/// Asks for `operations` new documents and inserts them. They take the indices from `next` on, which is moved.
+/// Queries and inserts `operations` new documents. They take the indices from `next` on, which is advanced.
 ///
 /// # Errors
-/// The engine's, or a wrong answer.
+/// Returns the engine's error, or reports a wrong answer.
 pub fn insert_and_query(
     subject: &dyn Subject,
     pass: Pass,
@@ -198,7 +198,7 @@ pub fn insert_and_query(
 /// Overwrites `operations` picked keys with values of `pass.version`.
 ///
 /// # Errors
-/// The engine's.
+/// Returns the engine's error.
 pub fn overwrite_picked(
     subject: &dyn Subject,
     pass: Pass,
@@ -214,28 +214,28 @@ pub fn overwrite_picked(
     })
 }
 
-/// The indices that a thread of a pass of updates picks, one per call.
+/// Returns the indices that a thread of a pass of updates picks, one per call.
 pub(crate) fn picks(pass: Pass, picker: &Picker, thread: u64) -> impl FnMut() -> u64 {
     let mut rng = Rng::new(pass.seed, pass.number, thread);
     move || picker.pick(&mut rng)
 }
 
-/// The keys that are there while new ones replace the oldest: those of `entries` indices from `first` on.
+/// The keys that are present while new ones replace the oldest: those of `entries` indices from `first` on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
-    /// The index of the oldest.
+    /// The index of the oldest key.
     pub first: u64,
-    /// How many there are, at least 1.
+    /// The number of keys, at least 1.
     pub entries: u64,
 }
 
-/// Removes the oldest key and inserts a new one, `operations` times, and moves the window.
+/// Removes the oldest key and inserts a new one, `operations` times, and advances the window.
 ///
-/// Threads share a part of at most `window.entries` operations and begin the next part together, so that
-/// none removes a key that another has yet to insert.
+/// Threads share a part of at most `window.entries` operations and begin the next part together, so that none
+/// removes a key that another has yet to insert.
 ///
 /// # Errors
-/// The engine's.
+/// Returns the engine's error.
 pub fn churn(
     subject: &dyn Subject,
     pass: Pass,
@@ -267,7 +267,7 @@ pub fn churn(
 /// Adds 1 to the counts of `operations` picked keys, and makes that durable; both are timed.
 ///
 /// # Errors
-/// The engine's.
+/// Returns the engine's error.
 pub fn add_picked(
     subject: &dyn Subject,
     pass: Pass,
@@ -288,7 +288,7 @@ pub fn add_picked(
 /// Deletes the keys of `count` indices from `first` on.
 ///
 /// # Errors
-/// The engine's.
+/// Returns the engine's error.
 pub fn delete(subject: &dyn Subject, pass: Pass, first: u64, count: u64) -> Result<Counters> {
     on_threads(subject, pass, |thread, worker| {
         let before: u64 = (0..thread).map(|earlier| pass.share(count, earlier)).sum();
@@ -297,10 +297,10 @@ pub fn delete(subject: &dyn Subject, pass: Pass, first: u64, count: u64) -> Resu
     })
 }
 
-/// A mixed stream of `operations`. New entries take the indices from `next` on, which is moved.
+/// Runs a mixed stream of `operations`. New entries take the indices from `next` on, which is advanced.
 ///
 /// # Errors
-/// The engine's, or a wrong answer.
+/// Returns the engine's error, or reports a wrong answer.
 pub fn mixed(
     subject: &dyn Subject,
     pass: Pass,
@@ -330,7 +330,7 @@ pub fn mixed(
     })
 }
 
-/// Ends the lookups, however the inserts end.
+/// A guard that ends the lookups, however the inserts end.
 struct EndOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {
@@ -339,11 +339,11 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// Looks up keys that are there on the threads of `pass`, while one more thread inserts `flow`. New entries
-/// take the indices from `next` on, which is moved.
+/// Looks up present keys on the threads of `pass`, while one more thread inserts `flow`. New entries take the
+/// indices from `next` on, which is advanced.
 ///
 /// # Errors
-/// The engine's, or a wrong answer.
+/// Returns the engine's error, or reports a wrong answer.
 pub fn lookups_during_inserts(
     subject: &dyn Subject,
     pass: Pass,
@@ -367,7 +367,7 @@ pub fn lookups_during_inserts(
     })
 }
 
-/// One call per insert, so that an insert that waits is seen.
+/// Makes one call per insert, so that an insert that waits is seen.
 fn insert_steadily(
     worker: &mut Worker<'_>,
     flow: Flow,

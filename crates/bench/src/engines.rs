@@ -1,7 +1,7 @@
-//! Our engine and fio read the same pages, one after the other and again, at several depths.
+//! A comparison of nandex's engine and fio, which read the same pages, repeatedly in turn, at several depths.
 //!
-//! A report of a workload has both rates, too, but takes them once before a run and once after it, and the drive drifts
-//! in between. Here they take turns, and who begins a round changes with each.
+//! A report of a workload has both rates, too, but measures them once before a run and once after it, and the
+//! drive drifts in between. Here they take turns, and the one that begins a round changes with each.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::percentiles::Spread;
 use crate::process::cpu_ns;
 use crate::reads::{RandomReads, ReadLoad};
 
-/// Both at one depth.
+/// The rates of both at one depth.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct AtDepth {
     /// Reads in flight, for each thread.
@@ -21,15 +21,15 @@ pub struct AtDepth {
     pub engine_reads_per_s: Spread,
     /// Reads a second by fio.
     pub fio_reads_per_s: Spread,
-    /// Of each round: ours over fio's.
+    /// The ratio of each round: nandex's rate over fio's.
     pub ratio: Spread,
     /// Processor time of a read through our engine, in microseconds.
     pub engine_cpu_us_per_read: Spread,
-    /// The same of fio.
+    /// CPU time of a read by fio, in microseconds.
     pub fio_cpu_us_per_read: Spread,
 }
 
-/// One round: ours and fio's.
+/// The rates of one round: nandex's and fio's.
 struct Round {
     engine_reads_per_s: f64,
     engine_cpu_us: f64,
@@ -40,7 +40,8 @@ struct Round {
 /// Reads `rounds` times by each of both.
 ///
 /// # Errors
-/// A failed read, no round, or no fio: it is not installed, or the time is below a tenth of a second.
+/// Fails on a failed read, without rounds, and without fio: if it is not installed, or the time is below a
+/// tenth of a second.
 pub fn compare(reads: &RandomReads, load: ReadLoad, rounds: usize) -> Result<AtDepth> {
     let rounds: Vec<Round> =
         (0..rounds).map(|number| round(reads, load, number % 2 == 0)).collect::<Result<_>>()?;

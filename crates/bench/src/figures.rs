@@ -19,7 +19,7 @@ use crate::workload::Kind;
 #[serde(transparent)]
 pub struct Figures(Map<String, Value>);
 
-/// Figures that every run has.
+/// The figures of every run.
 const OF_ALL: [&str; 19] = [
     // Length of the timed part.
     "seconds",
@@ -49,13 +49,13 @@ const OF_ALL: [&str; 19] = [
     // Bytes that the engine's files take of the disk after the run, logs included, and the same per live key.
     "file_bytes",
     "file_bytes_per_entry",
-    // The rounds of changes of `--settle` before the runs, and the same bytes per live key before and after them.
+    // The rounds of changes of `--settle` before the runs, and the bytes per live key before and after them.
     "settled_rounds",
     "file_bytes_per_entry_fresh",
     "file_bytes_per_entry_settled",
 ];
 
-/// Figures that only tables have.
+/// The figures of tables alone.
 const OF_TABLES: [&str; 15] = [
     // Lookups that found their key.
     "hits",
@@ -86,7 +86,7 @@ const OF_TABLES: [&str; 15] = [
     "evicted",
 ];
 
-/// Figures that only filters have.
+/// The figures of filters alone.
 const OF_FILTERS: [&str; 30] = [
     // Lookups answered with yes.
     "positives",
@@ -98,8 +98,9 @@ const OF_FILTERS: [&str; 30] = [
     "device_read_bytes_per_s",
     // Lookups per second over `device_reads_per_s`.
     "lookups_to_device",
-    // Pages that a lookup reads at most, where that is a parameter, such as the hash functions of a SliceBloom; and
-    // lookups per second over those that the device's reads allow: `device_reads_per_s` over these pages.
+    // The maximum pages that a lookup reads, if it is a parameter, such as the hash functions of a
+    // SliceBloom; and lookups per second over those that the device's reads allow: `device_reads_per_s` over
+    // these pages.
     "lookup_reads_max",
     "lookups_to_limit",
     // Pages that lookups read per second, as the engine counts them, over `device_reads_per_s`.
@@ -119,7 +120,7 @@ const OF_FILTERS: [&str; 30] = [
     // Bits of flash, or of RAM without flash, per key; and bits of RAM.
     "bits_per_key",
     "ram_bits_per_key",
-    // Levels on flash that lookups ask.
+    // Levels on flash that lookups read.
     "levels",
     // The rate of false positives that the filter reports.
     "rate_stated",
@@ -143,21 +144,21 @@ const OF_FILTERS: [&str; 30] = [
     "draw_cpu_us_per_op",
 ];
 
-/// Figures that only indexes of neighbours have. A change is an insert of a document.
+/// The figures of indexes of neighbours alone. A change is an insert of a document.
 const OF_NEIGHBORS: [&str; 19] = [
-    // Lookups that found their own document; of documents that are not there, lookups with candidates.
+    // Lookups that found their own document; for absent documents, lookups with candidates.
     "hits",
     // Documents inserted per second.
     "inserts_per_s",
-    // Candidates of a lookup, itself among them.
+    // Candidates of a lookup, including the document itself.
     "candidates_per_lookup",
-    // As those of filters: a lookup reads at most one page of each table.
+    // As for filters: a lookup reads at most one page of each table.
     "lookups_to_device",
     "lookup_reads_max",
     "lookups_to_limit",
     "reads_to_device",
     "reads_per_lookup",
-    // Documents held.
+    // Stored documents.
     "documents",
     // RAM that the index reports, the same per document, and flash it occupies over that.
     "ram_bytes",
@@ -178,9 +179,9 @@ const OF_NEIGHBORS: [&str; 19] = [
 
 /// The data of a run that has ended.
 pub(crate) struct Run<'a> {
-    /// What the engine is.
+    /// The kind of the engine.
     pub(crate) kind: Kind,
-    /// What was done.
+    /// The counters of the operations.
     pub(crate) counters: &'a Counters,
     /// The engine's status before.
     pub(crate) before: &'a Status,
@@ -188,7 +189,7 @@ pub(crate) struct Run<'a> {
     pub(crate) after: &'a Status,
     /// Entries in it now.
     pub(crate) entries: u64,
-    /// Of a table: bytes of a key and its value.
+    /// The bytes of a key and its value, for a table.
     pub(crate) entry_bytes: u64,
     /// The RAM it was given.
     pub(crate) ram_budget: u64,
@@ -201,7 +202,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Figures {
-    /// All figures of an engine of this kind, empty.
+    /// Creates all figures of an engine of this kind, empty.
     #[must_use]
     pub fn of(kind: Kind) -> Self {
         let own: &[&str] = match kind {
@@ -213,25 +214,25 @@ impl Figures {
         Self(names.map(|&name| (name.to_owned(), Value::Null)).collect())
     }
 
-    /// The names.
+    /// Returns the names.
     pub fn names(&self) -> impl Iterator<Item = &String> {
         self.0.keys()
     }
 
-    /// A figure as a number, if there is one.
+    /// Returns a figure as a number, if there is one.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name)?.as_f64()
     }
 
-    /// Sets a figure, if such an engine has it.
+    /// Sets a figure, if an engine of this kind has it.
     pub(crate) fn set(&mut self, name: &str, figure: impl Into<Value>) {
         if let Some(place) = self.0.get_mut(name) {
             *place = figure.into();
         }
     }
 
-    /// All except those of memory, false positives and the device.
+    /// Computes all figures except those of memory, false positives and the device.
     pub(crate) fn of_run(run: &Run<'_>) -> Self {
         let mut figures = Self::of(run.kind);
         figures.rates(run);
@@ -279,14 +280,14 @@ impl Figures {
         self.set("bits_per_key", bytes.and_then(|bytes| ratio(bytes * 8.0, entries)));
     }
 
-    /// The engine's space on the disk after the run.
+    /// Sets the engine's space on the disk after the run.
     pub(crate) fn space_on_disk(&mut self, space: &Space) {
         self.set("file_bytes", space.file_bytes);
         self.set("file_bytes_per_entry", space.file_bytes_per_entry);
         self.set("flash_bytes_per_entry", space.flash_bytes_per_entry);
     }
 
-    /// Page reads per lookup, by the kernel's count and by the engine's own.
+    /// Sets the page reads per lookup, by the kernel's count and by the engine's own.
     fn read_costs(&mut self, run: &Run<'_>) {
         let lookups = run.counters.lookups as f64;
         let only_reads = run.counters.changes == 0;
@@ -304,7 +305,7 @@ impl Figures {
         }
     }
 
-    /// Bytes written per change, likewise.
+    /// Sets the bytes written per change, by the same counts.
     fn write_costs(&mut self, run: &Run<'_>) {
         let changes = run.counters.changes as f64;
         if run.counters.changes == 0 {
@@ -332,7 +333,7 @@ impl Figures {
         self.set("write_amplification", per_entry.map(|bytes| bytes / run.entry_bytes as f64));
     }
 
-    /// What only indexes of neighbours count.
+    /// Sets the figures that only indexes of neighbours count.
     fn neighbors(&mut self, run: &Run<'_>) {
         let stats = run.after.neighbors.as_ref().zip(run.before.neighbors.as_ref());
         let Some((now, before)) = stats else { return };
@@ -344,7 +345,7 @@ impl Figures {
         self.set("evicted", now.evicted - before.evicted);
     }
 
-    /// The false positives among lookups of absent keys.
+    /// Sets the false positives among lookups of absent keys.
     pub(crate) fn false_positives(&mut self, counters: &Counters) {
         let (low, high) = interval(counters.hits, counters.lookups);
         self.set("rate_measured", ratio(counters.hits as f64, counters.lookups as f64));
@@ -352,7 +353,7 @@ impl Figures {
         self.set("rate_high", high);
     }
 
-    /// Space for each of the different keys that are in it.
+    /// Sets the space for each of the different keys in the engine.
     pub(crate) fn per_key(&mut self, distinct_keys: u64) {
         let of_each =
             |bytes: Option<f64>| bytes.and_then(|bytes| ratio(bytes, distinct_keys as f64));
@@ -362,7 +363,7 @@ impl Figures {
         self.set("flash_bytes_per_key", flash);
     }
 
-    /// What drawing the stream of additions again has shown.
+    /// Sets the results of drawing the stream of additions again.
     pub(crate) fn counted(&mut self, counted: Counted, operations: u64) {
         self.set("counts_above", counted.above);
         self.per_key(counted.distinct_keys);
@@ -403,7 +404,7 @@ impl Figures {
 }
 
 impl Run<'_> {
-    /// A table's own figures of this run: counters since its begin, others as they are now.
+    /// Returns a table's own figures of this run: counters since its begin, others as they are now.
     pub(crate) fn delta(&self) -> Option<TableStats> {
         let (mut delta, before) = (self.after.table.clone()?, self.before.table.as_ref()?);
         delta.hits -= before.hits;
@@ -420,12 +421,12 @@ impl Run<'_> {
     }
 }
 
-/// The quotient, if `whole` is not 0.
+/// Returns the quotient, if `whole` is not 0.
 pub(crate) fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-/// Wilson's interval of 95 % for a rate with `hits` in `draws`.
+/// Returns Wilson's interval of 95 % for a rate with `hits` in `draws`.
 fn interval(hits: u64, draws: u64) -> (f64, f64) {
     const Z: f64 = 1.959_964;
     if draws == 0 {

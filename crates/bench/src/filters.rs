@@ -8,12 +8,12 @@ use nandex::{Counter, Counting, Filter, SliceBloom};
 use crate::keys::KEY_BYTES;
 use crate::subject::{BytesWritten, Client, Status, Subject, yes};
 
-/// Bytes of keys, kept so that a batch costs one allocation and not two.
+/// The bytes of keys, in a buffer that is reused so that a batch costs one allocation and not two.
 #[derive(Default)]
 pub(crate) struct Keys(pub(crate) Vec<[u8; KEY_BYTES]>);
 
 impl Keys {
-    /// The bytes of these keys, in place of those before.
+    /// Replaces the content by the bytes of these keys.
     pub(crate) fn take(&mut self, keys: impl Iterator<Item = u64>) -> &[[u8; KEY_BYTES]] {
         self.0.clear();
         self.0.extend(keys.map(u64::to_le_bytes));
@@ -28,20 +28,20 @@ impl Keys {
 /// Any [`Filter`].
 pub struct FilterSubject<F> {
     pub(crate) filter: F,
-    /// The same as a counter, if it can count.
+    /// Returns the filter as a counter, if it can count.
     pub(crate) counter: fn(&F) -> Option<&dyn Counter>,
-    /// The same as a structure with more than filters have.
+    /// Returns the filter as a structure with more operations than filters have.
     pub(crate) own: fn(&F) -> Own<'_>,
 }
 
-/// A filter that has more than others, by its own type.
+/// A filter with operations of its own, by its type.
 #[derive(Clone, Copy)]
 pub(crate) enum Own<'f> {
-    /// It has streams of counts.
+    /// A counting table, with streams of counts.
     Counting(&'f Counting),
-    /// It has streams, and a stated number of reads.
+    /// A SliceBloom, with streams and a stated number of reads.
     SliceBloom(&'f SliceBloom),
-    /// It has no more.
+    /// A filter without further operations.
     Other,
 }
 
@@ -115,7 +115,7 @@ impl<F: Filter + ?Sized> Client for FilterClient<'_, F> {
         Ok(())
     }
 
-    /// A SliceBloom keeps its own number of reads in flight, whatever the batch.
+    /// Ignores the batch: a SliceBloom keeps its own number of reads in flight.
     fn stream(
         &mut self,
         keys: &mut dyn Iterator<Item = u64>,
@@ -156,7 +156,7 @@ impl<F: Filter + ?Sized> Client for FilterClient<'_, F> {
         Ok(())
     }
 
-    /// A counting table keeps its own number of reads in flight, whatever the batch.
+    /// Ignores the batch: a counting table keeps its own number of reads in flight.
     fn count_stream(
         &mut self,
         keys: &mut dyn Iterator<Item = u64>,

@@ -1,7 +1,7 @@
-//! The device's limit by fio, the tool of the field, where it is installed.
+//! The device's limit by fio, the standard tool, if it is installed.
 //!
-//! Our own figure cannot show what our engine loses: fio reads the same file with the same number of threads
-//! and reads in flight, and the larger of both is the limit.
+//! A figure from nandex's engine cannot show what that engine loses: fio reads the same file with the same
+//! number of threads and reads in flight, and the larger figure is the limit.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,7 +14,8 @@ use serde_json::Value;
 use crate::cgroup;
 use crate::reads::ReadLoad;
 
-/// Shorter measurements are left to our own engine: fio takes a third of a second to start.
+/// The shortest measurement by fio, which takes a third of a second to start; shorter ones use nandex's
+/// engine alone.
 const TIME_MIN: Duration = Duration::from_millis(100);
 
 /// A part of a file.
@@ -22,22 +23,22 @@ const TIME_MIN: Duration = Duration::from_millis(100);
 pub(crate) struct Region<'p> {
     /// The file.
     pub(crate) path: &'p Path,
-    /// Where the part begins.
+    /// The beginning of the part.
     pub(crate) start_bytes: u64,
-    /// How long it is.
+    /// The length of the part.
     pub(crate) bytes: u64,
 }
 
 /// Random reads of a page, by fio.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct FioReads {
-    /// Each second.
+    /// The reads a second.
     pub(crate) reads_per_s: f64,
-    /// Processor time of each, all threads together, in microseconds.
+    /// The CPU time of each, all threads together, in microseconds.
     pub(crate) cpu_us_per_read: f64,
 }
 
-/// Is there a fio?
+/// Returns whether fio is installed.
 fn is_installed() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -46,7 +47,8 @@ fn is_installed() -> bool {
     })
 }
 
-/// Random reads of a part of a file; `None` if there is no fio, it fails, or the time is too short for it.
+/// Measures random reads of a part of a file; `None` if there is no fio, it fails, or the time is too short
+/// for it.
 pub(crate) fn reads(region: Region<'_>, load: ReadLoad) -> Option<FioReads> {
     if load.time < TIME_MIN || !is_installed() {
         return None;
@@ -56,7 +58,7 @@ pub(crate) fn reads(region: Region<'_>, load: ReadLoad) -> Option<FioReads> {
     output.status.success().then(|| parse(&output.stdout)).flatten()
 }
 
-/// What fio is told. `--readonly` makes it refuse any write, whatever else it is told.
+/// Returns the options of fio. `--readonly` makes it refuse any write, whatever the other options are.
 fn options(region: Region<'_>, load: ReadLoad) -> Vec<String> {
     let fixed = [
         "--name=limit --readonly --rw=randread --direct=1 --ioengine=io_uring --thread",
@@ -76,8 +78,8 @@ fn options(region: Region<'_>, load: ReadLoad) -> Vec<String> {
     fixed.chain(own).collect()
 }
 
-/// The command `fio`. In a benchmark with a limit of memory the process first leaves the limit: it needs some 20 MiB of
-/// its own, which are not the engine's.
+/// Returns the command `fio`. In a benchmark with a memory limit the process first leaves the limit: it needs
+/// some 20 MiB of its own, which are not the engine's.
 fn outside_of_limits() -> Command {
     let Some(procs) = cgroup::outside() else { return Command::new("fio") };
     let mut command = Command::new("sh");
@@ -85,7 +87,7 @@ fn outside_of_limits() -> Command {
     command
 }
 
-/// What fio says in JSON; words may come before it.
+/// Parses fio's output as JSON; words may come before it.
 fn parse(said: &[u8]) -> Option<FioReads> {
     let start = said.iter().position(|byte| *byte == b'{')?;
     let said: Value = serde_json::from_slice(&said[start..]).ok()?;

@@ -8,11 +8,11 @@ use crate::zipf::Zipf;
 
 /// Bytes in every key.
 pub const KEY_BYTES: usize = 8;
-/// Bytes of a value's number, and of the whole value unless `--value-bytes` says otherwise.
+/// The bytes of a value's number, and of the whole value unless `--value-bytes` is given.
 pub const VALUE_BYTES: usize = 8;
-/// Bytes of such a key with such a value.
+/// The bytes of a key with a value of default length.
 pub const ENTRY_BYTES: u64 = (KEY_BYTES + VALUE_BYTES) as u64;
-/// Indices from here on are never inserted.
+/// The first of the indices that are never inserted.
 pub const ABSENT_START: u64 = 1 << 63;
 
 pub(crate) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -26,38 +26,38 @@ pub struct KeySpace {
 }
 
 impl KeySpace {
-    /// The key set of `seed`; two seeds share keys only by chance.
+    /// Creates the key set of `seed`; two seeds share keys only by chance.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { offset: mix(seed ^ GOLDEN) }
     }
 
-    /// The key of entry `index`; different indices have different keys.
+    /// Returns the key of entry `index`; different indices have different keys.
     #[must_use]
     pub const fn key(self, index: u64) -> u64 {
         mix(index.wrapping_add(self.offset))
     }
 
-    /// A key that no workload inserts, for `index` below [`ABSENT_START`].
+    /// Returns a key that no workload inserts, for `index` below [`ABSENT_START`].
     #[must_use]
     pub const fn absent(self, index: u64) -> u64 {
         self.key(index | ABSENT_START)
     }
 
-    /// The index whose key this is: the inverse of [`key`](Self::key).
+    /// Returns the index of a key: the inverse of [`key`](Self::key).
     #[must_use]
     pub const fn index_of(self, key: u64) -> u64 {
         unmix(key).wrapping_sub(self.offset)
     }
 
-    /// The value that belongs to `key` in its `version`; version 0 is what a load writes.
+    /// Returns the value that belongs to `key` in its `version`; a load writes version 0.
     #[must_use]
     pub const fn value(self, key: u64, version: u64) -> u64 {
         mix(key ^ GOLDEN.wrapping_mul(version + 1))
     }
 }
 
-/// The finaliser of SplitMix64: a bijection of 64-bit words.
+/// Applies the finaliser of SplitMix64: a bijection of 64-bit words.
 pub(crate) const fn mix(mut word: u64) -> u64 {
     word = (word ^ (word >> 30)).wrapping_mul(MULTIPLIER_A);
     word = (word ^ (word >> 27)).wrapping_mul(MULTIPLIER_B);
@@ -70,12 +70,13 @@ const fn unmix(mut word: u64) -> u64 {
     unshift(word, 30)
 }
 
-/// Undoes `word ^ (word >> shift)` for shifts of at least 22 bits.
+/// Inverts `word ^ (word >> shift)` for shifts of at least 22 bits.
 const fn unshift(word: u64, shift: u32) -> u64 {
     word ^ (word >> shift) ^ (word >> (2 * shift))
 }
 
-/// The inverse of an odd number modulo 2^64, by Newton's iteration: each step doubles the good bits.
+/// Returns the inverse of an odd number modulo 2^64, by Newton's iteration: each step doubles the correct
+/// bits.
 const fn inverse(odd: u64) -> u64 {
     let mut guess = odd;
     let mut step = 0;
@@ -93,44 +94,44 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// A generator for one thread of one run.
+    /// Creates a generator for one thread of one run.
     #[must_use]
     pub const fn new(seed: u64, run: u64, thread: u64) -> Self {
         let stream = mix(run.wrapping_mul(GOLDEN).wrapping_add(thread));
         Self { state: mix(seed) ^ stream }
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub const fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GOLDEN);
         mix(self.state)
     }
 
-    /// A number below `end`, which is at least 1; the bias is below 2^-32 for ends below 2^32.
+    /// Returns a number below `end`, which is at least 1; the bias is below 2^-32 for ends below 2^32.
     #[inline]
     pub fn below(&mut self, end: u64) -> u64 {
         below(self.next(), end)
     }
 
-    /// A number from 0 (included) to 1 (excluded), in steps of 2^-53.
+    /// Returns a number from 0 (included) to 1 (excluded), in steps of 2^-53.
     pub fn unit(&mut self) -> f64 {
         unit(self.next())
     }
 }
 
-/// A number below `end` from 64 random bits.
+/// Returns a number below `end` from 64 random bits.
 #[inline]
 pub(crate) fn below(word: u64, end: u64) -> u64 {
     let product = u128::from(word) * u128::from(end);
     u64::try_from(product >> 64).expect("the high half of a 128-bit word has 64 bits")
 }
 
-/// A number from 0 (included) to 1 (excluded) from 64 random bits.
+/// Returns a number from 0 (included) to 1 (excluded) from 64 random bits.
 pub(crate) fn unit(word: u64) -> f64 {
     (word >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// How a stream picks among the loaded entries.
+/// The distribution by which a stream picks among the loaded entries.
 #[derive(Clone, Debug)]
 pub enum Picker {
     /// Every entry is as likely as any other.
@@ -143,13 +144,13 @@ pub enum Picker {
 }
 
 impl Picker {
-    /// A picker among `entries`; uniform when `theta` is `None`.
+    /// Creates a picker among `entries`; uniform when `theta` is `None`.
     #[must_use]
     pub fn new(entries: u64, theta: Option<f64>) -> Self {
         theta.map_or(Self::Uniform { entries }, |theta| Self::Zipf(Zipf::new(entries, theta)))
     }
 
-    /// How many it picks from.
+    /// Returns the number of entries that it picks from.
     #[must_use]
     pub fn entries(&self) -> u64 {
         match self {
@@ -158,7 +159,7 @@ impl Picker {
         }
     }
 
-    /// The index of a loaded entry.
+    /// Returns the index of a loaded entry.
     #[inline]
     pub fn pick(&self, rng: &mut Rng) -> u64 {
         match self {

@@ -1,22 +1,22 @@
-//! What an engine is, and what differs between reports by it.
+//! The kinds of engines, and the differences between their reports.
 
 /// The kind of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// From keys to values. It may evict keys, and never returns a wrong value.
+    /// A map from keys to values. It may evict keys, and never returns a wrong value.
     Table,
-    /// Of keys alone. It loses none, and may report an absent key as present.
+    /// A set of keys. It loses none, and may report an absent key as present.
     Filter,
-    /// Of documents by bucket keys, which returns the ids that share a bucket. It may drop ids of full buckets, and
-    /// returns no others.
+    /// An index of documents by bucket keys, which returns the ids that share a bucket. It may drop ids of
+    /// full buckets, and returns no others.
     Neighbors,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Table, Self::Filter, Self::Neighbors];
 
-    /// One such engine, in a sentence.
+    /// Returns one such engine in words.
     pub(crate) const fn one(self) -> &'static str {
         match self {
             Self::Table => "a table",
@@ -25,7 +25,7 @@ impl Kind {
         }
     }
 
-    /// Several such engines, in a sentence.
+    /// Returns several such engines in words.
     pub(crate) const fn several(self) -> &'static str {
         match self {
             Self::Table => "tables",
@@ -34,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// Name and version of a report's JSON object.
+    /// Returns the name and version of a report's JSON object.
     pub(crate) const fn schema(self) -> &'static str {
         match self {
             Self::Table => "nandex-bench/1",
@@ -43,7 +43,7 @@ impl Kind {
         }
     }
 
-    /// The key of the latencies of calls that change something.
+    /// Returns the key of the latencies of calls that change something.
     pub(crate) const fn change_key(self) -> &'static str {
         match self {
             Self::Table => "insert_ns",
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// Does a report show inserts over time?
+    /// Returns whether a report shows inserts over time.
     pub(crate) const fn has_curves(self) -> bool {
         !matches!(self, Self::Table)
     }

@@ -1,9 +1,10 @@
 //! The device's own limits, measured in the same run and through the same engine as the index.
 //!
 //! An index can be no faster than its device, and devices vary from hour to hour. So a scratch file next to
-//! the index is really written once. Between the runs its sequential bandwidths are measured, and random 4 KiB
-//! reads per second with the same threads and depth: for lookups of the [pages of the table](crate::reads), else of
-//! the scratch. Random reads are measured through our engine and by fio; the larger figure is the limit.
+//! the index is fully written once. Between the runs its sequential bandwidths are measured, and random 4 KiB
+//! reads per second with the same threads and depth: for lookups on the [pages of the table](crate::reads),
+//! else on the scratch. Random reads are measured through nandex's engine and by fio; the larger figure is
+//! the limit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,24 +35,24 @@ pub struct Scratch {
     path: Option<PathBuf>,
     page_count: u64,
     next_chunk: AtomicU64,
-    /// Idle buffers between measurements. They are kept, because big buffers that are freed and allocated
-    /// make the C library hold on to memory, which would then be charged to the index.
+    /// Idle buffers between measurements. They are kept, because the C library retains memory of big buffers
+    /// that are freed and allocated again, which would then be charged to the index.
     spare: Mutex<Vec<PageBuf>>,
 }
 
 impl Scratch {
-    /// A scratch on a device of plain memory, for engines that have no file.
+    /// Creates a scratch on a device of plain memory, for engines that have no file.
     ///
     /// # Errors
-    /// [`nandex_device::Error::NoSpace`].
+    /// Fails with [`nandex_device::Error::NoSpace`].
     pub fn in_memory(bytes: u64) -> Result<Self> {
         Self::fill(Arc::new(MemoryDevice::new()), None, bytes)
     }
 
-    /// A scratch file in `dir`, through the engine an index there would use.
+    /// Creates a scratch file in `dir`, through the engine that an index there would use.
     ///
     /// # Errors
-    /// The file system's: no space, no permission.
+    /// Returns the file system's error: no space, no permission.
     pub fn in_dir(dir: &Path, bytes: u64) -> Result<Self> {
         let path = dir.join("nandex-bench.scratch");
         if path.exists() {
@@ -78,36 +79,36 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// The engine of the operations.
+    /// Returns the engine of the operations.
     #[must_use]
     pub fn engine(&self) -> EngineReport {
         self.device.engine()
     }
 
-    /// Its size.
+    /// Returns its size.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.page_count * PAGE_BYTES as u64
     }
 
-    /// Random reads of all of it.
+    /// Returns random reads of all of it.
     #[must_use]
     pub fn reads(&self) -> RandomReads {
         RandomReads::whole(Arc::clone(&self.device), self.path.clone())
     }
 
-    /// Bytes per second of sequential writes for about `time`, the final sync included.
+    /// Measures the bytes per second of sequential writes for about `time`, the final sync included.
     ///
     /// # Errors
-    /// A failed write or sync.
+    /// Fails on a failed write or sync.
     pub fn write_bytes_per_s(&self, time: Duration) -> Result<f64> {
         self.bytes_per_s(OpKind::Write, time)
     }
 
-    /// Bytes per second of sequential reads for about `time`.
+    /// Measures the bytes per second of sequential reads for about `time`.
     ///
     /// # Errors
-    /// A failed read.
+    /// Fails on a failed read.
     pub fn read_bytes_per_s(&self, time: Duration) -> Result<f64> {
         self.bytes_per_s(OpKind::Read, time)
     }
@@ -122,8 +123,8 @@ impl Scratch {
         Ok(bytes as f64 / start.elapsed().as_secs_f64())
     }
 
-    /// Transfers I/O chunks in order, from the one after the last on, round and round the file, as long as
-    /// `wanted` asks for more. Returns how many were done.
+    /// Transfers I/O chunks in order, continuing cyclically through the file after the last one, as long as
+    /// `wanted` returns true. Returns the number of transfers.
     fn transfer(&self, kind: OpKind, mut wanted: impl FnMut(u64) -> bool) -> Result<u64> {
         let mut queue = self.device.queue(CHUNK_DEPTH)?;
         let mut spare = self.spare.lock().expect("no holder of this lock panics");
@@ -148,12 +149,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A scratch that cannot be removed does no harm; the next run overwrites it.
+        // A scratch that cannot be removed is harmless; the next run overwrites it.
         let _ = self.path.as_deref().map(fs::remove_file);
     }
 }
 
-/// Waits for at least one operation; the buffers of those that finished go to `spare`.
+/// Waits for at least one operation; the buffers of finished ones go to `spare`.
 fn reclaim(
     queue: &mut dyn Queue,
     done: &mut Vec<Completion>,
@@ -167,7 +168,7 @@ fn reclaim(
     Ok(())
 }
 
-/// A chunk of random bytes, so that no lower layer can compress or deduplicate it.
+/// Returns a chunk of random bytes, so that no lower layer can compress or deduplicate it.
 fn noise(seed: u64) -> PageBuf {
     let mut rng = Rng::new(seed, 0, 0);
     let mut buf = PageBuf::zeroed(CHUNK_PAGES);
@@ -175,16 +176,16 @@ fn noise(seed: u64) -> PageBuf {
     buf
 }
 
-/// The limits at one moment, by the names of the figures that show them.
+/// The limits at one time, by the names of their figures.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Limits(pub(crate) Vec<(&'static str, f64)>);
 
 impl Limits {
-    /// Measures each limit of this kind of engine for about `--limit-seconds`: random reads of `reads`, the others of
-    /// the scratch.
+    /// Measures each limit of this kind of engine for about `--limit-seconds`: random reads of `reads`, the
+    /// others on the scratch.
     ///
     /// # Errors
-    /// A failed read, or a failed write of the scratch.
+    /// Fails on a failed read, or a failed write of the scratch.
     pub fn measure(
         scratch: &Scratch,
         reads: &RandomReads,
@@ -214,7 +215,7 @@ impl Limits {
         Ok(Self(limits))
     }
 
-    /// Each limit by its name: the mean of before and after a run.
+    /// Returns each limit by its name: the mean of before and after a run.
     pub(crate) fn between<'a>(
         before: &'a Self,
         after: &'a Self,

@@ -14,7 +14,7 @@ use crate::plan::{FilterSettings, KeyStorage, Load, Plan, discipline_name};
 use crate::subject::{Durability, Maker};
 use crate::workload::Kind;
 
-/// Raised whenever keys, values or the note itself change meaning.
+/// The version of the note, increased whenever keys, values or the note itself change meaning.
 const NOTE_VERSION: u32 = 2;
 
 /// The content of an engine in a directory. All of it must match for the engine to be reused.
@@ -22,23 +22,23 @@ const NOTE_VERSION: u32 = 2;
 pub struct Loaded {
     /// Version of this note.
     pub version: u32,
-    /// Name of the engine. There is one note for each, as there is one file.
+    /// The name of the engine. There is one note for each engine, as there is one file.
     pub engine: String,
-    /// The same, with the settings that shape a filter's file.
+    /// The name with the settings that shape a filter's file.
     pub index: String,
-    /// Entries asked for.
+    /// The requested entries.
     pub entries: u64,
     /// Entries of the engine's configuration.
     pub entries_max: u64,
-    /// Entries that are in it: fewer than requested if the time ran out.
+    /// The entries in it: fewer than requested if the time ran out.
     pub count: u64,
-    /// How they were put in.
+    /// The kind of load.
     pub load: Load,
     /// Seed of the keys.
     pub seed: u64,
     /// The engine's RAM budget, which shapes its files.
     pub ram_bytes: u64,
-    /// Durability it was created with.
+    /// The durability it was created with.
     pub durability: Durability,
     /// Width of keys.
     pub key_bytes: usize,
@@ -47,7 +47,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The note of a load of `count` entries by `plan`.
+    /// Creates the note of a load of `count` entries by `plan`.
     #[must_use]
     pub fn of(plan: &Plan, maker: &dyn Maker, count: u64) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Loaded {
         }
     }
 
-    /// The number of entries in this plan's engine, or `None` if it must be loaded first.
+    /// Returns the number of entries in this plan's engine, or `None` if it must be loaded first.
     #[must_use]
     pub fn find(plan: &Plan, maker: &dyn Maker) -> Option<u64> {
         let text = fs::read_to_string(path(&plan.dir, maker.name())).ok()?;
@@ -79,17 +79,17 @@ impl Loaded {
     /// Writes the note; the engine must be closed and durable.
     ///
     /// # Errors
-    /// The file system's.
+    /// Returns the file system's error.
     pub fn write(&self, dir: &Path) -> Result<()> {
         let path = path(dir, &self.engine);
         let text = serde_json::to_string_pretty(self)?;
         write_output(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Removes the note; called before anything is changed.
+    /// Removes the note, before anything is changed.
     ///
     /// # Errors
-    /// The file system's.
+    /// Returns the file system's error.
     pub fn forget(plan: &Plan, maker: &dyn Maker) -> Result<()> {
         let path = path(&plan.dir, maker.name());
         match fs::remove_file(&path) {

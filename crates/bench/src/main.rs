@@ -1,4 +1,4 @@
-//! `nandex-bench`: the figures nandex is judged by.
+//! `nandex-bench`: the benchmark of nandex's structures.
 #![forbid(unsafe_code)]
 
 use std::alloc::System;
@@ -13,7 +13,7 @@ use nandex_bench::process;
 use nandex_bench::session::{self, Surroundings};
 use nandex_bench::structures::Structure;
 
-/// Counts what is allocated: one relaxed addition per call, a nanosecond or so.
+/// An allocator that counts: one relaxed addition per call, about a nanosecond.
 #[global_allocator]
 static ALLOCATOR: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 
@@ -33,7 +33,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    // As the command does.
+    // The command `nandex` does the same.
     nandex::device::give_back_freed_ram();
     process::finish("nandex-bench", run())
 }

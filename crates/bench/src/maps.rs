@@ -1,4 +1,4 @@
-//! Maps of keys and values of any size as subjects: what `db.map` makes, in a database of its own.
+//! Maps of keys and values of any size as subjects, as `db.map` makes them, in a database of their own.
 
 use anyhow::Result;
 use nandex::device::Create;
@@ -17,17 +17,17 @@ pub(crate) const KIND: &str = "map";
 pub(crate) struct MapSubject {
     map: LargeTable<AnyTable>,
     value_bytes: usize,
-    /// Has the pool of RAM that the map takes its own of.
+    /// The database, whose RAM the map shares.
     _db: Database,
 }
 
-/// An empty map; an earlier one in the directory is removed.
+/// Creates an empty map; an earlier one in the directory is removed.
 pub(crate) fn create(spec: &Spec) -> Result<Box<dyn Subject>> {
     crate::on_flash::remove(&file(KIND, spec))?;
     opened(spec, options(spec).create(Create::New).hash_key(hash_key(spec)))
 }
 
-/// The map that [`create`] made.
+/// Opens the map that [`create`] made.
 pub(crate) fn open(spec: &Spec) -> Result<Box<dyn Subject>> {
     opened(spec, options(spec).create(Create::Open))
 }
@@ -61,7 +61,7 @@ impl Subject for MapSubject {
         Ok(self.map.sync()?)
     }
 
-    /// The figures of its table of keys, with the bytes of its value log added.
+    /// Returns the figures of its table of keys, with the bytes of its value log added.
     fn status(&self) -> Status {
         let stats = self.map.stats();
         let mut table = stats.table;
@@ -109,7 +109,7 @@ impl Client for MapClient<'_> {
         Ok(())
     }
 
-    /// A map has no call for several removals.
+    /// Removes keys one by one: a map has no call for several removals.
     fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
         keys.iter().try_for_each(|key| Ok(self.map.remove(&key.to_le_bytes())?))
     }

@@ -1,13 +1,13 @@
-//! Two indexes that become one: entries a second, bytes, and how much of the disk's sequential bandwidth that is.
+//! The merge of two indexes: entries a second, bytes, and the share of the disk's sequential bandwidth.
 //!
-//! Both are filled with unique keys, of which a stated share is in both, closed, and opened again to be read. Then
-//! the merge is timed until the new index is closed: all that is counted happens on files with direct I/O. The limits
-//! of the same disk are measured before and after.
+//! Both are filled with unique keys, a stated share of which is in both, closed, and reopened read-only. Then
+//! the merge is timed until the new index is closed: all operations counted are on files with direct I/O. The
+//! limits of the same disk are measured before and after.
 //!
-//! Next to that stands what the paper has (NSDI'10, section 3): there each key of one index is looked up in the other,
-//! which "could take as long as 2hrs" with Berkeley DB and less than two minutes with BufferHash. It states no sizes;
-//! at its 6.8 ms of a lookup two hours are a million keys. So here the model is by key, from the paper's mean
-//! latencies: nothing of it is measured here.
+//! For comparison the output has the paper's figure (NSDI'10, section 3): there each key of one index is
+//! looked up in the other, which "could take as long as 2hrs" with Berkeley DB and less than two minutes with
+//! BufferHash. It states no sizes; at its 6.8 ms of a lookup two hours are a million keys. So the model here
+//! is by key, from the paper's mean latencies: none of it is measured here.
 
 use std::fs;
 use std::ops::Range;
@@ -31,13 +31,14 @@ use crate::limit::Scratch;
 
 /// Entries in a call while the indexes are filled.
 const BATCH: u64 = 1024;
-/// The hash's key of all volumes that hash alike.
+/// The hash key of all volumes that hash alike.
 const HASH_KEY: u128 = 7;
-/// Bytes of each index of the pair that figures are scaled to: half of what section 3 says of deduplication.
+/// The bytes of each index of the pair that figures are scaled to: half of section 3's data for
+/// deduplication.
 const PAIR_BYTES: f64 = 10e9;
 
-/// A merge that looks up each key of the second index, and inserts those that the first does not have: mean latencies
-/// as the paper states them (sections 1 and 7.2.2, Figure 7), in milliseconds.
+/// The costs of a merge that looks up each key of the second index, and inserts those that the first does not
+/// have: mean latencies as the paper states them (sections 1 and 7.2.2, Figure 7), in milliseconds.
 #[derive(Clone, Copy, Debug)]
 struct ByKey {
     lookup_ms: f64,
@@ -54,12 +55,12 @@ impl ByKey {
     }
 }
 
-/// What is merged.
+/// The load of a merge.
 #[derive(Clone, Debug)]
 pub struct MergeLoad {
     /// The kind of all three tables.
     pub structure: &'static str,
-    /// Entries of each of both.
+    /// The entries of each index.
     pub entries: u64,
     /// The share of each one's keys that the other has too, 0 to 1.
     pub overlap: f64,
@@ -69,36 +70,36 @@ pub struct MergeLoad {
     pub value_bytes: u32,
     /// RAM for entries while they are merged.
     pub ram_bytes: u64,
-    /// Does the second hash keys otherwise?
+    /// Whether the second index hashes keys otherwise.
     pub hashes_otherwise: bool,
-    /// Is there no new index, but only a count of what both share?
+    /// Whether the shared keys are only counted, without a new index.
     pub counts: bool,
-    /// The scratch on which the disk's bandwidth is measured, in bytes, and for how long.
+    /// The bytes of the scratch on which the disk's bandwidth is measured.
     pub scratch_bytes: u64,
-    /// How long each bandwidth is measured.
+    /// The time for which each bandwidth is measured.
     pub limit_time: Duration,
 }
 
-/// What came of it.
+/// The results of a merge.
 #[derive(Clone, Debug, Serialize)]
 pub struct MergeFigures {
     /// The kind of all tables.
     pub structure: &'static str,
-    /// Entries of each of both.
+    /// The entries of each index.
     pub entries: u64,
     /// Keys that both have.
     pub shared: u64,
     /// Different keys of both.
     pub keys: u64,
-    /// How often a page was read, at most.
+    /// The maximum number of times that a page was read.
     pub passes: u64,
-    /// From the first read until the new index is closed.
+    /// The time from the first read until the new index is closed.
     pub elapsed_s: f64,
-    /// Entries of both for each of these seconds.
+    /// The entries of both for each of these seconds.
     pub entries_per_s: f64,
-    /// Entries that are filled in a second, of the first index.
+    /// The entries filled in a second, of the first index.
     pub fill_entries_per_s: f64,
-    /// Bytes read of both, and of the new one.
+    /// The bytes read from both, and from the new one.
     pub read_bytes: u64,
     /// Bytes of a read on average.
     pub bytes_per_read: f64,
@@ -106,14 +107,14 @@ pub struct MergeFigures {
     pub written_bytes: u64,
     /// Bytes of a write on average; 0 without a new index.
     pub bytes_per_write: f64,
-    /// Sequential reads of the disk, the mean of before and after.
+    /// The sequential read bandwidth of the disk, the mean of before and after.
     pub device_read_bytes_per_s: f64,
-    /// Sequential writes of the disk, the mean of before and after.
+    /// The sequential write bandwidth of the disk, the mean of before and after.
     pub device_write_bytes_per_s: f64,
-    /// The time in which the disk moves these bytes in long sequential operations, reads and writes one after the
-    /// other, over the time that the merge took. Above 1 where the disk does both at once.
+    /// The time in which the disk moves these bytes in long sequential operations, reads and writes one after
+    /// the other, over the time of the merge. Above 1 if the disk does both at once.
     pub bandwidth_share: f64,
-    /// RAM of versions and reads ahead.
+    /// The RAM of versions and read-ahead.
     pub merge_ram_bytes: u64,
     /// Scaled: two indexes of 10 GB of such entries, at the same entries in a second.
     pub pair_of_10_gb_s: f64,
@@ -125,30 +126,30 @@ pub struct MergeFigures {
     pub clam_stated_s: f64,
 }
 
-/// A file that goes when nobody needs it any more.
+/// A file that is removed when it is dropped.
 struct PassingFile(PathBuf);
 
 impl Drop for PassingFile {
     fn drop(&mut self) {
-        // One that cannot be removed is replaced by the next run.
+        // A file that cannot be removed is replaced by the next run.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// A device whose operations are counted.
+/// A device that counts its operations.
 type CountedFile = Arc<Counted<Arc<dyn Device>>>;
 
-/// An index in a file of its own. They end in this order: closing the table writes.
+/// An index in a file of its own. The fields are dropped in this order: closing the table writes.
 struct Index {
     table: AnyTable,
     device: CountedFile,
     file: PassingFile,
 }
 
-/// Fills both indexes in `dir`, merges them and measures that.
+/// Fills both indexes in `dir`, merges them and measures the merge.
 ///
 /// # Errors
-/// The file system's, the engine's; counts that are not those of the load.
+/// Returns the errors of the file system and of the engine; reports counts that differ from the load's.
 pub fn merge(dir: &Path, load: &MergeLoad) -> Result<MergeFigures> {
     let scratch = Scratch::in_dir(dir, load.scratch_bytes)?;
     let shared = (load.entries as f64 * load.overlap) as u64;
@@ -161,7 +162,7 @@ pub fn merge(dir: &Path, load: &MergeLoad) -> Result<MergeFigures> {
     let second = filled(dir.join("merge-second.nandex"), load, (hash_key, numbers))?;
     let (first, second) = (first.reopened()?, second.reopened()?);
     let before = bandwidths(&scratch, load.limit_time)?;
-    // Without what the openings have read.
+    // The reads of the openings are excluded.
     let opened = [&first, &second].map(|index| index.device.snapshot());
     let start = Instant::now();
     let (found, made) = absorb(dir, load, [&first, &second])?;
@@ -205,12 +206,12 @@ pub fn merge(dir: &Path, load: &MergeLoad) -> Result<MergeFigures> {
     })
 }
 
-/// Sequential reads and writes of the disk, in bytes per second.
+/// Returns the sequential read and write bandwidths of the disk, in bytes per second.
 fn bandwidths(scratch: &Scratch, time: Duration) -> Result<[f64; 2]> {
     Ok([scratch.read_bytes_per_s(time)?, scratch.write_bytes_per_s(time)?])
 }
 
-/// Merges into a new index, or counts; returns what the new one's device has done.
+/// Merges into a new index, or counts; returns the operations of the new one's device.
 fn absorb(dir: &Path, load: &MergeLoad, both: [&Index; 2]) -> Result<(Absorbed, Counts)> {
     let options = AbsorbOptions { ram_bytes: load.ram_bytes, ..AbsorbOptions::default() };
     let versions = [both[0].table.versions()?, both[1].table.versions()?];
@@ -226,7 +227,7 @@ fn absorb(dir: &Path, load: &MergeLoad, both: [&Index; 2]) -> Result<(Absorbed, 
     Ok((found, device.snapshot() - before))
 }
 
-/// An index with the entries of these numbers.
+/// Creates an index with the entries of these numbers.
 fn filled(
     path: PathBuf,
     load: &MergeLoad,
@@ -245,7 +246,7 @@ fn filled(
     Ok(index)
 }
 
-/// A key and its value of these widths; the key begins with the number.
+/// Returns a key and its value of these widths; the key begins with the number.
 fn entry(number: u64, (key_bytes, value_bytes): (usize, usize)) -> (Vec<u8>, Vec<u8>) {
     let word = number.to_le_bytes();
     let repeated = |bytes: usize| word.iter().copied().cycle().take(bytes).collect::<Vec<_>>();
@@ -278,16 +279,16 @@ impl Index {
         Ok(Self { table, device, file: PassingFile(path) })
     }
 
-    /// The same, closed and opened again to be read, with its operations counted from there on.
+    /// Closes and reopens the index read-only, and counts its operations from there on.
     fn reopened(self) -> Result<Self> {
         let Self { table, device, file } = self;
         table.close()?;
-        // Its lock goes with it.
+        // The file's lock goes with it.
         drop(device);
         let device = Self::open_file(&file.0, Create::Open, Access::ReadOnly)?;
         let options =
             VolumeOpenOptions { access: Access::ReadOnly, ..VolumeOpenOptions::default() };
-        // What an opening would write stays in RAM.
+        // The writes of an opening stay in RAM.
         let volume = Volume::open(Arc::new(Overlay::new(device.clone())), options)?;
         let table = AnyTable::open_with(&volume, "t", &OpenOptions::default().inline())?;
         Ok(Self { table, device, file })
@@ -295,7 +296,7 @@ impl Index {
 }
 
 impl MergeFigures {
-    /// For people.
+    /// Returns the results as text.
     #[must_use]
     pub fn text(&self) -> String {
         let mb = |bytes: f64| bytes / 1e6;
@@ -360,7 +361,7 @@ mod tests {
         for structure in ["bufferhash", "slicehash"] {
             let figures = merge(dir.path(), &load(structure)).unwrap();
             assert_eq!((figures.shared, figures.keys, figures.passes), (12_000, 48_000, 1));
-            // Each entry is read, and each different one written: 32 bytes, and what pages leave empty.
+            // Each entry is read, and each different one written: 32 bytes, and the unused space of pages.
             let (read, written) = (figures.read_bytes, figures.written_bytes);
             assert!((60_000 * 32..240_000 * 32).contains(&read), "{figures:?}");
             assert!((48_000 * 32..240_000 * 32).contains(&written), "{figures:?}");

@@ -1,8 +1,8 @@
 //! Indexes of neighbours as subjects: a key of the workloads stands for a [document](crate::documents), whose index is
 //! its id.
 //!
-//! Every candidate is checked: its document must share a bucket key with the one that was asked for. A document that
-//! was inserted must be among its own candidates, unless the index has dropped or evicted ids.
+//! Every candidate is checked: its document must share a bucket key with the queried one. An inserted
+//! document must be among its own candidates, unless the index has dropped or evicted ids.
 
 use std::ops::Deref;
 
@@ -13,7 +13,7 @@ use crate::documents::Documents;
 use crate::keys::ABSENT_START;
 use crate::subject::{BytesWritten, Client, Status, Subject};
 
-/// Any [`Neighbors`], and the documents that its ids are of.
+/// A subject of any [`Neighbors`], and the documents that its ids stand for.
 pub struct NeighborsSubject<N> {
     pub(crate) index: N,
     pub(crate) documents: Documents,
@@ -65,7 +65,7 @@ struct NeighborsClient<'a, N: ?Sized> {
 }
 
 impl<N: Neighbors + ?Sized> NeighborsClient<'_, N> {
-    /// Takes the documents of these keys, in place of those before.
+    /// Replaces the documents by those of these keys.
     fn take(&mut self, keys: impl Iterator<Item = u64>) {
         self.ids.clear();
         self.rows.clear();
@@ -76,7 +76,7 @@ impl<N: Neighbors + ?Sized> NeighborsClient<'_, N> {
         }
     }
 
-    /// Checks the candidates of each document that was taken.
+    /// Checks the candidates of each of the documents.
     fn check(&mut self, all: &[Vec<u64>]) -> Result<()> {
         ensure!(all.len() == self.ids.len(), "{} answers to {} rows", all.len(), self.ids.len());
         let tables = self.rows.len() / self.ids.len().max(1);
@@ -95,7 +95,8 @@ impl<N: Neighbors + ?Sized> NeighborsClient<'_, N> {
         Ok(())
     }
 
-    /// The answers of lookups: the number of candidates, if there are any. A document that was inserted has itself.
+    /// Returns the answers of lookups: the number of candidates, if there are any. An inserted document must
+    /// be its own candidate.
     fn answers(&mut self, all: &[Vec<u64>], found: &mut Vec<Option<u64>>) -> Result<()> {
         self.check(all)?;
         for (&id, candidates) in self.ids.iter().zip(all) {
@@ -114,7 +115,7 @@ impl<N: Neighbors + ?Sized> NeighborsClient<'_, N> {
         Ok(())
     }
 
-    /// The answer of a lookup in a stream, whose other documents were taken meanwhile.
+    /// Returns the answer of a lookup in a stream, whose other documents have been replaced meanwhile.
     fn answer_for(&mut self, key: u64, candidates: Vec<u64>) -> Result<Option<u64>> {
         self.take([key].into_iter());
         let mut found = Vec::with_capacity(1);
@@ -123,7 +124,7 @@ impl<N: Neighbors + ?Sized> NeighborsClient<'_, N> {
     }
 }
 
-/// Has the index dropped ids by its stated policies?
+/// Returns whether the index may have dropped ids by its stated policies.
 fn may_lack(stats: &NeighborsStats) -> bool {
     stats.dropped_life + stats.evicted_life > 0
 }
@@ -153,7 +154,7 @@ impl<N: Neighbors + ?Sized> Client for NeighborsClient<'_, N> {
         self.answers(&all, found)
     }
 
-    /// The index keeps its own number of reads in flight, whatever the batch.
+    /// Ignores the batch: the index keeps its own number of reads in flight.
     fn stream(
         &mut self,
         keys: &mut dyn Iterator<Item = u64>,

@@ -13,10 +13,10 @@ use crate::order::Order;
 use crate::reads::RandomReads;
 use crate::subject::{Bulk, Client, Durability, Spec, Status, Subject};
 
-/// Tells the hash keys of seeds from the keys of workloads.
+/// A salt that separates the hash keys of seeds from the keys of workloads.
 const HASH_KEY_SALT: u64 = 0x6861_7368_206b_6579;
 
-/// A subject, and the file that it is in.
+/// A subject, and its file.
 pub(crate) struct OnFlash<S> {
     pub(crate) subject: S,
     pub(crate) volume: Volume,
@@ -44,7 +44,7 @@ impl<S: Subject> Subject for OnFlash<S> {
         self.subject.bulk()
     }
 
-    /// The pages of the structure and of its parts, which are the only ones in the volume.
+    /// Returns the pages of the structure and of its parts, which are the only ones in the volume.
     fn own_pages(&self) -> Result<Option<RandomReads>> {
         let structures = self.volume.structures();
         let extents: Vec<_> = structures.into_iter().flat_map(|info| info.extents).collect();
@@ -57,9 +57,9 @@ impl<S: Subject> Subject for OnFlash<S> {
     }
 }
 
-/// An empty volume in `file`; an earlier one is removed. Its hash key is of the seed, so that the same seed puts the
-/// same keys into the same places: how full the fullest bucket is, and so what an engine evicts, is the same in each
-/// run.
+/// Creates an empty volume in `file`; an earlier one is removed. Its hash key depends on the seed, so that
+/// the same seed puts the same keys into the same places: the size of the fullest bucket, and so the
+/// evictions of an engine, are the same in each run.
 pub(crate) fn create_volume(file: &Path, log_bytes: u64, spec: &Spec) -> Result<Volume> {
     remove(file)?;
     let options = FileOptions { create: Create::New, ..FileOptions::default() };
@@ -70,12 +70,12 @@ pub(crate) fn create_volume(file: &Path, log_bytes: u64, spec: &Spec) -> Result<
     Ok(Volume::create(device, options)?)
 }
 
-/// The file of a structure of this kind.
+/// Returns the file of a structure of this kind.
 pub(crate) fn file(kind: &str, spec: &Spec) -> PathBuf {
     spec.dir.join(format!("{kind}.nandex"))
 }
 
-/// Removes a file if it is there.
+/// Removes a file if it exists.
 pub(crate) fn remove(file: &Path) -> Result<()> {
     if file.exists() {
         fs::remove_file(file).with_context(|| format!("removing {}", file.display()))?;
@@ -83,19 +83,19 @@ pub(crate) fn remove(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The hash key of a new volume.
+/// Returns the hash key of a new volume.
 pub(crate) fn hash_key(spec: &Spec) -> u128 {
     mix(spec.seed ^ HASH_KEY_SALT).into()
 }
 
-/// The volume that [`create_volume`] made.
+/// Opens the volume that [`create_volume`] made.
 pub(crate) fn open_volume(file: &Path, spec: &Spec) -> Result<Volume> {
     let device: Arc<dyn Device> = Arc::new(FileDevice::open(file, &FileOptions::default())?);
     let durability = durability(spec.durability);
     Ok(Volume::open(device, VolumeOpenOptions { durability, ..VolumeOpenOptions::default() })?)
 }
 
-/// The same for a volume.
+/// Converts a durability to that of a volume.
 pub(crate) fn durability(durability: Durability) -> nandex::Durability {
     match durability {
         Durability::Always => nandex::Durability::Always,

@@ -7,7 +7,7 @@ pub enum Order {
     Number,
     /// As strings of their little-endian bytes.
     Bytes,
-    /// By the low bits of the FNV-1 hash of those bytes that begins at zero: by Berkeley DB's buckets.
+    /// By the low bits of the FNV-1 hash of those bytes, starting at zero: by Berkeley DB's buckets.
     Buckets {
         /// Bits in the number of a bucket, 1 to 32.
         bits: u32,
@@ -15,7 +15,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// The rank of `key` in this order, in the whole range of 64 bits.
+    /// Returns the rank of `key` in this order, in the whole range of 64 bits.
     #[must_use]
     pub const fn rank(self, key: u64) -> u64 {
         match self {

@@ -5,9 +5,9 @@ use std::time::Instant;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Latencies above this are counted as this; it is longer than any run.
+/// The maximum latency, which is longer than any run; longer ones are counted as this.
 const LATENCY_NS_MAX: u64 = 1_000_000_000_000;
-/// Significant decimal figures: a recorded latency is off by at most one part in a thousand.
+/// The significant decimal figures: a recorded latency is off by at most one part in a thousand.
 const FIGURES: u8 = 3;
 
 /// Collects latencies in nanoseconds: about 130 KiB from the first one on, a few nanoseconds each.
@@ -30,7 +30,7 @@ impl Recorder {
         }
     }
 
-    /// The percentiles, or `None` when nothing was counted.
+    /// Returns the percentiles, or `None` when nothing was counted.
     #[must_use]
     pub fn summary(&self) -> Option<LatencySummary> {
         let histogram = self.histogram.as_ref()?;
@@ -59,21 +59,21 @@ pub struct LatencySummary {
     pub count: u64,
     /// Their mean.
     pub mean: f64,
-    /// Half of them are at most this.
+    /// The median.
     pub p50: u64,
-    /// 99 % of them are at most this.
+    /// The 99th percentile.
     pub p99: u64,
-    /// 99.9 % of them are at most this.
+    /// The 99.9th percentile.
     pub p999: u64,
-    /// 99.99 % of them are at most this.
+    /// The 99.99th percentile.
     pub p9999: u64,
     /// The longest.
     pub max: u64,
 }
 
 impl LatencySummary {
-    /// The latencies of several processes, which have only their summaries: the count is of all, the longest is the
-    /// longest of all, and mean and percentiles are the medians of theirs.
+    /// Combines the latencies of several processes, which have only their summaries: the count is of all, the
+    /// longest is the longest of all, and mean and percentiles are the medians of theirs.
     #[must_use]
     pub fn of_processes(all: &[Self]) -> Option<Self> {
         let median = |of: fn(&Self) -> f64| Some(Spread::of(all.iter().map(of))?.median);
@@ -94,14 +94,14 @@ impl LatencySummary {
 pub struct Spread {
     /// The smallest.
     pub min: f64,
-    /// The middle one; of an even number the mean of the two in the middle.
+    /// The middle one; for an even number, the mean of the two in the middle.
     pub median: f64,
     /// The largest.
     pub max: f64,
 }
 
 impl Spread {
-    /// The spread of `values`, or `None` of none. NaN values are skipped.
+    /// Returns the spread of `values`, or `None` if there are none. NaN values are skipped.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
@@ -113,10 +113,10 @@ impl Spread {
     }
 }
 
-/// The median of at least one number.
+/// Returns the median of at least one number.
 ///
 /// # Panics
-/// If there is none.
+/// Panics if there is none.
 #[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     Spread::of(values).expect("something was measured").median
@@ -129,7 +129,7 @@ pub struct Laps {
 }
 
 impl Laps {
-    /// Starts the first lap, or never does anything if `measure` is [`Latency::Off`].
+    /// Starts the first lap; never does anything if `measure` is [`Latency::Off`].
     #[must_use]
     pub fn start(measure: Latency) -> Self {
         Self { last: (measure == Latency::On).then(Instant::now) }
@@ -163,7 +163,7 @@ pub enum Latency {
     Off,
 }
 
-/// What one lap costs here in nanoseconds: the mean of a hundred thousand empty ones.
+/// Returns the cost of a lap on this machine in nanoseconds: the mean of a hundred thousand empty ones.
 #[must_use]
 pub fn clock_ns() -> f64 {
     const LAPS: u32 = 100_000;

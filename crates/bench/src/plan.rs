@@ -19,31 +19,31 @@ use crate::subject::{Counts, Durability, Maker, Spec};
 use crate::workload::{Flow, Kind, Mix, Workload};
 use nandex::raw::size::parse;
 
-/// Lookups and mixed operations per run unless `--ops` says otherwise.
+/// The default number of lookups and mixed operations per run.
 const OPERATIONS: u64 = 1_000_000;
-/// Batches are this many queues long by default, so that the wait for the last reads weighs little.
+/// The default length of batches in queues, so that the wait for the last reads weighs little.
 const BATCH_PER_DEPTH: usize = 8;
-/// Keys per call while a table is loaded for other workloads.
+/// The number of keys per call while a table is loaded for other workloads.
 pub const LOAD_BATCH: usize = 1024;
 
 /// Bytes of a value: its number at least, and at most a page.
 const VALUE_BYTES_RANGE: RangeInclusive<u64> = VALUE_BYTES as u64..=4096;
 
-/// How a table is loaded before it is measured.
+/// The way in which a table is loaded before it is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Load {
     /// In random order, by the batched call that a user would take.
     Random,
-    /// In the engine's own key order, by its bulk loader where it has one: the kindest load there is.
-    /// It ignores the memory limit where lookups follow in a process of their own.
+    /// In the engine's own key order, by its bulk loader if it has one: the most favourable load. It ignores
+    /// the memory limit if lookups follow in a process of their own.
     Sorted,
 }
 
 /// Settings of a benchmark. Counts take K, M, G (powers of 1000), sizes also KiB, MiB, GiB.
 #[derive(Args, Clone, PartialEq, Debug)]
 pub struct Plan {
-    /// What is done to the table.
+    /// The workload.
     #[arg(long, value_enum)]
     pub workload: Workload,
     /// Entries loaded (inserted, for the insert workload).
@@ -51,13 +51,13 @@ pub struct Plan {
     pub entries: u64,
     /// Bytes of a value, from 8 to 4096: a number of 8 bytes and random bytes, all of which lookups check.
     ///
-    /// Maps and the engines of others take all sizes, and tables of fixed widths at most 64. Keys have 8 bytes.
+    /// Maps and other engines take all sizes, and tables of fixed widths at most 64. Keys have 8 bytes.
     #[arg(long, default_value_t = VALUE_BYTES as u64, value_parser = parse)]
     pub value_bytes: u64,
-    /// Share of the entries that the table is made for which --entries are: with .8 it is made for a quarter more.
+    /// The share of the table's capacity that --entries fill: with .8 the table is made for a quarter more.
     #[arg(long = "full", value_name = "SHARE", default_value_t = 1.0, value_parser = parse_fraction)]
     pub full_share: f64,
-    /// How the table is loaded before it is measured; the insert workload is always random.
+    /// The order in which the table is loaded before it is measured; the insert workload is always random.
     #[arg(long, value_enum, default_value = "random")]
     pub load: Load,
     /// RAM the engine may use.
@@ -76,34 +76,34 @@ pub struct Plan {
     /// eight times the depth.
     #[arg(long, value_parser = parse)]
     pub batch: Option<u64>,
-    /// When an acknowledged write is durable.
+    /// The durability of acknowledged writes.
     #[arg(long, value_enum, default_value = "every")]
     pub durability: Durability,
-    /// Parts of mixed operations that are lookups.
+    /// Shares of mixed operations that are lookups.
     #[arg(long, value_delimiter = ',', default_value = "0,.3,.5,.7,1", value_parser = parse_fraction)]
     pub lookups: Vec<f64>,
-    /// Parts of mixed lookups that find their key.
+    /// Shares of mixed lookups that find their key.
     #[arg(long, value_delimiter = ',', default_value = "0,.4,.8", value_parser = parse_fraction)]
     pub success: Vec<f64>,
-    /// Inserts per second during lookups, by one thread more.
+    /// Inserts per second during lookups, by one additional thread.
     #[arg(long, default_value = "100k", value_parser = parse)]
     pub insert_rate: u64,
-    /// Inserts during lookups in each repetition; the lookups last as long as they.
+    /// Inserts during lookups in each repetition; the lookups last as long as the inserts.
     #[arg(long, default_value = "1M", value_parser = parse)]
     pub inserts: u64,
-    /// Directory for the table and the scratch file; a table that is loaded there is used again.
+    /// Directory for the table and the scratch file; a table that is loaded there is reused.
     #[arg(long, default_value = "nandex-bench-data")]
     pub dir: PathBuf,
-    /// Rounds of changes before the measured ones of update, churn and mixed, which are then those of a
-    /// table that has been in use: each round is as many updates as there are entries, or of churn as many
-    /// inserts of new keys with removals of the oldest. They go in batches, are not timed, and are made once
-    /// for all repetitions.
+    /// Rounds of changes before the measured ones of update, churn and mixed, which then measure a table that
+    /// has been in use: each round has as many updates as there are entries, or for churn as many inserts of
+    /// new keys with removals of the oldest. They go in batches, are not timed, and are made once for all
+    /// repetitions.
     ///
-    /// `nandex-bench --index rhik --entries 4M --ram 64MiB --workload update --settle 10` measures a table
-    /// of 4 million keys after 40 million updates.
+    /// `nandex-bench --index rhik --entries 4M --ram 64MiB --workload update --settle 10` measures a table of
+    /// 4 million keys after 40 million updates.
     #[arg(long = "settle", value_name = "ROUNDS", default_value_t = 0)]
     pub settle_rounds: u32,
-    /// The rounds of --settle end after this many seconds, all made or not; the report says how many were.
+    /// The maximum seconds of the rounds of --settle, all made or not; the report has the number made.
     #[arg(long = "settle-seconds", value_name = "SETTLE_SECONDS", value_parser = parse_seconds)]
     pub settle_time_max: Option<Duration>,
     /// Measured repetitions; the report gives the median and lists them all.
@@ -121,42 +121,42 @@ pub struct Plan {
     /// Whether each call is timed.
     #[arg(long, value_enum, default_value = "on")]
     pub latency: Latency,
-    /// Seconds for each measurement of the device between runs; 0 leaves them out.
+    /// Seconds for each measurement of the device between runs; 0 skips them.
     #[arg(long = "limit-seconds", value_name = "LIMIT_SECONDS", default_value = "1")]
     #[arg(value_parser = parse_seconds)]
     pub limit_time: Duration,
     /// Size of the scratch file the device is measured on.
     #[arg(long, default_value = "1GiB", value_parser = parse)]
     pub scratch: u64,
-    /// Loads end after this many seconds, full or not; the report says how many entries went in.
+    /// The maximum seconds of a load, full or not; the report has the number of loaded entries.
     #[arg(long = "max-seconds", value_name = "MAX_SECONDS", value_parser = parse_seconds)]
     pub load_time_max: Option<Duration>,
-    /// Run inside a memory cgroup of --ram and 32 MiB for the harness, or of the size given.
+    /// Run inside a memory cgroup of --ram and 32 MiB for the harness, or of the given size.
     #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "0", value_parser = parse)]
     pub cgroup: Option<u64>,
     /// Print one JSON object instead of tables.
     #[arg(long)]
     pub json: bool,
-    /// The settings that only filters have.
+    /// The settings of filters.
     #[arg(skip)]
     pub filter: FilterSettings,
-    /// The settings that only indexes of neighbours have.
+    /// The settings of indexes of neighbours.
     #[arg(skip)]
     pub documents: DocumentSettings,
 }
 
-/// Settings of filters alone.
+/// The settings of filters alone.
 #[derive(Args, Clone, Copy, PartialEq, Debug)]
 pub struct FilterSettings {
     /// Filters: rate of false positives at --entries keys.
     #[arg(long = "fpr", value_name = "FPR", default_value = "0.0039", value_parser = parse_fraction)]
     pub rate: f64,
-    /// Filters with levels: how many times larger each level is than the one before; by default as many
-    /// as gives one level.
+    /// Filters with levels: the size of each level over the previous one; by default as large as gives one
+    /// level.
     #[arg(long, value_name = "TIMES")]
     pub fan_out: Option<u32>,
-    /// Filters and counters: what is stored of a key.
+    /// Filters and counters: the stored form of keys.
     #[arg(long, value_enum, default_value = "fingerprints")]
     pub stored_keys: KeyStorage,
     /// Counting tables: mb, mdb or mdb-l; by default the one that suits the RAM.
@@ -174,7 +174,7 @@ impl Default for FilterSettings {
     }
 }
 
-/// What is stored of a key.
+/// The stored form of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyStorage {
@@ -193,15 +193,15 @@ impl From<KeyStorage> for StoredKeys {
     }
 }
 
-/// The name of a discipline on the command line.
+/// Returns the name of a discipline on the command line.
 pub(crate) fn discipline_name(discipline: Discipline) -> String {
     discipline.name().to_lowercase()
 }
 
-/// A discipline, by its name in small letters.
+/// Parses a discipline, by its name in small letters.
 ///
 /// # Errors
-/// Another word, with those that would do.
+/// Fails for another word, with the known ones.
 pub fn parse_discipline(word: &str) -> Result<Discipline, String> {
     let all = [Discipline::Mb, Discipline::Mdb, Discipline::MdbL];
     let found = all.into_iter().find(|discipline| discipline_name(*discipline) == word);
@@ -209,10 +209,10 @@ pub fn parse_discipline(word: &str) -> Result<Discipline, String> {
 }
 
 impl Plan {
-    /// Refuses settings that cannot work.
+    /// Refuses impossible settings.
     ///
     /// # Errors
-    /// The setting, what is wrong with it and what is expected.
+    /// Names the setting, the reason and the expected values.
     pub fn check(&self) -> Result<()> {
         ensure!(self.entries > 0, "--entries 0: ask for at least 1");
         ensure!(self.entries < 1 << 62, "--entries {}: at most 2^62", self.entries);
@@ -285,10 +285,10 @@ impl Plan {
         Ok(())
     }
 
-    /// Refuses a workload that this engine cannot do.
+    /// Refuses a workload that this engine does not support.
     ///
     /// # Errors
-    /// What it cannot do.
+    /// Names the missing ability.
     pub fn check_for(&self, maker: &dyn Maker) -> Result<()> {
         let (name, workload) = (maker.name(), self.workload.name());
         match self.workload.kind() {
@@ -316,7 +316,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Keys per call of the measured operations; 1 uses the single calls.
+    /// Returns the keys per call of the measured operations; 1 uses the single calls.
     #[must_use]
     pub fn batch(&self) -> usize {
         let single = self.workload.only_changes() || self.depth == 1;
@@ -324,19 +324,19 @@ impl Plan {
         self.batch.map_or(usual, |batch| usize::try_from(batch).unwrap_or(usize::MAX))
     }
 
-    /// Bytes of a value.
+    /// Returns the bytes of a value.
     #[must_use]
     pub fn value_bytes(&self) -> usize {
         usize::try_from(self.value_bytes).unwrap_or(usize::MAX)
     }
 
-    /// Bytes of a key and its value; write amplification is relative to these.
+    /// Returns the bytes of a key and its value; write amplification is relative to these.
     #[must_use]
     pub fn entry_bytes(&self) -> u64 {
         (KEY_BYTES as u64).saturating_add(self.value_bytes)
     }
 
-    /// Operations per repetition; the insert workload inserts all entries.
+    /// Returns the operations per repetition; the insert workload inserts all entries.
     #[must_use]
     pub fn operations(&self) -> u64 {
         let usual = match self.workload {
@@ -348,8 +348,8 @@ impl Plan {
         self.ops.unwrap_or(usual)
     }
 
-    /// The proportions of the mixed workload: every pair of a lookup part and a success rate. Without
-    /// lookups there is no success to vary.
+    /// Returns the proportions of the mixed workload: every pair of a lookup share and a success rate.
+    /// Without lookups there is no success to vary.
     #[must_use]
     pub fn mixes(&self) -> Vec<Mix> {
         let pair = |&lookup_fraction: &f64| {
@@ -360,20 +360,20 @@ impl Plan {
         self.lookups.iter().flat_map(pair).collect()
     }
 
-    /// The inserts during lookups.
+    /// Returns the inserts during lookups.
     #[must_use]
     pub fn flow(&self) -> Flow {
         Flow { inserts: self.inserts, inserts_per_s: self.insert_rate }
     }
 
-    /// Exponent of the Zipf law that picks loaded keys; they are picked uniformly without one.
+    /// Returns the exponent of the Zipf law that picks loaded keys; without one they are picked uniformly.
     #[must_use]
     pub fn theta(&self) -> Option<f64> {
         self.zipf
     }
 
-    /// The entries that the table is made for: the most that a run may put in, which are the loaded ones and the new
-    /// ones of mixed streams, during lookups or with them; more if these do not make it full.
+    /// Returns the entries that the table is made for: the maximum of a run, which is the loaded entries and
+    /// the new ones of mixed streams, during lookups or with them; more if these do not make it full.
     #[must_use]
     pub fn entries_max(&self) -> u64 {
         let inserted = |mix: Mix| (self.operations() as f64 * (1.0 - mix.lookup_fraction)).ceil();
@@ -389,12 +389,12 @@ impl Plan {
         if self.full_share < 1.0 { (most as f64 / self.full_share).ceil() as u64 } else { most }
     }
 
-    /// Whether no table may evict entries: their keys are changed again and again, and all must stay.
+    /// Returns whether no table may evict entries: their keys are changed again and again, and all must stay.
     fn keeps_all(&self) -> bool {
         self.settle_rounds > 0 || matches!(self.workload, Workload::Update | Workload::Churn)
     }
 
-    /// The engine's spec.
+    /// Returns the engine's spec.
     #[must_use]
     pub fn spec(&self) -> Spec {
         let counting = self.workload.counts();
@@ -421,7 +421,7 @@ impl Plan {
     /// Enters the requested memory cgroup, if any.
     ///
     /// # Errors
-    /// No cgroups here, or no permission.
+    /// Fails without cgroups and without permission.
     pub fn enter_cgroup(&self) -> Result<Option<MemoryCgroup>> {
         let whole = self.ram_bytes.saturating_add(HARNESS_BYTES);
         let bytes = |given| if given == 0 { whole } else { given };
@@ -429,7 +429,7 @@ impl Plan {
     }
 }
 
-/// The limit in force under `cgroup`.
+/// Returns the limit in force under `cgroup`.
 #[must_use]
 pub fn in_force(cgroup: Option<&MemoryCgroup>) -> MemoryLimit {
     cgroup.map_or_else(MemoryLimit::none, MemoryCgroup::in_force)

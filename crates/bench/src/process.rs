@@ -1,8 +1,8 @@
 //! This process: its CPU time, resident memory, and bytes to and from disks, from the kernel; and how it
 //! ends.
 //!
-//! The kernel counts for every engine alike, including the engine's own threads, which no engine's own
-//! statistics do. If a file of `/proc` is missing the figure is absent, never zero.
+//! The kernel counts for every engine alike, including the engine's own threads, which an engine's own
+//! statistics omit. If a file of `/proc` is missing the figure is absent, never zero.
 
 use std::fs;
 use std::io::Write;
@@ -11,13 +11,13 @@ use std::process::ExitCode;
 use anyhow::Result;
 use rustix::time::{ClockId, clock_gettime};
 
-/// CPU time of all threads of this process so far, in nanoseconds, user and system together.
+/// Returns the CPU time of all threads of this process so far, in nanoseconds, user and system together.
 #[must_use]
 pub fn cpu_ns() -> u64 {
     clock_ns(ClockId::ProcessCPUTime)
 }
 
-/// CPU time of this thread so far, in nanoseconds.
+/// Returns the CPU time of this thread so far, in nanoseconds.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {
     clock_ns(ClockId::ThreadCPUTime)
@@ -41,7 +41,7 @@ pub fn finish(name: &str, text: Result<String>) -> ExitCode {
     }
 }
 
-/// Bytes resident in memory now.
+/// Returns the bytes resident in memory now.
 #[must_use]
 pub fn rss_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
@@ -53,12 +53,12 @@ pub fn rss_bytes() -> Option<u64> {
 pub struct DiskBytes {
     /// Read, page faults and read-ahead included.
     pub read: u64,
-    /// Written, or dirtied in the page cache and not taken back.
+    /// Bytes written, or dirtied in the page cache and not undone.
     pub written: u64,
 }
 
 impl DiskBytes {
-    /// The count so far, if the kernel keeps one.
+    /// Returns the count so far, if the kernel has one.
     #[must_use]
     pub fn now() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/self/io").ok()?)
@@ -70,7 +70,7 @@ impl DiskBytes {
         Some(Self { read: field(io, "read_bytes:")?, written })
     }
 
-    /// What was moved since `earlier`.
+    /// Returns the bytes moved since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl DiskBytes {
     }
 }
 
-/// The first number on the line that begins with `name`.
+/// Returns the first number on the line that begins with `name`.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()

@@ -1,4 +1,4 @@
-//! Numbers as people write them, such as the fractions `0,.3,1`, and floats as they read them.
+//! Numbers as users write them, such as the fractions `0,.3,1`, and floats in readable form.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use nandex::raw::size::show_scaled;
 /// Reads one fraction from 0 to 1.
 ///
 /// # Errors
-/// A sentence that says what is wrong with `text`.
+/// Returns a sentence that says why `text` is refused.
 pub fn parse_fraction(text: &str) -> Result<f64, String> {
     let number: f64 = text.trim().parse().map_err(|_| format!("`{text}` is no number"))?;
     if (0.0..=1.0).contains(&number) {
@@ -20,7 +20,7 @@ pub fn parse_fraction(text: &str) -> Result<f64, String> {
 /// Reads a number of seconds.
 ///
 /// # Errors
-/// A sentence that says what is wrong with `text`.
+/// Returns a sentence that says why `text` is refused.
 pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.trim().parse().map_err(|_| format!("`{text}` is no number"))?;
     Duration::try_from_secs_f64(number).map_err(|_| format!("{number} s is no length of time"))

@@ -1,6 +1,6 @@
 //! The quotient filter in RAM as a subject, behind a lock.
 //!
-//! It takes hashes, and gets the same cheap one as the filters of others in `nandex-peers-filters`.
+//! It takes hashes, and gets the same cheap hash as the other filters in `nandex-peers-filters`.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -16,8 +16,8 @@ const FILL: f64 = 0.94;
 /// Bits of a slot's count, if it counts.
 const COUNT_BITS: u32 = 8;
 
-/// 64 bits of a key: one multiplication, folded. Filters in RAM that take hashes all get this one, so that
-/// their hashers are not compared.
+/// Hashes a key to 64 bits: one multiplication, folded. All filters in RAM that take hashes get this hash, so
+/// that their hashers are not compared.
 #[inline]
 #[must_use]
 pub const fn hash(key: u64) -> u64 {
@@ -32,10 +32,10 @@ pub struct QuotientSubject {
 }
 
 impl QuotientSubject {
-    /// An empty filter.
+    /// Creates an empty filter.
     ///
     /// # Errors
-    /// Sizes that cannot work.
+    /// Fails for impossible sizes.
     pub fn create(spec: &Spec) -> Result<Self> {
         let is_whole = spec.stored_keys != StoredKeys::Fingerprints;
         ensure!(!is_whole, "--stored-keys whole: a quotient filter stores fingerprints");

@@ -1,8 +1,8 @@
-//! Random reads of the pages of one file: the device's limit for lookups, through our engine and by fio.
+//! Random reads of the pages of one file: the device's limit for lookups, through nandex's engine and by fio.
 //!
-//! A drive reads a large file more slowly than a small one, so the limit of a lookup is that of the pages which it may
-//! read: those of the table itself, as the newest checkpoint names them, and of these only what was written, because
-//! the kernel answers for the others without a read. Nothing is ever written here.
+//! A drive reads a large file more slowly than a small one, so the limit of a lookup is that of the pages
+//! which it may read: those of the table itself, as the newest checkpoint names them, and only the written
+//! ones, because the kernel answers reads of the others without the drive. Nothing is ever written here.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,19 +19,19 @@ use serde::Serialize;
 use crate::fio::{self, FioReads, Region};
 use crate::keys::Rng;
 
-/// Reads between two looks at the clock, at least.
+/// The minimum number of reads between two readings of the clock.
 const READS_PER_LOOK: u64 = 64;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// How hard to read.
+/// The load of the reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadLoad {
     /// Threads that read.
     pub threads: usize,
     /// Reads that each keeps in flight.
     pub depth: usize,
-    /// For about this long.
+    /// The approximate time.
     pub time: Duration,
 }
 
@@ -42,18 +42,19 @@ pub struct RandomReads {
     path: Option<PathBuf>,
     /// Runs of pages, ascending.
     runs: Vec<Extent>,
-    /// Pages up to the end of each run.
+    /// The cumulative number of pages at the end of each run.
     ends: Vec<u64>,
-    /// The longest run of written pages between the first and the last, these and others: fio reads one range.
+    /// The longest run of written pages between the first and the last, these and others: fio reads one
+    /// range.
     range: Extent,
 }
 
-/// What was read for a limit, as the report shows it.
+/// The pages read for a limit, as the report shows them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ReadSource {
-    /// The file; `memory` where there is none.
+    /// The file; `memory` if there is none.
     pub file: String,
-    /// Bytes of the pages that our engine reads.
+    /// Bytes of the pages that nandex's engine reads.
     pub bytes: u64,
     /// Bytes of the range of the file that fio reads, its longest written run between the first of these pages and the
     /// last; `null` if that is shorter than half of them, or without a file.
@@ -61,17 +62,18 @@ pub struct ReadSource {
 }
 
 impl RandomReads {
-    /// All pages of a device.
+    /// Returns all pages of a device.
     #[must_use]
     pub fn whole(device: Arc<dyn Device>, path: Option<PathBuf>) -> Self {
         let all = Extent { start: PageId(0), pages: device.page_count() };
         Self::of_runs(device, path, vec![all], all)
     }
 
-    /// What is written of `extents` of the device that the file at `path` is; `None` if nothing is.
+    /// Returns the written pages of `extents` of the device whose file is at `path`; `None` if none is
+    /// written.
     ///
     /// # Errors
-    /// The file system's.
+    /// Returns the file system's error.
     pub fn written(
         device: Arc<dyn Device>,
         path: &Path,
@@ -104,26 +106,26 @@ impl RandomReads {
         Self { device, path, runs, ends, range }
     }
 
-    /// How many pages.
+    /// Returns the number of pages.
     fn pages(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// The page of this number among them.
+    /// Returns the page of this number among them.
     fn page(&self, number: u64) -> PageId {
         let run = self.ends.partition_point(|end| *end <= number);
         let before = if run == 0 { 0 } else { self.ends[run - 1] };
         self.runs[run].start.plus(number - before)
     }
 
-    /// The range that fio reads, if it is long enough to stand for all.
+    /// Returns the range that fio reads, if it is long enough to represent all.
     fn region(&self) -> Option<Region<'_>> {
         let Extent { start, pages } = self.range;
         let path = self.path.as_deref().filter(|_| pages >= self.pages().div_ceil(2))?;
         Some(Region { path, start_bytes: start.0 * PAGE, bytes: pages * PAGE })
     }
 
-    /// What is read.
+    /// Returns the description of the pages.
     #[must_use]
     pub fn source(&self) -> ReadSource {
         let file = self.path.as_deref().map(|path| path.display().to_string());
@@ -134,10 +136,10 @@ impl RandomReads {
         }
     }
 
-    /// Reads per second through our engine.
+    /// Measures the reads per second through nandex's engine.
     ///
     /// # Errors
-    /// A failed read.
+    /// Fails on a failed read.
     pub fn per_s(&self, load: ReadLoad) -> Result<f64> {
         ensure!(self.pages() > 0, "there is no page to read");
         let start = Instant::now();
@@ -153,7 +155,7 @@ impl RandomReads {
         Ok(counts.iter().sum::<u64>() as f64 / start.elapsed().as_secs_f64())
     }
 
-    /// The same by fio, if it is installed and there is a range for it.
+    /// Measures the reads by fio, if it is installed and there is a range for it.
     pub(crate) fn by_fio(&self, load: ReadLoad) -> Option<FioReads> {
         fio::reads(self.region()?, load)
     }
@@ -186,11 +188,12 @@ impl RandomReads {
     }
 }
 
-/// The time that reads may take, looked at once in [`READS_PER_LOOK`] of them.
+/// A time limit for reads, checked once in [`READS_PER_LOOK`] of them.
 struct Clock {
     start: Instant,
     time: Duration,
-    /// The number of reads at which to look next: they come in groups of any size, and may jump over any one number.
+    /// The number of reads at which to check next: they come in groups of any size, and may skip any one
+    /// number.
     look_at: u64,
 }
 
@@ -199,7 +202,7 @@ impl Clock {
         Self { start, time, look_at: 0 }
     }
 
-    /// Whether it is time to stop, as far as is known after that many reads.
+    /// Returns whether the time is over, as far as is known after `reads` reads.
     fn is_over(&mut self, reads: u64) -> bool {
         if reads < self.look_at {
             return false;
@@ -212,7 +215,8 @@ impl Clock {
     }
 }
 
-/// The runs of whole pages that are in the file and no hole: space that was reserved and never written is a hole.
+/// Returns the runs of whole pages that are in the file and no hole: space that was reserved and never
+/// written is a hole.
 fn data_runs(file: &File, pages: u64) -> Result<Vec<Extent>> {
     let (mut runs, mut at) = (Vec::new(), 0);
     loop {
@@ -229,7 +233,7 @@ fn data_runs(file: &File, pages: u64) -> Result<Vec<Extent>> {
     }
 }
 
-/// The pages that are in both, ascending.
+/// Returns the pages that are in both, ascending.
 fn common(data: &[Extent], extents: &[Extent]) -> Vec<Extent> {
     let mut extents: Vec<_> = extents.to_vec();
     extents.sort_by_key(|extent| extent.start);

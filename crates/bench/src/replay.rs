@@ -1,7 +1,7 @@
-//! Cache traces, and what caches of other kinds make of them: LRU, S3-FIFO without sets, and the best there can be.
+//! Cache traces, and the hit ratios of other caches on them: LRU, S3-FIFO without sets, and the optimum.
 //!
-//! A trace is a list of requests as text, in the format of the ARC paper (FAST'03): in each line the first block, the
-//! number of blocks, and two numbers that do not matter here.
+//! A trace is a list of requests as text, in the format of the ARC paper (FAST'03): in each line the first
+//! block, the number of blocks, and two numbers that are ignored here.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs;
@@ -9,19 +9,19 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-/// The share of requests that a cache of that many entries answers.
+/// Returns the share of requests that a cache of a number of entries answers.
 pub type HitRatio = fn(&[u32], usize) -> f64;
 
 /// The caches that a trace is replayed through, by name.
 pub const RIVALS: [(&str, HitRatio); 3] =
     [("LRU", lru), ("S3-FIFO", s3_fifo), ("optimal", optimal)];
 
-/// The blocks of a trace in the order of their requests, numbered from 0 up as they come.
+/// The blocks of a trace in the order of their requests, numbered from 0 in the order of their first request.
 #[derive(Debug)]
 pub struct Trace {
     /// The number of each requested block.
     pub requests: Vec<u32>,
-    /// How many different blocks there are.
+    /// The number of different blocks.
     pub blocks: u32,
 }
 
@@ -29,7 +29,7 @@ impl Trace {
     /// Reads the first `requests_max` requests of a file.
     ///
     /// # Errors
-    /// A file that cannot be read; a line that is no request, with its number; no request at all.
+    /// Fails for a file that cannot be read; a line that is no request, with its number; no request at all.
     pub fn read(path: &Path, requests_max: usize) -> Result<Self> {
         let shown = path.display();
         let text = fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
@@ -51,7 +51,7 @@ impl Trace {
     }
 }
 
-/// The first block of a request, and how many.
+/// Returns the first block of a request, and the number of blocks.
 fn request(line: &str) -> Option<(u64, u64)> {
     let mut words = line.split_whitespace().map(str::parse);
     Some((words.next()?.ok()?, words.next()?.ok()?))
@@ -61,7 +61,7 @@ fn ratio(hits: usize, requests: &[u32]) -> f64 {
     hits as f64 / requests.len() as f64
 }
 
-/// Evicts what was not used for the longest time.
+/// Evicts the least recently used block.
 fn lru(requests: &[u32], entries: usize) -> f64 {
     let (mut used_at, mut by_time, mut hits) = (HashMap::new(), BTreeSet::new(), 0);
     for (now, block) in requests.iter().enumerate() {
@@ -78,7 +78,8 @@ fn lru(requests: &[u32], entries: usize) -> f64 {
     ratio(hits, requests)
 }
 
-/// Evicts what will not be used for the longest time (Belady's MIN): nothing that is filled at each miss does better.
+/// Evicts the block whose next use is the latest (Belady's MIN), which is optimal among caches that are
+/// filled at each miss.
 fn optimal(requests: &[u32], entries: usize) -> f64 {
     let mut next_use = vec![usize::MAX; requests.len()];
     let mut later = HashMap::new();
@@ -100,14 +101,15 @@ fn optimal(requests: &[u32], entries: usize) -> f64 {
     ratio(hits, requests)
 }
 
-/// S3-FIFO with one queue for all, as published: a tenth is small, and ghosts are as many as the main entries.
+/// S3-FIFO with one queue for all, as published: a tenth is small, and ghosts are as many as the main
+/// entries.
 #[derive(Default)]
 struct S3Fifo {
     small: VecDeque<u32>,
     main: VecDeque<u32>,
     ghosts: VecDeque<u32>,
     uses: HashMap<u32, u8>,
-    /// How often a block is among the ghosts.
+    /// The number of a block's entries among the ghosts.
     is_ghost: HashMap<u32, u32>,
 }
 
@@ -183,7 +185,7 @@ mod tests {
     fn a_loop_one_longer_than_the_cache_is_the_worst_for_lru_and_not_for_others() {
         let requests: Vec<u32> = (0..1000).flat_map(|_| 0..11).collect();
         assert_eq!(lru(&requests, 10), 0.0);
-        // All but one of each eleven.
+        // Of each eleven requests, ten are hits.
         assert!((optimal(&requests, 10) - 0.9).abs() < 0.01, "{}", optimal(&requests, 10));
         assert_eq!(lru(&requests, 11), optimal(&requests, 11));
     }

@@ -1,4 +1,4 @@
-//! One report for every engine: text for people, made by [`Report::text`], one JSON object for programs.
+//! One report for every engine: text for readers, made by [`Report::text`], one JSON object for programs.
 //!
 //! The JSON object holds the settings (`schema`, `index`, `workload`, `loaded`, `value_bytes`, `threads`, `depth`,
 //! `batch`, `durability`, `seed`, `clock_ns`, `memory_limit`, `device`, ...) and `cases`, one object per mix; all other
@@ -6,11 +6,11 @@
 //! minimum, median and maximum of each figure; `lookup_ns`, the latencies of all lookups together, and those of
 //! the other calls.
 //!
-//! * Of a table these are `insert_ns`. A case holds each figure as the median of its runs, `lookup_fraction` and
-//!   `success` of a mix, and `reads_per_operation`, a histogram of lookups by pages read, the last bucket "or
-//!   more". The keys of a single case are at the top level, too.
-//! * Of a filter or an index of neighbours these are `change_ns`. A case holds `curves`, for inserts: one per run, of
-//!   points with the operations done and the seconds since the start.
+//! * For a table these are `insert_ns`. A case has each figure as the median of its runs, `lookup_fraction`
+//! and `success` of a mix, and `reads_per_operation`, a histogram of lookups by pages read, the last bucket
+//! "or more". The keys of a single case are at the top level, too.
+//! * For a filter or an index of neighbours these are `change_ns`. A case has `curves`, for inserts: one per
+//! run, of points with the operations done and the seconds since the start.
 //!
 //! A figure that does not apply or is unknown is `null`. Keys are added, never changed, while `schema` stays.
 
@@ -37,14 +37,14 @@ pub struct Case {
     pub change_ns: Option<LatencySummary>,
     /// Latencies of lookup calls, all runs together.
     pub lookup_ns: Option<LatencySummary>,
-    /// Of a table: lookups by the pages they read, all runs together.
+    /// Lookups by the pages they read, all runs together, for tables.
     pub reads_per_operation: Option<Vec<u64>>,
-    /// Of what is no table: inserts over time, one curve per run.
+    /// Inserts over time, one curve per run, for engines that are no tables.
     pub curves: Vec<Vec<Point>>,
 }
 
 impl Case {
-    /// The spread of every figure over the runs; figures without values are left out.
+    /// Returns the spread of every figure over the runs; figures without values are omitted.
     #[must_use]
     pub fn spread(&self) -> BTreeMap<String, Spread> {
         let spread = |name: &String| {
@@ -54,7 +54,7 @@ impl Case {
         self.runs.first().into_iter().flat_map(Figures::names).filter_map(spread).collect()
     }
 
-    /// The case of several processes, each of which has run it.
+    /// Combines the cases of several processes, each of which has run it.
     fn of_rounds(rounds: Vec<Self>) -> Option<Self> {
         let summaries = |of: fn(&Self) -> Option<LatencySummary>| {
             LatencySummary::of_processes(&rounds.iter().filter_map(of).collect::<Vec<_>>())
@@ -74,7 +74,7 @@ impl Case {
         Some(all)
     }
 
-    /// The case that `json` was made from.
+    /// Parses the case from its JSON.
     fn parse(kind: Kind, json: &Value) -> Option<Self> {
         let part = |key: &str| json.get(key).cloned().unwrap_or_default();
         Some(Self {
@@ -116,7 +116,7 @@ impl Case {
 /// The settings and all cases.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
-    /// What was measured.
+    /// The kind of the engine.
     pub kind: Kind,
     /// The settings, as an object.
     pub settings: Map<String, Value>,
@@ -125,8 +125,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// One report of several processes that have run the same, with the runs of all and the settings of the last.
-    /// Percentiles of latencies are medians of the processes'. `None` without any, or if their cases differ.
+    /// Combines the reports of several processes that have run the same, with the runs of all and the
+    /// settings of the last. Percentiles of latencies are medians of the processes'. `None` without any, or
+    /// if their cases differ.
     #[must_use]
     pub fn of_rounds(rounds: Vec<Self>) -> Option<Self> {
         let count = rounds.len();
@@ -145,7 +146,7 @@ impl Report {
         Some(Self { kind, settings, cases })
     }
 
-    /// The one JSON object.
+    /// Returns the one JSON object.
     #[must_use]
     pub fn json(&self) -> Value {
         let mut json = self.settings.clone();
@@ -158,7 +159,7 @@ impl Report {
         Value::Object(json)
     }
 
-    /// The report that `json` was made from, or `None` when it is no report.
+    /// Parses a report from its JSON, or returns `None` if it is no report.
     #[must_use]
     pub fn parse(json: &Value) -> Option<Self> {
         let found = json.get("schema")?;

@@ -2,14 +2,14 @@
 //!
 //! A B-tree that is many times larger than memory reads and writes a page per entry when keys come at random:
 //! 256 million of them are hours of disk time. The same entries in the tree's own order fill page after page.
-//! That is the best load an engine can get: its pages are full, its levels settled, its files in one piece.
-//! So such a table shows the engine at its best, and a comparison with it favours the engine and never
-//! nandex.
+//! That is the best load an engine can get: its pages are full, its levels compacted, its files contiguous.
+//! So a table loaded this way shows the engine at its best, and a comparison with it favours the engine and
+//! never nandex.
 //!
 //! The keys are those of the random load. They are not stored: a slice of the key space is filled by
-//! going over all indices and keeping what falls into it, then sorted. A slice takes at most [`SLICE_ENTRIES`]
-//! pairs of memory, 128 MiB, whatever the number of entries. One of a small table has fewer, because the load
-//! goes within the memory limit of the workload where no process of its own makes it.
+//! iterating over all indices and keeping those that fall into it, then sorted. A slice takes at most
+//! [`SLICE_ENTRIES`] pairs of memory, 128 MiB, whatever the number of entries. A slice of a small table has
+//! fewer, because the load runs within the memory limit of the workload unless a process of its own makes it.
 
 use anyhow::{Context, Result, ensure};
 
@@ -20,14 +20,14 @@ use crate::subject::{Bulk, Client, Subject};
 
 /// Pairs in a slice on average, and in the longest call of [`Bulk::append`] nearly.
 pub const SLICE_ENTRIES: u64 = 1 << 23;
-/// Pairs in a slice of a small table, and parts that a larger one is cut into at least.
+/// The pairs in a slice of a small table, and the minimum parts of a larger one.
 const SLICE_ENTRIES_SMALL: u64 = 1 << 19;
 const SLICES_MIN: u64 = 8;
 
 /// Loads entries 0 up to `entries` of `keys` in the order of `subject` and makes them durable.
 ///
 /// # Errors
-/// The engine's.
+/// Returns the engine's error.
 pub fn load(
     subject: &dyn Subject,
     keys: KeySpace,
@@ -48,7 +48,7 @@ pub fn load(
     bulk.finish().context("the end of the load in key order failed")
 }
 
-/// Hands `take` the pairs of `entries` in order, in `slices` parts, and returns how many there were.
+/// Passes the pairs of `entries` in order to `take`, in `slices` parts, and returns their number.
 fn each_slice(
     keys: KeySpace,
     entries: u64,
@@ -70,7 +70,7 @@ fn each_slice(
     Ok(loaded)
 }
 
-/// Which of `slices` equal parts of the key space has `rank`.
+/// Returns the part of the key space, among `slices` equal ones, that has `rank`.
 fn slice_of(rank: u64, slices: u64) -> u64 {
     let product = u128::from(rank) * u128::from(slices);
     u64::try_from(product >> 64).expect("the high half of a 128-bit word has 64 bits")

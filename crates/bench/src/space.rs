@@ -1,4 +1,4 @@
-//! The space of an engine on the disk, all and for each live key.
+//! The space of an engine on the disk, in total and for each live key.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,24 +9,25 @@ use serde::Serialize;
 use crate::figures::ratio;
 use crate::subject::Status;
 
-/// Bytes in a block of `st_blocks`, whatever the file system's own.
+/// The bytes in a block of `st_blocks`, whatever the block size of the file system.
 const BLOCK_BYTES: u64 = 512;
 
 /// The space of an engine at one moment, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Space {
-    /// Bytes that its files take of the disk, logs included. Parts of a sparse file that were never written take none.
+    /// Bytes of its files on the disk, logs included. Parts of a sparse file that were never written count
+    /// nothing.
     pub file_bytes: Option<u64>,
-    /// The same for each live key.
+    /// `file_bytes` for each live key.
     pub file_bytes_per_entry: Option<f64>,
-    /// Bytes of flash that the structure says it occupies.
+    /// Bytes of flash that the structure reports.
     pub flash_bytes: Option<u64>,
-    /// The same for each live key.
+    /// `flash_bytes` for each live key.
     pub flash_bytes_per_entry: Option<f64>,
 }
 
 impl Space {
-    /// The space of an engine with `entries` live keys, whose files are at `path`.
+    /// Returns the space of an engine with `entries` live keys, whose files are at `path`.
     #[must_use]
     pub fn of(path: Option<&Path>, status: &Status, entries: u64) -> Self {
         let file_bytes = path.and_then(disk_bytes);
@@ -41,7 +42,8 @@ impl Space {
     }
 }
 
-/// Bytes of the disk that a file takes, or all files below a directory. Files that vanish meanwhile count nothing.
+/// Returns the bytes of the disk that a file takes, or all files below a directory. Files that vanish
+/// meanwhile count nothing.
 fn disk_bytes(path: &Path) -> Option<u64> {
     let found = fs::symlink_metadata(path).ok()?;
     if !found.is_dir() {

@@ -42,11 +42,11 @@ pub enum Structure {
     Buckets,
     /// Keys and values of any size, as `db.map` makes it.
     Map,
-    /// The structure of this kind in the registry.
+    /// A structure of the registry, by its kind.
     Registered(&'static str),
 }
 
-/// All of them: tables, then filters, then indexes of neighbours.
+/// All structures: tables, then filters, then indexes of neighbours.
 static ALL: LazyLock<Vec<Structure>> = LazyLock::new(|| {
     let tables = registry::tables().map(|(row, _)| Structure::Registered(row.kind));
     let filters = registry::filters().map(|(row, _)| Structure::Registered(row.kind));
@@ -162,7 +162,7 @@ fn family(kind: &str) -> Result<&'static Family> {
     Ok(&registry::find(kind).with_context(|| format!("no structure is a {kind}"))?.family)
 }
 
-/// An empty structure; an earlier one in the directory is removed.
+/// Creates an empty structure; an earlier one in the directory is removed.
 fn create(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
     let config = config(kind, spec)?;
     let (options, file) = (options(kind, spec)?, file(kind, spec));
@@ -185,7 +185,7 @@ fn create(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
     })
 }
 
-/// The structure that [`create`] made, with everything in RAM that lookups need.
+/// Opens the structure that [`create`] made, with everything in RAM that lookups need.
 fn open(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
     let (options, file) = (options(kind, spec)?, file(kind, spec));
     let volume = open_volume(&file, spec)?;
@@ -208,12 +208,12 @@ fn open(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
     })
 }
 
-/// Why a structure of this kind has no benchmark here.
+/// Returns the reason why a structure of this kind has no benchmark here.
 fn no_subject(kind: &str) -> String {
     format!("a {kind} is a part of other structures")
 }
 
-/// The width of values in a table of fixed widths.
+/// Returns the width of values in a table of fixed widths.
 fn width_of_values(kind: &str, spec: &Spec) -> Result<usize> {
     let value_bytes = spec.value_bytes;
     ensure!(
@@ -223,7 +223,7 @@ fn width_of_values(kind: &str, spec: &Spec) -> Result<usize> {
     Ok(value_bytes)
 }
 
-/// What the advisor of a table makes of the budget.
+/// Returns the advice of a table's advisor for the budget.
 fn prediction(kind: &str, row: &TableRow, spec: &Spec) -> Result<Prediction> {
     let value_bytes = width_of_values(kind, spec)?;
     let widths = (u32::try_from(KEY_BYTES)?, u32::try_from(value_bytes)?);
@@ -238,7 +238,7 @@ fn prediction(kind: &str, row: &TableRow, spec: &Spec) -> Result<Prediction> {
     Ok((row.advise)(&Requirements { miss_reads_max, policy, ..asked })?)
 }
 
-/// The configuration of the structure's advisor for the budget.
+/// Returns the configuration of the structure's advisor for the budget.
 fn config(kind: &str, spec: &Spec) -> Result<AnyConfig> {
     match family(kind)? {
         Family::Table(row) => Ok(prediction(kind, row, spec)?.config),
@@ -271,7 +271,7 @@ fn filter_requirements(spec: &Spec) -> FilterRequirements {
     }
 }
 
-/// The counting table of this discipline for the requirements.
+/// Returns the counting table of this discipline for the requirements.
 fn counting_config(
     discipline: counting::Discipline,
     asked: &FilterRequirements,
@@ -280,7 +280,7 @@ fn counting_config(
     counting::Config::of_discipline(discipline, keys, asked.keys, asked.ram_bytes)
 }
 
-/// The options to create and open a structure.
+/// Returns the options to create and open a structure.
 fn options(kind: &str, spec: &Spec) -> Result<OpenOptions> {
     let mut options = OpenOptions { read_depth: Some(spec.depth), ..OpenOptions::default() };
     if let Family::Table(row) = family(kind)? {
@@ -292,13 +292,13 @@ fn options(kind: &str, spec: &Spec) -> Result<OpenOptions> {
     Ok(options)
 }
 
-/// An empty table in a `HashMap`, of values of this width.
+/// Creates an empty table in a `HashMap`, of values of this width.
 #[must_use]
 pub fn map_table(value_bytes: usize) -> TableSubject<MapTable> {
     TableSubject(MapTable::new(KEY_BYTES, value_bytes))
 }
 
-/// An empty exact multiset.
+/// Creates an empty exact multiset.
 #[must_use]
 pub fn multiset() -> FilterSubject<Box<Multiset>> {
     FilterSubject {
@@ -317,7 +317,7 @@ fn own_filter(filter: &AnyFilter) -> Own<'_> {
     counting.or_else(|| filter.of().map(Own::SliceBloom)).unwrap_or(Own::Other)
 }
 
-/// An empty index of neighbours in plain memory, for these documents.
+/// Creates an empty index of neighbours in plain memory, for these documents.
 #[must_use]
 pub fn buckets(documents: Documents) -> NeighborsSubject<Box<BucketMap>> {
     let index = Box::new(BucketMap::new(documents.tables(), usize::MAX));
@@ -328,7 +328,7 @@ fn documents(spec: &Spec) -> Documents {
     Documents::new(KeySpace::new(spec.seed), spec.documents)
 }
 
-/// Any [`Table`] with keys of 8 bytes.
+/// A subject of any [`Table`] with keys of 8 bytes.
 #[derive(Debug)]
 pub struct TableSubject<T>(pub T);
 
@@ -385,12 +385,12 @@ impl<T: Table> Client for TableClient<'_, T> {
         Ok(())
     }
 
-    /// A table has no call for several removals.
+    /// Removes keys one by one: a table has no call for several removals.
     fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
         keys.iter().try_for_each(|key| Ok(self.table.remove(&key.to_le_bytes())?))
     }
 
-    /// The table keeps its own number of reads in flight, whatever the batch.
+    /// Ignores the batch: the table keeps its own number of reads in flight.
     fn stream(
         &mut self,
         keys: &mut dyn Iterator<Item = u64>,

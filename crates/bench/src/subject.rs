@@ -1,4 +1,5 @@
-//! The seam between workloads and engines: what a workload needs of a table, a filter or an index of neighbours.
+//! The interface between workloads and engines: the operations of a table, a filter or an index of neighbours
+//! that workloads need.
 //!
 //! A [`Maker`] creates or reopens one engine; a [`Subject`] is the open engine; a [`Client`] is one thread's
 //! view of it, so that engines with transactions can keep one open across calls. A filter uses keys alone: it
@@ -18,7 +19,7 @@ use crate::order::Order;
 use crate::reads::RandomReads;
 use crate::workload::{Kind, Workload};
 
-/// When an acknowledged write is durable.
+/// The time at which an acknowledged write is durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
@@ -33,133 +34,133 @@ pub enum Durability {
 /// The requested engine.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Spec {
-    /// Where its files go; the directory exists.
+    /// The directory of its files, which exists.
     pub dir: PathBuf,
-    /// Entries it will hold.
+    /// The entries it will contain.
     pub entries: u64,
     /// Whether a table that does not grow must refuse more entries rather than evict its oldest.
     pub keeps_all: bool,
-    /// Of a table: bytes of a value.
+    /// The bytes of a value, for tables.
     pub value_bytes: usize,
-    /// RAM it may use in all, if it is on flash.
+    /// The RAM it may use in all, if it is on flash.
     pub ram_bytes: u64,
-    /// Of that, what the table's cache of entries may take; `None` for what the table leaves.
+    /// The part of it that the table's cache of entries may take; `None` for the rest that the table leaves.
     pub cache_bytes: Option<u64>,
     /// Device operations in flight per client.
     pub depth: usize,
     /// Clients used at once.
     pub threads: usize,
-    /// When writes must last.
+    /// The durability of writes.
     pub durability: Durability,
-    /// Of a filter: rate of false positives at that many entries, at most.
+    /// The maximum rate of false positives at `entries` entries, for filters.
     pub rate: f64,
-    /// Of a filter with levels on flash: how many times larger each level is than the one before.
+    /// The size of each level over the previous one, for filters with levels on flash.
     pub fan_out: Option<u32>,
-    /// Of a filter: does it keep counts?
+    /// Whether it stores counts, for filters.
     pub counts: Counts,
-    /// Of a filter: what it stores of a key.
+    /// The stored form of a key, for filters.
     pub stored_keys: StoredKeys,
-    /// Of a counting table: how full buffers reach flash; `None` for what suits.
+    /// The way in which full buffers reach flash, for counting tables; `None` for the suitable one.
     pub discipline: Option<Discipline>,
-    /// Of an index of neighbours: its documents.
+    /// The documents, for indexes of neighbours.
     pub documents: DocumentSettings,
     /// Seed of the keys.
     pub seed: u64,
 }
 
 impl Spec {
-    /// Bytes of a key and its value.
+    /// Returns the bytes of a key and its value.
     #[must_use]
     pub const fn entry_bytes(&self) -> u64 {
         (KEY_BYTES + self.value_bytes) as u64
     }
 }
 
-/// What a filter keeps of a key.
+/// The information that a filter stores of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counts {
-    /// That it is there.
+    /// Its presence.
     Membership,
-    /// How often it was added.
+    /// The number of times that it was added.
     Kept,
 }
 
 /// Creates and reopens one kind of engine.
 pub trait Maker {
-    /// The engine's name in reports.
+    /// Returns the engine's name in reports.
     fn name(&self) -> &str;
 
-    /// Its kind.
+    /// Returns its kind.
     fn kind(&self) -> Kind {
         Kind::Table
     }
 
-    /// Does it keep its entries when it is dropped and opened again?
+    /// Returns whether it keeps its entries when it is dropped and reopened.
     fn lasting(&self) -> bool {
         true
     }
 
-    /// Can it do this workload, one of its kind?
+    /// Returns whether it supports a workload of its kind.
     fn supports(&self, _workload: Workload) -> bool {
         true
     }
 
-    /// The file or directory of its data, if it has one of its own.
+    /// Returns the file or directory of its data, if it has one of its own.
     fn path(&self, _spec: &Spec) -> Option<PathBuf> {
         None
     }
 
-    /// In a few words, how it is configured for this spec, if it says so.
+    /// Describes briefly how it is configured for this spec, if it knows.
     ///
     /// # Errors
-    /// A spec that cannot be met.
+    /// Fails for a spec that cannot be met.
     fn describe(&self, _spec: &Spec) -> Result<Option<String>> {
         Ok(None)
     }
 
-    /// Does it take writes from one thread at a time? Then one thread loads it: more would only wait,
-    /// each with buffers of its own.
+    /// Returns whether it takes writes from one thread at a time. If so, one thread loads it: more would only
+    /// wait, each with buffers of its own.
     fn has_one_writer(&self) -> bool {
         false
     }
 
-    /// An empty engine; an earlier one in the directory is removed.
+    /// Creates an empty engine; an earlier one in the directory is removed.
     ///
     /// # Errors
-    /// Any error of the engine or the file system.
+    /// Returns any error of the engine or the file system.
     fn create(&self, spec: &Spec) -> Result<Box<dyn Subject>>;
 
-    /// The engine that `create` made with the same spec and that was dropped since.
+    /// Opens the engine that `create` made with the same spec and that was dropped since.
     ///
     /// # Errors
-    /// As `create`, and when there is none.
+    /// Fails as `create` does, and when there is none.
     fn open(&self, spec: &Spec) -> Result<Box<dyn Subject>>;
 }
 
 /// An open engine.
 pub trait Subject: Send + Sync {
-    /// One thread's view.
+    /// Returns a view of it for one thread.
     ///
     /// # Errors
-    /// Any error of the engine.
+    /// Returns any error of the engine.
     fn client(&self) -> Result<Box<dyn Client + '_>>;
 
     /// Makes everything written so far durable; a static filter is built here. Part of the timed load.
     ///
     /// # Errors
-    /// A failed write or sync.
+    /// Fails on a failed write or sync.
     fn sync(&self) -> Result<()>;
 
-    /// Puts everything buffered on flash if lookups would suffer from it, and waits for work in the
-    /// background; not timed, but its bytes and its processor time count.
+    /// Flushes all buffers if lookups would suffer from them, and waits for background work; not timed, but
+    /// its bytes and its CPU time count.
     ///
     /// # Errors
-    /// A failure of that work.
+    /// Returns the failure of that work.
     fn settle(&self) -> Result<()> {
         Ok(())
     }
 
-    /// The order in which it keeps its keys.
+    /// Returns the order in which it stores its keys.
     fn order(&self) -> Order {
         Order::Number
     }
@@ -167,61 +168,61 @@ pub trait Subject: Send + Sync {
     /// Begins a load of the empty engine in that order, if it has a faster way than batches of inserts.
     ///
     /// # Errors
-    /// Any error of the engine.
+    /// Returns any error of the engine.
     fn bulk(&self) -> Result<Option<Box<dyn Bulk + '_>>> {
         Ok(None)
     }
 
-    /// The pages of its own file that lookups may read, if it knows. The device's limit is measured on them; without
-    /// them, on the scratch file.
+    /// Returns the pages of its own file that lookups may read, if it knows them. The device's limit is
+    /// measured on them; without them, on the scratch file.
     ///
     /// # Errors
-    /// The file system's.
+    /// Returns the file system's error.
     fn own_pages(&self) -> Result<Option<RandomReads>> {
         Ok(None)
     }
 
-    /// Its present status.
+    /// Returns its present status.
     fn status(&self) -> Status {
         Status::default()
     }
 }
 
-/// The status of an engine at one moment, if it knows.
+/// The status of an engine at one time, as far as it is known.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
-    /// Entries or fingerprints held.
+    /// The number of entries or fingerprints.
     pub entries: Option<u64>,
-    /// RAM held.
+    /// The RAM in use.
     pub ram_bytes: Option<u64>,
-    /// Flash it occupies, by its own count; 0 if it does not know.
+    /// The flash it occupies, by its own count; 0 if it does not know.
     pub flash_bytes: u64,
-    /// Of a filter: the rate of false positives that it has now.
+    /// The present rate of false positives, for filters.
     pub rate: f64,
     /// Pages read by lookups since it was opened, if it is no table.
     pub lookup_reads: Option<u64>,
-    /// Pages that a lookup reads at most, where that is a parameter: hash functions, or hash tables.
+    /// The maximum pages that a lookup reads, if that is a parameter: hash functions, or hash tables.
     pub lookup_reads_max: Option<u32>,
-    /// Of a filter: levels on flash that lookups ask.
+    /// The levels on flash that lookups read, for filters.
     pub levels: Option<u64>,
     /// Bytes written since it was opened, as it counts them, if it is no table.
     pub written: Option<BytesWritten>,
-    /// Of a table of nandex: its own figures since it was opened.
+    /// The figures of a nandex table since it was opened.
     pub table: Option<TableStats>,
-    /// Of an index of neighbours: its own figures since it was opened.
+    /// The figures of an index of neighbours since it was opened.
     pub neighbors: Option<NeighborsStats>,
 }
 
 /// Bytes that an engine has written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BytesWritten {
-    /// To its data.
+    /// Bytes written to its data.
     pub data: u64,
-    /// To its log.
+    /// Bytes written to its log.
     pub log: u64,
 }
 
-/// One thread's view of an engine.
+/// A view of an engine for one thread.
 pub trait Client {
     /// Puts one pair.
     ///
@@ -235,23 +236,23 @@ pub trait Client {
     /// Any error of the engine.
     fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()>;
 
-    /// The value under `key`.
+    /// Returns the value of `key`.
     ///
     /// # Errors
-    /// Any error of the engine.
+    /// Returns any error of the engine.
     fn get(&mut self, key: u64) -> Result<Option<u64>>;
 
-    /// Appends the values under all `keys` to `found`, in one call of the engine if it has one.
+    /// Appends the values of all `keys` to `found`, in one call of the engine if it has one.
     ///
     /// # Errors
-    /// Any error of the engine.
+    /// Returns any error of the engine.
     fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()>;
 
     /// Looks up all `keys` and passes each answer to `answer` with its key, in any order. Engines that can
     /// keep the device's queue full from the first key to the last do so; others take batches of `batch`.
     ///
     /// # Errors
-    /// Any error of the engine or of `answer`.
+    /// Returns any error of the engine or of `answer`.
     fn stream(
         &mut self,
         keys: &mut dyn Iterator<Item = u64>,
@@ -261,10 +262,11 @@ pub trait Client {
         in_batches(keys, batch, |some, found| self.get_many(some, found), answer)
     }
 
-    /// Appends the answers for all keys to `found` and inserts the pairs, in one call: each answer is of before.
+    /// Appends the answers for all keys to `found` and inserts the pairs, in one call: the answers are those
+    /// before the inserts.
     ///
     /// # Errors
-    /// Any error of the engine.
+    /// Returns any error of the engine.
     fn get_then_insert_many(
         &mut self,
         pairs: &[(u64, u64)],
@@ -273,19 +275,19 @@ pub trait Client {
         bail!("{} keys to look up and insert in one call of an engine that has none", pairs.len())
     }
 
-    /// Removes each key, or from a filter one insert of each.
+    /// Removes each key; from a filter, one insert of each.
     ///
     /// # Errors
-    /// Any error of the engine.
+    /// Returns any error of the engine.
     fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
         bail!("{} keys to delete from an engine that cannot delete", keys.len())
     }
 
-    /// Removes keys and inserts pairs, as many of each: in one transaction of the engine if it has them, else by
-    /// [`delete_many`](Self::delete_many) and then an insert. One of each are single calls.
+    /// Removes keys and inserts pairs, as many of each: in one transaction of the engine if it has them, else
+    /// by [`delete_many`](Self::delete_many) and then an insert. One of each are single calls.
     ///
     /// # Errors
-    /// Any error of the engine.
+    /// Returns any error of the engine.
     fn replace_many(&mut self, removed: &[u64], pairs: &[(u64, u64)]) -> Result<()> {
         self.delete_many(removed)?;
         match *pairs {
@@ -310,10 +312,10 @@ pub trait Client {
         bail!("{} counts asked of an engine that cannot count", keys.len())
     }
 
-    /// As [`stream`](Self::stream), of counts.
+    /// Looks up counts as [`stream`](Self::stream) looks up values.
     ///
     /// # Errors
-    /// Any error of the engine or of `answer`.
+    /// Returns any error of the engine or of `answer`.
     fn count_stream(
         &mut self,
         keys: &mut dyn Iterator<Item = u64>,
@@ -352,7 +354,7 @@ pub(crate) fn in_batches<A: Copy>(
     }
 }
 
-/// A filter's answer: no value if the key is absent, and a meaningless one if it is there.
+/// Returns a filter's answer: no value if the key is absent, and a meaningless one if it is present.
 #[must_use]
 pub fn yes(found: bool) -> Option<u64> {
     found.then_some(0)

@@ -1,4 +1,4 @@
-//! Reports as text for people: settings, a line per case, every run, every figure.
+//! Reports as text for readers: settings, a line per case, every run, every figure.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::worker::Point;
 use crate::workload::Kind;
 
 impl Report {
-    /// The report for people: settings, a line per case, every run, and the details.
+    /// Returns the report for readers: settings, a line per case, every run, and the details.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -34,14 +34,14 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// How a number is shown.
+/// Formats a number.
 type Show = fn(f64) -> String;
 
 /// A column of the summary.
 enum Column {
-    /// The median of this figure, shown in this way.
+    /// The median of this figure, formatted in this way.
     Figure(&'static str, Show),
-    /// A percentile of lookups, or of changes where there are no lookups.
+    /// A percentile of lookups, or of changes if there are no lookups.
     Latency(fn(&LatencySummary) -> u64),
     /// Anything else.
     Other(fn(&Case, &Spreads) -> Option<String>),
@@ -49,7 +49,7 @@ enum Column {
 
 type Spreads = BTreeMap<String, Spread>;
 
-/// Columns of every summary, after the names of engine and case.
+/// The columns of every summary, after the names of engine and case.
 const RATE: [(&str, Column); 2] =
     [("ops/s", Column::Figure("operations_per_s", show_count)), ("min..max", Column::Other(range))];
 
@@ -163,7 +163,8 @@ fn device(case: &Case, spreads: &Spreads) -> Option<String> {
     Some(bytes_per_s(spreads.get("device_write_bytes_per_s")?.median))
 }
 
-/// One line per case of all `reports`, which are of one kind of engine: medians, and the spread of the rate.
+/// Returns one line per case of all `reports`, which are of one kind of engine: medians, and the spread of
+/// the rate.
 #[must_use]
 pub fn summary(reports: &[Report]) -> String {
     let Some(first) = reports.first() else { return String::new() };
@@ -241,7 +242,7 @@ fn details_text(kind: Kind, case: &Case) -> String {
     text
 }
 
-/// The rate over time: the operations done by each point, and the rate since the one before.
+/// Formats the rate over time: the operations done by each point, and the rate since the previous one.
 fn curve_text(name: &str, curve: &[Point]) -> String {
     let mut rows = vec![["seconds", "operations", "ops/s since"].map(str::to_owned).to_vec()];
     let mut last = Point { operations: 0, seconds: 0.0 };
@@ -255,7 +256,7 @@ fn curve_text(name: &str, curve: &[Point]) -> String {
     format!("\n{name}: over time\n{}", table(&rows))
 }
 
-/// Columns as wide as their widest cell: the first two to the left, numbers to the right.
+/// Formats columns as wide as their widest cell: the first two to the left, numbers to the right.
 fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -1,8 +1,9 @@
-//! A corpus with near-duplicates whose originals are known: paragraphs of made-up words, each computed from its number.
+//! A corpus with near-duplicates whose originals are known: paragraphs of made-up words, each computed from
+//! its number.
 //!
-//! Words are as frequent as Zipf's law has them. A near-duplicate has the words of its original, some of them replaced.
-//! With a share `p` replaced, a shingle of three words stays with the probability `x = (1 - p)^3`, and the Jaccard
-//! similarity is about `x / (2 - x)`.
+//! The frequencies of words follow Zipf's law. A near-duplicate has the words of its original, some of them
+//! replaced. If a share `p` is replaced, a shingle of three words stays with the probability `x = (1 - p)^3`,
+//! and the Jaccard similarity is about `x / (2 - x)`.
 
 use std::io::Write;
 use std::ops::Range;
@@ -13,19 +14,19 @@ use crate::keys::{KeySpace, Picker, Rng};
 use anyhow::{Context, Result};
 use nandex_device::output::OutputFile;
 
-/// Different words.
+/// The number of different words.
 const WORDS: u64 = 50_000;
 
-/// The fewest words of a paragraph, and the most: 118 on average, which is about 730 bytes.
+/// The range of words of a paragraph: 118 on average, which is about 730 bytes.
 const LENGTH: Range<u64> = 20..217;
 
-/// Words of a sentence.
+/// The number of words of a sentence.
 const SENTENCE: usize = 14;
 
-/// Of near-duplicates, the share that is equal to its original.
+/// The share of near-duplicates that are equal to their originals.
 const EQUAL_SHARE: f64 = 0.1;
 
-/// Words of a shingle, as an index has them by default.
+/// The number of words of a shingle, as the default of an index.
 const SHINGLE_WORDS: i32 = 3;
 
 const SYLLABLES: [&str; 37] = [
@@ -39,12 +40,12 @@ pub struct Texts {
     documents: Documents,
     seed: u64,
     words: Picker,
-    /// Of a near-duplicate, the share of words that are replaced.
+    /// The share of a near-duplicate's words that are replaced.
     replaced: f64,
 }
 
 impl Texts {
-    /// Texts of which this share is near earlier ones, with about this Jaccard similarity.
+    /// Creates texts, a share of which is near earlier ones, with about this Jaccard similarity.
     pub fn new(seed: u64, near_share: f64, similarity: f64) -> Self {
         let settings = DocumentSettings { near_share, similarity, ..DocumentSettings::default() };
         let kept: f64 = 2.0 * similarity / (1.0 + similarity);
@@ -56,12 +57,12 @@ impl Texts {
         }
     }
 
-    /// The document that a document is near: itself for an original.
+    /// Returns the document that a document is near: itself for an original.
     pub fn original(&self, number: u64) -> u64 {
         self.documents.original(number)
     }
 
-    /// Puts the text of a document in place of what `text` had.
+    /// Replaces the content of `text` by the text of a document.
     pub fn write(&self, number: u64, text: &mut String) {
         let mut ranks = self.ranks(self.original(number));
         let mut rng = Rng::new(self.seed, 1, number);
@@ -88,18 +89,18 @@ impl Texts {
         text.pop();
     }
 
-    /// The words of an original.
+    /// Returns the words of an original.
     fn ranks(&self, number: u64) -> Vec<u64> {
         let mut rng = Rng::new(self.seed, 0, number);
         let length = LENGTH.start + rng.below(LENGTH.end - LENGTH.start);
         (0..length).map(|_| self.words.pick(&mut rng)).collect()
     }
 
-    /// Writes the documents of these numbers to a file, a JSON object in each line. The file has its name when it is
-    /// complete. Returns the bytes of all texts.
+    /// Writes the documents of these numbers to a file, a JSON object in each line. The file gets its name
+    /// when it is complete. Returns the bytes of all texts.
     ///
     /// # Errors
-    /// The file system's.
+    /// Returns the file system's error.
     pub fn write_file(&self, path: &Path, numbers: Range<u64>) -> Result<u64> {
         let written = self.write_lines(path, numbers);
         written.with_context(|| format!("cannot write {}", path.display()))
@@ -111,7 +112,7 @@ impl Texts {
         for number in numbers {
             self.write(number, &mut text);
             bytes += text.len() as u64;
-            // Words have letters alone, so JSON needs no escapes.
+            // Words have only letters, so JSON needs no escapes.
             writeln!(out, "{{\"id\":{number},\"text\":\"{text}\"}}")?;
         }
         out.finish()?;

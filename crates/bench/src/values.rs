@@ -1,8 +1,9 @@
 //! The bytes of values: a number that is checked, and filler of any length after it.
 //!
-//! Workloads know values as numbers, and engines store them with `--value-bytes` bytes. The first [`VALUE_BYTES`] bytes
-//! are the number. The filler is made from it, so it is different for each key and version and does not compress. It is
-//! compared when a value is read: half of one value and half of another are an error.
+//! Workloads know values as numbers, and engines store them with `--value-bytes` bytes. The first
+//! [`VALUE_BYTES`] bytes are the number. The filler is made from it, so it is different for each key and
+//! version and does not compress. It is compared when a value is read: half of one value and half of another
+//! are an error.
 
 use anyhow::{Result, ensure};
 
@@ -11,7 +12,7 @@ use crate::keys::{GOLDEN, VALUE_BYTES, mix};
 /// Writes the value of `number` to all of `value`.
 ///
 /// # Panics
-/// If `value` is shorter than the number.
+/// Panics if `value` is shorter than the number.
 pub fn encode(number: u64, value: &mut [u8]) {
     let (first, filler) = value.split_at_mut(VALUE_BYTES);
     first.copy_from_slice(&number.to_le_bytes());
@@ -20,10 +21,10 @@ pub fn encode(number: u64, value: &mut [u8]) {
     }
 }
 
-/// The number of a value of `value_bytes` bytes.
+/// Returns the number of a value of `value_bytes` bytes.
 ///
 /// # Errors
-/// A value of another width, or whose filler is not that of its number.
+/// Fails for a value of another width, or whose filler is not that of its number.
 pub fn decode(value: &[u8], value_bytes: usize) -> Result<u64> {
     let found = value.len();
     ensure!(found == value_bytes, "a value came back {found} bytes wide, not {value_bytes}");
@@ -41,12 +42,12 @@ pub fn decode(value: &[u8], value_bytes: usize) -> Result<u64> {
     Ok(number)
 }
 
-/// Eight bytes of filler.
+/// Returns eight bytes of filler.
 fn filler_word(number: u64, place: u64) -> [u8; 8] {
     mix(number.wrapping_add(GOLDEN.wrapping_mul(place))).to_le_bytes()
 }
 
-/// Encodes and decodes values of one width, in a buffer that is used again.
+/// Encodes and decodes values of one width, in a reused buffer.
 #[derive(Clone, Debug)]
 pub struct Values {
     value_bytes: usize,
@@ -54,24 +55,24 @@ pub struct Values {
 }
 
 impl Values {
-    /// Values of `value_bytes` bytes.
+    /// Creates a codec for values of `value_bytes` bytes.
     ///
     /// # Panics
-    /// If the number does not fit into them.
+    /// Panics if the number does not fit into them.
     #[must_use]
     pub fn new(value_bytes: usize) -> Self {
         assert!(value_bytes >= VALUE_BYTES, "values of {value_bytes} bytes hold no number");
         Self { value_bytes, buffer: vec![0; value_bytes] }
     }
 
-    /// The value of `number`.
+    /// Returns the value of `number`.
     pub fn one(&mut self, number: u64) -> &[u8] {
         self.buffer.resize(self.value_bytes, 0);
         encode(number, &mut self.buffer);
         &self.buffer
     }
 
-    /// The values of `numbers`, in their order.
+    /// Returns the values of `numbers`, in their order.
     pub fn all(
         &mut self,
         numbers: impl ExactSizeIterator<Item = u64>,

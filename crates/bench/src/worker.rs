@@ -29,37 +29,37 @@ pub struct Pass {
     pub batch: usize,
     /// Whether calls are timed.
     pub latency: Latency,
-    /// What lookups ask for.
+    /// The kind of answer that lookups request.
     pub asks: Asks,
     /// The newest version of a value: updates write it, and lookups expect it or an older one.
     pub version: u64,
 }
 
-/// What lookups ask for.
+/// The kind of answer that lookups request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asks {
-    /// A value, or whether a key is there.
+    /// A value, or whether a key is present.
     Values,
-    /// How often a key was added; it may be too high.
+    /// The number of times that a key was added; it may be too high.
     Counts,
-    /// How often a key was added, exactly: once by a load.
+    /// The exact number of times that a key was added: once by a load.
     ExactCounts,
 }
 
 impl Pass {
-    /// The part of `operations` that falls to `thread`.
+    /// Returns the part of `operations` that falls to `thread`.
     pub(crate) fn share(self, operations: u64, thread: u64) -> u64 {
         let threads = self.threads as u64;
         operations / threads + u64::from(thread < operations % threads)
     }
 
-    /// The pair of entry `index` as a load writes it.
+    /// Returns the pair of entry `index` as a load writes it.
     pub(crate) fn pair(self, index: u64) -> (u64, u64) {
         let key = self.keys.key(index);
         (key, self.keys.value(key, 0))
     }
 
-    /// Whether a load or an update has written this value under `key`.
+    /// Returns whether a load or an update has written this value under `key`.
     fn has_written(self, key: u64, value: u64) -> bool {
         (0..=self.version).rev().any(|version| self.keys.value(key, version) == value)
     }
@@ -72,17 +72,17 @@ pub struct Counters {
     pub changes: u64,
     /// Lookups.
     pub lookups: u64,
-    /// Lookups that found their key; of absent keys, false positives.
+    /// Lookups that found their key; for absent keys, false positives.
     pub hits: u64,
     /// Operations that are a lookup and an insert at once, and are counted as both.
     pub lookups_with_inserts: u64,
-    /// From the start of all threads to the end of the last.
+    /// The time from the start of all threads to the end of the last.
     pub seconds: f64,
     /// Latencies of calls that change something.
     pub change_ns: Recorder,
     /// Latencies of lookup calls.
     pub lookup_ns: Recorder,
-    /// Of a load: the operations done over time.
+    /// The operations done over time, for a load.
     pub curve: Vec<Point>,
 }
 
@@ -96,13 +96,13 @@ pub struct Point {
 }
 
 impl Counters {
-    /// Changes and lookups; what is both at once is one.
+    /// Returns changes and lookups; an operation that is both counts once.
     #[must_use]
     pub const fn operations(&self) -> u64 {
         self.changes + self.lookups - self.lookups_with_inserts
     }
 
-    /// Adds the work of another thread or pass; seconds and the curve are left alone.
+    /// Adds the work of another thread or pass; seconds and the curve stay unchanged.
     pub fn merge(&mut self, other: &Self) {
         self.changes += other.changes;
         self.lookups += other.lookups;
@@ -129,7 +129,7 @@ pub(crate) fn on_threads(
     })
 }
 
-/// Runs `run` on that many threads and adds up their counters. Each thread waits once for all others to be
+/// Runs `run` on `threads` threads and adds up their counters. Each thread waits once for all others to be
 /// ready, even after an error; the time is from then to the end of the last.
 fn together(
     threads: usize,
@@ -158,7 +158,7 @@ fn together(
 /// A change of a key without a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum KeyChange {
-    /// Take back one insert.
+    /// Undo one insert.
     Delete,
     /// Add 1 to its count.
     Add,
@@ -207,7 +207,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Puts in `count` pairs, in batches if the pass has them.
+    /// Inserts `count` pairs, in batches if the pass has them.
     pub(crate) fn inserts(
         &mut self,
         count: u64,
@@ -246,8 +246,8 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Removes `count` keys from the one of index `first` on, and inserts as many new ones with indices that are
-    /// `distance` higher. Both are timed together and count as one change.
+    /// Removes `count` keys from the one of index `first` on, and inserts as many new ones with indices that
+    /// are higher by `distance`. Both are timed together and count as one change.
     pub(crate) fn replacements(&mut self, count: u64, first: u64, distance: u64) -> Result<()> {
         let (pass, mut index) = (self.pass, first);
         let mut laps = Laps::start(pass.latency);
@@ -266,7 +266,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Looks up and inserts `count` documents, each batch in one call. Its latency is a lookup's.
+    /// Queries and inserts `count` documents, each batch in one call. Its latency counts as a lookup's.
     pub(crate) fn lookups_with_inserts(
         &mut self,
         count: u64,
@@ -337,7 +337,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Up to a batch of steps: the inserts in one call, the lookups in another.
+    /// Performs up to a batch of steps: the inserts in one call, the lookups in another.
     pub(crate) fn mixed_batch(&mut self, count: u64, mut step: impl FnMut() -> Step) -> Result<()> {
         self.pairs.clear();
         self.keys.clear();
@@ -418,14 +418,15 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// A count as an answer: a key with a count of 0 is not there.
+/// Returns a count as an answer: a key with a count of 0 is absent.
 pub(crate) fn there(count: u64) -> Option<u64> {
     (count > 0).then_some(count)
 }
 
-/// 1 for a hit, 0 for a miss, an error for an impossible answer: any value but the right one from a table,
-/// "absent" from a filter for an inserted key, another count than 1 of such a key from an exact counter. A table may
-/// have evicted it. Candidates are checked by the client of the index, which knows them all.
+/// Returns 1 for a hit, 0 for a miss, and an error for an impossible answer: any value but the right one from
+/// a table, "absent" from a filter for an inserted key, another count than 1 of an inserted key from an exact
+/// counter. A table may have evicted the key. Candidates are checked by the client of the index, which knows
+/// them all.
 pub(crate) fn check(pass: Pass, key: u64, expect: Expect, found: Option<u64>) -> Result<u64> {
     let Pass { kind, keys, asks, .. } = pass;
     let is_exact = asks == Asks::ExactCounts;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::keys::{ABSENT_START, Picker, Rng};
 pub use crate::kind::Kind;
 
-/// The operations on the engine. Of an index of neighbours a lookup asks for the candidates of a document.
+/// The operations on the engine. A lookup in an index of neighbours requests the candidates of a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
@@ -16,44 +16,45 @@ pub enum Workload {
     Load,
     /// Fills an empty table with unique random keys.
     Insert,
-    /// Looks up keys that are there.
+    /// Looks up present keys.
     #[value(alias = "candidates")]
     LookupHit,
-    /// Looks up keys that are not.
+    /// Looks up absent keys.
     #[value(alias = "candidates-miss")]
     LookupMiss,
-    /// Looks up keys that are there, each thread's in one stream without an end of a batch to wait for.
+    /// Looks up present keys, each thread's in one stream, without waiting for the end of a batch.
     #[value(alias = "candidates-stream")]
     LookupStream,
-    /// Looks up keys that are not, each thread's in one stream.
+    /// Looks up absent keys, each thread's in one stream.
     #[value(alias = "candidates-miss-stream")]
     LookupMissStream,
-    /// Looks up keys that are there, by turns alone and while another thread inserts at a given rate.
+    /// Looks up present keys, alternately alone and while another thread inserts at a given rate.
     #[serde(rename = "lookup-beside-inserts")]
     #[value(name = "lookup-beside-inserts")]
     LookupDuringInserts,
     /// Lookups and inserts of new keys, in stated proportions.
     Mixed,
-    /// Overwrites keys that are there.
+    /// Overwrites present keys.
     Update,
-    /// Inserts a new key and removes the oldest, so that there are always as many; both are one operation.
+    /// Inserts a new key and removes the oldest, so that the number of keys is constant; both are one
+    /// operation.
     Churn,
-    /// Filters: takes back inserts.
+    /// Filters: undoes inserts.
     Delete,
     /// Counters: adds 1 to the counts of picked keys of an empty counter.
     CountAdd,
-    /// Counters: asks for the counts of keys that were added.
+    /// Counters: looks up the counts of keys that were added.
     CountHit,
-    /// Counters: asks for the counts of keys that were not.
+    /// Counters: looks up the counts of keys that were not.
     CountMiss,
-    /// Counters: asks for the counts of keys that were added, each thread's in one stream.
+    /// Counters: looks up the counts of keys that were added, each thread's in one stream.
     CountStream,
-    /// Indexes of neighbours: asks for the candidates of new documents and inserts them, in one call.
+    /// Indexes of neighbours: queries the candidates of new documents and inserts them, in one call.
     InsertAndQuery,
 }
 
 impl Workload {
-    /// Does it leave the table unchanged, so that the next run can use it again?
+    /// Returns whether it leaves the table unchanged, so that the next run can use it again.
     #[must_use]
     pub const fn only_reads(self) -> bool {
         match self {
@@ -66,7 +67,8 @@ impl Workload {
         }
     }
 
-    /// Does it look up keys of a loaded engine, so that the device's limit is that of reading the engine's pages?
+    /// Returns whether it looks up keys of a loaded engine, so that the device's limit is that of reading the
+    /// engine's pages.
     #[must_use]
     pub const fn looks_up(self) -> bool {
         match self {
@@ -76,44 +78,44 @@ impl Workload {
         }
     }
 
-    /// Whether it makes changes alone, each by a call of its own unless a batch is asked for.
+    /// Returns whether it makes only changes, each by a call of its own unless a batch is requested.
     #[must_use]
     pub const fn only_changes(self) -> bool {
         matches!(self, Self::Insert | Self::Update | Self::Churn | Self::Delete | Self::CountAdd)
     }
 
-    /// Whether rounds of `--settle` may go before it.
+    /// Returns whether rounds of `--settle` may precede it.
     #[must_use]
     pub const fn settles(self) -> bool {
         matches!(self, Self::Update | Self::Churn | Self::Mixed)
     }
 
-    /// Does it ask for counts?
+    /// Returns whether it looks up counts.
     #[must_use]
     pub const fn asks_counts(self) -> bool {
         matches!(self, Self::CountHit | Self::CountMiss | Self::CountStream)
     }
 
-    /// Does it count?
+    /// Returns whether it counts.
     #[must_use]
     pub const fn counts(self) -> bool {
         self.asks_counts() || matches!(self, Self::CountAdd)
     }
 
-    /// Are its lookups of absent keys alone?
+    /// Returns whether it looks up only absent keys.
     #[must_use]
     pub const fn misses(self) -> bool {
         matches!(self, Self::LookupMiss | Self::LookupMissStream | Self::CountMiss)
     }
 
-    /// Its name in reports and on the command line.
+    /// Returns its name in reports and on the command line.
     #[must_use]
     pub fn name(self) -> String {
         let value = self.to_possible_value().expect("no workload is hidden");
         value.get_name().to_owned()
     }
 
-    /// The kind that it needs, if it is not for all.
+    /// Returns the kind of engine that it needs, if it is not for all.
     #[must_use]
     pub const fn kind(self) -> Option<Kind> {
         match self {
@@ -150,14 +152,14 @@ pub enum Operation {
 /// The proportions of a mixed stream.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Mix {
-    /// Part of the operations that are lookups, 0 to 1.
+    /// The share of the operations that are lookups, 0 to 1.
     pub lookup_fraction: f64,
-    /// Part of the lookups that find their key, 0 to 1.
+    /// The share of the lookups that find their key, 0 to 1.
     pub success: f64,
 }
 
 impl Mix {
-    /// The next operation.
+    /// Returns the next operation.
     pub fn next(self, picker: &Picker, rng: &mut Rng) -> Operation {
         if rng.unit() >= self.lookup_fraction {
             return Operation::Insert;
@@ -173,14 +175,14 @@ impl Mix {
 /// Inserts at a steady rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Flow {
-    /// How many.
+    /// The number of inserts.
     pub inserts: u64,
-    /// How many per second, or as many as the engine can if that is less.
+    /// The inserts per second, or as many as the engine can if that is less.
     pub inserts_per_s: u64,
 }
 
 impl Flow {
-    /// Inserts that should have been made after `time`.
+    /// Returns the inserts that should have been made after `time`.
     pub(crate) fn due(self, time: Duration) -> u64 {
         let due = time.as_nanos() * u128::from(self.inserts_per_s) / 1_000_000_000;
         u64::try_from(due).unwrap_or(u64::MAX).min(self.inserts)

@@ -1,16 +1,16 @@
 //! A Zipf law over many entries, drawn in some ten nanoseconds: the draw must not be what a benchmark measures.
 //!
-//! Ranks are put into cells: each of the first ones in its own, the others in cells that are a 64th longer than they
-//! are far away, within which the law hardly falls. A cell is drawn by its weight (Walker's alias method), a rank of it
-//! uniformly, and a rank is accepted with what the law has fallen to since the cell's begin, which is nearly always
-//! and nearly always known without a power.
+//! Ranks are put into cells: each of the first ones in its own, the others in cells whose length is a 64th of
+//! their distance, within which the law hardly falls. A cell is drawn by its weight (Walker's alias method),
+//! a rank of it uniformly, and a rank is accepted with the law's relative decrease since the begin of the
+//! cell, which is nearly always and nearly always known without a power.
 
 use crate::keys::Rng;
 
 /// Ranks with a cell of their own.
 const SINGLE: u64 = 1024;
 
-/// Cells of later ranks have one rank for each this many before them.
+/// The number of preceding ranks for each rank of a later cell.
 const RANKS_PER_LENGTH: u64 = 64;
 
 /// A law over ranks from 1 on. Ranks are scattered over the indices, so the hot entries are not the oldest.
@@ -18,20 +18,20 @@ const RANKS_PER_LENGTH: u64 = 64;
 pub struct Zipf {
     entries: u64,
     theta: f64,
-    /// What a rank is multiplied with to be scattered: a prime, modulo the entries.
+    /// The factor that scatters a rank: a prime, modulo the entries.
     scatter: u64,
     cells: Vec<Cell>,
 }
 
-/// Ranks side by side.
+/// A cell of consecutive ranks.
 #[derive(Clone, Debug)]
 struct Cell {
-    /// The first rank, and how many.
+    /// The first rank, and the number of ranks.
     first: u64,
     ranks: u64,
-    /// What the law has fallen to at the last rank, relative to the first.
+    /// The law at the last rank, relative to the first.
     fall: f64,
-    /// Below this, of 2^64, it is this cell that is drawn, else the other one.
+    /// The limit, of 2^64, below which this cell is drawn, else the other one.
     own: u64,
     other: u32,
 }
@@ -44,7 +44,7 @@ impl Cell {
 }
 
 impl Zipf {
-    /// A law over `entries` (at least 1) with exponent `theta` (above 0).
+    /// Creates a law over `entries` (at least 1) with exponent `theta` (above 0).
     #[must_use]
     pub fn new(entries: u64, theta: f64) -> Self {
         let (mut cells, mut first) = (Vec::new(), 1);
@@ -58,13 +58,13 @@ impl Zipf {
         Self { entries, theta, scatter: 0xFFFF_FFFF_FFFF_FFC5 % entries, cells }
     }
 
-    /// How many entries.
+    /// Returns the number of entries.
     #[must_use]
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// The index of an entry.
+    /// Returns the index of an entry.
     #[inline]
     pub fn pick(&self, rng: &mut Rng) -> u64 {
         let rank = self.rank(rng) - 1;
@@ -100,14 +100,14 @@ impl Zipf {
     }
 }
 
-/// A random word as a number below `end` and a fraction of 2^64 within it.
+/// Splits a random word into a number below `end` and a fraction of 2^64 within it.
 #[inline]
 fn split(word: u64, end: u64) -> (u64, u64) {
     let product = u128::from(word) * u128::from(end);
     ((product >> 64) as u64, product as u64)
 }
 
-/// Gives each cell its share by Vose's method: what a cell lacks to the mean it gets from one that has too much.
+/// Gives each cell its share by Vose's method: a cell below the mean gets the difference from one above it.
 fn share_out(cells: &mut [Cell], theta: f64) {
     let weight = |cell: &Cell| cell.ranks as f64 * (cell.first as f64).powf(-theta);
     let mean = cells.iter().map(weight).sum::<f64>() / cells.len() as f64;
@@ -122,7 +122,7 @@ fn share_out(cells: &mut [Cell], theta: f64) {
             small.extend(large.pop());
         }
     }
-    // What is left has a share of 1, but for rounding, and every cell begins as its own.
+    // The remaining cells have a share of 1, except for rounding, and every cell begins as its own.
 }
 
 #[cfg(test)]
@@ -162,7 +162,7 @@ mod tests {
             let entries = 200_000u32;
             let law = Zipf::new(entries.into(), theta);
             let mut rng = Rng::new(9, 0, 0);
-            // Ends of bins that cut through cells.
+            // The ends of bins that cut through cells.
             let ends = [1u32, 5, 100, 1024, 1031, 1300, 1303, 5000, 5040, 60_000, 60_500, entries];
             let mut counts = [0u32; 12];
             for _ in 0..DRAWS {

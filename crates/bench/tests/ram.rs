@@ -1,4 +1,4 @@
-//! What a table takes of RAM at its worst moment, counted by the allocator. It counts all of a process, so this is the
+//! The maximum RAM of a growing table, counted by the allocator. It counts the whole process, so this is the
 //! only test in it.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -13,15 +13,15 @@ use nandex_bench::keys::KeySpace;
 #[global_allocator]
 static ALLOCATOR: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 
-/// What the table may take: some hundred KiB for its directory, and buffers of the rest.
+/// The RAM limit of the table: some hundred KiB for its directory, and buffers of the rest.
 const RAM_BYTES: u64 = 4 << 20;
 
-/// Entries in a call, and what the call itself takes for them.
+/// The entries in a call, and the RAM of the call itself for them.
 const BATCH: u64 = 512;
 const BATCH_RAM_BYTES: u64 = 128 << 10;
 
-/// Its tables split and are rewritten some hundred times meanwhile: groups of tables, sorted buffers, directories and
-/// checkpoints come and go.
+/// Inserts until the tables have been split and rewritten some hundred times: groups of tables, sorted
+/// buffers, directories and checkpoints are created and removed.
 #[test]
 fn a_rhik_that_grows_never_takes_more_ram_than_it_counts_nor_than_it_was_given() {
     let dir = tempfile::tempdir().unwrap();

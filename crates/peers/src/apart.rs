@@ -1,4 +1,4 @@
-//! Each engine in a process of its own: none inherits memory from the one before, and one that its memory
+//! Each engine in a process of its own: none inherits memory from the previous one, and one that its memory
 //! limit kills does not affect the others.
 
 use std::io::Write;
@@ -14,24 +14,24 @@ use nandex_bench::subject::Maker;
 use nandex_bench::text;
 use serde_json::json;
 
-/// How this program starts itself again for one engine.
+/// The way in which this program restarts itself for one engine.
 pub struct Apart {
     /// The flag that names an engine.
     pub flag: &'static str,
     /// The environment of such a process.
     pub environment: &'static [(&'static str, &'static str)],
-    /// Is the JSON of one report an array, like that of several?
+    /// Whether the JSON of one report is an array, like that of several.
     pub array_of_one: bool,
 }
 
 impl Apart {
-    /// Is this such a process?
+    /// Returns whether this is such a process.
     pub fn is_here(&self) -> bool {
         self.environment.iter().all(|(name, _)| std::env::var_os(name).is_some())
     }
 
-    /// Runs each engine by itself and prints all reports; `loaded_first` says which are loaded by another
-    /// process before.
+    /// Runs each engine in its own process and prints all reports; `loaded_first` decides which are loaded by
+    /// another process before.
     #[allow(dead_code, reason = "a binary runs engines one after the other or in rounds")]
     pub fn run_each(
         &self,
@@ -50,8 +50,8 @@ impl Apart {
         self.finish(plan, &reports, &failures)
     }
 
-    /// Runs all engines as often as the plan has repetitions, one after the other in each round, so that what the
-    /// drive does from minute to minute affects all alike. Each repetition is a process of its own.
+    /// Runs all engines as often as the plan has repetitions, one after the other in each round, so that the
+    /// drive's drift from minute to minute affects all alike. Each repetition is a process of its own.
     #[allow(dead_code, reason = "a binary runs engines one after the other or in rounds")]
     pub fn run_rounds(
         &self,
@@ -81,8 +81,8 @@ impl Apart {
         Ok(())
     }
 
-    /// Such loads have no memory limit: a load is not measured, and none of its memory or cached pages stays
-    /// for the process that looks up.
+    /// Loads an engine without a memory limit: a load is not measured, and none of its memory or cached pages
+    /// remains for the process that looks up.
     fn load(&self, plan: &Plan, engine: &dyn Maker) -> Result<()> {
         if Loaded::find(&plan_of(plan, engine), engine).is_none() {
             self.run(engine, Process::Loads).context("it could not be loaded")?;
@@ -90,7 +90,7 @@ impl Apart {
         Ok(())
     }
 
-    /// This program again, with the same settings except for one engine; a load has no memory limit.
+    /// Runs this program again, with the same settings except for one engine; a load has no memory limit.
     fn run(&self, engine: &dyn Maker, process: Process) -> Result<Report> {
         let mut command = Command::new(std::env::current_exe()?);
         let mut arguments = std::env::args_os().skip(1);
@@ -116,7 +116,7 @@ impl Apart {
         Report::parse(&json).context("it printed no report")
     }
 
-    /// The reports as JSON; for people, all in one table.
+    /// Prints the reports as JSON, or as text in one table.
     fn print(&self, reports: &[Report], json: bool) -> Result<()> {
         match reports {
             [report] if json && !self.array_of_one => write(&format!("{}\n", report.json())),
@@ -133,20 +133,20 @@ impl Apart {
     }
 }
 
-/// What a process of one engine does.
+/// The task of a process of one engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(dead_code, reason = "a binary runs engines one after the other or in rounds")]
 enum Process {
-    /// All repetitions.
+    /// Measures all repetitions.
     Measures,
-    /// One of them.
+    /// Measures one repetition.
     MeasuresOnce,
-    /// It only loads the engine.
+    /// Loads the engine only.
     Loads,
 }
 
 impl Process {
-    /// What it is told in addition; a later flag counts.
+    /// Returns its additional arguments; a later flag overrides an earlier one.
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Measures => &[],
@@ -169,7 +169,7 @@ fn killed(status: ExitStatus) -> &'static str {
     }
 }
 
-/// The plan with a directory of the engine's own.
+/// Returns the plan with a directory of the engine's own.
 fn plan_of(plan: &Plan, engine: &dyn Maker) -> Plan {
     Plan { dir: plan.dir.join(engine.name()), ..plan.clone() }
 }

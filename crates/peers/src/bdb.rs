@@ -119,7 +119,7 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 impl Bdb {
-    /// Opens the table in `dir`, or makes it.
+    /// Opens the table in `dir`, or creates it.
     pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
         check_version()?;
         let handle = Handle::create()?;
@@ -158,8 +158,8 @@ impl Bdb {
     }
 }
 
-/// (page size - 32) / (key + value + 8), from the manual's chapter on hash tables. A pair that is longer than a page
-/// has pages of its own.
+/// Returns the fill factor, (page size - 32) / (key + value + 8), from the manual's chapter on hash tables. A
+/// pair that is longer than a page has pages of its own.
 fn fill_factor(spec: &Spec) -> Result<u32> {
     Ok(((PAGE_BYTES - 32) / u32::try_from(spec.entry_bytes() + 8)?).max(1))
 }
@@ -191,7 +191,7 @@ impl Handle {
         check("put", code)
     }
 
-    /// Reads the value of `key` into `value`, and returns the value's length if the key is there.
+    /// Reads the value of `key` into `value`, and returns the value's length if the key is present.
     fn get(&self, key: u64, value: &mut [u8]) -> Result<Option<usize>> {
         let mut key = key.to_le_bytes();
         let (mut key, mut value) = (dbt(&mut key)?, dbt(value)?);
@@ -264,7 +264,7 @@ impl Subject for Bdb {
 
 struct BdbClient<'a> {
     bdb: &'a Bdb,
-    /// The bytes of one value.
+    /// The buffer of one value.
     value: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! The list of engines, and what their makers share.
+//! The list of engines, and the common part of their makers.
 
 use std::fmt;
 use std::fs;
@@ -34,7 +34,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// All of them.
+    /// Returns all engines.
     pub fn every() -> Vec<Self> {
         Self::value_variants().to_vec()
     }
@@ -69,7 +69,8 @@ impl Maker for Engine {
         matches!(self.name(), "lmdb" | "redb" | "sqlite" | "bdb")
     }
 
-    /// Berkeley DB is here for the BufferHash paper's workloads, which remove nothing.
+    /// Returns whether it supports a workload. Berkeley DB is here for the BufferHash paper's workloads,
+    /// which remove nothing.
     fn supports(&self, workload: Workload) -> bool {
         workload != Workload::Churn || self.name() != "bdb"
     }
@@ -112,7 +113,7 @@ impl Maker for Engine {
 }
 
 impl Engine {
-    /// The directory of this engine's own files.
+    /// Returns the directory of this engine's own files.
     fn place(self, spec: &Spec) -> PathBuf {
         spec.dir.join("data")
     }

@@ -4,7 +4,7 @@
 //!   level, so that only data blocks are ever read. Blocks of 2 KiB, which cross
 //!   into a second page less often than larger ones, no compression (random bytes).
 //! * If filters do not fit into half of the budget, the last level has none (`expect_point_read_hits`): a hit
-//!   costs the same, and filters that must be read from disk would cost a read each.
+//! costs the same, and filters that must be read from disk would cost a read each.
 //! * A load in key order goes through fjall's own ingestion, slice by slice.
 //! * The budget's rest after filters, indexes and memtables is shared by the block cache and the page cache,
 //!   because fjall does not read with O_DIRECT.
@@ -27,8 +27,8 @@ use nandex_bench::subject::{Bulk, Client, Durability, Spec, Subject};
 use nandex_bench::values::Values;
 
 const FILTER_BITS_PER_KEY: u64 = 12;
-/// The index has a few dozen bytes for each block of 2 KiB: with keys and values of 16 bytes some 100 entries are a
-/// block, and four of them take a byte of the index.
+/// The bytes of a block for each byte of the index, which has a few dozen bytes for each block of 2 KiB: with
+/// keys and values of 16 bytes some 100 entries are a block, and four of them take a byte of the index.
 const BLOCK_BYTES_PER_INDEX_BYTE: u64 = 4 * 16;
 
 /// An open fjall database with its one keyspace.
@@ -40,7 +40,7 @@ pub struct Fjall {
 }
 
 impl Fjall {
-    /// Opens the database in `dir`, or makes it.
+    /// Opens the database in `dir`, or creates it.
     pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
         let memtable = (spec.ram_bytes / 16).max(1 << 20);
         let filters = if filters_fit(spec) { spec.entries * FILTER_BITS_PER_KEY / 8 } else { 0 };
@@ -97,7 +97,7 @@ impl Subject for Fjall {
     }
 
     fn settle(&self) -> Result<()> {
-        // A compaction may follow another after a moment, so rest is three quiet looks in a row.
+        // A compaction may follow another after a moment, so rest means three quiet polls in a row.
         let mut quiet = 0;
         while quiet < 3 {
             thread::sleep(Duration::from_millis(100));

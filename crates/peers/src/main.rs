@@ -1,10 +1,10 @@
 //! `nandex-peers`: RocksDB, LMDB, redb, fjall, SQLite and Berkeley DB under nandex's workloads.
 //!
-//! Keys, streams, memory limit, device limits, checks and report are `nandex-bench`'s own. Each engine
-//! is a module that says how it is tuned and why. With `--load sorted` each engine is loaded in its own key
-//! order, without a memory limit, and looked up by a process of its own within it: tables much larger than
-//! memory, at their best. Unsafe code is in `bdb` (a C library without a crate)
-//! and in `lmdb` (where the crate asks for a promise about the file), nowhere else.
+//! Keys, streams, memory limit, device limits, checks and report are `nandex-bench`'s own. Each engine is a
+//! module that explains its tuning. With `--load sorted` each engine is loaded in its own key order, without
+//! a memory limit, and looked up by a process of its own within it: tables much larger than memory, at their
+//! best. Unsafe code is in `bdb` (a C library without a crate) and in `lmdb` (where the crate requires a
+//! promise about the file), nowhere else.
 
 mod apart;
 #[cfg(feature = "bdb")]
@@ -34,8 +34,8 @@ use nandex_bench::workload::Workload;
 use crate::apart::{Apart, run_here};
 use crate::engine::Engine;
 
-/// Counts what Rust allocates; RocksDB, LMDB, SQLite and Berkeley DB allocate past it, and only RSS and the
-/// cgroup see them.
+/// An allocator that counts Rust's allocations; RocksDB, LMDB, SQLite and Berkeley DB allocate past it, and
+/// only RSS and the cgroup see them.
 #[global_allocator]
 static ALLOCATOR: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 
@@ -46,16 +46,16 @@ struct Arguments {
     /// The engine; may be given several times.
     #[arg(long, value_enum, required_unless_present = "all")]
     engine: Vec<Engine>,
-    /// Every engine that is built in and can do the workload, one after the other.
+    /// Every engine that is built in and supports the workload, one after the other.
     #[arg(long, conflicts_with = "engine")]
     all: bool,
     #[command(flatten)]
     plan: Plan,
 }
 
-/// Processes that run an engine get two arenas, and freed memory is given back. By default the C library keeps
-/// an arena per thread and grows its thresholds, and engines with many threads then run into the memory limit
-/// with memory that they have freed.
+/// The process settings: processes that run an engine get two arenas, and freed memory is returned. By
+/// default the C library keeps an arena per thread and grows its thresholds, and engines with many threads
+/// then run into the memory limit with memory that they have freed.
 const APART: Apart = Apart {
     flag: "--engine",
     environment: &[("MALLOC_ARENA_MAX", "2"), ("MALLOC_TRIM_THRESHOLD_", "131072")],
@@ -91,7 +91,8 @@ fn try_main() -> Result<()> {
     }
 }
 
-/// The plan, with inserts in batches unless told otherwise, since these engines pay for each transaction.
+/// Returns the plan with inserts in batches unless stated otherwise, since these engines pay for each
+/// transaction.
 fn in_batches(plan: Plan) -> Plan {
     let usual = (plan.workload == Workload::Insert).then_some(LOAD_BATCH as u64);
     Plan { batch: plan.batch.or(usual), ..plan }

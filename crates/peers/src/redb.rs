@@ -8,8 +8,8 @@
 //!   key order puts in 13 of each 25 pairs, which leaves pages that are half full, and then the other 12,
 //!   which fills them to 97 %.
 //! * The cache is five eighths of the budget; redb reads through the page cache, which has the rest. For a
-//!   table of many times the budget it is a fifth: leaves that are read once push the branches out of
-//!   redb's cache, and the kernel keeps what was read twice (measured: 1.06 reads per hit, else 1.29).
+//! table of many times the budget it is a fifth: leaves that are read once push the branches out of redb's
+//! cache, and the kernel keeps pages that were read twice (measured: 1.06 reads per hit, else 1.29).
 //! * Values of 8 bytes are redb's integers, which need no lengths; longer ones are its slices, with 4 bytes more each.
 //! * One read transaction and open table per thread. redb has no batched lookup; a batch is a loop.
 
@@ -27,14 +27,15 @@ use crate::budget::part;
 
 /// Inserts per write transaction.
 const COMMIT_AFTER: usize = 1 << 16;
-/// Every this many commits, one is durable.
+/// The number of commits for each durable one.
 const DURABLE_EVERY: u64 = 16;
-/// The first round of a load puts in [`FIRST`] of this many pairs in key order.
+/// The number of pairs in key order for each [`FIRST`] of them that the first round of a load inserts.
 const ROUND: usize = 25;
-/// 255 pairs fill a leaf, and 128 stay in it after a split: 128 * 25 / 13 is 246.
+/// The pairs of the first round: 255 pairs fill a leaf, and 128 stay in it after a split: 128 * 25 / 13 is
+/// 246.
 const FIRST: usize = 13;
 
-/// Opens the database in `dir`, or makes it.
+/// Opens the database in `dir`, or creates it.
 pub fn open(dir: &Path, spec: &Spec) -> Result<Box<dyn Subject>> {
     Ok(match spec.value_bytes {
         VALUE_BYTES => Box::new(Redb::<u64>::open(dir, spec)?),
@@ -54,7 +55,7 @@ trait Stored: Value + Send + Sync + 'static {
     where
         Self: Sized;
 
-    /// The number of a value that was read.
+    /// Returns the number of a value that was read.
     fn number(value: Self::SelfType<'_>, values: &Values) -> Result<u64>;
 }
 
@@ -104,10 +105,10 @@ struct Redb<V> {
     stored: PhantomData<fn() -> V>,
 }
 
-/// Inserts and removals of all threads for the next transaction: redb's own write transaction cannot outlive a call
-/// together with its table, so they are collected here, in one place for all threads.
+/// The inserts and removals of all threads for the next transaction: redb's own write transaction cannot
+/// outlive a call together with its table, so they are collected here, in one place for all threads.
 struct Waiting {
-    /// Keys with their new values, or without one where they are removed.
+    /// The keys with their new values; a removed key has none.
     changes: Vec<(u64, Option<u64>)>,
     commits: u64,
     values: Values,
@@ -193,7 +194,7 @@ struct RedbBulk<'a, V> {
 }
 
 impl<V: Stored> RedbBulk<'_, V> {
-    /// Puts in the pairs of the wanted places.
+    /// Inserts the pairs at the wanted positions.
     fn round(&self, sorted: &[(u64, u64)], wanted: impl Fn(usize) -> bool) -> Result<()> {
         let places = sorted.iter().enumerate();
         let pairs = places.filter(|(place, _)| wanted(place * FIRST % ROUND));
@@ -216,7 +217,7 @@ impl<V: Stored> Bulk for RedbBulk<'_, V> {
 struct RedbClient<'a, V: Stored> {
     redb: &'a Redb<V>,
     table: Option<ReadOnlyTable<u64, V>>,
-    /// Has this thread changed anything since it last looked up? Then its table is out of date.
+    /// Whether this thread has changed anything since its last lookup. If so, its table is out of date.
     inserted: bool,
     values: Values,
 }

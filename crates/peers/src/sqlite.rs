@@ -29,11 +29,11 @@ const CREATE: &str =
 const PUT: &str = "INSERT OR REPLACE INTO entries (key, value) VALUES (?1, ?2)";
 const GET: &str = "SELECT value FROM entries WHERE key = ?1";
 const DELETE: &str = "DELETE FROM entries WHERE key = ?1";
-/// Pages of 4 KiB in the log when a checkpoint begins.
+/// The pages of 4 KiB in the log at which a checkpoint begins.
 const CHECKPOINT_PAGES: u32 = 1 << 14;
 /// Pairs of 8 + 8 bytes in a transaction of a load in key order.
 const APPENDS: usize = 1 << 20;
-/// A transaction waits this long for another connection's, at most.
+/// The maximum time for which a transaction waits for another connection's.
 const BUSY: Duration = Duration::from_secs(600);
 
 /// An open SQLite database with its one table.
@@ -43,12 +43,12 @@ pub struct Sqlite {
     synchronous: &'static str,
     value_bytes: usize,
     appends: usize,
-    /// Connections that no client uses. One at least keeps the log open.
+    /// The connections that no client uses. At least one keeps the log open.
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Sqlite {
-    /// Opens the database in `dir`, or makes it.
+    /// Opens the database in `dir`, or creates it.
     pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
         let synchronous = match spec.durability {
             Durability::Always => "FULL",
@@ -136,7 +136,7 @@ impl Bulk for SqliteBulk<'_> {
 
 struct SqliteClient<'a> {
     sqlite: &'a Sqlite,
-    /// There until it is put back at the end.
+    /// The connection, until it is returned to the pool at the end.
     connection: Option<Connection>,
     sorted: Vec<(u64, u64)>,
     values: Values,
@@ -167,7 +167,7 @@ fn open(connection: &Option<Connection>) -> Result<&Connection> {
     connection.as_ref().context("the connection was put back")
 }
 
-/// The number of the value under `key`.
+/// Returns the number of the value under `key`.
 fn look_up(get: &mut Statement<'_>, key: u64, values: &Values) -> Result<Option<u64>> {
     let number = |row: &Row<'_>| Ok(values.number(row.get_ref(0)?.as_blob()?));
     get.query_row([key.to_le_bytes()], number).optional()?.transpose()

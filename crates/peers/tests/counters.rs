@@ -1,4 +1,4 @@
-//! Each counter counts the same stream, and says what it was asked for.
+//! Tests that each counter counts the same stream, and reports its configuration.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Each filter takes its keys, loses none, errs at its rate, and is found again by the next run.
+//! Tests that each filter takes its keys, loses none, has its rate of false positives, and is found again by
+//! the next run.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::path::Path;

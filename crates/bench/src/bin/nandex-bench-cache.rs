@@ -27,10 +27,10 @@ use nandex_bench::replay::{RIVALS, Trace};
 struct Arguments {
     /// A trace as text: in each line the first block and the number of blocks.
     trace: PathBuf,
-    /// Entries of the caches.
+    /// The number of entries of each cache.
     #[arg(long, value_delimiter = ',', default_value = "1k,10k,100k", value_parser = parse)]
     entries: Vec<u64>,
-    /// Requests to replay, at most.
+    /// The maximum number of requests to replay.
     #[arg(long, default_value = "100M", value_parser = parse)]
     requests: u64,
     /// One line of JSON instead of a table.
@@ -38,7 +38,7 @@ struct Arguments {
     json: bool,
 }
 
-/// The hit ratios of caches for that many entries.
+/// The hit ratios of caches with `entries` entries.
 #[derive(serde::Serialize, Debug)]
 struct Row {
     entries: u64,
@@ -87,9 +87,9 @@ fn row(trace: &Trace, entries: u64) -> Result<Row> {
     Ok(Row { entries, cache, lru, s3_fifo, optimal, lookups_per_s })
 }
 
-/// The share of lookups that the cache of a table answers, and their rate.
+/// Returns the share of lookups that the cache of a table answers, and their rate.
 fn replay(trace: &Trace, entries: u64) -> Result<(f64, f64)> {
-    // With space for all, and more: then no slice is full.
+    // More space than all entries need, so that no slice is full.
     let asked = Requirements::new(2 * u64::from(trace.blocks), 8, 8);
     let asked = Requirements { policy: Policy::Reject, ..asked };
     let config = asked.advise_one(slicehash::KIND)?.config;
@@ -115,7 +115,7 @@ fn replay(trace: &Trace, entries: u64) -> Result<(f64, f64)> {
         ensure!(found == Some((*block).into()), "block {block} is {found:?}");
     }
     let (stats, seconds) = (table.stats(), start.elapsed().as_secs_f64());
-    // Entries that are still in a buffer are no matter of the cache.
+    // The cache is not involved in lookups of entries that are still in a buffer.
     let asked = stats.cache_hits + stats.hits - stats.reads_histogram[0];
     Ok((stats.cache_hits as f64 / asked as f64, trace.requests.len() as f64 / seconds))
 }

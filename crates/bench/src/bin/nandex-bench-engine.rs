@@ -1,4 +1,5 @@
-//! `nandex-bench-engine`: random reads of 4 KiB through our engine next to fio's, at several depths, in turn.
+//! `nandex-bench-engine`: random reads of 4 KiB through nandex's engine next to fio's, at several depths, in
+//! turn.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ struct Arguments {
     /// Threads that read.
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Times that each of both reads at each depth.
+    /// The number of runs of each at each depth.
     #[arg(long, default_value_t = 7)]
     runs: usize,
     /// Seconds for which each reads.
@@ -34,7 +35,7 @@ struct Arguments {
     /// The file that is written once and then read.
     #[arg(long, value_parser = parse, default_value = "2GiB")]
     file_bytes: u64,
-    /// Where the file is.
+    /// The folder of the file.
     #[arg(long, default_value = ".")]
     dir: PathBuf,
     /// One line of JSON instead of a table.

@@ -39,13 +39,13 @@ struct Arguments {
     /// Calls of inserts between two lookups of a key that is there, which are timed one by one.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     lookup_every: u64,
-    /// What grows: bufferhash, slicehash or rhik.
+    /// The structure that grows: bufferhash, slicehash or rhik.
     #[arg(long, value_enum, default_value_t = Grown::Bufferhash)]
     structure: Grown,
-    /// RAM that the growing one may take, in bytes; without it no limit.
+    /// RAM of the growing table, in bytes; by default without limit.
     #[arg(long)]
     ram: Option<u64>,
-    /// Where the volumes are.
+    /// The folder of the volumes.
     #[arg(long, default_value = ".")]
     dir: PathBuf,
     /// One line of JSON instead of tables.
@@ -84,9 +84,9 @@ struct Course {
     /// From the first entry to the last, without the lookups between.
     inserts_per_s: f64,
     batch_longest_ms: f64,
-    /// Of 99.9 % of the calls of inserts, the longest, in microseconds.
+    /// The 99.9th percentile of the calls of inserts, in microseconds.
     batch_p999_us: f64,
-    /// Of 99.9 % of the lookups between them, the longest, in microseconds.
+    /// The 99.9th percentile of the lookups between them, in microseconds.
     lookup_p999_us: f64,
 }
 
@@ -95,7 +95,7 @@ struct Course {
 struct Calls {
     inserts: Recorder,
     lookups: Recorder,
-    /// All inserts together.
+    /// The time of all inserts together.
     insert_s: f64,
     longest_ms: f64,
 }
@@ -110,11 +110,11 @@ impl Calls {
 struct Figures {
     growing: Course,
     created_large: Course,
-    /// Inserts of the growing one over those of the other.
+    /// The insert rate of the growing table over that of the other.
     inserts_ratio: f64,
-    /// The tail of its inserts over that of the other's.
+    /// The tail of its inserts over that of the other's inserts.
     batch_p999_ratio: f64,
-    /// The same of the lookups between them.
+    /// The tail of its lookups between inserts over that of the other's lookups.
     lookup_p999_ratio: f64,
 }
 

@@ -1,7 +1,9 @@
-//! `nandex-bench-many`: how many structures of a kind one database holds at the same time, and what they take.
+//! `nandex-bench-many`: the number of structures of a kind that one database can have open, and their
+//! resources.
 //!
-//! For each kind it opens one structure after another, as the builders of a database make them, until one is refused or
-//! there are enough. All of them are used then: each takes its keys and is asked for them, in turn.
+//! For each kind it opens one structure after another, as the builders of a database make them, until one is
+//! refused or there are enough. Then all of them are used: each takes its keys and is asked for them, in
+//! turn.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -24,13 +26,13 @@ struct Arguments {
     /// Keys of each structure.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     keys: u64,
-    /// Structures of a kind, at most.
+    /// The maximum number of structures of a kind.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     structures: u32,
     /// The kinds; without it all.
     #[arg(long, value_enum)]
     kind: Vec<Kind>,
-    /// Where the databases are.
+    /// The folder of the databases.
     #[arg(long, default_value = ".")]
     dir: PathBuf,
     /// One line of JSON instead of a table.
@@ -40,13 +42,13 @@ struct Arguments {
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq, Debug)]
 enum Kind {
-    /// Made for the keys.
+    /// A table made for the keys.
     Table,
-    /// Begins with the keys.
+    /// A growing table that begins with the keys.
     GrowingTable,
-    /// Of keys and values of any size, made for the keys.
+    /// A map of keys and values of any size, made for the keys.
     Map,
-    /// As a map is that nothing is stated of.
+    /// A map with the default options.
     GrowingMap,
     Filter,
     CountingTable,
@@ -60,13 +62,13 @@ enum Subject {
     Counting(Counting),
 }
 
-/// What there was when all were open and in use.
+/// The figures when all were open and in use.
 #[derive(serde::Serialize, Debug)]
 struct Figures {
     kind: String,
     /// Structures that were open at the same time.
     open: usize,
-    /// Why there were no more; nothing if there were enough.
+    /// The reason why there were no more; nothing if there were enough.
     refusal: Option<String>,
     /// Mean time of making one, its checkpoints among it.
     make_ms: f64,
@@ -80,9 +82,9 @@ struct Figures {
     puts_per_s: f64,
     gets_per_s: f64,
     background_threads: usize,
-    /// What they have claimed, with what their caches may take.
+    /// The RAM that they have claimed, including the maximum of their caches.
     ram_taken_bytes: u64,
-    /// What the process took more than before.
+    /// The growth of the process's resident memory.
     resident_bytes: Option<u64>,
     file_bytes: u64,
 }
@@ -138,7 +140,7 @@ fn measure(arguments: &Arguments, kind: Kind) -> Result<Figures> {
     Ok(Figures { file_bytes, resident_bytes, ..done })
 }
 
-/// Opens the database and what is in it again.
+/// Opens the database and its structures again.
 fn open_again(arguments: &Arguments, kind: Kind, path: &Path, done: Figures) -> Result<Figures> {
     let began = Instant::now();
     let db = nandex::options().ram(&*arguments.ram).open(path)?;

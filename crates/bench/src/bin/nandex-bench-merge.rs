@@ -1,7 +1,8 @@
-//! `nandex-bench-merge`: two indexes with a stated overlap become one, next to what the disk can do.
+//! `nandex-bench-merge`: merges two indexes with a stated overlap into one, compared with the disk's
+//! bandwidth.
 //!
-//! For two indexes of 10 GB of 16 + 16 bytes: `--entries 312.5M`, and space for all three files. With fewer the time of
-//! such a pair is scaled by the entries, and that is said.
+//! For two indexes of 10 GB of 16 + 16 bytes: `--entries 312.5M`, and space for all three files. With fewer
+//! entries the time is scaled to this size, and the output says so.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ struct Arguments {
     /// RAM for entries while they are merged.
     #[arg(long, value_parser = parse, default_value = "256MiB")]
     merge_ram: u64,
-    /// The second index hashes keys otherwise.
+    /// Use another hash in the second index.
     #[arg(long)]
     hashes_otherwise: bool,
     /// Count what both share, and make no index.
@@ -48,7 +49,7 @@ struct Arguments {
     /// Seconds for which each bandwidth is measured, before and after.
     #[arg(long, default_value_t = 2.0)]
     limit_seconds: f64,
-    /// Where the files are.
+    /// The folder of the files.
     #[arg(long, default_value = ".")]
     dir: PathBuf,
     /// One line of JSON instead of text.

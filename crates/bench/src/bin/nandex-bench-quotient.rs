@@ -22,13 +22,13 @@ struct Arguments {
     /// Slots, any number.
     #[arg(long, default_value_t = 1 << 26)]
     slots: u64,
-    /// Fingerprints per slot are 2 to this power.
+    /// Fingerprints per slot, as a power of two.
     #[arg(long, default_value_t = 8)]
     remainder_bits: u32,
     /// Share of the slots that is in use at the end.
     #[arg(long, default_value_t = 0.94)]
     fill: f64,
-    /// Lookups of keys that are there, and of others, in each run.
+    /// Lookups of present keys, and of absent ones, in each run.
     #[arg(long, default_value_t = 10_000_000)]
     lookups: usize,
     /// Runs, each single and batched; medians are printed.
@@ -76,7 +76,7 @@ struct Keys {
     all: Vec<u64>,
     /// Some of them, in another order.
     there: Vec<u64>,
-    /// Others. A few are there anyway: false positives.
+    /// Absent keys. A few are found anyway: false positives.
     others: Vec<u64>,
 }
 
@@ -91,7 +91,7 @@ fn keys(arguments: &Arguments, universe: Universe, seed: u64) -> Keys {
     Keys { all, there, others }
 }
 
-/// The processor time of a run on this thread, in seconds.
+/// Returns the CPU time of a run on this thread, in seconds.
 fn seconds<T>(run: impl FnOnce() -> T) -> (f64, T) {
     let start = thread_cpu_ns();
     let result = run();
@@ -119,7 +119,7 @@ fn found(filter: &QuotientFilter, keys: &[u64], calls: Calls) -> usize {
     batches.sum()
 }
 
-/// One run; also returns bits per key, and the share of others that were found.
+/// Performs one run; also returns bits per key, and the share of absent keys that were found.
 fn run(arguments: &Arguments, calls: Calls, seed: u64) -> Result<(Rates, f64, f64)> {
     let universe = Universe::new(arguments.slots << arguments.remainder_bits)?;
     let keys = keys(arguments, universe, seed);

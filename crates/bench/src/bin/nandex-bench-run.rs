@@ -1,5 +1,5 @@
-//! `nandex-bench-run`: how fast runs of fingerprints are written, read, merged and looked up, and their size
-//! in bits.
+//! `nandex-bench-run`: the speed of writing, reading, merging and looking up runs of fingerprints, and their
+//! size in bits.
 //!
 //! Rates are of one core and a device of memory, medians of several runs: no flash is measured. They depend
 //! on the machine; bits and pages are the same everywhere.
@@ -47,7 +47,7 @@ struct Flash {
     run: Run,
 }
 
-/// About `keys` different fingerprints, in order, of a universe as large as the rate requires.
+/// Returns about `keys` different fingerprints, in order, of a universe as large as the rate requires.
 fn entries(universe: Universe, keys: u64, seed: u64) -> Vec<Entry> {
     let mut rng = Rng::new(seed, 0, 0);
     let mut all: Vec<_> = (0..keys).map(|_| universe.of(rng.next())).collect();
@@ -86,7 +86,7 @@ fn median_of(runs: usize, mut measure: impl FnMut() -> Result<f64>) -> Result<f6
     Ok(median(all))
 }
 
-/// Entries read from a source per second.
+/// Returns the entries read from a source per second.
 fn drained(source: &mut dyn Source) -> Result<f64> {
     let (mut batch, mut entries) = (Vec::new(), 0);
     let start = Instant::now();
@@ -97,7 +97,7 @@ fn drained(source: &mut dyn Source) -> Result<f64> {
     Ok(entries as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Entries decoded per second from pages that are in memory and proven.
+/// Returns the entries decoded per second from pages that are in memory and checked.
 fn decoded(flash: &Flash) -> Result<f64> {
     let image = flash.device.image();
     let (mut batch, mut entries) = (Vec::new(), 0);
@@ -111,7 +111,8 @@ fn decoded(flash: &Flash) -> Result<f64> {
     Ok(entries as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Nanoseconds of a lookup in a page that is in memory: all of it, and without its proof.
+/// Returns the nanoseconds of a lookup in a page that is in memory: all of it, and without the check of the
+/// page.
 fn looks(flash: &Flash, entries: &[Entry]) -> Result<(f64, f64)> {
     let (device, run) = (&flash.device, &flash.run);
     // Neighbours, so that the pages stay in the processor's cache like a page that was just read.
@@ -143,7 +144,7 @@ fn two(universe: Universe, keys: u64) -> [Vec<Entry>; 2] {
     [1, 2].map(|seed| entries(universe, keys / 2, seed))
 }
 
-/// Entries merged per second: in memory, and from two runs into a third.
+/// Returns the entries merged per second: in memory, and from two runs into a third.
 fn merged(universe: Universe, arguments: &Arguments) -> Result<[f64; 2]> {
     let lists = two(universe, arguments.keys);
     let in_memory = median_of(arguments.runs, || {
@@ -172,7 +173,7 @@ fn merged(universe: Universe, arguments: &Arguments) -> Result<[f64; 2]> {
     Ok([in_memory, on_flash])
 }
 
-/// Bits per fingerprint, all pages counted, and the share of lookups that read a second page.
+/// Returns the bits per fingerprint, all pages counted, and the share of lookups that read a second page.
 fn size(keys: u64, rate: f64) -> Result<(f64, f64)> {
     let universe = Universe::for_rate(keys, rate)?;
     let entries = entries(universe, keys, keys);

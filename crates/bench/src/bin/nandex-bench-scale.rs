@@ -1,7 +1,8 @@
-//! `nandex-bench-scale`: one table after another, each larger than the one before.
+//! `nandex-bench-scale`: one table after another, each larger than the previous one.
 //!
-//! For each number of entries it prints the rates of inserts, hits and misses, RAM, and how long an opening takes
-//! after a kill and after a close. A process of its own fills the table and is killed when all entries are durable.
+//! For each number of entries it prints the rates of inserts, hits and misses, RAM, and the time of an
+//! opening after a kill and after a close. A process of its own fills the table and is killed when all
+//! entries are durable.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -30,7 +31,7 @@ use serde::{Deserialize, Serialize};
 /// Entries in a call.
 const BATCH: u64 = 1024;
 
-/// Tables are created for more entries than come: one more for this many.
+/// The spare capacity of tables: one entry for this many.
 const SPARE_SHARE: u64 = 33;
 
 /// Measures tables of more and more entries.
@@ -43,7 +44,7 @@ struct Arguments {
     /// Entries of the largest table.
     #[arg(long, default_value = "64M", value_parser = parse)]
     to: u64,
-    /// How many times as many entries the next table has.
+    /// The factor between the entries of a table and of the next.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..))]
     step: u64,
     /// Lookups of keys that are there, and of others, in each round.
@@ -55,16 +56,16 @@ struct Arguments {
     /// The structure: bufferhash, slicehash or rhik.
     #[arg(long, value_enum, default_value_t = Scaled::Bufferhash)]
     structure: Scaled,
-    /// Where the volumes are.
+    /// The folder of the volumes.
     #[arg(long, default_value = ".")]
     dir: PathBuf,
-    /// A file for the picture of the rates, in SVG.
+    /// A file for the chart of the rates, in SVG.
     #[arg(long)]
     picture: Option<PathBuf>,
     /// A line of JSON for each table instead of a row.
     #[arg(long)]
     json: bool,
-    /// Only fills this file with the entries of the smallest table, says so, and waits to be killed.
+    /// Only fill this file with the entries of the smallest table, report it, and wait to be killed.
     #[arg(long, hide = true)]
     fill: Option<PathBuf>,
 }
@@ -86,7 +87,7 @@ impl Scaled {
         }
     }
 
-    /// Nothing may be evicted.
+    /// Returns a policy under which nothing is evicted.
     const fn policy(self) -> Policy {
         match self {
             Self::Bufferhash | Self::Slicehash => Policy::Reject,
@@ -106,13 +107,13 @@ struct Step {
     reads_per_hit: f64,
     reads_per_miss: f64,
     ram_bytes_per_entry: f64,
-    /// Memory of the process that looks up, all of it.
+    /// The resident memory of the process that looks up.
     resident_bytes: Option<u64>,
     open_killed_s: f64,
     open_closed_s: f64,
 }
 
-/// What the process that fills a table says.
+/// The report of the process that fills a table.
 #[derive(Serialize, Deserialize, Debug)]
 struct Fill {
     seconds: f64,
@@ -137,7 +138,7 @@ fn run(arguments: &Arguments) -> Result<String> {
     for entries in sizes {
         let step = measure(arguments, entries)
             .with_context(|| format!("a table of {}", show_count(entries as f64)))?;
-        // Those after it may take minutes, or fail.
+        // The tables after it may take minutes, or fail.
         let said = if arguments.json { serde_json::to_string(&step)? + "\n" } else { row(&step) };
         out.write_all(said.as_bytes())?;
         out.flush()?;
@@ -193,7 +194,8 @@ fn picture(structure: Scaled, steps: &[Step]) -> Chart {
     }
 }
 
-/// Fills a table, kills who did, opens it, looks keys up, closes it, and opens it again.
+/// Fills a table, kills the process that filled it, opens the table, looks keys up, closes it, and opens it
+/// again.
 fn measure(arguments: &Arguments, entries: u64) -> Result<Step> {
     let file = arguments.dir.join(format!("scale-{}.nandex", arguments.structure.kind()));
     remove(&file)?;
@@ -240,7 +242,7 @@ fn remove(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Opens the table; the seconds that it took come last.
+/// Opens the table; the last result is the time in seconds.
 fn open(file: &Path) -> Result<(Volume, AnyTable, f64)> {
     let start = Instant::now();
     let device = Arc::new(FileDevice::open(file, &FileOptions::default())?);
@@ -249,7 +251,7 @@ fn open(file: &Path) -> Result<(Volume, AnyTable, f64)> {
     Ok((volume, table, start.elapsed().as_secs_f64()))
 }
 
-/// Lookups each second.
+/// Returns the lookups a second.
 fn look(
     table: &AnyTable,
     lookups: u64,
@@ -270,7 +272,7 @@ fn look(
     Ok(lookups as f64 / seconds)
 }
 
-/// Lets another process fill the file, and kills it as soon as all entries are durable.
+/// Starts another process that fills the file, and kills it as soon as all entries are durable.
 fn fill_and_kill(arguments: &Arguments, entries: u64, file: &Path) -> Result<Fill> {
     let mut child = Command::new(std::env::current_exe()?)
         .args(["--from", &entries.to_string(), "--to", &entries.to_string(), "--structure"])
@@ -318,7 +320,7 @@ fn fill(arguments: &Arguments, file: &Path) -> Result<String> {
     let said = Fill { seconds: start.elapsed().as_secs_f64() };
     println!("{}", serde_json::to_string(&said)?);
     std::io::stdout().flush()?;
-    // The end of the input is the end of who has started this process.
+    // The end of the input is the end of the process that started this one.
     std::io::stdin().read_to_end(&mut Vec::new())?;
     Ok(String::new())
 }

@@ -16,7 +16,7 @@ use nandex_sim::spec::{Flash, Ftl, Host, Spec, Timing};
 use nandex_sim::workload::{Workload, closed_loop};
 use nandex_sim::{Fill, Model, Request, RequestKind, Ssd};
 
-/// Counts what is allocated.
+/// An allocator that counts.
 #[global_allocator]
 static ALLOCATOR: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 
@@ -48,7 +48,7 @@ struct Figures {
     open_steady_tebibyte_seconds: f64,
 }
 
-/// 64 dies on 8 channels; `blocks` in each of the 128 planes.
+/// Returns a drive of 64 dies on 8 channels, with `blocks` in each of the 128 planes.
 fn spec(blocks: u32, pages: u32) -> Spec {
     let plain = Spec::plain();
     Spec {
@@ -68,7 +68,7 @@ fn spec(blocks: u32, pages: u32) -> Spec {
     }
 }
 
-/// Simulated requests per second, and the write amplification meanwhile.
+/// Returns the simulated requests per second, and the write amplification meanwhile.
 fn rate(requests: u64, read_ppm: u32) -> Result<(f64, f64)> {
     let mut ssd = Ssd::new(spec(256, 128), Fill::Steady { seed: 1 })?;
     let workload = Workload { read_ppm, ..Workload::pages(ssd.page_count()) };
@@ -82,7 +82,7 @@ fn rate(requests: u64, read_ppm: u32) -> Result<(f64, f64)> {
 }
 
 fn open_seconds(fill: Fill) -> Result<f64> {
-    // 1.2 TiB of flash, of which the host sees more than one.
+    // 1.2 TiB of flash; more than one TiB is visible to the host.
     let start = Instant::now();
     let ssd = Ssd::new(spec(4915, 512), fill)?;
     let seconds = start.elapsed().as_secs_f64();
@@ -90,7 +90,7 @@ fn open_seconds(fill: Fill) -> Result<f64> {
     Ok(seconds)
 }
 
-/// RAM for each simulated page, once every page has been written.
+/// Returns the RAM for each simulated page, once every page has been written.
 fn bytes_per_page() -> Result<f64> {
     let before = ALLOCATOR.allocated();
     let mut ssd = Ssd::new(spec(256, 128), Fill::Empty)?;

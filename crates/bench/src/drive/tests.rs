@@ -114,7 +114,8 @@ fn new_documents_are_asked_for_and_inserted_once_each() {
     let Counters { changes, lookups, .. } = counters;
     assert_eq!((counters.operations(), changes, lookups), (3001, 3001, 3001));
     assert_eq!((entries(&*subject), next.into_inner()), (4001, 4001));
-    // A tenth of them is near others, of which 97 % are there and share a bucket: six standard deviations are 99.
+    // A tenth of them is near others, and 97 % of these are present and share a bucket: six standard
+    // deviations are 99.
     assert!((192..390).contains(&counters.hits), "{}", counters.hits);
 }
 
@@ -163,7 +164,7 @@ fn a_value_for_an_absent_key_ends_the_run_of_a_table_and_a_miss_does_not() {
     let pass = pass(Kind::Table, 1, 1);
     assert!(check(pass, pass.keys.absent(1), Expect::Absent, Some(1)).is_err());
     assert_eq!(check(pass, pass.keys.key(1), Expect::Here, None).unwrap(), 0);
-    // The first key that a stream of misses asks for is there.
+    // The first key that a stream of misses requests is present.
     let (subject, mut rng) = (oracle(Kind::Table), Rng::new(pass.seed, pass.number, 0));
     subject.client().unwrap().insert(Sought::Absent.key(pass, &mut rng), 1).unwrap();
     let error = lookup_stream(&*subject, pass, 10, Sought::Absent).unwrap_err().to_string();

@@ -40,7 +40,7 @@ impl Session<'_> {
         }
     }
 
-    /// The repetitions of one case, each by a pass of its own.
+    /// Repeats one case, each time by a pass of its own.
     pub(super) fn repeat(
         &mut self,
         name: String,
@@ -54,7 +54,7 @@ impl Session<'_> {
         Ok(self.case(name, runs))
     }
 
-    /// The runs of one case together.
+    /// Combines the runs of one case.
     fn case(&self, name: String, mut runs: Vec<Measured>) -> Case {
         let mut all = Counters::default();
         let mut histogram: Option<Vec<u64>> = None;
@@ -137,7 +137,8 @@ impl Session<'_> {
         Ok(cases)
     }
 
-    /// Lookups alone and lookups during inserts alternate, so that changes of the device affect both.
+    /// Measures lookups alone and lookups during inserts, alternately, so that changes of the device affect
+    /// both.
     fn during_inserts_cases(&mut self) -> Result<Vec<Case>> {
         let loading = self.load_or_open()?;
         let picker = self.picker(&loading);
@@ -163,7 +164,7 @@ impl Session<'_> {
         Ok(vec![quiet, during])
     }
 
-    /// Each run adds documents that no run before has added.
+    /// Adds, in each run, documents that no earlier run has added.
     fn insert_and_query_case(&mut self) -> Result<Case> {
         let loading = self.load_or_open()?;
         let (next, operations) = (AtomicU64::new(loading.count), self.plan.operations());
@@ -202,7 +203,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Each run deletes keys that no run before has deleted; then some of the others are looked up.
+    /// Deletes, in each run, keys that no earlier run has deleted; then looks up some of the others.
     fn delete_case(&mut self) -> Result<Case> {
         let loading = self.load_or_open()?;
         let operations = self.plan.operations();
@@ -218,7 +219,7 @@ impl Session<'_> {
         })
     }
 
-    /// Looks up some of the keys from the one of index `first` on, which must all be there.
+    /// Looks up some of the keys from the one of index `first` on, which must all be present.
     fn look_up_from(&self, loading: &Loading, first: u64) -> Result<()> {
         let step = ((loading.count - first) / CHECKED as u64).max(1);
         let indices = (first..loading.count).step_by(usize::try_from(step)?);

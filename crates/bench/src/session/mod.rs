@@ -27,15 +27,16 @@ use crate::worker::{Asks, Counters, Pass};
 use crate::workload::{Kind, Workload};
 use settled::{Settled, Updates};
 
-/// Keys whose counts are checked after each run, and keys looked up after removals and updates.
+/// The number of keys whose counts are checked after each run, and of keys looked up after removals and
+/// updates.
 const CHECKED: usize = 10_000;
 
-/// What the binary provides to a session.
+/// The services of the binary to a session.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// Bytes allocated and not freed, of the whole process.
+    /// Returns the bytes allocated and not freed, of the whole process.
     pub allocated_bytes: fn() -> u64,
-    /// The memory limit in force; asked at the end, so that it knows the peak.
+    /// Returns the memory limit in force; called at the end, so that it knows the peak.
     pub memory_limit: &'a dyn Fn() -> MemoryLimit,
     /// Receives progress messages, a sentence at a time.
     pub progress: &'a dyn Fn(&str),
@@ -44,7 +45,7 @@ pub struct Surroundings<'a> {
 /// Runs `plan` on the engine that `maker` makes.
 ///
 /// # Errors
-/// A setting that cannot work, the engine's or the device's failure, or a wrong answer.
+/// Reports an impossible setting, a failure of the engine or of the device, and a wrong answer.
 pub fn run(plan: &Plan, maker: &dyn Maker, surroundings: Surroundings<'_>) -> Result<Report> {
     plan.check()?;
     plan.check_for(maker)?;
@@ -93,13 +94,13 @@ struct Session<'a> {
     pass_number: u64,
     /// The newest version of a value, which the last updates have written.
     version: u64,
-    /// All updates so far, to tell what each key must have.
+    /// All updates so far, from which the value of each key follows.
     updates: Vec<Updates>,
     /// The rounds of `--settle`, if any were made.
     settled: Option<Settled>,
     settings: Map<String, Value>,
     limits: Option<Limits>,
-    /// What the last limit of random reads was measured on.
+    /// The pages on which the last limit of random reads was measured.
     read_source: Option<ReadSource>,
 }
 
@@ -114,12 +115,12 @@ struct Loading {
 struct Measured {
     figures: Figures,
     counters: Counters,
-    /// Lookups by the pages they read, if the engine counts them.
+    /// The lookups by the pages they read, if the engine counts them.
     reads_histogram: Option<Vec<u64>>,
 }
 
 impl Session<'_> {
-    /// An empty engine; the result of an earlier run is removed.
+    /// Creates an empty engine; the result of an earlier run is removed.
     fn empty(&self) -> Result<Loading> {
         Loaded::forget(self.plan, self.maker)?;
         let allocated_before = (self.surroundings.allocated_bytes)();
@@ -145,14 +146,14 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Entries that an earlier run has left.
+    /// Returns the number of entries that an earlier run has left.
     fn find_loaded(&mut self) -> Option<u64> {
         let found = Loaded::find(self.plan, self.maker).filter(|_| self.maker.lasting());
         self.put("reused", json!(found.is_some()));
         found
     }
 
-    /// The loaded engine of an earlier run if it fits, else a new one.
+    /// Returns the loaded engine of an earlier run if it fits, else a new one.
     fn load_or_open(&mut self) -> Result<Loading> {
         let allocated_before = (self.surroundings.allocated_bytes)();
         let found = self.find_loaded();
@@ -171,8 +172,8 @@ impl Session<'_> {
         Ok(Loading { subject, count, allocated_before })
     }
 
-    /// Closes a fresh engine and opens it again, if it is persistent, so that a fresh load and a reused one
-    /// are measured alike.
+    /// Closes a fresh engine and reopens it, if it is persistent, so that a fresh load and a reused one are
+    /// measured alike.
     fn reopen(&self, subject: Box<dyn Subject>, count: u64) -> Result<Box<dyn Subject>> {
         if !self.maker.lasting() {
             return Ok(subject);
@@ -222,7 +223,8 @@ impl Session<'_> {
         Fill { entries, time_max: load_time_max, points: filter.points }
     }
 
-    /// More loaders than processors, or than the engine lets write, only take memory.
+    /// Returns the number of loading threads. More than processors, or than the engine lets write, would only
+    /// take memory.
     fn loaders(&self) -> usize {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         if self.maker.has_one_writer() { 1 } else { cpus.min(self.plan.threads) }
@@ -254,7 +256,7 @@ impl Session<'_> {
         Limits::measure(scratch, &reads, self.kind, self.plan).map(Some)
     }
 
-    /// The pages that lookups may read, if the engine knows them, else those of the scratch.
+    /// Returns the pages that lookups may read, if the engine knows them, else those of the scratch.
     fn read_pages(&self, scratch: &Scratch, loading: &Loading) -> Result<RandomReads> {
         let own = match self.plan.workload.looks_up() {
             true => loading.subject.own_pages()?,
@@ -272,7 +274,7 @@ impl Session<'_> {
         let (before, disk, cpu) = (subject.status(), DiskBytes::now(), process::cpu_ns());
         let counters = work(subject)?;
         let settling = Instant::now();
-        // Work that lookups leave to settle belongs to none of the figures.
+        // Background work that lookups leave belongs to none of the figures.
         let filled = self.kind == Kind::Filter
             || self.plan.workload == Workload::Insert
             || self.settled.is_some();

@@ -1,5 +1,5 @@
-//! Engines that have been in use: rounds of changes before the measured ones, the space before and after them, and a
-//! check of what all changes together have left.
+//! Engines that have been in use: rounds of changes before the measured ones, the space before and after
+//! them, and a check of the results of all changes together.
 
 use std::time::Instant;
 
@@ -20,10 +20,10 @@ use crate::subject::Status;
 use crate::worker::{Counters, Pass};
 use crate::workload::Kind;
 
-/// Parts of a round, between which the clock is read, if the time of all rounds is limited.
+/// The parts of a round, between which the clock is read, if the time of all rounds is limited.
 const PARTS: u64 = 64;
 
-/// A pass of updates that were made.
+/// A pass of updates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Updates {
     pass: Pass,
@@ -33,14 +33,14 @@ pub(super) struct Updates {
 /// The rounds of `--settle`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Settled {
-    /// How many were made; no whole number if the time ran out.
+    /// The number of rounds made; a fraction if the time ran out.
     rounds: f64,
     operations: u64,
-    /// The wait for work in the background at the end included.
+    /// The seconds, including the wait for background work at the end.
     seconds: f64,
     /// Bytes written for each byte of the caller's entries: the engine's count if it has one, else the kernel's.
     write_amplification: Option<f64>,
-    /// Just after the load.
+    /// The space just after the load.
     before: Space,
     after: Space,
 }
@@ -101,21 +101,21 @@ impl Session<'_> {
         self.check_updates(loading, picker)
     }
 
-    /// A pass of settling: as a load, in batches that are not timed.
+    /// Returns a pass for the rounds: as for a load, in batches that are not timed.
     fn settling_pass(&mut self) -> Pass {
         let (threads, latency) = (self.loaders(), Latency::Off);
         Pass { latency, threads, ..self.pass(LOAD_BATCH.max(self.plan.batch())) }
     }
 
-    /// Keeps in mind what a pass of updates writes, and gives it the present version.
+    /// Records the writes of a pass of updates, and gives it the present version.
     fn note_updates(&mut self, pass: Pass, operations: u64) -> Pass {
         let pass = Pass { version: self.version, ..pass };
         self.updates.push(Updates { pass, operations });
         pass
     }
 
-    /// Makes the rounds of `--settle` by `work`, which makes a number of changes, and waits for the work in the
-    /// background that they cause.
+    /// Makes the rounds of `--settle` by `work`, which makes a number of changes, and waits for the
+    /// background work that they cause.
     fn settle(
         &mut self,
         loading: &Loading,
@@ -155,7 +155,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The engine's present space, with this many live keys.
+    /// Returns the engine's present space, with `entries` live keys.
     pub(super) fn space(&self, loading: &Loading, entries: u64) -> Space {
         let path = self.maker.path(&self.plan.spec());
         Space::of(path.as_deref(), &loading.subject.status(), entries)
@@ -183,7 +183,7 @@ impl Session<'_> {
         check_values(loading, &keys, &values)
     }
 
-    /// Checks that some keys of the window are there, and some of those that were removed are not.
+    /// Checks that some keys of the window are present, and some removed ones are absent.
     fn check_window(&self, loading: &Loading, window: Window) -> Result<()> {
         let Window { first, entries } = window;
         let live = self.some_keys(first, first + entries)?;
@@ -203,9 +203,9 @@ impl Session<'_> {
         let removed = self.some_keys(0, first)?;
         let false_positives_max = match self.kind {
             Kind::Table => 0.0,
-            // Five times what the rate leads one to expect, and some.
+            // Five times the expected number, and some.
             Kind::Filter => 5.0 * self.plan.filter.rate * removed.len() as f64 + 50.0,
-            // A document that was removed may have candidates, and its client expects itself among them.
+            // A removed document may have candidates, and its client expects itself among them.
             Kind::Neighbors => return Ok(()),
         };
         found.clear();
@@ -223,20 +223,20 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Some of the keys of these indices, spread over all of them.
+    /// Returns some of the keys of these indices, spread over all of them.
     fn some_keys(&self, first: u64, end: u64) -> Result<Vec<u64>> {
         let step = usize::try_from((end - first) / CHECKED as u64)?.max(1);
         Ok((first..end).step_by(step).map(|index| self.keys.key(index)).collect())
     }
 }
 
-/// `count` in `parts` parts that are as equal as can be.
+/// Splits `count` into `parts` parts that are as equal as possible.
 fn split(count: u64, parts: u64) -> impl Iterator<Item = u64> {
     let until = move |part| u128::from(count) * u128::from(part) / u128::from(parts);
     (0..parts).map(move |part| (until(part + 1) - until(part)) as u64).filter(|&part| part > 0)
 }
 
-/// Bytes written between two moments: by the engine's count, else by the kernel's.
+/// Returns the bytes written between two times: by the engine's count, else by the kernel's.
 fn written(before: &Status, after: &Status, disk: Option<DiskBytes>) -> Option<u64> {
     if let Some((now, then)) = after.table.as_ref().zip(before.table.as_ref()) {
         let all = |it: &nandex::TableStats| it.data_bytes_written + it.log_bytes_written;

@@ -40,7 +40,7 @@ fn lookups_find_every_key_and_measure_the_rate_of_false_positives() {
     let misses = json("--workload lookup-miss --depth 1");
     let spread = &misses["cases"][0]["spread"];
     assert_eq!(spread["rate_measured"]["median"], 0.0);
-    // Nothing in 2,000 leaves a rate of up to 0.19 % likely.
+    // No false positive in 2,000 leaves a rate of up to 0.19 % likely.
     let high = spread["rate_high"]["median"].as_f64().unwrap();
     assert!(0.0018 < high && high < 0.002, "{high}");
 }

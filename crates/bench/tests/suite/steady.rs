@@ -33,7 +33,7 @@ fn updates_go_before_those_of_update_and_mixed_and_each_key_has_its_last_value()
             assert_eq!(settling["operations"], 9000, "{index}, {workload}: {report}");
             assert_eq!((&settling["rounds"], &report["settle_rounds"]), (&3.0.into(), &3.into()));
             assert_eq!((&report["operations"], &report["loaded"]), (&2000.0.into(), &3000.into()));
-            // A table that is in RAM, or in the volume's checkpoints, says of no flash that it occupies it.
+            // A table in RAM, or in the volume's checkpoints, reports no flash.
             if !report["flash_bytes"].is_null() {
                 check_space(&report);
             }
@@ -41,7 +41,8 @@ fn updates_go_before_those_of_update_and_mixed_and_each_key_has_its_last_value()
     }
 }
 
-/// The report has the space of the loaded table, of the one that was settled, and of the one after the runs.
+/// Checks that the report has the space of the loaded table, of the table after the rounds, and of the table
+/// after the runs.
 fn check_space(report: &Value) {
     for moment in ["before", "after"] {
         for figure in ["file_bytes_per_entry", "flash_bytes_per_entry"] {

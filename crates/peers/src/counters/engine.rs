@@ -1,4 +1,4 @@
-//! The list of counters, and how each is made.
+//! The list of counters, and their constructors.
 
 use std::fmt;
 use std::fs;
@@ -32,12 +32,12 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// All of them.
+    /// Returns all counters.
     pub fn every() -> Vec<Self> {
         Self::value_variants().to_vec()
     }
 
-    /// The discipline, of nandex's own.
+    /// Returns the discipline of nandex's own counters.
     fn discipline(self) -> Option<Discipline> {
         match self {
             Self::CountingMb => Some(Discipline::Mb),
@@ -50,13 +50,13 @@ impl Engine {
         }
     }
 
-    /// The spec as nandex's own counter of this discipline needs it.
+    /// Returns the spec as nandex's own counter of this discipline needs it.
     fn own_spec(self, spec: &Spec) -> Option<Spec> {
         let discipline = Some(self.discipline()?);
         Some(Spec { discipline, ..spec.clone() })
     }
 
-    /// The directory of another engine's own files.
+    /// Returns the directory of another engine's own files.
     fn place(self, spec: &Spec) -> PathBuf {
         spec.dir.join("data")
     }

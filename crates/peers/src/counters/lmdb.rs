@@ -19,10 +19,10 @@ use heed::types::U64;
 use heed::{Env, RoTxn, RwTxn, WithoutTls};
 use nandex_bench::subject::{Client, Durability, Spec, Status, Subject};
 
-/// As nandex's own.
+/// The interval of syncs, equal to nandex's.
 const SYNC_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How it is configured.
+/// Describes its configuration.
 pub fn describe(spec: &Spec) -> String {
     let sync = match spec.durability {
         Durability::Always => "committed and synced with each batch",
@@ -41,7 +41,7 @@ pub struct LmdbCounter {
 }
 
 impl LmdbCounter {
-    /// Opens the environment in `dir`, or makes it.
+    /// Opens the environment in `dir`, or creates it.
     pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
         let (env, table) = env::open(dir, spec)?;
         let age_max = match spec.durability {

@@ -1,9 +1,10 @@
 //! `nandex-peers-counters`: counts in nandex's counting table and in other engines, of the same keys.
 //!
-//! Keys, streams, memory limit, device limits, checks and report are `nandex-bench`'s own. Keys are 8 bytes and counts
-//! are exact: a wrong one ends a run. Repetitions are interleaved, each engine once in each round, in a process of its
-//! own. Before counts are asked for, another process loads the engine, each key once, without a memory limit. Unsafe
-//! code is in `lmdb/env` (where the crate asks for a promise about the file), nowhere else.
+//! Keys, streams, memory limit, device limits, checks and report are `nandex-bench`'s own. Keys are 8 bytes
+//! and counts are exact: a wrong one ends a run. Repetitions are interleaved, each engine once in each round,
+//! in a process of its own. Before counts are looked up, another process loads the engine, each key once,
+//! without a memory limit. Unsafe code is in `lmdb/env` (where the crate requires a promise about the file),
+//! nowhere else.
 
 #[path = "../apart.rs"]
 mod apart;
@@ -29,7 +30,8 @@ use nandex_bench::subject::Maker;
 use crate::apart::{Apart, run_here};
 use crate::engine::Engine;
 
-/// Counts what Rust allocates; RocksDB and LMDB allocate past it, and only RSS and the cgroup see them.
+/// An allocator that counts Rust's allocations; RocksDB and LMDB allocate past it, and only RSS and the
+/// cgroup see them.
 #[global_allocator]
 static ALLOCATOR: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 
@@ -47,7 +49,7 @@ struct Arguments {
     plan: Plan,
 }
 
-/// As for engines of tables: two arenas, and freed memory is given back.
+/// The process settings, as for engines of tables: two arenas, and freed memory is returned.
 const APART: Apart = Apart {
     flag: "--counter",
     environment: &[

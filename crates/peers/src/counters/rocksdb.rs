@@ -28,11 +28,11 @@ use rocksdb::{
 use crate::ticker::Ticker;
 
 const FAMILY: &str = "default";
-/// As nandex's own.
+/// The interval of syncs, equal to nandex's.
 const SYNC_INTERVAL: Duration = Duration::from_millis(100);
 const ONE: [u8; 8] = 1u64.to_le_bytes();
 
-/// How it is configured.
+/// Describes its configuration.
 pub fn describe(spec: &Spec) -> String {
     let log = match spec.durability {
         Durability::Always => "write-ahead log synced with each batch",
@@ -51,7 +51,7 @@ pub struct RocksCounter {
 }
 
 impl RocksCounter {
-    /// Opens the database in `dir`, or makes it.
+    /// Opens the database in `dir`, or creates it.
     pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
         let mut options = tuning::options(spec)?;
         options.set_merge_operator_associative("nandex-peers add u64", add);
@@ -70,7 +70,7 @@ impl RocksCounter {
     }
 }
 
-/// The sum of a count and what is added to it. Anything that is no sum of 8 bytes makes the merge fail.
+/// Returns the sum of a count and its operands. Any operand that is no sum of 8 bytes makes the merge fail.
 fn add(_key: &[u8], count: Option<&[u8]>, operands: &MergeOperands) -> Option<Vec<u8>> {
     let mut sum = 0u64;
     for part in count.into_iter().chain(operands) {

@@ -14,7 +14,7 @@ pub struct Ticker {
 }
 
 impl Ticker {
-    /// Starts it; the first work is done after one interval.
+    /// Starts the thread, which works first after one interval.
     pub fn start(
         interval: Duration,
         mut work: impl FnMut() -> Result<()> + Send + 'static,
@@ -29,10 +29,10 @@ impl Ticker {
         Self { stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Refuses to go on if its work has failed: nothing after that was made durable.
+    /// Fails if its work has failed: nothing after that was made durable.
     ///
     /// # Errors
-    /// The thread has ended.
+    /// Fails if the thread has ended.
     pub fn check(&self) -> Result<()> {
         if self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
             bail!("the thread that syncs every 100 ms has failed")

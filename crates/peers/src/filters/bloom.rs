@@ -4,17 +4,17 @@ pub use nandex_bench::quotient::hash;
 
 /// Bits of a page.
 pub const PAGE_BITS: u64 = 8 * nandex_device::PAGE_BYTES as u64;
-/// Probes at most.
+/// The maximum number of probes.
 const PROBES_MAX: u32 = 24;
 
-/// The high half of a product and the low half: a number below `end`, and the rest to draw from.
+/// Splits a product into halves: a number below `end`, and the rest to draw from.
 #[inline]
 pub fn scale(hash: u64, end: u64) -> (u64, u64) {
     let product = u128::from(hash) * u128::from(end);
     ((product >> 64) as u64, product as u64)
 }
 
-/// Both halves of a product in one word.
+/// Folds both halves of a product into one word.
 #[inline]
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
@@ -31,7 +31,8 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// The smallest filter of `keys` keys that errs at most at `rate`, in whole pages.
+    /// Returns the smallest filter of `keys` keys with a rate of false positives of at most `rate`, in whole
+    /// pages.
     pub fn for_rate(keys: u64, rate: f64) -> Self {
         let size = |probes: u32| {
             let full = rate.powf(1.0 / f64::from(probes));
@@ -41,14 +42,14 @@ impl Plain {
         Self { bits: size(best).next_multiple_of(PAGE_BITS), probes: best }
     }
 
-    /// The bit of probe `number` of a hash: two halves of a second hash, stepped through.
+    /// Returns the bit of probe `number` of a hash: two halves of a second hash, stepped through.
     #[inline]
     pub fn bit(self, hash: u64, number: u32) -> u64 {
         let step = fold(hash, 0x9E37_79B9_7F4A_7C15) | 1;
         scale(hash.wrapping_add(u64::from(number).wrapping_mul(step)), self.bits).0
     }
 
-    /// The rate of false positives with `keys` keys in it.
+    /// Returns the rate of false positives with `keys` keys in it.
     pub fn rate(self, keys: u64) -> f64 {
         let probes = f64::from(self.probes);
         (-(-probes * keys as f64 / self.bits as f64).exp_m1()).powf(probes)
@@ -68,7 +69,8 @@ impl Paged {
     /// Bits of a key's hash for its place within its page.
     pub const INNER_BITS: u32 = 26;
 
-    /// The smallest filter of `keys` keys that errs at most at `rate`, in multiples of `unit` pages.
+    /// Returns the smallest filter of `keys` keys with a rate of false positives of at most `rate`, in
+    /// multiples of `unit` pages.
     pub fn for_rate(keys: u64, rate: f64, unit: u64) -> Self {
         let around = Plain::for_rate(keys, rate).probes;
         let candidates = around.saturating_sub(1).max(1)..=around + 1;
@@ -89,7 +91,7 @@ impl Paged {
         Self { pages: best.pages.next_multiple_of(unit), ..best }
     }
 
-    /// The page of a hash, and its place within.
+    /// Returns the page of a hash, and its place within.
     #[inline]
     pub fn place(self, hash: u64) -> (u64, u32) {
         let (page, rest) = scale(hash, self.pages);
@@ -114,8 +116,8 @@ impl Paged {
         true
     }
 
-    /// The rate of false positives with `keys` keys in it: pages hold Poisson numbers of keys, and two
-    /// keys of a page may share a place.
+    /// Returns the rate of false positives with `keys` keys in it: pages have Poisson numbers of keys, and
+    /// two keys of a page may share a place.
     pub fn rate(self, keys: u64) -> f64 {
         let mean = keys as f64 / self.pages as f64;
         let reach = 9.0 * mean.sqrt() + 9.0;
@@ -131,7 +133,7 @@ impl Paged {
     }
 }
 
-/// By Stirling's series if it is exact enough.
+/// Returns the logarithm of a factorial, by Stirling's series if it is exact enough.
 fn ln_factorial(number: u64) -> f64 {
     if number < 32 {
         return (1..=number).map(|factor| (factor as f64).ln()).sum();

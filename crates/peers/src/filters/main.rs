@@ -1,9 +1,9 @@
-//! `nandex-peers-filters`: other people's filters under nandex's workloads.
+//! `nandex-peers-filters`: third-party filters under nandex's workloads.
 //!
 //! Keys, streams, memory limit, device limits, checks and report are `nandex-bench`'s own, and nandex's
-//! filters run along with the others. Each filter is a module that says how it is tuned and why. Filters on
-//! flash are filled by a process of its own without a memory limit before they are looked up within one: a
-//! filter that thrashes would never be full. Unsafe code is in `mapped` (a mapped file), nowhere else.
+//! filters run along with the others. Each filter is a module that explains its tuning. Filters on flash are
+//! filled by a process of its own without a memory limit before they are looked up within one: a filter that
+//! thrashes would never be full. Unsafe code is in `mapped` (a mapped file), nowhere else.
 
 #[path = "../apart.rs"]
 mod apart;
@@ -25,18 +25,19 @@ use nandex_bench::workload::Workload;
 use crate::apart::{Apart, run_here};
 use crate::rival::Rival;
 
-/// Counts what is allocated.
+/// An allocator that counts.
 #[global_allocator]
 static ALLOCATOR: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 
-/// Runs a workload on filters of others and of nandex, with the same keys, memory limit, disk and report.
+/// Runs a workload on third-party filters and on those of nandex, with the same keys, memory limit, disk and
+/// report.
 #[derive(Parser, Debug)]
 #[command(name = "nandex-peers-filters", version, args_override_self = true)]
 struct Arguments {
     /// The filter; may be given several times.
     #[arg(long, value_enum, required_unless_present = "all")]
     filter: Vec<Rival>,
-    /// Every filter that can do the workload, one after the other.
+    /// Every filter that supports the workload, one after the other.
     #[arg(long, conflicts_with = "filter")]
     all: bool,
     #[command(flatten)]

@@ -22,9 +22,9 @@ use crate::bloom::{Plain, hash};
 /// The kernel's advice on the order of accesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadAhead {
-    /// Nothing.
+    /// No advice.
     Usual,
-    /// That they are random.
+    /// Random accesses.
     Off,
 }
 
@@ -36,7 +36,7 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// An empty filter.
+    /// Creates an empty filter.
     pub fn create(spec: &Spec, advice: ReadAhead) -> Result<Self> {
         let filter = Plain::for_rate(spec.entries, spec.rate);
         let path = path(spec);
@@ -55,7 +55,7 @@ impl Mapped {
         Ok(mapped)
     }
 
-    /// The filter that `create` made.
+    /// Opens the filter that `create` made.
     pub fn open(spec: &Spec, advice: ReadAhead) -> Result<Self> {
         let filter = Plain::for_rate(spec.entries, spec.rate);
         let path = path(spec);
@@ -71,8 +71,8 @@ impl Mapped {
 
     fn words(&self) -> &[AtomicU64] {
         let words = self.map.as_mut_ptr().cast::<AtomicU64>();
-        // SAFETY: the map begins on a page, is whole pages long and lives as long as self; all access in
-        // this process is by these atomics, and the file belongs to this benchmark alone, so nobody
+        // SAFETY: the map begins on a page, is whole pages long and lives as long as self; all access in this
+        // process is by these atomics, and the file belongs to this benchmark alone, so no other process
         // truncates it.
         unsafe { std::slice::from_raw_parts(words, self.map.len() / 8) }
     }

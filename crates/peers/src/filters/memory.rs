@@ -6,7 +6,8 @@
 //!   which it rounds to powers of two. Its counts are copies of a fingerprint, one each, and are left out.
 //! * `fastbloom` gets its best number of probes for the rate.
 //! * `xorf`'s binary fuse filter is static: inserts collect keys, 8 bytes each, and the sync that ends them
-//!   builds it, which takes some 24 bytes of RAM per key for that time. It errs at 1 in 256.
+//! builds it, which takes some 24 bytes of RAM per key for that time. Its rate of false positives is 1 in
+//! 256.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -17,11 +18,11 @@ use xorf::{BinaryFuse8, Filter as _};
 
 use crate::bloom::hash;
 
-/// What a filter in RAM can do.
+/// The operations of a filter in RAM.
 pub trait InRam: Send + Sync {
     /// Adds a key.
     fn insert(&mut self, key: u64) -> Result<()>;
-    /// Is it there?
+    /// Returns whether a key is present.
     fn contains(&self, key: u64) -> bool;
     /// Ends the inserts.
     fn build(&mut self) -> Result<()> {
@@ -31,7 +32,7 @@ pub trait InRam: Send + Sync {
     fn delete(&mut self, _key: u64) -> Result<()> {
         bail!("this filter cannot delete")
     }
-    /// Its status.
+    /// Returns its status.
     fn status(&self) -> Status;
 }
 
@@ -39,7 +40,7 @@ pub trait InRam: Send + Sync {
 pub struct Locked<F>(RwLock<F>);
 
 impl<F> Locked<F> {
-    /// Puts it there.
+    /// Wraps a filter.
     pub fn new(filter: F) -> Self {
         Self(RwLock::new(filter))
     }
@@ -97,7 +98,7 @@ impl<F: InRam> Client for &Locked<F> {
 pub struct Qfilter(qfilter::Filter);
 
 impl Qfilter {
-    /// An empty one.
+    /// Creates an empty filter.
     pub fn create(spec: &Spec) -> Result<Self> {
         let filter = qfilter::Filter::new(spec.entries, spec.rate);
         Ok(Self(filter.map_err(|refusal| anyhow::anyhow!("qfilter: {refusal:?}"))?))
@@ -138,7 +139,7 @@ pub struct FastBloom {
 }
 
 impl FastBloom {
-    /// An empty one.
+    /// Creates an empty filter.
     pub fn create(spec: &Spec) -> Result<Self> {
         let keys = usize::try_from(spec.entries)?;
         Ok(Self { filter: BloomFilter::with_false_pos(spec.rate).expected_items(keys), keys: 0 })
@@ -176,10 +177,10 @@ pub struct Fuse {
 }
 
 impl Fuse {
-    /// The rate of one in 256, a little below: asking for 0.39 % is fine.
+    /// The minimum rate, a little below one in 256: a request for 0.39 % is fine.
     const RATE_MIN: f64 = 0.00385;
 
-    /// One without keys.
+    /// Creates a filter without keys.
     pub fn create(spec: &Spec) -> Result<Self> {
         ensure!(
             spec.rate >= Self::RATE_MIN,

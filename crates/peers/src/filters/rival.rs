@@ -1,4 +1,4 @@
-//! The list of filters, and how each is made.
+//! The list of filters, and their constructors.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use crate::memory::{FastBloom, Fuse, Locked, Qfilter};
 /// The filters that are built in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rival {
-    /// One of nandex.
+    /// A filter of nandex.
     Own(Structure),
     /// A plain Bloom filter in a mapped file.
     Mapped(ReadAhead),
@@ -31,7 +31,7 @@ pub enum Rival {
 }
 
 impl Rival {
-    /// All of others, and those of nandex that are no test of the harness.
+    /// Returns all third-party filters, and those of nandex except the one that tests the harness.
     pub fn every() -> Vec<Self> {
         let harness = Self::Own(Structure::Multiset);
         Self::value_variants().iter().copied().filter(|&rival| rival != harness).collect()

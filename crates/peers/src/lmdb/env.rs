@@ -11,7 +11,7 @@ use nandex_bench::subject::{Durability, Spec};
 /// Keys are native integers, with LMDB's own comparison.
 pub type Table<V> = Database<U64<NativeEndian>, V, IntegerComparator>;
 
-/// Opens the environment in `dir` and its one table, or makes them.
+/// Opens the environment in `dir` and its one table, or creates them.
 pub fn open<V: 'static>(dir: &Path, spec: &Spec) -> Result<(Env<WithoutTls>, Table<V>)> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     // The map is address space, not memory: half-full pages and copies need space.

@@ -1,14 +1,13 @@
 //! LMDB through heed, tuned for a load that may be lost and for random lookups.
 //!
-//! * Keys are native integers with LMDB's integer comparison, the cheapest there is.
-//! * `WRITE_MAP` and `NO_SYNC` (not at `--durability always`): pages are written once, by the
-//!   kernel, when it sees fit. The load
-//!   ends with a forced sync, which is timed.
+//! * Keys are native integers with LMDB's integer comparison, its cheapest.
+//! * `WRITE_MAP` and `NO_SYNC` (not at `--durability always`): pages are written once, by the kernel, at a
+//! time of its choice. The load ends with a forced sync, which is timed.
 //! * `NO_READ_AHEAD`: random lookups gain nothing from neighbours, and memory is short.
 //! * `NO_MEM_INIT`. No cache of its own: the page cache is one, and the cgroup bounds it.
 //! * One write transaction per 65,536 inserts (per call at `always`); batches are sorted first, so that
 //!   neighbours in the tree are touched together. One read transaction per thread.
-//! * A load in key order appends (`MDB_APPEND`), which fills pages to the brim.
+//! * A load in key order appends (`MDB_APPEND`), which fills pages completely.
 //! * LMDB has no batched lookup; a batch is a loop.
 
 pub mod env;
@@ -39,7 +38,7 @@ pub struct Lmdb {
 }
 
 impl Lmdb {
-    /// Opens the environment in `dir`, or makes it.
+    /// Opens the environment in `dir`, or creates it.
     pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
         let (env, table) = env::open(dir, spec)?;
         let durable = spec.durability == Durability::Always;

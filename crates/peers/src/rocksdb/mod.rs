@@ -1,7 +1,7 @@
 //! RocksDB, tuned for point lookups in little memory.
 //!
-//! * Full Bloom filters of 12 bits per key on whole keys, and indexes, are held outside the block cache
-//!   (`cache_index_and_filter_blocks` off), so no read ever fetches one: misses cost almost no read.
+//! * Full Bloom filters of 12 bits per key on whole keys, and indexes, are outside the block cache
+//! (`cache_index_and_filter_blocks` off), so no read ever fetches one: misses cost almost no read.
 //! * If filters do not fit into half of the budget, the last level has none (`optimize_filters_for_hits`): a
 //!   hit costs the same, and filters in partitions that must be read from disk would cost a read each. The
 //!   indexes, a quarter of a byte per entry, stay in memory whole.
@@ -10,7 +10,7 @@
 //!   read with O_DIRECT, so the page cache takes nothing from the limit.
 //! * Blocks of 2 KiB with a hash index inside, no compression (keys and values are random): blocks are not
 //!   aligned, and half as many of this size cross into a second page of the disk as of 4 KiB.
-//! * Format version 5, `max_open_files` unlimited: one read per hit once levels are settled.
+//! * Format version 5, `max_open_files` unlimited: one read per hit once levels are compacted.
 //! * Write buffers of an eighth of the budget together; compactions use direct I/O and two threads.
 //! * Inserts go in write batches; the write-ahead log is off only at `--durability never`, and synced
 //!   per batch at `always`.
@@ -43,7 +43,7 @@ pub struct Rocks {
 }
 
 impl Rocks {
-    /// Opens the database in `dir`, or makes it.
+    /// Opens the database in `dir`, or creates it.
     pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
         let options = options(spec)?;
         let family = ColumnFamilyDescriptor::new(FAMILY, options.clone());
@@ -57,7 +57,7 @@ impl Rocks {
     }
 }
 
-/// Options of files that go to the last level: without filters when they do not fit.
+/// Returns the options of files that go to the last level: without filters when they do not fit.
 fn last_level(spec: &Spec, options: &Options) -> Options {
     let mut options = options.clone();
     if !filters_fit(spec) {

@@ -10,12 +10,13 @@ use rocksdb::{BlockBasedOptions, Cache, DB, DBCompressionType, DataBlockIndexTyp
 use crate::budget::part;
 
 const FILTER_BITS_PER_KEY: u64 = 12;
-/// The index has some 20 bytes for each block of 2 KiB, and each entry 11 bytes more there than its key and value: with
-/// 16 bytes of these, 75 entries are a block, and four of them take a byte of the index.
+/// The bytes of a block for each byte of the index, which has some 20 bytes for each block of 2 KiB; each
+/// entry takes 11 bytes in a block in addition to its key and value: with 16 bytes of these, 75 entries are a
+/// block, and four of them take a byte of the index.
 const BLOCK_BYTES_PER_INDEX_BYTE: u64 = 4 * (16 + ENTRY_HEADER_BYTES);
 const ENTRY_HEADER_BYTES: u64 = 11;
 
-/// Its options for a memory budget.
+/// Returns its options for a memory budget.
 pub fn options(spec: &Spec) -> Result<Options> {
     let write_buffers = part(spec.ram_bytes, 1, 8);
     let filters = if filters_fit(spec) { spec.entries * FILTER_BITS_PER_KEY / 8 } else { 0 };
@@ -42,7 +43,7 @@ pub fn options(spec: &Spec) -> Result<Options> {
     Ok(options)
 }
 
-/// Blocks of a file, without a filter.
+/// Returns the options of blocks of a file, without a filter.
 pub fn table() -> BlockBasedOptions {
     let mut table = BlockBasedOptions::default();
     table.set_block_size(2048);
@@ -52,12 +53,12 @@ pub fn table() -> BlockBasedOptions {
     table
 }
 
-/// Do filters of all keys fit into half of the budget?
+/// Returns whether filters of all keys fit into half of the budget.
 pub fn filters_fit(spec: &Spec) -> bool {
     spec.entries * FILTER_BITS_PER_KEY / 8 <= spec.ram_bytes / 2
 }
 
-/// Memory of the indexes of all files.
+/// Returns the memory of the indexes of all files.
 fn index_bytes(spec: &Spec) -> u64 {
     spec.entries * (spec.entry_bytes() + ENTRY_HEADER_BYTES) / BLOCK_BYTES_PER_INDEX_BYTE
 }
@@ -71,7 +72,7 @@ pub fn settle(db: &DB) -> Result<()> {
     Ok(())
 }
 
-/// The memory that it says it holds.
+/// Returns the memory that it reports.
 pub fn ram_bytes(db: &DB) -> Option<u64> {
     let held = [
         "rocksdb.estimate-table-readers-mem",
@@ -81,7 +82,7 @@ pub fn ram_bytes(db: &DB) -> Option<u64> {
     held.iter().map(|name| property(db, name)).sum::<Result<u64>>().ok()
 }
 
-/// A property that is a number.
+/// Returns a property that is a number.
 pub fn property(db: &DB, name: &str) -> Result<u64> {
     Ok(db.property_int_value(name)?.unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! A cascade filter, as `db.filter` makes it. It counts occurrences, so a key that is there is deleted before it is
+//! A cascade filter, as `db.filter` makes it. It counts occurrences, so a present key is deleted before it is
 //! added again.
 
 use anyhow::Result;

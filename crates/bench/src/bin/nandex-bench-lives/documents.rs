@@ -1,4 +1,4 @@
-//! Indexes of documents: which documents there are, which are near-duplicates by design, and the rounds over them.
+//! Indexes of documents: the documents, the planned near-duplicates, and the rounds over them.
 //!
 //! Each round removes all documents, and adds as many. A generation of documents has texts of its own, and a
 //! near-duplicate is near an original of the same generation.
@@ -22,7 +22,7 @@ use crate::subject::{Subject, Usage, Work};
 const NEAR_SHARE: f64 = 0.1;
 const SIMILARITY: f64 = 0.95;
 
-/// Documents that are removed and added again one in each call, at most.
+/// The maximum number of documents that are removed and added again one in each call.
 const SINGLY: usize = 100;
 
 const PAGE_BYTES: u64 = 4096;
@@ -32,16 +32,16 @@ pub(crate) trait Index: Sized {
     /// Adds documents.
     fn add(&mut self, documents: &[Document]) -> Result<()>;
 
-    /// Removes documents that are there.
+    /// Removes documents that are present.
     fn remove(&mut self, documents: &[Document]) -> Result<()>;
 
-    /// Fails if its number of documents, or of those it kept, is wrong for these documents.
+    /// Fails if its number of documents, or of those it has kept, is wrong for these documents.
     fn check_counts(&self, live: &[Document], planted: &Planted) -> Result<()>;
 
     /// Looks up live documents and removed ones, and fails if an answer is wrong.
     fn check(&self, corpus: &Corpus) -> Result<Work>;
 
-    /// Returns its entries as it counts them, and the right number.
+    /// Returns its count of entries, and the right number.
     fn entries(&self, planted: &Planted) -> (u64, u64);
 
     /// Returns the bytes of RAM of its tables.
@@ -64,9 +64,9 @@ pub(crate) struct Indexed<I> {
 pub(crate) struct Corpus {
     count: u64,
     generation: u64,
-    /// Those that are in the index.
+    /// The documents in the index.
     pub live: Vec<Document>,
-    /// Those that the last round removed and did not add again.
+    /// The documents that the last round removed and did not add again.
     pub gone: Vec<Document>,
     pub planted: Planted,
 }
@@ -74,14 +74,14 @@ pub(crate) struct Corpus {
 /// The near-duplicates among the live documents.
 #[derive(Default)]
 pub(crate) struct Planted {
-    /// For each document the place of the one that it is near: its own for an original.
+    /// The original of each document, as a position: its own for an original.
     pub originals: Vec<usize>,
-    /// Different texts.
+    /// The number of different texts.
     pub texts: u64,
 }
 
 impl Planted {
-    /// Near-duplicates.
+    /// Returns the near-duplicates.
     pub fn near(&self) -> impl Iterator<Item = (usize, usize)> {
         self.originals.iter().copied().enumerate().filter(|(place, original)| place != original)
     }
@@ -93,9 +93,9 @@ impl Corpus {
         Self { count, generation: 0, live, gone, planted }
     }
 
-    /// Makes the documents of the next generation those that are there.
+    /// Replaces the live documents by those of the next generation.
     fn renew(&mut self) {
-        // Seeds next to each other have texts in common.
+        // Consecutive seeds have texts in common.
         let texts = Texts::new(KeySpace::new(0).key(self.generation), NEAR_SHARE, SIMILARITY);
         let document = |number: u64| {
             let mut text = String::new();
@@ -116,7 +116,7 @@ impl Corpus {
 }
 
 impl<I: Index + 'static> Indexed<I> {
-    /// A new index in a new file.
+    /// Creates an index in a new file.
     pub fn boxed(
         (file, log_bytes): (&Path, u64),
         create: impl FnOnce(&Volume) -> Result<I>,

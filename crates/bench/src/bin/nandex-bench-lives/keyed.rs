@@ -1,4 +1,4 @@
-//! Structures of keys: which keys there are, what was put last, and the rounds over them.
+//! Structures of keys: the present keys, their last values, and the rounds over them.
 
 use std::time::Instant;
 
@@ -10,34 +10,34 @@ use crate::subject::{Subject, Usage, Work};
 
 /// Keys put in a call.
 const BATCH: u64 = 1024;
-/// Keys that are looked up in the end, at most.
+/// The maximum number of keys that are looked up in the end.
 const LOOKUPS: u64 = 20_000;
-/// Removed keys that are looked up in the end, at most.
+/// The maximum number of removed keys that are looked up in the end.
 const ABSENT: u64 = 1000;
 
 /// Keys and values; a structure without values ignores them.
 pub(crate) type Pairs<'a> = [(&'a [u8], &'a [u8])];
 
-/// A structure that keys are put into.
+/// A structure whose entries have keys.
 pub(crate) trait Store: Sized {
-    /// Puts keys that were not there.
+    /// Puts keys that were not present.
     fn put(&self, pairs: &Pairs) -> Result<()>;
 
-    /// Puts keys that are there.
+    /// Puts keys that are present.
     fn put_again(&self, pairs: &Pairs) -> Result<()> {
         self.put(pairs)
     }
 
-    /// Removes keys that are there.
+    /// Removes keys that are present.
     fn remove(&self, keys: &[&[u8]]) -> Result<()>;
 
     /// Returns whether a lookup of the key is right, after `puts` puts and with this value last.
     fn is_right(&self, pair: (&[u8], &[u8]), puts: u64) -> Result<bool>;
 
-    /// Returns whether a lookup says that the key is absent.
+    /// Returns whether a lookup reports the key as absent.
     fn is_absent(&self, key: &[u8]) -> Result<bool>;
 
-    /// The highest share of absent keys that may be false positives.
+    /// Returns the maximum share of absent keys that may be false positives.
     fn wrong_share_max(&self) -> f64 {
         0.0
     }
@@ -48,7 +48,7 @@ pub(crate) trait Store: Sized {
     /// Returns its bytes and entries.
     fn usage(&self) -> Usage;
 
-    /// Closes and opens it.
+    /// Closes and reopens it.
     fn reopened(self) -> Result<Self>;
 
     /// Closes it.
@@ -66,7 +66,7 @@ struct Keys {
     space: KeySpace,
     rng: Rng,
     versions: Vec<u32>,
-    /// The oldest key that was not removed, and how many there are from it on.
+    /// The oldest key that was not removed, and the number of keys from it on.
     first: u64,
     count: u64,
 }
@@ -105,7 +105,7 @@ impl Keys {
         }
     }
 
-    /// Some of the keys that are there.
+    /// Returns some of the present keys.
     fn some(&self) -> impl Iterator<Item = u64> + use<> {
         let step = (self.count / LOOKUPS.min(self.count)) as usize;
         (self.first..self.first + self.count).step_by(step)
@@ -113,7 +113,7 @@ impl Keys {
 }
 
 impl<S: Store + 'static> Keyed<S> {
-    /// A store that is empty, and the keys that it will have.
+    /// Creates the subject of an empty store, and the keys that it will have.
     pub fn boxed(store: S, count: u64) -> Result<Box<dyn Subject>> {
         let versions = vec![0; usize::try_from(count)?];
         let (space, rng) = (KeySpace::new(1), Rng::new(1, 0, 0));

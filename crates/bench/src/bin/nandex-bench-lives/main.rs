@@ -1,10 +1,10 @@
-//! `nandex-bench-lives`: structures and indexes after many rounds of updates, next to what they were after their first
-//! fill.
+//! `nandex-bench-lives`: structures and indexes after many rounds of updates, compared with their state after
+//! the first fill.
 //!
-//! Each takes its keys or documents once, and then as many changes in every round. A structure is flushed after each
-//! round; an index makes its batches durable itself. The table has rates, bytes written, flash, RAM and by how much the
-//! count of entries is off. In the end keys or documents that are present and some that were removed are looked up,
-//! before and after a reopening: a wrong answer is an error.
+//! Each takes its keys or documents once, and then as many changes in every round. A structure is flushed
+//! after each round; an index makes its batches durable itself. The table has rates, bytes written, flash,
+//! RAM and the error of the count of entries. In the end present keys or documents and some removed ones are
+//! looked up, before and after a reopening: a wrong answer is an error.
 //!
 //! ```text
 //!   main ---> subject (the trait, a row)      report (figures, the table)
@@ -38,7 +38,7 @@ use nandex_bench::process::finish;
 use report::{Figures, Life};
 use subject::{Row, Subject, Usage, Work};
 
-/// All that can be measured, in the order of the table.
+/// All subjects that can be measured, in the order of the table.
 const ROWS: [Row; 10] = [
     tables::BUFFERHASH,
     tables::SLICEHASH,
@@ -68,19 +68,19 @@ struct Arguments {
     /// Rounds after the first fill, of as many updates as there are keys or documents.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// What a round does; by default `churn` for indexes of documents, and `update` for all others.
+    /// The changes of a round; by default `churn` for indexes of documents, and `update` for all others.
     #[arg(long, value_enum)]
     workload: Option<Workload>,
     /// The structures and indexes; all by default.
     #[arg(long, value_parser = PossibleValuesParser::new(ROWS.map(|row| row.name)))]
     structure: Vec<String>,
-    /// RAM that each may take, in bytes; by default as much as it needs, and of an index its own default.
+    /// RAM of each, in bytes; by default as much as it needs, and for an index its own default.
     #[arg(long)]
     ram: Option<u64>,
     /// Closes and opens each after every round, as a command would.
     #[arg(long)]
     reopen: bool,
-    /// Where the volumes are.
+    /// The folder of the volumes.
     #[arg(long, default_value = ".")]
     dir: PathBuf,
     /// One line of JSON instead of a table.
@@ -116,7 +116,7 @@ fn run(arguments: &Arguments) -> Result<String> {
     }
 }
 
-/// Takes a subject through all its rounds, and checks its answers.
+/// Runs a subject through all its rounds, and checks its answers.
 fn live(arguments: &Arguments, row: &Row) -> Result<Life> {
     let file = arguments.dir.join(format!("lives-{}.nandex", row.name));
     if file.exists() {
@@ -146,7 +146,7 @@ fn live(arguments: &Arguments, row: &Row) -> Result<Life> {
     Ok(Life { gets_per_s, single_puts_per_s, reopen_seconds, ..life })
 }
 
-/// Makes a round, and compares what the subject takes afterwards with what it had before.
+/// Makes a round, and compares the subject's resources afterwards with those before.
 fn measure(subject: &mut dyn Subject, workload: Option<Workload>, file: &Path) -> Result<Figures> {
     let before = subject.usage().written_bytes;
     let Work { items, bytes, seconds } = subject.round(workload)?;
@@ -165,7 +165,7 @@ fn measure(subject: &mut dyn Subject, workload: Option<Workload>, file: &Path) -
     })
 }
 
-/// The error of a wrong answer.
+/// Creates the error of a wrong answer.
 fn wrong(answer: impl Into<String>) -> anyhow::Error {
     anyhow!(answer.into())
 }

@@ -29,7 +29,7 @@ pub(crate) const ROW: Row = Row {
 /// Texts that are looked up in a call.
 const LOOKUPS: usize = 256;
 
-/// The share of planted near-duplicates that is found, at least.
+/// The minimum share of planted near-duplicates that must be found.
 const FOUND_SHARE_MIN: f64 = 0.9;
 
 struct NearDuplicates {
@@ -59,7 +59,8 @@ impl Indexes for NearDuplicates {
         Ok(())
     }
 
-    /// Originals are kept, and of near-duplicates few: no document that has gone makes one of them a duplicate.
+    /// Checks the counts: originals are kept, and few near-duplicates: no removed document makes one of them
+    /// a duplicate.
     fn check_counts(&self, live: &[Document], planted: &Planted) -> Result<()> {
         let (documents, kept) = (self.index.documents(), self.index.kept());
         ensure!(documents == live.len() as u64, "it has {documents} documents of {}", live.len());
@@ -97,7 +98,8 @@ impl Indexes for NearDuplicates {
         Ok(Work { items: (live.len() + gone.len()) as u64, bytes: 0, seconds })
     }
 
-    /// Entries of the index of neighbours, which has one of each different text in each of its tables.
+    /// Returns the entries of the index of neighbours, which has one of each different text in each of its
+    /// tables.
     fn entries(&self, planted: &Planted) -> (u64, u64) {
         let neighbors = self.index.stats().neighbors;
         (neighbors.entries, planted.texts * u64::from(neighbors.tables))
@@ -113,7 +115,7 @@ impl Indexes for NearDuplicates {
 }
 
 impl NearDuplicates {
-    /// The ids of the documents that each of these is near.
+    /// Returns, for each of these documents, the ids of the documents that it is near.
     fn matches(&self, documents: &[Document]) -> Result<Vec<Vec<String>>> {
         let mut all = Vec::new();
         for some in documents.chunks(LOOKUPS) {

@@ -11,16 +11,16 @@ use crate::subject::Row;
 pub(crate) struct Figures {
     /// Keys or documents that were put.
     pub puts: u64,
-    /// Puts a second, a removal and a put together being one; without the flush after them.
+    /// Puts a second, where a removal and a put together count as one; without the flush after them.
     pub puts_per_s: f64,
-    /// Bytes written for each byte of what was put, with the log, where they are known.
+    /// Bytes written, log included, for each byte put, if they are known.
     pub written_per_byte: Option<f64>,
-    /// Entries, as the subject says.
+    /// Entries, as the subject counts them.
     pub entries: u64,
-    /// By how much that is off.
+    /// The error of that count, in percent.
     pub entries_off_percent: f64,
     pub flash_bytes: u64,
-    /// Space that the file takes.
+    /// Space of the file on disk.
     pub file_bytes: u64,
     pub ram_bytes: u64,
 }
@@ -29,41 +29,42 @@ pub(crate) struct Figures {
 #[derive(Serialize, Debug)]
 pub(crate) struct Life {
     pub structure: &'static str,
-    /// The name of what was put: keys or documents.
+    /// The kind of the items: keys or documents.
     pub items: &'static str,
     pub workload: Workload,
     pub fresh: Figures,
     pub rounds: Vec<Figures>,
-    /// Median and least puts a second of the second half of the rounds, over those of the first fill.
+    /// The median and the least puts a second of the second half of the rounds, over those of the first fill.
     pub puts_ratio_median: f64,
     pub puts_ratio_min: f64,
-    /// Of the same rounds.
+    /// The median of the same rounds.
     pub written_per_byte_median: Option<f64>,
-    /// Bytes that each put of the same rounds has added to flash, file and RAM; below 0 where these have shrunk.
+    /// The bytes that each put of the same rounds has added to flash, file and RAM; negative if these have
+    /// shrunk.
     pub flash_growth_bytes_per_put: f64,
     pub file_growth_bytes_per_put: f64,
     pub ram_growth_bytes_per_put: f64,
-    /// The most after a round, over what there was after the first fill.
+    /// The maximum after a round, over the value after the first fill.
     pub flash_ratio_max: f64,
     pub file_ratio_max: f64,
     pub ram_ratio_max: f64,
-    /// The most that a round's count was off, of a hundred.
+    /// The maximum error of a round's count, in percent.
     pub entries_off_percent_max: f64,
     /// After the rounds and a first pass over them: keys or documents looked up a second (terms of tfidf), and put
     /// again a second, one in each call.
     pub gets_per_s: f64,
     pub single_puts_per_s: f64,
-    /// Closing and opening.
+    /// The time of closing and opening.
     pub reopen_seconds: f64,
-    /// Entries that there were in the end.
+    /// The entries in the end.
     pub entries: u64,
 }
 
 impl Life {
-    /// The figures of a fill and the rounds after it; rates of what follows are 0.
+    /// Computes the figures of a fill and the rounds after it; rates of later steps are 0.
     ///
     /// # Errors
-    /// No rounds.
+    /// Fails without rounds.
     pub fn new((row, workload): (&Row, Workload), entries: u64, all: Vec<Figures>) -> Result<Self> {
         let (fresh, rounds) = all.split_first().context("no round was made")?;
         let (fresh, rounds) = (*fresh, rounds.to_vec());
@@ -107,7 +108,7 @@ fn median(mut all: Vec<f64>) -> Option<f64> {
     all.get(all.len() / 2).copied()
 }
 
-/// The table: a line for each life.
+/// Returns the table: a line for each life.
 pub(crate) fn text(lives: &[Life], rounds: u32) -> String {
     let head = format!(
         "{:<17} {:<9} {:<8} {:>11} {:>13} {:>6} {:>12} {:>7} {:>9} {:>7} {:>7} {:>9} {:>8} {:>10}",

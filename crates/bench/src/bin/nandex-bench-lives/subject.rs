@@ -1,4 +1,4 @@
-//! The trait of what is measured: a structure with its keys, or an index with its documents.
+//! The trait of a measured subject: a structure with its keys, or an index with its documents.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use nandex::{Database, FilterStats};
 
 use crate::{Arguments, Workload};
 
-/// RAM of a database, if none was stated.
+/// RAM of a database by default.
 const DATABASE_RAM_BYTES: u64 = 256 << 20;
 
-/// A new database with the RAM that was stated.
+/// Creates a database with the stated RAM.
 pub(crate) fn database(arguments: &Arguments, file: &Path) -> Result<Database> {
     let ram_bytes = arguments.ram.unwrap_or(DATABASE_RAM_BYTES);
     Ok(nandex::options().ram(ram_bytes).create(Create::New).open(file)?)
@@ -20,35 +20,35 @@ pub(crate) fn database(arguments: &Arguments, file: &Path) -> Result<Database> {
 /// A line of the table.
 pub(crate) struct Row {
     pub name: &'static str,
-    /// The name of what is put: keys or documents.
+    /// The kind of the items: keys or documents.
     pub items: &'static str,
-    /// The workload unless one is stated.
+    /// The default workload.
     pub workload: Workload,
     /// Creates the subject, empty, in a new file.
     pub create: fn(&Arguments, &Path) -> Result<Box<dyn Subject>>,
 }
 
-/// A structure or an index with what is in it.
+/// A structure or an index with its content.
 pub(crate) trait Subject {
     /// Makes a round, or the first fill if `workload` is `None`, and then flushes. The time is without the flush.
     fn round(&mut self, workload: Option<Workload>) -> Result<Work>;
 
-    /// Returns what it takes now.
+    /// Returns its present resources.
     fn usage(&self) -> Usage;
 
-    /// The number of entries that [`Usage::entries`] would have if it were exact.
+    /// Returns the number of entries that [`Usage::entries`] would have if it were exact.
     fn entries(&self) -> u64;
 
     /// Looks up keys or documents that are present, and some that were removed.
     ///
     /// # Errors
-    /// A wrong answer.
+    /// Fails on a wrong answer.
     fn check(&self) -> Result<Work>;
 
     /// Puts some of its keys or documents again, one in each call.
     fn put_singly(&mut self) -> Result<Work>;
 
-    /// Closes and opens it.
+    /// Closes and reopens it.
     fn reopened(self: Box<Self>) -> Result<Box<dyn Subject>>;
 
     /// Closes it.
@@ -60,7 +60,7 @@ pub(crate) trait Subject {
 pub(crate) struct Work {
     /// Keys or documents that were changed or looked up.
     pub items: u64,
-    /// Bytes of what was put.
+    /// The bytes put.
     pub bytes: u64,
     pub seconds: f64,
 }
@@ -76,7 +76,7 @@ impl Work {
 pub(crate) struct Usage {
     /// Bytes written so far, with the log, if they are known.
     pub written_bytes: Option<u64>,
-    /// Entries, as it says.
+    /// Entries, as the subject counts them.
     pub entries: u64,
     pub flash_bytes: u64,
     pub ram_bytes: u64,

@@ -13,10 +13,10 @@ use crate::keyed::{Keyed, Pairs, Store};
 use crate::subject::{Row, Subject, Usage};
 use crate::{Arguments, Workload};
 
-/// Made for the keys.
+/// The row of a BufferHash made for the keys.
 pub(crate) const BUFFERHASH: Row =
     row("bufferhash", |arguments, file| sized(arguments, file, bufferhash::KIND));
-/// Made for the keys.
+/// The row of a SliceHash made for the keys.
 pub(crate) const SLICEHASH: Row =
     row("slicehash", |arguments, file| sized(arguments, file, slicehash::KIND));
 pub(crate) const GROWING: Row =
@@ -25,7 +25,7 @@ pub(crate) const GROWING_SLICEHASH: Row =
     row("growing-slicehash", |arguments, file| growing(arguments, file, slicehash::growing::KIND));
 pub(crate) const RHIK: Row = row("rhik", |arguments, file| growing(arguments, file, rhik::KIND));
 
-/// Entries that a table which grows begins with.
+/// The number of entries that a growing table begins with.
 const ENTRIES_FIRST: u64 = 1000;
 const NAME: &str = "t";
 

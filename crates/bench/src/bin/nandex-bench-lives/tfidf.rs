@@ -55,7 +55,7 @@ impl Index for Terms {
         Ok(())
     }
 
-    /// Compares the counts of all terms with those of a model: what was added to and not what was removed.
+    /// Compares the counts of all terms with those of a model, from the added and the removed documents.
     fn check(&self, documents: &documents::Corpus) -> Result<Work> {
         let model = model(&documents.live);
         let all = documents.live.iter().chain(&documents.gone);
@@ -84,7 +84,7 @@ impl Index for Terms {
     }
 }
 
-/// What an index of these documents says of each term.
+/// Returns the frequencies that an index of these documents must have for each term.
 fn model(documents: &[Document]) -> HashMap<String, TermFrequency> {
     let mut model: HashMap<String, TermFrequency> = HashMap::new();
     for document in documents {
@@ -98,7 +98,8 @@ fn model(documents: &[Document]) -> HashMap<String, TermFrequency> {
     model
 }
 
-/// The terms of a text that has letters of English, spaces and full stops only: its words of two letters or more.
+/// Returns the terms of a text that has only English letters, spaces and full stops: its words of two letters
+/// or more.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|letter: char| !letter.is_ascii_alphabetic());
     words.filter(|word| word.len() >= 2).map(str::to_ascii_lowercase)

@@ -1,8 +1,9 @@
 //! `nandex-bench-neardup`: near-duplicates from JSON lines to decisions, with an index on flash.
 //!
-//! Each run makes an index, decides on all documents of a corpus, and closes it; then it opens the index again for a
-//! hundredth of new documents. The corpus is made up and its near-duplicates are known, or it is a file of the user.
-//! With `--peers` datasketch and rensa decide on the same documents between the runs, in RAM.
+//! Each run makes an index, decides on all documents of a corpus, and closes it; then it opens the index
+//! again for a hundredth of new documents. The corpus is generated and its near-duplicates are known, or it
+//! is a file of the user. With `--peers` datasketch and rensa decide on the same documents between the runs,
+//! in RAM.
 #![forbid(unsafe_code)]
 
 mod peers;
@@ -69,13 +70,13 @@ struct Arguments {
     /// Seed of the corpus.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where the corpus and the index are.
+    /// The folder of the corpus and the index.
     #[arg(long, default_value = "nandex-bench-data")]
     dir: PathBuf,
     /// Let datasketch and rensa decide on the first documents too, in a Python environment in --dir.
     #[arg(long)]
     peers: bool,
-    /// Documents for each of them, at most.
+    /// The maximum number of documents for each of them.
     #[arg(long, default_value = "50k", value_parser = parse)]
     peer_documents: u64,
     /// One line of JSON instead of a table.
@@ -87,14 +88,14 @@ struct Arguments {
 struct Corpus {
     first: PathBuf,
     more: PathBuf,
-    /// What is known of it, if it was made.
+    /// The generator of the texts, if they were generated.
     texts: Option<Texts>,
 }
 
 /// Figures by their names, which are keys of the JSON.
 type Figures = BTreeMap<&'static str, f64>;
 
-/// All that was measured.
+/// All measurements.
 #[derive(Serialize, Debug)]
 struct Report {
     schema: &'static str,
@@ -172,7 +173,7 @@ fn check(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The files of the corpus, which are made if no other is given.
+/// Returns the files of the corpus, which are generated if no other is given.
 fn corpus(arguments: &Arguments) -> Result<Corpus> {
     if let Some((first, more)) = arguments.corpus.clone().zip(arguments.more.clone()) {
         return Ok(Corpus { first, more, texts: None });
@@ -219,7 +220,7 @@ struct Pass {
     cpu_seconds: f64,
     disk: Option<DiskBytes>,
     text_bytes: u64,
-    /// Near-duplicates and originals of the corpus that was made, and how many of them were removed.
+    /// The near-duplicates and originals of the generated corpus, and the numbers of removed ones.
     near: (u64, u64),
     originals: (u64, u64),
     stats: IndexStats,
@@ -238,7 +239,7 @@ fn run(arguments: &Arguments, corpus: &Corpus) -> Result<Figures> {
     };
     let config = IndexConfig {
         ram_bytes: arguments.ram,
-        // The buckets of a percent more than come, and their hundredth.
+        // The buckets of one percent more than all documents, and a hundredth of that.
         documents: documents + documents.div_ceil(50),
         sketch_threads: threads(arguments),
         ..IndexConfig::default()
@@ -258,7 +259,7 @@ fn run(arguments: &Arguments, corpus: &Corpus) -> Result<Figures> {
     Ok(figures)
 }
 
-/// The documents of a file that the user has given.
+/// Counts the documents of a file of the user.
 fn lines(path: &Path) -> Result<u64> {
     let source = Source::JsonLines { path: path.to_owned(), fields: Fields::default() };
     let mut count = 0;
@@ -276,7 +277,7 @@ fn pass(file: &Path, texts: Option<&Texts>, open: impl FnOnce() -> Result<Index>
     let fields = Fields { id: texts.map(|_| "id".to_owned()), ..Fields::default() };
     let source = Source::JsonLines { path: file.to_owned(), fields };
     let first = index.documents();
-    // Lines of another file have the same numbers.
+    // Documents of another file have the same line numbers.
     let named = |(document, number): (DocumentResult, u64)| {
         document.map(|document| match texts {
             Some(_) => document,
@@ -309,7 +310,7 @@ fn pass(file: &Path, texts: Option<&Texts>, open: impl FnOnce() -> Result<Index>
     })
 }
 
-/// The figures of a pass over the whole corpus.
+/// Returns the figures of a pass over the whole corpus.
 fn figures(pass: &Pass) -> Figures {
     let Pass { updated, stats, .. } = pass;
     let neighbors = &stats.neighbors;

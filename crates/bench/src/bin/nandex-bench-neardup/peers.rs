@@ -1,4 +1,5 @@
-//! datasketch and rensa on the same file, in a Python of their own that is made in the folder of the benchmark.
+//! datasketch and rensa on the same file, in a Python environment of their own in the folder of the
+//! benchmark.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,19 +7,20 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-/// What is installed, as wheels: nothing is compiled. rensa 0.4 is the newest whose signatures we have, too.
+/// The packages that are installed, as wheels: nothing is compiled. rensa 0.4 is the newest version with our
+/// signatures.
 const PACKAGES: [&str; 2] = ["datasketch>=2,<3", "rensa>=0.4,<0.5"];
 
-/// Their names for the script.
+/// Their names in the script.
 pub const NAMES: [&str; 2] = ["datasketch", "rensa"];
 
 const SCRIPT: &str = include_str!("peers.py");
 
-/// What to do where there is no such Python.
+/// The remedy if Python lacks something.
 const HINT: &str = "install python3 with its venv module (Debian: python3 python3-venv), and let pip reach the network; or leave \
                     --peers out";
 
-/// What one of them has done.
+/// The result of one of them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PeerRun {
     /// Its name.
@@ -29,41 +31,41 @@ pub struct PeerRun {
     pub bands: u32,
     /// Documents decided on.
     pub documents: u64,
-    /// Of these, near earlier ones.
+    /// Near-duplicates of earlier ones among these.
     pub near: u64,
-    /// By the clock.
+    /// The documents per second of wall time.
     pub documents_per_s: f64,
-    /// By the process's time on a processor.
+    /// The documents per second of the process's CPU time.
     pub documents_per_cpu_s: f64,
-    /// What its process has grown by.
+    /// The growth of its process's memory.
     pub ram_bytes_per_document: f64,
 }
 
-/// A Python with both.
+/// A Python environment with both.
 pub struct Python {
     program: PathBuf,
 }
 
-/// What is asked of them.
+/// The task of each.
 #[derive(Clone, Copy)]
 pub struct Task<'t> {
     /// The file of JSON lines.
     pub file: &'t Path,
-    /// Lines that are read, at most.
+    /// The maximum number of lines to read.
     pub documents_max: u64,
     /// Permutations of a signature.
     pub permutations: u32,
     /// Bands of a signature.
     pub bands: u32,
-    /// From which estimate on documents are near.
+    /// The estimate from which documents are near.
     pub threshold: f64,
 }
 
 impl Python {
-    /// The environment in this folder; it is made at the first call, which needs the network.
+    /// Returns the environment in this folder; the first call makes it, which needs the network.
     ///
     /// # Errors
-    /// No Python, no network, no wheels for this machine.
+    /// Fails without Python, without network, and without wheels for this machine.
     pub fn in_folder(folder: &Path) -> Result<Self> {
         let python = Self { program: folder.join("bin/python") };
         if python.is_complete() {
@@ -87,10 +89,10 @@ impl Python {
         found.is_ok_and(|output| output.status.success())
     }
 
-    /// Lets one of them do the task.
+    /// Runs the task with one of them.
     ///
     /// # Errors
-    /// What its script says.
+    /// Returns the message of its script.
     pub fn run(&self, name: &str, task: Task<'_>) -> Result<PeerRun> {
         let numbers = [task.documents_max, task.permutations.into(), task.bands.into()];
         let mut command = Command::new(&self.program);

@@ -5,7 +5,7 @@ use crate::bloom::{PAGE_BITS, Paged, Plain};
 /// Pages of a region: their numbers fit the 6 bits that an update has for them.
 pub const REGION_PAGES: u64 = 64;
 
-/// Which of the two layouts.
+/// The kind of layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// All bits of a key in one page.
@@ -15,7 +15,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name: of its file too.
+    /// Returns its name, which is also that of its file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Paged => "paged",
@@ -36,17 +36,18 @@ pub enum Layout {
 /// An update of the filter: a region, and the change in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// Which region.
+    /// The region.
     pub region: u32,
     /// The page within it, and the bits to set there.
     pub entry: u32,
 }
 
-/// Bits of an update of the elevator layout that say which bit of a page.
+/// The number of bits of an elevator update that select the bit of a page.
 const BIT_BITS: u32 = PAGE_BITS.ilog2();
 
 impl Layout {
-    /// The smallest filter of `keys` keys that errs at most at `rate`, in multiples of `unit` pages.
+    /// Returns the smallest filter of `keys` keys with a rate of false positives of at most `rate`, in
+    /// multiples of `unit` pages.
     pub fn new(kind: Kind, keys: u64, rate: f64, unit: u64) -> Self {
         match kind {
             Kind::Paged => Self::Paged(Paged::for_rate(keys, rate, unit)),
@@ -58,7 +59,7 @@ impl Layout {
         }
     }
 
-    /// Its size.
+    /// Returns its size.
     pub const fn pages(self) -> u64 {
         match self {
             Self::Paged(filter) => filter.pages,
@@ -66,12 +67,12 @@ impl Layout {
         }
     }
 
-    /// Its size in regions.
+    /// Returns its size in regions.
     pub const fn regions(self) -> u64 {
         self.pages().div_ceil(REGION_PAGES)
     }
 
-    /// Updates per key, and pages that a lookup may have to read.
+    /// Returns the updates per key, which is also the maximum number of pages that a lookup reads.
     pub const fn places(self) -> u32 {
         match self {
             Self::Paged(_) => 1,
@@ -79,7 +80,7 @@ impl Layout {
         }
     }
 
-    /// Update `number` of the key of a hash.
+    /// Returns update `number` of the key of a hash.
     #[inline]
     pub fn place(self, hash: u64, number: u32) -> Place {
         let (page, inner, bits) = match self {
@@ -96,7 +97,7 @@ impl Layout {
         Place { region, entry: page << bits | inner }
     }
 
-    /// The page of an update within its region.
+    /// Returns the page of an update within its region.
     #[inline]
     pub const fn page_of(self, entry: u32) -> usize {
         match self {
@@ -122,7 +123,7 @@ impl Layout {
         }
     }
 
-    /// Was an update like this applied to this page?
+    /// Returns whether an update like this was applied to this page.
     #[inline]
     pub fn is_set(self, entry: u32, page: &[u8]) -> bool {
         let is_set = |bit: usize| page[bit / 8] >> (bit % 8) & 1 == 1;
@@ -132,7 +133,7 @@ impl Layout {
         }
     }
 
-    /// The rate of false positives with this many keys in it.
+    /// Returns the rate of false positives with `keys` keys in it.
     pub fn rate(self, keys: u64) -> f64 {
         match self {
             Self::Paged(_) | Self::Elevator(_) if keys == 0 => 0.0,

@@ -15,13 +15,13 @@ pub struct Lookups<'a> {
     shared: &'a Shared,
     queue: Box<dyn Queue>,
     spare: Vec<PageBuf>,
-    /// Per slot, the key that is looked up: its number in the batch, its hash, its probe.
+    /// The key of each slot: its number in the batch, its hash, its probe.
     slots: Vec<(usize, u64, u32)>,
     free: Vec<usize>,
 }
 
 impl<'a> Lookups<'a> {
-    /// With as many lookups at once as `depth`.
+    /// Creates the lookups of a client, `depth` of them at once.
     pub fn new(shared: &'a Shared, depth: usize) -> Result<Self> {
         Ok(Self {
             shared,
@@ -32,7 +32,7 @@ impl<'a> Lookups<'a> {
         })
     }
 
-    /// Is this key there? Its reads go one after the other, without the queue.
+    /// Returns whether this key is present. Its reads go one after the other, without the queue.
     pub fn one(&mut self, key: u64) -> Result<bool> {
         let hash = hash(key);
         let mut probe = 0;
@@ -50,7 +50,7 @@ impl<'a> Lookups<'a> {
         Ok(true)
     }
 
-    /// Which of these keys are there?
+    /// Appends whether each of these keys is present.
     pub fn many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
         let first = found.len();
         found.resize(first + keys.len(), yes(true));
@@ -99,7 +99,7 @@ impl<'a> Lookups<'a> {
         Ok(true)
     }
 
-    /// The first place from `probe` on that is not in the buffer, so that flash must tell.
+    /// Returns the first place from `probe` on that is not in the buffer and must be read from flash.
     fn next_read(&self, hash: u64, probe: &mut u32) -> Option<Place> {
         let layout = self.shared.layout;
         let waiting = self.shared.lock();

@@ -5,15 +5,15 @@
 //! * **paged** (BloomFlash, and the buffered Bloom filter of the HotStorage'11 deck): a hash chooses a page
 //!   with all bits of a key. A key waits in the buffer as 4 bytes, a lookup reads one page.
 //! * **elevator** (Canim et al. 2010, and the deck's elevator Bloom filter): bits are anywhere, each waits as
-//!   4 bytes, and a lookup reads a page per probe until one says no.
+//! 4 bytes, and a lookup reads a page per probe until one is not set.
 //!
 //! The buffer (`pool`) is divided into **regions** of 256 KiB in the order of the file, in chunks from one
-//! common pool. A thread of its own (`sweep`) goes round and round the file in I/O chunks of 512 KiB, several
-//! of them in flight at once: it takes the updates of an I/O chunk, reads, sets the bits, writes. So the
-//! whole buffer is never flushed at one moment while inserts wait. Regions just behind the thread are empty
-//! and those just before it are full, so a buffer of n updates takes 2n of them per round, four times as many
-//! as two alternating buffers. The thread only starts an I/O chunk when the buffer is nearly full. All
-//! transfers are direct (O_DIRECT); pages have no checksums.
+//! common pool. A thread of its own (`sweep`) cycles through the file in I/O chunks of 512 KiB, several of
+//! them in flight at once: it takes the updates of an I/O chunk, reads, sets the bits, writes. So the whole
+//! buffer is never flushed at one moment while inserts wait. Regions just behind the thread are empty and
+//! those just before it are full, so a buffer of n updates takes 2n of them per round, four times as many as
+//! two alternating buffers. The thread only starts an I/O chunk when the buffer is nearly full. All transfers
+//! are direct (O_DIRECT); pages have no checksums.
 
 mod layout;
 mod lookup;
@@ -44,7 +44,7 @@ const IO_CHUNK_REGIONS: u64 = 2;
 const IO_CHUNK_PAGES: usize = (IO_CHUNK_REGIONS * REGION_PAGES) as usize;
 /// I/O chunks in flight at once.
 const IO_CHUNKS: usize = 6;
-/// The buffer is nearly full when less than this part of it is free.
+/// The part of the buffer below which the free space makes it nearly full.
 const LOW: usize = 8;
 
 /// An open filter.
@@ -59,11 +59,11 @@ struct Shared {
     layout: Layout,
     device: FileDevice,
     waiting: Mutex<Waiting>,
-    /// Inserts may continue: there is space, or everything is on flash.
+    /// Signals that inserts may continue: there is space, or everything is on flash.
     space: Condvar,
-    /// The sweeping thread may continue.
+    /// Signals that the sweeping thread may continue.
     work: Condvar,
-    /// Keys inserted, as far as is known.
+    /// The number of keys inserted, as far as is known.
     keys: AtomicU64,
     lookup_reads: AtomicU64,
     ram_bytes: u64,
@@ -72,10 +72,10 @@ struct Shared {
 /// Updates that are not on flash yet.
 struct Waiting {
     pool: Pool,
-    /// Taken from the pool by region, and not written yet.
+    /// The updates taken from the pool by region, and not written yet.
     flying: HashMap<u32, Arc<Vec<u32>>>,
     demand: Demand,
-    /// Is the sweeping thread asleep? Only then is it worth a system call to wake it.
+    /// Whether the sweeping thread is asleep. Only then is it worth a system call to wake it.
     sleeps: bool,
     closed: bool,
     failure: Option<String>,
@@ -84,14 +84,14 @@ struct Waiting {
 /// A request to the sweeping thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Demand {
-    /// To keep some of the buffer free.
+    /// Keep some of the buffer free.
     Space,
-    /// To put everything on flash.
+    /// Flush everything.
     Everything,
 }
 
 impl Buffered {
-    /// An empty filter.
+    /// Creates an empty filter.
     pub fn create(spec: &Spec, kind: Kind) -> Result<Self> {
         let path = path(spec, kind);
         if path.exists() {
@@ -104,7 +104,7 @@ impl Buffered {
         Self::start(spec, layout, device, 0)
     }
 
-    /// The filter that `create` made.
+    /// Opens the filter that `create` made.
     pub fn open(spec: &Spec, kind: Kind) -> Result<Self> {
         let device = FileDevice::open(path(spec, kind), &FileOptions::default())?;
         let layout = Layout::new(kind, spec.entries, spec.rate, IO_CHUNK_REGIONS * REGION_PAGES);
@@ -139,8 +139,8 @@ impl Buffered {
     }
 }
 
-/// The budget's rest for the buffer, after I/O chunks in flight and their updates, pages of lookups and a
-/// word per region.
+/// Returns the rest of the budget for the buffer, after I/O chunks in flight and their updates, pages of
+/// lookups and a word per region.
 fn pool_bytes(spec: &Spec, layout: Layout) -> Result<usize> {
     let regions = layout.regions();
     let io_chunks = (IO_CHUNKS * IO_CHUNK_PAGES * PAGE_BYTES) as u64;
@@ -157,7 +157,7 @@ fn path(spec: &Spec, kind: Kind) -> PathBuf {
     spec.dir.join(format!("{}.bloom", kind.name()))
 }
 
-/// Really writes this many pages of zeros, so that reads are real reads.
+/// Writes `pages` pages of zeros, so that reads reach the drive.
 fn fill(device: &FileDevice, pages: u64) -> Result<()> {
     device.grow(pages)?;
     let mut queue = device.queue(IO_CHUNKS)?;

@@ -1,7 +1,7 @@
 //! Waiting updates, by region, in chunks from one common pool.
 //!
-//! A chunk is 64 words: the chunk before it in its region's list, then 63 updates. A region has one word, its
-//! tail: where the next update goes. The division costs half a chunk per region.
+//! A chunk is 64 words: the previous chunk in its region's list, then 63 updates. A region has one word, its
+//! tail: the position of the next update. The division costs half a chunk per region.
 
 /// Words of a chunk, including the link.
 const CHUNK: usize = 64;
@@ -11,8 +11,8 @@ const NONE: u32 = u32::MAX;
 /// The pool.
 pub struct Pool {
     words: Vec<u32>,
-    /// Per region: where its next update goes. 0 for none yet; a multiple of a chunk if the chunk before is
-    /// full.
+    /// The position of the next update of each region. 0 for none yet; a multiple of a chunk if the previous
+    /// chunk is full.
     tails: Vec<u32>,
     free: u32,
     free_chunks: usize,
@@ -20,7 +20,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of about this many bytes for this many regions.
+    /// Creates a pool of about `bytes` bytes for `regions` regions.
     pub fn new(bytes: usize, regions: u64) -> Self {
         let chunks = (bytes / 4 / CHUNK).clamp(1, (u32::MAX as usize) / CHUNK - 1);
         let mut words = vec![0; chunks * CHUNK];
@@ -32,7 +32,7 @@ impl Pool {
         Self { words, tails, free: 0, free_chunks: chunks, low_chunks }
     }
 
-    /// Puts an update; refuses if no chunk is free.
+    /// Adds an update; refuses if no chunk is free.
     #[inline]
     pub fn push(&mut self, region: u32, entry: u32) -> bool {
         let mut tail = self.tails[region as usize] as usize;
@@ -70,7 +70,7 @@ impl Pool {
         }
     }
 
-    /// Is this update waiting?
+    /// Returns whether this update is waiting.
     pub fn contains(&self, region: u32, entry: u32) -> bool {
         let tail = self.tails[region as usize] as usize;
         if tail == 0 {
@@ -91,17 +91,17 @@ impl Pool {
         }
     }
 
-    /// Are any updates waiting for this region?
+    /// Returns whether any updates are waiting for this region.
     pub fn waits(&self, region: u32) -> bool {
         self.tails[region as usize] != 0
     }
 
-    /// Are no updates waiting at all?
+    /// Returns whether no updates are waiting at all.
     pub fn is_empty(&self) -> bool {
         self.free_chunks * CHUNK == self.words.len()
     }
 
-    /// Is it nearly full?
+    /// Returns whether it is nearly full.
     pub fn is_low(&self) -> bool {
         self.free_chunks <= self.low_chunks
     }

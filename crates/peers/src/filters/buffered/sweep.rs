@@ -1,4 +1,4 @@
-//! The thread that puts the buffer on flash, round and round the file.
+//! The thread that flushes the buffer in cycles through the file.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -45,7 +45,8 @@ impl<'a> Sweep<'a> {
         Ok(())
     }
 
-    /// Starts all wanted I/O chunks that fit, and sleeps while there are none. False: closed.
+    /// Starts all wanted I/O chunks that fit, and sleeps while there are none. Returns false once the filter
+    /// is closed.
     fn start_io_chunks(&mut self) -> Result<bool> {
         let mut waiting = self.shared.lock();
         loop {
@@ -68,7 +69,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// The next I/O chunk with waiting updates that is not in flight.
+    /// Returns the next I/O chunk with waiting updates that is not in flight.
     fn find(&mut self, waiting: &MutexGuard<'_, Waiting>) -> Option<u64> {
         let io_chunks = self.shared.layout.pages() / IO_CHUNK_PAGES as u64;
         for _ in 0..io_chunks {
@@ -91,7 +92,8 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// An I/O chunk that was read gets its bits and is written; one that was written is finished.
+    /// Continues an I/O chunk: one that was read gets its bits and is written; one that was written is
+    /// finished.
     fn go_on(&mut self, completion: Completion) -> Result<()> {
         let Completion { token: io_chunk, kind, page, mut buf, result } = completion;
         result?;
@@ -125,7 +127,7 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// Is there a reason to start an I/O chunk?
+/// Returns whether there is a reason to start an I/O chunk.
 fn wanted(waiting: &Waiting) -> bool {
     !waiting.closed && (waiting.demand == Demand::Everything || waiting.pool.is_low())
 }
