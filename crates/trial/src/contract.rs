@@ -1,5 +1,5 @@
-//! What is different between tables, filters and other structures under trial: how one is made and opened,
-//! its calls, and its oracle.
+//! The differences between tables, filters and other structures under trial: how one is made and opened, its
+//! calls, and its oracle.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::versions::Oracle;
 /// The structure under trial.
 pub(crate) const NAME: &str = "t";
 
-/// Why a trial stops.
+/// The reason why a trial stops.
 #[derive(Debug)]
 pub enum Stop {
-    /// The structure broke its law: what was expected, and what was found.
+    /// The structure broke its law: the expected and the found result.
     Wrong(String),
-    /// It returned an error. What was done to its device decides whether it may.
+    /// The structure returned an error. The faults of its device decide whether it may.
     Failed(nandex::Error),
 }
 
@@ -29,51 +29,52 @@ impl<E: Into<nandex::Error>> From<E> for Stop {
     }
 }
 
-/// What answers must fulfil, from most to least.
+/// The requirements on answers, from the strictest on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Trust {
     /// The right answer.
     Right,
-    /// The right answer or an error: the device returns or stores wrong data.
+    /// The right answer or an error, as the device returns or stores wrong data.
     RightOrError,
-    /// Anything that was ever put there, nothing, or an error: the device lost what it had acknowledged.
-    /// Never another key's value or one that never was.
+    /// Any version that was ever put there, nothing, or an error, as the device lost acknowledged data. Never
+    /// another key's value or a version that never was.
     EverOrError,
 }
 
-/// One configuration of a structure. A new kind of structure joins sweeps and trials by implementing this.
+/// A configuration of a structure. A new kind of structure joins sweeps and trials by implementing this.
 ///
 /// The calls get the [`Session`], which has the open structure and its oracle. Each is one call of the
-/// structure, so that a power cut during it can be judged. It notes the attempt in the oracle, calls the
-/// structure, and says what is to be acknowledged; the session notes the acknowledgement in `settle`.
+/// structure, so that a power cut during it can be judged. It records the attempt in the oracle, calls the
+/// structure, and returns the updates to be acknowledged; the session records the acknowledgement in
+/// `settle`.
 pub trait Contract: Clone + Debug + Send + 'static {
     /// The open structure.
     type Handle;
     /// Its oracle.
     type Past: Oracle;
 
-    /// The oracle of an empty structure.
+    /// Returns the oracle of an empty structure.
     fn past(&self) -> Self::Past;
 
-    /// The options for creating the volume below; it is opened with the same durability and threads.
+    /// Returns the options for creating the volume below; it is opened with the same durability and threads.
     fn volume_options(&self) -> VolumeOptions;
 
-    /// Makes the structure in a volume.
+    /// Creates the structure in a volume.
     ///
     /// # Errors
-    /// The structure's errors.
+    /// Returns the structure's errors.
     fn create(&self, volume: &Volume, name: &str) -> nandex::Result<Self::Handle>;
 
-    /// Opens the structure of that name.
+    /// Opens the structure of a name.
     ///
     /// # Errors
-    /// The structure's errors.
+    /// Returns the structure's errors.
     fn open(&self, volume: &Volume, name: &str) -> nandex::Result<Self::Handle>;
 
-    /// Makes a volume on a device, and the structure in it.
+    /// Creates a volume on a device, and the structure in it.
     ///
     /// # Errors
-    /// What either says.
+    /// Returns the errors of either.
     fn create_on(&self, device: Arc<dyn Device>) -> nandex::Result<Self::Handle> {
         self.create(&Volume::create(device, self.volume_options())?, NAME)
     }
@@ -81,49 +82,50 @@ pub trait Contract: Clone + Debug + Send + 'static {
     /// Opens both again.
     ///
     /// # Errors
-    /// What either says.
+    /// Returns the errors of either.
     fn open_on(&self, device: Arc<dyn Device>) -> nandex::Result<Self::Handle> {
         self.open(&Volume::open(device, self.open_options())?, NAME)
     }
 
-    /// What the volume is opened with: as it was created.
+    /// Returns the options for opening the volume, equal to those of its creation.
     fn open_options(&self) -> VolumeOpenOptions {
         let VolumeOptions { durability, threads, .. } = self.volume_options();
         VolumeOpenOptions { durability, threads, ..VolumeOpenOptions::default() }
     }
 
-    /// Does it go on with less when the device has no space for what it asks for?
+    /// Returns whether it continues with less when the device has no space for a request.
     fn asks_for_less(&self) -> bool {
         false
     }
 
-    /// The same without threads in the background.
+    /// Returns the configuration without background threads.
     #[must_use]
     fn without_threads(&self) -> Self;
 
     /// Closes it.
     ///
     /// # Errors
-    /// The structure's errors.
+    /// Returns the structure's errors.
     fn close(handle: Self::Handle) -> nandex::Result<()>;
 
     /// Makes one random call.
     ///
     /// # Errors
-    /// [`Stop::Wrong`] for a wrong answer, [`Stop::Failed`].
+    /// Fails with [`Stop::Wrong`] for a wrong answer, and with [`Stop::Failed`].
     fn call(session: &mut Session<Self>, rng: &mut SplitMix64) -> Result<(), Stop>;
 
     /// Looks everything up, and takes the answers as the state from now on.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// Fails as [`call`](Self::call) does.
     fn look(session: &mut Session<Self>) -> Result<(), Stop>;
 
-    /// Tries every sort of update when none may be acknowledged any more, and returns each with its name.
+    /// Tries every kind of update when none may be acknowledged any more, and returns each result with its
+    /// name.
     fn updates(session: &mut Session<Self>) -> Vec<(&'static str, nandex::Result<()>)>;
 }
 
-/// One of these.
+/// Returns one of these.
 pub(crate) fn pick<T: Copy>(rng: &mut SplitMix64, all: &[T]) -> T {
     all[rng.below(all.len() as u64) as usize]
 }

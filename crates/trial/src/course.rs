@@ -10,13 +10,13 @@ use crate::session::Session;
 
 /// Observes a structure's life.
 pub trait Watcher<C: Contract> {
-    /// A part of the life begins.
+    /// Called when a part of the life begins.
     fn begins(&mut self, _part: &'static str) {}
 
-    /// A call has returned and does not count as acknowledged yet.
+    /// Called when a call has returned, before it counts as acknowledged.
     ///
     /// # Errors
-    /// The reason to end the life here.
+    /// Returns the reason to end the life here.
     fn after(&mut self, session: &mut Session<C>, result: Result<(), Stop>) -> Result<(), String>;
 }
 
@@ -28,12 +28,12 @@ struct Course<'a, C: Contract, W> {
     watcher: &'a mut W,
 }
 
-/// Creates the structure, makes `calls` calls, makes and drops another structure, closes, opens and makes
-/// calls again, is killed, opens once more, makes calls and closes. The volume is open a little longer each
-/// time, and takes a checkpoint without the structure.
+/// Runs a life: creates the structure, makes `calls` calls, makes and drops another structure, closes, opens
+/// and makes calls again, is killed, opens once more, makes calls and closes. The volume is open a little
+/// longer each time, and takes a checkpoint without the structure.
 ///
 /// # Errors
-/// The watcher's errors, which end the life.
+/// Returns the watcher's errors, which end the life.
 pub fn live<C: Contract, W: Watcher<C>>(
     session: &mut Session<C>,
     device: Arc<dyn Device>,

@@ -11,15 +11,15 @@ pub enum DeviceKind {
     Instant,
     /// An SSD of 32 MiB in virtual time: completions overtake one another.
     Ssd,
-    /// The preset of that name.
+    /// The preset of a name.
     Preset(&'static str),
 }
 
 impl DeviceKind {
-    /// A device of that kind with these bytes on it, its counters at zero.
+    /// Creates a device of this kind with these bytes on it, its counters at zero.
     ///
     /// # Panics
-    /// There is no preset of that name.
+    /// Panics if there is no preset of the name.
     #[must_use]
     pub fn with_image(self, image: Image) -> SimDevice {
         let device = match self {
@@ -37,7 +37,7 @@ impl DeviceKind {
     }
 }
 
-/// Two channels of two dies, with times as of SLC flash and a small write buffer.
+/// Returns an SSD of two channels of two dies, with times as of SLC flash and a small write buffer.
 #[must_use]
 pub fn small() -> Spec {
     let plain = Spec::plain();

@@ -1,10 +1,9 @@
 //! Trials of structures by seed: simulated devices, power cuts and faults, and an oracle that knows the law.
 //!
-//! A seed is a [`Plan`]: which structure in which configuration, on which device, and what goes wrong.
-//! [`run`] runs it on one thread, so that a seed gives the same operations, bytes and answers every time; a
-//! failure repeats. A structure joins by implementing [`Contract`]. The sweeps of this crate's tests use the
-//! same parts: the [`Session`] of a structure with its oracle, the [workload](live), and [`sweep`] of power
-//! cuts.
+//! A seed is a [`Plan`]: a structure in a configuration, a device, and the faults. [`run`] runs it on one
+//! thread, so that a seed gives the same operations, bytes and answers every time; a failure repeats. A
+//! structure joins by implementing [`Contract`]. The sweeps of this crate's tests use the same parts: the
+//! [`Session`] of a structure with its oracle, the [workload](live), and [`sweep`] of power cuts.
 #![forbid(unsafe_code)]
 
 pub mod amount;
@@ -39,22 +38,22 @@ pub use sweep::{Cuts, Sweep, recover, sweep, sweep_life};
 pub use traced::{Trace, Traced};
 pub use versions::{Oracle, Versions};
 
-/// Calls of one opening at most, if the power is cut during every operation.
+/// The maximum number of calls in one opening, if the power is cut during every operation.
 const CALLS_MAX: u64 = 40;
 
 /// Runs the trial of a seed. Takes about a thousand recoveries of volumes of 100 KiB if every operation is
 /// cut, fewer if only one in `one_in` is.
 ///
 /// # Errors
-/// A wrong answer, or a panic.
+/// Returns a wrong answer, or a panic.
 pub fn run(seed: u64, one_in: u64) -> Result<Counters, Box<Failure>> {
     run_plan(&Plan::of(seed), one_in)
 }
 
-/// As [`run`], for a plan that no seed has any more, since the register has other structures now.
+/// Runs a plan that no seed has any more, since the registry has other structures now.
 ///
 /// # Errors
-/// As [`run`].
+/// Fails as [`run`] does.
 pub fn run_plan(plan: &Plan, one_in: u64) -> Result<Counters, Box<Failure>> {
     let seed = plan.seed;
     let trial = || match plan.setup {

@@ -11,10 +11,11 @@ use crate::report::Counters;
 use crate::session::Session;
 use crate::traced::{Trace, Traced};
 
-/// Calls of one opening at most.
+/// The maximum number of calls in one opening.
 const CALLS_MAX: u64 = 60;
 
-/// Operations of an opening in which a power cut or a fault is planned; many of them come too late.
+/// The number of operations of an opening in which a power cut or a fault is planned; many of them come too
+/// late.
 const OPERATIONS: u64 = 200;
 
 /// Faults that return errors.
@@ -33,7 +34,7 @@ const ERRORS: [(FaultOn, FaultKind); 12] = [
     (FaultOn::Grow, FaultKind::NoSpace),
 ];
 
-/// How an opening ends.
+/// The way in which an opening ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
     Close,
@@ -51,8 +52,8 @@ struct Life<'a, C: Contract> {
     session: Session<C>,
     /// The fault of this opening.
     fault: Option<Fault>,
-    /// What goes wrong silently once it is open. Not before: a log whose last block cannot be read right ends
-    /// before it, which looks like a torn tail.
+    /// The silent faults once it is open. Not before: a log whose last block cannot be read correctly ends
+    /// before that block, which looks like a torn tail.
     wrong_later: Option<Faults>,
     story: Vec<String>,
 }
@@ -60,7 +61,7 @@ struct Life<'a, C: Contract> {
 /// Runs the life of a plan.
 ///
 /// # Errors
-/// A wrong answer.
+/// Returns a wrong answer.
 pub fn run<C: Contract>(plan: &Plan, setup: C, counters: &mut Counters) -> Result<(), String> {
     let mut life = Life {
         plan,
@@ -104,7 +105,7 @@ impl<C: Contract> Life<'_, C> {
         Ok(())
     }
 
-    /// Plans what goes wrong in this opening.
+    /// Plans the faults of this opening.
     fn arm(&mut self) {
         let rng = &mut self.rng;
         let seed = rng.next_u64();
@@ -153,13 +154,13 @@ impl<C: Contract> Life<'_, C> {
         matches!(self.plan.adversity, Adversity::WrongReads | Adversity::WrongWrites)
     }
 
-    /// May an error have come from what was done to the device?
+    /// Returns whether an error may be a consequence of the faults of the device.
     fn has_excuse(&self) -> bool {
         let struck = self.fault.is_some_and(|fault| self.device.seen(fault.on) >= fault.at);
         self.device.is_cut() || struck || self.may_be_wrong()
     }
 
-    /// Makes or opens it, and looks everything up. False if something that went wrong prevents it.
+    /// Creates or opens it, and looks everything up. Returns false if a fault prevents it.
     fn open(&mut self) -> Result<bool, String> {
         let device = Arc::new(Traced::with(self.device.clone(), Arc::clone(&self.trace)));
         let is_made = self.session.is_made();
@@ -196,7 +197,7 @@ impl<C: Contract> Life<'_, C> {
         Ok(())
     }
 
-    /// After a failed write or sync nothing more is acknowledged.
+    /// Checks that nothing more is acknowledged after a failed write or sync.
     fn after_failure(&mut self) -> Result<(), String> {
         let poisons = |fault: Fault| matches!(fault.on, FaultOn::Write | FaultOn::Sync);
         if self.fault.is_some_and(poisons) && !self.device.is_cut() {
@@ -228,14 +229,14 @@ impl<C: Contract> Life<'_, C> {
         }
     }
 
-    /// The machine is restarted if it lost its power or its cache, and sometimes at random.
+    /// Restarts the machine if it lost its power or its cache, and sometimes at random.
     fn after_all(&mut self) -> Result<(), String> {
         let strikes = self.device.faults();
         let dropped = strikes.iter().any(|strike| strike.kind == FaultKind::Dropped);
         let is_cut = self.device.is_cut();
         self.device.disarm();
         self.wrong_later = None;
-        // A planned cut does not come any more.
+        // A planned cut is cancelled.
         self.device.cut_after(u64::MAX);
         if is_cut || dropped || self.rng.below(3) == 0 {
             let survivors = self.rng.next_u64() % 16;
@@ -249,14 +250,14 @@ impl<C: Contract> Life<'_, C> {
             self.session.lower_trust(Trust::EverOrError);
         }
         if !self.session.is_made() {
-            // What was never acknowledged as made may be there whole, in part, or not at all.
+            // A structure whose creation was never acknowledged may exist whole, in part, or not at all.
             self.device = self.plan.device.with_image(Image::new());
             self.session = Session::new(self.setup.clone());
         }
         self.mend()
     }
 
-    /// If the device is right, the structure opens as soon as nothing fails any more.
+    /// Checks that, on a device without wrong data, the structure opens as soon as nothing fails any more.
     fn mend(&mut self) -> Result<(), String> {
         self.fault = None;
         if !self.session.is_made() || self.plan.adversity == Adversity::WrongWrites {

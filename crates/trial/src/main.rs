@@ -1,4 +1,4 @@
-//! `nandex-trial`: runs trials from a seed on, on all cores, until there are enough or time is over.
+//! `nandex-trial`: runs trials from a seed on, on all cores, until their number or the time is reached.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nandex_trial::{BLOCK, Counters, Failure, Structure, run};
 
-/// A trial that takes longer than this hangs; none takes a tenth of it.
+/// The time after which a trial counts as hanging; none takes a tenth of it.
 const HANG: Duration = Duration::from_secs(300);
 
 const USAGE: &str =
@@ -22,7 +22,7 @@ const USAGE: &str =
 --hours H, --minutes M   ends after that time
 --threads N  runs that many at once (default: as many as there are cores)";
 
-/// When to end.
+/// The limits of the run.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     start: u64,
@@ -83,7 +83,7 @@ fn parse(arguments: &[String]) -> Result<Limits, String> {
     Ok(limits)
 }
 
-/// What the threads share.
+/// The shared state of the threads.
 struct Shared<'a> {
     limits: &'a Limits,
     started: Instant,
@@ -112,7 +112,7 @@ fn run_all(limits: &Limits, started: Instant) -> (Counters, Vec<Failure>) {
     shared.total.into_inner().expect("no holder of this lock panics")
 }
 
-/// A seed and when it began.
+/// A seed and the time at which it began.
 type Running = Mutex<Option<(u64, Instant)>>;
 
 fn end_if_hanging(running: &Running) {

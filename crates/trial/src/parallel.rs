@@ -7,7 +7,7 @@ use std::thread::{Builder, available_parallelism, current, scope};
 /// Works on each of these, several at a time, and returns the results in their order.
 ///
 /// # Panics
-/// As `work`, once the other threads have ended.
+/// Panics as `work` does, once the other threads have ended.
 pub fn each<T: Send, R: Send>(
     items: impl Iterator<Item = T>,
     work: impl Fn(T) -> R + Sync,
@@ -18,7 +18,7 @@ pub fn each<T: Send, R: Send>(
         std::iter::from_fn(next).map(|(number, item)| (number, work(item))).collect()
     };
     let threads = available_parallelism().map_or(1, usize::from);
-    // A test's thread has its name, and so have those that work for it.
+    // A test's thread has the test's name, and so do the threads that work for it.
     let name = current().name().unwrap_or("parallel").to_owned();
     let mut results: Vec<_> = scope(|scope| {
         let start = |_| {

@@ -1,4 +1,4 @@
-//! The plan of a seed: a structure, a device, and what goes wrong.
+//! The plan of a seed: a structure, a device, and the faults.
 
 use nandex::Durability;
 use nandex_baseline::registry::{self, Family};
@@ -8,7 +8,7 @@ use crate::contract::pick;
 use crate::device_kind::DeviceKind;
 use crate::{filter, neighbors, table};
 
-/// What goes wrong in a trial.
+/// The faults of a trial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Adversity {
     /// The power is cut in the middle of every single operation, and again during recoveries.
@@ -23,7 +23,7 @@ pub enum Adversity {
     WrongWrites,
 }
 
-/// Of 8 neighbours of one structure, one or more has each.
+/// The faults of 8 neighbours of one structure: each has at least one.
 const ADVERSITIES: [Adversity; 8] = [
     Adversity::EveryCut,
     Adversity::Cuts,
@@ -35,11 +35,11 @@ const ADVERSITIES: [Adversity; 8] = [
     Adversity::Cuts,
 ];
 
-/// Configurations of a structure that come in turn: policies by durabilities by kinds of filter or of slices,
-/// or fan-outs by durabilities by counts and collisions of keys.
+/// The number of configurations of a structure that come in turn: policies by durabilities by kinds of filter
+/// or of slices, or fan-outs by durabilities by counts and collisions of keys.
 pub const STRUCTURES: u64 = 48;
 
-/// Consecutive seeds of one structure: all its configurations under each adversity.
+/// The number of consecutive seeds of one structure: all its configurations under each adversity.
 pub const BLOCK: u64 = 8 * STRUCTURES;
 
 /// The structure of a trial. Each has its block of seeds in turn: those with configurations of their own
@@ -52,12 +52,12 @@ pub enum Structure {
     SliceHash,
     /// Seeds 768 to 1,151, and so on.
     Cascade,
-    /// The table, filter or index of neighbours of that kind.
+    /// The table, filter or index of neighbours of a kind.
     Further(&'static str),
 }
 
 impl Structure {
-    /// All of them, in turn.
+    /// Returns all structures, in turn.
     pub fn all() -> impl Iterator<Item = Self> {
         let tables = table::further().map(|(row, _)| Self::Further(row.kind));
         let filters = filter::further().map(|(row, _)| Self::Further(row.kind));
@@ -66,10 +66,10 @@ impl Structure {
         own.chain(tables).chain(filters).chain(neighbors)
     }
 
-    /// What a seed tries.
+    /// Returns the structure that a seed tries.
     ///
     /// # Panics
-    /// Never: there are structures.
+    /// Never panics: there are structures.
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let turn = seed / BLOCK % Self::all().count() as u64;
@@ -100,16 +100,16 @@ impl Structure {
 /// A structure's configuration.
 #[derive(Clone, Copy, Debug)]
 pub enum StructureSetup {
-    /// A table's.
+    /// The configuration of a table.
     Table(table::TableSetup),
-    /// A filter's.
+    /// The configuration of a filter.
     Filter(filter::FilterSetup),
-    /// An index of neighbours'.
+    /// The configuration of an index of neighbours.
     Neighbors(neighbors::NeighborsSetup),
 }
 
 impl StructureSetup {
-    /// Structure and policy, for lists.
+    /// Returns the structure and its policy, for lists.
     #[must_use]
     pub fn policy(&self) -> String {
         match self {
@@ -119,7 +119,7 @@ impl StructureSetup {
         }
     }
 
-    /// When updates are durable.
+    /// Returns the durability of updates.
     #[must_use]
     pub const fn durability(&self) -> Durability {
         match self {
@@ -139,21 +139,21 @@ pub struct Plan {
     pub setup: StructureSetup,
     /// The device.
     pub device: DeviceKind,
-    /// What goes wrong.
+    /// The faults.
     pub adversity: Adversity,
 }
 
 impl Plan {
-    /// The plan of a seed. A block of 384 seeds is of one structure. Of these, 48 in a row have all policies,
-    /// durabilities and kinds of filter or of slices, or fan-outs and the like, and the block has all of them
-    /// under all adversities.
+    /// Returns the plan of a seed. A block of 384 seeds is of one structure. Among these, 48 in a row have
+    /// all policies, durabilities and kinds of filter or of slices, or fan-outs and the like, and the block
+    /// has all of them under all adversities.
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let mut rng = SplitMix64::stream(seed, 0);
         let turn = seed + seed / STRUCTURES;
         let adversity = ADVERSITIES[(turn % 8) as usize];
         let device = match adversity {
-            // Thousands of devices are made.
+            // Each seed makes thousands of devices.
             Adversity::EveryCut => DeviceKind::Instant,
             _ => pick(&mut rng, &[DeviceKind::Instant, DeviceKind::Ssd]),
         };

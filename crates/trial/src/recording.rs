@@ -1,6 +1,7 @@
-//! A power cut that failed, in a file: what led to the bytes that it left, and what the oracle knew then.
+//! A power cut that failed, in a file: the history of the bytes that it left, and the state of the oracle.
 //!
-//! With threads the same seed gives other operations each time, so a failure that was not written down is lost.
+//! With threads the same seed gives other operations each time, so a failure that was not written down is
+//! lost.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ pub const REPLAY: &str = "NANDEX_REPLAY";
 /// The first bytes of a file.
 const MAGIC: &[u8; 16] = b"nandex replay 1\n";
 
-/// What led to a power cut, from the bytes that the one before it left, and what survives it.
+/// The history of a power cut, from the bytes that the previous one left, and the choice of survivors.
 #[derive(Clone, Debug)]
 pub(crate) struct CutHistory {
     pub history: History,
@@ -38,7 +39,7 @@ pub struct Recording {
     /// The seed of the calls after the recovery, if they failed.
     pub(crate) work: Option<u64>,
     pub(crate) is_made: bool,
-    /// What the oracle knew at the cut.
+    /// The state of the oracle at the cut.
     pub(crate) past: Vec<u64>,
 }
 
@@ -46,7 +47,7 @@ impl Recording {
     /// Reads a file.
     ///
     /// # Errors
-    /// It cannot be read, or is no recording.
+    /// Fails if it cannot be read, or is no recording.
     pub fn read(path: &Path) -> Result<Self, String> {
         let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         Self::decode(&bytes).ok_or_else(|| format!("{}: no recording of a cut", path.display()))
@@ -55,7 +56,7 @@ impl Recording {
     /// Writes it to a new file in a folder, and returns the file's path.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn write(&self, folder: &Path) -> std::io::Result<PathBuf> {
         let bytes = self.encode();
         let hash = bytes.chunks(8).fold(0, |hash, word| {
@@ -68,7 +69,7 @@ impl Recording {
         Ok(path)
     }
 
-    /// Is it of this configuration? Addresses in what `Debug` shows differ between processes.
+    /// Returns whether it is of this configuration. Addresses in the `Debug` output differ between processes.
     pub fn is_of<C: Contract>(&self, setup: &C) -> bool {
         let without_addresses = |text: &str| {
             let parts =
@@ -78,16 +79,17 @@ impl Recording {
         without_addresses(&self.setup) == without_addresses(&format!("{setup:?}"))
     }
 
-    /// The bytes that the last cut left.
+    /// Returns the bytes that the last cut left.
     pub fn image(&self) -> Image {
         let survive = |image, cut: &CutHistory| cut.history.replay(image).survivors(cut.survivors);
         self.cuts.iter().fold(Image::new(), survive)
     }
 
-    /// Recovers from the same bytes and asks the same of the structure, without the threads that led there.
+    /// Recovers from the same bytes and makes the same requests of the structure, without the threads of the
+    /// recorded run.
     ///
     /// # Errors
-    /// A wrong answer, also for another configuration.
+    /// Returns a wrong answer, and fails for another configuration.
     pub fn replay<C: Contract>(&self, setup: &C) -> Result<(), String> {
         let mut past = setup.past();
         past.restore(&self.past).ok_or("the file is of another oracle")?;

@@ -6,16 +6,16 @@ use std::ops::AddAssign;
 
 use nandex_sim::Strike;
 
-/// What was done, in one trial or in all.
+/// The counts of one trial or of all.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Trials that ended well.
     pub seeds: u64,
-    /// Distinct places of a power cut: seed, operation, and what survived.
+    /// Distinct places of a power cut: seed, operation, and choice of survivors.
     pub cut_points: u64,
-    /// Those during a recovery from an earlier cut.
+    /// The places during a recovery from an earlier cut.
     pub cut_recoveries: u64,
-    /// Those that left the same bytes as another one during the same call.
+    /// The places that left the same bytes as another one during the same call.
     pub cuts_equal: u64,
     /// Openings of an existing structure.
     pub reopenings: u64,
@@ -23,9 +23,9 @@ pub struct Counters {
     pub calls: u64,
     /// Counted operations of devices: writes, syncs, grows and discards.
     pub operations: u64,
-    /// Faults that struck, by kind and sort of operation.
+    /// Faults that struck, by kind and by operation.
     pub faults: BTreeMap<String, u64>,
-    /// Lookups that returned an error, on a device that was wrong.
+    /// Lookups that returned an error, on a device with wrong data.
     pub refusals: u64,
     /// Openings that returned an error, on a device that was wrong or failed.
     pub refused_openings: u64,
@@ -81,14 +81,14 @@ impl fmt::Display for Counters {
     }
 }
 
-/// A trial that failed: its seed, and what happened.
+/// A trial that failed: its seed, and the failure.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
     /// The seed that replays it.
     pub seed: u64,
-    /// The structure, the device and what went wrong there.
+    /// The structure, the device and its faults.
     pub plan: String,
-    /// Where in the trial, and which law was broken.
+    /// The place in the trial, and the broken law.
     pub what: String,
 }
 

@@ -9,20 +9,20 @@ use nandex_sim::workload::SplitMix64;
 use crate::contract::{Contract, NAME, Stop, Trust, fold};
 use crate::versions::Oracle;
 
-/// Another structure that is made and dropped.
+/// The name of another structure that is made and dropped.
 const NEIGHBOUR: &str = "u";
 
-/// A call that returned and is not settled.
+/// A call that returned and is not acknowledged yet.
 #[derive(Clone, Debug)]
 enum Pending {
-    /// Nothing that the oracle would note: a lookup, or an update that was refused because the structure is
+    /// Nothing that the oracle would record: a lookup, or an update that was refused because the structure is
     /// full.
     Nothing,
     Made,
     Updated(Vec<u64>),
-    /// As the last one, and then as the next one.
+    /// An update like the last one, and then a sync like the next one.
     Saved(Vec<u64>),
-    /// All that was acknowledged before it is durable.
+    /// Everything acknowledged before is durable.
     Synced,
 }
 
@@ -40,14 +40,14 @@ pub struct Session<C: Contract> {
 }
 
 impl<C: Contract> Session<C> {
-    /// No structure yet, on no device.
+    /// Creates a session without a structure, on no device.
     #[must_use]
     pub fn new(setup: C) -> Self {
         let past = setup.past();
         Self::with_past(setup, past)
     }
 
-    /// What a session knew at a power cut.
+    /// Resumes a session from its state at a power cut.
     pub(crate) fn resumed(setup: C, past: C::Past, is_made: bool) -> Self {
         Self { is_made, ..Self::with_past(setup, past) }
     }
@@ -65,24 +65,24 @@ impl<C: Contract> Session<C> {
         }
     }
 
-    /// Its configuration.
+    /// Returns its configuration.
     pub const fn setup(&self) -> &C {
         &self.setup
     }
 
-    /// The open structure.
+    /// Returns the open structure.
     ///
     /// # Panics
-    /// It is not open.
+    /// Panics if it is not open.
     #[must_use]
     pub fn handle(&self) -> &C::Handle {
         &self.open.as_ref().expect("only what is open is asked").1
     }
 
-    /// The open structure, for calls that nobody else may make meanwhile.
+    /// Returns the open structure, for calls that need exclusive access.
     ///
     /// # Panics
-    /// It is not open.
+    /// Panics if it is not open.
     pub(crate) fn handle_mut(&mut self) -> &mut C::Handle {
         &mut self.open.as_mut().expect("only what is open is asked").1
     }
@@ -95,10 +95,10 @@ impl<C: Contract> Session<C> {
         self.setup.volume_options().durability
     }
 
-    /// Makes a volume on an empty device and the structure in it. Must be settled.
+    /// Creates a volume on an empty device and the structure in it. Success must be followed by `settle`.
     ///
     /// # Errors
-    /// [`Stop::Failed`].
+    /// Fails with [`Stop::Failed`].
     pub fn create(&mut self, device: Arc<dyn Device>) -> Result<(), Stop> {
         self.pending = Pending::Nothing;
         let volume = Volume::create(device, self.setup.volume_options())?;
@@ -108,11 +108,11 @@ impl<C: Contract> Session<C> {
         Ok(())
     }
 
-    /// Opens what is on the device, after whatever happened to it: from now on only what must be durable is
+    /// Opens the content of the device, after whatever happened to it: from now on only durable data are
     /// expected.
     ///
     /// # Errors
-    /// [`Stop::Failed`].
+    /// Fails with [`Stop::Failed`].
     pub fn open(&mut self, device: Arc<dyn Device>) -> Result<(), Stop> {
         self.past.reopened();
         self.pending = Pending::Nothing;
@@ -130,31 +130,31 @@ impl<C: Contract> Session<C> {
         Ok(())
     }
 
-    /// Was it acknowledged as made, so that it must open?
+    /// Returns whether its creation was acknowledged, so that it must open.
     pub const fn is_made(&self) -> bool {
         self.is_made
     }
 
-    /// Is there an open structure?
+    /// Returns whether there is an open structure.
     pub const fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Does the volume refuse writes because an earlier one failed?
+    /// Returns whether the volume refuses writes because an earlier one failed.
     pub fn is_poisoned(&self) -> bool {
         self.volume().poison().check().is_err()
     }
 
-    /// Makes one random call. Must be settled when it succeeds.
+    /// Makes one random call. Success must be followed by `settle`.
     ///
     /// # Errors
-    /// [`Stop::Wrong`] for a wrong answer, [`Stop::Failed`].
+    /// Fails with [`Stop::Wrong`] for a wrong answer, and with [`Stop::Failed`].
     pub fn call(&mut self, rng: &mut SplitMix64) -> Result<(), Stop> {
         self.pending = Pending::Nothing;
         C::call(self, rng)
     }
 
-    /// Notes that the last call was acknowledged.
+    /// Records that the last call was acknowledged.
     pub fn settle(&mut self) {
         match std::mem::replace(&mut self.pending, Pending::Nothing) {
             Pending::Nothing => {}
@@ -174,17 +174,17 @@ impl<C: Contract> Session<C> {
     /// Looks everything up, and takes the answers as the state from now on.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// Fails as [`call`](Self::call) does.
     pub fn look(&mut self) -> Result<(), Stop> {
         self.pending = Pending::Nothing;
         C::look(self)
     }
 
-    /// Makes another structure of the same configuration in the same volume, calls it a few times, closes and
-    /// drops it.
+    /// Creates another structure of the same configuration in the same volume, calls it a few times, closes
+    /// and drops it.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// Fails as [`call`](Self::call) does.
     pub fn meet_neighbour(&mut self, rng: &mut SplitMix64) -> Result<(), Stop> {
         self.pending = Pending::Nothing;
         let volume = self.volume().clone();
@@ -196,7 +196,7 @@ impl<C: Contract> Session<C> {
         }
         neighbour.close()?;
         let names = volume.structures().into_iter().map(|structure| structure.name);
-        // Parts go with what they are parts of.
+        // Parts are dropped with their structures.
         let is_whole = |name: &String| name.starts_with(NEIGHBOUR) && !name.contains('/');
         for name in names.filter(is_whole) {
             volume.drop_structure(&name)?;
@@ -204,23 +204,23 @@ impl<C: Contract> Session<C> {
         Ok(())
     }
 
-    /// Takes a checkpoint. Must be settled when it succeeds.
+    /// Takes a checkpoint. Success must be followed by `settle`.
     ///
     /// # Errors
-    /// [`Stop::Failed`].
+    /// Fails with [`Stop::Failed`].
     pub fn checkpoint(&mut self) -> Result<(), Stop> {
         self.volume().checkpoint()?;
-        // Without a log, what is buffered is durable only when it is flushed.
+        // Without a log, buffered data are durable only when they are flushed.
         if self.durability() != Durability::Never {
             self.pending = Pending::Synced;
         }
         Ok(())
     }
 
-    /// Tries every sort of update when none may be acknowledged any more.
+    /// Tries every kind of update when none may be acknowledged any more.
     ///
     /// # Errors
-    /// [`Stop::Wrong`] when one is, or when the error does not say why and what to do.
+    /// Fails with [`Stop::Wrong`] when one is acknowledged, or when the error lacks the reason or the remedy.
     pub fn must_refuse(&mut self) -> Result<(), Stop> {
         for (call, result) in C::updates(self) {
             let is_right = result.as_ref().is_err_and(is_poisoned);
@@ -232,10 +232,10 @@ impl<C: Contract> Session<C> {
         Ok(())
     }
 
-    /// Closes it. Must be settled when it succeeds.
+    /// Closes it. Success must be followed by `settle`.
     ///
     /// # Errors
-    /// [`Stop::Failed`].
+    /// Fails with [`Stop::Failed`].
     pub fn close(&mut self) -> Result<(), Stop> {
         self.pending = Pending::Nothing;
         if let Some((volume, handle)) = self.open.take() {
@@ -246,11 +246,11 @@ impl<C: Contract> Session<C> {
         Ok(())
     }
 
-    /// Closes the structure before its volume, which takes a checkpoint in between. Must be settled when it
-    /// succeeds.
+    /// Closes the structure before its volume, which takes a checkpoint in between. Success must be followed
+    /// by `settle`.
     ///
     /// # Errors
-    /// [`Stop::Failed`].
+    /// Fails with [`Stop::Failed`].
     pub fn close_first(&mut self) -> Result<(), Stop> {
         let volume = self.volume().clone();
         self.close()?;
@@ -265,41 +265,41 @@ impl<C: Contract> Session<C> {
         }
     }
 
-    /// Expects less of it from now on; it never becomes more again.
+    /// Lowers the expectations from now on; they never rise again.
     pub fn lower_trust(&mut self, trust: Trust) {
         self.trust = self.trust.max(trust);
     }
 
-    /// What is expected of its answers.
+    /// Returns the requirements on its answers.
     pub const fn trust(&self) -> Trust {
         self.trust
     }
 
-    /// Another session with the same oracle that is not open.
+    /// Returns another session with the same oracle that is not open.
     #[must_use]
     pub fn fork(&self) -> Self {
         let Self { trust, is_made, .. } = *self;
         Self { trust, is_made, ..Self::with_past(self.setup.clone(), self.past.clone()) }
     }
 
-    /// A hash of all its answers.
+    /// Returns a hash of all its answers.
     pub const fn answers(&self) -> u64 {
         self.answers
     }
 
-    /// Errors that were accepted instead of an answer, since it was made.
+    /// Returns the number of errors that were accepted instead of an answer, since it was made.
     pub const fn refusals(&self) -> u64 {
         self.refusals
     }
 }
 
-/// What calls report to their session.
+/// The reports of calls to their session.
 impl<C: Contract> Session<C> {
-    /// An update of these keys has returned.
+    /// Reports that an update of these keys has returned.
     ///
     /// # Errors
-    /// [`Stop::Failed`] for any error except that a structure that may refuse is full. Each part of a refused
-    /// batch is in or not, so the attempts stay possible.
+    /// Fails with [`Stop::Failed`] for any error except that a structure that may refuse is full. Each part
+    /// of a refused batch may be in or not, so the attempts stay possible.
     pub fn updated(&mut self, keys: &[u64], result: nandex::Result<()>) -> Result<(), Stop> {
         match result {
             Err(Error::Full { .. }) if self.past.may_refuse() => Ok(()),
@@ -311,10 +311,11 @@ impl<C: Contract> Session<C> {
         }
     }
 
-    /// An update of these keys has returned after which it and everything acknowledged before it is durable.
+    /// Reports that an update of these keys has returned after which it and everything acknowledged before it
+    /// is durable.
     ///
     /// # Errors
-    /// As [`updated`](Self::updated).
+    /// Fails as [`updated`](Self::updated) does.
     pub fn saved(&mut self, keys: &[u64], result: nandex::Result<()>) -> Result<(), Stop> {
         self.updated(keys, result)?;
         if let Pending::Updated(keys) = &mut self.pending {
@@ -323,20 +324,20 @@ impl<C: Contract> Session<C> {
         Ok(())
     }
 
-    /// A call has returned after which everything acknowledged is durable.
+    /// Reports that a call has returned after which everything acknowledged is durable.
     ///
     /// # Errors
-    /// [`Stop::Failed`].
+    /// Fails with [`Stop::Failed`].
     pub fn synced(&mut self, result: nandex::Result<()>) -> Result<(), Stop> {
         result?;
         self.pending = Pending::Synced;
         Ok(())
     }
 
-    /// A lookup has returned; an error is allowed if the device may return wrong data.
+    /// Reports that a lookup has returned; an error is allowed if the device may return wrong data.
     ///
     /// # Errors
-    /// [`Stop::Failed`] if it may not.
+    /// Fails with [`Stop::Failed`] if it may not.
     pub fn allowed<T>(&mut self, result: nandex::Result<T>) -> Result<Option<T>, Stop> {
         match result {
             Ok(answer) => Ok(Some(answer)),
@@ -354,7 +355,7 @@ impl<C: Contract> Session<C> {
         self.answers = fold(self.answers, number);
     }
 
-    /// Neighbouring keys from a random one on, at most `count_max` and none of them twice.
+    /// Returns neighbouring keys from a random one on, at most `count_max`, all different.
     pub fn run(&mut self, rng: &mut SplitMix64, count_max: u64) -> Vec<u64> {
         let keys = self.past.keys().len() as u64;
         let (count, start) = (1 + rng.below(count_max.min(keys)), rng.below(keys));
@@ -362,7 +363,7 @@ impl<C: Contract> Session<C> {
     }
 }
 
-/// Does the error say what failed before, and what to do?
+/// Returns whether the error names the earlier failure and the remedy.
 fn is_poisoned(error: &Error) -> bool {
     let text = error.to_string();
     text.contains("refuses writes because an earlier one failed") && text.contains("open it again")

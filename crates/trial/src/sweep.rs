@@ -1,5 +1,5 @@
 //! A power cut during every operation of a life, or during some. The structure is recovered from each for
-//! several choices of what survives, and the power is cut during those recoveries too.
+//! several choices of survivors, and the power is cut during those recoveries too.
 
 use std::any::Any;
 use std::collections::HashSet;
@@ -22,10 +22,10 @@ use crate::session::Session;
 use crate::traced::{Trace, Traced};
 use crate::versions::Oracle;
 
-/// Of this many recoveries one is used again and opened once more, and one is cut itself.
+/// Of this many recoveries one is used again and reopened once more, and one is cut itself.
 const DEEPER: u64 = 8;
 
-/// What survives a cut: nothing, everything, and two mixtures.
+/// Returns the seeds of survivors of a cut: nothing, everything, and two mixtures.
 fn seeds(rng: &mut SplitMix64) -> [u64; 4] {
     [0, 1, 2 + rng.below(1 << 32), 2 + rng.below(1 << 32)]
 }
@@ -33,26 +33,26 @@ fn seeds(rng: &mut SplitMix64) -> [u64; 4] {
 /// The options of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct Sweep {
-    /// The seed of the calls and of what survives.
+    /// The seed of the calls and of the survivors.
     pub seed: u64,
     /// The device whose power is cut. Recoveries run on one without a model of time.
     pub device: DeviceKind,
     /// Calls in each opening of the life.
     pub calls: u64,
-    /// The power goes during one of this many operations.
+    /// The number of operations for each power cut.
     pub one_in: u64,
-    /// The folder in which a cut that fails is saved, for lives with threads: no seed repeats these.
+    /// The folder in which a failing cut is saved, for lives with threads, which no seed repeats.
     pub failures: Option<&'static str>,
 }
 
-/// What is done with the bytes that a cut left.
+/// A step with the bytes that a cut left.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Step {
-    /// They are opened, and everything is looked up.
+    /// Opens them, and looks everything up.
     Open,
-    /// The power is cut again during the opening.
+    /// Cuts the power again during the opening.
     CutAgain,
-    /// The structure is used again.
+    /// Uses the structure again.
     WorkOn,
 }
 
@@ -63,11 +63,11 @@ pub struct Cuts<'a> {
     device: SimDevice,
     one_in: u64,
     part: &'static str,
-    /// What was done since the last call, with bytes of which hash. The oracle is the same meanwhile, so the same
-    /// step with the same bytes would ask the same again.
+    /// The steps made since the last call, with the hash of the bytes. The oracle is the same meanwhile, so
+    /// the same step with the same bytes would only repeat.
     done: HashSet<(u64, Step)>,
     failures: Option<&'static str>,
-    /// The cut during a recovery, and the seed of the calls after one, that are under way.
+    /// The present cut during a recovery, and the seed of the present calls after one.
     second: Option<CutHistory>,
     work: Option<u64>,
 }
@@ -75,7 +75,7 @@ pub struct Cuts<'a> {
 /// Lives once, and recovers from the cuts.
 ///
 /// # Errors
-/// A wrong answer.
+/// Returns a wrong answer.
 pub fn sweep<C: Contract>(setup: C, sweep: Sweep, counters: &mut Counters) -> Result<(), String> {
     let Sweep { seed, calls, .. } = sweep;
     sweep_life(setup, sweep, counters, |session, device, cuts| {
@@ -83,10 +83,10 @@ pub fn sweep<C: Contract>(setup: C, sweep: Sweep, counters: &mut Counters) -> Re
     })
 }
 
-/// As [`sweep`], for a life of another course.
+/// Sweeps as [`sweep`] does, over another life.
 ///
 /// # Errors
-/// A wrong answer.
+/// Returns a wrong answer.
 pub fn sweep_life<C: Contract>(
     setup: C,
     sweep: Sweep,
@@ -150,7 +150,7 @@ impl<C: Contract> Watcher<C> for Cuts<'_> {
 }
 
 impl Cuts<'_> {
-    /// Saves a failure, and returns it with the line that repeats it.
+    /// Saves a failure, and returns it with the command that repeats it.
     fn save<C: Contract>(&mut self, what: String, first: CutHistory, past: &Session<C>) -> String {
         let Some(folder) = self.failures else { return what };
         let recording = Recording {
@@ -209,7 +209,8 @@ impl Cuts<'_> {
         Ok(())
     }
 
-    /// Opens what survived and looks everything up. False if the power was cut before there was anything.
+    /// Opens the survivors and looks everything up. Returns false if the power was cut before there was
+    /// anything.
     fn open<C: Contract>(
         &mut self,
         session: &mut Session<C>,
@@ -258,11 +259,11 @@ impl Cuts<'_> {
     }
 }
 
-/// Recovers from what survived, looks everything up, makes calls, closes, proves every page and opens once
+/// Recovers from the survivors, looks everything up, makes calls, closes, checks every page and opens once
 /// more.
 ///
 /// # Errors
-/// A wrong answer.
+/// Returns a wrong answer.
 pub fn recover<C: Contract>(past: &Session<C>, image: Image, seed: u64) -> Result<(), String> {
     let device = SimDevice::instant().with_image(image);
     let mut session = past.fork();
@@ -285,7 +286,7 @@ pub(crate) fn open<C: Contract>(
     Ok(true)
 }
 
-/// A recovered structure must work like any other.
+/// Checks that a recovered structure works like any other.
 pub(crate) fn work_on<C: Contract>(
     session: &mut Session<C>,
     device: &SimDevice,
@@ -308,13 +309,13 @@ pub(crate) fn work_on<C: Contract>(
     Ok(())
 }
 
-/// Runs a check, and makes a panic an error.
+/// Runs a check, and turns a panic into an error.
 pub(crate) fn tell_panic(check: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     let told = |panic: Box<dyn Any + Send>| Err(format!("panicked: {}", message(&*panic)));
     catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(told)
 }
 
-/// The line that repeats a saved failure.
+/// Returns the command that repeats a saved failure.
 fn command(path: &Path) -> String {
     let thread = std::thread::current();
     let (test, path) = (thread.name().unwrap_or("crash"), path.display());

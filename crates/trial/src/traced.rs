@@ -16,7 +16,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A hash of all operations so far: the calls, their bytes, and the results.
+    /// Returns a hash of all operations so far: the calls, their bytes, and the results.
     #[must_use]
     pub fn hash(&self) -> u64 {
         self.hash.load(Relaxed)

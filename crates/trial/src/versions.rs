@@ -1,56 +1,56 @@
-//! The versions that a key has had, and which of them were acknowledged, and which durably.
+//! The versions that a key has had, the acknowledged ones, and the durable ones.
 
 /// The versions of a key, the oldest first.
 #[derive(Clone, Debug)]
 pub struct Versions<V> {
     all: Vec<V>,
     durable: usize,
-    /// Versions after this one were not acknowledged.
+    /// The index of the last acknowledged version.
     acknowledged: usize,
 }
 
 impl<V> Versions<V> {
-    /// A key with one certain version.
+    /// Creates a key with one certain version.
     #[must_use]
     pub fn only(version: V) -> Self {
         Self { all: vec![version], durable: 0, acknowledged: 0 }
     }
 
-    /// Notes what an update makes of the key, before it is called.
+    /// Records the version that an update makes, before it is called.
     pub fn attempt(&mut self, version: V) {
         self.all.push(version);
     }
 
-    /// Takes back the last attempt: it turned out to change nothing.
+    /// Takes back the last attempt, which turned out to change nothing.
     ///
     /// # Panics
-    /// It was acknowledged.
+    /// Panics if it was acknowledged.
     pub fn retract(&mut self) {
         assert!(self.all.len() - 1 > self.acknowledged.max(self.durable), "nothing was attempted");
         self.all.pop();
     }
 
-    /// Notes that the newest acknowledged version may be gone, and that no later sync makes it durable.
+    /// Records that the newest acknowledged version may be gone, and that no later sync makes it durable.
     pub const fn doubt(&mut self) {
         self.acknowledged = self.durable;
     }
 
-    /// The version of the last attempt.
+    /// Returns the version of the last attempt.
     ///
     /// # Panics
-    /// Never: there is always a first version.
+    /// Never panics: there is always a first version.
     #[must_use]
     pub fn newest(&self) -> &V {
         self.all.last().expect("there is always a first version")
     }
 
-    /// The versions that may be found now: the newest acknowledged one and later ones.
+    /// Returns the versions that may be found now: the newest acknowledged one and later ones.
     #[must_use]
     pub fn allowed(&self) -> &[V] {
         &self.all[self.acknowledged..]
     }
 
-    /// The newest version that must be durable.
+    /// Returns the newest version that must be durable.
     #[must_use]
     pub fn durable(&self) -> &V {
         &self.all[self.durable]
@@ -77,22 +77,22 @@ impl<V: Numbers> Versions<V> {
 
 /// A version as two numbers, for a file.
 pub trait Numbers: Sized {
-    /// The numbers.
+    /// Returns the numbers.
     fn numbers(&self) -> [u64; 2];
 
-    /// The version of these numbers.
+    /// Returns the version of these numbers.
     fn of_numbers(numbers: [u64; 2]) -> Self;
 }
 
-/// What was done to a structure, and which of it must hold.
+/// The updates of a structure, and those of them that must hold.
 pub trait Oracle: Clone + Send {
     /// The state of a key.
     type Version: Numbers;
 
-    /// What it knows in addition to the versions of keys.
+    /// Returns the state in addition to the versions of keys.
     fn others(&mut self) -> Vec<&mut u64>;
 
-    /// All that it knows, for a file.
+    /// Returns the whole state, for a file.
     fn save(&self) -> Vec<u64> {
         let mut copy = self.clone();
         let mut out = Vec::new();
@@ -101,7 +101,7 @@ pub trait Oracle: Clone + Send {
         out
     }
 
-    /// Takes what another one of the same configuration knew; nothing if the numbers are others.
+    /// Takes the state of another oracle of the same configuration; returns `None` if the numbers do not fit.
     fn restore(&mut self, numbers: &[u64]) -> Option<()> {
         let mut numbers = numbers.iter().copied();
         for versions in self.keys() {
@@ -113,15 +113,15 @@ pub trait Oracle: Clone + Send {
         numbers.next().is_none().then_some(())
     }
 
-    /// The versions of all keys, by their numbers.
+    /// Returns the versions of all keys, by their numbers.
     fn keys(&mut self) -> &mut [Versions<Self::Version>];
 
-    /// May an update be refused because the structure is full?
+    /// Returns whether an update may be refused because the structure is full.
     fn may_refuse(&self) -> bool {
         true
     }
 
-    /// Notes that all updates of that key were acknowledged, and perhaps are durable by that.
+    /// Records that all updates of this key were acknowledged, and whether they are durable.
     fn acknowledge(&mut self, key: u64, is_durable: bool) {
         let versions = &mut self.keys()[key as usize];
         versions.acknowledged = versions.all.len() - 1;
@@ -130,12 +130,12 @@ pub trait Oracle: Clone + Send {
         }
     }
 
-    /// Notes that everything acknowledged is durable.
+    /// Records that everything acknowledged is durable.
     fn synced(&mut self) {
         self.keys().iter_mut().for_each(|versions| versions.durable = versions.acknowledged);
     }
 
-    /// Notes that the structure was opened: only what is durable must hold.
+    /// Records that the structure was opened: only durable versions must hold.
     fn reopened(&mut self) {
         self.keys().iter_mut().for_each(|versions| versions.acknowledged = versions.durable);
     }

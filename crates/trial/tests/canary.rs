@@ -1,4 +1,4 @@
-//! A planted bug must be noticed: switches off barriers of durability and expects trials to fail.
+//! A planted bug must be noticed: switches off durability barriers and expects trials to fail.
 //!
 //! `make canary` runs it. Without a planted bug the same trials pass.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use nandex::raw::store::mutants::Barrier;
 use nandex_trial::BLOCK;
 
-/// Bugs, each with the seed that notices it quickest. Those of SliceHash begin with seed [`BLOCK`], those of cascade
-/// filters with twice that. Where a seed notices no more, others of its block are searched, and the test says which one
-/// does.
+/// Bugs, each with the seed that notices it soonest. Those of SliceHash begin with seed [`BLOCK`], those of
+/// cascade filters with twice that. If a seed no longer notices its bug, others of its block are searched,
+/// and the test prints one that does.
 const PLANTED: [(Barrier, u64); 13] = [
     (Barrier::CommitWaitsForSync, 3),
     (Barrier::LogSyncsDevice, 25),
@@ -28,11 +28,11 @@ const PLANTED: [(Barrier, u64); 13] = [
     (Barrier::ReplaySkipsToBoundary, 779),
 ];
 
-/// The longest that a process of trials may run: a planted bug may also make a call wait for ever.
+/// The maximum time of a process of trials: a planted bug may also make a call wait forever.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Trials of this many seeds; they end with the first that fails, after a minute, or when they are killed at the
-/// deadline.
+/// Runs trials of `count` seeds; they end with the first that fails, after a minute, or when they are killed
+/// at the deadline.
 fn trials(off: &str, start: u64, count: u64) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nandex-trial"));
     command.args(["--seeds", &count.to_string(), "--minutes", "1", "--start", &start.to_string()]);

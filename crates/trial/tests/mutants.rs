@@ -1,8 +1,8 @@
 //! Tests of the tests: switches off one barrier of durability at a time and requires that a check fails.
 //!
 //! `make mutants` runs it and shows which check found each. Each mutant is a process of its own for each
-//! check, so that what hangs can be ended and what is off stays off. The test that fails must pass with all barriers
-//! on.
+//! check, so that a hanging one can be ended and a barrier stays off. The test that fails must pass with all
+//! barriers on.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::HashSet;
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use nandex::raw::store::mutants::Barrier;
 use serde_json::Value;
 
-/// A check: a test program by its source, the tests of it that are run, and after how many seconds it has come to a
-/// stop.
+/// A check: a test program by its source, its tests that are run, and the seconds after which it counts as
+/// hanging.
 #[derive(Clone, Copy, Debug)]
 struct Check {
     program: &'static str,
@@ -33,10 +33,10 @@ const RUNS: &str = "crates/store/tests/run/main.rs";
 const SHADOW: &str = "crates/store/tests/shadow/main.rs";
 const INDEX: &str = "crates/index/src/lib.rs";
 const SUITE: &str = "crates/trial/tests/suite/main.rs";
-/// The key-value drive's.
+/// The test program of the key-value drive.
 const DRIVE: &str = "crates/apps/kvssd/tests/suite/main.rs";
 
-/// The checks, in the order of how quickly they tell.
+/// The checks, the quickest first.
 const CHECKS: [Check; 20] = [
     Check { program: "crates/store/tests/barriers.rs", filter: "", hang_seconds: 20 },
     Check { program: STALE, filter: "", hang_seconds: 30 },
@@ -64,8 +64,8 @@ const CHECKS: [Check; 20] = [
     },
 ];
 
-/// Tests that are known to fail without some barriers, and are asked first. They only save the way through the
-/// checks: what `make mutants` prints may be written here.
+/// Tests that are known to fail without some barriers, and are run first. They only shorten the way through
+/// the checks: the output of `make mutants` can be written here.
 const KNOWN: [(&str, &str, &[Barrier]); 34] = [
     (
         STALE,
@@ -198,7 +198,7 @@ const KNOWN: [(&str, &str, &[Barrier]); 34] = [
     (STORE, "shadow::tests::an_older_flip", &[Barrier::ShadowKeepsNewest]),
 ];
 
-/// How a check went. What is broken hung, or ended without a word of which test failed.
+/// The result of a check. A broken check hung, or ended without naming the failed test.
 #[derive(PartialEq, Eq, Debug)]
 enum Verdict {
     Passed,
@@ -206,8 +206,8 @@ enum Verdict {
     Broken(String),
 }
 
-/// The test programs, by their sources, with a feature that switches barriers off. They are built as `make unit` builds
-/// them, of all packages at once, so that after it there is nothing to build.
+/// Returns the test programs, by their sources, with a feature that switches barriers off. They are built as
+/// `make unit` builds them, of all packages at once, so that after it there is nothing to build.
 fn programs() -> Vec<(PathBuf, PathBuf)> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["test", "--locked", "--no-run", "--workspace", "--tests"]);
@@ -216,7 +216,8 @@ fn programs() -> Vec<(PathBuf, PathBuf)> {
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
-    // What cargo tells a test of its package is no matter of others', but some crates are built again if it changes.
+    // Cargo's variables for a test of its package do not concern other packages, but some crates are rebuilt
+    // if they change.
     let of_package =
         |name: &String| ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|it| name.starts_with(it));
     for (name, _) in std::env::vars().filter(|(name, _)| of_package(name)) {
@@ -228,7 +229,7 @@ fn programs() -> Vec<(PathBuf, PathBuf)> {
     let messages = String::from_utf8(output.stdout).unwrap();
     let program = |message: &str| {
         let message: Value = serde_json::from_str(message).unwrap();
-        // A command's program comes without tests too.
+        // A command's program is listed without tests too.
         let is_test = message["profile"]["test"] == true;
         let paths = (message["target"]["src_path"].as_str()?, message["executable"].as_str()?);
         is_test.then(|| (paths.0.into(), paths.1.into()))
@@ -249,7 +250,7 @@ fn run(program: &Path, check: &Check, tests: &[&str], off: Option<Barrier>) -> V
         let name = |line: String| {
             Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.to_owned())
         };
-        // Nobody listens after a time-out.
+        // After a time-out the receiver is gone.
         let _ = failed.send(lines.map_while(Result::ok).find_map(name));
     });
     let told = ended.recv_timeout(Duration::from_secs(check.hang_seconds));
@@ -267,7 +268,7 @@ fn run(program: &Path, check: &Check, tests: &[&str], off: Option<Barrier>) -> V
     }
 }
 
-/// The test programs, and which of their tests have passed with all barriers on.
+/// The test programs, and the tests that have passed with all barriers on.
 struct Checker {
     programs: Vec<(PathBuf, PathBuf)>,
     proven: Mutex<HashSet<(PathBuf, String)>>,
@@ -279,7 +280,8 @@ impl Checker {
         &program.unwrap_or_else(|| panic!("{} is not built", check.program)).1
     }
 
-    /// A test that fails with a barrier off says something only where it passes with all of them on.
+    /// Requires that the tests pass with all barriers on: only then is a failure with a barrier off
+    /// significant.
     fn must_pass(&self, check: &Check, tests: &[&str]) {
         let program = self.program(check);
         let key = (program.to_owned(), tests.join(" "));
@@ -291,8 +293,8 @@ impl Checker {
         self.proven.lock().unwrap().insert(key);
     }
 
-    /// The first test that fails with this barrier off, one that is known to first of all; a check that breaks only
-    /// where none fails.
+    /// Returns the first test that fails with this barrier off, trying the known ones first; a check that
+    /// breaks only if none fails.
     fn killer(&self, off: Barrier) -> Option<String> {
         let known = KNOWN.iter().find(|(.., barriers)| barriers.contains(&off));
         let known = known.map(|&(program, filter, _)| Check { program, filter, hang_seconds: 60 });
@@ -312,7 +314,7 @@ impl Checker {
         Some(what)
     }
 
-    /// Asks for what misses a barrier that is off; gives its name where nothing does.
+    /// Searches for a check that misses a barrier which is off; returns its name if there is none.
     fn survivor(&self, off: Barrier) -> Option<&'static str> {
         let (started, name) = (Instant::now(), off.name());
         let killer = self.killer(off);
@@ -326,13 +328,13 @@ impl Checker {
 fn every_barrier_is_missed_by_some_check_when_it_is_off() {
     let checker = Checker { programs: programs(), proven: Mutex::default() };
     let (next, survivors) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    // Where a barrier is missed by a wait that does not end, its check sleeps for most of its time.
+    // If a barrier is missed by a wait that does not end, its check sleeps for most of its time.
     let threads = 1 + std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(&off) = Barrier::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    // The lock is taken afterwards, so that the others go on meanwhile.
+                    // The lock is taken afterwards, so that the others continue meanwhile.
                     let survivor = checker.survivor(off);
                     survivors.lock().unwrap().extend(survivor);
                 }

@@ -16,19 +16,20 @@ fn counters_of(seed: u64) -> Counters {
     cut_one_in(4, seed)
 }
 
-/// Those of a seed that cuts during one of this many operations, and during each with `NANDEX_SWEEP=full`.
+/// Returns the counts of a seed that cuts during one of this many operations, and during each with
+/// `NANDEX_SWEEP=full`.
 fn cut_one_in(operations: u64, seed: u64) -> Counters {
     run(seed, amount::one_in(operations)).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// Those of several seeds together.
+/// Returns the counts of several seeds together.
 fn total_of(seeds: Vec<u64>) -> Counters {
     let mut total = Counters::default();
     parallel::each(seeds.into_iter(), counters_of).iter().for_each(|counters| total += counters);
     total
 }
 
-/// The first seeds of a structure under an adversity.
+/// Returns the first seeds of a structure under an adversity.
 fn seeds_of(structure: Structure, adversity: Adversity, count: usize) -> Vec<u64> {
     let fits =
         |seed: &u64| Structure::of(*seed) == structure && Plan::of(*seed).adversity == adversity;
@@ -107,7 +108,7 @@ fn killed_failing_and_wrong_devices_get_no_wrong_answer_out_of_a_cascade() {
 #[test]
 fn a_table_that_refuses_opens_although_its_replay_fills_buffers_at_other_places() {
     // A SliceHash that was full when its process was killed: its replay filled buffers at other places than
-    // the inserts had, was told in the middle of it that the table is full, and refused to open for ever.
+    // the inserts had, was told in the middle of it that the table is full, and refused to open forever.
     let total = counters_of(393);
     assert!(total.reopenings > 3, "{total}");
 }
@@ -123,8 +124,8 @@ fn a_table_that_a_long_life_fills_may_refuse() {
     }
 }
 
-/// Runs the first seeds of each structure under an adversity twice, several at a time, with few of the cuts: what each
-/// leaves is asked elsewhere.
+/// Runs the first seeds of each structure under an adversity twice, several at a time, with few of the cuts:
+/// other tests check the results.
 fn run_twice(adversity: Adversity, count: usize) {
     let seeds = Structure::all().flat_map(|structure| seeds_of(structure, adversity, count));
     let traces = parallel::each(seeds, |seed| {
@@ -148,7 +149,7 @@ fn a_seed_run_twice_gives_the_same_operations_bytes_and_answers() {
     }
 }
 
-/// Works on a structure on a modelled SSD, and gives the hash of the model's events.
+/// Works on a structure on a modelled SSD, and returns the hash of the model's events.
 fn event_hash(seed: u64) -> (u64, u64) {
     match Plan::of(seed).setup {
         StructureSetup::Table(setup) => event_hash_of(setup, seed),

@@ -1,5 +1,5 @@
-//! Calls for many keys at once: what another filter holds, streams in the order of the hash, removals, and keys that
-//! may not be there.
+//! Calls for many keys at once: the content of another filter, streams in the order of the hash, removals,
+//! and keys that may be absent.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::{AMOUNTS, FilterSetup};
 use crate::contract::{Stop, pick};
 use crate::session::Session;
 
-/// Of this many keys of another filter one was taken away there.
+/// The number of keys of another filter for each one that was removed there.
 const REMOVED: u64 = 3;
 
-/// A key and what is added to its count.
+/// A key and the amount to add to its count.
 type Amount = (Vec<u8>, i64);
 
 fn borrowed(amounts: &[Amount]) -> Vec<(&[u8], i64)> {
@@ -22,11 +22,11 @@ fn borrowed(amounts: &[Amount]) -> Vec<(&[u8], i64)> {
 }
 
 impl Session<FilterSetup> {
-    /// Absorbs a filter of the same configuration that has had these keys, and has lost every third one again. A filter
-    /// that cannot inserts them where they are absent.
+    /// Absorbs a filter of the same configuration that has had these keys, and has lost every third one
+    /// again. A filter that cannot absorb inserts the keys that are absent.
     ///
     /// # Errors
-    /// As [`Contract::call`](crate::Contract::call).
+    /// Fails as [`Contract::call`](crate::Contract::call) does.
     pub fn absorb(&mut self, keys: &[u64], rng: &mut SplitMix64) -> std::result::Result<(), Stop> {
         if self.cascade().is_none() && self.counting().is_none() {
             return self.insert_absent(keys);
@@ -44,11 +44,11 @@ impl Session<FilterSetup> {
         self.saved(&kept, result)
     }
 
-    /// Adds amounts in the order of the hash. Where keys share fingerprints, or streams are not taken, they are added
-    /// as a batch.
+    /// Adds amounts in the order of the hash. If keys share fingerprints, or streams are not supported, they
+    /// are added as a batch.
     ///
     /// # Errors
-    /// As [`Contract::call`](crate::Contract::call).
+    /// Fails as [`Contract::call`](crate::Contract::call) does.
     pub fn absorb_sorted(
         &mut self,
         keys: &[u64],
@@ -72,10 +72,10 @@ impl Session<FilterSetup> {
         absorbing.finish()
     }
 
-    /// Sets the counts of these keys to 0, where no other keys share their fingerprints.
+    /// Sets the counts of these keys to 0, if no other keys share their fingerprints.
     ///
     /// # Errors
-    /// As [`Contract::call`](crate::Contract::call).
+    /// Fails as [`Contract::call`](crate::Contract::call) does.
     pub fn remove_many(&mut self, keys: &[u64]) -> std::result::Result<(), Stop> {
         if self.counting().is_none() || !self.setup().is_exact() {
             return self.delete_many(keys);
@@ -91,7 +91,7 @@ impl Session<FilterSetup> {
         self.updated(keys, result)
     }
 
-    /// Inserts each of these keys that is absent, and judges which it says these are.
+    /// Inserts each of these keys that is absent, and judges the answer which ones these are.
     pub(super) fn insert_absent(&mut self, keys: &[u64]) -> std::result::Result<(), Stop> {
         keys.iter().for_each(|key| self.past.attempt_absent(*key));
         let bytes: Vec<_> = keys.iter().map(|key| self.setup().key(*key)).collect();
@@ -112,7 +112,7 @@ impl Session<FilterSetup> {
         self.updated(&inserted, Ok(()))
     }
 
-    /// Merges all that it holds into one part, where it can.
+    /// Merges all content into one part, if it can.
     pub(super) fn compact(&mut self) -> std::result::Result<(), Stop> {
         let result = match (self.cascade(), self.counting()) {
             (Some(cascade), _) => cascade.compact(),
@@ -140,7 +140,7 @@ impl Session<FilterSetup> {
         tried
     }
 
-    /// Another filter, in RAM, that has the amounts `kept` and has taken away those `lost` again.
+    /// Creates another filter, in RAM, that has the amounts `kept` and has lost the amounts `lost` again.
     pub(super) fn other(&self, kept: &[Amount], lost: &[Amount]) -> Result<AnyFilter> {
         let setup = self.setup().inline();
         let options = VolumeOptions { durability: Durability::Never, ..setup.volume() };
@@ -161,7 +161,7 @@ impl Session<FilterSetup> {
         Ok(other)
     }
 
-    /// Adds what the other filter holds.
+    /// Adds the content of the other filter.
     pub(super) fn absorb_other(&self, other: &AnyFilter) -> Result<()> {
         match (self.cascade(), self.counting()) {
             (Some(cascade), _) => other.of().map_or(Ok(()), |other| cascade.absorb(other)),

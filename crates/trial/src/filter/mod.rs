@@ -17,7 +17,7 @@ pub use setup::{FilterSetup, further};
 use crate::contract::{Contract, Stop, Trust, pick};
 use crate::session::Session;
 
-/// Amounts that are added.
+/// The amounts that are added.
 const AMOUNTS: [i64; 4] = [1, 2, 300, 1 << 33];
 
 impl Contract for FilterSetup {
@@ -142,12 +142,12 @@ impl Contract for FilterSetup {
 }
 
 impl Session<FilterSetup> {
-    /// The calls that only a cascade filter has.
+    /// Returns the cascade filter, for calls that only it has.
     fn cascade(&self) -> Option<&Cascade> {
         self.handle().of()
     }
 
-    /// The calls that only a counting table has.
+    /// Returns the counting table, for calls that only it has.
     fn counting(&self) -> Option<&Counting> {
         self.handle().of()
     }
@@ -155,7 +155,7 @@ impl Session<FilterSetup> {
     /// Inserts each of these keys once, in one batch.
     ///
     /// # Errors
-    /// As [`Contract::call`].
+    /// Fails as [`Contract::call`] does.
     pub fn insert_many(&mut self, keys: &[u64]) -> Result<(), Stop> {
         keys.iter().for_each(|key| self.past.attempt(*key, 1));
         let bytes: Vec<_> = keys.iter().map(|key| self.setup().key(*key)).collect();
@@ -167,10 +167,10 @@ impl Session<FilterSetup> {
         self.updated(keys, result)
     }
 
-    /// Deletes one insert of each key that is surely there.
+    /// Deletes one insert of each key that is certainly present.
     ///
     /// # Errors
-    /// As [`Contract::call`].
+    /// Fails as [`Contract::call`] does.
     pub fn delete_many(&mut self, keys: &[u64]) -> Result<(), Stop> {
         if !self.setup().deletes() {
             return Ok(());
@@ -195,7 +195,8 @@ impl Session<FilterSetup> {
         self.updated(keys, result)
     }
 
-    /// An amount for each key, which is noted as attempted; every third one takes away what is surely there.
+    /// Draws an amount for each key, and records it as attempted; every third one subtracts the certain
+    /// count.
     fn draw_amounts(&mut self, keys: &[u64], rng: &mut SplitMix64) -> Vec<(Vec<u8>, i64)> {
         let amount = |key: &u64| {
             let held = self.past.held(*key);

@@ -1,35 +1,34 @@
-//! The right answers of a filter: how often each key was there, which updates were acknowledged, and which
-//! durably.
+//! The right answers of a filter: the counts of each key, the acknowledged updates, and the durable ones.
 //!
 //! The law, for each key: the count is that of the acknowledged updates, or of later ones that were
 //! attempted; after a reopening, of the durable updates or later ones. It may be more if keys share
-//! fingerprints, never less. Which of several possible counts it is cannot always be decided; so a range is
-//! kept.
+//! fingerprints, never less. Several counts may be possible, and which one is right cannot always be decided;
+//! so a range is kept.
 //!
-//! A filter of a window forgets: a key may be gone once as many inserts as the window has came after it. The range of
-//! such a key is the number of its last insert.
+//! A filter of a window forgets: a key may be gone once as many inserts as the window came after it. The
+//! range of such a key is the number of its last insert.
 
 use crate::contract::Trust;
 use crate::versions::{Numbers, Oracle, Versions};
 
-/// How often a key may have been there.
+/// The possible counts of a key.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
     least: i64,
     most: i64,
 }
 
-/// What was done to a filter, and which of it must hold.
+/// The updates of a filter, and those of them that must hold.
 #[derive(Clone, Debug)]
 pub struct Past {
     keys: Vec<Versions<Range>>,
     /// The greatest count that each key may ever have had.
     ever: Vec<u64>,
-    /// Is it impossible that two keys share a fingerprint?
+    /// Whether two keys cannot share a fingerprint.
     is_exact: bool,
-    /// How many of the most recent inserts are surely there; `None` for all.
+    /// The number of the most recent inserts that are certainly present; `None` for all.
     window: Option<u64>,
-    /// Inserts until now, those that were refused or lost among them.
+    /// The number of inserts so far, including refused and lost ones.
     inserted: u64,
 }
 
@@ -67,14 +66,14 @@ fn most(versions: &Versions<Range>) -> i64 {
 /// The answer of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// Whether the key is there.
+    /// Whether the key is present.
     Presence(bool),
-    /// How often.
+    /// The count.
     Count(u64),
 }
 
 impl Past {
-    /// An oracle of this many keys without updates.
+    /// Creates an oracle of `keys` keys without updates.
     #[must_use]
     pub fn new(keys: u64, is_exact: bool) -> Self {
         let never = || Versions::only(Range { least: 0, most: 0 });
@@ -83,32 +82,33 @@ impl Past {
         Self { keys, ever, is_exact, window: None, inserted: 0 }
     }
 
-    /// The same for a filter that surely has no more than that many of the most recent inserts, if it says so. It
-    /// cannot delete.
+    /// Returns the oracle for a filter that certainly has only the most recent `window` inserts, if there is
+    /// a window. It cannot delete.
     #[must_use]
     pub fn of_window(self, window: Option<u64>) -> Self {
         Self { window, ..self }
     }
 
-    /// May a key be gone that was last inserted at that number, the first being 1?
+    /// Returns whether a key may be gone that was last inserted at this number, the first being 1.
     fn is_old(&self, insert: i64) -> bool {
         let later = self.inserted.saturating_sub(insert.unsigned_abs());
         self.window.is_some_and(|window| later >= window)
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.keys.len() as u64
     }
 
-    /// How often a key is there at least, whatever happened to uncertain updates: that many may be deleted.
+    /// Returns the least possible count of a key, whatever happened to uncertain updates: as many inserts may
+    /// be deleted.
     #[must_use]
     pub fn held(&self, key: u64) -> i64 {
         least(&self.keys[key as usize])
     }
 
-    /// Notes an addition of 1, before it is called, that may not come because the key is there.
+    /// Records an addition of 1, before it is called, that is not made if the key is present.
     pub fn attempt_absent(&mut self, key: u64) {
         let Range { least, .. } = *self.keys[key as usize].newest();
         self.attempt(key, 1);
@@ -117,7 +117,7 @@ impl Past {
         self.keys[key as usize].attempt(Range { least, most });
     }
 
-    /// Notes, before it is called, that the count of a key is set to 0.
+    /// Records, before it is called, that the count of a key is set to 0.
     pub fn attempt_removal(&mut self, key: u64) {
         self.keys[key as usize].attempt(Range { least: 0, most: 0 });
     }
@@ -127,7 +127,7 @@ impl Past {
         self.keys[key as usize].retract();
     }
 
-    /// Notes an update before it is called.
+    /// Records an update before it is called.
     pub fn attempt(&mut self, key: u64, amount: i64) {
         let Range { least, most } = *self.keys[key as usize].newest();
         self.inserted += 1;
@@ -148,7 +148,7 @@ impl Past {
     /// Judges the answer for a key.
     ///
     /// # Errors
-    /// Why the answer is wrong.
+    /// Returns the reason why the answer is wrong.
     pub fn judge(&self, key: u64, found: Found, trust: Trust) -> Result<(), String> {
         let (versions, ever) = (&self.keys[key as usize], self.ever[key as usize]);
         let fits = match (trust, found) {
@@ -179,7 +179,7 @@ impl Past {
     /// Judges the sum of all counts, which is exact whatever keys share fingerprints.
     ///
     /// # Errors
-    /// Why the sum is wrong.
+    /// Returns the reason why the sum is wrong.
     pub fn judge_sum(&self, sum: i128, trust: Trust) -> Result<(), String> {
         let all = |of: fn(&Versions<Range>) -> i64| {
             self.keys.iter().map(|versions| i128::from(of(versions))).sum()
@@ -268,7 +268,7 @@ mod tests {
         assert!(!fits(&past, Found::Presence(false)));
         past.attempt(3, 1);
         assert!(fits(&past, Found::Presence(false)) && fits(&past, Found::Presence(true)));
-        // It comes again, is there for sure, and may be lost by the crash.
+        // It is inserted again, is certainly present, and may be lost by the crash.
         insert(&mut past, 0, false);
         assert!(!fits(&past, Found::Presence(false)));
         past.reopened();

@@ -1,4 +1,4 @@
-//! One configuration of a cascade filter, as small as it can be: volumes of a few dozen pages.
+//! One configuration of a cascade filter, of minimum size: volumes of a few dozen pages.
 
 use nandex::cascade::Config;
 use nandex::raw::device::PAGE_BYTES;
@@ -9,13 +9,13 @@ use nandex_sim::workload::SplitMix64;
 use crate::contract::pick;
 use crate::table::DURABILITIES;
 
-/// How much larger each level is; `None` for a single wide one.
+/// The size of each level over the previous one; `None` for a single wide one.
 const FAN_OUTS: [Option<u32>; 3] = [Some(2), Some(4), None];
 
 /// A configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct FilterSetup {
-    /// When updates are durable.
+    /// The durability of updates.
     pub durability: Durability,
     config: Config,
     /// The registry's row and the number of its variant, if it is used instead.
@@ -31,8 +31,9 @@ pub struct FilterSetup {
 }
 
 impl FilterSetup {
-    /// Of 48 consecutive numbers each fan-out comes with each durability, with and without counts, and with a
-    /// universe so large that no two keys share a fingerprint and one in which many do. The rest is random.
+    /// Creates a configuration. Among 48 consecutive numbers each fan-out comes with each durability, with
+    /// and without counts, and with a universe so large that no two keys share a fingerprint and one in which
+    /// many do. The rest is random.
     #[must_use]
     pub fn cascade(number: u64) -> Self {
         let mut rng = SplitMix64::stream(number, 1);
@@ -61,7 +62,7 @@ impl FilterSetup {
         }
     }
 
-    /// A filter of this row: of consecutive numbers each variant comes in turn, and with each durability.
+    /// Creates a filter of this row: consecutive numbers take each variant in turn, and each durability.
     #[must_use]
     pub fn registered(row: &'static FilterRow, number: u64) -> Self {
         let durability = DURABILITIES[(number / row.testing.variants % 4) as usize];
@@ -73,7 +74,7 @@ impl FilterSetup {
         Self { durability, config, row: Some((row, variant)), key_bytes, ..plain }
     }
 
-    /// The configuration and the options to open it with.
+    /// Returns the configuration and the options to open it with.
     pub(super) fn made(&self) -> (AnyConfig, OpenOptions) {
         let threads = if self.threads == Threads::Inline { 0 } else { 1 };
         if let Some((row, variant)) = self.row {
@@ -89,7 +90,7 @@ impl FilterSetup {
         (self.config.into(), own)
     }
 
-    /// Structure and sort, for lists.
+    /// Returns the structure and its kind, for lists.
     #[must_use]
     pub fn policy(&self) -> String {
         if let Some((row, variant)) = self.row {
@@ -99,7 +100,7 @@ impl FilterSetup {
         format!("Cascade fan-out {fan_out:?} counts {counts}")
     }
 
-    /// Is it impossible that two keys share a fingerprint?
+    /// Returns whether two keys cannot share a fingerprint.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         match self.row {
@@ -108,19 +109,19 @@ impl FilterSetup {
         }
     }
 
-    /// Does it delete keys?
+    /// Returns whether it deletes keys.
     #[must_use]
     pub fn deletes(&self) -> bool {
         self.row.is_none_or(|(row, _)| row.deletes)
     }
 
-    /// How many of the most recent inserts are surely there; `None` for all.
+    /// Returns the number of the most recent inserts that are certainly present; `None` for all.
     #[must_use]
     pub fn window(&self) -> Option<u64> {
         self.row.and_then(|(row, variant)| (row.testing.config)(variant, 0).window)
     }
 
-    /// The bytes of a key: of many lengths where the filter takes them, none of them twice.
+    /// Returns the bytes of a key: of many lengths if the filter takes them, all different.
     #[must_use]
     pub fn key(&self, number: u64) -> Vec<u8> {
         let mut bytes = number.to_le_bytes().to_vec();
@@ -128,14 +129,14 @@ impl FilterSetup {
         bytes
     }
 
-    /// How many keys there are: as many as four buffers hold.
+    /// Returns the number of keys: as many as fill four buffers.
     #[must_use]
     pub const fn keys(&self) -> u64 {
         let keys = 4 * self.config.buffer_entries;
         if keys > self.keys_max { self.keys_max } else { keys }
     }
 
-    /// The same with buffers and runs of several pages.
+    /// Returns the configuration with buffers and runs of several pages.
     #[must_use]
     pub const fn wide(mut self) -> Self {
         self.config.buffer_entries = 1000;
@@ -145,7 +146,7 @@ impl FilterSetup {
         self
     }
 
-    /// The same with that many keys, more than its buffers hold.
+    /// Returns the configuration with `keys` keys, more than its buffers contain.
     #[must_use]
     pub const fn with_keys(mut self, keys: u64) -> Self {
         self.config.buffer_entries = keys.div_ceil(4);
@@ -153,25 +154,25 @@ impl FilterSetup {
         self
     }
 
-    /// The same with updates durable at other times.
+    /// Returns the configuration with another durability.
     #[must_use]
     pub const fn durable(self, durability: Durability) -> Self {
         Self { durability, ..self }
     }
 
-    /// The same with a thread for merges.
+    /// Returns the configuration with a thread for merges.
     #[must_use]
     pub const fn threaded(self) -> Self {
         Self { threads: Threads::Background, ..self }
     }
 
-    /// The same without threads in the background.
+    /// Returns the configuration without background threads.
     #[must_use]
     pub const fn inline(self) -> Self {
         Self { threads: Threads::Inline, ..self }
     }
 
-    /// The options for creating the volume.
+    /// Returns the options for creating the volume.
     pub(super) fn volume(&self) -> VolumeOptions {
         let block_bytes = self.log_block_pages * PAGE_BYTES as u64;
         let log_bytes = self.log_buffers * 2 * 16 * self.config.buffer_entries;
@@ -188,7 +189,7 @@ impl FilterSetup {
     }
 }
 
-/// The rows of filters that have no configurations of their own here.
+/// Returns the rows of filters that have no configurations of their own here.
 pub fn further() -> impl Iterator<Item = (&'static Row, &'static FilterRow)> {
     registry::filters().filter(|(row, _)| row.kind != "cascade")
 }

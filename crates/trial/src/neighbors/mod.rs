@@ -33,7 +33,7 @@ impl Contract for NeighborsSetup {
         AnyNeighbors::open(volume, name, &self.made().options)
     }
 
-    /// It is closed without its filter.
+    /// Returns true: it is closed without its filter.
     fn asks_for_less(&self) -> bool {
         self.made().has_filter
     }
@@ -108,7 +108,7 @@ impl Session<NeighborsSetup> {
     /// Inserts these documents in one call.
     ///
     /// # Errors
-    /// As [`Contract::call`].
+    /// Fails as [`Contract::call`] does.
     pub fn insert_many(&mut self, documents: &[u64]) -> Result<(), Stop> {
         documents.iter().for_each(|document| self.past.attempt(*document, true));
         let keys = self.rows(documents);
@@ -119,7 +119,7 @@ impl Session<NeighborsSetup> {
         self.updated(documents, result)
     }
 
-    /// Each document sees those before it that share a bucket.
+    /// Queries and inserts documents in one batch: each document sees those before it that share a bucket.
     fn candidates_then_insert(&mut self, documents: &[u64]) -> Result<(), Stop> {
         documents.iter().for_each(|document| self.past.attempt(*document, true));
         let keys = self.rows(documents);
@@ -136,7 +136,7 @@ impl Session<NeighborsSetup> {
         }
         let answers = match result {
             Ok(answers) => answers,
-            // A lookup that fails ends the batch: some are in.
+            // A lookup that fails ends the batch: some documents are inserted.
             Err(error) => return self.allowed::<()>(Err(error)).map(drop),
         };
         for (document, candidates) in documents.iter().zip(&answers) {
@@ -148,7 +148,7 @@ impl Session<NeighborsSetup> {
     /// Removes a document.
     ///
     /// # Errors
-    /// As [`Contract::call`].
+    /// Fails as [`Contract::call`] does.
     pub fn remove(&mut self, document: u64) -> Result<(), Stop> {
         self.past.attempt(document, false);
         let keys = self.rows(&[document]);
@@ -173,7 +173,7 @@ impl Session<NeighborsSetup> {
         each.try_for_each(|(document, candidates)| self.judge(*document, candidates))
     }
 
-    /// Judges the candidates of a document: those that share a bucket with it and are there.
+    /// Judges the candidates of a document: the present documents that share a bucket with it.
     fn judge(&mut self, document: u64, candidates: &[u64]) -> Result<(), Stop> {
         candidates.iter().for_each(|candidate| self.note_answer(*candidate));
         if !candidates.is_sorted_by(|one, next| one < next) {
@@ -197,7 +197,8 @@ impl Session<NeighborsSetup> {
         }
     }
 
-    /// Looks a document up in each table alone: it is in all or in none. Takes the answer as its state from now on.
+    /// Looks a document up in each table alone: it is in all or in none. Takes the answer as its state from
+    /// now on.
     fn look_at(&mut self, document: u64) -> Result<(), Stop> {
         let tables = self.setup().tables();
         let keys: Vec<_> =

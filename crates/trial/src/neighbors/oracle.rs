@@ -1,18 +1,18 @@
-//! The right answers of an index of neighbours: which documents are there, which updates were acknowledged, and which
-//! durably.
+//! The right answers of an index of neighbours: the present documents, the acknowledged updates, and the
+//! durable ones.
 //!
-//! The law, for each document: it is in all of its buckets or in none, as the acknowledged updates say, or later ones
-//! that were attempted; after a reopening, the durable updates or later ones. No bucket has more documents than it
-//! keeps.
+//! The law, for each document: it is in all of its buckets or in none, according to the acknowledged updates,
+//! or later ones that were attempted; after a reopening, the durable updates or later ones. No bucket has
+//! more documents than its limit.
 
 use crate::contract::Trust;
 use crate::versions::{Numbers, Oracle, Versions};
 
-/// Is a document there?
+/// Whether a document is present.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Presence(bool);
 
-/// What was done to an index, and which of it must hold.
+/// The updates of an index, and those of them that must hold.
 #[derive(Clone, Debug)]
 pub struct DocumentsPast {
     documents: Vec<Versions<Presence>>,
@@ -47,7 +47,7 @@ impl Oracle for DocumentsPast {
 }
 
 impl DocumentsPast {
-    /// An oracle of this many documents, none of which is there.
+    /// Creates an oracle of `documents` documents, none of which is present.
     #[must_use]
     pub fn new(documents: u64) -> Self {
         let never = || Versions::only(Presence(false));
@@ -55,22 +55,22 @@ impl DocumentsPast {
         Self { documents: (0..documents).map(|_| never()).collect(), ever }
     }
 
-    /// How many documents there are.
+    /// Returns the number of documents.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.documents.len() as u64
     }
 
-    /// Notes an insert or a removal before it is called.
+    /// Records an insert or a removal before it is called.
     pub fn attempt(&mut self, document: u64, is_there: bool) {
         self.documents[document as usize].attempt(Presence(is_there));
         self.ever[document as usize] |= u64::from(is_there);
     }
 
-    /// Judges whether a document is there.
+    /// Judges whether a document is present.
     ///
     /// # Errors
-    /// Why the answer is wrong.
+    /// Returns the reason why the answer is wrong.
     pub fn judge(&self, document: u64, is_there: bool, trust: Trust) -> Result<(), String> {
         let versions = &self.documents[document as usize];
         let fits = match trust {
@@ -84,7 +84,7 @@ impl DocumentsPast {
         Err(format!("document {document}: there is {is_there}, and one of {allowed:?} is possible"))
     }
 
-    /// Returns whether a document was there at last, whatever is durable.
+    /// Returns whether a document was present last, whatever is durable.
     #[must_use]
     pub fn is_there(&self, document: u64) -> bool {
         *self.documents[document as usize].newest() == Presence(true)

@@ -1,4 +1,4 @@
-//! One configuration of an index of neighbours, as small as it can be, and the buckets of its documents.
+//! One configuration of an index of neighbours, of minimum size, and the buckets of its documents.
 
 use nandex::testing::TestNeighbors;
 use nandex::{Durability, Threads, VolumeOptions};
@@ -8,13 +8,13 @@ use nandex_sim::workload::SplitMix64;
 use crate::contract::pick;
 use crate::table::DURABILITIES;
 
-/// Documents that share a bucket, at most.
+/// The maximum number of documents that share a bucket.
 const SHARE_MAX: u64 = 5;
 
 /// A configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct NeighborsSetup {
-    /// When updates are durable.
+    /// The durability of updates.
     pub durability: Durability,
     row: &'static NeighborsRow,
     variant: u64,
@@ -22,12 +22,12 @@ pub struct NeighborsSetup {
     threads: Threads,
     tables: u32,
     documents: u64,
-    /// Documents that share a bucket: no more than it keeps.
+    /// The number of documents that share a bucket: at most the bucket's limit.
     share: u64,
 }
 
 impl NeighborsSetup {
-    /// An index of this row: of consecutive numbers each variant comes in turn, and with each durability.
+    /// Creates an index of this row: consecutive numbers take each variant in turn, and each durability.
     #[must_use]
     pub fn registered(row: &'static NeighborsRow, number: u64) -> Self {
         let mut rng = SplitMix64::stream(number, 1);
@@ -45,60 +45,61 @@ impl NeighborsSetup {
         }
     }
 
-    /// The configuration and the options to open it with.
+    /// Returns the configuration and the options to open it with.
     pub(super) fn made(&self) -> TestNeighbors {
         let threads = if self.threads == Threads::Inline { 0 } else { 1 };
         (self.row.testing.config)(self.variant, threads)
     }
 
-    /// Structure and sort, for lists.
+    /// Returns the structure and its kind, for lists.
     #[must_use]
     pub fn policy(&self) -> String {
         self.made().label
     }
 
-    /// How many documents there are: fewer than it holds, and enough to fill buffers again and again.
+    /// Returns the number of documents: fewer than its capacity, and enough to fill buffers repeatedly.
     #[must_use]
     pub const fn documents(&self) -> u64 {
         self.documents
     }
 
-    /// The same with that many documents, and with updates durable at other times.
+    /// Returns the configuration with `documents` documents, and with another durability.
     #[must_use]
     pub const fn with_documents(self, documents: u64, durability: Durability) -> Self {
         Self { documents, durability, ..self }
     }
 
-    /// Its hash tables.
+    /// Returns the number of its hash tables.
     #[must_use]
     pub const fn tables(&self) -> u32 {
         self.tables
     }
 
-    /// The bucket of a document in a table, which a few neighbours share; other ones in each table.
+    /// Returns the bucket of a document in a table, which a few neighbours share, different ones in each
+    /// table.
     const fn bucket(&self, document: u64, table: u32) -> u64 {
         (document + table as u64) / self.share
     }
 
-    /// Do two documents share a bucket?
+    /// Returns whether two documents share a bucket.
     #[must_use]
     pub fn is_shared(&self, one: u64, other: u64) -> bool {
         (0..self.tables).any(|table| self.bucket(one, table) == self.bucket(other, table))
     }
 
-    /// The bucket key of a document in a table.
+    /// Returns the bucket key of a document in a table.
     pub(super) const fn key(&self, document: u64, table: u32) -> u64 {
         let bucket = self.bucket(document, table) << 8 | table as u64;
         bucket.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// All bucket keys of a document.
+    /// Returns all bucket keys of a document.
     pub fn keys(&self, document: u64) -> impl Iterator<Item = u64> {
         let setup = *self;
         (0..self.tables).map(move |table| setup.key(document, table))
     }
 
-    /// The row that has the bucket of a document in this table alone.
+    /// Returns the row that has the bucket of a document in this table alone.
     pub(super) fn keys_of_one(&self, document: u64, only: u32) -> impl Iterator<Item = u64> {
         let setup = *self;
         let stranger = move |table: u32| 1 << 63 | u64::from(table) << 40 | document;
@@ -107,19 +108,19 @@ impl NeighborsSetup {
         })
     }
 
-    /// The same with a thread for merges.
+    /// Returns the configuration with a thread for merges.
     #[must_use]
     pub const fn threaded(self) -> Self {
         Self { threads: Threads::Background, ..self }
     }
 
-    /// The same without threads in the background.
+    /// Returns the configuration without background threads.
     #[must_use]
     pub const fn inline(self) -> Self {
         Self { threads: Threads::Inline, ..self }
     }
 
-    /// The options for creating the volume.
+    /// Returns the options for creating the volume.
     pub(super) fn volume(&self) -> VolumeOptions {
         let page_bytes = nandex::raw::device::PAGE_BYTES;
         VolumeOptions {
@@ -133,7 +134,7 @@ impl NeighborsSetup {
     }
 }
 
-/// The rows of indexes of neighbours.
+/// Returns the rows of indexes of neighbours.
 pub fn further() -> impl Iterator<Item = (&'static Row, &'static NeighborsRow)> {
     registry::neighbors()
 }

@@ -11,7 +11,7 @@ use super::cache_bytes;
 use super::setup::Widths;
 use crate::contract::pick;
 
-/// All policies.
+/// All eviction policies.
 pub const POLICIES: [Policy; 6] = [
     Policy::Fifo,
     Policy::Lru,
@@ -21,13 +21,13 @@ pub const POLICIES: [Policy; 6] = [
     Policy::Reject,
 ];
 
-/// Incarnations of a super table, where the ring is short.
+/// The incarnations of a super table, if the ring is short.
 const INCARNATIONS: u64 = 6;
 
 /// A BufferHash.
 #[derive(Clone, Copy, Debug)]
 pub struct Rings {
-    /// Which entries are evicted.
+    /// The eviction policy.
     pub policy: Policy,
     fuse: bool,
     filter_words: u32,
@@ -35,12 +35,13 @@ pub struct Rings {
     buffer_pages: u32,
     stagger: bool,
     cache_bytes: u64,
-    /// Are super tables rewritten, if nothing is evicted?
+    /// Whether super tables are rewritten, if nothing is evicted.
     is_cleaned: bool,
 }
 
 impl Rings {
-    /// Of 48 consecutive numbers 24 have the same kind of filter, and each six all policies.
+    /// Creates a BufferHash. Among 48 consecutive numbers 24 have the same kind of filter, and each six all
+    /// policies.
     pub(super) fn numbered(number: u64, rng: &mut SplitMix64) -> Self {
         Self {
             policy: POLICIES[(number % 6) as usize],
@@ -54,12 +55,12 @@ impl Rings {
         }
     }
 
-    /// Does a full table refuse?
+    /// Returns whether a full table refuses.
     pub(super) fn refuses(&self) -> bool {
         self.policy == Policy::Reject && !self.is_cleaned
     }
 
-    /// Has it space for all keys whatever became of them, without evictions?
+    /// Returns whether it has space for all keys whatever happened to them, without evictions.
     pub(super) fn cleans(&self) -> bool {
         self.policy == Policy::Reject && self.is_cleaned
     }
@@ -69,13 +70,13 @@ impl Rings {
         (layout.slots() * self.buffer_pages as usize * 95 / 100) as u64
     }
 
-    /// Entries that all buffers hold when they are full.
+    /// Returns the entries of all buffers when they are full.
     pub(super) fn buffered_entries(&self, widths: Widths) -> u64 {
         u64::from(self.super_tables) * self.buffer_entries(widths)
     }
 
-    /// Updates that a roomy table takes at least before it is full, with half of its space lost to buffers that were
-    /// flushed early.
+    /// Returns the minimum number of updates that a spacious table takes before it is full, if half of its
+    /// space is lost to buffers that were flushed early.
     pub(super) fn full_from(&self, widths: Widths) -> u64 {
         u64::from(self.columns()) * self.buffer_entries(widths) / 2
     }
@@ -89,7 +90,7 @@ impl Rings {
         64 * self.filter_words - 8
     }
 
-    /// The configuration of the table.
+    /// Returns the configuration of the table.
     pub(super) fn config(&self, widths: Widths, is_roomy: bool) -> Config {
         let entries = u32::try_from(self.buffer_entries(widths)).expect("buffers are small");
         let filter = if self.fuse {
@@ -115,7 +116,7 @@ impl Rings {
         }
     }
 
-    /// The options to open it with.
+    /// Returns the options to open it with.
     pub(super) fn options(&self, threads: Threads) -> OpenOptions {
         let flush_threads = if threads == Threads::Inline { 0 } else { 2 };
         OpenOptions {
@@ -125,21 +126,21 @@ impl Rings {
         }
     }
 
-    /// How many keys there are. If partial discards keep all live entries, few enough that there is space for
-    /// them.
+    /// Returns the number of keys. If partial discards keep all live entries, few enough that there is space
+    /// for them.
     pub(super) fn keys(&self, widths: Widths) -> u64 {
         let buffered = self.buffered_entries(widths);
         let keeps = matches!(self.policy, Policy::Update | Policy::Threshold(_));
         if keeps { buffered * 5 / 4 } else { buffered * 4 }
     }
 
-    /// Which entries it must still have if the ring is short.
+    /// Returns the entries that it must still have if the ring is short.
     pub(super) fn retention(&self, widths: Widths, threads: Threads) -> Retention {
         if self.cleans() {
             return Retention::All;
         }
-        // The ring holds six buffers of each super table behind the newest. Buffers are flushed before they
-        // are quite full, and much of what a partial discard leaves may have been put back.
+        // The ring has six buffers of each super table behind the newest. Buffers are flushed before they are
+        // quite full, and most entries left by a partial discard may have been put back.
         let entries = self.buffer_entries(widths);
         match self.policy {
             // With threads a flush that finds no free segment may have to evict a whole one.

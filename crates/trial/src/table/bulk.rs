@@ -1,4 +1,4 @@
-//! Calls for many entries at once: those of another table, and those of keys that may not be there.
+//! Calls for many entries at once: the entries of another table, and keys that may be absent.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use super::{Found, TableContract};
 use crate::contract::Stop;
 use crate::session::Session;
 
-/// Of this many keys of another table one was removed there.
+/// The number of keys of another table for each one that was removed there.
 const REMOVED: u64 = 5;
 
 impl<C: TableContract> Session<C> {
-    /// Whether its kind absorbs other tables.
+    /// Returns whether its kind absorbs other tables.
     pub(super) fn absorbs(&self) -> bool {
         let kind = self.handle().kind();
         match registry::find(kind).map(|row| &row.family) {
@@ -26,16 +26,16 @@ impl<C: TableContract> Session<C> {
         }
     }
 
-    /// Absorbs a table of the same configuration that has had these keys, and has lost some of them again. A table that
-    /// cannot puts them where they are absent.
+    /// Absorbs a table of the same configuration that has had these keys, and has lost some of them again. A
+    /// table that cannot absorb inserts the absent keys.
     ///
     /// # Errors
-    /// As [`Contract::call`](crate::Contract::call).
+    /// Fails as [`Contract::call`](crate::Contract::call) does.
     pub fn absorb(&mut self, keys: &[u64], prefer: Prefer) -> std::result::Result<(), Stop> {
         if !self.absorbs() {
             return self.get_or_insert_many(keys);
         }
-        // Equal entries are not put again, and stay as old as they are.
+        // Equal entries are not put again, and keep their age.
         let is_equal = keys.iter().all(|key| self.setup().value(*key, 0).is_empty());
         let own = match prefer {
             Prefer::Last if !is_equal => vec![Found::Nothing; keys.len()],
@@ -52,7 +52,7 @@ impl<C: TableContract> Session<C> {
         for ((key, own), theirs) in keys.iter().zip(own).zip(other.get_many(&bytes)?) {
             match (own, theirs) {
                 (Found::Nothing, Some(_)) => sure.push(*key),
-                // Its own may have to go, and the other's comes then.
+                // Its own entry may be evicted, and the other's is taken then.
                 (_, Some(_)) if self.past.evicts() => {}
                 _ => self.past.retract(*key),
             }
@@ -62,10 +62,10 @@ impl<C: TableContract> Session<C> {
         self.saved(&sure, result)
     }
 
-    /// Puts each of these keys that is absent, and judges what it finds of the others.
+    /// Inserts each of these keys that is absent, and judges the answers for the others.
     ///
     /// # Errors
-    /// As [`Contract::call`](crate::Contract::call).
+    /// Fails as [`Contract::call`](crate::Contract::call) does.
     pub fn get_or_insert_many(&mut self, keys: &[u64]) -> std::result::Result<(), Stop> {
         let puts = self.past.attempt_together(keys);
         let pair =
@@ -88,7 +88,7 @@ impl<C: TableContract> Session<C> {
         self.updated(&sure, Ok(()))
     }
 
-    /// Another table, in RAM, that was given these puts; some keys were removed afterwards.
+    /// Creates another table, in RAM, that was given these puts; some keys were removed afterwards.
     pub(super) fn other(&self, keys: &[u64], puts: &[u64]) -> Result<AnyTable> {
         let setup = TableContract::inline(self.setup());
         let options = VolumeOptions { durability: Durability::Never, ..setup.volume() };
@@ -98,7 +98,7 @@ impl<C: TableContract> Session<C> {
         let pair = |(key, put): (&u64, &u64)| (setup.key(*key), setup.value(*key, *put));
         let pairs: Vec<_> = keys.iter().zip(puts).map(pair).collect();
         let pairs: Vec<_> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
-        // It is asked what it has; the rest did not fit.
+        // Its content decides; the rest did not fit.
         match other.insert_many(&pairs) {
             Ok(()) | Err(Error::Full { .. }) => {}
             Err(error) => return Err(error),

@@ -25,7 +25,7 @@ pub use slicehash::Slices;
 use crate::contract::{Contract, Stop, Trust, pick};
 use crate::session::Session;
 
-/// RAM for a cache: every second table has one, for some of its keys.
+/// Returns the RAM for a cache: every second table has one, for some of its keys.
 #[must_use]
 pub fn cache_bytes(number: u64) -> u64 {
     if number.is_multiple_of(2) { 0 } else { 4 << 10 }
@@ -33,35 +33,35 @@ pub fn cache_bytes(number: u64) -> u64 {
 
 /// One configuration of a table. Its calls and its oracle are the same for all of them.
 pub trait TableContract: Clone + Debug + Send + 'static {
-    /// The table's configuration, and the options to create and open it with.
+    /// Returns the table's configuration, and the options to create and open it with.
     fn made(&self) -> (AnyConfig, OpenOptions);
 
-    /// The options for creating the volume.
+    /// Returns the options for creating the volume.
     fn volume(&self) -> VolumeOptions;
 
-    /// How many keys there are, at most 65,536.
+    /// Returns the number of keys, at most 65,536.
     fn keys(&self) -> u64;
 
-    /// Which entries it must still have.
+    /// Returns the entries that it must still have.
     fn retention(&self) -> Retention;
 
-    /// How many updates it takes at least before it refuses one.
+    /// Returns the minimum number of updates that it takes before it refuses one.
     fn full_from(&self) -> u64 {
         0
     }
 
-    /// The bytes of a key, which begin with its number.
+    /// Returns the bytes of a key, which begin with its number.
     fn key(&self, number: u64) -> Vec<u8>;
 
-    /// The value that the put of that number gives the key: as long as allowed, it begins with the put's
+    /// Returns the value that the put of a number gives the key: as long as allowed, it begins with the put's
     /// number above 16 bits of the key's.
     fn value(&self, key: u64, put: u64) -> Vec<u8>;
 
-    /// The same without threads in the background.
+    /// Returns the configuration without background threads.
     #[must_use]
     fn inline(&self) -> Self;
 
-    /// How many keys a batch of updates has at most.
+    /// Returns the maximum number of keys in a batch of updates.
     fn batch_max(&self) -> u64 {
         (self.keys() / 2).min(120)
     }
@@ -79,7 +79,7 @@ impl<C: TableContract> Contract for C {
         self.volume()
     }
 
-    /// One that grows and has no cache of its own uses the RAM that it does not take.
+    /// Creates the table. One that grows and has no cache of its own uses the rest of its RAM.
     fn create(&self, volume: &Volume, name: &str) -> Result<AnyTable> {
         let (config, options) = self.made();
         Ok(AnyTable::create_with(volume, name, &config, &options)?.with_spare_ram())
@@ -184,7 +184,7 @@ impl<C: TableContract> Session<C> {
     /// Puts each of these keys in one batch.
     ///
     /// # Errors
-    /// As [`Contract::call`].
+    /// Fails as [`Contract::call`] does.
     pub fn insert_many(&mut self, keys: &[u64]) -> std::result::Result<(), Stop> {
         let mut pairs = Vec::with_capacity(keys.len());
         for &key in keys {
@@ -199,14 +199,14 @@ impl<C: TableContract> Session<C> {
     /// Removes a key.
     ///
     /// # Errors
-    /// As [`Contract::call`].
+    /// Fails as [`Contract::call`] does.
     pub fn remove(&mut self, key: u64) -> std::result::Result<(), Stop> {
         self.past.attempt(key, true);
         let result = self.handle().remove(&self.setup().key(key));
         self.updated(&[key], result)
     }
 
-    /// What the bytes of a key prove.
+    /// Returns the put that the bytes of a value prove.
     fn proven(&self, key: u64, found: Option<&[u8]>) -> Found {
         Found::proven(found, |put| self.setup().value(key, put))
     }
@@ -225,7 +225,7 @@ impl<C: TableContract> Session<C> {
         Ok(Some(found))
     }
 
-    /// Every second batch as a stream.
+    /// Looks up a batch, every second one as a stream.
     fn get_many(&mut self, keys: &[u64]) -> std::result::Result<Option<Vec<Found>>, Stop> {
         let bytes: Vec<_> = keys.iter().map(|key| self.setup().key(*key)).collect();
         let borrowed: Vec<_> = bytes.iter().map(|key| &key[..]).collect();
@@ -266,13 +266,13 @@ impl<C: TableContract> Session<C> {
     }
 }
 
-/// Looks up as a batch does, but key after key.
+/// Looks up keys as a batch does, but one after another.
 ///
 /// # Errors
-/// As [`Table::get`].
+/// Fails as [`Table::get`] does.
 ///
 /// # Panics
-/// A lookup is answered twice, or not at all.
+/// Panics if a lookup is answered twice, or not at all.
 pub fn streamed(table: &(impl Table + ?Sized), keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
     let mut found = vec![None; keys.len()];
     let mut told = 0;

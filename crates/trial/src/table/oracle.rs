@@ -1,5 +1,4 @@
-//! The right answers of a table: the versions of each key, which of them were acknowledged, and which
-//! durably.
+//! The right answers of a table: the versions of each key, the acknowledged ones, and the durable ones.
 //!
 //! The law, for each key: a lookup finds the newest acknowledged version or a later one that was attempted;
 //! after a reopening, the newest durable version or a later one. It finds nothing if that version was a
@@ -10,27 +9,27 @@ use nandex::testing::Retention;
 use crate::contract::Trust;
 use crate::versions::{Numbers, Oracle, Versions};
 
-/// A version of a key: what an update attempted.
+/// A version of a key: the result of an attempted update.
 #[derive(Clone, Copy, Debug)]
 pub struct Version {
     /// The number of the update; `None` for a removal, and before the first update.
     put: Option<u64>,
-    /// The number of updates before, and of lookups that count.
+    /// The number of earlier updates, and of lookups that count.
     at: u64,
 }
 
 const NEVER: Version = Version { put: None, at: 0 };
 
-/// What was done to a table, and which of it must hold.
+/// The updates of a table, and those of them that must hold.
 #[derive(Clone, Debug)]
 pub struct Past {
     keys: Vec<Versions<Version>>,
-    /// Updates so far; the last one's number is this.
+    /// The number of updates so far, which is the number of the last one.
     puts: u64,
-    /// Updates, and lookups where they make entries young.
+    /// The number of updates, and of lookups if these make entries young.
     acts: u64,
     retention: Retention,
-    /// Before that many updates a table that refuses has no reason to.
+    /// The number of updates before which a table that refuses has no reason to.
     full_from: u64,
 }
 
@@ -65,7 +64,7 @@ impl Oracle for Past {
 pub enum Found {
     /// No such key.
     Nothing,
-    /// The value of that put to that key.
+    /// The value of a put to this key.
     Put(u64),
     /// A value without bytes, which any put may have left.
     Some,
@@ -74,8 +73,8 @@ pub enum Found {
 }
 
 impl Found {
-    /// What a value proves whose bytes begin with the number of their put, above 16 bits of the key's;
-    /// `value` returns the whole value of a put.
+    /// Returns the put that a value proves whose bytes begin with the number of their put, above 16 bits of
+    /// the key's; `value` returns the whole value of a put.
     #[must_use]
     pub fn proven(found: Option<&[u8]>, value: impl FnOnce(u64) -> Vec<u8>) -> Self {
         let Some(found) = found else { return Self::Nothing };
@@ -86,7 +85,7 @@ impl Found {
         if found == value(put) { Self::Put(put) } else { Self::Foreign }
     }
 
-    /// The answer as a number, for hashes of answers.
+    /// Returns the answer as a number, for hashes of answers.
     #[must_use]
     pub const fn number(self) -> u64 {
         match self {
@@ -98,20 +97,20 @@ impl Found {
 }
 
 impl Past {
-    /// An oracle of this many keys without updates.
+    /// Creates an oracle of `keys` keys without updates.
     #[must_use]
     pub fn new(keys: u64, retention: Retention) -> Self {
         let keys = (0..keys).map(|_| Versions::only(NEVER)).collect();
         Self { keys, puts: 0, acts: 0, retention, full_from: 0 }
     }
 
-    /// The same for a table that may refuse only after that many updates.
+    /// Returns the oracle for a table that may refuse only after `updates` updates.
     #[must_use]
     pub fn full_from(self, updates: u64) -> Self {
         Self { full_from: updates, ..self }
     }
 
-    /// The least number of acts that an entry survives; `None` without eviction.
+    /// Returns the least number of acts that an entry survives; `None` without eviction.
     const fn window(&self) -> Option<u64> {
         match self.retention {
             Retention::All | Retention::Refuses => None,
@@ -121,13 +120,13 @@ impl Past {
         }
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.keys.len() as u64
     }
 
-    /// Notes an update before it is called, and returns its number.
+    /// Records an update before it is called, and returns its number.
     pub fn attempt(&mut self, key: u64, removes: bool) -> u64 {
         self.puts += 1;
         self.acts += 1;
@@ -136,8 +135,8 @@ impl Past {
         self.puts
     }
 
-    /// Notes puts of one call, before it, and returns their numbers. It may make any of them first, so all are as old
-    /// as the first.
+    /// Records puts of one call, before it, and returns their numbers. The call may make any of them first,
+    /// so all have the age of the first.
     pub fn attempt_together(&mut self, keys: &[u64]) -> Vec<u64> {
         let at = self.acts + 1;
         let attempt = |key: &u64| {
@@ -154,19 +153,19 @@ impl Past {
         self.keys[key as usize].retract();
     }
 
-    /// Whether the last version of a key is a value. After everything was looked up that is certain.
+    /// Returns whether the last version of a key is a value. After everything was looked up that is certain.
     #[must_use]
     pub fn is_there(&self, key: u64) -> bool {
         self.keys[key as usize].newest().put.is_some()
     }
 
-    /// Whether entries may be evicted.
+    /// Returns whether entries may be evicted.
     #[must_use]
     pub const fn evicts(&self) -> bool {
         self.window().is_some()
     }
 
-    /// Notes a lookup. If it makes an entry young, it makes others old.
+    /// Records a lookup. If it makes an entry young, it makes others old.
     pub fn looked_up(&mut self) {
         self.acts += u64::from(matches!(self.retention, Retention::NewestUsed(_)));
     }
@@ -174,7 +173,7 @@ impl Past {
     /// Judges the answer for a key.
     ///
     /// # Errors
-    /// Why the answer is wrong.
+    /// Returns the reason why the answer is wrong.
     pub fn judge(&self, key: u64, found: Found, trust: Trust) -> Result<(), String> {
         let versions = &self.keys[key as usize];
         let allowed = versions.allowed();
@@ -185,7 +184,7 @@ impl Past {
             (_, Found::Nothing) => {
                 let oldest = allowed.first().map_or(0, |version| version.at);
                 let age = self.acts - oldest;
-                // One that promises no entry may have to evict the newest one too.
+                // A table that promises no entry may have to evict the newest one too.
                 let is_old = self.window().is_some_and(|window| window == 0 || age > window);
                 is_old || allowed.iter().any(|version| version.put.is_none())
             }
@@ -212,7 +211,7 @@ impl Past {
                 let known = allowed.iter().find(|version| version.put == Some(put));
                 known.copied().unwrap_or(Version { put: Some(put), at: 0 })
             }
-            // It cannot be decided which one it is; the oldest promises the least.
+            // Several versions are possible; the oldest promises the least.
             Found::Some => {
                 let known = allowed.iter().find(|version| version.put.is_some());
                 known.copied().unwrap_or(NEVER)

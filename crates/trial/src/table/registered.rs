@@ -8,8 +8,8 @@ use super::cache_bytes;
 use super::setup::Widths;
 use crate::contract::pick;
 
-/// RAM of a table that grows: enough for all keys, and so little that its cache, which uses what is left, is made in no
-/// time. A sweep opens thousands of tables, and looks everything up in each.
+/// The RAM of a table that grows: enough for all keys, and so little that its cache, which uses the rest, is
+/// made in no time. A sweep opens thousands of tables, and looks everything up in each.
 const RAM_BYTES_MAX: u64 = 2 << 20;
 
 /// A variant of a row.
@@ -20,7 +20,7 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// All variants come in turn; the rest is random.
+    /// Creates a variant. All variants come in turn; the rest is random.
     pub(super) fn numbered(
         table: &'static TableRow,
         number: u64,
@@ -40,20 +40,20 @@ impl Registered {
         Self { table, request }
     }
 
-    /// The configuration and its law, for this many threads.
+    /// Returns the configuration and its law, for `threads` threads.
     pub(super) fn made(&self, threads: usize) -> TestTable {
         let mut made = (self.table.testing.config)(&TableRequest { threads, ..self.request });
         made.options.ram_bytes_max = Some(RAM_BYTES_MAX);
         made
     }
 
-    /// Entries that all buffers hold when they are full.
+    /// Returns the entries of all buffers when they are full.
     pub(super) fn buffered_entries(&self) -> u64 {
         u64::from(self.request.partitions) * self.made(0).buffer_entries
     }
 
-    /// How many keys there are: enough to fill buffers again and again, and no more than are kept if nothing
-    /// is evicted.
+    /// Returns the number of keys: enough to fill buffers repeatedly, and at most the capacity if nothing is
+    /// evicted.
     pub(super) fn keys(&self) -> u64 {
         let buffered = self.buffered_entries();
         match self.made(0).retention {
@@ -62,7 +62,7 @@ impl Registered {
         }
     }
 
-    /// Which entries it must still have, with that many threads.
+    /// Returns the entries that it must still have, with `threads` threads.
     pub(super) fn retention(&self, threads: usize) -> Retention {
         match self.made(threads).retention {
             // Without threads nothing is forced.
@@ -72,7 +72,7 @@ impl Registered {
     }
 }
 
-/// The rows of tables that have no module of their own here.
+/// Returns the rows of tables that have no module of their own here.
 pub fn further() -> impl Iterator<Item = (&'static Row, &'static TableRow)> {
     registry::tables().filter(|(row, _)| !["bufferhash", "slicehash"].contains(&row.kind))
 }

@@ -1,5 +1,5 @@
-//! One configuration of a table, as small as possible: volumes of a few dozen pages. What all tables draw is
-//! here; the rest is in the structure's module.
+//! One configuration of a table, of minimum size: volumes of a few dozen pages. The choices for all tables
+//! are here; the rest is in the structure's module.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub enum Kind {
 /// A configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct TableSetup {
-    /// When updates are durable.
+    /// The durability of updates.
     pub durability: Durability,
     /// The structure.
     pub kind: Kind,
@@ -58,22 +58,22 @@ pub struct TableSetup {
     log_block_pages: u64,
     /// The log's size, in full buffers.
     log_buffers: u64,
-    /// Is there enough space that nothing is ever evicted?
+    /// Whether there is enough space that nothing is ever evicted.
     pub is_roomy: bool,
     threads: Threads,
 }
 
 impl TableSetup {
-    /// A BufferHash: of 48 consecutive numbers each policy comes with each durability and each kind of
-    /// filter; the rest is random.
+    /// Creates a BufferHash: among 48 consecutive numbers each policy comes with each durability and each
+    /// kind of filter; the rest is random.
     #[must_use]
     pub fn bufferhash(number: u64) -> Self {
         let durability = DURABILITIES[(number / 6 % 4) as usize];
         Self::drawn(number, durability, |rng, _| Kind::Rings(Rings::numbered(number, rng)))
     }
 
-    /// A SliceHash: of 48 consecutive numbers each policy comes with each durability and each sort of slices;
-    /// the rest is random.
+    /// Creates a SliceHash: among 48 consecutive numbers each policy comes with each durability and each kind
+    /// of slices; the rest is random.
     #[must_use]
     pub fn slicehash(number: u64) -> Self {
         let durability = DURABILITIES[(number / 2 % 4) as usize];
@@ -82,7 +82,7 @@ impl TableSetup {
         })
     }
 
-    /// A table of this row: of consecutive numbers each variant comes in turn, and with each durability.
+    /// Creates a table of this row: consecutive numbers take each variant in turn, and each durability.
     #[must_use]
     pub fn registered(row: &'static TableRow, number: u64) -> Self {
         let durability = DURABILITIES[(number / row.testing.variants % 4) as usize];
@@ -108,7 +108,7 @@ impl TableSetup {
         Self { durability, kind, widths, log_block_pages, log_buffers, is_roomy, threads }
     }
 
-    /// Structure and policy, for lists.
+    /// Returns the structure and its policy, for lists.
     #[must_use]
     pub fn policy(&self) -> String {
         match self.kind {
@@ -118,7 +118,7 @@ impl TableSetup {
         }
     }
 
-    /// Entries that all buffers hold when they are full.
+    /// Returns the entries of all buffers when they are full.
     fn buffered_entries(&self) -> u64 {
         match self.kind {
             Kind::Rings(rings) => rings.buffered_entries(self.widths),
@@ -131,7 +131,8 @@ impl TableSetup {
         if self.threads == Threads::Inline { 0 } else { 2 }
     }
 
-    /// The same with threads in the background. Then the same seed does not give the same operations.
+    /// Returns the configuration with background threads. Then the same seed does not give the same
+    /// operations.
     #[must_use]
     pub const fn threaded(self) -> Self {
         Self { threads: Threads::Background, ..self }
@@ -176,7 +177,8 @@ impl TableContract for TableSetup {
         }
     }
 
-    /// Enough to fill buffers, and if nothing may be evicted few enough that there is space for them.
+    /// Returns the number of keys: enough to fill buffers, and if nothing may be evicted few enough that
+    /// there is space for them.
     fn keys(&self) -> u64 {
         match self.kind {
             Kind::Rings(rings) => rings.keys(self.widths),
@@ -188,7 +190,7 @@ impl TableContract for TableSetup {
     fn retention(&self) -> Retention {
         match self.kind {
             Kind::Registered(table) => table.retention(self.thread_count()),
-            // However roomy it is, a long life fills it: older versions of a key stay.
+            // A long life fills any table: older versions of a key stay.
             Kind::Rings(rings) if rings.refuses() => Retention::Refuses,
             _ if self.is_roomy => Retention::All,
             Kind::Rings(rings) => rings.retention(self.widths, self.threads),
@@ -212,7 +214,7 @@ impl TableContract for TableSetup {
     }
 }
 
-/// Bytes that begin with the number and continue with others that depend on it.
+/// Returns bytes that begin with the number and continue with others that depend on it.
 #[must_use]
 pub fn stretch(number: u64, bytes: usize) -> Vec<u8> {
     let mut rng = SplitMix64::new(number);

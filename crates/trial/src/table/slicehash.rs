@@ -35,7 +35,7 @@ pub struct Slices {
     filter_bytes: u64,
     partitions: u32,
     buffer_pages: u32,
-    /// If there is little space, what a slicetable holds at least, in thirds of a full buffer.
+    /// The minimum capacity of a slicetable, if there is little space, in thirds of a full buffer.
     space_thirds: u32,
     group_slices: u32,
     align_pages: u32,
@@ -47,7 +47,8 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// Of 48 consecutive numbers each policy and sort comes four times, eight numbers in a row the same sort.
+    /// Creates a SliceHash. Among 48 consecutive numbers each policy and kind comes four times, eight numbers
+    /// in a row the same kind.
     pub(super) fn numbered(number: u64, widths: Widths, rng: &mut SplitMix64) -> Self {
         let policy = POLICIES[(number % 2) as usize];
         let (slice_parts, bucket_slots, runs, filter_bytes) = SORTS[(number / 8 % 6) as usize];
@@ -93,19 +94,19 @@ impl Slices {
         }
     }
 
-    /// Slots of a buffer, all of which may be used.
+    /// Returns the slots of a buffer, all of which may be used.
     fn buffer_entries(&self) -> u32 {
         let layout = self.plain().layout().expect("these widths are in range");
         self.buffer_pages * u32::try_from(layout.slots()).expect("at most 508")
     }
 
-    /// Entries that all buffers hold when they are full.
+    /// Returns the entries of all buffers when they are full.
     pub(super) fn buffered_entries(&self) -> u64 {
         u64::from(self.partitions) * u64::from(self.buffer_entries())
     }
 
-    /// Do that many entries with random keys find space in that many slices of each partition? A slice has
-    /// space for its share plus eight deviations.
+    /// Returns whether `entries` entries with random keys find space in `slices` slices of each partition. A
+    /// slice has space for its share plus eight deviations.
     fn fits(&self, entries: u64, slices: u32) -> bool {
         let all = f64::from(slices * self.partitions);
         let mean = entries as f64 / all;
@@ -121,14 +122,14 @@ impl Slices {
         (self.space_thirds * self.buffer_entries()).div_ceil(3 * self.plain().slice_entries())
     }
 
-    /// The configuration of the table.
+    /// Returns the configuration of the table.
     pub(super) fn config(&self, is_roomy: bool) -> Config {
         let plain = self.plain();
         let slices = self.slices(is_roomy);
         Config { slices, entries_max: slices * plain.slice_entries(), ..plain }
     }
 
-    /// The options to open it with.
+    /// Returns the options to open it with.
     pub(super) fn options(&self, threads: Threads) -> OpenOptions {
         OpenOptions {
             // The front table is for buffers that fill while a merge is running elsewhere: only threads use
@@ -141,14 +142,14 @@ impl Slices {
         }
     }
 
-    /// How many keys there are: as many as two buffers hold, and more than that if there is little space.
+    /// Returns the number of keys: as many as fill two buffers, and more if there is little space.
     pub(super) fn keys(&self, is_roomy: bool) -> u64 {
         let space = u64::from(self.partitions) * u64::from(self.config(is_roomy).entries_max);
         let two = 2 * self.buffered_entries();
         if is_roomy { two } else { two.max(space * 5 / 4) }
     }
 
-    /// Which entries it must still have if there is little space.
+    /// Returns the entries that it must still have if there is little space.
     pub(super) fn retention(&self) -> Retention {
         if self.policy == WhenFull::Refuse {
             return Retention::Refuses;

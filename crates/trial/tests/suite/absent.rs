@@ -1,4 +1,5 @@
-//! Inserts of absent keys: as the oracle does them one after another, and one winner for each key among threads.
+//! Inserts of absent keys: equal to the oracle's sequential inserts, and with one winner for each key among
+//! threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -14,10 +15,10 @@ use nandex_trial::table::TableContract;
 
 use crate::tables::Setup;
 
-/// Keys of a table, few enough that many come again.
+/// The number of keys of a table, few enough that many come again.
 const KEYS: u64 = 700;
 
-/// Keys that threads race for: they fill each buffer several times.
+/// The number of keys that threads race for: they fill each buffer several times.
 const RACED: u64 = 3000;
 
 /// Threads that insert the same keys.
@@ -28,7 +29,7 @@ fn setups() -> impl Iterator<Item = Setup> {
     Setup::all().step_by(5).map(|setup| Setup { roomy: true, ..setup })
 }
 
-/// Filters in which no two keys share a fingerprint.
+/// Returns filters in which no two keys share a fingerprint.
 fn filters() -> impl Iterator<Item = FilterSetup> {
     let of_row = |(_, row)| (0..60).map(move |number| FilterSetup::registered(row, number));
     registry::filters().flat_map(of_row).filter(FilterSetup::is_exact)
@@ -81,7 +82,7 @@ fn tables_insert_absent_keys_as_the_oracle() {
     }
 }
 
-/// One thread's inserts of all keys, from another one on than the others'; who was there already for each.
+/// Performs one thread's inserts of all keys, beginning at its own key; returns the earlier value for each.
 fn race_for_table(table: &AnyTable, setup: &Setup, thread: u64) -> Vec<Option<u64>> {
     let mut found = vec![None; RACED as usize];
     let numbers: Vec<_> = (0..RACED).map(|number| (number + thread * 5) % RACED).collect();

@@ -1,5 +1,5 @@
-//! What is absorbed while removals of its keys are buffered comes after these: live, after a power cut during any
-//! operation of it, and after a close.
+//! Entries that are absorbed while removals of their keys are buffered come after these: live, after a power
+//! cut during any operation of the absorption, and after a close.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl<C: Contract> Steps<'_, '_, C> {
         Ok(())
     }
 
-    /// Closes and opens it, and looks everything up.
+    /// Closes and reopens it, and looks everything up.
     fn reopen(&mut self, device: Arc<dyn Device>) -> Result<(), String> {
         self.step("close", Session::close_first)?;
         self.step("open", |session| session.open(device))?;
@@ -42,7 +42,7 @@ impl<C: Contract> Steps<'_, '_, C> {
     }
 }
 
-/// Cuts each of these lives, and says how many cuts there were.
+/// Cuts each of these lives, and prints the number of cuts.
 fn cut_all<C: Contract + Debug>(
     setups: impl Iterator<Item = C>,
     one_in: u64,

@@ -1,5 +1,6 @@
-//! Structures of every kind answer as their oracles do, on devices of every sort, with and without threads: through
-//! openings that end well and one that ends in a kill, with another structure in the same volume for a while.
+//! Structures of every kind answer as their oracles do, on devices of every kind, with and without threads:
+//! through openings that end well and one that ends in a kill, with another structure in the same volume for
+//! a while.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use proptest::test_runner::Config as ProptestConfig;
 use crate::devices::{self, DURABILITIES};
 use crate::{large, tables};
 
-/// Ends a life with the first call that fails or answers wrong.
+/// A watcher that ends a life with the first call that fails or answers wrong.
 struct Strict;
 
 impl<C: Contract> Watcher<C> for Strict {
@@ -27,7 +28,8 @@ impl<C: Contract> Watcher<C> for Strict {
     }
 }
 
-/// Lives by this seed with that many calls in each opening, opens the device once more and asks for everything.
+/// Lives by this seed with this many calls in each opening, opens the device once more and looks everything
+/// up.
 fn agree<C: Contract>(setup: &C, device: impl Fn() -> Arc<dyn Device>, life: (u64, u64)) {
     let mut session = Session::new(setup.clone());
     let result = live(&mut session, device(), life, &mut Strict);
@@ -41,7 +43,7 @@ fn agree_in_memory<C: Contract>(setup: &C, life: (u64, u64)) {
     agree(setup, || Arc::new(device.clone()), life);
 }
 
-/// Filters of every row of the registry, with threads in the background.
+/// Returns filters of every row of the registry, with background threads.
 fn filter(number: u64) -> FilterSetup {
     let rows: Vec<_> = registry::filters().collect();
     let (_, row) = rows[number as usize % rows.len()];

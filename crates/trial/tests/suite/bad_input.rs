@@ -1,5 +1,5 @@
-//! Names that are no good and devices without space, for structures of every kind: each is refused with words of its
-//! own, and the rest goes on working.
+//! Invalid names and devices without space, for structures of every kind: each is refused with a message of
+//! its own, and the rest continues to work.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use nandex::{
 
 use crate::structure::{Made, Structure};
 
-/// What is said of a call that is refused.
+/// Returns the message of a refused call.
 pub fn refusal<T>(result: nandex::Result<T>) -> String {
     result.err().expect("this is refused").to_string()
 }

@@ -1,9 +1,9 @@
-//! Power cuts of structures with threads in the background, and of simulated drives, where writes end in an order
-//! of their own: during a spread of device operations (during every one with `NANDEX_SWEEP=full`), with four
-//! choices of what survives, and again while the volume recovers from the first cut.
+//! Power cuts of structures with background threads, and of simulated drives, where writes end in an order of
+//! their own: during a sample of device operations (during every one with `NANDEX_SWEEP=full`), with four
+//! choices of survivors, and again while the volume recovers from the first cut.
 //!
-//! The order of operations varies with threads, so a cut that fails may need a few tries. Without threads trials
-//! cut everywhere: see `tests/trials.rs`.
+//! The order of operations varies with threads, so a failing cut may need a few tries to repeat. Without
+//! threads trials cut everywhere: see `tests/trials.rs`.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -16,7 +16,7 @@ use nandex_trial::{
 
 use crate::large;
 
-/// Repeats the cut that a file has, if one is to be repeated.
+/// Repeats the cut in a file, if one is given.
 fn is_replay<C: Contract>(setups: &[C]) -> bool {
     let Some(path) = std::env::var_os(REPLAY) else { return false };
     let recording = Recording::read(Path::new(&path)).unwrap_or_else(|what| panic!("{what}"));
@@ -76,7 +76,8 @@ fn what_a_table_of_large_values_vouched_for_outlives_a_power_cut() {
     cut_all(setups.map(large::Setup::threaded), DeviceKind::Instant, 20);
 }
 
-/// In the configurations that rows of the registry have for tests: so a new structure is cut without an edit here.
+/// Uses the configurations that rows of the registry have for tests: so a new structure is cut without an
+/// edit here.
 #[test]
 fn what_any_structure_of_the_register_vouched_for_outlives_a_power_cut() {
     for (_, row) in registry::tables() {

@@ -1,4 +1,4 @@
-//! Devices of every sort that structures are tried on, and when updates are durable there.
+//! The devices of every kind on which structures are tested, and the durabilities.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use nandex_sim::preset::{Machine, Preset};
 use nandex_sim::spec::FtlKind;
 use nandex_sim::{Fill, SimDevice};
 
-/// All durabilities; a period so long that only explicit syncs make anything durable.
+/// All durabilities; the period is so long that only explicit syncs make anything durable.
 pub const DURABILITIES: [Durability; 3] =
     [Durability::Always, Durability::Every(Duration::from_secs(3600)), Durability::Never];
 
-/// A file in a folder of its own, opened by each call; nothing where the engine cannot run here.
+/// Returns a file in a folder of its own, opened by each call; nothing if the engine cannot run here.
 pub fn file(engine: EngineChoice) -> Option<impl Fn() -> Arc<dyn Device>> {
     let folder = tempfile::tempdir().unwrap();
     let create = Create::OpenOrCreate;
@@ -27,7 +27,7 @@ pub fn file(engine: EngineChoice) -> Option<impl Fn() -> Arc<dyn Device>> {
     Some(move || Arc::new(open().unwrap()) as Arc<dyn Device>)
 }
 
-/// A simulated drive; nothing where it cannot be written over, as a raw chip.
+/// Returns a simulated drive; nothing if it cannot be overwritten, as a raw chip.
 pub fn drive(name: &str) -> Option<SimDevice> {
     let preset = Preset::named(name).unwrap();
     let overwrites = match preset.machine() {

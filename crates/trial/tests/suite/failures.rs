@@ -1,4 +1,4 @@
-//! What a failed read and a poisoned volume leave of a structure of any kind, one story each.
+//! The state that a failed read and a poisoned volume leave, for structures of any kind, one story each.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::devices::DURABILITIES;
 use crate::large;
 use crate::tables::{SLICES, Setup};
 
-/// A structure that was called that often, and what its further calls are chosen by.
+/// Returns a session after `calls` calls, and the generator of its further calls.
 fn worked<C: Contract>(setup: C, device: &SimDevice, calls: u64) -> (Session<C>, SplitMix64) {
     let (mut session, mut rng) = (Session::new(setup), SplitMix64::new(1));
     session.create(Arc::new(device.clone())).unwrap();
@@ -29,13 +29,13 @@ fn work<C: Contract>(session: &mut Session<C>, rng: &mut SplitMix64, calls: u64)
     }
 }
 
-/// Fails one operation, which comes after that many others of its sort.
+/// Fails one operation, which comes after `after` others of its kind.
 fn fail_once(device: &SimDevice, on: FaultOn, after: u64) {
     let (kind, span) = (FaultKind::Io, FaultSpan::Once);
     device.arm(Fault { on, at: device.seen(on) + 1 + after, kind, span });
 }
 
-/// Why a call failed.
+/// Returns the error of a failed call.
 fn error(result: Result<(), Stop>) -> String {
     match result {
         Err(Stop::Failed(error)) => error.to_string(),
@@ -50,7 +50,7 @@ fn read_that_fails_once<C: Contract>(setup: C, calls: u64) {
     let told = error(session.look());
     assert!(told.contains("read of 1 page(s) at page"), "{told}");
     session.look().unwrap();
-    // From now on an error is one of the answers, so keys are asked for one by one.
+    // From now on an error is one of the answers, so keys are looked up one by one.
     session.lower_trust(Trust::RightOrError);
     fail_once(&device, FaultOn::Read, 0);
     session.look().unwrap();
@@ -62,7 +62,7 @@ fn read_that_fails_once<C: Contract>(setup: C, calls: u64) {
 #[test]
 fn a_read_that_fails_once_fails_one_lookup_and_no_other() {
     let setup = Setup::new(Policy::Fifo, DURABILITIES[1]).inline();
-    // Entries that fill buffers soon.
+    // Entries that soon fill buffers.
     let setup = Setup { widths: (16, 64), ..setup };
     for setup in [setup, setup.sliced(SLICES[0]), setup.sliced(SLICES[3])] {
         read_that_fails_once(setup, 40);
@@ -70,7 +70,7 @@ fn a_read_that_fails_once_fails_one_lookup_and_no_other() {
     read_that_fails_once(FilterSetup::cascade(11).wide(), 60);
 }
 
-/// Closing said that all was well, though the buffer had not been saved.
+/// Closes a poisoned structure: closing reported success, though the buffer had not been saved.
 fn close_poisoned<C: Contract>(setup: C) {
     let device = SimDevice::instant();
     let (mut session, _) = worked(setup, &device, 3);

@@ -1,9 +1,9 @@
-//! Devices that fail: the k-th write, sync, read or growth, once or from then on, of a life that reaches every
-//! class of I/O there is. The error says where and what to do, nothing is acknowledged after it, nothing that was
-//! is lost, nothing panics and nothing hangs.
+//! Devices that fail: the k-th write, sync, read or growth, once or from then on, of a life that reaches
+//! every class of I/O there is. The error names the place and the remedy, nothing is acknowledged after it,
+//! nothing acknowledged is lost, nothing panics and nothing hangs.
 //!
-//! Everything runs on one thread, so the k-th operation is the same one each time. Which ones there are is told by
-//! a life without faults; `NANDEX_SWEEP=full` fails every one of them in every way, else some of each class.
+//! Everything runs on one thread, so the k-th operation is the same one each time. A life without faults
+//! lists the operations; `NANDEX_SWEEP=full` fails every one of them in every way, else some of each class.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,13 +22,13 @@ use crate::guarded::guarded;
 use crate::large;
 use crate::sites::{Site, Sites};
 
-/// How it can fail.
+/// The kinds of failure.
 const KINDS: [FaultKind; 3] = [FaultKind::Io, FaultKind::NoSpace, FaultKind::Short];
 
-/// For how long.
+/// The spans of failure.
 const SPANS: [FaultSpan; 2] = [FaultSpan::Once, FaultSpan::FromThenOn];
 
-/// Every class of I/O that store and index do: the operation, and what it is about. A sync is named after what was
+/// Every class of I/O of store and index: the operation, and its content. A sync is named after the content
 /// written last before it.
 const SITES: [(FaultOn, &str); 4] = [
     (
@@ -48,17 +48,17 @@ const SITES: [(FaultOn, &str); 4] = [
     (FaultOn::Grow, "empty, longer"),
 ];
 
-/// How it fails, and for how long.
+/// The kind and the span of a failure.
 type Way = (FaultKind, FaultSpan);
 
-/// Reads of these are thousands, in one and the same way.
+/// The contents with thousands of equal reads.
 const LOOKED_UP: [&str; 6] = ["counts", "data", "records", "slice", "run", "values"];
 
-/// What each life is chosen by, and calls in each of its openings.
+/// The seed of each life, and the calls in each of its openings.
 const LIFE: (u64, u64) = (5, 60);
 
-/// Notes which part of the life an operation is of. After a failed write or sync nothing is acknowledged any more,
-/// and nothing written.
+/// A watcher that records the part of the life of an operation. After a failed write or sync nothing is
+/// acknowledged any more, and nothing written.
 struct Failing {
     device: Watched<SimDevice, Sites>,
     on: FaultOn,
@@ -93,7 +93,7 @@ impl<C: Contract> Watcher<C> for Failing {
         };
         let text = error.to_string();
         self.error = Some(error);
-        // The volume goes on after a failed read, and where a new structure or run found no space.
+        // The volume continues after a failed read, and if a new structure or run found no space.
         let may_go_on = matches!(self.on, FaultOn::Read | FaultOn::Grow);
         if session.is_open() && (session.is_poisoned() || !may_go_on) {
             let written = self.device.inner().seen(FaultOn::Write);
@@ -106,7 +106,7 @@ impl<C: Contract> Watcher<C> for Failing {
     }
 }
 
-/// Whether the error says what failed, where, and what to do.
+/// Returns whether the error names the failed operation, the place and the remedy.
 fn names_place_and_remedy(on: FaultOn, error: &Error) -> bool {
     let text = error.to_string();
     let operation = ["read of ", "write of ", "sync of ", "grow of "][on as usize];
@@ -114,13 +114,14 @@ fn names_place_and_remedy(on: FaultOn, error: &Error) -> bool {
     failed || on == FaultOn::Grow && text.contains("no space for") && text.contains("free some")
 }
 
-/// What faults of a structure left, by the hash of the bytes and of what the oracle knew: one recovery serves all
-/// faults that left the same. A lookup's read changes neither, so thousands of them leave what the first did.
+/// The states that faults of a structure left, by the hash of the bytes and of the oracle's state: one
+/// recovery serves all faults with the same state. A lookup's read changes neither, so thousands of them
+/// leave the same state as the first.
 #[derive(Default)]
 struct Recovered(Mutex<HashSet<(u64, u64)>>);
 
 impl Recovered {
-    /// Is this the first?
+    /// Records a state, and returns whether it is the first.
     fn insert<C: Contract>(&self, image: &Image, session: &Session<C>) -> bool {
         let mut hasher = DefaultHasher::new();
         (session.past.save(), session.is_made()).hash(&mut hasher);
@@ -128,8 +129,8 @@ impl Recovered {
     }
 }
 
-/// Fails an operation, and recovers from what was not recovered from before. Gives the operations of its sort that were
-/// started.
+/// Fails an operation, and recovers from states that were not recovered from before. Returns the number of
+/// operations of its kind that were started.
 fn run<C: Contract>(setup: &C, fault: Fault, site: Site, recovered: &Recovered) -> u64 {
     let mut failing = Failing::new(fault.on);
     failing.device.inner().arm(fault);
@@ -144,7 +145,7 @@ fn run<C: Contract>(setup: &C, fault: Fault, site: Site, recovered: &Recovered) 
     assert!(failing.error.is_some() || passes, "{story}: not told");
     let is_told = |error| names_place_and_remedy(fault.on, error);
     assert!(failing.error.as_ref().is_none_or(is_told), "{story}: {:?}", failing.error);
-    // All that it was given, as a process that goes on finds it.
+    // The whole content of the device, as a continuing process finds it.
     let device = failing.device.inner();
     let image = device.survivors(1);
     if recovered.insert(&image, &session) {
@@ -161,12 +162,13 @@ struct Case {
     ways: Vec<Way>,
 }
 
-/// Fails an operation in each of its ways; gives how many they were.
+/// Fails an operation in each of its ways; returns their number.
 fn fail_in<C: Contract>(setup: &C, case: &Case, recovered: &Arc<Recovered>) -> u64 {
     let &Case { on, at, site, ref ways } = case;
     let mut was_last = None;
     for &(kind, span) in ways {
-        // If no operation of its sort came after the one that failed once, the rest of them cannot fail either.
+        // If no operation of its kind came after the one that failed once, the rest of them cannot fail
+        // either.
         if span == FaultSpan::FromThenOn && was_last == Some(kind) {
             continue;
         }
@@ -178,7 +180,7 @@ fn fail_in<C: Contract>(setup: &C, case: &Case, recovered: &Arc<Recovered>) -> u
     ways.len() as u64
 }
 
-/// The operations of a life without faults.
+/// Returns the operations of a life without faults.
 fn sites<C: Contract>(setup: &C, on: FaultOn) -> Vec<Site> {
     let mut failing = Failing::new(on);
     let (_, result) = failing.live(setup);
@@ -186,7 +188,8 @@ fn sites<C: Contract>(setup: &C, on: FaultOn) -> Vec<Site> {
     failing.device.observer().sites(on)
 }
 
-/// Fails operations of one sort: all of them, or some of each class, spread over the life. Gives how many.
+/// Fails operations of one kind: all of them, or some of each class, spread over the life. Returns their
+/// number.
 fn fail<C: Contract>(setup: &C, on: FaultOn) -> u64 {
     let mut classes: BTreeMap<Site, Vec<u64>> = BTreeMap::new();
     for (at, site) in (1..).zip(sites(setup, on)) {
@@ -210,7 +213,8 @@ fn fail<C: Contract>(setup: &C, on: FaultOn) -> u64 {
     parallel::each(setups, |(case, setup)| fail_in(&setup, &case, &recovered)).iter().sum()
 }
 
-/// Of tables: each durability with policies that keep nothing, part and everything, and slices of two sorts.
+/// Returns tables: each durability with policies that keep nothing, part and everything, and two kinds of
+/// slices.
 fn tables() -> impl Iterator<Item = table::TableSetup> {
     let bufferhash = [0, 2, 6, 8, 12, 14, 18, 20].map(table::TableSetup::bufferhash);
     let slicehash = [0, 2, 8, 12, 20, 38].map(table::TableSetup::slicehash);
@@ -242,7 +246,7 @@ fn sweep(on: FaultOn) {
     assert!(failed > 60, "{failed}");
 }
 
-/// Where each class of I/O is reached, and how often.
+/// The places and the number of times that each class of I/O is reached.
 type Reached = BTreeMap<(usize, &'static str), (usize, Vec<&'static str>)>;
 
 fn reach<C: Contract>(setups: impl Iterator<Item = C>, reached: &mut Reached) {

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// No case takes a hundredth of this.
+/// The time after which a case hangs; no case takes a hundredth of it.
 const HANG: Duration = Duration::from_secs(60);
 
 /// Runs a case on a thread of its own, and fails when it does not end.
@@ -11,7 +11,7 @@ pub fn guarded<T: Send + 'static>(story: &str, case: impl FnOnce() -> T + Send +
     let (done, ended) = channel();
     let thread = std::thread::spawn(move || {
         let result = case();
-        // Nobody listens after a time-out.
+        // After a time-out the receiver is gone.
         let _ = done.send(());
         result
     });

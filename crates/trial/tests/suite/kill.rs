@@ -1,6 +1,6 @@
-//! Killed processes: a child inserts with `Always` into a real file and names each key it was told is durable; it
-//! is killed again and again, also during flushes and merges, and every key it named is there, in a filter no key
-//! more often than it was inserted.
+//! Killed processes: a child inserts with `Always` into a real file and prints each key that is durable; it
+//! is killed repeatedly, also during flushes and merges, and every printed key must be present, in a filter
+//! no key more often than it was inserted.
 
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
@@ -22,20 +22,21 @@ use crate::processes::{again, device};
 use crate::structure::{Made, Structure};
 use crate::tables::{SLICES, Setup};
 
-/// Tells a child which structure it is to open, which round comes first, and the volume's file.
+/// The variable that tells a child its structure, its first round, and the volume's file.
 const CHILD: &str = "NANDEX_KILL_CHILD";
 
-/// Keys of a round: one alone, then some together.
+/// The keys of a round: one alone, then some together.
 const ROUND: u64 = 32;
 
-/// Keys of tables come again after this many: there is space for all of them where something may be evicted.
+/// The number after which keys of tables come again: there is space for all of them if something may be
+/// evicted.
 const KEYS: u64 = 8192;
 
 /// A structure that is killed.
 struct Victim {
     made: Made,
     volume: VolumeOptions,
-    /// Its keys come again after this many.
+    /// The number after which its keys come again.
     keys: u64,
 }
 
@@ -72,7 +73,7 @@ impl Victim {
     }
 }
 
-/// The child's part: inserts keys one after another and says which are durable, until it is killed.
+/// The child's part: inserts keys one after another and prints the durable ones, until it is killed.
 #[test]
 fn child_of_the_kill_test() {
     let Ok(role) = std::env::var(CHILD) else { return };
@@ -93,7 +94,7 @@ fn child_of_the_kill_test() {
     }
 }
 
-/// Starts a child that goes on at `round`, kills it after a while, and gives the last key it named.
+/// Starts a child that continues at `round`, kills it after a while, and returns the last key it printed.
 fn kill_one(victim: u64, path: &Path, round: u64, rng: &mut SplitMix64) -> Option<u64> {
     let role = format!("{victim} {round} {}", path.display());
     let mut command = again("kill::child_of_the_kill_test", CHILD, &role);
@@ -111,12 +112,12 @@ fn kill_one(victim: u64, path: &Path, round: u64, rng: &mut SplitMix64) -> Optio
     reader.join().unwrap()
 }
 
-/// What children were told, and what of it was looked up.
+/// The reports of children, and the part of them that was looked up.
 #[derive(Default)]
 struct Told {
-    /// For each key whether a child was told that it is durable.
+    /// Whether a child was told that a key is durable, for each key.
     keys: Vec<bool>,
-    /// Numbers that children may have inserted, and those of them that came before the last look.
+    /// The number of keys that children may have inserted, and the number of those before the last look.
     numbers: u64,
     looked: u64,
     lookups: u64,
@@ -131,7 +132,7 @@ impl Told {
         }
     }
 
-    /// Looks up what came since the last look, or everything.
+    /// Looks up the keys since the last look, or all.
     fn look(&mut self, open: &Structure, keys: u64, is_all: bool) {
         let first = if is_all { 0 } else { self.looked };
         // Keys that came again since are looked up once.
@@ -156,14 +157,14 @@ fn kill_again_and_again(number: u64) {
     let kills = amount::count(24, 200);
     let (mut rng, mut told, mut round) = (SplitMix64::new(9), Told::default(), 0);
     for kill in 1..=kills {
-        // Keys of a round that was begun are not inserted again, so that none may be there twice.
+        // Keys of a begun round are not inserted again, so that none may be present twice.
         let last = kill_one(number, &path, round, &mut rng);
         if let Some(last) = last {
             told.tell(round * ROUND..last + 1, victim.keys);
         }
         round = last.map_or(round, |last| last / ROUND) + 2;
         told.numbers = round * ROUND;
-        // A key that is lost stays lost, so few looks are at everything. Children recover from most kills.
+        // A lost key stays lost, so only a few looks cover everything. Children recover from most kills.
         if kill % 4 == 0 || kill == kills {
             println!("{kill} kills, {} numbers", told.numbers);
             let is_all = kill % 50 == 0 || kill == kills;

@@ -67,7 +67,7 @@ impl Contract for Refusing {
     }
 }
 
-/// Sweeps until a cut fails; the failure, and its file.
+/// Sweeps until a cut fails; returns the failure, and its file.
 fn saved(setup: &Refusing, seed: u64, folder: &'static str) -> (String, PathBuf) {
     let (device, failures) = (DeviceKind::Instant, Some(folder));
     let sweep_of = Sweep { seed, device, calls: 30, one_in: 1, failures };
@@ -78,8 +78,8 @@ fn saved(setup: &Refusing, seed: u64, folder: &'static str) -> (String, PathBuf)
     (what, path)
 }
 
-/// The first opening is the creation's. The second one recovers from a cut; the third one from a cut during that, or
-/// it opens once more what was used again.
+/// Fails at one of the openings. The first opening is the creation's. The second one recovers from a cut; the
+/// third one recovers from a cut during that, or opens the reused structure once more.
 #[test]
 fn a_cut_that_fails_under_threads_fails_again_from_its_file() {
     let folder = tempfile::tempdir().unwrap();

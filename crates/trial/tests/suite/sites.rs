@@ -1,5 +1,5 @@
-//! A device that classes what it is asked for: by the part of the run, the sort of operation, and what the
-//! pages hold that it is about. Pages tell that themselves, in their headers.
+//! A device that classifies its operations: by the part of the run, the kind of operation, and the content of
+//! the pages. Pages tell that themselves, in their headers.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -14,21 +14,21 @@ use nandex_sim::FaultOn;
 pub struct Site {
     /// The part of the run.
     pub part: &'static str,
-    /// What the operation is about.
+    /// The content of the operation's pages.
     pub about: &'static str,
 }
 
 #[derive(Default, Debug)]
 struct State {
     part: &'static str,
-    /// What each page holds that was ever written.
+    /// The content of each page that was ever written.
     pages: HashMap<u64, &'static str>,
-    /// What was written last since the last sync.
+    /// The content that was written last since the last sync.
     unsynced: Option<&'static str>,
     seen: [Vec<Site>; 4],
 }
 
-/// Notes the class of all that a device is asked for.
+/// A watcher that records the class of all operations of a device.
 #[derive(Default, Debug)]
 pub struct Sites(Mutex<State>);
 
@@ -38,12 +38,12 @@ impl Sites {
         self.lock().part = part;
     }
 
-    /// The classes of all operations of that sort, in order.
+    /// Returns the classes of all operations of a kind, in order.
     pub fn sites(&self, on: FaultOn) -> Vec<Site> {
         self.lock().seen[on as usize].clone()
     }
 
-    /// The class of the operation of that sort and number, counted from 1.
+    /// Returns the class of the operation of a kind and number, counted from 1.
     pub fn site(&self, on: FaultOn, number: u64) -> Option<Site> {
         self.lock().seen[on as usize].get(usize::try_from(number - 1).unwrap()).copied()
     }
@@ -81,12 +81,12 @@ impl State {
     }
 }
 
-/// What a page's header says that it holds.
+/// Returns the content of a page according to its header.
 fn what_is(page: &[u8]) -> &'static str {
     kind_of(page).expect("only pages of a known sort are written")
 }
 
-/// As `what_is`; nothing for a page without a header.
+/// Returns the content of a page; nothing for a page without a header.
 pub fn kind_of(page: &[u8]) -> Option<&'static str> {
     let word = |at: usize| u32::from_le_bytes(page[at..at + 4].try_into().unwrap());
     Some(match (word(4), word(8) & 0xffff) {

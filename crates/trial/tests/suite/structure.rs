@@ -1,4 +1,5 @@
-//! A structure of any kind, as what all of them have in common: numbers are put in, as keys of 8 bytes, and are there.
+//! A structure of any kind, reduced to the common part: numbers are put in, as keys of 8 bytes, and are
+//! present.
 
 use std::ops::Range;
 
@@ -8,14 +9,14 @@ use nandex::{
 };
 use nandex_baseline::registry::{self, Family};
 
-/// What a structure is created and opened with.
+/// The configuration of a structure and the options of its opening.
 #[derive(Clone, Debug)]
 pub struct Made {
     pub config: AnyConfig,
     pub options: OpenOptions,
 }
 
-/// An open one.
+/// An open structure.
 #[derive(Debug)]
 pub enum Structure {
     Table(AnyTable),
@@ -23,7 +24,7 @@ pub enum Structure {
     Neighbors(AnyNeighbors),
 }
 
-/// The bucket keys of documents that share none.
+/// Returns the bucket keys of documents that share none.
 fn rows_of(numbers: &[u64], tables: u32) -> Vec<u64> {
     let row = |number: &u64| {
         let first = *number << 8;
@@ -39,7 +40,7 @@ impl From<(AnyConfig, OpenOptions)> for Made {
 }
 
 impl Made {
-    /// A table of that kind.
+    /// Creates a table of a kind.
     pub fn of_table(kind: &str, request: &TableRequest) -> Self {
         match registry::find(kind).map(|row| &row.family) {
             Some(Family::Table(row)) => {
@@ -50,7 +51,7 @@ impl Made {
         }
     }
 
-    /// The first variant of each kind that the registry has.
+    /// Returns the first variant of each kind of the registry.
     pub fn each_kind() -> impl Iterator<Item = Self> {
         let request = TableRequest::default();
         let tables = registry::tables().map(move |(row, _)| Self::of_table(row.kind, &request));
@@ -119,7 +120,7 @@ impl Structure {
         Ok(self.count_many(&[number])?[0])
     }
 
-    /// How often each of these is there: in a table at most once, with its own value.
+    /// Returns how often each of these is present: in a table at most once, with its own value.
     pub fn count_many(&self, numbers: &[u64]) -> Result<Vec<u64>> {
         let keys: Vec<_> = numbers.iter().map(|number| number.to_le_bytes()).collect();
         let bytes: Vec<_> = keys.iter().map(|key| &key[..]).collect();

@@ -1,4 +1,4 @@
-//! The answers of a structure, and the judgement of those that a damaged copy gives.
+//! The answers of a structure, and the judgement of the answers of a damaged copy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -21,7 +21,7 @@ pub struct Answers {
 struct Said {
     stage: &'static str,
     call: String,
-    /// The keys that the call is about; none if it is about all.
+    /// The keys that the call concerns; none if it concerns all.
     keys: Vec<u64>,
     is_update: bool,
     answer: Result<Answer, Error>,
@@ -30,20 +30,20 @@ struct Said {
 /// An answer that can be compared.
 #[derive(Debug)]
 enum Answer {
-    /// Always the same.
+    /// An answer that never varies.
     Exact(String),
-    /// All pairs that damage has left, and the pages that are reported.
+    /// All pairs that damage has left, and the reported pages.
     Left(Pairs, BTreeSet<u64>),
     /// A number of entries, and the pages whose entries it lacks.
     Entries(u64, Vec<u64>),
 }
 
-/// What a copy with one damaged page said.
+/// The result for a copy with one damaged page.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Verdict {
-    /// Calls that failed with the damage.
+    /// The number of calls that failed with the damage.
     pub refused: u64,
-    /// Calls that named the page next to an answer.
+    /// The number of calls that named the page together with an answer.
     pub told: u64,
 }
 
@@ -53,22 +53,22 @@ impl Answers {
         self.stage = stage;
     }
 
-    /// Asks about everything.
+    /// Records the answer of a call about everything.
     pub fn ask<T: Debug>(&mut self, call: &str, answer: nandex::Result<T>) {
         self.push(call, &[], false, answer.map(|answer| Answer::Exact(format!("{answer:?}"))));
     }
 
-    /// Asks about one key.
+    /// Records the answer of a call about one key.
     pub fn ask_of<T: Debug>(&mut self, call: &str, key: u64, answer: nandex::Result<T>) {
         self.push(call, &[key], false, answer.map(|answer| Answer::Exact(format!("{answer:?}"))));
     }
 
-    /// Changes keys. One whose update fails may have either state afterwards.
+    /// Records a change of keys. A key whose update fails may have either state afterwards.
     pub fn update<T: Debug>(&mut self, call: &str, keys: &[u64], answer: nandex::Result<T>) {
         self.push(call, keys, true, answer.map(|answer| Answer::Exact(format!("{answer:?}"))));
     }
 
-    /// Takes what an iteration past damage has left.
+    /// Records the items of an iteration past damage.
     pub fn left(&mut self, items: impl Iterator<Item = Result<(u64, u64), u64>>) {
         let (mut pairs, mut damaged) = (Pairs::new(), BTreeSet::new());
         for item in items {
@@ -80,7 +80,7 @@ impl Answers {
         self.push("iter_past_damage", &[], false, Ok(Answer::Left(pairs, damaged)));
     }
 
-    /// Takes a number of entries with the pages that it lacks.
+    /// Records a number of entries with the pages that it lacks.
     pub fn entries(&mut self, entries: u64, lost: &[PageId]) {
         let lost = lost.iter().map(|page| page.0).collect();
         self.push("entries", &[], false, Ok(Answer::Entries(entries, lost)));
@@ -101,7 +101,7 @@ impl Answers {
     /// Compares the answers of a copy with a damaged page with those of the whole one, which are these.
     ///
     /// # Errors
-    /// An answer that is wrong, or an error that is not about the page.
+    /// Returns an answer that is wrong, or an error that does not concern the page.
     pub fn judge(&self, damaged: &Self, page: u64) -> Result<Verdict, String> {
         let mut verdict = Verdict::default();
         let mut doubted = BTreeSet::new();
@@ -130,7 +130,7 @@ impl Answers {
         Ok(verdict)
     }
 
-    /// What the whole one has said to the same call before its first update.
+    /// Returns the answer of the whole one to the same call before its first update.
     fn before(&self, said: &Said) -> Option<&Answer> {
         let is_same = |it: &&Said| it.call == said.call && it.keys == said.keys;
         self.said.iter().find(is_same).and_then(|it| it.answer.as_ref().ok())
@@ -187,7 +187,7 @@ impl Answer {
     }
 }
 
-/// Judges the pairs that are left: an older version may stand for one on the damaged page.
+/// Judges the remaining pairs: an older version may replace one on the damaged page.
 fn left(found: &Pairs, expected: &Pairs, is_told: bool, is_doubted: bool) -> Result<(), String> {
     if is_doubted || !is_told && found == expected {
         return Ok(());
@@ -206,7 +206,7 @@ fn left(found: &Pairs, expected: &Pairs, is_told: bool, is_doubted: bool) -> Res
     }
 }
 
-/// The first place where two texts differ.
+/// Returns the first place where two texts differ.
 fn differs(found: &str, expected: &str) -> String {
     let at = found.bytes().zip(expected.bytes()).take_while(|(one, other)| one == other).count();
     let around =
@@ -214,7 +214,7 @@ fn differs(found: &str, expected: &str) -> String {
     format!("wrong: ..{}.. where ..{}.. is right", around(found), around(expected))
 }
 
-/// Returns whether the error is about this page.
+/// Returns whether the error concerns this page.
 pub fn is_about(error: &Error, page: u64) -> bool {
     if let Error::Store(store::Error::Corrupt { page: found, .. }) = error {
         return found.0 == page;

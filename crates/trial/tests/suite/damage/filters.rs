@@ -10,13 +10,13 @@ use nandex_baseline::registry::{self, FilterRow};
 use super::answers::Answers;
 use super::subject::{NAME, Subject};
 
-/// Keys at the beginning.
+/// The number of keys at the beginning.
 const KEYS: u64 = 1400;
 
 /// The key that the last logged update adds.
 const LAST: u64 = 5000;
 
-/// Keys of a filter that this one absorbs.
+/// The first key of another filter that this one absorbs.
 const ABSORBED: u64 = 6000;
 
 /// A filter.
@@ -25,8 +25,8 @@ pub struct DamagedFilter {
     made: TestFilter,
 }
 
-/// One in `one_in` of the variants of each row in which no two keys share a fingerprint: then an update of one key
-/// says nothing of another.
+/// Returns one in `one_in` of the variants of each row in which no two keys share a fingerprint: then an
+/// update of one key does not affect another.
 pub fn all(one_in: u64) -> impl Iterator<Item = DamagedFilter> {
     registry::filters().flat_map(move |(_, row)| {
         let variants = (0..row.testing.variants).map(|variant| (row.testing.config)(variant, 0));
@@ -39,14 +39,14 @@ fn key(number: u64) -> [u8; 8] {
     number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
 }
 
-/// An empty filter of the same configuration in a volume of its own, which hashes alike.
+/// Creates an empty filter of the same configuration in a volume of its own, with the same hash.
 fn other(made: &TestFilter) -> Result<AnyFilter> {
     let options = VolumeOptions { threads: Threads::Inline, ..VolumeOptions::tiny() };
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options)?;
     AnyFilter::create_with(&volume, "other", &made.config, &made.options)
 }
 
-/// Adds everything that `from` has.
+/// Adds the content of `from`.
 fn absorb(into: &AnyFilter, from: &AnyFilter) -> Result<()> {
     if let (Some(into), Some(from)) = (into.of::<Cascade>(), from.of::<Cascade>()) {
         return into.absorb(from);
@@ -57,7 +57,7 @@ fn absorb(into: &AnyFilter, from: &AnyFilter) -> Result<()> {
     Ok(())
 }
 
-/// All that a filter can list.
+/// Returns everything that a filter can list.
 fn listed(filter: &AnyFilter) -> Result<Vec<(Vec<u8>, i64)>> {
     if let Some(filter) = filter.of::<Cascade>() {
         let pair =
@@ -89,7 +89,8 @@ fn streamed(filter: &AnyFilter, keys: &[&[u8]]) -> Result<Vec<(u64, i64)>> {
 }
 
 impl DamagedFilter {
-    /// The keys whose answers depend on an update of these: in a window all, since each update may push others out.
+    /// Returns the keys whose answers depend on an update of these: in a window all, since each update may
+    /// evict others.
     fn touched(&self, keys: &[u64]) -> Vec<u64> {
         match self.made.window {
             Some(_) => (0..KEYS).chain(keys.iter().copied()).chain([LAST, LAST + 1]).collect(),

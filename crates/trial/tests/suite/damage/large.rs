@@ -9,7 +9,7 @@ use nandex_baseline::registry;
 use super::answers::Answers;
 use super::subject::{NAME, Subject};
 
-/// Keys at the beginning.
+/// The number of keys at the beginning.
 const KEYS: u64 = 500;
 
 /// The key that the last logged update puts.
@@ -26,7 +26,7 @@ pub struct DamagedMap {
     made: TestTable,
 }
 
-/// A map over the first variant of each table that can hold references.
+/// Returns a map over the first variant of each table that can store references.
 pub fn all() -> impl Iterator<Item = DamagedMap> {
     registry::tables().map(|(_, row)| {
         let request = TableRequest {
@@ -42,14 +42,14 @@ pub fn all() -> impl Iterator<Item = DamagedMap> {
     })
 }
 
-/// Keys of many lengths.
+/// Returns a key; keys have many lengths.
 fn key(number: u64) -> Vec<u8> {
     let mut key = number.to_le_bytes().to_vec();
     key.resize(8 + (number * 37 % 90) as usize, 0x5a);
     key
 }
 
-/// The value of a key: later rounds have greater ones. Some cross from one page to the next.
+/// Returns the value of a key: later rounds have greater ones. Some cross from one page to the next.
 fn value(key: u64, round: u64) -> Vec<u8> {
     let mut value = (key << 8 | round).to_le_bytes().to_vec();
     value.resize(if key.is_multiple_of(60) { 5000 } else { 8 + (key * 17 % 300) as usize }, 0xa5);

@@ -1,9 +1,9 @@
 //! Every structure with one damaged page: each call gives the right answer, or an error that names the page.
 //!
-//! A sweep of a filter once denied keys whose page in a snapshot was damaged, since one of five walks over its parts
-//! did not check that the part was whole. So here each page that a structure reads is damaged, one at a time, and
-//! every call is made: on a structure that is opened read-only, on one that is opened read-write, and after it is
-//! reopened. `check` must name each page whose damage a call meets.
+//! A sweep of a filter once denied keys whose page in a snapshot was damaged, since one of five walks over
+//! its parts did not check that the part was whole. So here each page that a structure reads is damaged, one
+//! at a time, and every call is made: on a structure that is opened read-only, on one that is opened
+//! read-write, and after it is reopened. `check` must name each page whose damage a call meets.
 
 mod answers;
 mod filters;
@@ -16,7 +16,7 @@ use nandex_trial::amount::one_in;
 
 use subject::{Kinds, damage_all};
 
-/// Damage of pages of all these kinds was noticed.
+/// Checks that damage of pages of all these kinds was noticed.
 fn assert_reached(kinds: &Kinds, expected: &[&str]) {
     let volume = ["superblock", "checkpoint", "log"];
     let missed = volume.iter().chain(expected).filter(|kind| !kinds.contains(*kind));

@@ -7,10 +7,10 @@ use nandex_baseline::registry;
 use super::answers::Answers;
 use super::subject::{NAME, Subject};
 
-/// Documents at the beginning, which share buckets with those next to them.
+/// The number of documents at the beginning, which share buckets with their neighbours.
 const DOCUMENTS: u64 = 150;
 
-/// Further ones share no bucket.
+/// The first of further documents, which share no bucket.
 const STRANGERS: u64 = 1000;
 
 /// The document that is inserted last.
@@ -21,7 +21,7 @@ pub struct DamagedNeighbors {
     made: TestNeighbors,
 }
 
-/// One in `one_in` variants of each row.
+/// Returns one in `one_in` variants of each row.
 pub fn all(one_in: u64) -> impl Iterator<Item = DamagedNeighbors> {
     registry::neighbors().flat_map(move |(_, row)| {
         let variants = (0..row.testing.variants).step_by(one_in as usize);
@@ -29,7 +29,7 @@ pub fn all(one_in: u64) -> impl Iterator<Item = DamagedNeighbors> {
     })
 }
 
-/// Documents that may be candidates of each other.
+/// Returns documents that may be candidates of each other.
 fn around(document: u64) -> Vec<u64> {
     (document - 2..document + 3).collect()
 }
@@ -48,7 +48,7 @@ fn streamed(index: &AnyNeighbors, rows: &[u64]) -> Result<Vec<(u64, Vec<u64>)>> 
 }
 
 impl DamagedNeighbors {
-    /// The bucket keys of documents.
+    /// Returns the bucket keys of documents.
     fn rows(&self, documents: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let tables = u64::from(self.made.tables);
         let row = move |document: u64| {

@@ -1,4 +1,4 @@
-//! What is damaged: a structure with something in each kind of page, left by a killed process and then closed.
+//! The damaged structure, with something in each kind of page, left by a killed process and then closed.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,18 +13,18 @@ use nandex_trial::parallel;
 use super::answers::{Answers, Verdict};
 use crate::sites::kind_of;
 
-/// The structure.
+/// The name of the structure.
 pub const NAME: &str = "t";
 
 /// A structure of one configuration, and its calls.
 pub trait Subject: Sync {
-    /// An open one.
+    /// An open structure.
     type Open;
 
-    /// Structure and configuration, for messages.
+    /// Returns structure and configuration, for messages.
     fn label(&self) -> String;
 
-    /// Makes it in a volume.
+    /// Creates it in a volume.
     fn create(&self, volume: &Volume) -> Result<Self::Open>;
 
     /// Opens it.
@@ -33,16 +33,16 @@ pub trait Subject: Sync {
     /// Fills it so that it has something on flash, and then in snapshots.
     fn fill(&self, open: &Self::Open);
 
-    /// Updates that are in the log alone.
+    /// Makes updates that are in the log alone.
     fn log(&self, open: &Self::Open);
 
-    /// The last update that is logged.
+    /// Makes the last update that is logged.
     fn log_last(&self, open: &Self::Open);
 
-    /// Makes every call that only reads, but those of `lend`.
+    /// Makes every call that only reads, except those of `lend`.
     fn ask(&self, open: &Self::Open, answers: &mut Answers);
 
-    /// Gives its content to others.
+    /// Gives its content to other structures.
     fn lend(&self, open: &Self::Open, answers: &mut Answers);
 
     /// Makes every call that writes.
@@ -65,7 +65,7 @@ impl Observer for Read {
     }
 }
 
-/// No period ends meanwhile: updates are durable when they are synced.
+/// A period that does not end meanwhile: updates are durable when they are synced.
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn options() -> VolumeOptions {
@@ -79,7 +79,7 @@ fn options() -> VolumeOptions {
     }
 }
 
-/// Every update that is acknowledged must be there later.
+/// Opens a volume in which every acknowledged update must be present later.
 fn open_volume(device: Arc<dyn Device>, access: Access) -> Result<Volume> {
     let (threads, durability) = (Threads::Inline, Durability::Always);
     Ok(Volume::open(
@@ -88,15 +88,16 @@ fn open_volume(device: Arc<dyn Device>, access: Access) -> Result<Volume> {
     )?)
 }
 
-/// What was left of it.
+/// An image of the structure.
 struct Left {
     how: &'static str,
     image: Vec<u8>,
-    /// The pages of the log's last block: their damage cannot be told from a power cut before they were written.
+    /// The pages of the log's last block: their damage cannot be told from a power cut before they were
+    /// written.
     last: BTreeSet<u64>,
 }
 
-/// What a killed process and a closed volume leave of it.
+/// Returns the images after a kill and after a close.
 fn images<S: Subject>(subject: &S) -> [Left; 2] {
     let device = MemoryDevice::new();
     let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
@@ -119,7 +120,7 @@ fn images<S: Subject>(subject: &S) -> [Left; 2] {
     ]
 }
 
-/// Opens it to be read and then to be written, and makes every call.
+/// Opens it read-only and then read-write, and makes every call.
 fn interview<S: Subject>(subject: &S, device: &Arc<dyn Device>) -> Answers {
     let mut answers = Answers::default();
     answers.begin("to be read");
@@ -172,7 +173,8 @@ fn written<S: Subject>(subject: &S, device: &Arc<dyn Device>, answers: &mut Answ
     answers.ask("checkpoint", volume.checkpoint().map_err(Into::into));
 }
 
-/// Spoils a page, in one of three ways: some bytes are others, all are zeros, or they are those of the page before.
+/// Damages a page in one of three ways: some bytes are changed, all are zeros, or they are those of the
+/// previous page.
 fn damaged(image: &[u8], page: u64) -> MemoryDevice {
     let mut image = image.to_vec();
     let start = page as usize * PAGE_BYTES;
@@ -184,7 +186,7 @@ fn damaged(image: &[u8], page: u64) -> MemoryDevice {
     MemoryDevice::from_image(image)
 }
 
-/// The pages that `check` names.
+/// Returns the pages that `check` names.
 fn found(device: MemoryDevice) -> BTreeSet<u64> {
     let report = nandex::check(Arc::new(device), None, &mut |_| {}).unwrap();
     report.findings.iter().map(|finding| finding.page.0).collect()
@@ -193,7 +195,7 @@ fn found(device: MemoryDevice) -> BTreeSet<u64> {
 /// The kinds of pages whose damage has been noticed.
 pub type Kinds = BTreeSet<&'static str>;
 
-/// What damage of each page has led to.
+/// The results of damage of each page.
 #[derive(Default)]
 struct Outcome {
     kinds: Kinds,
@@ -207,7 +209,8 @@ impl Left {
         self.image.chunks_exact(PAGE_BYTES).nth(page as usize)
     }
 
-    /// The pages that the calls read. What was never written has nothing to lose: one such page may show that.
+    /// Returns the pages that the calls read. A page that was never written has nothing to lose: one such
+    /// page is enough.
     fn pages(&self, read: &Read) -> Vec<u64> {
         let read = read.0.lock().unwrap();
         let there = read.iter().copied().filter(|page| self.bytes_of(*page).is_some());
@@ -217,7 +220,7 @@ impl Left {
     }
 }
 
-/// Damages each page that the calls read of the whole one.
+/// Damages each page that the calls read from the whole structure.
 fn each_page<S: Subject>(subject: &S, left: &Left) -> Outcome {
     let label = format!("{}, {}", subject.label(), left.how);
     let read = Arc::new(Read::default());

@@ -15,13 +15,13 @@ use nandex_trial::table::streamed;
 use super::answers::Answers;
 use super::subject::{NAME, Subject};
 
-/// Keys at the beginning, which are put in two rounds; further ones are put meanwhile.
+/// The number of keys at the beginning, which are put in two rounds; further ones are put meanwhile.
 const KEYS: u64 = 1400;
 
 /// The key that the last logged update puts.
 const LAST: u64 = 5000;
 
-/// Keys that a table has which this one absorbs.
+/// The first key of another table that this one absorbs.
 const ABSORBED: u64 = 6000;
 
 /// A table.
@@ -30,7 +30,7 @@ pub struct DamagedTable {
     made: TestTable,
 }
 
-/// One in `one_in` variants of each row.
+/// Returns one in `one_in` variants of each row.
 pub fn all(one_in: u64) -> impl Iterator<Item = DamagedTable> {
     registry::tables().flat_map(move |(_, row)| {
         let variants = (0..row.testing.variants).step_by(one_in as usize);
@@ -60,7 +60,7 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes[bytes.len() - 8..].try_into().unwrap())
 }
 
-/// A value of a key: later rounds have greater ones.
+/// Returns a value of a key: later rounds have greater ones.
 fn value(key: u64, round: u64) -> [u8; 8] {
     (key << 8 | round).to_le_bytes()
 }
@@ -69,7 +69,7 @@ fn shown(value: Option<Value>) -> Option<u64> {
     value.map(|value| number(&value))
 }
 
-/// The content of another table that has absorbed this one.
+/// Returns the content of another table that has absorbed this one.
 fn absorbed(table: &AnyTable) -> Result<Vec<(u64, u64)>> {
     let options = VolumeOptions { threads: Threads::Inline, ..VolumeOptions::tiny() };
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options)?;

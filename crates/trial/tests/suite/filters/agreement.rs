@@ -1,5 +1,5 @@
-//! Filters of every row of the registry, and the one in RAM that threads share, agree with the exact multiset; their
-//! wrong answers and their figures are what chance and the calls let expect.
+//! Filters of every row of the registry, and the one in RAM that threads share, agree with the exact
+//! multiset; their wrong answers and their figures are as chance and the calls predict.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ struct Registered {
 }
 
 impl Registered {
-    /// Of consecutive numbers each variant comes with each durability, with and without threads.
+    /// Creates a maker. Consecutive numbers take each variant with each durability, with and without threads.
     fn numbered(row: &FilterRow, number: u64) -> Self {
         let (variant, round) = (number % row.testing.variants, number / row.testing.variants);
         let threads = (variant + round) % 2;
@@ -51,7 +51,8 @@ impl Registered {
         }
     }
 
-    /// Another filter of its kind, which has these amounts, and has lost as much again of the first ones.
+    /// Returns another filter of its kind, which has these amounts, and has lost as much again of the first
+    /// ones.
     fn other(&self, amounts: &[(&[u8], i64)], lost: usize) -> AnyFilter {
         let options = VolumeOptions {
             durability: Durability::Never,
@@ -169,7 +170,7 @@ proptest! {
     }
 }
 
-/// Filters in RAM that are saved and taken up again.
+/// Filters in RAM that are saved and loaded again.
 struct Shared {
     config: quotient::Config,
     saved: Option<QuotientFilter>,

@@ -1,5 +1,5 @@
-//! What is wrong, foreign, in use, too small, damaged or full: each is refused with words of its own, and
-//! the rest goes on working.
+//! Wrong, foreign, used, too small, damaged or full filters: each is refused with a message of its own, and
+//! the rest continues to work.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn delete(filter: &Cascade, numbers: std::ops::Range<u64>) {
     filter.delete_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
 }
 
-/// A filter of this setup in a volume of its own.
+/// Creates a filter of this setup in a volume of its own.
 fn filter_of(setup: Setup) -> Cascade {
     setup.create(Arc::new(MemoryDevice::new())).unwrap()
 }
@@ -113,7 +113,7 @@ fn nothing_asked_is_nothing_done() {
     assert_eq!(filter.count(b"a").unwrap(), 0);
 }
 
-/// Deletes beyond what was inserted break the contract, and yet nothing else may be harmed by it.
+/// Deletes more than was inserted: that breaks the contract, and yet must not harm anything else.
 #[test]
 fn deletes_of_keys_that_are_not_there_harm_no_other_key_and_are_counted() {
     for durability in DURABILITIES {
@@ -143,7 +143,7 @@ fn a_filter_that_refuses_says_so_and_takes_deletes_and_then_keys_again() {
     assert!(error.contains("was made for 1000"), "{error}");
     refusal(insert(&filter, 1000..1010));
     assert_holds(&filter, 0..1000);
-    // Others go as they came.
+    // Others are deleted as they were inserted.
     delete(&filter, 0..500);
     filter.compact().unwrap();
     for number in 2000..2500 {
@@ -168,14 +168,14 @@ fn counts_past_their_limit_are_refused_or_stay_there_and_never_wrap() {
         filter.compact().unwrap();
         assert!(filter.count(b"a").unwrap() >= i64::MAX as u64);
         assert_holds(&filter, 0..900);
-        // No count of another key has that sign.
+        // No count of another key has this sign.
         let _ = filter.add(b"b", i64::MIN);
         filter.compact().unwrap();
         assert_eq!(filter.count(b"b").unwrap(), 0);
     }
 }
 
-/// Pages are made for counts of a byte or two; these take nine each.
+/// Adds counts of nine bytes each, while pages are made for a byte or two.
 #[test]
 fn a_buffer_full_of_great_counts_finds_its_space_on_flash() {
     for setup in [setup(), setup().counting(), setup().fanned(None).counting()] {
@@ -196,7 +196,8 @@ fn a_buffer_full_of_great_counts_finds_its_space_on_flash() {
     }
 }
 
-/// The image of a buffer has a fingerprint once, and the buffer it is loaded into has it several times.
+/// Opens the image of a buffer, which has a fingerprint once, while the buffer it is loaded into has it
+/// several times.
 #[test]
 fn an_image_of_keys_that_came_again_and_again_is_opened() {
     for setup in [setup(), setup().counting()] {
@@ -233,7 +234,7 @@ fn a_full_device_is_told_and_what_was_taken_stays() {
     assert!(error.contains("no space for") && error.contains("free some"), "{error}");
     assert!(taken > 1000, "{taken}");
     assert_holds(&filter, 0..taken);
-    // Those of the batch that was refused are in or not, and a second try fails as the first did.
+    // The keys of the refused batch are in or not, and a second try fails as the first did.
     let error = refusal(insert(&filter, taken + 1000..taken + 2000));
     assert!(error.contains("no space for") || error.contains("an earlier one failed"), "{error}");
     drop((filter, volume));
@@ -272,7 +273,7 @@ fn filters_merge_with_their_like_and_refuse_others_and_themselves() {
     assert_eq!(filter.iter().count(), 1350);
 }
 
-/// What was deleted takes no flash once it is compacted.
+/// Deletes everything: it takes no flash once it is compacted.
 #[test]
 fn a_filter_of_which_everything_was_deleted_shrinks_to_nothing() {
     let volume = volume();
@@ -286,7 +287,7 @@ fn a_filter_of_which_everything_was_deleted_shrinks_to_nothing() {
     let stats = filter.stats();
     assert_eq!((stats.entries, stats.tombstones, stats.levels.len()), (0, 0, 0), "{stats:?}");
     assert!(stats.flash_bytes < full / 4, "{} of {full} bytes", stats.flash_bytes);
-    // Pages that are given back are used again: the volume does not grow for ever.
+    // Pages that are freed are reused: the volume does not grow forever.
     let device = MemoryDevice::new();
     let volume = Volume::create(Arc::new(device.clone()), setup().volume_options()).unwrap();
     let filter = setup().create_filter(&volume, "f").unwrap();

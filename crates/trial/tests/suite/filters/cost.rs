@@ -1,4 +1,4 @@
-//! What acts cost, in counted device operations and bytes of RAM.
+//! The costs of operations, in counted device operations and bytes of RAM.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use nandex::{Counter, Durability, Filter, FilterStats, Volume, VolumeOptions};
 use super::runner::key;
 use super::support::{FAN_OUTS, Setup};
 
-/// Keys that never were begin here.
+/// The first of the keys that were never inserted.
 const STRANGERS: u64 = 1 << 40;
 
 /// A filter on a device that counts.
@@ -20,7 +20,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// Without a log, so that nothing but the filter's own is counted.
+    /// Creates a filter without a log, so that only the filter's own operations are counted.
     fn new(setup: Setup) -> Self {
         let device = Arc::new(Counted::new(MemoryDevice::new()));
         let setup = Setup { durability: Durability::Never, ..setup };
@@ -38,7 +38,7 @@ impl Lab {
         }
     }
 
-    /// What is counted on the device while something is done.
+    /// Returns the device's counts while `act` runs.
     fn cost(&self, act: impl FnOnce(&Cascade)) -> Counts {
         let before = self.device.snapshot();
         act(&self.filter);
@@ -49,13 +49,13 @@ impl Lab {
         self.filter.stats()
     }
 
-    /// Levels that hold anything: of one part, what a lookup asks.
+    /// Returns the levels with entries: those that a lookup in one part reads.
     fn levels(&self) -> u64 {
         self.stats().levels.iter().filter(|level| level.entries > 0).count() as u64
     }
 }
 
-/// A universe so large that no stranger is taken for a key.
+/// Returns a universe so large that no stranger collides with a key.
 fn setup(fan_out: Option<u32>) -> Setup {
     let setup = Setup::exact(Durability::Never).fanned(fan_out);
     Setup { config: Config { keys: 10_000_000, ..setup.config }, ..setup }
@@ -81,7 +81,7 @@ fn a_lookup_reads_one_page_of_each_level_it_asks_and_none_where_a_buffer_knows()
             assert!(buffered.iter().all(|key| filter.contains(key).unwrap()));
         });
         assert_eq!(cost.reads, 0, "keys in the buffer");
-        // The sum of all parts is wanted, so all are asked.
+        // The sum of all parts is needed, so all are read.
         let cost = lab.cost(|filter| {
             assert!(buffered.iter().all(|key| filter.count(key).unwrap() == 1));
         });
@@ -185,7 +185,8 @@ fn inserts_read_nothing_but_merges() {
     assert_eq!((cost.reads, cost.writes, cost.syncs), (0, 0, 0), "{cost:?}");
 }
 
-/// Fingerprints of 2^p / n take log2 of that and two bits and a half on flash, and no RAM.
+/// Measures the bits of a key: fingerprints of 2^p / n take log2 of that and two bits and a half on flash,
+/// and no RAM.
 #[test]
 fn a_key_takes_few_bits_on_flash_and_none_of_ram() {
     let keys = 200_000;
@@ -240,7 +241,7 @@ fn the_ram_of_the_buffers_is_what_their_slots_take() {
     println!("{:.2} bits of RAM for each fingerprint that buffers take", bits());
 }
 
-/// Each part has a level of its own, and a lookup asks those of its key's part.
+/// Looks up keys in many parts: each part has a level of its own, and a lookup reads those of its key's part.
 #[test]
 fn a_lookup_asks_one_part_of_many() {
     let lab = Lab::new(setup(None).with_parts(7));

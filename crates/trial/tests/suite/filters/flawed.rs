@@ -1,5 +1,5 @@
-//! Filters that are wrong on purpose: the runner passes the sound one and fails each of the others, so it
-//! is known to look.
+//! Filters that are wrong on purpose: the runner passes the sound one and fails each of the others, which
+//! proves that it checks.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,17 +12,17 @@ use nandex::{Counter, Filter, FilterStats, Result};
 
 use super::runner::{Law, Maker, Runner, acts_of};
 
-/// What is wrong with a filter.
+/// The flaw of a filter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Flaw {
     None,
     /// One insert in 500 is lost.
     Forgets,
-    /// Fingerprints are of a universe a third as large as it says.
+    /// Fingerprints are from a universe a third as large as stated.
     RateTooHigh,
-    /// Strangers are denied more often than can be: it keeps whole keys too.
+    /// Strangers are denied more often than possible: it stores whole keys too.
     RateTooLow,
-    /// A delete takes away all that has the fingerprint.
+    /// A delete removes all keys with the fingerprint.
     DeletesTheOther,
     /// A delete does nothing.
     KeepsDeleted,
@@ -34,17 +34,17 @@ enum Flaw {
     MixesBatches,
     /// Reopening loses the last key.
     ForgetsAtClose,
-    /// Iteration leaves out the first fingerprint.
+    /// Iteration omits the first fingerprint.
     IteratesTooFew,
-    /// Iteration shows what is there no more.
+    /// Iteration shows deleted fingerprints.
     ShowsTombstones,
     /// Lookups are counted twice in the histogram.
     MiscountsReads,
     /// Deletes are counted as inserts.
     MiscountsDeletes,
-    /// Says half its rate.
+    /// Reports half its rate.
     UnderstatesRate,
-    /// What is absorbed is gone if its key was removed since the last flush.
+    /// An absorbed key is lost if it was removed since the last flush.
     RemovesWhatIsAbsorbed,
 }
 
@@ -65,7 +65,7 @@ struct Flawed {
     state: Arc<Mutex<State>>,
 }
 
-/// It is made for that many keys, and for one wrong answer in ten.
+/// The number of keys that it is made for, with one wrong answer in ten.
 const MADE_FOR: u64 = 3000;
 
 impl Flawed {
@@ -81,7 +81,7 @@ impl Flawed {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A test that fails is looked at no further.
+        // A failed test is not examined further.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -277,7 +277,7 @@ impl Maker for Flawed {
     }
 }
 
-/// Runs that fail, in the words in which they do. Which flaw shows first depends on the acts.
+/// Returns the messages of failing runs. Which flaw shows first depends on the acts.
 fn failures(flaw: Flaw, rate: f64) -> impl Iterator<Item = String> {
     (0..6).filter_map(move |seed| {
         let mut runner = Runner::new(Flawed::new(flaw, rate));

@@ -1,5 +1,5 @@
-//! What filters alone can be asked, in each configuration: an exact multiset and binomial bounds, bad input, costs
-//! and threads.
+//! Tests of filters alone, in each configuration: an exact multiset and binomial bounds, bad input, costs and
+//! threads.
 
 mod agreement;
 mod bad_input;

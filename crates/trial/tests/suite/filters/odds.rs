@@ -1,28 +1,28 @@
-//! Binomial bounds: what was counted against what chance lets expect.
+//! Binomial bounds: observed counts against the probable ones.
 
-/// The exponent of the least chance that is still taken for one: 1 in 65 million, as of six deviations.
+/// The exponent of the least probability that still counts as chance: 1 in 65 million, as of six deviations.
 const EXPONENT_MAX: f64 = 18.0;
 
-/// Trials that may come out wrong, and how many did.
+/// Trials that may come out wrong, and the number that did.
 #[derive(Clone, Copy, Debug)]
 pub struct Odds {
-    /// How many wrong answers come together: two where keys that collide are both asked for.
+    /// The number of wrong answers that come together: two if colliding keys are both looked up.
     clump: f64,
     trials: u64,
     wrong: u64,
     mean: f64,
-    /// What the number of fingerprints may deviate by, in wrong answers: the same keys have the same
-    /// collisions all the time, so these deviations add up as they are.
+    /// The possible deviation of the number of fingerprints, in wrong answers: the same keys have the same
+    /// collisions all the time, so these deviations add up linearly.
     drift: f64,
 }
 
 impl Odds {
-    /// Nothing was tried yet.
+    /// Creates odds without trials.
     pub const fn clumped(clump: f64) -> Self {
         Self { clump, trials: 0, wrong: 0, mean: 0.0, drift: 0.0 }
     }
 
-    /// Notes trials against a filter of that many different keys.
+    /// Adds trials against a filter of `keys` different keys.
     pub fn add(&mut self, keys: f64, universe: f64, trials: u64, wrong: u64) {
         let rate = -(-keys / universe).exp_m1();
         // Of n keys, about n^2 / 2U have the fingerprint of another one.
@@ -34,7 +34,7 @@ impl Odds {
     }
 
     /// # Panics
-    /// Where that cannot be chance.
+    /// Panics if that cannot be chance.
     pub fn assert_bounds(&self, what: &str) {
         let (wrong, mean, drift) = (self.wrong as f64, self.mean, 6.0 * self.drift);
         // The part of the distance that the drift does not explain.
@@ -50,8 +50,8 @@ impl Odds {
     }
 }
 
-/// Chernoff's bound: as many or more (or less, where they are less than the mean) come with a chance of
-/// at most e to minus this.
+/// Returns Chernoff's bound: as many or more (or fewer, below the mean) have a probability of at most e to
+/// minus this.
 fn exponent(count: f64, mean: f64) -> f64 {
     if count <= 0.0 {
         return mean;

@@ -1,4 +1,4 @@
-//! The runner: does the same to a filter and to the exact multiset, and compares what they answer.
+//! The runner: performs the same acts on a filter and on the exact multiset, and compares their answers.
 
 use std::collections::HashMap;
 
@@ -12,92 +12,93 @@ use super::odds::Odds;
 
 mod bulk;
 
-/// What opens the filter under test, again and again.
+/// Opens the filter under test, repeatedly.
 pub trait Maker {
     type Made;
 
-    /// Opens it, or makes it the first time.
+    /// Opens it, or creates it the first time.
     fn open(&mut self) -> Self::Made;
 
-    /// Closes it, saying what went wrong.
+    /// Closes it, and returns the error if that fails.
     fn close(&mut self, filter: Self::Made) -> Result<()>;
 
-    /// The filter itself.
+    /// Returns the filter.
     fn filter<'f>(&self, made: &'f Self::Made) -> &'f dyn Filter;
 
-    /// The same as a counter, where it counts.
+    /// Returns the filter as a counter, if it counts.
     fn counter<'f>(&self, filter: &'f Self::Made) -> Option<&'f dyn Counter>;
 
-    /// Merges all that it holds into one part, where it can.
+    /// Merges all content into one part, if it can.
     fn compact(&self, _filter: &Self::Made) -> Result<()> {
         Ok(())
     }
 
-    /// Adds what another filter of its kind holds that has these amounts, and has lost as much again of the first
-    /// `lost` of them; returns whether it can.
+    /// Adds the content of another filter of its kind that has these amounts, and has lost as much again of
+    /// the first `lost` of them; returns whether it can.
     fn absorb(&self, _filter: &Self::Made, _amounts: &[(&[u8], i64)], _lost: usize) -> bool {
         false
     }
 
-    /// Adds these amounts in the order of the hash, where it can.
+    /// Adds these amounts in the order of the hash, if it can.
     fn absorb_sorted(&self, _filter: &Self::Made, _amounts: &[(&[u8], i64)]) -> bool {
         false
     }
 
-    /// Sets the counts of these keys to 0, where it can.
+    /// Sets the counts of these keys to 0, if it can.
     fn remove_many(&self, _filter: &Self::Made, _keys: &[&[u8]]) -> bool {
         false
     }
 
-    /// All its fingerprints and their counts, as its iterator gives them; nothing where it has none.
+    /// Returns all its fingerprints and their counts, as its iterator returns them; nothing if it has no
+    /// iterator.
     fn entries(&self, filter: &Self::Made) -> Option<Vec<(u64, i64)>>;
 
-    /// What must be true of it.
+    /// Returns its law.
     fn law(&self) -> Law;
 }
 
-/// What a filter may answer, apart from never denying a key that is there.
+/// The possible answers of a filter, apart from never denying a present key.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Law {
-    /// How many fingerprints there are.
+    /// The number of fingerprints.
     pub universe: f64,
-    /// Does it show all its figures?
+    /// Whether it has all figures.
     pub shows_figures: bool,
     /// The width of its keys, at least 8 bytes; `None` if it takes keys of any width.
     pub key_bytes: Option<usize>,
-    /// Does it delete keys?
+    /// Whether it deletes keys.
     pub deletes: bool,
-    /// How many of the most recent inserts it must still have; `None` for all.
+    /// The number of the most recent inserts that it must still have; `None` for all.
     pub window: Option<u64>,
 }
 
 impl Law {
-    /// Is a collision out of the question, so that every answer must be the oracle's?
+    /// Returns whether a collision is out of the question, so that every answer must be the oracle's.
     fn is_exact(self) -> bool {
         // One run in a million has one, among 3,000 keys and as many strangers as it meets.
         self.universe >= 1e14
     }
 }
 
-/// Something done to a filter. Keys and lengths are numbers; a run is of neighbouring keys.
+/// An act on a filter. Keys and lengths are numbers; a run is of neighbouring keys.
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
     InsertRun(u64, u64),
     InsertMany(u64, u64),
-    /// Takes one insert back of each key of the run that is there.
+    /// Undoes one insert of each present key of the run.
     DeleteRun(u64, u64),
     DeleteMany(u64, u64),
-    /// Takes back whatever there is of each.
+    /// Undoes all inserts of each.
     Empty(u64, u64),
     Contains(u64, u64),
     ContainsMany(u64, u64),
-    /// Asks for that many keys that never were.
+    /// Looks up `count` keys that were never inserted.
     Strangers(u64),
     Add(u64, i64),
     AddMany(u64, u64, i64),
     Absorb(u64, u64, i64),
     AbsorbSorted(u64, u64, i64),
-    /// Takes away whatever there is of each, and of those that were never there.
+    /// Removes all inserts of each key, including keys that were never inserted.
     RemoveMany(u64, u64),
     Count(u64, u64),
     Sync,
@@ -107,10 +108,10 @@ pub enum Act {
     Iterate,
 }
 
-/// Keys are below this, so that most acts meet keys that were there before.
+/// The bound of keys, low enough that most acts meet keys that were present before.
 pub const KEYS: u64 = 3000;
 
-/// Numbers of keys that were never put begin here.
+/// The first of the keys that were never put.
 const STRANGERS: u64 = 1 << 40;
 
 pub fn acts(len: usize) -> impl Strategy<Value = Vec<Act>> {
@@ -144,7 +145,7 @@ pub fn acts(len: usize) -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, len)
 }
 
-/// Proptest's choice of acts for a seed, without its shrinking.
+/// Returns proptest's choice of acts for a seed, without its shrinking.
 pub fn acts_of(seed: u64, len: usize) -> Vec<Act> {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -153,14 +154,14 @@ pub fn acts_of(seed: u64, len: usize) -> Vec<Act> {
     acts(len).new_tree(&mut runner).unwrap().current()
 }
 
-/// The bytes of a key: of many lengths, none of them twice.
+/// Returns the bytes of a key: of many lengths, all different.
 pub fn key(number: u64) -> Vec<u8> {
     let mut bytes = number.to_le_bytes().to_vec();
     bytes.extend((0..number % 40).map(|at| (number ^ at) as u8));
     bytes
 }
 
-/// What was asked of a filter since it was opened.
+/// The numbers of calls of a filter since it was opened.
 #[derive(Clone, Copy, Debug, Default)]
 struct Asked {
     inserts: u64,
@@ -174,13 +175,13 @@ pub struct Runner<M: Maker> {
     made: Option<M::Made>,
     oracle: Multiset,
     asked: Asked,
-    /// Inserts in all openings, and the number of each key's last one.
+    /// The number of inserts in all openings, and the number of each key's last one.
     inserted: u64,
     last_inserts: HashMap<u64, u64>,
     strangers: u64,
-    /// False positives among strangers, against what the oracle's keys let expect.
+    /// The false positives among strangers, against those expected from the oracle's keys.
     odds: Odds,
-    /// Counts that were too high, the same.
+    /// The counts that were too high, against the expected ones.
     excess: Odds,
 }
 
@@ -196,7 +197,7 @@ impl<M: Maker> Runner<M> {
             last_inserts: HashMap::new(),
             strangers: STRANGERS,
             odds: Odds::clumped(1.0),
-            // Pairs, asked for before and after a reopening.
+            // Pairs that are looked up before and after a reopening.
             excess: Odds::clumped(4.0),
         }
     }
@@ -213,7 +214,7 @@ impl<M: Maker> Runner<M> {
         self.maker.counter(self.made())
     }
 
-    /// The bytes of a key, of the width that the filter takes.
+    /// Returns the bytes of a key, of the width that the filter takes.
     fn key(&self, number: u64) -> Vec<u8> {
         let mut bytes = key(number);
         bytes.resize(self.maker.law().key_bytes.unwrap_or(bytes.len()), 0);
@@ -224,7 +225,7 @@ impl<M: Maker> Runner<M> {
         self.oracle.count(&self.key(number)).unwrap()
     }
 
-    /// Does all acts, then asks for every key, before and after one more reopening.
+    /// Performs all acts, then looks up every key, before and after one more reopening.
     pub fn run(&mut self, acts: &[Act]) {
         for act in acts {
             self.act(*act);
@@ -275,7 +276,7 @@ impl<M: Maker> Runner<M> {
         self.last_inserts.insert(number, self.inserted);
     }
 
-    /// Did a window of inserts come after the key's last one, so that it may be gone?
+    /// Returns whether a window of inserts came after the key's last one, so that it may be gone.
     fn is_old(&self, number: u64) -> bool {
         let later = |last: &u64| self.inserted - last;
         let window = self.maker.law().window;
@@ -315,7 +316,7 @@ impl<M: Maker> Runner<M> {
         self.asked.deletes += keys.len() as u64;
     }
 
-    /// Takes a key away: by one negative amount where there are counts, else by one delete after another.
+    /// Removes a key: by one negative amount if there are counts, else by repeated deletes.
     fn empty(&mut self, number: u64) {
         let held = self.held(number);
         if self.counter().is_some() && held > 0 {
@@ -329,7 +330,7 @@ impl<M: Maker> Runner<M> {
         if self.counter().is_none() {
             return;
         }
-        // Every second time something is taken back instead, no more than is there.
+        // Every second time an insert is undone instead, at most as many as there are.
         let held = i64::try_from(self.held(number)).unwrap();
         let taken = (held > 0 && amount % 2 == 0).then(|| -amount.min(held));
         self.change(number, taken.unwrap_or(amount));
@@ -364,7 +365,8 @@ impl<M: Maker> Runner<M> {
 
     fn contains_many(&mut self, numbers: impl Iterator<Item = u64>) {
         let mut numbers: Vec<_> = numbers.collect();
-        // Neighbours are mostly there or not together, so each gets other neighbours, and one comes twice.
+        // Neighbours are mostly present or absent together, so each gets other neighbours, and one comes
+        // twice.
         numbers.push(numbers[0]);
         numbers.sort_unstable_by_key(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         for (number, found) in numbers.iter().zip(self.ask_many(&numbers)) {
@@ -391,7 +393,8 @@ impl<M: Maker> Runner<M> {
         assert!(!wrong || !self.maker.law().is_exact(), "key {number} is gone and found");
     }
 
-    /// Keys that never were, each asked for once, so that their answers are independent of one another.
+    /// Looks up keys that were never inserted, each once, so that their answers are independent of one
+    /// another.
     fn meet_strangers(&mut self, count: u64) {
         let numbers: Vec<_> = (self.strangers..self.strangers + count).collect();
         self.strangers += count;
@@ -427,7 +430,7 @@ impl<M: Maker> Runner<M> {
             assert!(count == held || !law.is_exact(), "key {number}: {count} for {held}");
             high += u64::from(count > held);
         }
-        // The same few asked for again and again would say the same again.
+        // The same few keys, looked up repeatedly, would give the same answers.
         let asked = numbers.len() as u64;
         if asked > KEYS {
             self.excess.add(self.oracle.distinct() as f64, law.universe, asked, high);
@@ -451,7 +454,7 @@ impl<M: Maker> Runner<M> {
         self.asked = Asked::default();
     }
 
-    /// Counts of colliding keys add up, so their sum is exact whatever the rate.
+    /// Compares the sum of counts: counts of colliding keys add up, so their sum is exact whatever the rate.
     fn iterate(&mut self) {
         let Some(entries) = self.maker.entries(self.made()) else { return };
         assert!(entries.windows(2).all(|pair| pair[0].0 < pair[1].0), "fingerprints out of order");
@@ -464,7 +467,7 @@ impl<M: Maker> Runner<M> {
         assert!(right, "{found} fingerprints of {distinct} keys");
     }
 
-    /// The figures add up, and are of what was asked.
+    /// Checks that the figures add up, and that they match the calls.
     fn check_figures(&self) {
         if !self.maker.law().shows_figures {
             return;
@@ -496,7 +499,8 @@ impl Asked {
     }
 }
 
-/// Pages that lookups have read at least, by the histogram, and whether some may have read more.
+/// Returns the least number of pages that lookups have read, by the histogram, and whether some may have read
+/// more.
 fn reads_of(stats: &FilterStats) -> (u64, bool) {
     let reads = (0..).zip(stats.reads_histogram).map(|(reads, lookups)| reads * lookups).sum();
     (reads, stats.reads_histogram.last().is_some_and(|lookups| *lookups > 0))

@@ -1,4 +1,4 @@
-//! What all modules share: the configurations of cascade filters.
+//! The common part of all modules: the configurations of cascade filters.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use nandex::cascade::{Cascade, Config};
 use nandex::device::Device;
 use nandex::{Durability, OpenOptions, Threads, Volume, VolumeOpenOptions, VolumeOptions};
 
-/// How much larger each level is; nothing for a single wide one.
+/// The size of each level over the previous one; nothing for a single wide one.
 pub const FAN_OUTS: [Option<u32>; 4] = [Some(2), Some(4), None, Some(16)];
 
 /// One configuration of everything.
@@ -20,29 +20,30 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Buffers of 200 fingerprints over as many as make collisions impossible, all on the calling thread.
+    /// Creates a setup with buffers of 200 fingerprints, a universe without collisions, all on the calling
+    /// thread.
     pub fn exact(durability: Durability) -> Self {
         let config = Config { keys: 1_000_000, rate: 1e-9, ..Config::tiny() };
         Self { config, durability, threads: Threads::Inline, merge_threads: 0, io_chunk_pages: 3 }
     }
 
-    /// The same with other levels.
+    /// Returns the setup with other levels.
     pub fn fanned(self, fan_out: Option<u32>) -> Self {
         Self { config: Config { fan_out, ..self.config }, ..self }
     }
 
-    /// The same in that many parts, each with buffers as large.
+    /// Returns the setup in `parts` parts, each with buffers of the same size.
     pub fn with_parts(self, parts: u32) -> Self {
         let buffer_entries = self.config.buffer_entries * u64::from(parts);
         Self { config: Config { parts, buffer_entries, ..self.config }, ..self }
     }
 
-    /// The same, for counting.
+    /// Returns the setup for counting.
     pub fn counting(self) -> Self {
         Self { config: Config { counts: true, ..self.config }, ..self }
     }
 
-    /// The same, with threads in the background.
+    /// Returns the setup with background threads.
     pub fn threaded(self) -> Self {
         Self { threads: Threads::Background, merge_threads: 2, ..self }
     }

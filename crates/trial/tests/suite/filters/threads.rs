@@ -1,5 +1,5 @@
-//! Many threads at once: writers of their own keys, each with its oracle, during lookups of what was there
-//! before, merges, checkpoints, compactions and iterations; and filters that are dropped while all of it goes on.
+//! Many threads at once: writers of their own keys, each with its oracle, during lookups of older keys,
+//! merges, checkpoints, compactions and iterations; and filters that are dropped meanwhile.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::devices::DURABILITIES;
 /// Keys of one writer.
 const KEYS: u64 = 1000;
 
-/// Keys that are there all the time, each twice.
+/// The number of keys that are present all the time, each twice.
 const PINNED: u64 = 1500;
 
-/// Their numbers begin here.
+/// The first of their numbers.
 const PINNED_FROM: u64 = 9 << 32;
 
-/// Works on keys of its own and checks each answer: no two have one fingerprint.
+/// Writes keys of its own and checks each answer: no two have one fingerprint.
 fn write(filter: &Cascade, setup: Setup, thread: u64, rounds: u64) {
     let mut oracle: HashMap<u64, u64> = HashMap::new();
     let mut rng = SplitMix64::new(thread);
@@ -66,7 +66,7 @@ fn write(filter: &Cascade, setup: Setup, thread: u64, rounds: u64) {
     }
 }
 
-/// What was there before is there at every moment.
+/// Checks that the older keys are present at every moment.
 fn read(filter: &Cascade, seed: u64, ended: &AtomicBool, lookups: &AtomicU64) {
     let mut rng = SplitMix64::new(seed);
     while !ended.load(Relaxed) {
@@ -79,7 +79,7 @@ fn read(filter: &Cascade, seed: u64, ended: &AtomicBool, lookups: &AtomicU64) {
     }
 }
 
-/// Everything else that may be called.
+/// Calls everything else that may be called.
 fn disturb(filter: &Cascade, volume: &Volume, ended: &AtomicBool) {
     let mut rng = SplitMix64::new(5);
     while !ended.load(Relaxed) {

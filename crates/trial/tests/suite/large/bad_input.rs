@@ -65,7 +65,7 @@ fn a_table_of_other_widths_is_refused_by_what_it_must_have() {
     assert!(error.to_string().contains("io_chunk_pages: 100"), "{error}");
 }
 
-/// The pages of the value log that are written.
+/// Returns the written pages of the value log.
 fn value_pages(device: &MemoryDevice) -> Vec<PageId> {
     let image = device.image();
     let word = |at: usize| u32::from_le_bytes(image[at..at + 4].try_into().unwrap());

@@ -1,4 +1,4 @@
-//! The cache of records: what it spares the device, and what opening it costs.
+//! The cache of records: the reads that it saves, and the cost of opening it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::support::{Setup, key, value};
 
 const KEYS: u64 = 1500;
 
-/// Bytes of a value that has this number.
+/// Returns the bytes of the value of a number.
 fn short(number: u64) -> usize {
     (number * 31 % 500) as usize
 }
@@ -34,7 +34,7 @@ fn has_all(table: &LargeTable<AnyTable>, seed: u64, bytes: fn(u64) -> usize) {
     assert_eq!(lengths, [Some(bytes(1) as u64), None]);
 }
 
-/// Reads of the device, and their pages.
+/// Returns the reads of the device, and their pages.
 fn reads(device: &Counted<MemoryDevice>) -> (u64, u64) {
     let snapshot = device.snapshot();
     (snapshot.reads, snapshot.pages_read)

@@ -1,4 +1,5 @@
-//! Updates by what is there, parts and lengths of values: of keys alone in their record, and of keys that share one.
+//! Read-modify-write updates, parts and lengths of values: for keys alone in their record, and for keys that
+//! share one.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use nandex_trial::Contract;
 
 use super::support::{Setup, value};
 
-/// Under the identity, all keys that begin with these 16 bytes share a record; under XXH3 none do.
+/// Returns a key. Under the identity, all keys with the same first 16 bytes share a record; under XXH3 none
+/// do.
 fn key(number: u8) -> Vec<u8> {
     [&[7; 16][..], &[number]].concat()
 }

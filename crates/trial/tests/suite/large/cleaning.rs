@@ -1,4 +1,5 @@
-//! Updates that do not read what they replace, and cleaning that finds out later what is dead.
+//! Updates that do not read the versions they replace, and cleaning that finds out later which records are
+//! dead.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use super::support::{DURABILITIES, Setup, key, value};
 
 const KEYS: u64 = 3000;
 
-/// A log for about twice these keys with values of 300 bytes, in many segments, and a table that is cleaned too.
+/// Returns a log for about twice these keys with values of 300 bytes, in many segments, and a table that is
+/// cleaned too.
 fn setup(durability: Durability) -> Setup {
     let setup = Setup::new(durability, WhenFull::Grow);
     let values =
@@ -51,7 +53,7 @@ fn updates_and_removals_read_nothing_and_count_as_dead() {
     }
 }
 
-/// Cleaning looked up each record: a read of a page for each.
+/// Counts the reads of cleaning, which looked up each record: a read of a page for each.
 #[test]
 fn cleaning_reads_the_table_as_a_whole_and_for_many_segments() {
     for durability in DURABILITIES {
@@ -84,7 +86,7 @@ fn cleaning_reads_the_table_as_a_whole_and_for_many_segments() {
     }
 }
 
-/// Each segment had a sync of the table and a checkpoint to itself, six syncs in all.
+/// Counts the syncs: each segment had a sync of the table and a checkpoint to itself, six syncs in all.
 #[test]
 fn segments_that_are_cleaned_together_share_what_makes_them_durable() {
     let device = Arc::new(Counted::new(MemoryDevice::new()));
@@ -105,8 +107,8 @@ fn segments_that_are_cleaned_together_share_what_makes_them_durable() {
     assert!(others < 3 * cleaned, "{others} syncs for {cleaned} segments");
 }
 
-/// A record that is replaced while its segment is cleaned is not copied over the new one. Returns how many segments
-/// were cleaned.
+/// Updates from threads: a record that is replaced while its segment is cleaned is not copied over the new
+/// one. Returns the number of cleaned segments.
 fn update_by_threads(setup: &Setup, keys: u64, value_bytes: usize) -> u64 {
     let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
     (0..keys).for_each(|number| table.put(&key(number), &value(number, value_bytes)).unwrap());
@@ -142,7 +144,8 @@ fn threads_that_update_while_the_log_is_cleaned_find_what_they_put_last() {
     }
 }
 
-/// A pass knows some of the keys at a time, and cleaning ends where more have changed than it has noted.
+/// Cleans with little RAM: a pass knows some of the keys at a time, and cleaning ends if more have changed
+/// than it has recorded.
 #[test]
 fn cleaning_with_little_ram_loses_nothing_that_threads_put() {
     let little = setup(Durability::Never).roomy().threaded().cached(64 << 10);

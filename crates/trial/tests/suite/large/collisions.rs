@@ -1,5 +1,5 @@
-//! Keys with one fingerprint. Under the identity as hash function, those are all keys that begin with the
-//! same 16 bytes.
+//! Keys with one fingerprint. Under the identity as hash function, these are all keys with the same first 16
+//! bytes.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn keys_with_one_fingerprint_are_all_kept_found_updated_and_removed() {
     assert_eq!(table.stats().values.live_bytes, 0, "nothing is left");
 }
 
-/// A batch looks up its keys before it puts them, and here all of them have one record.
+/// Puts a batch, which looks up its keys before it puts them; here all of them have one record.
 #[test]
 fn a_batch_of_keys_with_one_fingerprint_keeps_all_of_them() {
     let mut setup = Setup::new(Durability::Never, WhenFull::Refuse).roomy();

@@ -1,4 +1,4 @@
-//! Large values under trial: their calls. What they must answer is what a table must.
+//! Large values under trial: their calls. Their answers must be those of a table.
 
 use nandex::large::ValuesConfig;
 use nandex::testing::Retention;
@@ -9,11 +9,11 @@ use nandex_trial::{Contract, Session, Stop};
 
 use super::support::{DURABILITIES, Setup, key, value_bytes};
 
-/// Keys that come and go.
+/// The number of keys that come and go.
 const KEYS: u64 = 24;
 
-/// Each durability with a value log that is cleaned, one that is overwritten, and one that grows; in half of those that
-/// keep all with a cache that has place for some of the records, or for all.
+/// Returns each durability with a value log that is cleaned, one that is overwritten, and one that grows;
+/// half of those that keep all have a cache with space for some of the records, or for all.
 pub fn configurations() -> impl Iterator<Item = Setup> + Clone {
     DURABILITIES.into_iter().flat_map(|durability| {
         let mut keep = Setup::new(durability, WhenFull::Refuse);
@@ -30,11 +30,11 @@ pub fn configurations() -> impl Iterator<Item = Setup> + Clone {
 }
 
 impl Setup {
-    /// The value that the put of that number gives the key: none at all, or the number and more.
+    /// Returns the value that the put of a number gives the key: none at all, or the number and more.
     fn value(&self, key: u64, put: u64) -> Vec<u8> {
         let mut rng = SplitMix64::new(put);
         let bytes = match rng.below(2) {
-            // Around the ends of pages, where there is space for that.
+            // Around the ends of pages, if there is space for that.
             0 if self.values.segments >= 40 => [3900, 7900][rng.below(2) as usize] + rng.below(300),
             _ => value_bytes(&mut SplitMix64::new(put)) as u64,
         };
@@ -47,7 +47,7 @@ impl Contract for Setup {
     type Past = Past;
 
     fn past(&self) -> Past {
-        // What is overwritten may be gone at once.
+        // Overwritten entries may be gone at once.
         let evicts = self.values.when_full == WhenFull::EvictOldest;
         Past::new(KEYS, if evicts { Retention::Newest(0) } else { Retention::All })
     }
@@ -77,7 +77,7 @@ impl Contract for Setup {
     }
 
     fn close(table: Self::Handle) -> Result<()> {
-        // The table below is dropped afterwards, and nobody is told what it then fails to save.
+        // The table below is dropped afterwards, which cannot report what it then fails to save.
         table.flush()?;
         table.close()
     }

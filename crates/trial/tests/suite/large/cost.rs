@@ -1,4 +1,4 @@
-//! What is claimed of costs, counted on the device.
+//! The claimed costs, counted on the device.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,13 +11,13 @@ use nandex_trial::Contract;
 
 use super::support::{Setup, key, value};
 
-/// Bytes of a record before its key and value, and of the value log before the record.
+/// The bytes of a record before its key and value, and of the value log before the record.
 const HEADERS: usize = 8 + 20 + 8;
 
-/// Bytes of records on a page.
+/// The bytes of records on a page.
 const PAYLOAD: usize = PAGE_BYTES - 34;
 
-/// Pages that the table of references has read for lookups.
+/// Returns the pages that the table of references has read for lookups.
 fn table_reads(table: &LargeTable<AnyTable>) -> u64 {
     let stats = table.stats().table;
     stats.hit_reads + stats.miss_reads
@@ -34,7 +34,7 @@ fn a_lookup_reads_the_tables_page_and_the_pages_that_the_record_touches() {
     for number in 1..1500 {
         table.put(&key(number), &value(number, sizes(number))).unwrap();
         let bytes = HEADERS + key(number).len() + sizes(number);
-        // Where in a page it begins depends on the I/O chunks; it touches one more page than it fills at most.
+        // The I/O chunks determine where in a page it begins; it touches at most one more page than it fills.
         pages.push((bytes.div_ceil(PAYLOAD) as u64, bytes.div_ceil(PAYLOAD) as u64 + 1));
         at += bytes;
     }
@@ -101,7 +101,7 @@ fn a_put_that_is_durable_at_once_writes_its_pages_and_syncs_twice() {
     assert_eq!(after.pages_written - before.pages_written, 2);
 }
 
-/// Counts the reads in flight.
+/// A watcher that counts the reads in flight.
 #[derive(Debug, Default)]
 struct InFlight {
     now: AtomicU64,
@@ -124,8 +124,8 @@ impl Observer for InFlight {
     }
 }
 
-/// Where keys may share a fingerprint. A batch looked up the old records of its keys one by one: 6 thousand a second
-/// where `get_many` read 38 thousand.
+/// Puts batches whose keys may share a fingerprint. A batch looked up the old records of its keys one by one:
+/// 6 thousand a second, while `get_many` read 38 thousand.
 #[test]
 fn the_lookups_of_a_batch_that_is_put_overlap() {
     let hash = HashKind::Identity;
@@ -136,7 +136,7 @@ fn the_lookups_of_a_batch_that_is_put_overlap() {
     let put = |tag| {
         let pairs: Vec<_> = pairs(tag).collect();
         let borrowed: Vec<_> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
-        // Fewer than share reads.
+        // Fewer than the number that shares reads.
         borrowed.chunks(200).for_each(|pairs| table.put_many(pairs).unwrap());
     };
     put(0);
@@ -166,7 +166,7 @@ fn ram_is_bounded_by_an_io_chunk_and_a_record() {
         table.put(&key(number), &value(number, 2000)).unwrap();
         most = most.max(table.stats().values.ram_bytes);
     }
-    // A vector that grows by doubling holds up to twice what is in it.
+    // A vector that grows by doubling takes up to twice the size of its content.
     let chunk = 8 * PAGE_BYTES as u64;
     assert!(most - empty <= 2 * (chunk + 3000), "{} bytes", most - empty);
 }

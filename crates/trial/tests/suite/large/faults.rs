@@ -1,4 +1,4 @@
-//! What a full table and a period without a sync leave of values.
+//! The state of values after a full table and after a period without a sync.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ fn what_is_durable_once_in_a_period_becomes_so_without_a_call() {
             }
             assert!(start.elapsed() < Duration::from_secs(60), "{threads:?}");
             if threads == Threads::Inline {
-                // The next acknowledgement after the period does it, by the device's clock.
+                // The next acknowledgement after the period syncs, by the device's clock.
                 table.put(b"another", b"").unwrap();
             }
             std::thread::sleep(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! The bytes on flash, read as docs/format.md has them and by nothing of ours but the hash.
+//! The bytes on flash, read according to docs/format.md with no nandex code but the hash.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use nandex_trial::Contract;
 
 use super::support::Setup;
 
-/// MurmurHash3's finaliser.
+/// Applies MurmurHash3's finaliser.
 fn mix(mut x: u64) -> u64 {
     x ^= x >> 33;
     x = x.wrapping_mul(0xff51_afd7_ed55_8ccd);

@@ -1,4 +1,4 @@
-//! Value logs that are full: the oldest is overwritten, or puts are refused until something is removed.
+//! Full value logs: the oldest record is overwritten, or puts are refused until something is removed.
 
 use std::sync::Arc;
 
@@ -81,8 +81,8 @@ fn a_log_that_keeps_refuses_when_full_and_takes_more_after_removals() {
     }
 }
 
-/// What became garbage since the last checkpoint is forgotten by a crash; a full log counts again before it
-/// refuses.
+/// Loses garbage counts in a crash: garbage since the last checkpoint is forgotten; a full log counts again
+/// before it refuses.
 #[test]
 fn after_a_crash_garbage_is_found_again_before_a_put_is_refused() {
     let setup = Setup::new(Durability::Always, WhenFull::Refuse);

@@ -1,5 +1,5 @@
-//! Tables of large values that grow: a twin of a map through growths, cleaning and openings, what a lookup costs before
-//! and after, and devices without space.
+//! Tables of large values that grow: compared with a map through growths, cleaning and openings, the cost of
+//! a lookup before and after, and devices without space.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use nandex_trial::Contract;
 
 use super::support::{DURABILITIES, Setup, key, value};
 
-/// Segments of two pages, of which there are five, and writes that become longer than they.
+/// Returns a setup of five segments of two pages, and writes that become longer than a segment.
 fn growing(durability: Durability) -> Setup {
     let setup = Setup::new(durability, WhenFull::Grow);
     let values = ValuesConfig { segment_pages: 2, segments: 5, io_chunk_pages: 7, ..setup.values };
@@ -24,7 +24,7 @@ fn generations(table: &LargeTable<AnyTable>) -> usize {
     table.table().of::<nandex::raw::bufferhash::growing::Growing>().unwrap().generations()
 }
 
-/// A table, and what it must hold.
+/// A table, and its expected content.
 struct Twin {
     setup: Setup,
     device: MemoryDevice,
@@ -58,7 +58,7 @@ impl Twin {
         Self { table, ..self }
     }
 
-    /// Its device, with everything closed: background threads write meanwhile.
+    /// Returns its device, with everything closed: background threads write meanwhile.
     fn closed(self) -> MemoryDevice {
         self.table.close().unwrap();
         self.device
@@ -80,7 +80,7 @@ impl Twin {
     }
 }
 
-/// How many generations there have been.
+/// Returns the number of the newest generation.
 fn newest_generation(device: MemoryDevice) -> u32 {
     let volume = Volume::open(Arc::new(device), VolumeOpenOptions::default()).unwrap();
     let names = volume.structures().into_iter().map(|it| it.name);
@@ -115,7 +115,8 @@ fn a_table_that_grows_is_the_twin_of_a_map_through_growths_cleaning_and_openings
     }
 }
 
-/// One page of the index and one operation for the record, in the first extent as in the last.
+/// Counts the reads of a lookup: one page of the index and one operation for the record, in the first extent
+/// as in the last.
 #[test]
 fn a_lookup_costs_the_same_after_growth() {
     let device = Arc::new(Counted::new(MemoryDevice::new()));
@@ -142,11 +143,11 @@ fn a_lookup_costs_the_same_after_growth() {
         );
     }
     assert!(table.stats().values.growths > 15 && generations(&table) > 3);
-    // Pages of its generations' buffers are in RAM, and its filters seldom err.
+    // Pages of its generations' buffers are in RAM, and its filters seldom have false positives.
     assert!(reads.iter().all(|reads| *reads <= 1.1), "{reads:?}");
 }
 
-/// A third of the log is dead before segments that are less than half dead are cleaned.
+/// Updates until a third of the log is dead, before segments that are less than half dead are cleaned.
 #[test]
 fn updates_write_at_most_twice_and_leave_at_most_two_fifths_of_the_log_unused() {
     let mut setup = growing(Durability::Never);
@@ -171,7 +172,7 @@ fn updates_write_at_most_twice_and_leave_at_most_two_fifths_of_the_log_unused() 
     );
     assert!(stats.cleaned_segments > 100, "{stats:?}");
     assert!(factor < 2.0, "{factor}");
-    // A growth adds an eighth to a log of which a third is dead, and two segments are free for copies.
+    // A growth adds an eighth to a log, a third of which is dead, and two segments are free for copies.
     assert!(most < 1.7, "{most}");
 }
 

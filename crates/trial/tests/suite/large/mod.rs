@@ -1,4 +1,5 @@
-//! What tables of large keys and values alone can be asked: shared by threads, overwritten, full and fed nonsense.
+//! Tests of tables of large keys and values alone: shared by threads, overwritten, full and with invalid
+//! input.
 mod bad_input;
 mod cache;
 mod change;

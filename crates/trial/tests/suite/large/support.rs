@@ -1,4 +1,4 @@
-//! What all modules share: configurations, keys and values made from numbers, and the oracle.
+//! The common part of all modules: configurations, keys and values made from numbers, and the oracle.
 
 use nandex::bufferhash::{Config, Policy};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
@@ -19,14 +19,14 @@ pub struct Setup {
     pub threads: Threads,
     pub hash: HashKind,
     pub values: ValuesConfig,
-    /// Segments of the table of references.
+    /// The segments of the table of references.
     pub table_segments: u64,
     /// RAM of a cache of records.
     pub cache_bytes: u64,
 }
 
 impl Setup {
-    /// Small segments, everything on the calling thread.
+    /// Creates a setup of small segments, everything on the calling thread.
     pub fn new(durability: Durability, when_full: WhenFull) -> Self {
         let values = ValuesConfig { when_full, segments: 8, ..ValuesConfig::tiny() };
         Self {
@@ -39,14 +39,14 @@ impl Setup {
         }
     }
 
-    /// The same with space for everything.
+    /// Returns the setup with space for everything.
     pub fn roomy(self) -> Self {
         let values =
             ValuesConfig { segment_pages: 64, segments: 64, io_chunk_pages: 8, ..self.values };
         Self { values, ..self }
     }
 
-    /// The same with a cache of records.
+    /// Returns the setup with a cache of records.
     pub fn cached(self, cache_bytes: u64) -> Self {
         Self { cache_bytes, ..self }
     }
@@ -78,7 +78,7 @@ impl Setup {
         }
     }
 
-    /// The table of references, which grows with a value log that does.
+    /// Returns the table of references, which grows if the value log does.
     pub fn index(&self) -> AnyConfig {
         let tiny = growing::Config::tiny();
         let Config { key_bytes, value_bytes, filter, .. } = self.table();
@@ -93,24 +93,24 @@ impl Setup {
         OpenOptions { flush_threads: Some(self.flush_threads()), ..OpenOptions::default() }
     }
 
-    /// The same with threads in the background.
+    /// Returns the setup with background threads.
     pub fn threaded(self) -> Self {
         Self { threads: Threads::Background, ..self }
     }
 }
 
-/// A key of that number: of 0 to some hundred bytes.
+/// Returns the key of a number: of 0 to some hundred bytes.
 pub fn key(number: u64) -> Vec<u8> {
     let bytes = if number == 0 { 0 } else { 8 + (number * 37 % 300) as usize };
     stretch(number, bytes)
 }
 
-/// A value of that many bytes, as no other number has.
+/// Returns a value of `bytes` bytes, different for each number.
 pub fn value(number: u64, bytes: usize) -> Vec<u8> {
     stretch(number ^ 0xfeed_0000_0000, bytes)
 }
 
-/// Mostly some hundred bytes, now and then some pages.
+/// Returns a length: mostly some hundred bytes, now and then some pages.
 pub fn value_bytes(rng: &mut SplitMix64) -> usize {
     let limit = [1, 300, 1000, 9000][rng.below(4) as usize];
     rng.below(limit) as usize

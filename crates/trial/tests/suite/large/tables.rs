@@ -1,5 +1,5 @@
-//! Keys and values of any size stand on a table of any structure that keeps everything: keys of 1 to 255 bytes and
-//! values of up to 2 MiB, as a key-value SSD has them.
+//! Keys and values of any size over a table of any structure that keeps everything: keys of 1 to 255 bytes
+//! and values of up to 2 MiB, as a key-value SSD has them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use nandex_trial::table::stretch;
 /// The longest value of a key-value SSD.
 const VALUE_BYTES_MAX: usize = 2 << 20;
 
-/// Updates of one test; one in 64 has a long value.
+/// The number of updates of one test; one in 64 has a long value.
 const STEPS: u64 = 1_500;
 
 type Oracle = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Of 1 to 255 bytes, each number another.
+/// Returns a key of 1 to 255 bytes, different for each number.
 fn key(number: u64) -> Vec<u8> {
     let bytes = 1 + (number % 255) as usize;
     match bytes {
@@ -63,7 +63,7 @@ fn open(volume: &Volume, made: &TestTable) -> LargeTable<AnyTable> {
     LargeTable::open(volume, "objects", places).unwrap()
 }
 
-/// Of the register, those that grow.
+/// Returns the growing tables of the registry.
 fn made() -> impl Iterator<Item = TestTable> {
     let request = TableRequest {
         key_bytes: TABLE_KEY_BYTES,

@@ -42,7 +42,8 @@ fn threads_that_share_a_table_find_their_own_values() {
     }
 }
 
-/// What a batch looked up ahead may be replaced, moved or removed by others before it is put.
+/// Puts batches from threads: records that a batch looked up may be replaced, moved or removed by other
+/// threads before the put.
 #[test]
 fn threads_that_put_batches_of_the_same_keys_lose_no_record_and_count_none_twice() {
     for durability in DURABILITIES {

@@ -1,32 +1,32 @@
-//! What a structure takes, next to what a fresh one with the same keys does.
+//! The resources of a structure, compared with a fresh one with the same keys.
 
 use std::fmt;
 
-/// What a structure takes.
+/// The resources of a structure.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Figures {
     pub flash_bytes: u64,
     pub ram_bytes: u64,
-    /// The same, once it was opened again.
+    /// The RAM after a reopening.
     pub ram_bytes_opened: u64,
-    /// Keys, as the structure says after a flush.
+    /// The keys, as the structure reports after a flush.
     pub entries: u64,
-    /// Reads of the device for each lookup of a key that is there.
+    /// The reads of the device for each lookup of a present key.
     pub reads: f64,
 }
 
-/// The same, divided by that of a fresh structure.
+/// The figures divided by those of a fresh structure.
 #[derive(Clone, Copy, Debug)]
 pub struct Ratios {
     pub flash: f64,
-    /// The greater one of that before the last close and after it.
+    /// The greater ratio of that before the last close and after it.
     pub ram: f64,
     pub reads: f64,
-    /// How much the number of keys is off, of the keys.
+    /// The error of the number of keys, as a share of the keys.
     pub off: f64,
 }
 
-/// The most that a life may leave.
+/// The maximum ratios after a life.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub flash: f64,
@@ -35,23 +35,23 @@ pub struct Bounds {
     pub off: f64,
 }
 
-/// What each structure is asked for, unless its page says otherwise.
+/// The bounds of each structure, unless its page states otherwise.
 pub const BOUNDS: Bounds = Bounds { flash: 1.5, ram: 1.5, reads: 1.5, off: 0.01 };
 
 impl Ratios {
-    /// Compares them, with `keys` keys and that many pages of flash for a lookup.
+    /// Compares the figures, with `keys` keys and `pages` pages of flash for a lookup.
     pub fn of(lived: &Figures, fresh: &Figures, (keys, pages): (usize, f64)) -> Self {
         let ratio = |of: fn(&Figures) -> u64| of(lived) as f64 / of(fresh) as f64;
         Self {
             flash: ratio(|it| it.flash_bytes),
             ram: ratio(|it| it.ram_bytes).max(ratio(|it| it.ram_bytes_opened)),
-            // Buffers of a fresh one may have all keys.
+            // The buffers of a fresh one may have all keys.
             reads: lived.reads / fresh.reads.max(pages),
             off: lived.entries.abs_diff(keys as u64) as f64 / keys as f64,
         }
     }
 
-    /// What is more than it may be.
+    /// Returns the ratios that exceed their bounds.
     pub fn beyond(&self, bounds: &Bounds, label: &str) -> Option<String> {
         let Bounds { flash, ram, reads, off } = *bounds;
         let is_within =

@@ -1,4 +1,4 @@
-//! Filters and counters that are lived in: cascade filters, and counting tables of each discipline.
+//! Lives of filters and counters: cascade filters, and counting tables of each discipline.
 
 use nandex::{AnyFilter, Result};
 use nandex_baseline::registry;
@@ -10,10 +10,10 @@ use super::figures::{Bounds, Figures};
 use super::living::Lived;
 use crate::devices::DURABILITIES;
 
-/// Variants of each kind.
+/// The number of variants of each kind.
 const VARIANTS: usize = 3;
 
-/// Filters that tell keys apart and delete them, of `keys` keys.
+/// Returns filters that tell keys apart and delete them, of `keys` keys.
 pub fn keeping(life: Life, keys: u64) -> impl Iterator<Item = FilterSetup> {
     let of_row = |row| {
         let all = (0..).map(move |number| FilterSetup::registered(row, number));
@@ -34,8 +34,8 @@ impl Lived for FilterSetup {
         self.keys()
     }
 
-    /// Each level of a cascade filter, and the changes that wait in a counting table, may have a key again, and
-    /// count it. Tables so small have a few pages freshly filled.
+    /// Returns the bounds. Each level of a cascade filter, and the pending changes of a counting table, may
+    /// have a key again, and count it. Tables so small have a few pages freshly filled.
     fn bounds(&self, _life: Life) -> Bounds {
         let is_counting = self.policy().starts_with("counting");
         if is_counting {
@@ -49,7 +49,7 @@ impl Lived for FilterSetup {
         session.insert_many(keys)
     }
 
-    /// As often as it is surely there.
+    /// Deletes a key as often as it is certainly present.
     fn remove(session: &mut Session<Self>, key: u64) -> std::result::Result<(), Stop> {
         let held = session.past.held(key).unsigned_abs() as usize;
         session.delete_many(&vec![key; held])

@@ -1,5 +1,5 @@
-//! A structure that is lived in: updates and removals without end, in between syncs, flushes and openings, and what
-//! goes wrong meanwhile. It knows which keys are to be there, and after a power cut puts right what that has undone.
+//! A long life of a structure: endless updates and removals, syncs, flushes and openings in between, and
+//! faults. It knows the wanted keys, and after a power cut restores them.
 
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
@@ -30,23 +30,23 @@ pub trait Lived: Contract {
     /// Structure and configuration, for messages.
     fn label(&self) -> String;
 
-    /// How many keys there ever are.
+    /// Returns the total number of different keys.
     fn key_count(&self) -> u64;
 
-    /// The most that a life may leave.
+    /// Returns the maximum ratios after a life.
     fn bounds(&self, life: Life) -> Bounds;
 
-    /// The same after a compaction, if one makes it smaller.
+    /// Returns the bounds after a compaction, if one makes it smaller.
     fn compacted_bounds(&self) -> Option<Bounds> {
         None
     }
 
-    /// Whether entries leave without being removed.
+    /// Returns whether entries disappear without being removed.
     fn evicts(&self) -> bool {
         false
     }
 
-    /// Pages that a lookup of a key reads that is on flash.
+    /// Returns the pages that a lookup of a key on flash reads.
     fn pages_per_lookup(&self) -> f64 {
         1.0
     }
@@ -63,7 +63,7 @@ pub trait Lived: Contract {
     /// Writes buffers to flash.
     fn flush(session: &mut Session<Self>) -> Result<(), Stop>;
 
-    /// Whether a key is there, as far as the oracle knows after everything was looked up.
+    /// Returns whether a key is present, as far as the oracle knows after everything was looked up.
     fn is_there(session: &Session<Self>, key: u64) -> bool;
 
     /// Opens it without a cache.
@@ -74,22 +74,22 @@ pub trait Lived: Contract {
     /// Looks up a key.
     fn find(&self, handle: &Self::Handle, key: u64) -> nandex::Result<bool>;
 
-    /// What the structure says of itself, without caches.
+    /// Returns the figures that the structure reports, without caches.
     fn stats(handle: &Self::Handle) -> Figures;
 }
 
-/// What goes wrong during a life.
+/// The faults of a life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Adversity {
-    /// Nothing.
+    /// No faults.
     Peace,
-    /// The power is cut, now and then also during the recovery.
+    /// Power cuts, now and then also during the recovery.
     Cuts,
-    /// A page is damaged, in a copy of what a close has left.
+    /// A damaged page, in a copy of the state after a close.
     Damage,
 }
 
-/// How often what went wrong.
+/// The counts of the faults.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Adversities {
     pub cuts: u64,
@@ -107,7 +107,7 @@ impl Adversities {
     }
 }
 
-/// The structure, its device, and the keys that are to be there.
+/// The structure, its device, and the wanted keys.
 pub struct Living<S: Lived> {
     pub session: Session<S>,
     pub met: Adversities,
@@ -117,7 +117,7 @@ pub struct Living<S: Lived> {
     wanted: Vec<bool>,
 }
 
-/// Pages that were read.
+/// The pages that were read.
 #[derive(Debug, Default)]
 struct PagesRead(Mutex<BTreeSet<u64>>);
 
@@ -142,7 +142,7 @@ impl<S: Lived> Living<S> {
         living
     }
 
-    /// The keys that are to be there.
+    /// Returns the wanted keys.
     pub fn wanted(&self) -> Vec<u64> {
         let keys = (0..).zip(&self.wanted);
         keys.filter(|(_, is_wanted)| **is_wanted).map(|(key, _)| key).collect()
@@ -186,7 +186,7 @@ impl<S: Lived> Living<S> {
         }
     }
 
-    /// Removes the keys of these numbers, and puts those that come `n` later. Numbers go around all keys.
+    /// Removes the keys of these numbers, and puts those that come `n` later. Numbers wrap around all keys.
     pub fn churn(&mut self, n: u64, numbers: Range<u64>) {
         let all = self.wanted.len() as u64;
         for first in numbers.step_by(BATCH) {
@@ -209,10 +209,10 @@ impl<S: Lived> Living<S> {
         }
     }
 
-    /// What it says of itself after a flush.
+    /// Returns the figures that it reports after a flush.
     pub fn stats(&mut self) -> Figures {
         self.act(S::flush);
-        // What ran in the background after it may have left its memory.
+        // Background work after it may have left its memory.
         self.act(S::flush);
         // A batch leaves its page buffers.
         self.act(Session::look);
@@ -231,7 +231,7 @@ impl<S: Lived> Living<S> {
         }
     }
 
-    /// What comes between calls: syncs, flushes, openings after closes and kills, and damage.
+    /// Performs the actions between calls: syncs, flushes, openings after closes and kills, and damage.
     fn go_on(&mut self) {
         match self.rng.below(BATCHES_PER_EVENT) {
             0 => self.reopen(),
@@ -266,13 +266,13 @@ impl<S: Lived> Living<S> {
         }
     }
 
-    /// Opens what the device has and looks everything up.
+    /// Opens the content of the device and looks everything up.
     fn open(&mut self) -> Result<(), Stop> {
         self.session.open(Arc::new(self.device.clone()))?;
         self.session.look()
     }
 
-    /// Opens what a power cut has left, as often as the power is cut again meanwhile.
+    /// Opens the state after a power cut, as often as the power is cut again meanwhile.
     fn restore_power(&mut self) {
         self.met.cuts += 1;
         loop {
@@ -294,7 +294,7 @@ impl<S: Lived> Living<S> {
         }
     }
 
-    /// Opens another choice of what survives, closes it, and opens it again.
+    /// Opens another choice of survivors, closes it, and reopens it.
     fn fork(&self, image: Image) {
         let device = SimDevice::instant().with_image(image);
         let mut session = self.session.fork();
@@ -313,7 +313,7 @@ impl<S: Lived> Living<S> {
         assert!(report.ok(), "{}: {:?}", self.session.setup().label(), report.findings);
     }
 
-    /// Removes what is not to be there, and puts what is.
+    /// Removes unwanted keys, and puts the wanted ones.
     fn mend(&mut self) {
         if self.session.setup().evicts() {
             return;
@@ -330,8 +330,8 @@ impl<S: Lived> Living<S> {
         }
     }
 
-    /// Damages pages of copies of what a close leaves, one in each: every answer is right or an error, and `check`
-    /// names the page of each error.
+    /// Damages pages of copies of the state after a close, one in each: every answer is right or an error,
+    /// and `check` names the page of each error.
     pub fn damage(&mut self) {
         self.session.close_first().unwrap();
         self.session.settle();
@@ -354,7 +354,7 @@ impl<S: Lived> Living<S> {
         self.open().unwrap();
     }
 
-    /// Asks for everything, with that page damaged.
+    /// Looks everything up, with this page damaged.
     fn ask_damaged(&mut self, image: Vec<u8>, page: u64) {
         let device = Arc::new(MemoryDevice::from_image(image));
         let report = nandex::check(device.clone(), None, &mut |_| {}).unwrap();
@@ -377,8 +377,8 @@ impl<S: Lived> Living<S> {
         self.met.told += u64::from(is_told);
     }
 
-    /// Flushes and closes it, and tells what it takes, how many keys it says that it has, and what a lookup of a key
-    /// that is there reads once it was opened again.
+    /// Flushes and closes it, and returns its resources, the number of keys that it reports, and the reads of
+    /// a lookup of a present key after a reopening.
     pub fn figures(&mut self) -> Figures {
         self.adversity = Adversity::Peace;
         self.device.cut_after(u64::MAX);
@@ -395,8 +395,9 @@ impl<S: Lived> Living<S> {
         let reads = (self.device.seen(FaultOn::Read) - before) as f64 / found as f64;
         Figures { reads, ram_bytes_opened: S::stats(&opened).ram_bytes, ..stats }
     }
-    /// Compacts it, with nothing else open, and opens it again. As in the rest of its life nothing runs in the
-    /// background: which buffers are on flash when it is closed would be chance, and so what it takes once opened.
+    /// Compacts it, with nothing else open, and reopens it. As in the rest of its life nothing runs in the
+    /// background: otherwise chance would decide which buffers are on flash when it is closed, and so its
+    /// resources after a reopening.
     pub fn compact(&mut self) {
         let device: Arc<dyn Device> = Arc::new(self.device.clone());
         let inline = VolumeOptions { threads: Threads::Inline, ..VolumeOptions::default() };

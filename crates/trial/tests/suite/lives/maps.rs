@@ -1,4 +1,4 @@
-//! Maps that are lived in: one that grows, and one that refuses more than it has space for.
+//! Lives of maps: one that grows, and one that refuses more than it has space for.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::living::Lived;
 use super::tables::{bufferhash, figures_of, growing};
 use crate::devices::DURABILITIES;
 
-/// RAM of its cache, which has place for some of the records.
+/// The RAM of its cache, which has space for some of the records.
 const CACHE_BYTES: u64 = 100 << 10;
 
 type Map = LargeTable<AnyTable>;
@@ -35,7 +35,7 @@ pub struct LivedMap {
 }
 
 impl LivedMap {
-    /// A map that grows and one that is made for `live` keys. All of a life's are `keys`.
+    /// Returns a map that grows and one that is made for `live` keys. A life has `keys` keys in all.
     pub fn keeping(life: Life, (live, keys): (u64, u64)) -> impl Iterator<Item = Self> {
         let widths = (TABLE_KEY_BYTES, TABLE_VALUE_BYTES);
         let values = ValuesConfig { segment_pages: 2, ..ValuesConfig::tiny() };
@@ -115,7 +115,7 @@ impl Contract for LivedMap {
     }
 
     fn close(map: Map) -> Result<()> {
-        // The table below is dropped afterwards, and nobody is told what it then fails to save.
+        // The table below is dropped afterwards, which cannot report what it then fails to save.
         map.flush()?;
         map.close()
     }
@@ -152,7 +152,7 @@ impl Lived for LivedMap {
     fn bounds(&self, life: Life) -> Bounds {
         match (self.values.when_full, life) {
             (_, Life::Churn) => Bounds { off: 0.03, ..BOUNDS },
-            // Neither generations nor segments are given back, and a compacted log begins with more than these.
+            // Neither generations nor segments are freed, and a compacted log begins with more than these.
             (WhenFull::Grow, Life::Shrinks) => Bounds { flash: 8.0, ram: 2.5, ..BOUNDS },
             // Filters of incarnations that a fresh one does not have.
             (_, Life::Shrinks) => Bounds { ram: 2.0, ..BOUNDS },
@@ -160,7 +160,7 @@ impl Lived for LivedMap {
         }
     }
 
-    /// The table's, and one of the record's two at most.
+    /// Returns the pages of the table, and at most one of the record's two.
     fn pages_per_lookup(&self) -> f64 {
         2.0
     }
@@ -216,7 +216,8 @@ impl Lived for LivedMap {
     }
 }
 
-/// Its table got the new keys of a batch before it lost the old ones, and was full with the keys it was made for.
+/// Replaces all keys: its table got the new keys of a batch before it lost the old ones, and was full with
+/// the keys it was made for.
 #[test]
 fn a_map_with_all_of_its_keys_takes_a_new_one_for_each_that_is_removed() {
     let keys = 800;

@@ -1,5 +1,5 @@
-//! Structures that are lived in: a hundred times as many updates as they have keys, a new key for each that is removed,
-//! and ten times the keys and back. The power is cut meanwhile, and in a second run pages are damaged. In the end a
+//! Long lives of structures: a hundred times as many updates as keys, a new key for each removed one, and ten
+//! times the keys and back. The power is cut meanwhile, and in a second run pages are damaged. In the end a
 //! structure takes no more than a fresh one with the same keys, within the bounds of its page.
 
 mod figures;
@@ -16,20 +16,20 @@ use living::{Adversities, Adversity, Lived, Living};
 use maps::LivedMap;
 use tables::LivedTable;
 
-/// Keys that are there.
+/// The number of present keys.
 const N: u64 = 800;
 
 /// Updates for each key.
 const TIMES: u64 = 100;
 
-/// What is done to a structure.
+/// The changes of a structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Life {
-    /// Keys are put again, drawn uniformly.
+    /// Puts keys again, drawn uniformly.
     Updates,
-    /// New keys come, and as many of the oldest go.
+    /// Puts new keys, and removes as many of the oldest.
     Churn,
-    /// Ten times the keys come, and all but as many as at first go.
+    /// Puts ten times the keys, and removes all but the first number.
     Shrinks,
 }
 
@@ -53,8 +53,8 @@ impl Life {
     }
 }
 
-/// Lives with power cuts, and again with damage, and compares what is left with a fresh structure of the same keys.
-/// Returns what is wrong.
+/// Lives with power cuts, and again with damage, and compares the result with a fresh structure of the same
+/// keys. Returns the errors.
 fn live<S: Lived>(
     setup: &S,
     (life, n): (Life, u64),
@@ -136,7 +136,8 @@ fn maps_that_are_lived_in_stay_as_small_as_fresh_ones() {
     live_all(LivedMap::keeping(Life::Shrinks, (10 * N, 10 * N)), (Life::Shrinks, N));
 }
 
-/// What removed keys have left goes in their merges, or by a compaction; so they do not shrink.
+/// Lives of filters and counters, whose removed keys are dropped in their merges, or by a compaction; so they
+/// do not shrink.
 #[test]
 fn filters_and_counters_that_are_lived_in_stay_within_their_levels() {
     live_all(filters::keeping(Life::Updates, N), (Life::Updates, N));
@@ -150,7 +151,7 @@ fn indexes_of_neighbours_that_are_lived_in_stay_as_small_as_fresh_ones() {
     live_all(neighbors::keeping(Life::Churn, 2 * n), (Life::Churn, n));
 }
 
-/// Lives as a table that evicts. Returns what has become larger in the second half of its life.
+/// Lives as a table that evicts. Returns the resources that have grown in the second half of its life.
 fn evict(setup: &LivedTable, life: Life, adversity: Adversity) -> Result<Adversities, String> {
     let mut living = Living::new(setup.clone(), 1, adversity);
     let n = setup.evicted_keys(1000);
@@ -166,7 +167,7 @@ fn evict(setup: &LivedTable, life: Life, adversity: Adversity) -> Result<Adversi
         flash_bytes.push(stats.flash_bytes);
         ram_bytes.push(stats.ram_bytes);
     }
-    // What a flush and a batch of lookups take is taken by the first of them after an opening.
+    // The memory of a flush and of a batch of lookups is taken by the first of them after an opening.
     let most = |part: &[u64]| part.iter().copied().max().unwrap_or(0);
     let is_larger = most(&ram_bytes[5..]) as f64 > 1.5 * most(&ram_bytes[..5]) as f64;
     if is_larger || flash_bytes.iter().any(|bytes| *bytes != flash_bytes[0]) {

@@ -1,4 +1,4 @@
-//! Indexes of neighbours that are lived in.
+//! Lives of indexes of neighbours.
 
 use nandex::{AnyNeighbors, Result};
 use nandex_trial::neighbors::{NeighborsSetup, further};
@@ -9,7 +9,7 @@ use super::figures::{BOUNDS, Bounds, Figures};
 use super::living::Lived;
 use crate::devices::DURABILITIES;
 
-/// Indexes that refuse more than they hold, of `documents` documents.
+/// Returns indexes that refuse more than `documents` documents.
 pub fn keeping(life: Life, documents: u64) -> impl Iterator<Item = NeighborsSetup> {
     let of_row = |row| [1, 5, 9].map(|number| NeighborsSetup::registered(row, number));
     let durabilities = DURABILITIES.into_iter().cycle().skip(life as usize);
@@ -26,7 +26,8 @@ impl Lived for NeighborsSetup {
         self.documents()
     }
 
-    /// A document that is inserted again, or was removed, is counted until its partition is merged.
+    /// Returns the bounds. A document that is inserted again, or was removed, is counted until its partition
+    /// is merged.
     fn bounds(&self, _life: Life) -> Bounds {
         Bounds { ram: 1.8, off: 0.6, ..BOUNDS }
     }
@@ -62,7 +63,7 @@ impl Lived for NeighborsSetup {
         Ok(index.candidates(&keys)?.contains(&document))
     }
 
-    /// Entries are counted by documents.
+    /// Returns the figures, with entries counted by documents.
     fn stats(index: &AnyNeighbors) -> Figures {
         let stats = index.stats();
         let entries = stats.entries / u64::from(stats.tables);

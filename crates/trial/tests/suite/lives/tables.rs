@@ -1,4 +1,4 @@
-//! Tables that are lived in, each as small as it can be.
+//! Lives of tables, each of minimum size.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::figures::{BOUNDS, Bounds, Figures};
 use super::living::Lived;
 use crate::devices::DURABILITIES;
 
-/// Widths of keys and values: a page has some fifty entries.
+/// The widths of keys and values: a page has some fifty entries.
 pub const WIDTHS: (usize, usize) = (16, 64);
 
 /// A table of one configuration.
@@ -34,7 +34,7 @@ pub struct LivedTable {
     keys: u64,
 }
 
-/// The configuration of that kind and variant for tests.
+/// Returns the configuration of a kind and variant for tests.
 pub fn tested(
     kind: &str,
     (key_bytes, value_bytes): (usize, usize),
@@ -56,16 +56,16 @@ pub fn tested(
     }
 }
 
-/// Partitions of a table that is made for that many keys: few, so that no buffers have all keys.
+/// Returns the partitions of a table that is made for `keys` keys: few, so that no buffers have all keys.
 fn partitions_of(keys: u64) -> u32 {
     if keys > 5000 { 4 } else { 2 }
 }
 
-/// A BufferHash that is made for that many keys, and refuses more.
+/// Creates a BufferHash that is made for `keys` keys, and refuses more.
 pub fn bufferhash(widths: (usize, usize), keys: u64, partitions: u32) -> TestTable {
     let made = tested("bufferhash", widths, (17, partitions));
     let config = made.config.of::<bufferhash::Config>().unwrap().clone();
-    // Seven tenths of what is not kept free are live entries.
+    // Seven tenths of the space that is not kept free are live entries.
     let tables = u64::from(config.super_tables);
     let of_table = (keys * 10).div_ceil(7 * tables * u64::from(config.filter.entries_max())) + 1;
     let reserve_segments = of_table + 3 + tables.max(4);
@@ -80,7 +80,7 @@ pub fn bufferhash(widths: (usize, usize), keys: u64, partitions: u32) -> TestTab
     TestTable { config: config.into(), retention: Retention::All, ..made }
 }
 
-/// A SliceHash that is made for that many keys, and refuses more.
+/// Creates a SliceHash that is made for `keys` keys, and refuses more.
 fn slicehash(variant: u64, keys: u64) -> TestTable {
     let made = tested("slicehash", WIDTHS, (variant, partitions_of(keys)));
     let config = *made.config.of::<slicehash::Config>().unwrap();
@@ -94,14 +94,14 @@ fn slicehash(variant: u64, keys: u64) -> TestTable {
     TestTable { config: config.into(), retention: Retention::All, ..made }
 }
 
-/// A BufferHash that grows, from a generation of three incarnations on.
+/// Creates a BufferHash that grows, from a generation of three incarnations on.
 pub fn growing(widths: (usize, usize)) -> TestTable {
     let made = tested("growing", widths, (0, 1));
     let config = made.config.of::<growing::Config>().unwrap().clone();
     TestTable { config: growing::Config { incarnations_max: 24, ..config }.into(), ..made }
 }
 
-/// A SliceHash that grows. Slicetables hold ten buffers.
+/// Creates a SliceHash that grows. Slicetables have space for ten buffers.
 fn growing_slicehash(variant: u64) -> TestTable {
     let made = tested("growing-slicehash", WIDTHS, (variant, 1));
     let config = *made.config.of::<slicehash::growing::Config>().unwrap();
@@ -118,7 +118,8 @@ impl LivedTable {
         Self { label, config, options, retention, durability, keys }
     }
 
-    /// Tables that keep the keys they are made for, which are `live`, or as many as come. All of a life's are `keys`.
+    /// Returns tables that keep the keys they are made for, `live` keys, or as many as are put. A life has
+    /// `keys` keys in all.
     pub fn keeping(life: Life, (live, keys): (u64, u64)) -> impl Iterator<Item = Self> {
         let fixed =
             [bufferhash(WIDTHS, live, partitions_of(live)), slicehash(1, live), slicehash(3, live)];
@@ -129,12 +130,13 @@ impl LivedTable {
         all.map(move |(made, durability)| Self::new(made, durability, keys))
     }
 
-    /// How many keys it is given: more than it has space for, unless it keeps what was not updated.
+    /// Returns the number of its keys: more than it has space for, unless it keeps entries that were not
+    /// updated.
     pub fn evicted_keys(&self, space: u64) -> u64 {
         if matches!(self.retention, Retention::AllUnlessForced(_)) { space / 2 } else { 2 * space }
     }
 
-    /// Tables that evict, of each policy, with space for about 1000 keys.
+    /// Returns tables that evict, of each policy, with space for about 1000 keys.
     pub fn evicting(keys: u64) -> impl Iterator<Item = Self> {
         let bufferhash = (0..5).map(|variant| tested("bufferhash", WIDTHS, (variant, 2)));
         let slicehash = [0, 2, 4].map(|variant| tested("slicehash", WIDTHS, (variant, 2)));
@@ -180,7 +182,7 @@ impl TableContract for LivedTable {
     }
 }
 
-/// Figures of a table.
+/// Returns the figures of a table.
 pub fn figures_of(table: &AnyTable) -> Figures {
     let stats = table.stats();
     let ram_bytes = stats.ram_bytes - stats.cache_bytes;

@@ -10,7 +10,7 @@ use nandex::{AnyNeighbors, Durability, Neighbors, Volume, VolumeOpenOptions, Vol
 use nandex_baseline::registry;
 use nandex_sim::workload::SplitMix64;
 
-/// An index, and what it must agree with.
+/// An index, and its oracle.
 struct Pair {
     made: TestNeighbors,
     device: Arc<MemoryDevice>,
@@ -34,7 +34,7 @@ impl Pair {
         self.index.as_ref().unwrap()
     }
 
-    /// Closes it, or leaves it as a killed process does, and opens it again.
+    /// Closes it, or leaves it as a killed process does, and reopens it.
     fn reopen(&mut self, kills: bool) {
         let volume = self.volume.take().unwrap();
         let index = self.index.take().unwrap();
@@ -104,7 +104,7 @@ fn each(check: impl Fn(Pair)) {
     }
 }
 
-/// The rows of documents of which at most `share` are in a bucket.
+/// Returns the rows of documents, at most `share` of which are in a bucket.
 fn rows_of(documents: &[u64], tables: u32, share: u64) -> Vec<u64> {
     let row = |document: &u64| {
         let document = *document;

@@ -1,4 +1,4 @@
-//! What indexes of neighbours alone can be asked, in each configuration: a brute-force oracle, and threads.
+//! Tests of indexes of neighbours alone, in each configuration: a brute-force oracle, and threads.
 
 mod agreement;
 mod threads;

@@ -1,5 +1,5 @@
-//! Many threads at once: whoever asks for candidates and inserts sees the others, or is seen; and what is there stays
-//! there during merges, checkpoints and openings of buffers.
+//! Many threads at once: a thread that queries and inserts sees the others, or is seen; and present documents
+//! stay present during merges, checkpoints and openings of buffers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,17 +12,18 @@ use nandex_baseline::registry;
 
 const THREADS: u64 = 4;
 
-/// Documents of each thread: all of them together are within what a configuration holds.
+/// The number of documents of each thread: all of them together are within the capacity of a configuration.
 const DOCUMENTS: u64 = 50;
 
-/// Documents that are there all the time.
+/// The number of documents that are present all the time.
 const PINNED: u64 = 30;
 
 fn row_of(bucket: u64, tables: u32) -> Vec<u64> {
     (0..u64::from(tables)).map(|table| bucket << 8 | table).collect()
 }
 
-/// Each thread inserts documents, the n-th of all threads into the same buckets, and removes pinned ones of its own.
+/// Inserts documents in each thread, the n-th of all threads into the same buckets, and removes pinned ones
+/// of its own.
 fn work(index: &AnyNeighbors, thread: u64, seen: &Mutex<HashSet<(u64, u64)>>) {
     let tables = index.tables();
     for number in 0..DOCUMENTS {
@@ -34,7 +35,7 @@ fn work(index: &AnyNeighbors, thread: u64, seen: &Mutex<HashSet<(u64, u64)>>) {
     }
 }
 
-/// Each pinned document is its row's only candidate in a stream, too.
+/// Checks that each pinned document is its row's only candidate in a stream, too.
 fn stream_pinned(index: &AnyNeighbors, rows: &[u64]) {
     let (mut stream, mut ended) = (index.stream().unwrap(), 0);
     for (number, row) in (0..).zip(rows.chunks(index.tables() as usize)) {

@@ -1,5 +1,5 @@
-//! What is damaged, foreign, missing, too small or in use below a table: each is refused with words of its own, and
-//! the rest goes on working.
+//! Damaged, foreign, missing, too small or used volumes of a table: each is refused with a message of its
+//! own, and the rest continues to work.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ fn setup() -> Setup {
     Setup::new(Policy::Fifo, DURABILITIES[1])
 }
 
-/// The same as a SliceHash, with space for all keys.
+/// Returns the setup as a SliceHash, with space for all keys.
 fn sliced() -> Setup {
     Setup { super_tables: 8, ..setup() }.sliced(SLICES[0])
 }
 
-/// The bytes of a volume with a table of [`KEYS`] keys, closed.
+/// Returns the bytes of a volume with a table of [`KEYS`] keys, closed.
 fn image() -> Vec<u8> {
     image_of(setup())
 }
@@ -46,7 +46,7 @@ fn open(image: Vec<u8>) -> nandex::Result<AnyTable> {
     AnyTable::open(&Volume::open(device, setup().open_options())?, "t")
 }
 
-/// The pages of this kind, by what their headers say.
+/// Returns the pages of this kind, according to their headers.
 fn pages_of(image: &[u8], kind: PageKind) -> Vec<usize> {
     let is_kind = |page: &[u8]| page[4..8] == *b"ndx1" && page[8] == kind as u8;
     let pages = image.chunks(PAGE_BYTES).enumerate();
@@ -57,7 +57,7 @@ fn flip(image: &mut [u8], page: usize) {
     image[page * PAGE_BYTES + 1000] ^= 4;
 }
 
-/// The same in a format of the future.
+/// Returns the image in a format of the future.
 fn newer(mut image: Vec<u8>) -> Vec<u8> {
     for place in 0..2 {
         let page = &mut image[place * PAGE_BYTES..(place + 1) * PAGE_BYTES];
@@ -182,7 +182,7 @@ fn a_real_file_system_that_is_full_says_so() {
         let volume = Volume::create(device, VolumeOptions::tiny()).unwrap();
         refusal(BufferHash::create(&volume, "t", Config::tiny()))
     });
-    // A child that another test has just started holds the file until it is a program of its own.
+    // A child that another test has just started has the file open until it is a program of its own.
     let pause = std::time::Duration::from_millis(50);
     let gone = (0..200).any(|_| {
         mount(&["umount"]) || {
@@ -226,7 +226,7 @@ fn refused_opening(path: &Path) -> String {
     FileDevice::open(path, &FileOptions::default()).unwrap_err().to_string()
 }
 
-/// The child's part: tries to open the volume and says how that went.
+/// The child's part: tries to open the volume and prints the result.
 #[test]
 fn child_of_the_second_opener_test() {
     let Ok(path) = std::env::var(SECOND) else { return };

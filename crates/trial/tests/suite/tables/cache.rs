@@ -11,16 +11,16 @@ use nandex::{
 use nandex_baseline::registry;
 use nandex_sim::workload::SplitMix64;
 
-/// Keys that are inserted, several times what a table without space holds.
+/// The number of keys that are inserted, several times the capacity of a table without space.
 const KEYS: u64 = 40_000;
 
 /// Keys that are inserted at a time.
 const BATCH: u64 = 6;
 
-/// Keys that are asked for again and again.
+/// The number of keys that are looked up repeatedly.
 const HOT: u64 = 60;
 
-/// A table without threads: on equal calls, equal ones do the same.
+/// Creates a table without threads: equal calls do the same to equal tables.
 fn create(made: &TestTable) -> AnyTable {
     let options = VolumeOptions {
         durability: Durability::Never,
@@ -29,7 +29,7 @@ fn create(made: &TestTable) -> AnyTable {
         ..VolumeOptions::tiny()
     };
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
-    // Which filters there are depends on the pages that were read; they say which removals leave a trace.
+    // The pages that were read determine which filters there are; these decide which removals leave a trace.
     let options = OpenOptions { filter_bytes: 0, ..made.options.clone() };
     AnyTable::create_with(&volume, "t", &made.config, &options).unwrap()
 }
@@ -72,7 +72,7 @@ fn call(table: &AnyTable, step: u64, rng: &mut SplitMix64) -> Vec<Option<u64>> {
     Vec::new()
 }
 
-/// Makes the same calls of two tables, which must answer the same. Gives what they counted.
+/// Makes the same calls of two tables, which must answer the same. Returns their counts.
 fn live_alike(tables: [AnyTable; 2], seed: u64, label: &str) -> [TableStats; 2] {
     let mut rngs = [seed, seed].map(SplitMix64::new);
     for step in 0..12_000 {

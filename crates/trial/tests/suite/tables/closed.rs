@@ -1,4 +1,4 @@
-//! Tables that nobody has open are no burden to those that are, and lose nothing.
+//! Tables without an open handle do not burden open ones, and lose nothing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ fn assert_holds(table: &AnyTable, keys: Range<u64>) {
     keys.for_each(|key| assert_eq!(table.get_u64(key).unwrap(), Some(key + 1), "key {key}"));
 }
 
-/// What a power cut leaves of a device, as a volume.
+/// Returns the state of a device after a power cut, as a volume.
 fn crashed(device: &MemoryDevice) -> (MemoryDevice, Volume) {
     let device = MemoryDevice::from_image(device.image());
     let volume = Volume::open(Arc::new(device.clone()), VolumeOpenOptions::default()).unwrap();
     (device, volume)
 }
 
-/// One that evicts, and one whose slices have space for all keys.
+/// Returns one setup that evicts, and one whose slices have space for all keys.
 fn setups() -> [Setup; 2] {
     let setup = Setup { roomy: false, ..Setup::new(Policy::Fifo, DURABILITIES[1]) };
     [setup, Setup { roomy: true, ..setup }.sliced(SLICES[0])]
 }
 
-/// A closed table kept the log's tail, until the log was full and the volume poisoned.
+/// Keeps a table closed: it kept the log's tail, until the log was full and the volume poisoned.
 #[test]
 fn a_closed_table_does_not_keep_the_log_of_another() {
     for setup in setups() {
@@ -46,7 +46,7 @@ fn a_closed_table_does_not_keep_the_log_of_another() {
         let volume = Volume::open(Arc::new(device.clone()), VolumeOpenOptions::default()).unwrap();
         let second = setup.open(&volume, "second").unwrap();
         insert(&second, 40_000..80_000);
-        // Opened again in the same session, it is written and lost power with.
+        // Reopened in the same session, it is written and then loses power.
         let first = setup.open(&volume, "first").unwrap();
         insert(&first, 1000..1500);
         first.sync().unwrap();

@@ -1,5 +1,5 @@
-//! What operations cost, counted at the device: reads per lookup, writes per flush, bytes written per
-//! byte put.
+//! The costs of operations, counted at the device: reads per lookup, writes per flush, bytes written per byte
+//! put.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -15,7 +15,7 @@ use nandex_trial::Contract;
 
 type Device1 = Arc<Counted<MemoryDevice>>;
 
-/// A table with filters so sharp that they are never wrong in a test, and a ring without evictions.
+/// Creates a table with filters so sharp that they are never wrong in a test, and a ring without evictions.
 fn table(durability: Durability) -> (BufferHash, Volume, Device1) {
     let config = Config {
         filter: FilterShape::fuse(470, 24, 1).unwrap(),
@@ -35,7 +35,7 @@ fn table_of(config: Config, durability: Durability) -> (BufferHash, Volume, Devi
     (table, volume, device)
 }
 
-/// What the device does while `act` runs. Nothing must be at work in the background.
+/// Returns the device's operations while `act` runs. Nothing must be at work in the background.
 fn counts(device: &Device1, act: impl FnOnce()) -> Counts {
     let before = device.snapshot();
     act();
@@ -49,7 +49,7 @@ fn fill(table: &impl Table, keys: u64) {
     table.flush().unwrap();
 }
 
-/// Of that many keys, those that only flash knows: not the newest, which are in buffers.
+/// Returns those of `keys` keys that are only on flash: not the newest, which are in buffers.
 fn on_flash(table: &BufferHash, device: &Device1, keys: u64) -> Vec<u64> {
     let reads = |key: &u64| counts(device, || drop(table.get_u64(*key))).pages_read > 0;
     (0..keys).filter(reads).collect()
@@ -111,7 +111,7 @@ fn a_batch_reads_one_page_for_each_key_that_is_on_flash() {
 fn an_insert_writes_nothing_until_its_buffer_is_full() {
     let (table, _volume, device) = table(Durability::Never);
     let counts = counts(&device, || {
-        // Four buffers of 470 entries; no super table gets that many of these.
+        // Four buffers of 470 entries; no super table gets more than 470 of these.
         (0..1400).for_each(|key| table.insert_u64(key, key).unwrap());
         (0..200u64).for_each(|key| table.remove(&key.to_le_bytes()).unwrap());
     });
@@ -139,7 +139,7 @@ fn an_insert_with_a_log_writes_whole_blocks_and_reads_nothing() {
 #[test]
 fn a_full_buffer_is_flushed_with_one_write_of_a_segment() {
     let (table, _volume, device) = table(Durability::Never);
-    // Checkpoints would write too: there is none before the ring or the log asks for one.
+    // Checkpoints would write too: there is none before the ring or the log requires one.
     let mut key = 0;
     let before = device.snapshot();
     while table.stats().flushes < 12 {
@@ -186,7 +186,7 @@ fn opening_reads_no_more_than_the_filters_of_a_table() {
     assert!(read <= segments * filter_pages + rest, "{read} pages, {segments} segments");
 }
 
-/// Bytes written per byte put, over many laps of the ring.
+/// Returns the bytes written per byte put, over many rounds of the ring.
 fn amplification(policy: Policy, durability: Durability) -> f64 {
     let (table, _volume, device) = table_of(Config { policy, ..Config::tiny() }, durability);
     let puts = 100_000;
@@ -212,7 +212,7 @@ fn a_log_adds_one_more_writing() {
     assert!((2.4..4.0).contains(&amplification), "{amplification}");
 }
 
-/// A SliceHash that never evicts, everything on the calling thread.
+/// Creates a SliceHash that never evicts, everything on the calling thread.
 fn slices(config: slicehash::Config) -> (SliceHash, Volume, Device1) {
     let device = Arc::new(Counted::new(MemoryDevice::new()));
     let period = std::time::Duration::from_secs(3600);
@@ -292,7 +292,7 @@ fn a_merge_reads_and_writes_its_slicetable_once_and_syncs_once() {
         let read = if counts.pages_read == 0 { 0 } else { block_pages };
         first += u64::from(read == 0);
         assert_eq!((counts.pages_read, counts.reads), (read, read.div_ceil(5)));
-        // Its own, and the log's where no slicetable was free before the last move is durable.
+        // Its own sync, and the log's if no slicetable was free before the last move is durable.
         assert!((1..=2).contains(&counts.syncs), "{counts:?}");
         assert!(counts.writes <= chunks + 2, "{counts:?}");
     }
@@ -301,7 +301,7 @@ fn a_merge_reads_and_writes_its_slicetable_once_and_syncs_once() {
     assert!(logged <= (key * 17).div_ceil(PAGE_BYTES as u64) + 2 * merges + 4, "{logged} pages");
 }
 
-/// Holds writes back while it is closed.
+/// A gate that holds writes back while it is closed.
 #[derive(Debug, Default)]
 struct Gate {
     is_closed: Mutex<bool>,

@@ -1,4 +1,4 @@
-//! When updates of a table are durable, one story each.
+//! The time at which updates of a table are durable, one story each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,8 +32,8 @@ fn a_period_that_is_over_is_noticed_by_the_next_acknowledgement() {
     assert!(hour < often && often < always, "{hour} {often} {always}");
 }
 
-/// Entries that a full buffer's segment could not take went on in the next buffer, in no log and no longer
-/// in any image that a checkpoint kept: what `flush` had made durable was lost with the power.
+/// Loses power after a flush: entries that a full buffer's segment could not take went on in the next buffer,
+/// in no log and no longer in any image of a checkpoint: the flushed entries were lost.
 #[test]
 fn what_was_flushed_outlives_its_buffer_where_nothing_is_logged() {
     let device = SimDevice::instant();

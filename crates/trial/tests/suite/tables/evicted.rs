@@ -1,4 +1,5 @@
-//! What a table has evicted is counted over its whole life, whatever evicts and however it was closed.
+//! Evictions of a table are counted over its whole life, by all eviction policies and after all ways of
+//! closing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,10 +13,10 @@ use nandex::{
 };
 use nandex_baseline::registry;
 
-/// Keys of an opening: several times what a table without space holds.
+/// The number of keys of an opening: several times the capacity of a table without space.
 const KEYS: u64 = 8000;
 
-/// What a table is made and opened with, and its volume's threads.
+/// The configuration and options of a table, and its volume's threads.
 type Made = (TestTable, Threads);
 
 /// Each variant of each kind of tables, with little flash: without threads, and with them.
@@ -31,7 +32,7 @@ fn made() -> impl Iterator<Item = [Made; 2]> {
     })
 }
 
-/// Nothing is durable before it is synced.
+/// A durability under which nothing is durable before it is synced.
 const DURABILITY: Durability = Durability::Every(Duration::from_secs(3600));
 
 fn create((made, threads): &Made) -> (MemoryDevice, AnyTable) {
@@ -66,8 +67,8 @@ fn fill(table: &AnyTable, keys: Range<u64>) -> u64 {
     taken
 }
 
-/// Every key that was taken is held or was evicted. A table that grows evicts none; how many entries it holds it may
-/// know only about.
+/// Checks that every accepted key is present or was evicted. A table that grows evicts none; it may know its
+/// number of entries only approximately.
 fn assert_counts_all(table: &AnyTable, taken: u64, label: &str) -> TableStats {
     let stats = table.stats();
     if registry::grows(table.kind()) {

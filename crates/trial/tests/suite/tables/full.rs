@@ -1,4 +1,4 @@
-//! Tables that may not evict and are full.
+//! Full tables that may not evict.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use nandex::testing::{Retention, TableRequest};
 use nandex::{AnyTable, Error, Table, Volume, VolumeOptions};
 use nandex_baseline::registry;
 
-/// Without space for more than a few buffers, and each variant that refuses.
+/// Fills tables without space for more than a few buffers, each variant that refuses.
 #[test]
 fn a_full_table_that_may_not_evict_says_so_and_keeps_everything() {
     let mut refusing = 0;

@@ -25,8 +25,9 @@ impl Observer for SlowSegments {
     }
 }
 
-/// Each flush put its carry-over into an active buffer that was full already, so that its stash grew with each buffer,
-/// until no snapshot held it. A table that refuses then found no segment for it, and close and the next opening failed.
+/// Fills a table whose flushes lag. Each flush put its carry-over into an active buffer that was full
+/// already, so that its stash grew with each buffer, until no snapshot had space for it. A table that refuses
+/// then found no segment for it, and close and the next opening failed.
 #[test]
 fn a_full_table_whose_flushes_lag_closes_and_opens() {
     for super_tables in [1, 4] {

@@ -1,4 +1,4 @@
-//! Space in the log that an update has reserved is left to it by everything that logs on its own.
+//! Log space that an update has reserved is not taken by anything that logs without a reservation.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use nandex_trial::table::TableContract;
 
 use super::support::{DURABILITIES, Setup};
 
-/// Bytes that one insert appends to the log, at most: an entry, and the record of a move.
+/// The maximum bytes that one insert appends to the log: an entry, and the record of a move.
 const INSERT_BYTES: u64 = 400;
 
-/// Reserves all of the log but what one insert needs, as the batches of other threads do together.
+/// Reserves all of the log except the space of one insert, as the batches of other threads do together.
 fn reserve_the_rest(log: &Log) -> Option<Reservation<'_>> {
     // An eighth of the log is kept for callers without a reservation.
     let for_insert = 2 * INSERT_BYTES + 3 * log.block_bytes() + log.capacity_bytes() / 8;
@@ -21,8 +21,8 @@ fn reserve_the_rest(log: &Log) -> Option<Reservation<'_>> {
     log.try_reserve(free / 2).unwrap()
 }
 
-/// Flushes logged their carry-over without a reservation. Among four threads with batches in a log of 256 KiB that
-/// was the space of one of them, which then failed with LogFull.
+/// Reserves the log during flushes, which logged their carry-over without a reservation. With four threads
+/// and batches in a log of 256 KiB that took the space of one of them, which then failed with LogFull.
 #[test]
 fn a_flush_takes_no_log_space_that_others_have_reserved() {
     for setup in Setup::every(|policy| Setup::busy(policy, DURABILITIES[1]).inline()) {
@@ -39,7 +39,7 @@ fn a_flush_takes_no_log_space_that_others_have_reserved() {
             drop(others);
         }
         table.sync().unwrap();
-        // What kept its old place in the log is there after a power cut.
+        // Entries that kept their old place in the log are present after a power cut.
         let device = MemoryDevice::from_image(device.image());
         let volume = Volume::open(Arc::new(device), VolumeOpenOptions::default()).unwrap();
         let table = setup.open(&volume, "t").unwrap();

@@ -1,4 +1,4 @@
-//! What tables alone can be asked, in each configuration: bad input, costs and threads.
+//! Tests of tables alone, in each configuration: bad input, costs and threads.
 
 mod bad_input;
 mod cache;

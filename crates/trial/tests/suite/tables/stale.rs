@@ -1,4 +1,4 @@
-//! A snapshot that a carry-over keeps, and what came after it.
+//! A snapshot that a carry-over keeps, and the later updates.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::support::{DURABILITIES, Setup};
 /// Lets writes of whole buffers through, one for each permit, and counts them.
 #[derive(Debug, Default)]
 struct Gate {
-    /// Buffers that were to be written, and that may be.
+    /// The number of buffers that waited to be written, and of those that may be.
     counts: Mutex<(u64, u64)>,
     changed: Condvar,
 }
@@ -73,7 +73,7 @@ fn insert(table: &AnyTable, key: u64, put: u64) {
     table.insert(&setup().key(key), &setup().value(key, put)).unwrap();
 }
 
-/// The keys from 0 on that the first buffer takes.
+/// Returns the keys from 0 on that the first buffer takes.
 fn keys_of_a_buffer() -> u64 {
     let gate = Arc::<Gate>::default();
     gate.permit(1);
@@ -85,9 +85,10 @@ fn keys_of_a_buffer() -> u64 {
     (0..).take_while(fits).count() as u64
 }
 
-/// A buffer that was full when its snapshot was taken has nothing in the log. Its carry-over found no log space and
-/// kept the snapshot, and nothing kept the log of the next buffer: after a power cut the snapshot's old version of a
-/// key was put above the newer one on flash.
+/// Cuts the power while a carry-over keeps a snapshot. A buffer that was full when its snapshot was taken has
+/// nothing in the log. Its carry-over found no log space and kept the snapshot, and nothing kept the log of
+/// the next buffer: after a power cut the snapshot's old version of a key was put above the newer one on
+/// flash.
 #[test]
 fn a_snapshot_that_a_carry_over_keeps_hides_nothing_newer() {
     let keys = keys_of_a_buffer();

@@ -1,4 +1,4 @@
-//! What all modules share: the configurations.
+//! The common part of all modules: the configurations.
 
 use nandex::bufferhash::{Config, Policy};
 use nandex::testing::{Retention, TableRequest, TestTable};
@@ -23,7 +23,8 @@ pub const POLICIES: [Policy; 6] = [
 /// Key and value widths.
 pub const WIDTHS: [(usize, usize); 5] = [(8, 8), (20, 8), (32, 0), (16, 64), (8, 0)];
 
-/// Sorts of SliceHash that differ in parts of a slice, buckets, front and filters; the last two have fronts.
+/// The kinds of SliceHash that differ in parts of a slice, buckets, front and filters; the last two have
+/// fronts.
 pub const SLICES: [u64; 4] = [0, 1, 2, 3];
 
 /// The policies that SliceHash has too.
@@ -32,21 +33,21 @@ pub const SLICE_POLICIES: [Policy; 2] = [Policy::Fifo, Policy::Reject];
 /// One configuration of everything.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
-    /// The structure's kind, and which of its variants for tests.
+    /// The structure's kind, and the variant for tests.
     pub kind: &'static str,
     pub variant: u64,
     pub durability: Durability,
     pub widths: (usize, usize),
     pub flush_threads: usize,
     pub threads: Threads,
-    /// Is there so much space that nothing is ever evicted?
+    /// Whether there is so much space that nothing is ever evicted.
     pub roomy: bool,
-    /// How many buffers there are to fill.
+    /// The number of buffers to fill.
     pub super_tables: u32,
 }
 
 impl Setup {
-    /// A BufferHash of that policy.
+    /// Creates a BufferHash of a policy.
     pub fn new(policy: Policy, durability: Durability) -> Self {
         let variant = POLICIES.iter().position(|it| *it == policy).unwrap() as u64;
         Self {
@@ -61,13 +62,13 @@ impl Setup {
         }
     }
 
-    /// One whose few hundred keys fill buffers again and again, and unless it is roomy a ring that holds
-    /// four times as many.
+    /// Creates a setup whose few hundred keys fill buffers repeatedly, and unless it is roomy a ring for four
+    /// times as many.
     pub fn busy(policy: Policy, durability: Durability) -> Self {
         Self { widths: (16, 64), super_tables: 2, ..Self::new(policy, durability) }
     }
 
-    /// A variant of this kind: each durability comes with each variant in turn, the rest is mixed.
+    /// Creates a variant of this kind: each durability comes with each variant in turn, the rest is mixed.
     pub fn numbered(kind: &'static str, number: usize) -> Self {
         let mut rng = SplitMix64::new(number as u64);
         let variants = row(kind).testing.variants;
@@ -83,7 +84,7 @@ impl Setup {
         }
     }
 
-    /// Each variant of each kind of tables that the registry has, with each durability.
+    /// Returns each variant of each kind of tables of the registry, with each durability.
     pub fn all() -> impl Iterator<Item = Self> {
         registry::tables().flat_map(|(row, table)| {
             let count = 3 * table.testing.variants as usize;
@@ -91,13 +92,13 @@ impl Setup {
         })
     }
 
-    /// One of all kinds of tables that the registry has, in turn.
+    /// Returns one of all kinds of tables of the registry, in turn.
     pub fn any(number: usize) -> Self {
         let kinds: Vec<_> = registry::tables().map(|(row, _)| row.kind).collect();
         Self::numbered(kinds[number % kinds.len()], number / kinds.len())
     }
 
-    /// All policies of BufferHash, and each sort of SliceHash with one that it has.
+    /// Returns all policies of BufferHash, and each kind of SliceHash with one of its policies.
     pub fn every(of: impl Fn(Policy) -> Self) -> Vec<Self> {
         let slices = |(policy, slices)| of(policy).sliced(slices);
         let pairs = [Policy::Fifo, Policy::Reject, Policy::Fifo, Policy::Fifo].into_iter();
@@ -105,7 +106,7 @@ impl Setup {
         POLICIES.map(&of).into_iter().chain(slices).collect()
     }
 
-    /// The same as a SliceHash of that sort.
+    /// Returns the setup as a SliceHash of a kind.
     pub fn sliced(self, slices: u64) -> Self {
         let policy = POLICIES[(self.variant % 6) as usize];
         let policy = SLICE_POLICIES.iter().position(|it| *it == policy);
@@ -113,12 +114,12 @@ impl Setup {
         Self { kind: "slicehash", variant: 2 * slices + policy, ..self }
     }
 
-    /// The same, with everything on the calling thread.
+    /// Returns the setup with everything on the calling thread.
     pub fn inline(self) -> Self {
         Self { flush_threads: 0, threads: Threads::Inline, ..self }
     }
 
-    /// The configuration as the registry has it, and its law.
+    /// Returns the configuration of the registry, and its law.
     fn test_table(&self) -> TestTable {
         let request = TableRequest {
             variant: self.variant,
@@ -134,17 +135,17 @@ impl Setup {
         (row(self.kind).testing.config)(&request)
     }
 
-    /// Entries with which a buffer is full, at most.
+    /// Returns the maximum number of entries of a full buffer.
     pub fn buffer_entries(&self) -> u64 {
         self.test_table().buffer_entries
     }
 
-    /// Does it hold all that was put, evictions by force aside?
+    /// Returns whether it keeps everything that was put, forced evictions aside.
     pub fn keeps(&self) -> bool {
         !matches!(self.test_table().retention, Retention::Newest(_) | Retention::NewestUsed(_))
     }
 
-    /// The configuration of a BufferHash.
+    /// Returns the configuration of a BufferHash.
     pub fn config(&self) -> Config {
         self.test_table().config.of::<Config>().unwrap().clone()
     }

@@ -1,5 +1,5 @@
-//! Many threads at once: writers of their own keys, each with its oracle, during lookups, flushes,
-//! evictions and checkpoints; and tables that are dropped while all of it is going on.
+//! Many threads at once: writers of their own keys, each with its oracle, during lookups, flushes, evictions
+//! and checkpoints; and tables that are dropped meanwhile.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,10 +15,11 @@ use nandex_trial::table::TableContract;
 
 use super::support::{DURABILITIES, SLICE_POLICIES, SLICES, Setup};
 
-/// Keys of one writer; live entries are a fraction of the ring, so partial discards keep all of them.
+/// The number of keys of one writer; live entries are a fraction of the ring, so partial discards keep all of
+/// them.
 const KEYS: u64 = 400;
 
-/// Works on keys of its own and checks each answer.
+/// Writes keys of its own and checks each answer.
 fn write(table: &AnyTable, setup: Setup, thread: u64, rounds: u64) {
     let exact = setup.keeps();
     let mut oracle: HashMap<u64, u64> = HashMap::new();
@@ -124,7 +125,8 @@ fn threads_on_keys_of_their_own_each_see_their_own_updates() {
     }
 }
 
-/// What lives all along is in each iteration once, however it moves meanwhile: by flushes, cleaning, growth.
+/// Iterates during updates: a key that is present all along is in each iteration once, however it moves
+/// meanwhile: by flushes, cleaning, growth.
 #[test]
 fn an_iteration_while_a_thread_updates_has_each_key_once() {
     let mut told = HashSet::new();
@@ -239,7 +241,8 @@ fn a_table_may_outlive_its_volumes_handle_and_the_other_way_round() {
     }
 }
 
-/// The log was less than half full, so nobody let go of its tail; and too full for the next batch.
+/// Fills a small log: it was less than half full, so no table released its tail; and too full for the next
+/// batch.
 #[test]
 fn batches_get_on_in_a_log_of_few_blocks_where_every_commit_syncs() {
     let setup = Setup::new(Policy::Fifo, Durability::Always);

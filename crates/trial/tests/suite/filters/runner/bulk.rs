@@ -15,8 +15,8 @@ impl<M: Maker> Runner<M> {
         }
     }
 
-    /// Adds to each key, or takes away what is there of every third one. Keys that share a fingerprint are one key to a
-    /// stream.
+    /// Adds to each key, or subtracts the whole count of every third one. Keys that share a fingerprint are
+    /// one key to a stream.
     pub(super) fn absorb_sorted(&mut self, numbers: impl Iterator<Item = u64>, amount: i64) {
         if !self.maker.law().is_exact() {
             return;
@@ -32,7 +32,7 @@ impl<M: Maker> Runner<M> {
         }
     }
 
-    /// Takes keys away, whatever their counts. It takes away all keys of a fingerprint.
+    /// Removes keys, whatever their counts. It removes all keys of a fingerprint.
     pub(super) fn remove_many(&mut self, numbers: impl Iterator<Item = u64>) {
         if !self.maker.law().is_exact() {
             return;
