@@ -1,4 +1,4 @@
-//! Measures the processor's times that Table 4 has as constants. On a quiet machine:
+//! Measures the CPU times that are the constants of Table 4. On a quiet machine:
 //!
 //! ```console
 //! $ cargo run --release -p nandex-reproduce --example processor

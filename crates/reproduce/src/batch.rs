@@ -1,9 +1,9 @@
 //! Batches of lookups and inserts on a simulated device, timed in virtual time.
 //!
 //! A batch keeps the drive's queue full and refills it as requests end, so its course depends on the drive:
-//! it cannot be taped. The structure is on a [`SimDevice`] instead and moves its time itself. The processor's
-//! time is not part of that; if it can overlap with the drive's, as with as many threads as requests in
-//! flight, the slower of the two decides.
+//! it cannot be taped. The structure is on a [`SimDevice`] instead and advances its time itself. CPU time is
+//! not part of that; if it can overlap with the drive's time, as with as many threads as requests in flight,
+//! the slower of the two decides.
 
 use nandex::Table;
 use nandex::device::Device;
@@ -20,17 +20,18 @@ pub struct Batched {
     pub device_ns: u64,
 }
 
-/// The processor's cost of an operation.
+/// The CPU cost of an operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Processor {
-    /// Time of a core for each operation, in nanoseconds.
+    /// The CPU time of a core for each operation, in nanoseconds.
     pub operation_ns: u64,
     /// Cores that share the operations.
     pub cores: u32,
 }
 
 impl Batched {
-    /// Operations in a second, if processor and drive work at the same time and the slower decides.
+    /// Returns the operations in a second, if processor and drive work at the same time and the slower
+    /// decides.
     #[must_use]
     pub fn operations_per_s(self, processor: Processor) -> f64 {
         let cpu_ns = self.operations * processor.operation_ns / u64::from(processor.cores.max(1));
@@ -41,9 +42,10 @@ impl Batched {
 /// Looks all keys up, `batch` in each call. The number of reads in flight is the table's own option.
 ///
 /// # Errors
-/// As [`Table::get_many`].
+/// Fails as [`Table::get_many`] does.
 ///
 /// # Panics
+/// Panics if `batch` is zero.
 /// If `batch` is zero.
 pub fn lookups(
     table: &dyn Table,
@@ -54,12 +56,13 @@ pub fn lookups(
     in_batches(device, keys, batch, |keys| Ok(table.get_many(keys).map(drop)?))
 }
 
-/// Puts all keys in, each with itself as the value, `batch` in each call.
+/// Inserts all keys, each with itself as the value, `batch` in each call.
 ///
 /// # Errors
-/// As [`Table::insert_many`].
+/// Fails as [`Table::insert_many`] does.
 ///
 /// # Panics
+/// Panics if `batch` is zero.
 /// If `batch` is zero.
 pub fn inserts(
     table: &dyn Table,
@@ -73,7 +76,7 @@ pub fn inserts(
     })
 }
 
-/// Calls with `batch` keys at a time, and the device's time for all of them.
+/// Makes calls with `batch` keys at a time, and returns the device's time for all of them.
 fn in_batches(
     device: &SimDevice,
     keys: &[u64],
@@ -88,12 +91,13 @@ fn in_batches(
     Ok(Batched { operations: keys.len() as u64, device_ns: device.now() - start_ns })
 }
 
-/// Looks a batch of keys up and then puts them in, batch after batch: the 50/50 mix.
+/// Looks a batch of keys up and then inserts them, batch after batch: the 50/50 mix.
 ///
 /// # Errors
-/// As [`lookups`] and [`inserts`].
+/// Fails as [`lookups`] and [`inserts`] do.
 ///
 /// # Panics
+/// Panics if `batch` is zero.
 /// If `batch` is zero.
 pub fn mixed(table: &dyn Table, device: &SimDevice, keys: &[u64], batch: usize) -> Result<Batched> {
     let mut sum = Batched { operations: 0, device_ns: 0 };

@@ -6,9 +6,9 @@ use nandex_sim::{Disk, Fill, Model, Ssd};
 
 use crate::{Error, Result, Scale, vary};
 
-/// The fewest blocks of each plane, so that its few percent of spare blocks are whole ones.
+/// The minimum blocks of each plane, so that its few percent of spare blocks are whole ones.
 const BLOCKS_MIN: u32 = 64;
-/// The fewest cylinders of a disk, so that its seeks keep their lengths.
+/// The minimum cylinders of a disk, so that its seeks keep their lengths.
 const CYLINDERS_MIN: u32 = 64;
 
 /// A drive of a paper.
@@ -18,7 +18,7 @@ pub struct Drive {
     pub name: &'static str,
     /// Its preset.
     pub preset: &'static str,
-    /// Does it clean blocks while idle, even if its preset does not?
+    /// Whether it cleans blocks while idle, even if its preset does not.
     pub cleans_at_rest: bool,
 }
 
@@ -58,12 +58,12 @@ impl Drive {
         Self { name, preset, cleans_at_rest: false }
     }
 
-    /// The drive with its capacity divided by the scale, by fewer blocks in each plane or fewer cylinders;
-    /// all times stay, including those of seeks over the same part of the disk. It keeps at least 64 blocks a
-    /// plane, or 64 cylinders, and the pages that it needs.
+    /// Returns the drive with its capacity divided by the scale, by fewer blocks in each plane or fewer
+    /// cylinders; all times stay, including those of seeks over the same part of the disk. It keeps at least
+    /// 64 blocks a plane, or 64 cylinders, and the pages that it needs.
     ///
     /// # Errors
-    /// [`Error::Drive`] if no such drive can exist.
+    /// Fails with [`Error::Drive`] if no such drive can exist.
     pub fn model(self, scale: Scale, filled: Filled, pages_min: u64) -> Result<Box<dyn Model>> {
         let fill = match filled {
             Filled::Never => Fill::Empty,
@@ -77,11 +77,11 @@ impl Drive {
         })
     }
 
-    /// The drive with 64 blocks in each plane at every scale, so that a table can take all of it. It is empty, tells
-    /// its counts, and can be written to in no time.
+    /// Returns the drive with 64 blocks in each plane at every scale, so that a table can take all of it. It
+    /// is empty, has its counts, and can be written to in no time.
     ///
     /// # Errors
-    /// [`Error::Drive`] if it is no SSD, or no such drive can exist.
+    /// Fails with [`Error::Drive`] if it is no SSD, or no such drive can exist.
     pub fn ssd(self) -> Result<Ssd> {
         let build = || match vary::machine(self.preset)? {
             Machine::Ssd(mut spec) => {
@@ -97,10 +97,10 @@ impl Drive {
         })
     }
 
-    /// Its geometry.
+    /// Returns its geometry.
     ///
     /// # Errors
-    /// [`Error::Drive`] if there is no such drive.
+    /// Fails with [`Error::Drive`] if there is no such drive.
     pub fn geometry(self) -> Result<Geometry> {
         match vary::preset(self.preset) {
             Ok(preset) => Ok(preset.geometry()),
@@ -135,7 +135,8 @@ impl Drive {
     }
 }
 
-/// How many pieces of `each` pages hold these, and an eighth more for the rounding of a translation layer.
+/// Returns the number of pieces of `each` pages for these pages, and an eighth more for the rounding of a
+/// translation layer.
 fn pieces(pages: u64, each: u64) -> u32 {
     u32::try_from((pages + pages / 8).div_ceil(each)).unwrap_or(u32::MAX)
 }

@@ -1,9 +1,9 @@
-//! What can stop an experiment.
+//! The errors of experiments.
 
 /// The result of a step of an experiment.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can stop an experiment.
+/// An error that stops an experiment.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -17,7 +17,7 @@ pub enum Error {
     Drive {
         /// The preset.
         preset: &'static str,
-        /// How many times smaller.
+        /// The divisor of the size.
         times: u32,
         /// The simulator's error.
         source: Box<nandex_sim::PresetError>,
@@ -27,7 +27,7 @@ pub enum Error {
     Conclusion {
         /// The experiment.
         experiment: String,
-        /// What the paper says.
+        /// The paper's statement.
         says: String,
     },
     /// A corpus that cannot be read or measured.
@@ -35,10 +35,10 @@ pub enum Error {
     Corpus {
         /// The file or folder.
         path: std::path::PathBuf,
-        /// What is wrong with it, and what to do.
+        /// The reason, and the remedy.
         reason: String,
     },
-    /// A system that does not tell how long a thread was on a processor.
+    /// A system that does not report the time of a thread on a processor.
     #[error("/proc/thread-self/schedstat has no time of this thread: measure on Linux")]
     ThreadTime,
     /// A scale that leaves nothing to measure, or that does not fit RAM.

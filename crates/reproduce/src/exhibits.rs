@@ -1,4 +1,5 @@
-//! The tables, figures and claims of each paper, and what shows them here: experiments, or the reason why none does.
+//! The tables, figures and claims of each paper, and their counterparts here: experiments, or the reason why
+//! none exists.
 
 use crate::Paper;
 
@@ -7,20 +8,20 @@ use crate::Paper;
 pub struct Exhibit {
     /// Its place in the paper, such as "Figure 6".
     pub place: &'static str,
-    /// What is in it, in a few words.
+    /// Its content, in a few words.
     pub about: &'static str,
-    /// How it is shown here.
+    /// Its counterpart here.
     pub shown: Shown,
 }
 
-/// How an exhibit is shown here.
+/// The counterpart of an exhibit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shown {
-    /// By the experiment of this name.
+    /// The experiment of this name.
     By(&'static str),
-    /// Nothing was measured for it: it is a drawing or a list of names.
+    /// None, as nothing was measured for it: it is a drawing or a list of names.
     Nothing(&'static str),
-    /// It cannot be reproduced here, for this reason.
+    /// None, as it cannot be reproduced here, for this reason.
     NotHere(&'static str),
 }
 
@@ -39,7 +40,7 @@ const fn other(place: &'static str, about: &'static str, shown: Shown) -> Exhibi
     Exhibit { place, about, shown }
 }
 
-/// What a paper shows, in its order. Each of its experiments is in it.
+/// Returns the exhibits of a paper, in its order. They include each of its experiments.
 #[must_use]
 pub const fn exhibits(paper: Paper) -> &'static [Exhibit] {
     match paper {

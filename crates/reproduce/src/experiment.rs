@@ -1,25 +1,26 @@
-//! An experiment, and its outcome: our numbers and those of the paper.
+//! An experiment, and its outcome: nandex's numbers and those of the paper.
 
 use nandex_html::chart::Chart;
 use serde::Serialize;
 
 use crate::{Result, Scale};
 
-/// A figure, table or paragraph of a paper that can be measured again. Several may run at once, each on its thread.
+/// A figure, table or paragraph of a paper that can be measured again. Several may run at once, each on its
+/// thread.
 pub trait Experiment: Send + Sync {
-    /// Its name on the command line and in JSON: lower case, with hyphens.
+    /// Returns its name on the command line and in JSON: lower case, with hyphens.
     fn name(&self) -> &'static str;
 
-    /// What it is about, in a few words.
+    /// Returns its subject, in a few words.
     fn title(&self) -> &'static str;
 
-    /// Its place in the paper.
+    /// Returns its place in the paper.
     fn reference(&self) -> &'static str;
 
     /// Runs it. The same scale gives the same outcome.
     ///
     /// # Errors
-    /// Any failure; a structure on a simulated drive has no reason to fail.
+    /// Returns any failure; a structure on a simulated drive has no reason to fail.
     fn run(&self, scale: Scale) -> Result<Outcome>;
 }
 
@@ -35,7 +36,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The outcome with nothing but one row, which is named by its table and its place there, both from 1.
+    /// Returns the outcome with only one row, which is given by its table and its place there, both from 1.
     #[must_use]
     pub fn only(mut self, (table, row): (usize, usize)) -> Option<Self> {
         let table = self.tables.get(table.checked_sub(1)?)?;
@@ -55,30 +56,30 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
-/// A number, where it comes from, the paper's number for it, and why they differ.
+/// A number, its origin, the paper's number for it, and the reason why they differ.
 ///
-/// No row is without its origin: [`Row::predicted`], [`Row::fitted`], [`Row::measured`], [`Row::recorded`] and
-/// [`Row::stated`] are the only ways to make one.
+/// No row is without its origin: [`Row::predicted`], [`Row::fitted`], [`Row::measured`], [`Row::recorded`]
+/// and [`Row::stated`] are the only ways to create one.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// What is measured.
+    /// The measured quantity.
     pub what: String,
     /// Its unit; empty for counts and ratios.
     pub unit: &'static str,
-    /// Our number; `None` if only the paper has one.
+    /// The number of nandex; `None` if only the paper has one.
     pub ours: Option<f64>,
-    /// Where the number comes from.
+    /// The origin of the number.
     #[serde(flatten)]
     origin: Origin,
     /// The paper's number; `None` if it has none.
     pub paper: Option<Printed>,
-    /// Ours over the paper's.
+    /// The number of nandex over the paper's.
     pub ratio: Option<f64>,
-    /// How the two differ and why, in a sentence; empty if there is nothing to say.
+    /// The difference between the two and its reason, in a sentence; may be empty.
     pub why: String,
 }
 
-/// Where a row's number comes from.
+/// The origin of a row's number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "origin", rename_all = "kebab-case")]
 pub enum Origin {
@@ -86,17 +87,17 @@ pub enum Origin {
     Predicted,
     /// A constant was chosen so that a printed number comes out, so agreement proves nothing.
     Fitted {
-        /// That number, and where it is printed.
+        /// The printed number, and its place.
         fitted_to: &'static str,
     },
     /// It was measured on a corpus that the user gave; the paper has no number for that one.
     Measured,
-    /// It follows from times of a processor, which were measured once and kept: a simulated drive has no processor.
+    /// It follows from CPU times, which were measured once and kept: a simulated drive has no processor.
     Recorded {
         /// The processor, and the day.
         recorded_on: &'static str,
     },
-    /// It was not measured here: the paper's number as it stands.
+    /// It was not measured here: it is the paper's number.
     Stated,
 }
 
@@ -115,14 +116,14 @@ pub struct Printed {
 pub enum Sense {
     /// The measured value.
     Exactly,
-    /// Ours should not be above it.
+    /// The number of nandex should not be above it.
     AtMost,
-    /// Ours should not be below it.
+    /// The number of nandex should not be below it.
     AtLeast,
 }
 
 impl Table {
-    /// The same rows, measured on a corpus that the user gave.
+    /// Returns the same rows as measured on a corpus of the user.
     pub(crate) fn of_corpus(mut self) -> Self {
         self.rows.iter_mut().for_each(|row| row.origin = Origin::Measured);
         self
@@ -130,14 +131,14 @@ impl Table {
 }
 
 impl Row {
-    /// A number of ours that no constant was chosen for.
+    /// Creates a number for which no constant was chosen.
     #[must_use]
     pub fn predicted(what: impl Into<String>, unit: &'static str, ours: f64) -> Self {
         Self::new(what.into(), unit, Some(ours), Origin::Predicted)
     }
 
-    /// A number of ours for which a constant was chosen: so that `fitted_to`, a printed number and its place, comes
-    /// out.
+    /// Creates a number for which a constant was chosen: so that `fitted_to`, a printed number and its place,
+    /// comes out.
     #[must_use]
     pub fn fitted(
         what: impl Into<String>,
@@ -148,13 +149,13 @@ impl Row {
         Self::new(what.into(), unit, Some(ours), Origin::Fitted { fitted_to })
     }
 
-    /// A number of a corpus that the user gave.
+    /// Creates a number of a corpus of the user.
     #[must_use]
     pub fn measured(what: impl Into<String>, unit: &'static str, ours: f64) -> Self {
         Self::new(what.into(), unit, Some(ours), Origin::Measured)
     }
 
-    /// A number that follows from times of a processor, measured once on that one.
+    /// Creates a number that follows from CPU times, measured once on a given processor.
     #[must_use]
     pub fn recorded(
         what: impl Into<String>,
@@ -165,7 +166,7 @@ impl Row {
         Self::new(what.into(), unit, Some(ours), Origin::Recorded { recorded_on })
     }
 
-    /// A number of the paper that was not measured here.
+    /// Creates a number of the paper that was not measured here.
     #[must_use]
     pub fn stated(what: impl Into<String>, unit: &'static str, paper: f64) -> Self {
         Self::new(what.into(), unit, None, Origin::Stated).with(paper, Sense::Exactly)
@@ -175,31 +176,31 @@ impl Row {
         Self { what, unit, ours, origin, paper: None, ratio: None, why: String::new() }
     }
 
-    /// Where the number comes from.
+    /// Returns the origin of the number.
     #[must_use]
     pub const fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// The paper's number for it.
+    /// Sets the paper's number for it.
     #[must_use]
     pub fn paper(self, value: f64) -> Self {
         self.with(value, Sense::Exactly)
     }
 
-    /// The paper says: no more than this.
+    /// Sets the paper's upper bound.
     #[must_use]
     pub fn paper_at_most(self, value: f64) -> Self {
         self.with(value, Sense::AtMost)
     }
 
-    /// The paper says: no less than this.
+    /// Sets the paper's lower bound.
     #[must_use]
     pub fn paper_at_least(self, value: f64) -> Self {
         self.with(value, Sense::AtLeast)
     }
 
-    /// Why ours differs from the paper's, or what to keep in mind.
+    /// Sets the reason why the number differs from the paper's, or a caveat.
     #[must_use]
     pub fn why(self, why: impl Into<String>) -> Self {
         Self { why: why.into(), ..self }

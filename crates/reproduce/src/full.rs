@@ -1,37 +1,37 @@
-//! What experiments on full drives share: how much a drive programs for what is written, the tape of a small table
-//! again and again in other places, and a table that writes its flash as a ring.
+//! The common part of experiments on full drives: the pages that a drive programs for each written one, the
+//! tape of a small table repeated in other places, and a table that writes its flash as a ring.
 //!
-//! A drive cannot be as small as a table of a small scale: its blocks and planes are what they are. So the table grows
-//! instead, and its flushes are those of the small table.
+//! A drive cannot be as small as a table of a small scale: its blocks and planes have fixed sizes. So the
+//! table grows instead, and its flushes are those of the small table.
 
 use nandex_sim::{Model, RequestKind, Ssd};
 
 use crate::Scale;
 use crate::tape::{Act, Step, Tape};
 
-/// A row's name for what [`programmed`] returns.
+/// The name of a row with the result of [`programmed`].
 pub const PROGRAMMED: &str = "pages that the drive programs for each written";
 
 /// The part of a drive that a table does not take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rest {
-    /// Was never written, or does not exist.
+    /// The rest was never written, or does not exist.
     Unwritten,
-    /// Was written once, before the table.
+    /// The rest was written once, before the table.
     Written,
 }
 
-/// How long a drive is used: `short` from a scale of 4096 on.
+/// Returns the amount of use of a drive: `short` from a scale of 4096 on.
 pub fn by_scale<E>(scale: Scale, long: E, short: E) -> E {
     if scale.times() >= 4096 { short } else { long }
 }
 
-/// Writes that many laps, and returns what the last one [`programmed`].
+/// Writes `laps` rounds, and returns the ratio of the last one as [`programmed`] does.
 pub fn last_programmed(drive: &mut Ssd, laps: u32, mut lap: impl FnMut(&mut Ssd)) -> f64 {
     (0..laps).fold(0.0, |_, _| programmed(drive, &mut lap))
 }
 
-/// Pages that the drive programs for each page that is written meanwhile.
+/// Returns the pages that the drive programs for each page that is written meanwhile.
 fn programmed(drive: &mut Ssd, write: impl FnOnce(&mut Ssd)) -> f64 {
     let page_units = drive.spec().flash.page_units();
     let before = drive.counters().ftl;
@@ -42,11 +42,11 @@ fn programmed(drive: &mut Ssd, write: impl FnOnce(&mut Ssd)) -> f64 {
     programmed as f64 / written.max(1) as f64
 }
 
-/// The operations of a small table's tape, again and again, until `flushes` of the inserts have requests. `moved`
+/// Repeats the operations of a small table's tape, until `flushes` of the inserts have requests. `moved`
 /// gives the requests of each operation their places.
 ///
 /// # Panics
-/// If no insert of the tape has requests.
+/// Panics if no insert of the tape has requests.
 pub fn again(small: &Tape, flushes: u64, mut moved: impl FnMut(Act, &[Step]) -> Vec<Step>) -> Tape {
     let is_flush = |it: &(Act, &[Step])| it.0 == Act::Insert && !it.1.is_empty();
     assert!(small.operations().any(|it| is_flush(&it)), "a tape without flushes");
@@ -63,7 +63,8 @@ pub fn again(small: &Tape, flushes: u64, mut moved: impl FnMut(Act, &[Step]) -> 
     tape
 }
 
-/// Segments that are written one after another, from the first page of a drive to the last of the ring, and again.
+/// A ring of segments that are written one after another, from the first page of a drive to the last of the
+/// ring, and again.
 #[derive(Debug)]
 pub struct Ring {
     segment_pages: u32,
@@ -72,10 +73,11 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// As many segments as these pages have place for, each as long as the longest write of the tape.
+    /// Creates a ring of as many segments as these pages have space for, each as long as the longest write of
+    /// the tape.
     ///
     /// # Panics
-    /// If they have place for none, or the tape writes nothing.
+    /// Panics if they have space for none, or the tape writes nothing.
     fn new(pages: u64, small: &Tape) -> Self {
         let steps = small.operations().flat_map(|(_, steps)| steps);
         let writes = steps.filter(|step| step.kind == RequestKind::Write);
@@ -85,11 +87,11 @@ impl Ring {
         Self { segment_pages, segments, next: 0 }
     }
 
-    /// On the first `percent` per cent of a drive, written `laps` times in no time. Returns how many pages the drive
-    /// programmed for each that was written, in the last of these laps, too.
+    /// Creates a ring on the first `percent` per cent of a drive, written `laps` times in no time. Also
+    /// returns the pages that the drive programmed for each written one, in the last of these rounds.
     ///
     /// # Panics
-    /// As [`new`](Self::new).
+    /// Panics as [`new`](Self::new) does.
     pub fn aged(
         drive: &mut Ssd,
         (percent, rest): (u64, Rest),
@@ -109,18 +111,18 @@ impl Ring {
         (ring, programmed)
     }
 
-    /// The first page of the next segment.
+    /// Returns the first page of the next segment.
     fn next(&mut self) -> u64 {
         let segment = self.next;
         self.next = (segment + 1) % self.segments;
         segment * u64::from(self.segment_pages)
     }
 
-    /// The inserts of a small table's tape, again and again, until `flushes` of them have written. They write the next
+    /// Repeats the inserts of a small table's tape, until `flushes` of them have written. They write the next
     /// segments of this ring.
     ///
     /// # Panics
-    /// If the tape has anything but inserts that write.
+    /// Panics if the tape has anything but inserts that write.
     pub fn tape(&mut self, small: &Tape, flushes: u64) -> Tape {
         again(small, flushes, |act, steps| {
             let moved = |step: &Step| {
@@ -139,7 +141,7 @@ mod tests {
 
     const SEGMENT_PAGES: u32 = 35;
 
-    /// Nine inserts, of which every third writes a segment.
+    /// Returns nine inserts; every third writes a segment.
     fn small() -> Tape {
         let mut tape = Tape::default();
         let write = [Step { kind: RequestKind::Write, page: 7, pages: SEGMENT_PAGES, wave: 0 }];

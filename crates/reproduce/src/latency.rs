@@ -7,10 +7,10 @@ pub struct Latencies {
     total_ns: u128,
 }
 
-/// Points of a curve, at most.
+/// The maximum points of a curve.
 const CURVE_POINTS: usize = 200;
 
-/// Nanoseconds as milliseconds.
+/// Converts nanoseconds to milliseconds.
 #[must_use]
 pub fn millis(ns: f64) -> f64 {
     ns / 1e6
@@ -26,25 +26,26 @@ impl FromIterator<u64> for Latencies {
 }
 
 impl Latencies {
-    /// Their number.
+    /// Returns their number.
     #[must_use]
     pub fn count(&self) -> usize {
         self.sorted_ns.len()
     }
 
-    /// Their mean in milliseconds; 0 if there are none.
+    /// Returns their mean in milliseconds; 0 if there are none.
     #[must_use]
     pub fn mean_ms(&self) -> f64 {
         millis(self.total_ns as f64 / self.count().max(1) as f64)
     }
 
-    /// The longest in milliseconds; 0 if there are none.
+    /// Returns the longest in milliseconds; 0 if there are none.
     #[must_use]
     pub fn max_ms(&self) -> f64 {
         millis(self.sorted_ns.last().copied().unwrap_or(0) as f64)
     }
 
-    /// The least of them that this share (0 to 1) does not exceed, in milliseconds; 0 if there are none.
+    /// Returns the least of them that this share (0 to 1) does not exceed, in milliseconds; 0 if there are
+    /// none.
     #[must_use]
     pub fn quantile_ms(&self, share: f64) -> f64 {
         let rank = (share * self.count() as f64).ceil() as usize;
@@ -52,22 +53,22 @@ impl Latencies {
         millis(self.sorted_ns.get(at).copied().unwrap_or(0) as f64)
     }
 
-    /// The shortest of those that take longer than `ms` milliseconds; 0 if there are none.
+    /// Returns the shortest of those that take longer than `ms` milliseconds; 0 if there are none.
     #[must_use]
     pub fn least_above_ms(&self, ms: f64) -> f64 {
         let above = self.sorted_ns.partition_point(|&ns| millis(ns as f64) <= ms);
         millis(self.sorted_ns.get(above).copied().unwrap_or(0) as f64)
     }
 
-    /// The share of them, 0 to 1, that take no longer than `ms` milliseconds.
+    /// Returns the share of them, 0 to 1, that take at most `ms` milliseconds.
     #[must_use]
     pub fn share_within_ms(&self, ms: f64) -> f64 {
         let within = self.sorted_ns.partition_point(|&ns| millis(ns as f64) <= ms);
         within as f64 / self.count().max(1) as f64
     }
 
-    /// The distribution: milliseconds, and the share that takes no longer. One point for each visible rise of
-    /// the curve.
+    /// Returns the distribution: milliseconds, and the share that takes at most as long. One point for each
+    /// visible rise of the curve.
     #[must_use]
     pub fn distribution(&self) -> Vec<(f64, f64)> {
         let count = self.count();
@@ -89,8 +90,8 @@ impl Latencies {
         points.into_iter().map(|(ns, share)| (millis(ns as f64), share)).collect()
     }
 
-    /// The share that takes longer, over milliseconds: the distribution reversed, for axes on which one in a
-    /// million is visible.
+    /// Returns the share that takes longer, over milliseconds: the distribution reversed, for axes on which
+    /// one in a million is visible.
     #[must_use]
     pub fn tail(&self) -> Vec<(f64, f64)> {
         let points = self.distribution().into_iter().map(|(ms, share)| (ms, 1.0 - share));

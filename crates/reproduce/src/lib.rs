@@ -1,10 +1,10 @@
 //! The experiments of the papers, run again on simulated drives in virtual time.
 //!
-//! The papers' drives are gone and ours differ from one machine to the next; a simulated drive is the same
+//! The papers' drives are gone and today's differ from one machine to the next; a simulated drive is the same
 //! everywhere. A structure runs once, without threads and with fixed seeds, on a device that records the
 //! requests of each operation: the [`tape`]. The tape is then [played](play) against a model of each drive,
-//! by the experiment's number of virtual threads. Each thread pays a stated time of the processor for each
-//! operation. So every number is the same on every run.
+//! by the experiment's number of virtual threads. Each thread pays a stated CPU time for each operation. So
+//! every number is the same on every run.
 //!
 //! ```text
 //!   keys, seed -> structure -> tape -> model of a drive -> latencies -> tables and curves
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A paper is a module with a function that lists its [`Experiment`]s; [`experiments`] names them all. A
-//! paper's numbers are shown next to ours, with the reason if the two differ.
+//! paper's numbers are shown next to nandex's, with the reason if the two differ.
 #![forbid(unsafe_code)]
 
 pub mod batch;
@@ -69,11 +69,11 @@ pub enum Paper {
 }
 
 impl Paper {
-    /// All of them, in the order of their appearance.
+    /// All papers, in the order of their appearance.
     pub const ALL: [Self; 5] =
         [Self::BufferHash, Self::Cascade, Self::Counting, Self::SliceHash, Self::Rhik];
 
-    /// The structure that it is about, as the command line and names of pages have it.
+    /// Returns the structure that it describes, by the name on the command line and of pages.
     #[must_use]
     pub const fn structure(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl Paper {
         }
     }
 
-    /// How to cite it.
+    /// Returns its citation.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -108,7 +108,7 @@ impl Paper {
         }
     }
 
-    /// How many times smaller than the paper's its experiments are at a scale.
+    /// Returns the divisor of the paper's size for its experiments at a scale.
     #[must_use]
     pub const fn times_smaller(self, scale: Scale) -> u32 {
         match self {
@@ -117,7 +117,7 @@ impl Paper {
         }
     }
 
-    /// The quantities divided by the scale, and those of the paper.
+    /// Returns the quantities divided by the scale, and those of the paper.
     #[must_use]
     pub const fn scaled(self) -> &'static str {
         match self {
@@ -150,7 +150,7 @@ impl Paper {
     }
 }
 
-/// All experiments of a paper, in its order, and which of its conclusions survive.
+/// Returns all experiments of a paper, in its order, and the one on its surviving conclusions.
 #[must_use]
 pub fn experiments(paper: Paper) -> Vec<Box<dyn Experiment>> {
     let mut all = match paper {

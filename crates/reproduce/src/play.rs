@@ -14,9 +14,9 @@ use crate::tape::{Act, Tape};
 pub struct Player {
     /// Virtual threads, at least one.
     pub threads: usize,
-    /// The processor's time for a lookup, in nanoseconds.
+    /// The CPU time of a lookup, in nanoseconds.
     pub lookup_cpu_ns: u64,
-    /// The processor's time for an insert, in nanoseconds.
+    /// The CPU time of an insert, in nanoseconds.
     pub insert_cpu_ns: u64,
     /// The pause of a thread before each operation, in nanoseconds. It is not part of the latency.
     pub pause_ns: u64,
@@ -28,25 +28,25 @@ pub struct Played {
     /// The latency of each operation in nanoseconds, in the order of the tape.
     pub latencies_ns: Vec<u64>,
     acts: Vec<Act>,
-    /// From the first operation's begin to the last one's end, in nanoseconds.
+    /// The time from the first operation's begin to the last one's end, in nanoseconds.
     pub elapsed_ns: u64,
 }
 
 impl Played {
-    /// Latencies of the operations of one sort, from that operation of the tape on.
+    /// Returns the latencies of the operations of one kind, from operation `from` of the tape on.
     #[must_use]
     pub fn of(&self, act: Act, from: usize) -> Latencies {
         let all = self.acts.iter().zip(&self.latencies_ns).skip(from);
         all.filter(|(it, _)| **it == act).map(|(_, ns)| *ns).collect()
     }
 
-    /// Latencies of all operations from that one on.
+    /// Returns the latencies of all operations from operation `from` on.
     #[must_use]
     pub fn all(&self, from: usize) -> Latencies {
         self.latencies_ns.iter().skip(from).copied().collect()
     }
 
-    /// Operations in a second.
+    /// Returns the operations in a second.
     #[must_use]
     pub fn operations_per_s(&self) -> f64 {
         self.latencies_ns.len() as f64 * 1e9 / self.elapsed_ns.max(1) as f64
@@ -74,7 +74,7 @@ struct Stage<'a> {
 }
 
 impl Player {
-    /// One thread, with the same time of the processor for every operation.
+    /// Returns a player of one thread, with the same CPU time for every operation.
     #[must_use]
     pub const fn single(cpu_ns: u64) -> Self {
         Self { threads: 1, lookup_cpu_ns: cpu_ns, insert_cpu_ns: cpu_ns, pause_ns: 0 }
@@ -83,7 +83,7 @@ impl Player {
     /// Plays the whole tape, from the model's present on.
     ///
     /// # Panics
-    /// If a request is beyond the model's pages.
+    /// Panics if a request is beyond the model's pages.
     #[must_use]
     pub fn play(self, tape: &Tape, model: &mut dyn Model) -> Played {
         let begin_ns = model.now_ns();
@@ -142,7 +142,7 @@ impl Stage<'_> {
         }
     }
 
-    /// The next wave of the thread's operation, or its next operation.
+    /// Starts the next wave of the thread's operation, or its next operation.
     fn go_on(&mut self, thread: usize, now_ns: u64) {
         let Thread { operation, steps_done, .. } = self.threads[thread];
         if steps_done < self.tape.operation(operation).1.len() {

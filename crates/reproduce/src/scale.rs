@@ -1,12 +1,12 @@
-//! How much smaller an experiment is than the paper's.
+//! The divisor of an experiment's size from the paper's.
 
 use serde::Serialize;
 
 use crate::{Error, Result};
 
-/// How much smaller, and which run of many. Counts of super tables, entries and the drives' capacity are
-/// divided; sizes of pages, buffers and entries, incarnations, bits per entry and the drives' times stay. So
-/// a lookup asks as many filters and a flush writes as many bytes as in the paper.
+/// The divisor of the size, and the seed of the run. Counts of super tables, entries and the drives' capacity
+/// are divided; sizes of pages, buffers and entries, incarnations, bits per entry and the drives' times stay.
+/// So a lookup queries as many filters and a flush writes as many bytes as in the paper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Scale {
     times: u32,
@@ -14,20 +14,21 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The largest tables: 512 MiB of flash, which with its tape takes some 4 GiB of RAM here.
+    /// The least divisor: 512 MiB of flash, which with its tape takes some 4 GiB of RAM here.
     pub const LEAST: u32 = 64;
-    /// The smallest: one with two super tables where the paper has 16,384.
+    /// The greatest divisor: a table with two super tables, for the paper's 16,384.
     pub const MOST: u32 = 8192;
-    /// 32 MiB of flash where the paper has 32 GiB: seconds for each experiment.
+    /// The default divisor: 32 MiB of flash for the paper's 32 GiB: seconds for each experiment.
     pub const DEFAULT: u32 = 1024;
 
     /// The largest tables, with seed 1.
     pub(crate) const FULL: Self = Self { times: Self::LEAST, seed: 1 };
 
-    /// A table `times` times smaller than the paper's, and the seed of its keys.
+    /// Creates the scale of a table `times` times smaller than the paper's, and the seed of its keys.
     ///
     /// # Errors
-    /// [`Error::Scale`] if that is no power of two from [`LEAST`](Self::LEAST) to [`MOST`](Self::MOST).
+    /// Fails with [`Error::Scale`] if `times` is no power of two from [`LEAST`](Self::LEAST) to
+    /// [`MOST`](Self::MOST).
     pub fn new(times: u32, seed: u64) -> Result<Self> {
         if !times.is_power_of_two() || !(Self::LEAST..=Self::MOST).contains(&times) {
             return Err(Error::Scale { found: times, least: Self::LEAST, most: Self::MOST });
@@ -35,19 +36,19 @@ impl Scale {
         Ok(Self { times, seed })
     }
 
-    /// How many times smaller.
+    /// Returns the divisor.
     #[must_use]
     pub const fn times(self) -> u32 {
         self.times
     }
 
-    /// The seed of everything random.
+    /// Returns the seed of everything random.
     #[must_use]
     pub const fn seed(self) -> u64 {
         self.seed
     }
 
-    /// A count of the paper's at this scale, at least one.
+    /// Returns a count of the paper at this scale, at least one.
     #[must_use]
     pub const fn of(self, papers: u64) -> u64 {
         let count = papers / self.times as u64;

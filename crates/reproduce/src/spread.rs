@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::{Experiment, Paper, Ran, Result, Scale, experiments};
 
-/// An experiment that is to run.
+/// An experiment of a paper, which has not run.
 pub struct Task {
     /// Its paper.
     pub paper: Paper,
@@ -15,7 +15,7 @@ pub struct Task {
     pub experiment: Box<dyn Experiment>,
 }
 
-/// What happened to a task, named by its place in the list.
+/// The state of a task, given by its place in the list.
 #[derive(Debug)]
 pub enum Event {
     /// A thread runs it now.
@@ -24,8 +24,8 @@ pub enum Event {
     Ended(usize, Result<Ran>),
 }
 
-/// The experiments of all papers. Neighbours are of different papers, since those of one wait for tables that they
-/// share.
+/// Returns the experiments of all papers. Neighbours are of different papers, since those of one wait for
+/// tables that they share.
 #[must_use]
 pub fn tasks() -> Vec<Task> {
     let mut papers: Vec<_> =
@@ -42,11 +42,11 @@ pub fn tasks() -> Vec<Task> {
     }
 }
 
-/// Runs the tasks, at most that many at once, and reports on this thread what happens. Which task ends first depends
-/// on the machine; outcomes do not. After a report that fails no task begins.
+/// Runs the tasks, at most `threads` at once, and reports on this thread what happens. The order in which
+/// tasks end depends on the machine; outcomes do not. After a report that fails no task begins.
 ///
 /// # Errors
-/// That of `report`.
+/// Returns the error of `report`.
 pub fn spread<E>(
     tasks: &[Task],
     scale: Scale,
@@ -68,7 +68,7 @@ pub fn spread<E>(
     })
 }
 
-/// One thread: a task after another.
+/// Runs one thread: a task after another.
 fn work(
     tasks: &[Task],
     scale: Scale,
@@ -79,7 +79,7 @@ fn work(
     while !is_over.load(Relaxed) {
         let index = next.fetch_add(1, Relaxed);
         let Some(task) = tasks.get(index) else { return };
-        // Nobody listens any more after a report that failed.
+        // After a report that failed the receiver is gone.
         if events.send(Event::Began(index)).is_err() {
             return;
         }

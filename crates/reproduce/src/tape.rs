@@ -24,18 +24,18 @@ pub enum Act {
 /// One request to the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// What it does.
+    /// Its kind.
     pub kind: RequestKind,
     /// Its first page.
     pub page: u64,
-    /// How many pages; 0 for a sync.
+    /// The number of pages; 0 for a sync.
     pub pages: u32,
-    /// Steps of an operation with the same number go out together.
+    /// The wave: steps of an operation with the same number go out together.
     pub wave: u32,
 }
 
 impl Step {
-    /// The number of the device, if several share the tape, and the page there.
+    /// Returns the number of the device, if several share the tape, and the page there.
     #[must_use]
     pub const fn place(&self) -> (usize, u64) {
         ((self.page / DEVICE_PAGES) as usize, self.page % DEVICE_PAGES)
@@ -57,22 +57,22 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// The number of operations.
+    /// Returns the number of operations.
     #[must_use]
     pub fn len(&self) -> usize {
         self.marks.len()
     }
 
-    /// Is it empty?
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.marks.is_empty()
     }
 
-    /// The kind of the operation of that number, and its requests.
+    /// Returns the kind of an operation, and its requests.
     ///
     /// # Panics
-    /// If there is no such operation.
+    /// Panics if there is no such operation.
     #[must_use]
     pub fn operation(&self, index: usize) -> (Act, &[Step]) {
         let start = index.checked_sub(1).map_or(0, |before| self.marks[before].end);
@@ -80,12 +80,12 @@ impl Tape {
         (mark.act, &self.steps[start..mark.end])
     }
 
-    /// All operations, in order.
+    /// Returns all operations, in order.
     pub fn operations(&self) -> impl Iterator<Item = (Act, &[Step])> {
         (0..self.len()).map(|index| self.operation(index))
     }
 
-    /// Pages that each drive must have for all its requests.
+    /// Returns the pages that each drive must have for all its requests.
     #[must_use]
     pub fn page_count(&self) -> u64 {
         let ends = self.steps.iter().map(|step| step.place().1 + u64::from(step.pages));
@@ -98,7 +98,7 @@ impl Tape {
         self.marks.push(Mark { act, end: self.steps.len() });
     }
 
-    /// The same operations on that many devices, each of which has runs of `pages` pages in turn.
+    /// Returns the same operations on `devices` devices, each of which has runs of `pages` pages in turn.
     #[must_use]
     pub fn striped(&self, devices: u64, pages: u64) -> Self {
         let mut tape = Self::default();
@@ -121,7 +121,7 @@ impl Tape {
         tape
     }
 
-    /// The same operations with only the wanted requests.
+    /// Returns the same operations with only the wanted requests.
     #[must_use]
     pub fn only(&self, wanted: impl Fn(Act, &Step) -> bool) -> Self {
         let mut tape = Self::default();
@@ -133,7 +133,7 @@ impl Tape {
     }
 }
 
-/// Pages from the first of a device to the first of the next one on the same tape.
+/// The pages from the first of a device to the first of the next one on the same tape.
 const DEVICE_PAGES: u64 = 1 << 40;
 
 /// A device in memory that records its requests. Clones share everything.
@@ -141,16 +141,16 @@ const DEVICE_PAGES: u64 = 1 << 40;
 pub struct TapedDevice {
     memory: MemoryDevice,
     noted: Arc<Mutex<Noted>>,
-    /// What is added to page numbers on the tape.
+    /// The offset of page numbers on the tape.
     first_page: u64,
 }
 
-/// Requests since they were last taken.
+/// The requests since they were last taken.
 #[derive(Debug, Default)]
 struct Noted {
     steps: Vec<Step>,
     wave: u32,
-    /// Has a request gone out in this wave?
+    /// Whether a request has gone out in this wave.
     is_open: bool,
     asked_ns: u64,
 }
@@ -175,13 +175,13 @@ impl Noted {
 }
 
 impl TapedDevice {
-    /// An empty one.
+    /// Creates an empty one.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Another device on the same tape: the one of that number, where this one has the number 0.
+    /// Returns another device on the same tape: the one of a number, where this one has the number 0.
     #[must_use]
     pub fn member(&self, number: u64) -> Self {
         let first_page = number * DEVICE_PAGES;
@@ -240,7 +240,7 @@ impl Device for TapedDevice {
         self.memory.discard(pages)
     }
 
-    /// Counts calls, since time is not known before the tape is played.
+    /// A count of calls, since time is not known before the tape is played.
     fn now(&self) -> u64 {
         let mut noted = self.lock();
         noted.asked_ns += 1;

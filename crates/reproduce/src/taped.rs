@@ -5,23 +5,23 @@ use nandex::Table;
 use crate::Result;
 use crate::tape::{Act, Tape, TapedDevice};
 
-/// How often keys were found.
+/// The counts of lookups and of found keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Lookups.
     pub lookups: u64,
-    /// Those that found their key.
+    /// Lookups that found their key.
     pub found: u64,
 }
 
 impl Counts {
-    /// The lookup success rate, 0 to 1; the papers' LSR.
+    /// Returns the lookup success rate, 0 to 1; the papers' LSR.
     #[must_use]
     pub fn success_rate(self) -> f64 {
         self.found as f64 / self.lookups.max(1) as f64
     }
 
-    /// The counts since then.
+    /// Returns the counts since `earlier`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self { lookups: self.lookups - before.lookups, found: self.found - before.found }
@@ -39,10 +39,10 @@ pub struct Taped<T> {
 }
 
 impl<T: Table> Taped<T> {
-    /// Looks a key up, and returns whether it was there.
+    /// Looks a key up, and returns whether it was present.
     ///
     /// # Errors
-    /// As [`Table::get`].
+    /// Fails as [`Table::get`] does.
     pub fn lookup(&mut self, key: u64) -> Result<bool> {
         let key = key.to_le_bytes();
         let found = self.operate(Act::Lookup, |table| Ok(table.get(&key)?.is_some()))?;
@@ -51,10 +51,10 @@ impl<T: Table> Taped<T> {
         Ok(found)
     }
 
-    /// Puts a key in.
+    /// Inserts a key.
     ///
     /// # Errors
-    /// As [`Table::insert`].
+    /// Fails as [`Table::insert`] does.
     pub fn insert(&mut self, key: u64, value: u64) -> Result<()> {
         let (key, value) = (key.to_le_bytes(), value.to_le_bytes());
         self.operate(Act::Insert, |table| Ok(table.insert(&key, &value)?))
@@ -62,17 +62,17 @@ impl<T: Table> Taped<T> {
 }
 
 impl<T> Taped<T> {
-    /// Tapes a structure that is on that device, from now on.
+    /// Tapes a structure that is on a device, from now on.
     #[must_use]
     pub fn new(table: T, device: TapedDevice) -> Self {
         device.forget();
         Self { table, device, tape: Tape::default(), counts: Counts::default() }
     }
 
-    /// Does an operation of any structure, and puts its requests on the tape.
+    /// Performs an operation of any structure, and puts its requests on the tape.
     ///
     /// # Errors
-    /// Those of the operation, which then is not on the tape.
+    /// Returns the error of the operation, which then is not on the tape.
     pub fn operate<R>(&mut self, act: Act, operation: impl FnOnce(&T) -> Result<R>) -> Result<R> {
         let done = operation(&self.table).inspect_err(|_| self.device.forget())?;
         self.device.take(act, &mut self.tape);
@@ -84,19 +84,19 @@ impl<T> Taped<T> {
         self.device.forget();
     }
 
-    /// The tape.
+    /// Returns the tape.
     #[must_use]
     pub fn tape(&self) -> &Tape {
         &self.tape
     }
 
-    /// The tape so far; a new one begins.
+    /// Returns the tape so far, and begins a new one.
     #[must_use]
     pub fn take_tape(&mut self) -> Tape {
         std::mem::take(&mut self.tape)
     }
 
-    /// How often keys were found so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts

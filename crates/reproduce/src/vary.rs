@@ -1,7 +1,7 @@
 //! Fitted constants that are varied, and drives that are replaced, while an experiment runs.
 //!
-//! An experiment runs on one thread, so a change holds on that thread until the run ends. What the experiment asked for
-//! is noted, so that no constant is varied that it does not use.
+//! An experiment runs on one thread, so a change holds on that thread until the run ends. The constants that
+//! the experiment used are recorded, so that no other constant is varied.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -11,19 +11,19 @@ use nandex_sim::spec::FtlKind;
 
 use crate::fits::{FITS, Field, Fit, Place};
 
-/// What is not as the experiment has it.
+/// A change from the experiment's own constants and drives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Variation {
-    /// All is.
+    /// No change.
     #[default]
     Nothing,
-    /// The constant of this name.
+    /// A change of the constant of this name.
     Constant(&'static str, By),
-    /// Every SSD is the one of this preset.
+    /// A change of every SSD to the one of this preset.
     Drive(&'static str),
 }
 
-/// How a constant is varied.
+/// The variation of a constant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum By {
     /// Halved.
@@ -38,10 +38,10 @@ thread_local! {
 }
 
 impl By {
-    /// Both.
+    /// All variations.
     pub(crate) const BOTH: [Self; 2] = [Self::Half, Self::Double];
 
-    /// The factor.
+    /// Returns the factor.
     pub(crate) const fn factor(self) -> f64 {
         match self {
             Self::Half => 0.5,
@@ -49,7 +49,7 @@ impl By {
         }
     }
 
-    /// In a word.
+    /// Returns it in a word.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Half => "halved",
@@ -65,7 +65,7 @@ impl By {
     }
 }
 
-/// Ends a change, also where the run panics.
+/// A guard that ends a change, also if the run panics.
 struct Restored(Variation);
 
 impl Drop for Restored {
@@ -74,7 +74,7 @@ impl Drop for Restored {
     }
 }
 
-/// Runs something under a change, and returns what it returns and the constants that it asked for.
+/// Runs something under a change, and returns its result and the constants that it used.
 pub(crate) fn during<R>(change: Variation, run: impl FnOnce() -> R) -> (R, BTreeSet<&'static str>) {
     let _restored = Restored(CHANGE.replace(change));
     let earlier = USED.take();
@@ -82,12 +82,12 @@ pub(crate) fn during<R>(change: Variation, run: impl FnOnce() -> R) -> (R, BTree
     (outcome, USED.replace(earlier))
 }
 
-/// How much larger a constant is at present.
+/// Returns the present factor of a constant.
 pub(crate) fn factor(fit: &Fit) -> f64 {
     varied_by(fit).map_or(1.0, By::factor)
 }
 
-/// A constant of the code at present; `value` is what it is without a change.
+/// Returns a constant of the code at present; `value` is the one without a change.
 pub(crate) fn value(fit: &Fit, value: u64) -> u64 {
     varied_by(fit).map_or(value, |by| by.of(value))
 }
@@ -100,10 +100,10 @@ fn varied_by(fit: &Fit) -> Option<By> {
     }
 }
 
-/// The preset that is used for this one at present. Disks and raw chips stay what they are.
+/// Returns the preset that replaces this one at present. Disks and raw chips stay unchanged.
 ///
 /// # Errors
-/// [`PresetError::Unknown`].
+/// Fails with [`PresetError::Unknown`].
 pub(crate) fn preset(name: &'static str) -> Result<Preset, PresetError> {
     let own = Preset::named(name)?;
     match (CHANGE.get(), own.machine()) {
@@ -114,10 +114,10 @@ pub(crate) fn preset(name: &'static str) -> Result<Preset, PresetError> {
     }
 }
 
-/// What that preset describes at present, with its varied constant.
+/// Returns the description of a preset at present, with its varied constant.
 ///
 /// # Errors
-/// As [`preset`].
+/// Fails as [`preset`] does.
 pub(crate) fn machine(name: &'static str) -> Result<Machine, PresetError> {
     let mut machine = preset(name)?.machine().clone();
     for fit in FITS {

@@ -7,18 +7,19 @@ use nandex::{Durability, Threads, Volume, VolumeOptions};
 
 use crate::Result;
 
-/// The least log of most experiments, in bytes: checkpoints that a small log asks for are no part of them.
+/// The minimum log of most experiments, in bytes: checkpoints forced by a small log are no part of them.
 pub const LOG_BYTES_MIN: u64 = 16 << 20;
 
-/// A volume without threads, and with fixed ids, so that the same keys give the same operations. The papers'
-/// structures have no log; this one has it on a device of its own, and writes nothing to it without a request.
+/// Creates a volume without threads, and with fixed ids, so that the same keys give the same operations. The
+/// papers' structures have no log; this one has it on a device of its own, and writes nothing to it without a
+/// request.
 pub fn volume(device: Arc<dyn Device>, seed: u64, log_bytes: u64) -> Result<Volume> {
     let elsewhere = Arc::new(MemoryDevice::new());
     let options = VolumeOptions { log_device: Some(elsewhere), ..options(seed, log_bytes) };
     Ok(Volume::create(device, options)?)
 }
 
-/// The same with the log on the volume's own device.
+/// Creates a volume with the log on the volume's own device.
 pub fn volume_with_log(device: Arc<dyn Device>, seed: u64, log_bytes: u64) -> Result<Volume> {
     Ok(Volume::create(device, options(seed, log_bytes))?)
 }

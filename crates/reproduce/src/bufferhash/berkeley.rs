@@ -12,25 +12,26 @@ use crate::Latencies;
 use crate::play::Player;
 use crate::tape::{Act, Tape};
 
-/// Pages of the file for each page of the cache: 32 GB on the drive and 4 GB of DRAM, which the paper gives its own
-/// table. It does not print Berkeley DB's.
+/// Pages of the file for each page of the cache: 32 GB on the drive and 4 GB of DRAM, as the paper's own
+/// table has. The paper does not print Berkeley DB's sizes.
 const FILE_OVER_CACHE: u64 = 8;
 
 /// Operations before a mix is measured, for each page of the cache.
 const WARM_UP: u64 = 4;
 
-/// Filled tables that each thread keeps: the same ones are asked for again with other constants and for other loads.
+/// The number of filled tables that each thread keeps: the same tables are used again with other constants
+/// and for other loads.
 const FILLED_MAX: usize = 4;
 
 thread_local! {
-    /// The one that was filled last comes first.
+    /// The filled tables, the latest first.
     static FILLED: RefCell<VecDeque<LinearHash>> = const { RefCell::new(VecDeque::new()) };
 }
 
 /// A table of Berkeley DB.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Berkeley {
-    /// Its file's share of the drive, 0 to 1.
+    /// The share of the drive that its file takes, 0 to 1.
     pub drive_share: f64,
     /// The share of lookups that find their key.
     pub success_rate: f64,
@@ -38,18 +39,18 @@ pub struct Berkeley {
     pub seed: u64,
 }
 
-/// Which keys are inserted.
+/// The keys that are inserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Inserted {
-    /// The key that was looked up just before.
+    /// The key of the lookup just before.
     SameKey,
     /// Another random key.
     OtherKey,
 }
 
 impl Berkeley {
-    /// Plays that many operations, lookups and inserts in turn, on a table whose cache is full. The first half is not
-    /// counted: a drive slows down before its rate is stable.
+    /// Plays `operations` operations, lookups and inserts in turn, on a table whose cache is full. The first
+    /// half is not counted: a drive slows down before its rate is stable.
     pub fn play(
         self,
         player: Player,
@@ -63,8 +64,8 @@ impl Berkeley {
         DirectRun { lookups: played.of(Act::Lookup, from), inserts: played.of(Act::Insert, from) }
     }
 
-    /// The same with operations by lot, of which this many in a million look a key up. Returns the latencies of all
-    /// that count.
+    /// Plays random operations, of which `lookup_ppm` in a million look a key up. Returns the latencies of
+    /// all that count.
     pub fn play_mix(
         self,
         player: Player,
@@ -101,7 +102,7 @@ impl Berkeley {
         self.file_pages(model) / FILE_OVER_CACHE
     }
 
-    /// The table on a drive, full, as is its cache.
+    /// Returns the table on a drive, full, as is its cache.
     pub fn filled(self, model: &dyn Model) -> LinearHash {
         let (file_pages, cache_pages) = (self.file_pages(model), self.cache_pages(model));
         let (success_rate, seed) = (self.success_rate, self.seed);
@@ -109,7 +110,7 @@ impl Berkeley {
     }
 }
 
-/// A copy of the table that this thread has filled, or keeps from now on.
+/// Returns a copy of the table that this thread has filled, or fills it and keeps it.
 fn kept_or_filled(shape: LinearHashShape) -> LinearHash {
     FILLED.with_borrow_mut(|kept| {
         if let Some(table) = kept.iter().find(|table| table.shape() == shape) {

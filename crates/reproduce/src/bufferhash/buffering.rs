@@ -1,4 +1,4 @@
-//! Section 7.3.1, first part: what inserts cost without buffers.
+//! Section 7.3.1, first part: the costs of inserts without buffers.
 
 use super::direct::{Direct, Lookups, operations, share_of};
 use super::lab::{Setup, aged};
@@ -16,9 +16,9 @@ pub struct NoBuffering;
 
 /// The Intel SSD's 80 GB.
 const INTEL_BYTES: f64 = 80e9;
-/// The rest before each insert at a low rate: 20 inserts a second.
+/// The pause before each insert at a low rate: 20 inserts a second.
 const REST_NS: u64 = 50_000_000;
-/// Inserts with buffers that are measured.
+/// The number of inserts with buffers that are measured.
 const OPERATIONS: u64 = 1 << 27;
 
 impl Experiment for NoBuffering {

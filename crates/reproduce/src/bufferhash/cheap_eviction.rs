@@ -1,8 +1,9 @@
-//! The paper's update-based eviction, as far as its requests and entries go.
+//! The paper's update-based eviction, reduced to its requests and entries.
 //!
-//! An entry of the oldest incarnation goes if a newer incarnation's filter has its key, or the buffer has it: nothing
-//! is read to prove it. What stays goes back into the buffer, which may be full again; then the next oldest incarnation
-//! is evicted, until one gives space or all were tried. Then all of the oldest go.
+//! An entry of the oldest incarnation is evicted if a newer incarnation's filter has its key, or the buffer
+//! has it: nothing is read to prove it. The remaining entries go back into the buffer, which may be full
+//! again; then the next oldest incarnation is evicted, until one frees space or all were tried. Then all
+//! entries of the oldest are evicted.
 //!
 //! ```text
 //!   buffer -> newest | .. | oldest -> read, ask filters -> live entries -> buffer
@@ -16,10 +17,10 @@ use nandex_sim::workload::SplitMix64;
 use super::lab::{BUFFER_ENTRIES, BUFFER_PAGES, INCARNATIONS};
 use crate::tape::{Act, Step, Tape};
 
-/// How often a filter of 16 bits an entry says yes to another key, in a million: 2 to the power of -11.09.
+/// The false positives of a filter of 16 bits an entry, in a million: 2 to the power of -11.09.
 const FALSE_PPM: u32 = 459;
 
-/// Which keys are inserted. 40 % of inserts update a key.
+/// The keys that are inserted. 40 % of inserts update a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Updates {
     /// Keys are drawn from a range of which a table in FIFO order has 40 %.
@@ -34,27 +35,27 @@ pub struct SuperTable {
     updates: Updates,
     /// The buffer's keys.
     buffer: Vec<u64>,
-    /// Keys of each incarnation and its place, the oldest first.
+    /// The keys of each incarnation and its place, the oldest first.
     incarnations: VecDeque<(u64, u64, Vec<u64>)>,
-    /// Where the newest version of each key is: the number of its incarnation, or [`IN_BUFFER`].
+    /// The place of the newest version of each key: the number of its incarnation, or [`IN_BUFFER`].
     newest: HashMap<u64, u64>,
     next_incarnation: u64,
     free: Vec<u64>,
     next_key: u64,
     first_page: u64,
     rng: SplitMix64,
-    /// Of each flush that evicted: incarnations tried.
+    /// The number of incarnations tried by each flush that evicted.
     pub tried: Vec<u32>,
-    /// Entries of evicted incarnations, and those that stayed.
+    /// The entries of evicted incarnations, and those that stayed.
     pub seen: u64,
     pub kept: u64,
 }
 
-/// In place of an incarnation's number.
+/// The value that stands for the buffer in place of an incarnation's number.
 const IN_BUFFER: u64 = u64::MAX;
 
 impl SuperTable {
-    /// An empty one whose pages begin there.
+    /// Creates an empty one whose pages begin at `first_page`.
     pub fn new(updates: Updates, first_page: u64, seed: u64) -> Self {
         Self {
             updates,
@@ -72,17 +73,17 @@ impl SuperTable {
         }
     }
 
-    /// Pages that a super table takes.
+    /// Returns the pages that a super table takes.
     pub const fn pages() -> u64 {
         (INCARNATIONS + 1) * BUFFER_PAGES as u64
     }
 
-    /// Entries of a full one.
+    /// Returns the entries of a full one.
     pub const fn capacity() -> u64 {
         INCARNATIONS * BUFFER_ENTRIES as u64
     }
 
-    /// Forgets its counts.
+    /// Resets its counts.
     pub fn forget(&mut self) {
         self.tried.clear();
         (self.seen, self.kept) = (0, 0);
@@ -153,12 +154,12 @@ impl SuperTable {
         }
     }
 
-    /// Does a newer incarnation's filter say yes to a key that it does not have?
+    /// Returns whether a newer incarnation's filter has a false positive for a key.
     fn seems_updated(&mut self) -> bool {
         (0..self.incarnations.len()).any(|_| self.rng.chance(FALSE_PPM))
     }
 
-    /// The buffer becomes the newest incarnation.
+    /// Writes the buffer as the newest incarnation.
     fn write(&mut self, steps: &mut Vec<Step>) {
         let place = self.free.pop().expect("an eviction has freed a place");
         push(steps, RequestKind::Write, self.first_page + place * u64::from(BUFFER_PAGES));
@@ -171,7 +172,7 @@ impl SuperTable {
     }
 }
 
-/// A request of a whole incarnation, after all before.
+/// Adds a request of a whole incarnation, after all before.
 fn push(steps: &mut Vec<Step>, kind: RequestKind, page: u64) {
     let wave = steps.len() as u32;
     steps.push(Step { kind, page, pages: BUFFER_PAGES, wave });
@@ -206,7 +207,7 @@ mod tests {
     fn a_key_whose_newest_version_is_evicted_and_live_stays() {
         let (table, _) = filled(Updates::FromRange, 2);
         assert!(table.kept > table.seen / 3 && table.kept < table.seen);
-        // Every key of the table has one newest place, and it is there.
+        // Every key of the table has one newest place, and is there.
         let held: std::collections::HashSet<u64> =
             table.incarnations.iter().map(|it| it.0).chain([IN_BUFFER]).collect();
         assert!(table.newest.values().all(|place| held.contains(place)));

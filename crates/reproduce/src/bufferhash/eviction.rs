@@ -1,4 +1,4 @@
-//! Figure 8: what inserts cost under other eviction policies.
+//! Figure 8: the costs of inserts under other eviction policies.
 
 use nandex::Table as _;
 use nandex::bufferhash::Policy;
@@ -20,14 +20,15 @@ use crate::{
 /// See the [module](self).
 pub struct Figure8;
 
-/// Lookups and inserts that are measured.
+/// The number of lookups and inserts that are measured.
 const OPERATIONS: u64 = 1 << 28;
-/// Inserts that are measured in each super table with the paper's own eviction, and the most of these.
+/// The number of inserts measured in each super table with the paper's own eviction, and the maximum of super
+/// tables.
 const CHEAP_INSERTS: u64 = 1 << 14;
 const CHEAP_TABLES_MAX: u64 = 4;
-/// Reads of an incarnation that are timed.
+/// The number of reads of an incarnation that are timed.
 const CHEAP_READS: u64 = 100;
-/// Why no flush of the paper's rule tries a second incarnation.
+/// The reason why no flush of the paper's rule tries a second incarnation.
 const CASCADES: &str = "A cascade needs an incarnation of which every entry stays. But 16 filters err for some 30 of \
      4096, and these go. What costs instead is that the next flush comes soon.";
 /// Priorities are keys, spread over their range; those of the upper half stay.
@@ -38,7 +39,7 @@ struct Evicting {
     run: Measured,
     intel: Played,
     transcend: Played,
-    /// With the paper's policy: incarnations written and read, and no page read to verify.
+    /// The paper's policy: incarnations written and read, and no page read to verify.
     bare_intel: Played,
     bare_transcend: Played,
 }
@@ -114,8 +115,8 @@ fn evicting(policy: Policy, scale: Scale) -> Result<Evicting> {
     })
 }
 
-/// The tape with the writes of lookups moved to the next insert: a table without threads flushes when a
-/// re-insertion has filled a buffer, but in the paper no lookup waits for that.
+/// Returns the tape with the writes of lookups moved to the next insert: a table without threads flushes when
+/// a re-insertion has filled a buffer, but in the paper no lookup waits for that.
 fn paid_by_inserts(tape: &Tape) -> Tape {
     let mut moved = Tape::default();
     let mut owed: Vec<Step> = Vec::new();
@@ -136,7 +137,7 @@ fn paid_by_inserts(tape: &Tape) -> Tape {
     moved
 }
 
-/// Puts steps after others, in waves of their own.
+/// Appends steps to others, in waves of their own.
 fn append(to: &mut Vec<Step>, steps: &[Step]) {
     let offset = to.last().map_or(0, |last| last.wave + 1);
     to.extend(steps.iter().map(|step| Step { wave: step.wave + offset, ..*step }));
@@ -147,7 +148,7 @@ impl Evicting {
         played.of(Act::Insert, self.run.from)
     }
 
-    /// Incarnations that each insert has tried to discard, of those inserts that tried any.
+    /// Returns the number of incarnations that each insert has tried to discard, for inserts that tried any.
     fn tried(&self) -> Vec<usize> {
         let operations = self.run.taped.tape().operations().skip(self.run.from);
         let reads =
@@ -222,12 +223,12 @@ fn tried(fifo: &Evicting, update: &Evicting) -> Table {
     Table { title: "Cascades of the update-based policy".into(), rows }
 }
 
-/// A moment in the life of a table with the paper's update-based eviction.
+/// A time in the life of a table with the paper's update-based eviction.
 #[derive(Clone, Copy)]
 struct Moment {
     name: &'static str,
     updates: Updates,
-    /// Inserts before, in 8ths of its entries.
+    /// The number of inserts before, in 8ths of its entries.
     before: u64,
 }
 
@@ -357,5 +358,5 @@ fn tried_chart(update: &Evicting) -> Chart {
     }
 }
 
-/// Incarnations tried, limited by the chart.
+/// The maximum number of tried incarnations on the chart.
 const INCARNATIONS_SHOWN: usize = 40;

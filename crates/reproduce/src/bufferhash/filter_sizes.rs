@@ -1,4 +1,4 @@
-//! Figure 3: the expected I/O of a lookup that finds nothing, over the size of all Bloom filters. By formula.
+//! Figure 3: the expected I/O of an unsuccessful lookup, over the size of all Bloom filters. By formula.
 
 use nandex::raw::bufferhash::model::paper::{Split, Store};
 use nandex::raw::model::CostPreset;
@@ -14,9 +14,9 @@ const GIB: f64 = 1024.0 * MIB;
 const FLASH_GIB: [f64; 2] = [32.0, 64.0];
 /// Bytes of flash for an entry: 16 in hash tables that are half full.
 const ENTRY_BYTES: f64 = 32.0;
-/// The overhead that the text names.
+/// The overhead that the text states.
 const TARGET_NS: f64 = 1e6;
-/// The devices whose page reads the overhead is made of.
+/// The devices whose page reads are the overhead.
 const DEVICES: [(&str, &str); 2] = [("flash chip", "flash-chip"), ("Intel", "intel-x18m")];
 
 impl Experiment for FilterSizes {

@@ -59,7 +59,7 @@ fn worst_ms(costs: &FlashCosts, kib: f64) -> f64 {
     costs.insert_worst_ns(kib * KIB) / MS
 }
 
-/// The size that costs least, the smallest of those that cost as much within a thousandth.
+/// Returns the cheapest size, the smallest of those whose costs are equal within a thousandth.
 fn best_kib(cost: impl Fn(f64) -> f64) -> f64 {
     let least = sizes().map(&cost).fold(f64::INFINITY, f64::min);
     sizes().find(|kib| cost(*kib) <= least * 1.001).unwrap_or(0.0)

@@ -12,11 +12,11 @@ use crate::{
 /// See the [module](self).
 pub struct Table3;
 
-/// Operations that are measured for each share.
+/// The number of operations that are measured for each share.
 const OPERATIONS: u64 = 1 << 27;
 /// The bytes of the Transcend SSD.
 pub const TRANSCEND_BYTES: f64 = 32e9;
-/// Share of lookups in millionths, and the paper's milliseconds: BufferHash and Berkeley DB.
+/// The shares of lookups in millionths, and the paper's milliseconds: BufferHash and Berkeley DB.
 const PAPER: [(u32, f64, f64); 5] = [
     (0, 0.007, 18.4),
     (300_000, 0.01, 13.5),
@@ -134,7 +134,8 @@ fn berkeley_why(lookup_ppm: u32) -> &'static str {
     }
 }
 
-/// On the drive of the paper's printed times, and on the one from its parts: BufferHash and then Berkeley DB.
+/// Returns the means on the drive of the paper's printed times, and on the one from its parts: BufferHash and
+/// then Berkeley DB.
 fn mean_ms(lookup_ppm: u32, scale: Scale) -> Result<[f64; 4]> {
     let run = Workload::fraction(lookup_ppm).run(&Setup::paper(scale), scale.of(OPERATIONS))?;
     let tape = incarnations_only(run.taped.tape());

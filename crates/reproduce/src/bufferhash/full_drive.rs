@@ -1,4 +1,4 @@
-//! Inserts on a drive of which the table takes as much as the paper's, so that the drive has to clean.
+//! Inserts on a drive on which the table takes as large a share as the paper's, so that the drive must clean.
 
 use nandex::Table as _;
 
@@ -11,12 +11,12 @@ use crate::{Drive, Experiment, Latencies, Outcome, Result, Row, Scale, Table, fi
 /// See the [module](self).
 pub struct FullDrive;
 
-/// Laps of the ring before, and flushes that are measured.
+/// The rounds of the ring before the measurement, and the flushes that are measured.
 const LONG: Effort = Effort { laps: 4, flushes: 256 };
-/// The same from a scale of 4096 on.
+/// The effort from a scale of 4096 on.
 const SHORT: Effort = Effort { laps: 3, flushes: 64 };
 
-/// How long a drive is used.
+/// The amount of use of a drive.
 #[derive(Clone, Copy)]
 struct Effort {
     laps: u32,
@@ -121,7 +121,7 @@ fn inserts(scale: Scale) -> Result<Tape> {
     Ok(incarnations_only(&taped.take_tape()))
 }
 
-/// What a table costs there.
+/// The costs of a table on a drive.
 struct OnDrive {
     inserts: Latencies,
     programmed: f64,

@@ -27,7 +27,7 @@ const STASH_ENTRIES: u32 = 64;
 /// Bits of each entry in a Bloom filter: 2 GB for 2^30 entries.
 pub const FILTER_BITS: f64 = 16.0;
 
-/// A drive is aged by writing this part of its pages: more than any has to spare.
+/// The divisor of a drive's pages that are written to age it: more than any drive has spare.
 const AGED_PART: u64 = 5;
 
 /// The filters of an incarnation.
@@ -43,44 +43,44 @@ pub enum Filters {
 /// The settings of a table.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Setup {
-    /// How much smaller than the paper's.
+    /// The divisor of the paper's size.
     pub scale: Scale,
     /// Its filters.
     pub filters: Filters,
-    /// Which entries go when flash is full.
+    /// The eviction policy when flash is full.
     pub policy: Policy,
     /// Super tables.
     pub super_tables: u32,
 }
 
 impl Setup {
-    /// The paper's table: Bloom filters and FIFO eviction.
+    /// Returns the paper's table: Bloom filters and FIFO eviction.
     pub const fn paper(scale: Scale) -> Self {
         // The scale is 64 at least.
         let super_tables = scale.of(SUPER_TABLES) as u32;
         Self { scale, filters: Filters::Bloom, policy: Policy::Fifo, super_tables }
     }
 
-    /// Entries that the incarnations of a full table hold, old versions included.
+    /// Returns the entries of the incarnations of a full table, old versions included.
     pub const fn capacity(&self) -> u64 {
         self.super_tables as u64 * INCARNATIONS * BUFFER_ENTRIES as u64
     }
 
-    /// The number of last inserts that a full FIFO table remembers: its incarnations, and buffers that are
-    /// half full.
+    /// Returns the number of last inserts that a full FIFO table remembers: its incarnations, and buffers
+    /// that are half full.
     pub const fn remembered(&self) -> u64 {
         self.capacity() + self.capacity() / (2 * INCARNATIONS)
     }
 
-    /// An empty table on a taped device. Without threads, and with fixed ids, so that the same keys give the
-    /// same tape. The paper's table has no log; this one has it on a device of its own, and writes nothing to
-    /// it without a request.
+    /// Creates an empty table on a taped device. It has no threads, and fixed ids, so that the same keys give
+    /// the same tape. The paper's table has no log; this one has it on a device of its own, and writes
+    /// nothing to it without a request.
     pub fn open(&self) -> Result<Taped<BufferHash>> {
         let device = TapedDevice::new();
         Ok(Taped::new(self.create(Arc::new(device.clone()))?, device))
     }
 
-    /// An empty table on that device.
+    /// Creates an empty table on a device.
     pub fn create(&self, device: Arc<dyn Device>) -> Result<BufferHash> {
         let log_bytes = self.config()?.log_bytes_best().max(LOG_BYTES_MIN);
         let volume = volume(device, self.scale.seed(), log_bytes)?;
@@ -111,7 +111,8 @@ impl Setup {
     }
 
     fn filter(&self) -> Result<FilterShape> {
-        // The stash counts separately, so that a full buffer has the paper's 4096 entries and its filter 8 KiB.
+        // The stash counts separately, so that a full buffer has the paper's 4096 entries and its filter 8
+        // KiB.
         let entries = BUFFER_ENTRIES - STASH_ENTRIES;
         let bits = FILTER_BITS * f64::from(BUFFER_ENTRIES) / f64::from(entries);
         let bloom = FilterShape::bloom(entries, bits, 1)?;
@@ -124,14 +125,14 @@ impl Setup {
     }
 }
 
-/// The tape without the writes that the paper's table does not have: superblocks, checkpoints and syncs. The
-/// rest is pages that lookups read, and whole incarnations.
+/// Returns the tape without the writes that the paper's table does not have: superblocks, checkpoints and
+/// syncs. The rest is pages that lookups read, and whole incarnations.
 pub fn incarnations_only(tape: &Tape) -> Tape {
     tape.only(|_, step| step.kind == RequestKind::Read || is_incarnation(step))
 }
 
-/// A drive in the state after long use by this tape's table: written once in order, and then again and again
-/// where the table is, until no block is fresh and writes wait for erases.
+/// Returns a drive in the state after long use by this tape's table: written once in order, and then
+/// repeatedly where the table is, until no block is fresh and writes wait for erases.
 pub fn aged(drive: Drive, scale: Scale, tape: &Tape) -> Result<Box<dyn Model>> {
     let mut model = drive.model(scale, Filled::Once, tape.page_count())?;
     let writes = tape.only(|_, step| is_incarnation(step));
@@ -144,17 +145,17 @@ pub fn aged(drive: Drive, scale: Scale, tape: &Tape) -> Result<Box<dyn Model>> {
     Ok(model)
 }
 
-/// Is this the write of an incarnation, with its filter after it?
+/// Returns whether this is the write of an incarnation, with its filter after it.
 pub fn is_incarnation(step: &Step) -> bool {
     step.kind == RequestKind::Write && step.pages >= BUFFER_PAGES
 }
 
-/// Is this the read of a whole incarnation by a partial discard?
+/// Returns whether this is the read of a whole incarnation by a partial discard.
 pub fn is_discard_read(step: &Step) -> bool {
     step.kind == RequestKind::Read && step.pages >= BUFFER_PAGES
 }
 
-/// Pages that each lookup of the tape has read, from that operation on.
+/// Returns the pages that each lookup of the tape has read, from operation `from` on.
 pub fn lookup_reads(tape: &Tape, from: usize) -> impl Iterator<Item = usize> {
     let operations = tape.operations().skip(from);
     operations.filter(|(act, _)| *act == Act::Lookup).map(|(_, steps)| steps.len())

@@ -1,4 +1,4 @@
-//! Figure 6: how long lookups and inserts take on the Intel SSD, the Transcend SSD and a disk.
+//! Figure 6: the latencies of lookups and inserts on the Intel SSD, the Transcend SSD and a disk.
 
 use super::lab::{Setup, aged, incarnations_only};
 use super::player;
@@ -21,11 +21,11 @@ const DRIVES: [Drive; 4] = [Drive::INTEL, Drive::TRANSCEND, Drive::DISK, Drive::
 struct OnDrive {
     lookups: Latencies,
     inserts: Latencies,
-    /// Inserts if only incarnations are written, as in the paper.
+    /// The inserts if only incarnations are written, as in the paper.
     bare_inserts: Latencies,
     /// The longest insert of all, including those that filled the table: few flushes wait for an erase.
     longest_ms: f64,
-    /// The same if only incarnations are written.
+    /// The longest insert if only incarnations are written.
     bare_longest_ms: f64,
 }
 

@@ -1,8 +1,8 @@
 //! The requests of Berkeley DB's hash table: linear hashing over a page cache that writes back.
 //!
-//! Its latencies follow from the pages that it asks for and from their order, so it keeps how many entries each
-//! bucket has and no bytes. A page that is not in the cache takes the place of the one that was used least
-//! recently. If that one was changed, the operation writes it first, even if it is a lookup.
+//! Its latencies follow from the requested pages and their order, so it keeps the number of entries of each
+//! bucket and no bytes. A page that is not in the cache replaces the least recently used one. If that one was
+//! changed, the operation writes it first, even if it is a lookup.
 //!
 //! ```text
 //!   page 0 ..        buckets ->      free      <- overflow pages        .. last page of the file
@@ -14,7 +14,7 @@ use nandex_sim::workload::SplitMix64;
 use super::page_cache::{Change, PageCache};
 use crate::tape::Step;
 
-/// Entries of 16 bytes that a page of 4096 bytes takes: a header of 26 bytes, and for key and value each an index of
+/// Entries of 16 bytes on a page of 4096 bytes: a header of 26 bytes, and for key and value each an index of
 /// two bytes and a byte for the type.
 const PAGE_ENTRIES: u32 = (4096 - 26) / 22;
 /// Entries for each bucket that Berkeley DB's manual advises: (page - 32) / (key + value + 8).
@@ -37,7 +37,7 @@ pub struct LinearHashShape {
 #[derive(Clone, Debug)]
 pub struct LinearHash {
     shape: LinearHashShape,
-    /// Keys 0 up to this one, exclusive, are in the table.
+    /// The end of the keys in the table, exclusive; they begin at 0.
     entries: u64,
     /// Entries of each bucket.
     loads: Vec<u32>,
@@ -51,7 +51,8 @@ pub struct LinearHash {
 }
 
 impl LinearHash {
-    /// A table whose buckets have as many entries as the manual advises, and whose cache is in its stable state.
+    /// Creates a table whose buckets have as many entries as the manual advises, and whose cache is in its
+    /// stable state.
     pub fn filled(shape: LinearHashShape) -> Self {
         let buckets = (shape.file_pages / 2).max(1);
         let mut table = Self {
@@ -76,31 +77,32 @@ impl LinearHash {
         table
     }
 
-    /// Its size and keys.
+    /// Returns its size and keys.
     pub fn shape(&self) -> LinearHashShape {
         self.shape
     }
 
-    /// A random key, which is in the table at the rate of [`LinearHashShape::success_rate`]. One that is not is
-    /// as good as any other, so it is the next one.
+    /// Returns a random key, which is in the table at the rate of [`LinearHashShape::success_rate`]. All
+    /// absent keys are equivalent, so an absent one is the next key.
     pub fn draw(&mut self) -> u64 {
         let range = (self.entries as f64 / self.shape.success_rate) as u64;
         self.rng.below(range).min(self.entries)
     }
 
-    /// Keys from 0 up to this one, exclusive, are in the table. The next one that is not is this.
+    /// Returns the end of the keys in the table, exclusive; they begin at 0. It is the next absent key.
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// The requests of a lookup, one after another.
+    /// Returns the requests of a lookup, one after another.
     pub fn lookup(&mut self, key: u64) -> Vec<Step> {
         let mut steps = Vec::new();
         self.search(key, &mut steps);
         steps
     }
 
-    /// The requests of an insert, one after another. A bucket is split if all are as full as they should be.
+    /// Returns the requests of an insert, one after another. A bucket is split if all are as full as they
+    /// should be.
     pub fn insert(&mut self, key: u64) -> Vec<Step> {
         let mut steps = Vec::new();
         let page = self.search(key, &mut steps);
@@ -123,7 +125,7 @@ impl LinearHash {
         chain[read - 1]
     }
 
-    /// Adds the next key behind its bucket's last page, or in it.
+    /// Adds the next key after its bucket's last page, or in it.
     fn add(&mut self, key: u64, last: u64, steps: &mut Vec<Step>) {
         let bucket = self.bucket(self.hash(key));
         self.loads[bucket] += 1;
@@ -168,13 +170,14 @@ impl LinearHash {
         }
     }
 
-    /// The bucket's pages, in the order in which they are read.
+    /// Returns the bucket's pages, in the order in which they are read.
     fn chain(&self, bucket: usize) -> Vec<u64> {
         let overflow = self.overflow[bucket].iter().copied();
         std::iter::once(bucket as u64).chain(overflow).collect()
     }
 
-    /// The bucket of a hash: buckets that are not there yet are still part of the one that they split from.
+    /// Returns the bucket of a hash: buckets that do not exist yet are still part of the one that they split
+    /// from.
     fn bucket(&self, hash: u64) -> usize {
         let buckets = self.loads.len();
         let mask = buckets.next_power_of_two() - 1;
@@ -186,7 +189,8 @@ impl LinearHash {
         SplitMix64::stream(self.shape.seed, key).next_u64()
     }
 
-    /// Uses a page. Writes another one back first if that makes place, and reads it if it is not in the cache.
+    /// Uses a page. Writes another one back first if that makes space, and reads it if it is not in the
+    /// cache.
     fn touch(&mut self, page: u64, change: Change, steps: &mut Vec<Step>) {
         let used = self.cache.touch(page, change);
         let write = used.written_back.map(|page| (RequestKind::Write, page));

@@ -1,4 +1,4 @@
-//! Table 2: how many pages a lookup reads, and what that costs on a chip and an SSD.
+//! Table 2: the pages that a lookup reads, and their cost on a chip and an SSD.
 
 use super::lab::{Setup, lookup_reads};
 use super::player;
@@ -12,7 +12,7 @@ pub struct Table2;
 
 /// Lookups of each run, each followed by an insert.
 const OPERATIONS: u64 = 1 << 28;
-/// Rows of the table: no read up to three.
+/// The rows of the table: no read up to three.
 const ROWS: usize = 4;
 /// The paper's columns: probabilities at 0 % and 40 % success, milliseconds on the chip and the Intel SSD.
 const NO_SUCCESS: [f64; ROWS] = [0.9899, 0.0094, 0.0005, 0.000_05];
@@ -97,7 +97,7 @@ fn why(reads: usize, success: f64) -> &'static str {
     }
 }
 
-/// The times of lookups of one, two and three reads.
+/// Returns the times of lookups of one, two and three reads.
 fn times(run: &Measured, drive: Drive, paper: [f64; ROWS], scale: Scale) -> Result<Table> {
     let tape = lookups_only(run.taped.tape(), run.from);
     let mut model = drive.model(scale, Filled::Once, tape.page_count())?;
@@ -124,7 +124,7 @@ fn times(run: &Measured, drive: Drive, paper: [f64; ROWS], scale: Scale) -> Resu
     Ok(Table { title: format!("Time of a lookup by reads, {}", drive.name), rows: rows.collect() })
 }
 
-/// Lookups since then, with nothing between them: a chip cannot be written at random.
+/// Returns the lookups since `from`, with nothing between them: a chip cannot be written at random.
 fn lookups_only(tape: &Tape, from: usize) -> Tape {
     let mut lookups = Tape::default();
     for (act, steps) in tape.operations().skip(from).filter(|(act, _)| *act == Act::Lookup) {

@@ -14,7 +14,7 @@ use crate::{Drive, Experiment, Filled, Outcome, Result, Row, Scale, Table};
 /// See the [module](self).
 pub struct Merge;
 
-/// Bytes of each of the two indexes: half of the 20 GB that the paper has for a data set.
+/// The bytes of each of the two indexes: half of the paper's 20 GB for a data set.
 const INDEX_BYTES: u64 = 10_000_000_000;
 /// Bytes of an entry.
 const ENTRY_BYTES: u64 = 16;
@@ -26,27 +26,27 @@ const BERKELEY_HOURS: f64 = 2.0;
 const CLAM_MINUTES: f64 = 2.0;
 /// Berkeley DB's lookup and insert on the disk, in milliseconds (7.2.2).
 const BERKELEY_MS: f64 = 6.8 + 7.0;
-/// The processor's time of an entry that a merge moves, in nanoseconds. Assumed.
+/// The CPU time of an entry that a merge moves, in nanoseconds. Assumed.
 const MERGE_CPU_NS: u64 = 50;
-/// Why Berkeley DB's merge is shorter.
+/// The reason why Berkeley DB's merge is shorter.
 const BERKELEY: &str = "The paper's 2 hours are its estimate. An insert of the key that was looked up finds its page \
      in the cache here, where the paper's takes as long as a lookup: see Figure 7.";
 /// Lookups and inserts of BufferHash that are measured.
 const OPERATIONS: u64 = 1 << 27;
 
-/// A drive, its bytes, and how full it is before keys are changed in place.
+/// The drives, their bytes, and their fill before keys are changed in place.
 const DRIVES: [(Drive, f64, Filled); 2] =
     [(Drive::INTEL, 80e9, Filled::ForEver), (Drive::DISK, DISK_BYTES, Filled::Once)];
 /// The times of a drive.
 struct OnDrive {
     name: &'static str,
-    /// Both indexes, merged in order.
+    /// The time of merging both indexes in order.
     sequential_s: f64,
-    /// A lookup and an insert without buffers.
+    /// The time of a lookup and an insert without buffers.
     direct_ms: f64,
-    /// The same with Berkeley DB.
+    /// The time of both with Berkeley DB.
     berkeley_ms: f64,
-    /// The same with BufferHash.
+    /// The time of both with BufferHash.
     buffered_ms: f64,
 }
 
@@ -110,7 +110,7 @@ fn setup() -> Vec<String> {
     ]
 }
 
-/// The time of a merge in order, for the paper's bytes.
+/// Returns the time of a merge in order, for the paper's bytes.
 fn sequential_s(drive: Drive, scale: Scale) -> Result<f64> {
     let chunks = (scale.of(INDEX_BYTES) / PAGE_BYTES / CHUNK_PAGES).max(1);
     let pages = chunks * CHUNK_PAGES;
@@ -122,7 +122,7 @@ fn sequential_s(drive: Drive, scale: Scale) -> Result<f64> {
     Ok(played.elapsed_ns as f64 / 1e9 * INDEX_BYTES as f64 / bytes)
 }
 
-/// A merge of two indexes of that many chunks, into as many pages behind them.
+/// Returns a merge of two indexes of `chunks` chunks, into as many pages behind them.
 fn merge_tape(chunks: u64) -> Tape {
     let mut tape = Tape::default();
     let step = |kind, chunk: u64, wave| {
@@ -154,7 +154,7 @@ fn without_buffers(
     Ok(table.play(player(), &mut *model, operations(scale), Lookups::BeforeInserts))
 }
 
-/// Each key is looked up and then inserted in a table that takes as much of the drive.
+/// Looks up each key and then inserts it in a table that takes as much of the drive.
 fn with_berkeley(drive: Drive, (bytes, filled): (f64, Filled), scale: Scale) -> Result<DirectRun> {
     let drive_share = (2.0 * INDEX_BYTES as f64 / bytes).min(0.95);
     let table = Berkeley { drive_share, success_rate: 0.4, seed: scale.seed() };

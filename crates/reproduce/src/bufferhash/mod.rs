@@ -1,9 +1,9 @@
-//! The experiments of NSDI 2010, sections 3 and 6 to 8: what BufferHash costs on two SSDs, a disk and a chip, by
-//! formula and by run, and what a WAN optimizer and a merge of two indexes gain by it.
+//! The experiments of NSDI 2010, sections 3 and 6 to 8: the costs of BufferHash on two SSDs, a disk and a
+//! chip, by formula and by run, and its gain in a WAN optimizer and in a merge of two indexes.
 //!
 //! The table is configured as the paper's (7.1.1): buffers and incarnations of 128 KiB with 4096 entries of
-//! 16 bytes, 16 incarnations for each super table, Bloom filters of 16 bits for each entry. Of Berkeley DB's
-//! hash table its requests are made, by linear hashing over a page cache: see `linear_hash.rs`.
+//! 16 bytes, 16 incarnations for each super table, Bloom filters of 16 bits for each entry. Berkeley DB's
+//! hash table is reduced to its requests, by linear hashing over a page cache: see `linear_hash.rs`.
 
 mod berkeley;
 mod buffering;
@@ -33,11 +33,11 @@ pub(crate) use wan::BERKELEY_WAN_NS;
 use crate::play::Player;
 use crate::{Experiment, fits, vary};
 
-/// The processor's time of a lookup or an insert, in nanoseconds, if an experiment needs it: the paper's
-/// 0.006 ms for an insert on the Intel SSD, minus a 4096th of the 0.83 to 2.72 ms of a flush.
+/// The CPU time of a lookup or an insert, in nanoseconds, if an experiment needs it: the paper's 0.006 ms for
+/// an insert on the Intel SSD, minus a 4096th of the 0.83 to 2.72 ms of a flush.
 pub const CPU_NS: u64 = 5_500;
 
-/// All experiments, in the paper's order.
+/// Returns all experiments, in the paper's order.
 #[must_use]
 pub fn experiments() -> Vec<Box<dyn Experiment>> {
     vec![
@@ -60,12 +60,12 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
     ]
 }
 
-/// The processor's time, as it is varied.
+/// Returns the CPU time with its variation.
 fn cpu_ns() -> u64 {
     vary::value(&fits::NSDI_PROCESSOR, CPU_NS)
 }
 
-/// One thread, as in the paper, with that time of the processor.
+/// Returns a player with one thread, as in the paper, and this CPU time.
 fn player() -> Player {
     Player::single(cpu_ns())
 }

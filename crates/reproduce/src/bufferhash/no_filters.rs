@@ -1,4 +1,4 @@
-//! Section 7.3.1, second part: what lookups cost without Bloom filters.
+//! Section 7.3.1, second part: the costs of lookups without Bloom filters.
 
 use super::lab::{Filters, Setup, aged, lookup_reads};
 use super::workload::Workload;
@@ -15,7 +15,7 @@ const OPERATIONS: u64 = 1 << 26;
 const PAPER: [(f64, Option<(f64, f64)>); 3] =
     [(0.0, None), (0.4, Some((1.95, 0.06))), (0.8, Some((1.5, 0.13)))];
 
-/// One table's lookups.
+/// The costs of one table's lookups.
 struct Cost {
     reads: f64,
     flash_ms: f64,

@@ -1,24 +1,24 @@
-//! A cache of pages in RAM that writes back: which pages it has, which of them are changed, and which is next to go.
+//! A write-back cache of pages in RAM: the cached pages, the changed ones, and the next one to evict.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// What an operation does with a page.
+/// The use of a page by an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// Reads it.
     Same,
     /// Reads and changes it.
     Changed,
-    /// Makes it, without reading it.
+    /// Creates it, without reading it.
     New,
 }
 
-/// The requests that using a page takes.
+/// The requests that using a page causes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Used {
-    /// The changed page that is written to make place, before anything else.
+    /// The changed page that is written to make space, before anything else.
     pub written_back: Option<u64>,
-    /// Must the page be read?
+    /// Whether the page must be read.
     pub is_missing: bool,
 }
 
@@ -29,7 +29,7 @@ struct Cached {
     is_changed: bool,
 }
 
-/// The cache. The page that was used least recently goes first.
+/// The cache, which evicts the least recently used page.
 #[derive(Clone, Debug)]
 pub struct PageCache {
     pages_max: usize,
@@ -39,7 +39,7 @@ pub struct PageCache {
 }
 
 impl PageCache {
-    /// An empty one for that many pages, at least one.
+    /// Creates an empty cache for `pages_max` pages, at least one.
     pub fn new(pages_max: usize) -> Self {
         let pages_max = pages_max.max(1);
         Self { pages_max, uses: 0, pages: HashMap::new(), by_use: BTreeMap::new() }

@@ -1,4 +1,4 @@
-//! Figure 7: the latencies of Berkeley DB's hash table, and of what it is compared with.
+//! Figure 7: the latencies of Berkeley DB's hash table, and of its rivals.
 
 use super::berkeley::{Berkeley, Inserted};
 use super::direct::{DISK_BYTES, Direct, DirectRun, Lookups, operations, share_of};
@@ -14,7 +14,7 @@ use crate::{
 /// See the [module](self).
 pub struct Figure7;
 
-/// Lookups and inserts of BufferHash that are measured.
+/// The number of lookups and inserts of BufferHash that are measured.
 const OPERATIONS: u64 = 1 << 27;
 
 /// A drive, its bytes, its initial state, and the paper's numbers of Berkeley DB on it.
@@ -24,7 +24,7 @@ struct Compared {
     filled: Filled,
     lookup_ms: f64,
     insert_ms: f64,
-    /// Shares of lookups and inserts that take more than 5 ms.
+    /// The shares of lookups and inserts that take more than 5 ms.
     slow: [f64; 2],
 }
 
@@ -100,7 +100,7 @@ fn setup() -> Vec<String> {
 
 /// Tables that change their pages in place.
 struct InPlace {
-    /// Berkeley DB, which inserts the key that was looked up.
+    /// Berkeley DB, which inserts the key of the lookup before.
     same_key: DirectRun,
     /// Berkeley DB, which inserts another key.
     other_key: DirectRun,
@@ -126,7 +126,7 @@ impl InPlace {
     }
 }
 
-/// Why lookups and inserts of the same keys are not as the paper's.
+/// Returns the reasons why lookups and inserts of the same keys differ from the paper's.
 const fn why_same_key(peer: &Compared) -> [&'static str; 2] {
     let inserts = "The key's page is still in the cache. The paper's inserts take as long as its \
              lookups, which does not follow from a cache that writes back.";
@@ -144,7 +144,7 @@ const fn why_same_key(peer: &Compared) -> [&'static str; 2] {
     [lookups, inserts]
 }
 
-/// What to keep in mind of lookups and inserts of different keys.
+/// Returns the caveat on lookups and inserts of different keys.
 const fn why_other_key(peer: &Compared) -> [&'static str; 2] {
     let why = match peer.filled {
         Filled::ForEver => {
@@ -175,7 +175,8 @@ fn compare(peer: &Compared, in_place: &InPlace, ours: &[Latencies; 2]) -> Table 
     Table { title: peer.drive.name.into(), rows }
 }
 
-/// Means and slow ones, of lookups and then of inserts, each with its reason, and next to the paper's if it ran that.
+/// Returns the means and the shares of slow operations, of lookups and then of inserts, each with its reason,
+/// and next to the paper's numbers if it ran the same.
 fn berkeley_rows(
     name: &str,
     run: &DirectRun,

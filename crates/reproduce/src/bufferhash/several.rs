@@ -1,4 +1,4 @@
-//! Several SSDs: partitions on drives of their own, as section 5.2 has it, or pages of all in turn.
+//! Several SSDs: partitions on separate drives, as in section 5.2, or pages striped over all drives.
 
 use std::sync::Arc;
 
@@ -17,21 +17,21 @@ use crate::{Drive, Experiment, Filled, Outcome, Result, Row, Scale, Table};
 pub struct Several;
 
 const UNIT: &str = "operations/s";
-/// Drives: their number divides that of super tables, which is a power of two.
+/// The numbers of drives: each divides the number of super tables, which is a power of two.
 const DRIVES: [u32; 3] = [1, 2, 4];
-/// The fewest super tables: two on each drive.
+/// The minimum number of super tables: two on each drive.
 const SUPER_TABLES_MIN: u64 = 8;
-/// Pages that go to a drive before the next one has its turn: a quarter of an incarnation.
+/// The pages that go to a drive before the next one: a quarter of an incarnation.
 const STRIPE_PAGES: u64 = 8;
 /// Lookups that are measured.
 const LOOKUPS: u64 = 20_000;
 
-/// How drives are used.
+/// The use of drives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spread {
     /// Each super table, with its incarnations, is on one drive.
     ByPartition,
-    /// Pages of one table go to all drives in turn.
+    /// The pages of one table are striped over all drives.
     Striped,
 }
 
@@ -127,17 +127,17 @@ fn setup() -> Vec<String> {
     ]
 }
 
-/// Operations a second.
+/// The operations a second.
 #[derive(Clone, Copy)]
 struct Rates {
     lookups: f64,
     inserts: f64,
     mixed: f64,
-    /// Inserts, if the processor takes no time.
+    /// The inserts a second, if the processor takes no time.
     drive_inserts: f64,
     /// The time of a flush while nothing else is done.
     flush_ms: f64,
-    /// Requests for each flush.
+    /// The requests of each flush.
     writes: f64,
 }
 
@@ -191,7 +191,7 @@ fn rates(drives: u32, spread: Spread, scale: Scale) -> Result<Rates> {
         shared.insert(key, &mut inserts)?;
     }
     for key in first + half..first + 2 * half {
-        // What has come since is younger than all that was evicted for it.
+        // Later entries are younger than all entries that were evicted for them.
         shared.lookup(key - 1 - capacity / 4, &mut mixed)?;
         shared.insert(key, &mut mixed)?;
     }

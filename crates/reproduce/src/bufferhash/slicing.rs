@@ -1,4 +1,4 @@
-//! Section 7.3.1, third part: what lookups cost the processor without bit-slicing.
+//! Section 7.3.1, third part: the CPU cost of lookups without bit-slicing.
 
 use nandex::raw::bufferhash::filter::{FilterShape, IncarnationFilter, Slices};
 use nandex_sim::workload::SplitMix64;
@@ -17,7 +17,7 @@ const LINE_NS: f64 = 60.0;
 /// The time of a flash read on the Intel SSD (7.2.2), in nanoseconds.
 const READ_NS: f64 = 150_000.0;
 
-/// Words of memory that were read, for both layouts.
+/// The words of memory that were read, for both layouts.
 #[derive(Default)]
 struct Touched {
     sliced: u64,
@@ -72,7 +72,7 @@ impl Experiment for NoBitSlicing {
     }
 }
 
-/// Which keys are looked up.
+/// The keys that are looked up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LookedUp {
     Absent,
@@ -103,7 +103,7 @@ fn touched(lookups: u64, which: LookedUp, seed: u64) -> Result<Touched> {
     Ok(touched)
 }
 
-/// Rows until no column remains.
+/// Counts the rows until no column remains.
 fn sliced(rows: &[u64]) -> u64 {
     let mut left = (1_u64 << INCARNATIONS) - 1;
     let mut looked = 0;
@@ -117,7 +117,7 @@ fn sliced(rows: &[u64]) -> u64 {
     looked
 }
 
-/// Bits of each column until one is zero.
+/// Counts the bits of each column until one is zero.
 fn apart(rows: &[u64]) -> u64 {
     let in_column = |column: u64| {
         let zero = rows.iter().position(|row| row >> column & 1 == 0);

@@ -1,4 +1,4 @@
-//! Figure 5: false-positive reads per lookup, over how the RAM is split into buffers and filters.
+//! Figure 5: false-positive reads per lookup, over the split of the RAM into buffers and filters.
 
 use nandex::raw::bufferhash::filter::{Columns, FilterShape, IncarnationFilter, Slices, WORDS_MAX};
 use nandex::raw::bufferhash::model::paper::{Split, Store};
@@ -19,9 +19,9 @@ const MEASURED_MIB: [f64; 10] =
     [32.0, 64.0, 128.0, 192.0, 256.0, 384.0, 512.0, 1024.0, 2048.0, 3072.0];
 /// Entries of each filter, as in a buffer of the paper.
 const ENTRIES: u32 = 4096;
-/// With fewer spurious reads the measurement is too random.
+/// The minimum number of spurious reads; with fewer the measurement is too random.
 const HITS_WANTED: f64 = 400.0;
-/// The most keys to look up.
+/// The maximum number of keys to look up.
 const ASKED_MAX: f64 = 4e9;
 
 impl Experiment for Figure5 {
@@ -100,7 +100,7 @@ fn chart(measured: Vec<(f64, f64)>) -> Chart {
     }
 }
 
-/// Asks as many filters as there are incarnations next to the buffers, with the bits that the RAM allows.
+/// Queries as many filters as there are incarnations next to the buffers, with the bits that the RAM allows.
 fn measure(buffers_mib: f64, scale: Scale) -> Result<f64> {
     let incarnations = CLAM.incarnations(buffers_mib * MIB).round() as usize;
     let bits = (RAM_MIB - buffers_mib) * MIB * 8.0 / CLAM.entries();
@@ -117,7 +117,7 @@ fn measure(buffers_mib: f64, scale: Scale) -> Result<f64> {
     Ok(hits as f64 * groups as f64 / asked as f64)
 }
 
-/// How often one of `columns` filters says yes to `asked` keys that are in none.
+/// Returns the share of `asked` absent keys for which one of `columns` filters has a false positive.
 fn false_positives(columns: usize, bits: f64, asked: u64, seed: u64) -> Result<u64> {
     let words = u32::try_from(columns.div_ceil(64)).unwrap_or(u32::MAX);
     let filter = IncarnationFilter::new(FilterShape::bloom(ENTRIES, bits, words)?);

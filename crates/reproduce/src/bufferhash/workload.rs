@@ -1,5 +1,5 @@
-//! The paper's synthetic workloads (7.2): random keys from a range whose length decides how often a lookup
-//! finds its key.
+//! The paper's synthetic workloads (7.2): random keys from a range whose length determines the success rate
+//! of lookups.
 
 use nandex::{BufferHash, Table};
 use nandex_sim::workload::SplitMix64;
@@ -14,11 +14,11 @@ pub struct Workload {
     pub success_rate: f64,
     /// The kinds of operations.
     pub mix: Mix,
-    /// How full the table is before the measurement.
+    /// The fill of the table before the measurement.
     pub filled: Fullness,
 }
 
-/// How full a table is.
+/// The fill of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fullness {
     /// It has just begun to evict.
@@ -28,7 +28,7 @@ pub enum Fullness {
 }
 
 impl Fullness {
-    /// Inserts until then.
+    /// Returns the number of inserts for this fill.
     const fn inserts(self, capacity: u64) -> u64 {
         match self {
             Self::Once => capacity + capacity / 8,
@@ -42,9 +42,9 @@ impl Fullness {
 pub enum Mix {
     /// Every key is first looked up and then inserted.
     LookupThenInsert,
-    /// This many of a million operations look a key up; the others insert one.
+    /// Some operations look a key up; the others insert one.
     Fraction {
-        /// How many of a million.
+        /// The number of lookups in a million operations.
         lookup_ppm: u32,
     },
 }
@@ -62,7 +62,7 @@ pub struct Measured {
     pub flushes: u64,
 }
 
-/// Keys at random, or each only once.
+/// The keys: at random, or each only once.
 struct Keys {
     rng: SplitMix64,
     range: Option<u64>,
@@ -70,8 +70,8 @@ struct Keys {
 }
 
 impl Keys {
-    /// A FIFO table of N entries holds a key of R with the probability 1 - (1 - 1/R)^N, so the rate p takes
-    /// a range of N / -ln(1 - p).
+    /// Creates keys. A FIFO table of N entries has a key of R with the probability 1 - (1 - 1/R)^N, so the
+    /// rate p takes a range of N / -ln(1 - p).
     fn new(setup: &Setup, workload: &Workload) -> Self {
         let range = setup.remembered() as f64 / -(1.0 - workload.success_rate).ln();
         let range = (workload.success_rate > 0.0).then_some(range.max(1.0) as u64);
@@ -85,12 +85,13 @@ impl Keys {
 }
 
 impl Workload {
-    /// A key is first looked up and then inserted.
+    /// Returns a workload in which each key is first looked up and then inserted.
     pub const fn lookup_then_insert(success_rate: f64) -> Self {
         Self { success_rate, mix: Mix::LookupThenInsert, filled: Fullness::Twice }
     }
 
-    /// This many of a million operations look a key up, the others insert one; 40 % are found.
+    /// Returns a workload in which `lookup_ppm` of a million operations look a key up and the others insert
+    /// one; 40 % are found.
     pub const fn fraction(lookup_ppm: u32) -> Self {
         let mix = Mix::Fraction { lookup_ppm };
         Self { success_rate: 0.4, mix, filled: Fullness::Twice }

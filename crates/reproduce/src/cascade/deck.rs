@@ -148,7 +148,7 @@ fn lookups(cascades: &[Both], blooms: &[Both]) -> Table {
     Table { title: "Lookups of absent keys, one after another, when all keys are in".into(), rows }
 }
 
-/// The deck's filter in parts, as the structure divides it by itself.
+/// Compares the deck's filter in parts, as the structure divides it, with one part.
 fn several_parts(one: &Both, parts: &Both, blooms: &[Both], count: u32) -> Table {
     let rate = |both: &Both| both.inserts.per_s();
     let written = |both: &Both| both.inserts.written.map_or(0.0, |it| it.0);
@@ -177,7 +177,7 @@ fn several_parts(one: &Both, parts: &Both, blooms: &[Both], count: u32) -> Table
     Table { title: "Fan-out 2 in parts, as the structure has them".into(), rows }
 }
 
-/// Everything again on a processor that is fitted to the deck's.
+/// Compares all filters on a processor that is fitted to the deck's.
 fn slow(cascades: &[Both], blooms: &[Both]) -> Table {
     let passes = cascades[0].inserts.written.map_or(1.0, |(writes, _)| writes);
     let fitted = Costs::fitted(DECK_INSERTS_PER_S, passes);

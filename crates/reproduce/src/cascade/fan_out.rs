@@ -1,4 +1,4 @@
-//! Writes and reads against the fan-out: why ours takes one or two wide levels.
+//! Writes and reads against the fan-out: the reason why nandex takes one or two wide levels.
 
 use super::bloom::{Bloom, Kind};
 use super::grown::Grown;
@@ -15,7 +15,7 @@ pub struct FanOut;
 const RATIOS: [u64; 3] = [4, 16, 64];
 /// Fan-outs, and one level.
 const FAN_OUTS: [Option<u32>; 5] = [Some(2), Some(4), Some(8), Some(16), None];
-/// This part of the deck's keys: a ratio of 64 with one level writes each a hundred times.
+/// The divisor of the deck's keys: a ratio of 64 with one level writes each a hundred times.
 const PART: u64 = 8;
 
 /// The measurements.

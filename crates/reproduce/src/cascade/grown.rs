@@ -15,15 +15,15 @@ const LOOKUPS_BETWEEN: u64 = 200;
 pub const LOOKUPS: u64 = 2_000;
 /// Lookups in one batch at the end.
 pub const BATCHED: u64 = 8_000;
-/// Times at which lookups are tried.
+/// The number of times at which lookups are tried.
 pub const TIMES: u64 = 24;
 
 /// Lookups one after another, or in a batch.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Looked {
-    /// Keys in the filter then.
+    /// The number of keys in the filter.
     pub keys: u64,
-    /// Pages read for each.
+    /// The pages read for each.
     pub reads: f64,
     /// The drive's time for each, in nanoseconds.
     pub device_ns: f64,
@@ -31,16 +31,16 @@ pub struct Looked {
     pub positive: f64,
 }
 
-/// The processor's time of a lookup: assumed; the drive's time of a page is ninety times as long.
+/// The CPU time of a lookup: assumed; the drive's time of a page is ninety times as long.
 const LOOKUP_CPU_NS: f64 = 1_000.0;
 
 impl Looked {
-    /// Lookups a second, one after another.
+    /// Returns the lookups a second, one after another.
     pub fn single_per_s(&self) -> f64 {
         1e9 / (self.device_ns + LOOKUP_CPU_NS)
     }
 
-    /// Lookups a second of a batch, whose processor works while the drive does.
+    /// Returns the lookups a second of a batch, whose processor works while the drive does.
     pub fn batched_per_s(&self) -> f64 {
         1e9 / self.device_ns.max(LOOKUP_CPU_NS)
     }
@@ -66,16 +66,16 @@ pub struct Grown {
 /// Lookups at the end.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Final {
-    /// Of keys that are not there, one after another.
+    /// Lookups of absent keys, one after another.
     pub absent: Looked,
-    /// Of keys that are there.
+    /// Lookups of present keys.
     pub present: Looked,
-    /// Of keys that are not there, in a batch.
+    /// Lookups of absent keys, in a batch.
     pub batched: Looked,
 }
 
 impl Grown {
-    /// An empty one.
+    /// Creates an empty one.
     pub fn new(measures: Measures, fan_out: Option<u32>) -> Result<Self> {
         let drive = measures.drive()?;
         let (filter, volume) = measures.cascade(fan_out, &drive)?;
@@ -95,7 +95,7 @@ impl Grown {
         })
     }
 
-    /// One with all keys in it; lookups are tried as it grows.
+    /// Creates one with all keys in it; lookups are tried as it grows.
     pub fn full(measures: Measures, fan_out: Option<u32>) -> Result<Self> {
         let mut grown = Self::new(measures, fan_out)?;
         for time in 1..=TIMES {
@@ -130,7 +130,7 @@ impl Grown {
         Ok(())
     }
 
-    /// Fingerprints that the last merges wrote.
+    /// Returns the fingerprints that the last merges wrote.
     fn merged(&mut self, stats: &FilterStats) -> u64 {
         let bytes = stats.data_bytes_written - self.data_bytes;
         self.data_bytes = stats.data_bytes_written;
@@ -139,7 +139,7 @@ impl Grown {
             let mut entries = stats.levels.iter().map(|level| level.entries);
             return entries.find(|entries| *entries > 0).unwrap_or(0);
         }
-        // The levels of parts are summed up, so it is as many as the bytes have.
+        // The levels of parts are summed up, so as many as the bytes have.
         let sums = stats
             .levels
             .iter()
@@ -147,13 +147,13 @@ impl Grown {
         bytes * sums.0 / (sums.1 * PAGE_BYTES as u64).max(1)
     }
 
-    /// An eighth of the parts is merged between two checkpoints.
+    /// Returns the number of merges between two checkpoints: an eighth of the parts.
     fn merges_per_checkpoint(&self) -> u64 {
         u64::from(self.measures.parts / 8).max(1)
     }
 
-    /// The time of a checkpoint without changes: the same with small runs as with large ones, so that it
-    /// matters here and not at the deck's size.
+    /// Returns the time of a checkpoint without changes, which is the same with small runs as with large
+    /// ones, so that it matters here and not at the deck's size.
     fn checkpoint_ns(&self) -> Result<u64> {
         let start_ns = now_ns(&self.drive);
         self.volume.checkpoint()?;
@@ -167,24 +167,24 @@ impl Grown {
         }
     }
 
-    /// Full buffers that were merged.
+    /// Returns the number of full buffers that were merged.
     pub fn buffers(&self) -> u64 {
         self.merges
     }
 
-    /// How often a key was written, on average over all that were merged.
+    /// Returns the number of times that a key was written, on average over all that were merged.
     pub fn writes_per_key(&self) -> f64 {
         let merged = || self.rounds.iter().filter(|round| round.merged > 0);
         let keys: u64 = merged().map(|round| round.keys).sum();
         merged().map(|round| round.merged).sum::<u64>() as f64 / keys.max(1) as f64
     }
 
-    /// Bytes that merges wrote for each key.
+    /// Returns the bytes that merges wrote for each key.
     pub fn bytes_per_key(&self) -> f64 {
         self.filter.stats().data_bytes_written as f64 / self.keys.max(1) as f64
     }
 
-    /// Lookups of absent keys as it grew, on average over time.
+    /// Returns the lookups of absent keys as it grew, on average over time.
     pub fn mean_looked(&self) -> Looked {
         let count = self.looked.len().max(1) as f64;
         let mean = |of: fn(&Looked) -> f64| self.looked.iter().map(of).sum::<f64>() / count;
@@ -196,7 +196,7 @@ impl Grown {
         }
     }
 
-    /// Lookups when all keys are in.
+    /// Measures lookups when all keys are in.
     pub fn last_lookups(&mut self) -> Result<Final> {
         Ok(Final {
             absent: self.look_up(LOOKUPS, 1)?,

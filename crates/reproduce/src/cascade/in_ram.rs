@@ -17,20 +17,20 @@ pub struct InRam;
 const KEYS: u64 = 512 << 20;
 /// Operations that are averaged.
 const SAMPLES: u64 = 4_000;
-/// Fills of the filter with three bits, and that by rank and select.
+/// The fills of the filter with three bits, and of that by rank and select.
 const FILLS: [f64; 5] = [0.25, 0.5, 0.75, 0.9, 0.94];
 /// Bits of a Bloom filter for each key at that rate.
 const BLOOM_BITS: f64 = 11.54;
 
-/// The rate at which the deck compares sizes, and what it says: 1.2 times a Bloom filter.
+/// The rate at which the deck compares sizes.
 const DECK_RATE: f64 = 0.001;
-/// How much larger the deck's quotient filter is there.
+/// The size of the deck's quotient filter at this rate, over a Bloom filter's.
 const DECK_SIZE: f64 = 1.2;
 /// Bits of each slot in the head of a block of 64: 144 of them.
 const HEAD_BITS_EACH: f64 = 144.0 / 64.0;
-/// The time of a line that a processor has to ask for, in nanoseconds: assumed, as for filters of BufferHash.
+/// The time of a line that a processor must request, in nanoseconds: assumed, as for filters of BufferHash.
 const JUMP_NS: f64 = 60.0;
-/// The time of a line that follows one, which the processor fetches by itself: assumed.
+/// The time of a line that follows another, which the processor prefetches: assumed.
 const NEXT_NS: f64 = 5.0;
 
 /// The memory touched by an operation, on average.
@@ -112,8 +112,8 @@ fn shape(slots: u64, fill: f64, rate: f64) -> Result<Shape> {
     Ok(Shape::new(universe, slots, Counts::One, (slots as f64 * fill) as u64)?)
 }
 
-/// A filter filled with random fingerprints: its shape, and the quotient of each in ascending order. The
-/// place of a fingerprint follows from these, in either layout.
+/// Fills a filter with random fingerprints: returns its shape, and the quotient of each in ascending order.
+/// The place of a fingerprint follows from these, in either layout.
 fn filled(slots: u64, fill: f64, seed: u64) -> Result<(Shape, Vec<u64>)> {
     let shape = shape(slots, fill, RATE)?;
     let mut filter = QuotientFilter::new(shape);
@@ -140,7 +140,7 @@ fn measure(slots: Slots, shape: Shape, held: &[u64], seed: u64) -> Measured {
     }
 }
 
-/// A Bloom filter with as many keys as three quarters of the slots.
+/// Measures a Bloom filter with as many keys as three quarters of the slots.
 fn bloom(slots: u64, seed: u64) -> Measured {
     let keys = slots * 3 / 4;
     let bits = (keys as f64 * BLOOM_BITS) as u64;
@@ -166,7 +166,8 @@ fn bloom(slots: u64, seed: u64) -> Measured {
     }
 }
 
-/// The deck's fill is not known; its space for a rate of 0.4 % corresponds to three quarters.
+/// The index of the fill that corresponds to the deck's unknown one: its space for a rate of 0.4 % is that of
+/// three quarters.
 const DECK_FILL: usize = 2;
 const CASCADE_FILL: usize = 3;
 
@@ -202,7 +203,7 @@ fn table(plain: &[Measured], fast: &[Measured], bloom: &Measured) -> Table {
     Table { title: "Memory touched by an operation".into(), rows }
 }
 
-/// The times of operations by the lines that they touch.
+/// Returns the times of operations by the lines that they touch.
 fn time(plain: &[Measured], fast: &[Measured], bloom: &Measured) -> Table {
     let ns = |it: Touched| it.jumps * JUMP_NS + (it.lines - it.jumps) * NEXT_NS;
     let mut rows = Vec::new();
@@ -230,7 +231,7 @@ fn time(plain: &[Measured], fast: &[Measured], bloom: &Measured) -> Table {
     Table { title: "Time of an operation, by its lines".into(), rows }
 }
 
-/// Bits of a key at the deck's rate, over those of a Bloom filter.
+/// Returns the bits of a key at the deck's rate, over those of a Bloom filter.
 fn size(slots: u64) -> Result<Table> {
     let bits = f64::from(shape(slots, FILLS[DECK_FILL], DECK_RATE)?.slot_bits());
     let bloom = -DECK_RATE.ln() / std::f64::consts::LN_2.powi(2);

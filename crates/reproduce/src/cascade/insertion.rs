@@ -17,11 +17,11 @@ pub const FAN_OUTS: [(Option<u32>, &str); 3] = [
 ];
 /// Inserts a second of the deck's cascade filter.
 pub const DECK_INSERTS_PER_S: f64 = 670_000.0;
-/// How much faster the deck's cascade filter was than its others.
+/// The rate of the deck's cascade filter over that of its other filters.
 pub const DECK_GAIN: f64 = 40.0;
 /// Parts of a curve.
 const PARTS: u32 = 48;
-/// Rounds of Bloom filters: queues that are filled, or hundreds of keys.
+/// The rounds of Bloom filters: queues that are filled, or hundreds of keys.
 const BLOOM_ROUNDS: u64 = 5;
 
 /// The rounds of a filter.
@@ -32,12 +32,12 @@ pub struct Measured {
     pub rounds: Vec<Round>,
     /// Their cost on the processor.
     pub costs: Costs,
-    /// Of a cascade filter: how often a key is written, and bytes written for each.
+    /// The times that a key is written, and the bytes written for each, for a cascade filter.
     pub written: Option<(f64, f64)>,
 }
 
 impl Measured {
-    /// A cascade filter with all keys.
+    /// Measures a cascade filter with all keys.
     pub fn cascade(grown: &Grown, name: &'static str) -> Self {
         Self {
             name,
@@ -47,30 +47,30 @@ impl Measured {
         }
     }
 
-    /// A Bloom filter in its steady state, which takes some more keys for it.
+    /// Measures a Bloom filter in its steady state, which takes some more keys for it.
     pub fn bloom(bloom: &mut Bloom) -> Result<Self> {
         let kind = bloom.kind();
         let rounds = bloom.insert(BLOOM_ROUNDS)?;
         Ok(Self { name: kind.name(), rounds, costs: kind.costs(), written: None })
     }
 
-    /// Keys a second, by today's processor.
+    /// Returns the keys a second, by today's processor.
     pub fn per_s(&self) -> f64 {
         self.per_s_with(self.costs)
     }
 
-    /// Keys a second, by that processor.
+    /// Returns the keys a second, by a processor with these costs.
     pub fn per_s_with(&self, costs: Costs) -> f64 {
         rate(&timeline(&self.rounds, costs))
     }
 
-    /// Keys a second if the processor took no time.
+    /// Returns the keys a second if the processor took no time.
     pub fn device_per_s(&self) -> f64 {
         self.per_s_with(Costs { insert_ns: 0.0, merge_ns: 0.0, ..self.costs })
     }
 }
 
-/// The setup, in sentences.
+/// Returns the setup, in sentences.
 pub fn setup(measures: &Measures, bloom_pages: u64) -> Result<Vec<String>> {
     let buffer_entries = measures.config(None)?.buffer_entries;
     let ram_bits = measures.ram_bits()?;
@@ -191,7 +191,7 @@ fn without_processor(all: &[Measured]) -> Table {
     Table { title: "Inserts if the processor took no time".into(), rows }
 }
 
-/// Cascade filters alone: the others would take weeks for as many keys.
+/// Charts cascade filters alone: the others would take weeks for as many keys.
 fn over_time(all: &[Measured], scale: Scale) -> Chart {
     let hours = |point: Point| point.ns * f64::from(scale.times()) / 3.6e12;
     let series = all.iter().filter(|it| it.written.is_some()).map(|measured| {

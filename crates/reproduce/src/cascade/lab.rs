@@ -15,20 +15,20 @@ use crate::{Drive, Filled, Result, Scale};
 
 /// Hashes that the deck inserts.
 pub const KEYS: u64 = 8_400_000_000;
-/// False positives: the deck's 16 GB are 15 bits for each of them, about what a quotient filter of this rate
-/// takes; ours takes 10.6.
+/// The rate of false positives: the deck's 16 GB are 15 bits for each hash, about the size of a quotient
+/// filter of this rate; nandex's takes 10.6.
 pub const RATE: f64 = 1.0 / 256.0;
 /// The filter over RAM: the deck's 16 GB over 0.994.
 pub const FILTER_OVER_RAM: u64 = 16;
 /// Pages of an I/O chunk: an eighth of the structure's default, so that a run of a few MiB has several.
 pub const CHUNK_PAGES: u32 = 32;
-/// Keys from here on are in no filter.
+/// The first of the keys that are in no filter.
 pub const ABSENT: u64 = 1 << 40;
-/// The most keys that are inserted with one call.
+/// The maximum number of keys that are inserted with one call.
 const BATCH: u64 = 512;
 /// Pages that the drive must have on top of the filters' own.
 const SPARE_PAGES: u64 = 8192;
-/// The least log, on a device of its own: checkpoints that a small log asks for are no part of the experiment.
+/// The minimum log, on a device of its own: checkpoints forced by a small log are no part of the experiment.
 const LOG_BYTES_MIN: u64 = 8 << 20;
 
 /// The size of a filter, and its RAM.
@@ -46,40 +46,40 @@ pub struct Measures {
     pub scale: Scale,
 }
 
-/// Fingerprints of a part, as the structure has it, over 32: so that small filters have several parts.
+/// The fingerprints of a part, as the structure has it, over 32: so that small filters have several parts.
 const PART_ENTRIES: u64 = (1 << 16) / 32;
-/// The most parts that the structure takes.
+/// The maximum number of parts that the structure takes.
 const PARTS_MAX: u64 = 64;
 
 impl Measures {
-    /// The deck's at that scale.
+    /// Returns the deck's sizes at a scale.
     pub fn deck(scale: Scale) -> Result<Self> {
         Self::new(scale, scale.of(KEYS), FILTER_OVER_RAM)
     }
 
-    /// A number of keys in a cascade filter that takes a multiple of the RAM on flash.
+    /// Returns sizes for a number of keys in a cascade filter that takes a multiple of the RAM on flash.
     pub fn new(scale: Scale, keys: u64, filter_over_ram: u64) -> Result<Self> {
         let flash_bytes = flash_bytes(keys)?;
         let ram_bytes = flash_bytes / filter_over_ram;
         Ok(Self { keys, ram_bytes, filter_over_ram, parts: 1, scale })
     }
 
-    /// The same RAM in a filter of several parts, whose buffers fill one after another.
+    /// Returns the same RAM in a filter of several parts, whose buffers fill one after another.
     pub fn in_parts(self) -> Result<Self> {
         let buffer_entries = self.config(None)?.buffer_entries;
         let parts = (buffer_entries / PART_ENTRIES).clamp(1, PARTS_MAX) as u32;
         Ok(Self { parts, ..self })
     }
 
-    /// The deck's drive, written once in order, without a volume.
+    /// Creates the deck's drive, written once in order, without a volume.
     pub fn drive(&self) -> Result<SimDevice> {
         let pages_min = 4 * flash_bytes(self.keys)? / PAGE_BYTES as u64 + SPARE_PAGES;
         let model = Drive::X25M.model(self.scale, Filled::Once, pages_min)?;
         Ok(SimDevice::with_model(model).with_geometry(Drive::X25M.geometry()?))
     }
 
-    /// A cascade filter on that drive. It merges on the caller's thread, so that the same keys give the same
-    /// operations; its log is elsewhere, and takes only the marks of full buffers.
+    /// Creates a cascade filter on this drive. It merges on the caller's thread, so that the same keys give
+    /// the same operations; its log is elsewhere, and takes only the marks of full buffers.
     pub fn cascade(&self, fan_out: Option<u32>, drive: &SimDevice) -> Result<(Cascade, Volume)> {
         let config = self.config(fan_out)?;
         let log_bytes = config.log_bytes_best().max(LOG_BYTES_MIN);
@@ -93,14 +93,15 @@ impl Measures {
         Ok((filter, volume))
     }
 
-    /// What it is created with.
+    /// Returns its configuration.
     pub fn config(&self, fan_out: Option<u32>) -> Result<Config> {
         let buffer_entries = ((self.keys as f64 * self.buffer_part()?) as u64).max(1);
         Ok(Config { buffer_entries, fan_out, parts: self.parts, ..config(self.keys) })
     }
 
-    /// The part of all keys in each of two buffers that share the RAM, or in the buffers of all parts. It is that of
-    /// the deck's size, so that there are as many merges: small buffers take more bits for a fingerprint.
+    /// Returns the part of all keys in each of two buffers that share the RAM, or in the buffers of all
+    /// parts. It is that of the deck's size, so that there are as many merges: small buffers take more bits
+    /// for a fingerprint.
     fn buffer_part(&self) -> Result<f64> {
         let ram_bytes = flash_bytes(KEYS)? as f64 / self.filter_over_ram as f64;
         let mut entries = ram_bytes / 4.0;
@@ -116,13 +117,14 @@ impl Measures {
         Ok(entries / KEYS as f64)
     }
 
-    /// Bits of RAM that a fingerprint takes in a full buffer at the deck's size, with its part of the empty one.
+    /// Returns the bits of RAM of a fingerprint in a full buffer at the deck's size, with its part of the
+    /// empty one.
     pub fn ram_bits(&self) -> Result<f64> {
         let bits = flash_bytes(KEYS)? as f64 * 8.0 / self.filter_over_ram as f64;
         Ok(bits / (2.0 * self.buffer_part()? * KEYS as f64))
     }
 
-    /// Keys that are inserted with one call: a small part of a buffer.
+    /// Returns the number of keys that are inserted with one call: a small part of a buffer.
     pub fn batch(buffer_entries: u64) -> u64 {
         (buffer_entries / 8).clamp(1, BATCH)
     }
@@ -140,13 +142,13 @@ const fn config(keys: u64) -> Config {
     }
 }
 
-/// The flash that a run of `keys` takes, in bytes.
+/// Returns the flash of a run of `keys` keys, in bytes.
 pub fn flash_bytes(keys: u64) -> Result<u64> {
     let universe = Universe::for_rate(keys, RATE)?;
     Ok(RunShape::for_entries(universe, keys, 0).slot_pages * PAGE_BYTES as u64)
 }
 
-/// The present of a drive, in nanoseconds.
+/// Returns the present time of a drive, in nanoseconds.
 pub fn now_ns(drive: &SimDevice) -> u64 {
     Device::now(drive)
 }

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A filter with three bits for each slot walks a cluster from its beginning; one by rank and select finds a
-//! run's end by counting bits in the head of a block. Both move slots up to the next free one to insert.
+//! run's end by counting bits in the head of a block. To insert, both move slots up to the next free one.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -21,7 +21,7 @@ const LINE_BITS: u64 = 512;
 const BLOCK_SLOTS: u64 = 64;
 const HEAD_BITS: u64 = 144;
 
-/// Lines that an operation touches.
+/// The lines that an operation touches.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lines(BTreeSet<u64>);
 
@@ -30,13 +30,13 @@ impl Lines {
         self.0.extend(bits.start() / LINE_BITS..=bits.end() / LINE_BITS);
     }
 
-    /// Their number.
+    /// Returns their number.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.len() as u64
     }
 
-    /// How many of them do not follow another: the ones that a processor cannot prefetch.
+    /// Returns the number of lines that do not follow another: the ones that a processor cannot prefetch.
     #[must_use]
     pub fn jumps(&self) -> u64 {
         let is_jump = |line: &&u64| line.checked_sub(1).is_none_or(|it| !self.0.contains(&it));
@@ -63,17 +63,17 @@ pub enum Slots {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
     slots: Slots,
-    /// The quotient in each slot that is in use, and whether it is the last of its run.
+    /// The quotient in each used slot, and whether it is the last of its run.
     held: Vec<Option<u64>>,
     /// First and last slot of each quotient's run.
     runs: Vec<Option<(u64, u64)>>,
 }
 
 impl Layout {
-    /// The layout of these quotients, in ascending order, below `quotients`.
+    /// Creates the layout of these quotients, in ascending order, below `quotients`.
     ///
     /// # Panics
-    /// If one is not below that.
+    /// Panics if one is not below `quotients`.
     #[must_use]
     pub fn new(slots: Slots, quotients: u64, ascending: impl Iterator<Item = u64>) -> Self {
         let mut held: Vec<Option<u64>> = Vec::new();
@@ -94,8 +94,8 @@ impl Layout {
         self.held.get(slot as usize).is_some_and(Option::is_some)
     }
 
-    /// The first slot of a used slot's cluster: the nearest at or before it that holds its own quotient, or
-    /// the one after a free one.
+    /// Returns the first slot of a used slot's cluster: the nearest at or before it that contains its own
+    /// quotient, or the one after a free one.
     fn cluster_start(&self, slot: u64) -> u64 {
         let is_own = |at: u64| self.held[at as usize] == Some(at);
         let is_first_of_run = |at: u64| self.runs[at as usize].is_some_and(|run| run.0 == at);
@@ -106,7 +106,7 @@ impl Layout {
         at
     }
 
-    /// The first free slot at or after that one.
+    /// Returns the first free slot at or after `slot`.
     fn free(&self, mut slot: u64) -> u64 {
         while self.is_used(slot) {
             slot += 1;
@@ -114,7 +114,7 @@ impl Layout {
         slot
     }
 
-    /// Lines that a lookup of a quotient's run touches.
+    /// Returns the lines that a lookup of a quotient's run touches.
     #[must_use]
     pub fn lookup(&self, quotient: u64) -> Lines {
         let mut lines = Lines::default();
@@ -134,7 +134,7 @@ impl Layout {
         lines
     }
 
-    /// Lines that inserting a fingerprint of that quotient touches.
+    /// Returns the lines that inserting a fingerprint of a quotient touches.
     #[must_use]
     pub fn insert(&self, quotient: u64) -> Lines {
         let mut lines = Lines::default();
@@ -182,7 +182,7 @@ impl Layout {
     }
 }
 
-/// The lines of these bits of a Bloom filter.
+/// Returns the lines of these bits of a Bloom filter.
 #[must_use]
 pub fn lines_of(bits: impl Iterator<Item = u64>) -> Lines {
     let mut lines = Lines::default();

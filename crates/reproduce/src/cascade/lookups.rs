@@ -11,16 +11,16 @@ pub struct Lookups;
 
 /// Lookups a second of the deck's cascade filter.
 pub const DECK_LOOKUPS_PER_S: f64 = 530.0;
-/// The deck's cascade filter answers a third as fast as the others.
+/// The rate of the deck's cascade filter over that of its others: a third.
 pub const DECK_PART: f64 = 1.0 / 3.0;
 
 /// The answers of a filter.
 struct Answers {
     name: &'static str,
     last: Final,
-    /// Of a cascade filter, on average as it grew.
+    /// The average as it grew, for a cascade filter.
     mean: Option<Looked>,
-    /// As it grew; empty for a Bloom filter.
+    /// The answers as it grew; empty for a Bloom filter.
     grown: Vec<Looked>,
 }
 

@@ -1,8 +1,8 @@
 //! The experiments of the HotStorage 2011 deck: the throughput of a cascade filter, compared with Bloom
-//! filters on the same flash in the same RAM; and what still holds with today's processors.
+//! filters on the same flash in the same RAM; and the results that still hold with today's processors.
 //!
 //! All filters really run, on a simulated X25-M: each key is inserted and found. The drive's virtual time is
-//! noted round by round; a round fills a buffer and does its merge. The stated time of the processor is added
+//! recorded round by round; a round fills a buffer and does its merge. The stated CPU time is added
 //! afterwards, so that one run is enough for several [processors](rounds::Costs).
 
 mod bloom;
@@ -19,7 +19,7 @@ pub mod rounds;
 
 use crate::Experiment;
 
-/// All experiments, in the deck's order, and what it leaves open at the end.
+/// Returns all experiments, in the deck's order, with its open questions at the end.
 #[must_use]
 pub fn experiments() -> Vec<Box<dyn Experiment>> {
     vec![

@@ -1,23 +1,24 @@
 //! The cost of a fan-out under the merge policy: a formula, and the policy itself on counts alone.
 //!
-//! A full buffer is merged with every level above the first that can hold all of it, into that level; level
-//! i can hold `fan-out^(i+1)` buffers. With one level, buffer number m makes a run of m buffers, so that of
-//! n buffers a key is written (n + 1) / 2 times on average.
+//! A full buffer is merged with every level above the first that has space for all of it, into that level;
+//! level i has space for `fan-out^(i+1)` buffers. With one level, buffer number m makes a run of m buffers,
+//! so that of n buffers a key is written (n + 1) / 2 times on average.
 
 /// The cost of a number of buffers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cost {
-    /// How often a key is written to flash, on average.
+    /// The number of times that a key is written to flash, on average.
     pub writes: f64,
-    /// Levels that are not empty, on average over the buffers: what a lookup of an absent key reads.
+    /// The number of levels that are not empty, on average over the buffers: the reads of a lookup of an
+    /// absent key.
     pub reads: f64,
-    /// The most levels that are not empty.
+    /// The maximum number of levels that are not empty.
     pub reads_max: u32,
-    /// Those at the end.
+    /// The number of levels that are not empty at the end.
     pub reads_end: u32,
 }
 
-/// Merges that many buffers by the policy.
+/// Merges `buffers` buffers by the policy.
 #[must_use]
 pub fn cost(buffers: u64, fan_out: Option<u32>) -> Cost {
     let mut levels: Vec<u64> = Vec::new();

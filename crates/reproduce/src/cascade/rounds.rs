@@ -15,11 +15,11 @@ pub struct Round {
     pub keys: u64,
     /// Fingerprints, or keys, that the processor processes when the buffer is full.
     pub merged: u64,
-    /// The drive's time for that alone, in nanoseconds.
+    /// The drive's time for that merge alone, in nanoseconds.
     pub device_ns: u64,
 }
 
-/// Who merges.
+/// The thread that merges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Merging {
     /// Another thread, while a second buffer is filled.
@@ -28,31 +28,31 @@ pub enum Merging {
     Between,
 }
 
-/// The processor's cost of keys.
+/// The CPU cost of keys.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Costs {
     /// For each key that goes into a buffer, in nanoseconds.
     pub insert_ns: f64,
     /// For each fingerprint that a merge writes, or key that a sweep applies, in nanoseconds.
     pub merge_ns: f64,
-    /// Who merges.
+    /// The thread that merges.
     pub merging: Merging,
 }
 
 impl Costs {
-    /// A cascade filter on a current processor: 15 M keys a second into buffers that fit no cache, 120 M fingerprints a
-    /// second through a merge, as measured on one.
+    /// The costs of a cascade filter on a current processor: 15 M keys a second into buffers that fit no
+    /// cache, 120 M fingerprints a second through a merge, as measured on one.
     pub const CASCADE: Self = Self { insert_ns: 65.0, merge_ns: 8.0, merging: Merging::Meanwhile };
-    /// A queue of keys for one page each, and its sweep: 36 M a second in all, as measured.
+    /// The costs of a queue of keys for one page each, and its sweep: 36 M a second in all, as measured.
     pub const PAGES: Self = Self { insert_ns: 10.0, merge_ns: 18.0, merging: Merging::Between };
-    /// A queue of bits: 11 M keys a second in all, as measured.
+    /// The costs of a queue of bits: 11 M keys a second in all, as measured.
     pub const BITS: Self = Self { insert_ns: 40.0, merge_ns: 50.0, merging: Merging::Between };
-    /// Bits set in pages that are there: 8 M keys a second, as measured.
+    /// The costs of bits set in cached pages: 8 M keys a second, as measured.
     pub const CACHED: Self = Self { insert_ns: 120.0, merge_ns: 0.0, merging: Merging::Between };
 
-    /// A processor on which a cascade filter whose merges write each key `passes` times takes `keys_per_s`
-    /// keys a second with one thread, if the drive takes no time. The cost of a key in the buffer is assumed;
-    /// the rest is its cost in a merge.
+    /// Returns the costs of a processor on which a cascade filter whose merges write each key `passes` times
+    /// takes `keys_per_s` keys a second with one thread, if the drive takes no time. The cost of a key in the
+    /// buffer is assumed; the rest is its cost in a merge.
     #[must_use]
     pub fn fitted(keys_per_s: f64, passes: f64) -> Self {
         let insert_ns = 400.0;
@@ -61,20 +61,21 @@ impl Costs {
     }
 }
 
-/// Inserted keys, and when.
+/// A number of inserted keys, and its time.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Point {
-    /// Nanoseconds since the first insert.
+    /// The nanoseconds since the first insert.
     pub ns: f64,
-    /// Keys inserted until then.
+    /// The keys inserted until then.
     pub keys: f64,
 }
 
-/// When each round's buffer was full, from the beginning on.
+/// Returns the time at which each round's buffer was full, from the beginning on.
 #[must_use]
 pub fn timeline(rounds: &[Round], costs: Costs) -> Vec<Point> {
     let mut points = vec![Point::default()];
-    // When the inserting thread continues, and when the merging one has ended its work.
+    // The time at which the inserting thread continues, and the time at which the merging one has ended its
+    // work.
     let (mut goes_on_ns, mut merged_ns) = (0.0_f64, 0.0_f64);
     let mut keys = 0.0;
     for round in rounds {
@@ -94,13 +95,14 @@ pub fn timeline(rounds: &[Round], costs: Costs) -> Vec<Point> {
     points
 }
 
-/// Keys a second over a whole timeline, its last merge included.
+/// Returns the keys a second over a whole timeline, its last merge included.
 #[must_use]
 pub fn rate(points: &[Point]) -> f64 {
     points.last().map_or(0.0, |last| last.keys * 1e9 / last.ns.max(1.0))
 }
 
-/// Keys a second in each of `parts` equal parts of the keys: the time in the middle of each, and the rate.
+/// Returns the keys a second in each of `parts` equal parts of the keys: the time in the middle of each, and
+/// the rate.
 #[must_use]
 pub fn rates(points: &[Point], parts: u32) -> Vec<(Point, f64)> {
     let keys = points.last().map_or(0.0, |last| last.keys);
@@ -117,7 +119,7 @@ pub fn rates(points: &[Point], parts: u32) -> Vec<(Point, f64)> {
     (0..parts).map(rate_of).collect()
 }
 
-/// When that many keys were in; between two points keys come evenly.
+/// Returns the time at which `keys` keys were in; between two points keys come evenly.
 fn ns_at(points: &[Point], keys: f64) -> f64 {
     let behind = points.partition_point(|point| point.keys < keys);
     let (Some(before), Some(after)) = (points.get(behind.saturating_sub(1)), points.get(behind))

@@ -6,19 +6,19 @@ use crate::{Outcome, Row};
 /// A conclusion of a paper: "x times faster than y".
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Claim {
-    /// What the paper says, in a sentence.
+    /// The paper's statement, in a sentence.
     pub says: &'static str,
     /// The experiment whose rows decide.
     pub experiment: &'static str,
     /// The number.
     pub number: Number,
-    /// What it must be for the conclusion to hold.
+    /// The bound that the number must keep for the conclusion to hold.
     pub bound: Bound,
-    /// Does it follow from a drive's times? One that does not is the same on any drive.
+    /// Whether it follows from a drive's times. If not, it is the same on any drive.
     pub on: On,
 }
 
-/// A number of an outcome: rows are named by the beginning of their table's title, and by what they measure.
+/// A number of an outcome: rows are named by the beginning of their table's title, and by their quantity.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Number {
     /// A row.
@@ -27,16 +27,16 @@ pub enum Number {
     Over((&'static str, &'static str), (&'static str, &'static str)),
 }
 
-/// What a number must be.
+/// The bound of a number.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Bound {
-    /// No less.
+    /// The number must be at least this.
     AtLeast(f64),
-    /// No more.
+    /// The number must be at most this.
     AtMost(f64),
 }
 
-/// What decides a conclusion.
+/// The decisive part of a conclusion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum On {
     /// An SSD, which can be replaced by another one.
@@ -46,7 +46,7 @@ pub enum On {
 }
 
 impl Bound {
-    /// Does this number keep it?
+    /// Returns whether this number keeps the bound.
     pub fn holds(self, number: f64) -> bool {
         match self {
             Self::AtLeast(least) => number >= least,
@@ -54,7 +54,7 @@ impl Bound {
         }
     }
 
-    /// The worse of two numbers.
+    /// Returns the worse of two numbers.
     pub fn worse(self, a: f64, b: f64) -> f64 {
         match self {
             Self::AtLeast(_) => a.min(b),
@@ -62,7 +62,7 @@ impl Bound {
         }
     }
 
-    /// The row with its bound as the paper's number.
+    /// Returns the row with its bound as the paper's number.
     pub fn on(self, row: Row) -> Row {
         match self {
             Self::AtLeast(least) => row.paper_at_least(least),
@@ -72,8 +72,8 @@ impl Bound {
 }
 
 impl Number {
-    /// Its value in an outcome, and what the rows were fitted to, if one was. `None` if the rows are not there or were
-    /// not measured.
+    /// Returns its value in an outcome, and the number that the rows were fitted to, if one was. `None` if
+    /// the rows do not exist or were not measured.
     pub fn of(self, outcome: &Outcome) -> Option<(f64, Option<&'static str>)> {
         match self {
             Self::Row(table, row) => value(outcome, table, row),

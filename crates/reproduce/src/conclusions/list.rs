@@ -5,7 +5,7 @@ use super::claim::On::{self, Drive, Structure};
 use super::claim::{Claim, Number};
 use crate::Paper;
 
-/// The conclusions of a paper that are relations of two measured numbers.
+/// Returns the conclusions of a paper that are relations of two measured numbers.
 #[must_use]
 pub const fn claims(paper: Paper) -> &'static [Claim] {
     match paper {

@@ -1,8 +1,9 @@
-//! Which conclusions of a paper survive: with every fitted constant halved and doubled, and on a drive of today.
+//! The surviving conclusions of a paper: with every fitted constant halved and doubled, and on a drive of
+//! today.
 //!
-//! A fitted constant makes one printed number come out; it says nothing about the relation of two structures. So each
-//! conclusion is run again with every constant that its experiment asks for halved, and doubled, one at a time. Then
-//! it is run on another SSD.
+//! A fitted constant makes one printed number come out; it says nothing about the relation of two structures.
+//! So each conclusion is run again with every constant that its experiment uses halved, and doubled, one at a
+//! time. Then it is run on another SSD.
 
 mod claim;
 mod list;
@@ -24,16 +25,16 @@ pub struct Conclusions(pub Paper);
 /// A conclusion and its numbers.
 struct Tried {
     claim: Claim,
-    /// With all constants as they are.
+    /// The number with all constants as they are.
     plain: f64,
     fitted_to: Option<&'static str>,
     /// The number that breaks the bound first, and the change that made it.
     worst: f64,
     worst_by: String,
-    /// Changes, and those of them under which it does not hold.
+    /// The number of changes, and of those under which it does not hold.
     changes: usize,
     broken_by: Vec<String>,
-    /// On the SSD of today, if an SSD decides.
+    /// The number on the SSD of today, if an SSD decides.
     today: Option<f64>,
 }
 
@@ -70,7 +71,7 @@ impl Experiment for Conclusions {
     }
 }
 
-/// All conclusions that rows of one experiment decide.
+/// Tries all conclusions that rows of one experiment decide.
 fn try_all(paper: Paper, name: &str, scale: Scale) -> Result<Vec<Tried>> {
     let all = experiments(paper);
     let missing = || Error::Conclusion { experiment: name.into(), says: "no experiment".into() };

@@ -1,8 +1,8 @@
-//! A corpus that the user has: its tokens in their order.
+//! A corpus of the user: its tokens in their order.
 //!
-//! The paper says of its tokens that they are keywords, and no more. Here a token is a run of letters and digits, as
-//! Unicode has them, in small letters; bytes that are no UTF-8 end one. Files of a folder are read in the order of
-//! their paths, so the same folder gives the same tokens. A table needs a token's hash only, so that is kept.
+//! The paper says of its tokens only that they are keywords. Here a token is a run of Unicode letters and
+//! digits, in lower case; invalid UTF-8 ends one. Files of a folder are read in the order of their paths, so
+//! the same folder gives the same tokens. A table needs a token's hash only, so only the hash is kept.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -14,11 +14,11 @@ use nandex::raw::store::hash::{HashKind, KeyHasher};
 use super::shape::DataSet;
 use crate::{Error, Result};
 
-/// The most tokens that are taken: with their hashes in RAM, 2 GiB.
+/// The maximum number of tokens: with their hashes in RAM, 2 GiB.
 const TOKENS_MAX: usize = 1 << 28;
-/// A line is cut after this many bytes, and so is a token that is there.
+/// The bytes after which a line, and a token in it, is cut.
 const LINE_BYTES_MAX: u64 = 1 << 20;
-/// A file with a zero byte among that many first ones is no text.
+/// The number of first bytes of a file that are checked: a file with a zero byte among them is no text.
 const LOOKED_AT_BYTES: usize = 8192;
 
 /// The tokens of a corpus.
@@ -33,11 +33,13 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// Reads a file, or all files of a folder and of the folders in it. Links within a folder are not followed, files
-    /// with zero bytes are left out. Takes 8 bytes of RAM for each token, and 16 or so for each different one.
+    /// Reads a file, or all files of a folder and of the folders in it. Links within a folder are not
+    /// followed, files with zero bytes are skipped. Takes 8 bytes of RAM for each token, and 16 or so for
+    /// each different one.
     ///
     /// # Errors
-    /// [`Error::Corpus`] for a path that cannot be read, a corpus without tokens, one with more than 2^28.
+    /// Fails with [`Error::Corpus`] for a path that cannot be read, a corpus without tokens, and one with
+    /// more than 2^28.
     pub fn read(path: &Path) -> Result<Self> {
         let mut this = Self { path: path.to_owned(), ..Self::default() };
         let refuse = |path: &Path, reason: String| Error::Corpus { path: path.to_owned(), reason };
@@ -76,7 +78,7 @@ impl Corpus {
         }
     }
 
-    /// What it is, for a report.
+    /// Returns its description, for a report.
     #[must_use]
     pub fn described(&self) -> String {
         let left_out = match self.not_text {
@@ -94,13 +96,13 @@ impl Corpus {
         )
     }
 
-    /// Its path's last name.
+    /// Returns its path's last name.
     pub(super) fn name(&self) -> String {
         let name = self.path.file_name().unwrap_or(self.path.as_os_str());
         name.to_string_lossy().into_owned()
     }
 
-    /// Its sizes, in the shares of the paper's Wiki.
+    /// Returns its sizes, in the shares of the paper's Wiki.
     #[must_use]
     pub(super) fn data_set(&self) -> DataSet {
         let (wiki, tokens) = (DataSet::WIKI, self.tokens.len() as u64);
@@ -115,7 +117,7 @@ impl Corpus {
     }
 }
 
-/// A token's hash: what no table keeps for itself.
+/// Returns a token's hash, which no table stores.
 fn hash(word: &str) -> u64 {
     const HASHER: KeyHasher = KeyHasher::new(HashKind::Xxh3, 0);
     HASHER.hash(word.as_bytes()).place.clamp(1, u64::MAX - 1)
@@ -138,7 +140,7 @@ fn for_each_word(line: &[u8], word: &mut String, mut act: impl FnMut(&str)) {
 
 type PathResult<T> = std::result::Result<T, (PathBuf, io::Error)>;
 
-/// All files of a path, in order.
+/// Returns all files of a path, in order.
 fn files_of(path: &Path) -> PathResult<Vec<PathBuf>> {
     let failed = |path: &Path| {
         let path = path.to_owned();

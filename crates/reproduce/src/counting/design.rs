@@ -1,4 +1,4 @@
-//! What the three designs have in common: they stage, they merge, they answer queries.
+//! The common part of the three designs: they stage, they merge, they answer queries.
 
 use nandex_sim::RequestKind::Read;
 
@@ -35,10 +35,10 @@ impl Kind {
             Self::MdbL(eighth),
         ]
     };
-    /// Those with the change segment that most figures fix.
+    /// The designs with the change segment that most figures fix.
     pub const SMALL: [Self; 3] = [Self::Mb, Self::Mdb(Change::SMALL), Self::MdbL(Change::SMALL)];
 
-    /// Its name in the paper.
+    /// Returns its name in the paper.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// Its change segment.
+    /// Returns its change segment.
     #[must_use]
     pub const fn change(self) -> Option<Change> {
         match self {
@@ -57,7 +57,7 @@ impl Kind {
         }
     }
 
-    /// An empty table, with or without the keys that queries search.
+    /// Creates an empty table, with or without the keys that queries search.
     #[must_use]
     pub fn table(self, shape: Shape, keeps: Keeps) -> Box<dyn Design> {
         let data = (keeps == Keeps::Keys).then(|| DataSegment::new(shape));
@@ -69,12 +69,12 @@ impl Kind {
     }
 }
 
-/// What a table keeps.
+/// The stored content of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keeps {
     /// The counts of its operations.
     Counts,
-    /// The keys of its data segment too.
+    /// The counts, and the keys of its data segment too.
     Keys,
 }
 
@@ -83,23 +83,23 @@ pub trait Design {
     /// Takes the content of the RAM buffer.
     fn stage(&mut self, staged: &Staged);
 
-    /// Merges what is still in the change segment.
+    /// Merges the rest of the change segment.
     fn finish(&mut self);
 
-    /// Its operations so far.
+    /// Returns its operations so far.
     fn record(&self) -> &Record;
 
-    /// The reads in the change segment for a key of that data block.
+    /// Records the reads in the change segment for a key of a data block.
     fn read_change(&self, data_block: u64, reads: &mut Record);
 
-    /// The data segment.
+    /// Returns the data segment.
     ///
     /// # Panics
-    /// If keys are not kept.
+    /// Panics if keys are not kept.
     fn data(&self) -> &DataSegment;
 }
 
-/// Reads what a query for a key reads, and says if the key is in the data segment.
+/// Records the reads of a query for a key, and returns whether the key is in the data segment.
 pub fn query(table: &dyn Design, shape: &Shape, places: Places, key: u64) -> (Record, bool) {
     let mut reads = Record::default();
     table.read_change(shape.block(key), &mut reads);

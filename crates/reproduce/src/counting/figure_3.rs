@@ -63,7 +63,8 @@ fn setup(wiki: &Asked) -> Vec<String> {
 }
 
 impl Asked {
-    /// Those that it needs: each design with the RAM that figures fix, and with the change segment that they fix.
+    /// Returns the required tables: each design with the RAM that figures fix, and with the change segment
+    /// that they fix.
     pub fn setups() -> Vec<TableSetup> {
         let mut setups = TableSetup::all(&Kind::ALL, &[RAM_PERCENT]);
         let others = RAM_PERCENTS.into_iter().filter(|percent| *percent != RAM_PERCENT);
@@ -71,7 +72,7 @@ impl Asked {
         setups
     }
 
-    /// Plays the queries of those.
+    /// Plays the queries of these tables.
     pub fn new(set: DataSet, all: Vec<Queried>) -> Result<Self> {
         let played = all.into_iter().map(|queried| {
             let mean_ms = queried.mean_ms(FlashDrive::MLC_1)?;
@@ -89,7 +90,7 @@ impl Asked {
         self.of(kind, percent).1
     }
 
-    /// The time, and the reads behind it.
+    /// Returns the rows of the time, and of the reads behind it.
     fn rows(&self, name: &str, kind: Kind, percent: u64) -> Vec<Row> {
         let (queried, mean_ms) = self.of(kind, percent);
         let mean = |sum| queried.mean(sum);
@@ -190,7 +191,7 @@ impl Asked {
     }
 }
 
-/// What the text says, as ratios.
+/// Compares the statements of the text, as ratios.
 fn claims(wiki: &Asked, meme: &Asked) -> Table {
     let [half, _, eighth] = Change::ALL;
     let (mdb, mdb_l) = (Kind::Mdb(eighth), Kind::MdbL(eighth));

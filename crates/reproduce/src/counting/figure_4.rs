@@ -53,7 +53,7 @@ fn setup() -> Vec<String> {
     ]
 }
 
-/// Seconds, for each drive and design.
+/// The seconds for each drive and design.
 pub(super) struct Costs([[f64; 3]; 3]);
 
 impl Costs {
@@ -78,7 +78,7 @@ impl Costs {
     }
 }
 
-/// What the text says, as ratios with a bound.
+/// Compares the statements of the text, as ratios with a bound.
 fn claims(wiki: &Costs, meme: &Costs) -> Table {
     let [[mb, mdb, mdb_l], [_, _, on_mlc_2], [_, _, on_slc]] = wiki.0;
     let over = |what: &str, number: f64| Row::predicted(what, "", number).paper_at_least(1.0);

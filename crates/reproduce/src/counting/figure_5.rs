@@ -79,7 +79,7 @@ pub(super) fn by_change(name: &str, all: &[Filled]) -> Table {
     Table { title, rows: Kind::ALL.map(row).to_vec() }
 }
 
-/// What the text says, as ratios with a bound.
+/// Compares the statements of the text, as ratios with a bound.
 fn claims(all: &[Filled]) -> Table {
     let [half, _, eighth] = Change::ALL;
     let at = |kind, percent| cleans(all, kind, percent);

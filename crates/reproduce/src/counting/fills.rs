@@ -1,4 +1,4 @@
-//! Filled tables that several experiments look at, so that each stream runs once.
+//! Filled tables that several experiments use, so that each stream runs once.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use crate::{Scale, fits, vary};
 struct Made {
     set: DataSet,
     scale: Scale,
-    /// How the two constants of the tokens are varied.
+    /// The variations of the two constants of the tokens.
     varied: [f64; 2],
     tables: Arc<Vec<Filled>>,
 }
@@ -23,11 +23,11 @@ pub struct Fills {
 }
 
 impl Fills {
-    /// The designs with each RAM buffer after all tokens: all of Table 2 for Wiki, and those with the change segment
-    /// that the figures fix for Meme.
+    /// Returns the designs with each RAM buffer after all tokens: all of Table 2 for Wiki, and those with the
+    /// change segment that the figures fix for Meme.
     ///
     /// # Panics
-    /// Never: no holder of the lock does.
+    /// Never panics: no holder of the lock does.
     #[must_use]
     pub fn of(&self, set: DataSet, scale: Scale) -> Arc<Vec<Filled>> {
         let mut made = self.made.lock().expect("no holder of this lock panics");

@@ -19,10 +19,10 @@ pub const RAM_PERCENTS: [u64; 4] = [1, 2, 5, 10];
 pub const RAM_PERCENT: u64 = 5;
 /// Queries that are played on drives.
 const PLAYED: u64 = 2_000;
-/// How many times larger than a table its drive is: a page in 64 of a full drive changes, and its spare pages are
-/// several times as many. So a layer copies hardly anything when it cleans, as on the paper's whole drive.
+/// The size of a drive over its table: a page in 64 of a full drive changes, and its spare pages are several
+/// times as many. So a layer copies hardly anything when it cleans, as on the paper's whole drive.
 pub const LARGER_TIMES: u64 = 64;
-/// The fewest blocks of each plane, so that the spare ones are whole blocks.
+/// The minimum blocks of each plane, so that the spare ones are whole blocks.
 const BLOCKS_MIN: u64 = 64;
 
 /// A data set at a scale, and the law of its tokens.
@@ -34,7 +34,7 @@ pub struct Lab {
     seed: u64,
 }
 
-/// A design with a RAM buffer of that size.
+/// A design with a RAM buffer of some size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableSetup {
     /// The design.
@@ -44,7 +44,7 @@ pub struct TableSetup {
 }
 
 impl TableSetup {
-    /// Each design with each RAM buffer.
+    /// Returns each design with each RAM buffer.
     #[must_use]
     pub fn all(kinds: &[Kind], percents: &[u64]) -> Vec<Self> {
         let with = |percent| kinds.iter().map(move |kind| Self { kind: *kind, percent });
@@ -55,31 +55,31 @@ impl TableSetup {
 /// A table after all tokens.
 #[derive(Debug)]
 pub struct Filled {
-    /// What it is.
+    /// The design and its RAM buffer.
     pub setup: TableSetup,
     /// Its operations.
     pub record: Record,
 }
 
 impl Filled {
-    /// Their counts.
+    /// Returns the counts of its operations.
     #[must_use]
     pub fn counts(&self) -> OpCounts {
         self.record.counts
     }
 }
 
-/// The one with that design and RAM buffer.
+/// Returns the table with this design and RAM buffer.
 ///
 /// # Panics
-/// If there is none.
+/// Panics if there is none.
 #[must_use]
 pub fn of(all: &[Filled], kind: Kind, percent: u64) -> &Filled {
     let wanted = TableSetup { kind, percent };
     all.iter().find(|it| it.setup == wanted).expect("it was filled")
 }
 
-/// A table while tokens come.
+/// A table while tokens arrive.
 struct Live {
     setup: TableSetup,
     table: Box<dyn Design>,
@@ -92,7 +92,7 @@ struct Feeding {
 }
 
 impl Feeding {
-    /// Those setups that have a buffer of that size.
+    /// Creates the setups that have a buffer of this size.
     fn new(shape: Shape, setups: &[TableSetup], percent: u64, keeps: Keeps) -> Self {
         let live =
             |setup: &TableSetup| Live { setup: *setup, table: setup.kind.table(shape, keeps) };
@@ -133,7 +133,7 @@ impl Feeding {
     }
 }
 
-/// Does something for each size of a RAM buffer, each on a thread of its own with the same stream of tokens.
+/// Runs `work` for each size of a RAM buffer, each on a thread of its own with the same stream of tokens.
 fn for_each_buffer<T: Send>(setups: &[TableSetup], work: impl Fn(u64) -> Vec<T> + Sync) -> Vec<T> {
     let mut percents: Vec<u64> = setups.iter().map(|it| it.percent).collect();
     percents.sort_unstable();
@@ -147,44 +147,44 @@ fn for_each_buffer<T: Send>(setups: &[TableSetup], work: impl Fn(u64) -> Vec<T> 
     })
 }
 
-/// What queries read from a table, on average, and some of them for drives.
+/// The average reads of queries from a table, and some of the queries for drives.
 #[derive(Debug)]
 pub struct Queried {
     /// The table.
     pub setup: TableSetup,
     /// Queries.
     pub queries: u64,
-    /// Of these, those whose key was in the data segment or in the RAM buffer.
+    /// The queries whose key was in the data segment or in the RAM buffer.
     pub found: u64,
-    /// All their reads.
+    /// The reads of all queries.
     pub reads: OpCounts,
-    /// Of these, pages of the data segment and its overflow.
+    /// The reads of pages of the data segment and its overflow among these.
     pub data_pages: u64,
-    /// Queries of which each is a tape's operation.
+    /// Some queries, each of which is an operation of the tape.
     pub tape: Tape,
 }
 
 impl Lab {
-    /// A data set with the law that has Table 2's stages at 1 % of RAM.
+    /// Creates a data set with the law that has Table 2's stages at 1 % of RAM.
     #[must_use]
     pub fn new(set: DataSet, scale: Scale) -> Self {
         let shape = set.at(scale);
         Self::with_law(shape, Law::by_stages(&shape, scale), scale)
     }
 
-    /// The same with another law.
+    /// Creates a data set with another law.
     #[must_use]
     pub fn with_law(shape: Shape, law: Law, scale: Scale) -> Self {
         Self { shape, law, seed: scale.seed() }
     }
 
-    /// The tokens.
+    /// Returns the tokens.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         Tokens::new(self.law, self.seed, 0)
     }
 
-    /// Inserts all tokens into all tables, then merges what they have staged.
+    /// Inserts all tokens into all tables, then merges the staged ones.
     #[must_use]
     pub fn fill(&self, setups: &[TableSetup]) -> Vec<Filled> {
         fill(self.shape, setups, || self.stream(0))
@@ -196,14 +196,14 @@ impl Lab {
         query(self.shape, setups, || self.stream(0), || self.stream(1))
     }
 
-    /// The tokens of a stream, without an end.
+    /// Returns the tokens of a stream, without an end.
     fn stream(&self, number: u64) -> impl Iterator<Item = u64> + use<> {
         let mut tokens = Tokens::new(self.law, self.seed, number);
         std::iter::repeat_with(move || tokens.draw())
     }
 }
 
-/// Inserts the tokens of a stream into all tables, then merges what they have staged.
+/// Inserts the tokens of a stream into all tables, then merges the staged ones.
 pub fn fill<I: Iterator<Item = u64>>(
     shape: Shape,
     setups: &[TableSetup],
@@ -263,16 +263,16 @@ impl Queried {
         self.reads.pages += reads.counts.pages;
     }
 
-    /// A sum over all queries as the mean of one.
+    /// Returns a sum over all queries as the mean of one.
     #[must_use]
     pub fn mean(&self, sum: u64) -> f64 {
         sum as f64 / self.queries.max(1) as f64
     }
 
-    /// The mean time of a query on a drive, in milliseconds.
+    /// Returns the mean time of a query on a drive, in milliseconds.
     ///
     /// # Errors
-    /// [`Error::Drive`] if there is no such drive.
+    /// Fails with [`Error::Drive`] if there is no such drive.
     pub fn mean_ms(&self, drive: FlashDrive) -> Result<f64> {
         let mut ssd = drive.ssd(self.tape.page_count())?;
         Ok(Player::single(0).play(&self.tape, &mut ssd).all(0).mean_ms())
@@ -294,13 +294,14 @@ impl FlashDrive {
     pub const MLC_2: Self = Self { name: "MLC-2", preset: "mlc-2-paper" };
     /// Intel, 32 GB.
     pub const SLC: Self = Self { name: "SLC", preset: "slc-paper" };
-    /// All of them.
+    /// All drives.
     pub const ALL: [Self; 3] = [Self::MLC_1, Self::MLC_2, Self::SLC];
 
-    /// The drive, written once from the first page to the last, with as few blocks as hold those pages.
+    /// Creates the drive, written once from the first page to the last, with the fewest blocks for those
+    /// pages.
     ///
     /// # Errors
-    /// [`Error::Drive`] if there is no such drive.
+    /// Fails with [`Error::Drive`] if there is no such drive.
     pub fn ssd(self, pages: u64) -> Result<Ssd> {
         self.build(pages).map_err(|source| Error::Drive {
             preset: self.preset,
@@ -321,18 +322,19 @@ impl FlashDrive {
         Ok(Ssd::new(spec, Fill::Sequential)?)
     }
 
-    /// Plays operations, on a drive that is [`LARGER_TIMES`] as large as what they use: seconds, and erases.
+    /// Plays operations, on a drive that is [`LARGER_TIMES`] as large as their pages: returns seconds, and
+    /// erases.
     ///
     /// # Errors
-    /// [`Error::Drive`] if there is no such drive.
+    /// Fails with [`Error::Drive`] if there is no such drive.
     pub fn play(self, record: &Record) -> Result<(f64, u64)> {
         self.play_after(record.pages() * LARGER_TIMES, &Record::default(), record)
     }
 
-    /// The same on a drive of that many pages, after other operations, which do not count.
+    /// Plays operations on a drive of `pages` pages, after other operations, which do not count.
     ///
     /// # Errors
-    /// [`Error::Drive`] if there is no such drive.
+    /// Fails with [`Error::Drive`] if there is no such drive.
     pub fn play_after(self, pages: u64, before: &Record, record: &Record) -> Result<(f64, u64)> {
         let [mut first, mut then] = [Tape::default(), Tape::default()];
         before.put_on(&mut first, Act::Insert);
@@ -344,10 +346,10 @@ impl FlashDrive {
         Ok((played.elapsed_ns as f64 / 1e9, ssd.counters().ftl.erases - erases))
     }
 
-    /// Milliseconds for one request of that many pages.
+    /// Returns the milliseconds of one request for a block or a page.
     ///
     /// # Errors
-    /// [`Error::Drive`] if there is no such drive.
+    /// Fails with [`Error::Drive`] if there is no such drive.
     pub fn request_ms(self, kind: RequestKind, is_block: Whole) -> Result<f64> {
         let mut record = Record::default();
         match is_block {
@@ -358,7 +360,7 @@ impl FlashDrive {
     }
 }
 
-/// What a request asks for.
+/// The extent of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Whole {
     /// All pages of a block.

@@ -1,15 +1,17 @@
 //! The law of the tokens: Zipf-Mandelbrot, from its distribution function.
 //!
-//! Token `i` has a rank above `x` with probability `(1 + x / offset)^-power`, so a token of rank `i` is drawn about
-//! as `(i + offset)^-(power + 1)`, and one random number gives one token. The number of different tokens among `n`
-//! grows as Heaps' law has it. Two numbers of the paper fix one of the two constants for each offset.
+//! Token `i` has a rank above `x` with probability `(1 + x / offset)^-power`, so a token of rank `i` is drawn
+//! about as `(i + offset)^-(power + 1)`, and one random number gives one token. The number of different
+//! tokens among `n` grows by Heaps' law. Two numbers of the paper fix one of the two constants for each
+//! offset.
 
 use nandex_sim::workload::SplitMix64;
 
 use super::shape::{DataSet, Shape, divisor};
 use crate::{Scale, fits, vary};
 
-/// Stages of a RAM buffer of 1 % in Table 2. The last may be a part of a buffer, so that half of it is taken.
+/// The stages of a RAM buffer of 1 % in Table 2. The last may be a part of a buffer, so that half of it is
+/// taken.
 const STAGES: f64 = 209.0 - 0.5;
 /// Ranks whose tokens are summed one by one; those above are integrated.
 const HEAD: u64 = 1024;
@@ -18,7 +20,7 @@ const INTERVALS: u32 = 600;
 /// Halvings of an interval with a constant in it.
 const HALVINGS: u32 = 60;
 
-/// Two constants.
+/// The two constants of the law.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Law {
     power: f64,
@@ -26,15 +28,15 @@ pub struct Law {
 }
 
 impl Law {
-    /// The law with offset 1 at full size that has the paper's number of different tokens: fitted to the two counts
-    /// of tokens alone.
+    /// Returns the law with offset 1 at full size that has the paper's number of different tokens: fitted to
+    /// the two counts of tokens alone.
     #[must_use]
     pub fn by_counts(shape: &Shape, scale: Scale) -> Self {
         Self::with_offset(shape, 1.0 / divisor(scale) as f64)
     }
 
-    /// The law with the paper's number of different tokens, whose offset is such that Wiki's stream fills a buffer
-    /// of 1 % as often as in Table 2.
+    /// Returns the law with the paper's number of different tokens, whose offset is such that Wiki's stream
+    /// fills a buffer of 1 % as often as in Table 2.
     #[must_use]
     pub fn by_stages(shape: &Shape, scale: Scale) -> Self {
         let wiki = DataSet::WIKI.at(scale);
@@ -53,7 +55,7 @@ impl Law {
         Self { power: halved((0.01, 4.0), too_small), offset }
     }
 
-    /// How many different tokens are expected among that many.
+    /// Returns the expected number of different tokens among `tokens`.
     #[must_use]
     pub fn distinct(&self, tokens: f64) -> f64 {
         let above = |rank: f64| (1.0 + rank / self.offset).powf(-self.power);
@@ -79,25 +81,25 @@ impl Law {
         head.sum::<f64>() + middle * each / 3.0 + tokens * (-self.power * end).exp()
     }
 
-    /// Tokens that a buffer of that many entries takes until it is full.
+    /// Returns the tokens that a buffer of `distinct` entries takes until it is full.
     #[cfg(test)]
     fn tokens_until(&self, distinct: f64) -> f64 {
         halved((0.0, 30.0), |tokens: f64| self.distinct(tokens.exp()) < distinct).exp()
     }
 
-    /// The exponent of the rank.
+    /// Returns the exponent of the rank.
     #[must_use]
     pub fn exponent(&self) -> f64 {
         self.power + 1.0
     }
 
-    /// What is added to the rank.
+    /// Returns the offset, which is added to the rank.
     #[must_use]
     pub fn offset(&self) -> f64 {
         self.offset
     }
 
-    /// A token by a number from 0 to 1: its key, whose bits are random.
+    /// Returns a token by a number from 0 to 1: its key, whose bits are random.
     fn key(&self, unit: f64) -> u64 {
         let rank = (self.offset * ((1.0 - unit).powf(-1.0 / self.power) - 1.0)).floor();
         // Ranks beyond the integers are still different numbers.
@@ -113,19 +115,19 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// The stream of that number with that seed.
+    /// Creates a stream by its number, with a seed.
     #[must_use]
     pub fn new(law: Law, seed: u64, stream: u64) -> Self {
         Self { law, rng: SplitMix64::stream(seed, stream) }
     }
 
-    /// The key of the next token: neither 0 nor the largest number.
+    /// Returns the key of the next token: neither 0 nor the largest number.
     pub fn draw(&mut self) -> u64 {
         self.law.key(self.rng.unit())
     }
 }
 
-/// The finalizer of SplitMix64: another number for each number.
+/// Applies the finalizer of SplitMix64: another number for each number.
 const fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -133,7 +135,7 @@ const fn mixed(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// The number up to which a condition holds.
+/// Returns the number up to which a condition holds, by bisection.
 fn halved((mut low, mut high): (f64, f64), holds: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);

@@ -12,7 +12,7 @@ pub struct Mb {
 }
 
 impl Mb {
-    /// An empty one.
+    /// Creates an empty one.
     #[must_use]
     pub fn new(data: Option<DataSegment>) -> Self {
         Self { record: Record::default(), data }

@@ -1,4 +1,4 @@
-//! MDB: each block of the change segment takes what is staged for its `k` data blocks.
+//! MDB: each block of the change segment takes the staged entries of its `k` data blocks.
 
 use nandex_sim::RequestKind::{Read, Write};
 
@@ -16,7 +16,7 @@ pub struct Mdb {
     record: Record,
     data: Option<DataSegment>,
     blocks: Vec<ChangeBlock>,
-    /// Data blocks that have entries in the change segment.
+    /// Whether a data block has entries in the change segment.
     changed: Vec<bool>,
 }
 
@@ -24,12 +24,12 @@ pub struct Mdb {
 #[derive(Clone, Debug, Default)]
 struct ChangeBlock {
     entries: u64,
-    /// The entries' keys, if they are kept.
+    /// The keys of the entries, if they are kept.
     keys: Vec<u64>,
 }
 
 impl Mdb {
-    /// An empty one.
+    /// Creates an empty one.
     #[must_use]
     pub fn new(shape: Shape, change: Change, data: Option<DataSegment>) -> Self {
         Self {
@@ -43,13 +43,13 @@ impl Mdb {
         }
     }
 
-    /// The data blocks of a block of the change segment.
+    /// Returns the data blocks of a block of the change segment.
     fn data_blocks(&self, block: u64) -> std::ops::Range<u64> {
         let first = block * self.change.data_blocks;
         first..(first + self.change.data_blocks).min(self.shape.blocks)
     }
 
-    /// Appends to a block of the change segment. A page that is filled in part is filled up, so it is written again.
+    /// Appends to a block of the change segment. A partly filled page is filled up, so it is written again.
     fn append(&mut self, block: u64, keys: &[u64]) {
         let start = self.blocks[block as usize].entries;
         let end = start + keys.len() as u64;

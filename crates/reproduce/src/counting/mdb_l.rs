@@ -16,16 +16,16 @@ pub struct MdbL {
     places: Places,
     entries_max: u64,
     entries: u64,
-    /// For each slot the ranges of pages that it was staged to.
+    /// The ranges of pages that each slot was staged to.
     ranges: Vec<Vec<Range<u64>>>,
-    /// The entries' keys, if they are kept.
+    /// The keys of the entries, if they are kept.
     keys: Vec<u64>,
     record: Record,
     data: Option<DataSegment>,
 }
 
 impl MdbL {
-    /// An empty one.
+    /// Creates an empty one.
     #[must_use]
     pub fn new(shape: Shape, change: Change, data: Option<DataSegment>) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl MdbL {
         }
     }
 
-    /// Pages of the log that have entries from `start` to `end`.
+    /// Returns the pages of the log that have entries from `start` to `end`.
     fn pages(&self, start: u64, end: u64) -> Range<u64> {
         let first = self.places.change_page(0);
         let page_entries = self.shape.page_entries;
@@ -70,8 +70,8 @@ impl MdbL {
         }
     }
 
-    /// Merges the log with all data blocks that have entries in it. Each of them reads its pages, whoever has read
-    /// them before.
+    /// Merges the log with all data blocks that have entries in it. Each of them reads its pages, even if
+    /// another has read them before.
     fn merge(&mut self) {
         for (slot, ranges) in self.ranges.iter_mut().enumerate() {
             if !ranges.is_empty() {

@@ -1,9 +1,9 @@
 //! The experiments of "Hash in a Flash" (Clemons et al., BigData 2013): tables that count tokens on flash.
 //!
-//! The three designs run here as the paper states them, down to which page and which block each operation reads or
-//! writes; counts themselves are not kept, since no operation depends on them. Tokens are drawn by a law that is
-//! fitted to the paper's numbers of tokens, or are those of a corpus that the user has. Operations are played against
-//! models of its SSDs, one after another.
+//! The three designs run here as the paper states them, down to the page and the block that each operation
+//! reads or writes; counts themselves are not kept, since no operation depends on them. Tokens are drawn by a
+//! law that is fitted to the paper's numbers of tokens, or are those of a corpus of the user. Operations are
+//! played against models of its SSDs, one after another.
 //!
 //! ```text
 //!   law -> tokens -> RAM buffer --stage--> MB:    each data block read and rewritten
@@ -13,7 +13,7 @@
 //!
 //! 1. A key's block in the data segment is its slot in the RAM buffer, `s(x) = g(x) div r`.
 //! 2. A RAM buffer is full when it has its number of different keys; it is then staged, or merged, as a whole.
-//! 3. A page of the change segment that is filled in part is filled up by the next stage, and so written again.
+//! 3. A partly filled page of the change segment is filled up by the next stage, and so written again.
 //! 4. At the end all is staged and merged.
 
 mod corpus;
@@ -44,7 +44,7 @@ use crate::Experiment;
 
 pub use corpus::Corpus;
 
-/// All experiments, in the paper's order.
+/// Returns all experiments, in the paper's order.
 #[must_use]
 pub fn experiments() -> Vec<Box<dyn Experiment>> {
     let fills = Arc::new(fills::Fills::default());
@@ -58,7 +58,8 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
     ]
 }
 
-/// Table 2 and the figures on a corpus, whose rows are measured; the paper's numbers are those of Wiki.
+/// Returns Table 2 and the figures on a corpus, whose rows are measured; the paper's numbers are those of
+/// Wiki.
 #[must_use]
 pub fn on_corpus(corpus: Corpus) -> Box<dyn Experiment> {
     Box::new(on_corpus::OnCorpus(corpus))

@@ -14,14 +14,15 @@ use crate::{Experiment, Outcome, Result, Row, Scale, Table};
 /// See the [module](self).
 pub struct NoBuffer(pub Arc<Fills>);
 
-/// Tokens that are played before what is measured, for each page of the drive: more than it has spare pages.
+/// The tokens that are played before the measurement, for each page of the drive: more than it has spare
+/// pages.
 const WARM_PERMILLE: u64 = 200;
-/// The same on the smallest drive, until it copies as much as it will.
+/// The tokens before the measurement on the smallest drive, until it copies as much as it will.
 const WARM_PERMILLE_LEAST: u64 = 2000;
-/// Tokens that are measured.
+/// The number of tokens that are measured.
 const MEASURED: u64 = 200_000;
 
-/// What the paper says of a data set: cleans, and how much slower than with buffers.
+/// The paper's statement on a data set: cleans, and the slowdown compared with buffers.
 struct Said {
     set: DataSet,
     cleans: f64,
@@ -70,7 +71,7 @@ fn setup() -> Vec<String> {
     ]
 }
 
-/// Cleans and seconds of one token.
+/// The cleans and seconds of one token.
 struct Each {
     cleans: f64,
     seconds: f64,
@@ -111,7 +112,7 @@ impl Said {
     }
 }
 
-/// What a token costs on a drive of that many pages.
+/// Measures the cost of a token on a drive of `pages` pages.
 fn measured(lab: &Lab, pages: u64, warm_permille: u64) -> Result<Each> {
     let update = |record: &mut Record, key: u64| {
         let page = lab.shape.slot(key) / lab.shape.page_entries;

@@ -1,4 +1,4 @@
-//! Table 2 and Figures 3 to 5 on a corpus that the user has.
+//! Table 2 and Figures 3 to 5 on a corpus of the user.
 
 use super::corpus::Corpus;
 use super::design::Kind;
@@ -51,7 +51,7 @@ impl Experiment for OnCorpus {
 }
 
 impl OnCorpus {
-    /// Tokens from random places of the corpus: drawn as they come, as those of the law are.
+    /// Returns tokens from random places of the corpus, which has the frequencies of the law's draws.
     fn asked(&self, seed: u64) -> impl Iterator<Item = u64> + use<'_> {
         let tokens = &self.0.tokens;
         let mut rng = SplitMix64::stream(seed, 1);
@@ -94,7 +94,7 @@ fn sizes(corpus: &Corpus, shape: &Shape) -> Table {
     Table { title: format!("The corpus, {}", corpus.name()), rows }
 }
 
-/// A row of Table 2 for each RAM buffer.
+/// Returns a row of Table 2 for each RAM buffer.
 fn counts(all: &[Filled], kind: Kind) -> Table {
     let rows = RAM_PERCENTS.into_iter().flat_map(|percent| {
         let filled = of(all, kind, percent);
@@ -107,7 +107,7 @@ fn counts(all: &[Filled], kind: Kind) -> Table {
     Table { title: format!("{}{change}", kind.name()), rows: rows.collect() }
 }
 
-/// How the disciplines compare, in the corpus and in Table 2.
+/// Compares the disciplines, in the corpus and in Table 2.
 fn ratios(all: &[Filled], number: usize, change: Change) -> Table {
     let (mdb, mdb_l) = (Kind::Mdb(change), Kind::MdbL(change));
     let pairs = [

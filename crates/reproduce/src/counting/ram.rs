@@ -1,6 +1,6 @@
 //! The RAM buffer `H_R`: an open hash table with a slot for each data block.
 //!
-//! Only what decides operations is kept: which keys it has and how many of them each slot has.
+//! Only the data that decide operations are kept: its keys, and the number of keys in each slot.
 
 use super::shape::Shape;
 
@@ -9,12 +9,12 @@ use super::shape::Shape;
 pub struct Staged {
     /// Its keys, slot by slot.
     pub keys: Vec<u64>,
-    /// For each slot where its keys end.
+    /// The end of each slot's keys.
     pub ends: Vec<usize>,
 }
 
 impl Staged {
-    /// The keys of a slot.
+    /// Returns the keys of a slot.
     #[must_use]
     pub fn of_slot(&self, slot: usize) -> &[u64] {
         let start = slot.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -28,13 +28,13 @@ pub struct RamBuffer {
     shape: Shape,
     entries_max: usize,
     keys: Vec<u64>,
-    /// Places of keys, 0 where there is none.
+    /// The places of keys, 0 for a free one.
     set: Vec<u64>,
     counts: Vec<usize>,
 }
 
 impl RamBuffer {
-    /// An empty buffer of that many percent of the data segment.
+    /// Creates an empty buffer of `percent` percent of the data segment.
     #[must_use]
     pub fn new(shape: Shape, percent: u64) -> Self {
         let entries_max = shape.buffer_entries(percent) as usize;
@@ -53,19 +53,19 @@ impl RamBuffer {
         }
     }
 
-    /// Is a key in it?
+    /// Returns whether a key is in it.
     #[must_use]
     pub fn has(&self, key: u64) -> bool {
         self.set[self.place(key)] == key
     }
 
-    /// Has it as many keys as it may have?
+    /// Returns whether it has its maximum number of keys.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.keys.len() >= self.entries_max
     }
 
-    /// Is there nothing in it?
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
@@ -91,7 +91,7 @@ impl RamBuffer {
         Staged { keys, ends }
     }
 
-    /// Where a key is, or would be.
+    /// Returns the place of a key, present or not.
     fn place(&self, key: u64) -> usize {
         let mask = self.set.len() - 1;
         let mut place = key as usize & mask;

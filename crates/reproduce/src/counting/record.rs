@@ -5,7 +5,7 @@ use nandex_sim::RequestKind;
 use super::shape::{BLOCK_PAGES, Change, Shape};
 use crate::tape::{Act, Step, Tape};
 
-/// What Table 2 counts, and cleans.
+/// The counts of Table 2, and cleans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OpCounts {
     /// Blocks read or written.
@@ -20,7 +20,7 @@ pub struct OpCounts {
     pub cleans: u64,
 }
 
-/// Where the segments of a table are: data, change and one block of overflow, in this order.
+/// The places of the segments of a table: data, change and one block of overflow, in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Places {
     data_blocks: u64,
@@ -28,33 +28,34 @@ pub struct Places {
 }
 
 impl Places {
-    /// Those of a table with that change segment, if it has one.
+    /// Returns the places of a table with this change segment, if it has one.
     #[must_use]
     pub fn new(shape: &Shape, change: Option<Change>) -> Self {
         let change_blocks = change.map_or(0, |change| change.blocks(shape));
         Self { data_blocks: shape.blocks, change_blocks }
     }
 
-    /// Pages of all segments.
+    /// Returns the pages of all segments.
     #[must_use]
     pub const fn pages(&self) -> u64 {
         (self.data_blocks + self.change_blocks + 1) * BLOCK_PAGES
     }
 
-    /// The first page of a block of the change segment.
+    /// Returns the first page of a block of the change segment.
     #[must_use]
     pub const fn change_page(&self, block: u64) -> u64 {
         (self.data_blocks + block) * BLOCK_PAGES
     }
 
-    /// The page of the overflow region.
+    /// Returns the page of the overflow region.
     #[must_use]
     pub const fn overflow_page(&self) -> u64 {
         (self.data_blocks + self.change_blocks) * BLOCK_PAGES
     }
 }
 
-/// Operations of which each waits for the one before, as in the paper's simulator in slave mode.
+/// A sequence of operations, each of which waits for the one before, as in the paper's simulator in slave
+/// mode.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// Their counts.
@@ -63,19 +64,19 @@ pub struct Record {
 }
 
 impl Record {
-    /// A block, from that page on.
+    /// Records a block, from `page` on.
     pub fn block(&mut self, kind: RequestKind, page: u64) {
         self.counts.blocks += 1;
         self.push(kind, page, BLOCK_PAGES as u32);
     }
 
-    /// One page.
+    /// Records one page.
     pub fn page(&mut self, kind: RequestKind, page: u64) {
         self.counts.pages += 1;
         self.push(kind, page, 1);
     }
 
-    /// A block of the data segment read, changed and written again.
+    /// Records that a block of the data segment is read, changed and written again.
     pub fn rewrite(&mut self, data_block: u64) {
         let page = data_block * BLOCK_PAGES;
         self.block(RequestKind::Read, page);
@@ -83,7 +84,7 @@ impl Record {
         self.counts.cleans += 1;
     }
 
-    /// Pages up to the last that it uses.
+    /// Returns the pages up to the last that it uses.
     #[must_use]
     pub fn pages(&self) -> u64 {
         let ends = self.steps.iter().map(|step| step.page + u64::from(step.pages));

@@ -2,25 +2,25 @@
 
 use super::shape::Shape;
 
-/// No entry.
+/// The value of an empty entry.
 const EMPTY: u64 = 0;
-/// The last index of a block whose probing has gone on in the overflow region.
+/// The last entry of a block whose probing has continued in the overflow region.
 const POINTER: u64 = u64::MAX;
 
-/// What a search touched.
+/// The pages touched by a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Search {
-    /// Is the key there?
+    /// Whether the key is present.
     pub found: bool,
     /// Its first page.
     pub page: u64,
-    /// Pages of the block, one behind another.
+    /// The consecutive pages of the block.
     pub pages: u64,
     /// Pages of the overflow region.
     pub overflow_pages: u64,
 }
 
-/// All blocks, and the overflow of each.
+/// The blocks of the segment, and the overflow of each.
 #[derive(Clone, Debug)]
 pub struct DataSegment {
     shape: Shape,
@@ -29,19 +29,19 @@ pub struct DataSegment {
 }
 
 impl DataSegment {
-    /// An empty one.
+    /// Creates an empty one.
     #[must_use]
     pub fn new(shape: Shape) -> Self {
         let overflow = vec![Vec::new(); shape.blocks as usize];
         Self { shape, keys: vec![EMPTY; shape.entries() as usize], overflow }
     }
 
-    /// Counts a key: puts it in if it is not there.
+    /// Counts a key: inserts it if it is absent.
     pub fn insert(&mut self, key: u64) {
         let end = self.end_of(key);
         let place = self.stop(key);
         if place == end {
-            // The probing left the block: its last entry makes place for a pointer.
+            // The probing left the block: its last entry is replaced by a pointer.
             let last = std::mem::replace(&mut self.keys[end - 1], POINTER);
             self.overflow[self.shape.block(key) as usize].extend([last, key]);
         } else if self.keys[place] == EMPTY {
@@ -54,7 +54,7 @@ impl DataSegment {
         }
     }
 
-    /// Searches a key.
+    /// Searches for a key.
     #[must_use]
     pub fn search(&self, key: u64) -> Search {
         let page_entries = self.shape.page_entries;
@@ -72,18 +72,19 @@ impl DataSegment {
         Search { found: index.is_some(), page, pages, overflow_pages }
     }
 
-    /// Entries in the overflow region.
+    /// Returns the entries in the overflow region.
     #[cfg(test)]
     fn overflow_entries(&self) -> usize {
         self.overflow.iter().map(Vec::len).sum()
     }
 
-    /// Where the block of a key ends.
+    /// Returns the end of the block of a key.
     fn end_of(&self, key: u64) -> usize {
         ((self.shape.block(key) + 1) * self.shape.block_entries()) as usize
     }
 
-    /// Where the probing for a key stops: at the key, at an empty entry, at a pointer, or at the end of the block.
+    /// Returns the place at which the probing for a key stops: at the key, at an empty entry, at a pointer,
+    /// or at the end of the block.
     fn stop(&self, key: u64) -> usize {
         let (start, end) = (self.shape.slot(key) as usize, self.end_of(key));
         let stops = |it: &u64| *it == key || *it == EMPTY || *it == POINTER;

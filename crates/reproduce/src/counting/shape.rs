@@ -12,15 +12,15 @@ const PAGE_ENTRIES: u64 = 512;
 pub struct DataSet {
     /// Its name in the paper.
     pub name: &'static str,
-    /// All tokens.
+    /// The number of tokens.
     pub tokens: u64,
-    /// Different ones.
+    /// The number of different tokens.
     pub distinct: u64,
     /// Blocks of the data segment.
     pub blocks: u64,
     /// Tokens before the first query.
     pub tokens_before_queries: u64,
-    /// Of a million queries, those whose key is in the table.
+    /// The number of queries in a million whose key is in the table.
     pub found: u64,
 }
 
@@ -44,7 +44,7 @@ impl DataSet {
         found: 959_731,
     };
 
-    /// The data set and its table at that scale.
+    /// Returns the data set and its table at a scale.
     #[must_use]
     pub fn at(self, scale: Scale) -> Shape {
         let divisor = divisor(scale);
@@ -60,7 +60,8 @@ impl DataSet {
 }
 
 impl DataSet {
-    /// Its table without a scale: as many entries of a page as give each different token the entries that Wiki's have.
+    /// Returns its table without a scale: with as many entries of a page as give each different token the
+    /// entries that Wiki's have.
     #[must_use]
     pub fn sized(self) -> Shape {
         let wiki = Self::WIKI.at(Scale::FULL);
@@ -78,18 +79,19 @@ impl DataSet {
     }
 }
 
-/// What entries and tokens are divided by: the table has 100 MB only, so the largest scale is the paper's own size.
+/// Returns the divisor of entries and tokens: the table has 100 MB only, so the largest scale is the paper's
+/// own size.
 #[must_use]
 pub const fn divisor(scale: Scale) -> u64 {
     (scale.times() / Scale::LEAST) as u64
 }
 
-/// Sizes at a scale. Blocks and their pages are the paper's at any scale, entries of a page are not.
+/// The sizes at a scale. Blocks and their pages are the paper's at any scale, entries of a page are not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// All tokens.
+    /// The number of tokens.
     pub tokens: u64,
-    /// Different ones.
+    /// The number of different tokens.
     pub distinct: u64,
     /// Tokens before the first query.
     pub tokens_before_queries: u64,
@@ -102,31 +104,31 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Entries of a block, the paper's `r` in entries.
+    /// Returns the entries of a block, the paper's `r` in entries.
     #[must_use]
     pub const fn block_entries(&self) -> u64 {
         self.page_entries * BLOCK_PAGES
     }
 
-    /// Entries of the data segment, the paper's `q`.
+    /// Returns the entries of the data segment, the paper's `q`.
     #[must_use]
     pub const fn entries(&self) -> u64 {
         self.block_entries() * self.blocks
     }
 
-    /// Entries of a RAM buffer of that many percent of the data segment.
+    /// Returns the entries of a RAM buffer of `percent` percent of the data segment.
     #[must_use]
     pub const fn buffer_entries(&self, percent: u64) -> u64 {
         self.entries() * percent / 100
     }
 
-    /// The slot `g(x)` of a key, whose bits are random: `(x * q) >> 64`.
+    /// Returns the slot `g(x)` of a key, whose bits are random: `(x * q) >> 64`.
     #[must_use]
     pub fn slot(&self, key: u64) -> u64 {
         ((u128::from(key) * u128::from(self.entries())) >> 64) as u64
     }
 
-    /// The block of a key, `s(x) = g(x) div r`.
+    /// Returns the block of a key, `s(x) = g(x) div r`.
     #[must_use]
     pub fn block(&self, key: u64) -> u64 {
         self.slot(key) / self.block_entries()
@@ -149,7 +151,7 @@ impl Change {
     /// An eighth, the size that most figures fix.
     pub const SMALL: Self = Self { name: "12.5 %", data_blocks: 8 };
 
-    /// Its blocks.
+    /// Returns its blocks.
     #[must_use]
     pub const fn blocks(self, shape: &Shape) -> u64 {
         shape.blocks.div_ceil(self.data_blocks)

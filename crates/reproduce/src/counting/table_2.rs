@@ -11,7 +11,7 @@ use crate::{Experiment, Outcome, Result, Row, Scale, Table, fits};
 /// See the [module](self).
 pub struct Table2(pub Arc<Fills>);
 
-/// What a row of ours counts.
+/// The quantity of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Count {
     Blocks,
@@ -21,7 +21,7 @@ pub(super) enum Count {
 }
 
 impl Count {
-    /// What the table has of a design.
+    /// Returns the quantities that the table has for a design.
     pub const fn of_kind(kind: Kind) -> &'static [Self] {
         match kind {
             Kind::Mb => &[Self::Blocks, Self::Merges],
@@ -51,10 +51,10 @@ impl Count {
     }
 }
 
-/// The printed count of a design with that RAM; its change segment is that of `Change::ALL`.
+/// Returns the printed count of a design with this RAM; its change segment is that of `Change::ALL`.
 ///
 /// # Panics
-/// If the table has none.
+/// Panics if the table has none.
 pub(super) fn papers(kind: Kind, change: usize, percent: u64, count: Count) -> u64 {
     let line = LINES.iter().find(|it| (it.change, it.percent) == (change, percent));
     let line = line.expect("it has each change segment with each RAM buffer");
@@ -67,7 +67,7 @@ pub(super) fn papers(kind: Kind, change: usize, percent: u64, count: Count) -> u
     }
 }
 
-/// A row of the paper: MB's blocks and merges, and what MDB and MDB-L have.
+/// A row of the paper: MB's blocks and merges, and the counts of MDB and MDB-L.
 struct Line {
     change: usize,
     percent: u64,
@@ -144,7 +144,7 @@ fn setup(lab: &Lab) -> Vec<String> {
     ]
 }
 
-/// A row, fitted if it is the number of buffers of 1 %, in this or another form.
+/// Returns a row, fitted if it is the number of buffers of 1 %, in this or another form.
 fn row(filled: &Filled, count: Count, paper: u64) -> Row {
     let TableSetup { kind, percent } = filled.setup;
     let what = format!("RAM {percent} %: {}", count.word());
@@ -159,7 +159,7 @@ fn row(filled: &Filled, count: Count, paper: u64) -> Row {
     row.paper(paper as f64).why(if is_near { "" } else { why(kind, count) })
 }
 
-/// Why a count is more than a tenth off, wherever one is.
+/// Returns the reason why a count is more than a tenth off, wherever one is.
 fn why(kind: Kind, count: Count) -> &'static str {
     match (kind, count) {
         (Kind::MdbL(_), Count::Merges | Count::Blocks) => {
@@ -180,7 +180,7 @@ fn why(kind: Kind, count: Count) -> &'static str {
     }
 }
 
-/// All rows of a design with that RAM.
+/// Returns all rows of a design with this RAM.
 fn rows(all: &[Filled], kind: Kind, change: usize, percent: u64) -> impl Iterator<Item = Row> {
     let filled = of(all, kind, percent);
     let counts = Count::of_kind(kind).iter();
@@ -198,7 +198,7 @@ fn with_change(all: &[Filled], kind: Kind, change: usize) -> Table {
     Table { title, rows: rows.collect() }
 }
 
-/// How many operations on blocks a merge has, which tells the discipline.
+/// Compares the operations on blocks for each merge, which identify the discipline.
 fn trends(all: &[Filled]) -> Table {
     let half = Change::ALL[0];
     let each = |kind| {

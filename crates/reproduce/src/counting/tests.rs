@@ -1,4 +1,4 @@
-//! Each design does what the paper states, counted operation by operation.
+//! Tests that each design does what the paper states, counted operation by operation.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ fn mb_reads_and_writes_every_block_for_each_merge_and_no_page() {
         assert_eq!(mb.record().counts, expected);
     }
     mb.finish();
-    // As Table 2 has it for 13 merges.
+    // As in Table 2 for 13 merges.
     assert_eq!(mb.record().counts.blocks, 5330);
 }
 
@@ -102,7 +102,7 @@ fn mdb_appends_pages_of_its_change_blocks_and_merges_each_that_is_full_with_its_
     }
 }
 
-/// Writes of a log's pages, and reads of them by each slot: by entries, one by one.
+/// Returns the writes of a log's pages, and the reads of them by each slot: by entries, one by one.
 fn pages_of_log(all: &[Staged], page_entries: u64) -> u64 {
     let (mut at, mut pages) = (0, 0);
     for staged in all {

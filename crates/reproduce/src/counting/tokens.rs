@@ -1,4 +1,4 @@
-//! The laws of the tokens, and what the two printed counts of tokens alone say of the stages.
+//! The laws of the tokens, and the stages that follow from the two printed counts of tokens alone.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ fn setup() -> Vec<String> {
     ]
 }
 
-/// The stages of tables whose law is fitted to those of one RAM buffer, or of none.
+/// Returns the stages of tables whose law is fitted to those of one RAM buffer, or of none.
 fn stage_table(title: &str, all: &[Filled], fitted_percent: Option<u64>) -> Table {
     let rows = RAM_PERCENTS.into_iter().zip(STAGES).map(|(percent, paper)| {
         let number = of(all, Kind::Mb, percent).counts().merges as f64;

@@ -29,7 +29,7 @@ pub(crate) enum Field {
 }
 
 impl Field {
-    /// Its name in the preset's file.
+    /// Returns its name in the preset's file.
     #[cfg(test)]
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Field {
         }
     }
 
-    /// Its unit.
+    /// Returns its unit.
     pub(crate) const fn unit(self) -> &'static str {
         match self {
             Self::Link | Self::Transfer => "ps/B",
@@ -54,10 +54,10 @@ impl Field {
         }
     }
 
-    /// Its value in a preset.
+    /// Returns its value in a preset.
     ///
     /// # Errors
-    /// [`Error::Drive`] if there is no such preset.
+    /// Fails with [`Error::Drive`] if there is no such preset.
     pub(crate) fn value(self, preset: &'static str) -> Result<f64> {
         let value = || -> std::result::Result<u64, PresetError> {
             let mut value = 0;
@@ -80,7 +80,7 @@ impl Field {
         })
     }
 
-    /// Puts another value in its place.
+    /// Replaces its value.
     pub(crate) fn change(self, spec: &mut Spec, change: impl FnOnce(u64) -> u64) {
         let place = match self {
             Self::Link => &mut spec.host.link_ps_per_byte,
@@ -100,7 +100,7 @@ impl Field {
         *place = change(*place);
     }
 
-    /// The same of a disk, which has only a controller.
+    /// Replaces its value in a disk, which has only a controller.
     pub(crate) fn change_disk(self, spec: &mut DiskSpec, change: impl FnOnce(u64) -> u64) {
         if self == Self::Controller {
             spec.controller_ns = change(spec.controller_ns);

@@ -1,4 +1,4 @@
-//! All fitted constants.
+//! The list of all fitted constants.
 
 use super::{
     BERKELEY_WAN, BUFFERHASH_INSERTS, CHIP_READ, COUNTING_STAGES, COUNTING_TOKENS, CRUCIAL_READS,
@@ -34,7 +34,7 @@ const HPDC: &[Paper] = &[Paper::Rhik];
 
 const TABLE_4: &str = "utilization of 8 cores at the rates of Figure 5 (ANCS 2014, Table 4)";
 
-/// A constant of a preset.
+/// Creates a constant of a preset.
 const fn of(
     papers: &'static [Paper],
     name: &'static str,
@@ -44,7 +44,7 @@ const fn of(
     Fit { name, about, fitted_to, papers, place: Place::Preset(preset, field) }
 }
 
-/// Another constant.
+/// Creates another constant.
 const fn other(
     papers: &'static [Paper],
     name: &'static str,
@@ -115,7 +115,7 @@ pub(crate) const TOKEN_POWER: Fit = other(
     ("power of the law of tokens", COUNTING_TOKENS),
 );
 
-/// All of them, in the order of the papers.
+/// All constants, in the order of the papers.
 pub const FITS: &[Fit] = &[
     of(
         NSDI,

@@ -1,8 +1,8 @@
 //! The constants that were chosen so that a printed number comes out, each with that number and its place.
 //!
-//! A row that merely gives such a number back says so: it is [fitted](crate::Row::fitted). A row for which none of
-//! these was chosen is predicted, even if it is of the same drive. Values are read from the presets and the code that
-//! use them, so the list has no second copy of any.
+//! A row that merely returns such a number is marked as [fitted](crate::Row::fitted). A row for which none of
+//! these was chosen is predicted, even if it is of the same drive. Values are read from the presets and the
+//! code that use them, so the list has no second copy of any.
 
 mod field;
 mod list;
@@ -24,7 +24,7 @@ pub(crate) const CHIP_READ: &str = "0.24 ms for each page read (NSDI 2010, Table
 pub(crate) const INTEL_READ: &str = "0.15 ms for a random read (NSDI 2010, 7.2.2)";
 /// Erases of preset `intel-x18m-paper`.
 pub(crate) const INTEL_FLUSH: &str = "2.72 ms for a flush that erases (NSDI 2010, 7.2.1)";
-/// The processor's time of an operation, [`CPU_NS`](crate::bufferhash::CPU_NS).
+/// The CPU time of an operation, [`CPU_NS`](crate::bufferhash::CPU_NS).
 pub(crate) const INTEL_INSERT: &str = "0.006 ms for an insert, on average (NSDI 2010, 7.2.1)";
 /// Reads of preset `transcend-ts32-paper`.
 pub(crate) const TRANSCEND_READ: &str = "0.6 ms for nine lookups of ten (NSDI 2010, 7.2.1)";
@@ -40,15 +40,15 @@ pub(crate) const CRUCIAL_WORST: &str = "a 5.2th of the best reads/s (ANCS 2014, 
 pub(crate) const CRUCIAL_WRITES: &str = "175 MB/s of writes (the drive's data sheet)";
 /// Requests of preset `crucial-m4`.
 pub(crate) const CRUCIAL_SHEET_READS: &str = "40 000 reads/s (the drive's data sheet)";
-/// The processor's time of an insert in
+/// The CPU time of an insert in
 /// [`WorkerModel::buffer_hash`](crate::slicehash::workers::WorkerModel::buffer_hash).
 pub(crate) const BUFFERHASH_INSERTS: &str =
     "92 % of 8 cores at 1 100 000 inserts/s (ANCS 2014, Table 4 and Figure 5b): 6.7 us";
-/// The processor's time of a merge in [`Costs::fitted`](crate::cascade::rounds::Costs::fitted).
+/// The CPU time of a merge in [`Costs::fitted`](crate::cascade::rounds::Costs::fitted).
 pub(crate) const DECK_INSERTS: &str = "670 000 inserts/s (the deck's summary of results)";
 /// The lengths of levels of [`Multilevel`](nandex_baseline::Multilevel).
 pub(crate) const MULTILEVEL_READS: &str = "3 to 7 accesses for an index above 10 MB (HPDC 2023, 3)";
-/// The offset of the law of tokens, of which [counting](crate::counting) draws.
+/// The offset of the law of tokens, from which [counting](crate::counting) draws.
 pub(crate) const COUNTING_STAGES: &str = "209 stages at 1 % of RAM (BigData 2013, Table 2)";
 /// The power of the law of tokens.
 pub(crate) const COUNTING_TOKENS: &str = "tokens and different tokens (BigData 2013, 3.3)";
@@ -58,7 +58,7 @@ pub(crate) const COUNTING_TOKENS: &str = "tokens and different tokens (BigData 2
 pub struct Fit {
     /// Its name, for a sensitivity analysis: lower case, with hyphens.
     pub name: &'static str,
-    /// What it is.
+    /// Its meaning.
     pub about: &'static str,
     /// The number that it was chosen for, and where that is printed.
     pub fitted_to: &'static str,
@@ -67,7 +67,7 @@ pub struct Fit {
     pub(crate) place: Place,
 }
 
-/// Where a constant is.
+/// The place of a constant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     /// A field of a preset.
@@ -76,7 +76,7 @@ pub(crate) enum Place {
     Time(u64),
     /// In the code: a count of pages.
     Pages(u64),
-    /// It is solved for when an experiment runs, and is in these rows.
+    /// The rows that have it, as it is solved for when an experiment runs.
     Rows(&'static str),
 }
 
@@ -85,21 +85,21 @@ pub(crate) enum Place {
 pub struct Constant {
     /// Its name.
     pub name: &'static str,
-    /// What it is.
+    /// Its meaning.
     pub about: &'static str,
     /// Its value; `None` if it is solved for in a run.
     pub value: Option<f64>,
-    /// Its unit; with no value the rows that have it.
+    /// Its unit; without a value, the rows that have it.
     pub unit: &'static str,
     /// The number that it was chosen for, and where that is printed.
     pub fitted_to: &'static str,
 }
 
 impl Fit {
-    /// Its value.
+    /// Returns its value.
     ///
     /// # Errors
-    /// [`Error::Drive`](crate::Error::Drive) if there is no such preset.
+    /// Fails with [`Error::Drive`](crate::Error::Drive) if there is no such preset.
     pub fn constant(&self) -> Result<Constant> {
         let (value, unit) = match self.place {
             Place::Preset(preset, field) => (Some(field.value(preset)?), field.unit()),
@@ -113,7 +113,7 @@ impl Fit {
 }
 
 impl Constant {
-    /// Its value with its unit, in words.
+    /// Returns its value with its unit, in words.
     #[must_use]
     pub fn shown(&self) -> String {
         match self.value {
@@ -123,15 +123,15 @@ impl Constant {
     }
 }
 
-/// The values of all fitted constants.
+/// Returns the values of all fitted constants.
 ///
 /// # Errors
-/// [`Error::Drive`](crate::Error::Drive) if there is no such preset.
+/// Fails with [`Error::Drive`](crate::Error::Drive) if there is no such preset.
 pub fn constants() -> Result<Vec<Constant>> {
     FITS.iter().map(Fit::constant).collect()
 }
 
-/// All constants in lines, for a terminal.
+/// Formats all constants in lines, for a terminal.
 #[must_use]
 pub fn constants_text(constants: &[Constant]) -> String {
     let line = |it: &Constant| {
@@ -174,7 +174,7 @@ mod tests {
         assert!(constants_text(&all).contains("intel-erase: 1890000 ns\n"));
     }
 
-    /// One row each, in the page's table of constants.
+    /// Checks that the page's table of constants has one row for each.
     #[test]
     fn the_page_lists_each_constant_with_its_value_and_its_number() {
         let page = include_str!("../../../../docs/reproduce.md");
@@ -186,7 +186,8 @@ mod tests {
         }
     }
 
-    /// What the files of presets call fitted or solved for is in the list, if an experiment uses the preset.
+    /// Checks that the list has every constant that the files of presets call fitted or solved for, if an
+    /// experiment uses the preset.
     #[test]
     fn no_fitted_field_of_a_preset_is_left_out() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../sim/presets");

@@ -1,8 +1,8 @@
-//! How near our number is to the paper's, as a colour.
+//! The distance of nandex's number from the paper's, as a colour.
 
 use crate::experiment::{Origin, Row, Sense};
 
-/// How near.
+/// The distance of two numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Closeness {
     /// Within a tenth, or on the promised side of a bound.
@@ -11,12 +11,12 @@ pub(super) enum Closeness {
     Off,
     /// Further.
     Far,
-    /// It was fitted, so that it is near says nothing.
+    /// A fitted number, whose distance says nothing.
     Fitted,
 }
 
 impl Closeness {
-    /// `None` if one of the two numbers is missing, or the paper's is 0.
+    /// Returns the distance of a row; `None` if one of the two numbers is missing, or the paper's is 0.
     pub(super) fn of(row: &Row) -> Option<Self> {
         let (ratio, paper) = (row.ratio?, row.paper?);
         if let Origin::Fitted { .. } = row.origin() {
@@ -36,7 +36,7 @@ impl Closeness {
         })
     }
 
-    /// Its class in the style sheet.
+    /// Returns its class in the style sheet.
     pub(super) fn class(self) -> &'static str {
         match self {
             Self::Near => "near",

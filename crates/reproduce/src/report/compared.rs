@@ -1,7 +1,7 @@
-//! Our numbers and the paper's, row by row: a bar and a mark on the same axis.
+//! The numbers of nandex and of the paper, row by row: a bar and a mark on the same axis.
 //!
-//! A curve needs a variable. What a table compares is drawn here, so that no number of a paper is only printed.
-//! Words are of the page and not of the drawings, so that they are readable at any width.
+//! A curve needs a variable. The numbers that a table compares are drawn here, so that no number of a paper
+//! is only printed. Words belong to the page and not to the drawings, so that they are readable at any width.
 
 use std::fmt::{self, Write};
 
@@ -12,12 +12,12 @@ use super::closeness::Closeness;
 use super::plain::printed;
 use crate::experiment::{Row, Table};
 
-/// Numbers that are further apart than this are drawn on a logarithmic axis.
+/// The ratio above which numbers are drawn on a logarithmic axis.
 const LINEAR_SPAN_MAX: f64 = 30.0;
 /// The width of the paper's mark, in percent.
 const MARK: f64 = 0.8;
 
-/// Where numbers of one unit are along their axis.
+/// The positions of numbers of one unit along their axis.
 struct Axis {
     low: f64,
     high: f64,
@@ -36,7 +36,7 @@ impl Axis {
         }
     }
 
-    /// The place of a number, in percent; what is 0 is at the left end.
+    /// Returns the position of a number, in percent; 0 is at the left end.
     fn x(&self, number: f64) -> f64 {
         let at = match self.is_logarithmic {
             true if number > 0.0 => number.log10(),

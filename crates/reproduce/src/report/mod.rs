@@ -57,7 +57,7 @@ impl Ran {
 }
 
 impl Report {
-    /// A report of a paper without any experiments yet.
+    /// Creates a report of a paper without any experiments yet.
     #[must_use]
     pub fn new(paper: Paper, scale: Scale) -> Self {
         Self { paper: paper.title(), of: paper, scale, experiments: Vec::new() }

@@ -13,7 +13,7 @@ const STYLE: &str = include_str!("page.css");
 /// The styles of all pages.
 pub(super) const STYLES: &[&str] = &[BASE_STYLE, CHART_STYLE, STYLE];
 
-/// What stands below each page.
+/// The footer of each page.
 pub(super) const FOOTER: &str = "Written by nandex. Times are of simulated drives, in virtual time, and come out the \
      same on every run. A ratio is ours over the paper's. A fitted number comes from a \
      constant that was chosen so that \
@@ -22,8 +22,8 @@ pub(super) const FOOTER: &str = "Written by nandex. Times are of simulated drive
      measured once and kept; a stated \
      one is the paper's, not measured here.";
 
-/// One HTML page with all tables and curves, for a browser at any width, light or dark. It loads nothing and
-/// runs nothing.
+/// Returns an HTML page with all tables and curves, for a browser at any width, light or dark. It loads
+/// nothing and runs nothing.
 #[must_use]
 pub fn html(report: &Report) -> String {
     let part = |ran| Part::of(report.of, ran, report.scale);

@@ -6,7 +6,7 @@ use super::Report;
 use crate::experiment::{Origin, Printed, Row, Sense};
 use nandex_html::shown;
 
-/// A number of the paper, with its meaning.
+/// Formats a number of the paper, with its meaning.
 pub(super) fn printed(paper: Printed) -> String {
     let sign = match paper.sense {
         Sense::Exactly => "",
@@ -16,12 +16,12 @@ pub(super) fn printed(paper: Printed) -> String {
     format!("{sign}{}", shown(paper.value))
 }
 
-/// What the row measures, with its unit.
+/// Returns the quantity of the row, with its unit.
 pub(super) fn named(row: &Row) -> String {
     if row.unit.is_empty() { row.what.clone() } else { format!("{}, {}", row.what, row.unit) }
 }
 
-/// Where the row's number comes from, in a word.
+/// Returns the origin of the row's number, in a word.
 pub(super) fn origin_word(origin: Origin) -> &'static str {
     match origin {
         Origin::Predicted => "predicted",
@@ -32,7 +32,8 @@ pub(super) fn origin_word(origin: Origin) -> &'static str {
     }
 }
 
-/// What stands below the table about a row: what it was fitted to, and why it differs.
+/// Returns the remark on a row below the table: the number that it was fitted to, and the reason why it
+/// differs.
 fn remark(row: &Row) -> Option<String> {
     let origin = match row.origin() {
         Origin::Fitted { fitted_to } => format!("fitted to {fitted_to}. "),
@@ -43,7 +44,7 @@ fn remark(row: &Row) -> Option<String> {
     (!text.is_empty()).then(|| format!("{}: {}", row.what, text.trim_end()))
 }
 
-/// The tables, with our number, the paper's and their ratio, and reasons below.
+/// Returns the tables, with nandex's number, the paper's and their ratio, and reasons below.
 #[must_use]
 pub fn text(report: &Report) -> String {
     let times = report.of.times_smaller(report.scale);

@@ -12,7 +12,7 @@ use super::{Ran, compared};
 use crate::experiment::{Origin, Row, Table};
 use crate::{Paper, Scale};
 
-/// What the pages need of an experiment that has run. It can be kept in a file while others run.
+/// The part of an experiment's result that the pages need. It can be stored in a file while others run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Part {
     /// Its paper.
@@ -21,13 +21,13 @@ pub struct Part {
     pub name: String,
     /// Its title.
     pub title: String,
-    /// How near its numbers are to the paper's.
+    /// The distances of its numbers from the paper's.
     pub counted: Counted,
     /// Its section of the paper's page, as markup.
     pub(super) section: String,
 }
 
-/// How many rows are how near to the paper's.
+/// The numbers of rows by their distance from the paper's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Counted {
     /// Within a tenth, or on the promised side of a bound.
@@ -36,11 +36,11 @@ pub struct Counted {
     pub off: usize,
     /// Further off.
     pub far: usize,
-    /// Fitted, so that they are near says nothing.
+    /// Fitted rows, whose distance says nothing.
     pub fitted: usize,
     /// Only printed by the paper, not measured here.
     pub stated: usize,
-    /// Of ours alone: the paper has no number that they could be divided by.
+    /// Rows of nandex alone, without a number of the paper.
     pub own: usize,
 }
 
@@ -66,7 +66,7 @@ impl Counted {
         }
     }
 
-    /// Both together.
+    /// Adds both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl Counted {
 }
 
 impl Part {
-    /// The part of an experiment of that paper that ran at that scale.
+    /// Returns the part of an experiment of a paper that ran at a scale.
     #[must_use]
     pub fn of(paper: Paper, ran: &Ran, scale: Scale) -> Self {
         let mut section = String::new();
@@ -97,7 +97,7 @@ impl Part {
     }
 }
 
-/// The command that runs one experiment again.
+/// Returns the command that runs one experiment again.
 pub(super) fn command(paper: Paper, name: &str, scale: Scale) -> String {
     let mut text =
         format!("nandex reproduce {} --only {name} --scale {}", paper.structure(), scale.times());
@@ -167,7 +167,7 @@ fn write_row(out: &mut String, (table, place): (usize, usize), row: &Row) -> fmt
     )
 }
 
-/// Where the number comes from; what it was fitted to stands next to it.
+/// Formats the origin of the number, with the number that it was fitted to.
 fn origin(origin: Origin) -> String {
     let word = origin_word(origin);
     match origin {

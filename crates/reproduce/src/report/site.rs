@@ -1,4 +1,4 @@
-//! All papers as pages that link to each other: an index, and a page for each paper.
+//! The pages of all papers, which link to each other: an index, and a page for each paper.
 
 use std::fmt::{self, Write};
 
@@ -8,7 +8,7 @@ use super::page::{self, FOOTER, STYLES};
 use super::{Counted, Part};
 use crate::{Constant, Exhibit, Paper, Scale, Shown, exhibits};
 
-/// The way from a page to the index.
+/// The link from a page to the index.
 const UP: &str = "<p><a href=\"index.html\">All papers</a></p>\n";
 
 /// A file of the report.
@@ -20,8 +20,9 @@ pub struct Page {
     pub text: String,
 }
 
-/// The pages of all papers and of the constants, the index last: each paper has one if any of its experiments ran.
-/// They load nothing and run nothing, and the same parts give the same bytes in whatever order they are.
+/// Returns the pages of all papers and of the constants, the index last: each paper has one if any of its
+/// experiments ran. They load nothing and run nothing, and the same parts give the same bytes in whatever
+/// order they are.
 #[must_use]
 pub fn pages(parts: &[Part], constants: &[Constant], scale: Scale) -> Vec<Page> {
     let mut pages = Vec::new();
@@ -44,7 +45,7 @@ fn file_name(paper: Paper) -> String {
     format!("{}.html", paper.structure())
 }
 
-/// The parts of a paper in the order of its exhibits.
+/// Returns the parts of a paper in the order of its exhibits.
 fn in_order(paper: Paper, parts: &[Part]) -> Vec<&Part> {
     let find = |exhibit: &Exhibit| part_of(paper, exhibit, parts);
     exhibits(paper).iter().filter_map(find).collect()
@@ -86,7 +87,7 @@ fn write_index(out: &mut String, parts: &[Part], scale: Scale) -> fmt::Result {
     frame.close(out, FOOTER)
 }
 
-/// The command that makes all pages again.
+/// Returns the command that makes all pages again.
 fn command(scale: Scale) -> String {
     let mut text = format!("nandex reproduce all --report DIR --scale {}", scale.times());
     if scale.seed() != Scale::default().seed() {
@@ -165,7 +166,7 @@ fn write_exhibit(
     out.write_str("</td></tr>\n")
 }
 
-/// A bar with a piece for each kind of row that the paper has a number for, and the counts in words.
+/// Writes a bar with a piece for each kind of row that the paper has a number for, and the counts in words.
 fn write_counted(out: &mut String, counted: Counted) -> fmt::Result {
     let kinds = [
         ("near", "near", counted.near),
@@ -202,7 +203,7 @@ fn write_counted(out: &mut String, counted: Counted) -> fmt::Result {
     Ok(())
 }
 
-/// A page with all fitted constants, alone.
+/// Returns a page with all fitted constants, alone.
 #[must_use]
 pub fn constants_page(constants: &[Constant]) -> String {
     constants_html(constants, "")

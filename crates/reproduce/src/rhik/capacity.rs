@@ -1,4 +1,4 @@
-//! The keys that a drive of 3.84 TB can have: what the index costs for each, in DRAM and on flash.
+//! The number of keys that a drive of 3.84 TB can have: the cost of the index for each, in DRAM and on flash.
 
 use super::lab::{Access, CAPACITY_PER_DRAM, IndexSize, KvIndex, PAGE_BYTES, key};
 use super::pairs::PAIR_BYTES;
@@ -8,26 +8,26 @@ use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Tab
 /// See the [module](self).
 pub struct Capacity;
 
-/// The drive, and the pairs that it took.
+/// The drive, and the number of pairs that it took.
 const CAPACITY_BYTES: f64 = 3.84e12;
 const PAPER_KEYS: f64 = 3.1e9;
-/// The most bytes of a value for which it took that many.
+/// The maximum length of a value with which the drive took as many pairs.
 const PAPER_VALUE_BYTES: u64 = 1024;
 /// The part of the DRAM that the directory may have; write buffers and record pages have the rest.
 const DIRECTORY_PART: f64 = 0.5;
-/// Keys of the smallest index that is measured, at the paper's size; then to twice as many, in steps.
+/// The keys of the smallest index that is measured, at the paper's size; then up to twice as many, in steps.
 const KEYS: u64 = 256_000_000;
 const STEPS: u64 = 8;
-/// The fewest of them that are measured.
+/// The minimum number of measured keys.
 const KEYS_MIN: u64 = 60_000;
-/// DRAM of the measured index for each key, for buffers that are large enough.
+/// The DRAM of the measured index for each key, for buffers that are large enough.
 const DRAM_BYTES: u64 = 8;
-/// Flash that is free while tables are rewritten, over that of the tables.
+/// The flash in use while tables are rewritten, over that of the tables.
 const SPARE: f64 = 1.125;
 /// Lengths of values.
 const VALUE_BYTES: [u64; 4] = [16, 64, 256, 1024];
 
-/// What a key costs RHIK, at most and on average over a doubling.
+/// The cost of a key in RHIK, at most and on average over a doubling.
 #[derive(Clone, Copy, Debug, Default)]
 struct PerKey {
     directory_max: f64,
@@ -105,12 +105,12 @@ impl PerKey {
         self.occupancy_mean += stats.occupancy() / STEPS as f64;
     }
 
-    /// Keys whose directory has space in DRAM.
+    /// Returns the number of keys whose directory has space in DRAM.
     fn keys_by_dram(self) -> f64 {
         CAPACITY_BYTES / CAPACITY_PER_DRAM as f64 * DIRECTORY_PART / self.directory_max
     }
 
-    /// Keys whose pairs and index have space on flash.
+    /// Returns the number of keys whose pairs and index have space on flash.
     fn keys_by_flash(self, value_bytes: u64) -> f64 {
         CAPACITY_BYTES / ((value_bytes + PAIR_BYTES) as f64 + self.flash_max * SPARE)
     }
@@ -153,7 +153,7 @@ fn limits(per_key: PerKey) -> Table {
     Table { title: "Keys of a drive of 3.84 TB".into(), rows }
 }
 
-/// What the paper says that stores need, for 4 TB, against what flash and directory have space for.
+/// Compares the stated needs of stores, for 4 TB, with the space of flash and directory.
 fn needs(per_key: PerKey) -> Table {
     const UNIT: &str = "billion keys";
     let rows = vec![

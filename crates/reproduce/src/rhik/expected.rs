@@ -1,16 +1,17 @@
 //! The reads of a multi-level index that is too large to run, by a formula.
 //!
-//! Levels are filled from the first on, each page to its last entry. A new key's access looks at its page of each level
-//! that is full and of the next one. A page of level `i` is used at a rate that is inverse to the level's pages. With a
-//! cache that keeps what was used last, a page is there if it was used within a time `t` that is the same for all
-//! (Che et al., "Hierarchical Web Caching Systems", 2002), and `t` is such that those that are there fill the cache.
+//! Levels are filled from the first on, each page to its last entry. A new key's access reads its page of
+//! each level that is full and of the next one. A page of level `i` is used at a rate that is inverse to the
+//! level's pages. With an LRU cache, a page is present if it was used within a time `t` that is the same for
+//! all (Che et al., "Hierarchical Web Caching Systems", 2002), and `t` is such that the present pages fill
+//! the cache.
 
 use super::multilevel::LevelShape;
 
-/// Steps that halve the range of `t`.
+/// The number of steps that halve the range of `t`.
 const STEPS: usize = 200;
 
-/// Flash reads of the access that adds a key to an index of that many keys.
+/// Returns the flash reads of the access that adds a key to an index of `keys` keys.
 #[must_use]
 pub fn reads_of_insert(keys: f64, shape: LevelShape) -> f64 {
     let (levels, dram_pages) = (levels(keys, shape), shape.cached_pages);
@@ -26,12 +27,12 @@ pub fn reads_of_insert(keys: f64, shape: LevelShape) -> f64 {
     levels.iter().map(|pages| 1.0 - is_there(low, *pages)).sum()
 }
 
-/// The chance that a page of a level of that many pages was used within the last `t` accesses.
+/// Returns the probability that a page of a level of `pages` pages was used within the last `t` accesses.
 fn is_there(t: f64, pages: f64) -> f64 {
     1.0 - (-t / pages).exp()
 }
 
-/// Pages of the levels that keys are in.
+/// Returns the pages of the levels that keys are in.
 fn levels(mut keys: f64, shape: LevelShape) -> Vec<f64> {
     let mut last = shape.first_pages;
     let mut levels = vec![last];

@@ -15,9 +15,9 @@ pub struct Figure1;
 const KEYS: [u64; 4] = [2_000_000, 116_000_000, 1_760_000_000, 3_100_000_000];
 /// The paper's drive.
 const CAPACITY_BYTES: u64 = 3_840_000_000_000;
-/// Bytes of a value: the longest of which the drive takes that many.
+/// The bytes of a value: the longest with which the drive takes as many pairs.
 const VALUE_BYTES: u64 = 1024;
-/// Stores that are measured: a sixteenth of the keys, within these bounds.
+/// The number of stores that are measured: a sixteenth of the keys, within these bounds.
 const STORES: (u64, u64) = (4096, 16_384);
 
 /// An index at one of the sizes.
@@ -55,7 +55,7 @@ impl Experiment for Figure1 {
     }
 }
 
-/// The index, divided by `times`.
+/// Returns the size of the index, divided by `times`.
 fn size(times: u64, seed: u64) -> IndexSize {
     let dram_bytes = (CAPACITY_BYTES / CAPACITY_PER_DRAM / times).max(1);
     IndexSize { dram_bytes, keys: (KEYS[KEYS.len() - 1] / times).max(1), times, seed }
@@ -81,7 +81,7 @@ fn setup() -> Vec<String> {
     ]
 }
 
-/// Lets an index grow, and measures it at each size.
+/// Grows an index, and measures it at each size.
 fn grown(index: &mut dyn KvIndex, scale: Scale) -> Result<Vec<At>> {
     let mut number = 0;
     let mut all = Vec::new();

@@ -13,15 +13,15 @@ pub struct Figure3;
 /// The drive of the paper, and its keys.
 const CAPACITY_BYTES: u64 = 64_000_000_000;
 const KEYS: u64 = 100_000_000;
-/// Percent of the drive that pairs fill where it is too small for all keys.
+/// The percentage of the drive that pairs fill if it is too small for all keys.
 const FULL_PERCENT: u64 = 90;
-/// Lengths of values that are measured; the paper's text does not say which it has.
+/// The lengths of values that are measured; the paper's text does not state its own.
 const VALUE_BYTES: [u64; 6] = [64, 256, 1024, 4096, 16_384, 65_536];
-/// From this length on the paper says that RHIK reads faster.
+/// The length from which on RHIK reads faster, according to the paper.
 const LARGE_BYTES: u64 = 4096;
-/// The least keys, so that the queue is full for long enough.
+/// The minimum keys, so that the queue is full for long enough.
 const KEYS_MIN: u64 = 512;
-/// Retrievals that are measured, at most.
+/// The maximum retrievals that are measured.
 const READS: u64 = 20_000;
 
 const UNIT: &str = "operations/s";
@@ -31,7 +31,7 @@ const UNIT: &str = "operations/s";
 struct Rates {
     stores: f64,
     retrievals: f64,
-    /// Index pages read by a store, and by a retrieval.
+    /// The index pages read by a store, and by a retrieval.
     reads: (f64, f64),
 }
 

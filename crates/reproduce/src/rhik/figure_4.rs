@@ -13,16 +13,16 @@ pub struct Figure4;
 
 /// The DRAM of the paper, in bytes.
 const DRAM_BYTES: u64 = 10_000_000;
-/// Keys that are in no cluster, looked up at the end.
+/// The number of keys that are in no cluster, looked up at the end.
 const ABSENT: u64 = 2_000;
 
-/// Accesses of one index, and what they read.
+/// The accesses of one index, and their reads.
 #[derive(Clone, Debug, Default)]
 struct Counted {
     accesses: u64,
-    /// Accesses by their reads.
+    /// The accesses by their reads.
     histogram: Vec<u64>,
-    /// Pages that updates read, and wrote.
+    /// The pages that updates read, and wrote.
     rewritten: (u64, u64),
 }
 
@@ -31,11 +31,11 @@ struct Ran {
     cluster: Cluster,
     rhik: Counted,
     multilevel: Counted,
-    /// Pages of the index, RHIK's and the other's.
+    /// The pages of the index, RHIK's and the other's.
     pages: (u64, u64),
-    /// The most reads of RHIK's accesses without a cache, of absent keys too.
+    /// The maximum reads of RHIK's accesses without a cache, including absent keys.
     reads_max: usize,
-    /// Reads of absent keys, on average.
+    /// The reads of absent keys, on average.
     absent: (f64, f64),
 }
 
@@ -103,7 +103,7 @@ impl Counted {
         self.each(reads)
     }
 
-    /// The most reads of all but one in a hundred.
+    /// Returns the maximum reads of all but one in a hundred.
     fn p99(&self) -> f64 {
         let mut above = self.accesses;
         let mut least = (0..).zip(&self.histogram).skip_while(|(_, count)| {

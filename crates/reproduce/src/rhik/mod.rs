@@ -1,8 +1,9 @@
-//! The experiments of "RHIK" (Saha et al., HPDC 2023): the index of a key-value SSD, next to a multi-level hash index.
+//! The experiments of "RHIK" (Saha et al., HPDC 2023): the index of a key-value SSD, compared with a
+//! multi-level hash index.
 //!
-//! Both are the tables of nandex, each on a taped device. Both have the same DRAM, and a clock decides which of their
-//! pages are in it: the multi-level index has such a cache itself, RHIK's is added here. The requests of both, with
-//! those for the values, are played against one model of a drive.
+//! Both are the tables of nandex, each on a taped device. Both have the same DRAM, and a clock decides which
+//! of their pages are in it: the multi-level index has such a cache itself, RHIK's is added here. The
+//! requests of both, with those for the values, are played against one model of a drive.
 //!
 //! ```text
 //!   keys -> RHIK -> taped device -> page cache ----------------+-> tape + values -> model of a drive -> rates
@@ -10,7 +11,8 @@
 //! ```
 //!
 //! 1. A store is an access of the index and then an update of it; a retrieval is an access.
-//! 2. Reads of an access are counted before the update, so that a rewrite of tables or levels is no access's read.
+//! 2. Reads of an access are counted before the update, so that a rewrite of tables or levels counts for no
+//!   access.
 //! 3. Both indexes have entries of the same bytes: those of the key-value drive.
 
 mod capacity;
@@ -29,7 +31,7 @@ pub(crate) use multilevel::FIRST_PAGES;
 
 use crate::Experiment;
 
-/// All experiments, in the paper's order.
+/// Returns all experiments, in the paper's order.
 #[must_use]
 pub fn experiments() -> Vec<Box<dyn Experiment>> {
     vec![

@@ -10,15 +10,16 @@ use super::lab::{Access, CACHED_PAGE_BYTES, IndexSize, KvIndex, PAGE_BYTES, Requ
 use super::taped_table::TapedTable;
 use crate::{Result, fits, vary};
 
-/// Pages of the first level of all partitions, at the paper's size. A number of ours: it is not published.
+/// The pages of the first level of all partitions, at the paper's size. A choice of nandex: it is not
+/// published.
 pub const FIRST_PAGES: u64 = 64;
-/// The part of the DRAM that write buffers have, as the table's own advice has it.
+/// The part of the DRAM for write buffers, as the table's own advice has it.
 const BUFFERS_PART: u64 = 8;
-/// Pages of a buffer, about.
+/// The approximate pages of a buffer.
 const BUFFER_PAGES: u64 = 8;
 /// Pages of a group, and those of a small index.
 const GROUP_PAGES: (u32, u32) = (64, 16);
-/// Pages of all buffers from which on an index is large.
+/// The pages of all buffers from which on an index counts as large.
 const LARGE_PAGES: u64 = 64;
 /// RAM of the map of pages for each key, in bytes, for which DRAM is set aside.
 const MAP_BYTES: f64 = 0.1;
@@ -26,24 +27,25 @@ const MAP_BYTES: f64 = 0.1;
 /// The index.
 pub struct MultilevelIndex(TapedTable<Multilevel>);
 
-/// What decides how many pages a lookup reads.
+/// The parameters that determine the pages that a lookup reads.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LevelShape {
     /// Pages of the first level, over all partitions.
     pub first_pages: f64,
     /// Entries of a page.
     pub page_entries: f64,
-    /// Pages that DRAM has.
+    /// The pages that DRAM caches.
     pub cached_pages: f64,
 }
 
 impl MultilevelIndex {
-    /// An empty one of that size: an eighth of the DRAM is for write buffers, and pages have the rest.
+    /// Creates an empty one of a size: an eighth of the DRAM is for write buffers, and pages have the rest.
     ///
-    /// The DRAM does not count the log's blocks and the groups that a flush holds, which do not shrink with the scale.
+    /// The DRAM does not count the log's blocks and the groups of a flush, which do not shrink with the
+    /// scale.
     ///
     /// # Errors
-    /// As [`Multilevel::create`].
+    /// Fails as [`Multilevel::create`] does.
     pub fn new(size: IndexSize) -> Result<Self> {
         let config = config(size);
         let options = OpenOptions::default().inline();
@@ -53,14 +55,14 @@ impl MultilevelIndex {
         Ok(Self(index))
     }
 
-    /// Its levels and pages.
+    /// Returns its levels and pages.
     pub fn stats(&self) -> MultilevelStats {
         self.0.table.group_stats()
     }
 }
 
 impl LevelShape {
-    /// That of an index of that size.
+    /// Returns the shape of an index of a size.
     pub fn of(size: IndexSize) -> Self {
         let config = config(size);
         Self {
@@ -78,7 +80,7 @@ impl KvIndex for MultilevelIndex {
     }
 }
 
-/// Pages of the first level, as they are varied.
+/// Returns the pages of the first level, with their variation.
 fn first_pages() -> u64 {
     vary::value(&fits::LEVELS, FIRST_PAGES)
 }

@@ -1,13 +1,13 @@
 //! Stores and retrievals on a tape: an index's requests, and those for the pairs themselves.
 //!
-//! Pairs are in a log, one after another as they were stored, behind the index. A store adds its pair to a chunk in RAM
-//! and the one that fills a chunk writes it; a retrieval reads the pages that its pair is on. It is the same with every
-//! index.
+//! Pairs are in a log, one after another as they were stored, behind the index. A store adds its pair to a
+//! chunk in RAM and the one that fills a chunk writes it; a retrieval reads the pages of its pair. It is the
+//! same with every index.
 //!
-//! Two things keep a small index as parallel as a large one. What an update asks for goes on behind the operations that
-//! follow, a share with each: a rewrite is not one command's. And the pages that accesses read are drawn at random from
-//! the index's part of the drive: at the paper's size a level that is not in DRAM has thousands of pages, on all dies,
-//! and divided it would have a few, at which commands queue.
+//! Two measures keep a small index as parallel as a large one. The requests of an update are spread over the
+//! operations that follow, a share with each: a rewrite is not part of one command. And the pages that
+//! accesses read are drawn at random from the index's part of the drive: at the paper's size a level that is
+//! not in DRAM has thousands of pages, on all dies, and divided it would have a few, at which commands queue.
 
 use std::collections::VecDeque;
 
@@ -17,16 +17,16 @@ use super::lab::{Access, KvIndex, PAGE_BYTES, key, pages};
 use crate::Result;
 use crate::tape::{Act, Step, Tape};
 
-/// Bytes of a pair without its value: a key of 16 bytes, and what the drive keeps with it.
+/// The bytes of a pair without its value: a key of 16 bytes, and the drive's metadata.
 pub const PAIR_BYTES: u64 = 16 + 38;
 
 /// Pages that are written at once.
 const CHUNK_PAGES: u64 = 64;
 
-/// The first page of the log: 8 GiB are the index's.
+/// The first page of the log: the 8 GiB before it are the index's.
 const FIRST_PAGE: u64 = 1 << 21;
 
-/// Operations over which an update's requests are spread, about.
+/// The approximate number of operations over which an update's requests are spread.
 const SPREAD: usize = 64;
 
 /// A drive's pairs, numbered from 0, and an index for them.
@@ -34,19 +34,19 @@ pub struct Pairs<'i> {
     index: &'i mut dyn KvIndex,
     value_bytes: u64,
     stored: u64,
-    /// What the index read on flash, over all operations.
+    /// The pages that the index read on flash, over all operations.
     pub index_reads: u64,
-    /// Pages that the index wrote.
+    /// The pages that the index wrote.
     pub index_writes: u64,
-    /// Requests of updates that are not on the tape yet.
+    /// The requests of updates that are not on the tape yet.
     backlog: VecDeque<Step>,
-    /// Reads of the index that were given a page.
+    /// The number of reads of the index that were given a page.
     placed: u64,
     tape: Tape,
 }
 
 impl<'i> Pairs<'i> {
-    /// No pairs, in front of an index that has those below `first` already.
+    /// Creates no pairs, in front of an index that has those below `first` already.
     pub fn new(index: &'i mut dyn KvIndex, value_bytes: u64, first: u64) -> Self {
         Self {
             index,
@@ -60,7 +60,7 @@ impl<'i> Pairs<'i> {
         }
     }
 
-    /// The tape so far; a new one begins. The last operation of it has what is left of updates.
+    /// Returns the tape so far and begins a new one. Its last operation has the rest of the updates.
     pub fn take_tape(&mut self) -> Tape {
         let mut tape = std::mem::take(&mut self.tape);
         tape.push(Act::Insert, &self.backlog.drain(..).collect::<Vec<_>>());

@@ -7,19 +7,19 @@ use crate::play::{Played, Player};
 use crate::tape::Tape;
 use crate::{Error, Result, vary};
 
-/// Commands in flight: the queue depth that the emulator's own benchmark has.
+/// The commands in flight: the queue depth of the emulator's own benchmark.
 const DEPTH: usize = 64;
 /// The drive behind Samsung's key-value SSD.
 const PRESET: &str = "pm983";
-/// Blocks of each plane: as few as have spare ones.
+/// The blocks of each plane: the minimum with spare ones.
 const BLOCKS: u32 = 64;
-/// The write buffer, which shrinks with the drive so that what is measured is flash.
+/// The write buffer, which shrinks with the drive so that flash is measured.
 const BUFFER_BYTES: u64 = 1 << 20;
 
-/// The drive, written once from the first page to the last.
+/// Returns the drive, written once from the first page to the last.
 ///
 /// # Errors
-/// [`Error::Drive`] if there is no such drive.
+/// Fails with [`Error::Drive`] if there is no such drive.
 pub fn drive() -> Result<Ssd> {
     let build = || -> std::result::Result<Ssd, PresetError> {
         let Machine::Ssd(mut spec) = vary::machine(PRESET)? else {

@@ -14,38 +14,39 @@ use super::taped_table::TapedTable;
 use crate::Result;
 use crate::tape::Step;
 
-/// Bytes of record tables for each key, about.
+/// The approximate bytes of record tables for each key.
 const TABLE_BYTES: u64 = 54;
-/// Pages of a buffer, about.
+/// The approximate pages of a buffer.
 const BUFFER_PAGES: u64 = 8;
 /// Tables of a group, and those of a small index.
 const GROUP_PAGES: (u32, u32) = (64, 16);
-/// Pages of all buffers from which on an index is large.
+/// The pages of all buffers from which on an index counts as large.
 const LARGE_PAGES: u64 = 64;
 /// RAM of the directory for each key, in bytes, for which DRAM is set aside.
 const DIRECTORY_BYTES: f64 = 0.16;
-/// Pages that a drive has, at most: numbers above tell the versions of a page apart.
+/// The maximum pages of a drive: numbers above tell the versions of a page apart.
 const PAGES_MAX: u64 = 1 << 40;
 
-/// The index, and what it reads.
+/// The index, and its reads.
 pub struct RhikIndex {
     index: TapedTable<Rhik>,
     cache: CachedPages,
-    /// The most pages that an access has read, of those that the cache has as well.
+    /// The maximum pages that an access has read, cached ones included.
     reads_max: usize,
 }
 
 impl RhikIndex {
-    /// An empty one of that size.
+    /// Creates an empty one of a size.
     ///
-    /// Where the record tables fit into DRAM, write buffers have a quarter of it. Where they do not, pages of them
-    /// there would save few reads, and buffers have what the directory leaves but an eighth, as RHIK's own advice has
-    /// it.
+    /// If the record tables fit into DRAM, write buffers have a quarter of it. If not, pages of them in DRAM
+    /// would save few reads, and buffers have the rest that the directory leaves except an eighth, as RHIK's
+    /// own advice has it.
     ///
-    /// The DRAM does not count the log's blocks and the groups that a rewrite holds, which do not shrink with the
+    /// The DRAM does not count the log's blocks and the groups of a rewrite, which do not shrink with the
     /// scale.
     ///
     /// # Errors
+    /// Fails as [`Rhik::create`] does.
     /// As [`Rhik::create`].
     pub fn new(size: IndexSize) -> Result<Self> {
         let dram = size.dram_bytes / PAGE_BYTES;
@@ -62,18 +63,18 @@ impl RhikIndex {
         Ok(Self { index, cache: CachedPages::new(left / CACHED_PAGE_BYTES), reads_max: 0 })
     }
 
-    /// Its directory and tables.
+    /// Returns its directory and tables.
     pub fn stats(&self) -> RhikStats {
         self.index.table.rhik_stats()
     }
 
-    /// The most pages that an access has read so far, found or not, the cache left aside.
+    /// Returns the maximum pages that an access has read so far, found or not, without the cache.
     pub fn reads_max(&self) -> usize {
         self.reads_max
     }
 }
 
-/// A table whose buffers, a spare one included, have about that many pages.
+/// Returns a table whose buffers, a spare one included, have about `buffers` pages.
 fn config(buffers: u64) -> Config {
     let buffers = buffers.max(2);
     let partitions = 1 << (buffers / BUFFER_PAGES).max(1).ilog2();
@@ -100,10 +101,10 @@ impl KvIndex for RhikIndex {
     }
 }
 
-/// Record pages in DRAM. A page that was written again is another one.
+/// The record pages in DRAM. A page that was written again is another one.
 struct CachedPages {
     clock: Clock<u64, ()>,
-    /// How often a page was written.
+    /// The number of times that a page was written.
     rewrites: HashMap<u64, u64>,
 }
 
@@ -113,7 +114,7 @@ impl CachedPages {
         Self { clock, rewrites: HashMap::new() }
     }
 
-    /// Is the page there? If not, it comes in.
+    /// Returns whether the page is cached. If not, it is loaded.
     fn has(&mut self, page: u64) -> bool {
         let name = page + PAGES_MAX * self.rewrites.get(&page).copied().unwrap_or(0);
         let is_hit = self.clock.get(name, |()| true).is_some();

@@ -1,4 +1,5 @@
-//! A table as the index of a key-value drive, on a taped device: what an access reads, and what its update asks for.
+//! A table as the index of a key-value drive, on a taped device: the reads of an access, and the requests of
+//! its update.
 
 use std::sync::Arc;
 
@@ -18,10 +19,10 @@ pub struct TapedTable<T> {
 }
 
 impl<T: Table> TapedTable<T> {
-    /// The table that `create` makes in a volume whose log has that many bytes, or more.
+    /// Creates the table by `create`, in a volume whose log has `log_bytes_best` bytes, or more.
     ///
     /// # Errors
-    /// Those of `create`.
+    /// Fails as `create` does.
     pub fn new(
         seed: u64,
         log_bytes_best: u64,
@@ -34,20 +35,21 @@ impl<T: Table> TapedTable<T> {
         Ok(Self { table, device })
     }
 
-    /// Is this key there, and what did the answer read? Each read is a wave of its own if it waits for the one before.
+    /// Returns whether this key is present, and the reads of the answer. Each read is a wave of its own if it
+    /// waits for the one before.
     ///
     /// # Errors
-    /// As [`Table::get`].
+    /// Fails as [`Table::get`] does.
     pub fn look_up(&self, key: u64) -> Result<(bool, Vec<Step>)> {
         let is_there = self.table.get(&key_bytes(key))?.is_some();
         Ok((is_there, self.steps()))
     }
 
-    /// Adds or removes the key, if the access is more than a lookup, and gives what that asked of the device: rewrites
-    /// of full buffers, and checkpoints.
+    /// Adds or removes the key, if the access is more than a lookup, and returns the requests that this made:
+    /// rewrites of full buffers, and checkpoints.
     ///
     /// # Errors
-    /// As [`Table::insert`].
+    /// Fails as [`Table::insert`] does.
     pub fn update(&self, key: u64, access: Access, is_there: bool) -> Result<Vec<Step>> {
         let key = key_bytes(key);
         match access {
@@ -58,7 +60,7 @@ impl<T: Table> TapedTable<T> {
         Ok(self.steps())
     }
 
-    /// The requests since the last call.
+    /// Returns the requests since the last call.
     fn steps(&self) -> Vec<Step> {
         let mut tape = Tape::default();
         self.device.take(Act::Lookup, &mut tape);

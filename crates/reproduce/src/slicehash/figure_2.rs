@@ -16,13 +16,14 @@ use crate::{
 /// See the [module](self).
 pub struct Figure2;
 
-/// Threads that issue requests: the figure has a curve for them, from one to as many as the drive's queue is deep.
+/// The numbers of threads that issue requests: the figure has a curve for them, from one to the depth of the
+/// drive's queue.
 const ALL_THREADS: RangeInclusive<usize> = 1..=THREADS;
-/// Those that have rows.
+/// The numbers of threads that have rows.
 const ROWS: [usize; 6] = [1, 2, 4, 8, 16, THREADS];
 /// Reads that are measured for each point.
 const READS: usize = 4_000;
-/// Pages that the reads are spread over; the paper has the drive's 128 GB.
+/// The number of pages that the reads are spread over; the paper has the drive's 128 GB.
 const PAGES: u64 = 1 << 18;
 /// Pages of a write: a block of 128 KiB.
 const BLOCK_PAGES: u32 = 32;
@@ -30,7 +31,7 @@ const BLOCK_PAGES: u32 = 32;
 const BLOCKS: u64 = 1_000;
 /// Pages of a read in the third part.
 const SIZES: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
-/// The paper's reads a second with 32 threads (7.2), and how much worse the others are (4.2).
+/// The paper's reads a second with 32 threads (7.2), and the factors of the other orders (4.2).
 const PAPER_BEST: f64 = 69_000.0;
 const PAPER_OVER_WORST: f64 = 5.2;
 const PAPER_OVER_RANDOM: f64 = 1.5;
@@ -103,7 +104,7 @@ impl Experiment for Figure2 {
     }
 }
 
-/// Rows of fewer threads. The paper prints numbers of 32 only.
+/// Returns the rows of fewer threads. The paper prints numbers of 32 only.
 fn by_depth(best: &[(f64, f64)], random: &[(f64, f64)], worst: &[(f64, f64)]) -> Vec<Row> {
     let mut rows = Vec::new();
     for threads in ROWS.into_iter().filter(|threads| *threads < THREADS) {
@@ -124,7 +125,8 @@ fn by_depth(best: &[(f64, f64)], random: &[(f64, f64)], worst: &[(f64, f64)]) ->
     rows
 }
 
-/// As soon as two reads wait on a channel it is as busy as with 32, which the drive was made for.
+/// Returns a row of the worst order: as soon as two reads wait on a channel it is as busy as with 32, for
+/// which the drive was fitted.
 fn worst_row(threads: usize, row: Row) -> Row {
     match row.ours {
         Some(rate) if threads > 1 => Row::fitted(row.what, "", rate, fits::CRUCIAL_WORST),
@@ -181,7 +183,7 @@ fn charts(
     ]
 }
 
-/// Threads that only wait for the drive.
+/// Returns threads that only wait for the drive.
 fn threads(count: usize) -> WorkerModel {
     WorkerModel {
         window: count,
@@ -207,7 +209,7 @@ fn reads_by_threads(drive: Drive, order: Order, scale: Scale) -> Result<Vec<(f64
     ALL_THREADS.map(point).collect()
 }
 
-/// Megabytes a second of requests of that many pages, anywhere.
+/// Returns the megabytes a second of requests of a step's length, anywhere.
 fn megabytes_per_s(step: Step, act: Act, count: (u64, usize), scale: Scale) -> Result<f64> {
     let (requests, threads) = count;
     let mut rng = SplitMix64::stream(scale.seed(), 5);

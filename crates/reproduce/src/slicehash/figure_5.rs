@@ -16,7 +16,7 @@ const SLICE_HASH: &str = "SliceHash";
 const BUFFER_HASH: &str = "BufferHash, 32 threads";
 const SILT: &str = "SILT";
 
-/// Why inserts are faster than the paper's.
+/// The reason why inserts are faster than the paper's.
 pub const FULL_BANDWIDTH: &str = "Each 7 K inserts read a slicetable of 4 MiB and write it. This table takes a \
      small part of the drive, so that hardly a live page is moved. On a full one the drive cleans, \
      and the paper's rate is between the two: see the experiment full-drive.";
@@ -76,7 +76,7 @@ fn setup() -> Vec<String> {
     ]
 }
 
-/// The rates of all three workloads, by the share of inserts.
+/// Charts the rates of all three workloads, by the share of inserts.
 fn chart(tables: [(f64, &Table); 3]) -> Chart {
     let points = |what: &str, number: fn(&Row) -> Option<f64>| {
         let row = |table: &Table| table.rows.iter().find(|row| row.what == what).and_then(number);

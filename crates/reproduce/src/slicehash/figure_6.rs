@@ -15,8 +15,8 @@ pub struct Figure6;
 
 /// Lookups that are measured for each order.
 const LOOKUPS: usize = 8_000;
-/// Lookups that a schedule may choose from, if it has as many as the paper's batches may have: all channels
-/// of the worst order.
+/// The number of lookups that a schedule may choose from, if it has as many as the paper's batches may have:
+/// all channels of the worst order.
 const WIDE: usize = 32 * THREADS;
 /// Orders, and the paper's share without the schedule.
 const ORDERS: [(&str, Order, Option<f64>); 9] = [
@@ -31,11 +31,11 @@ const ORDERS: [(&str, Order, Option<f64>); 9] = [
     ("ordered, K = 32", Order::Ordered(32), None),
 ];
 
-/// Why some orders are faster than the paper's best.
+/// The reason why some orders are faster than the paper's best.
 const PIPELINED: &str = "In this model two reads of one plane that follow each other overlap: \
      the plane reads on while its register crosses the bus, 75 us each and not 116. The paper's \
      schedule spreads them. Runs of a channel, in the last tables, are faster than both.";
-/// Why the first of the rows with runs is as it is.
+/// The reason for the first of the rows with runs.
 const RUNS: &str = "A bus of this model serves one read at a time, so reads of its four planes gain nothing from being \
      spread, and reads of one plane overlap. Each bus starts up to eight of a channel.";
 
@@ -48,9 +48,9 @@ struct Rates {
 
 /// Rates of a schedule.
 struct Choice {
-    /// Of as many as the paper's batches may have.
+    /// The rate with as many lookups as the paper's batches may have.
     of_many: f64,
-    /// Of no more than a stream of the structure holds.
+    /// The rate with at most as many lookups as a stream of the structure has.
     of_few: f64,
 }
 

@@ -18,7 +18,8 @@ impl<T> Default for Flights<T> {
 }
 
 impl<T> Flights<T> {
-    /// The request for a step, at that page of its drive, with a token that is unique among those in flight.
+    /// Returns the request for a step, at a page of its drive, with a token that is unique among those in
+    /// flight.
     pub fn start(&mut self, step: Step, page: u64, flight: T) -> Request {
         let token = self.idle.pop().unwrap_or_else(|| {
             self.flights.push(None);
@@ -28,12 +29,12 @@ impl<T> Flights<T> {
         Request { token: token as u64, kind: step.kind, page, pages: step.pages }
     }
 
-    /// Is none in flight?
+    /// Returns whether none is in flight.
     pub fn is_empty(&self) -> bool {
         self.idle.len() == self.flights.len()
     }
 
-    /// The purpose of a request that has ended.
+    /// Returns the purpose of a request that has ended.
     pub fn land(&mut self, token: u64) -> T {
         let token = usize::try_from(token).expect("tokens are indices");
         self.idle.push(token);

@@ -1,8 +1,8 @@
 //! A table that takes all of a drive: the merges of a small table's tape, spread over as many slicetables as fit.
 //!
-//! The table grows as [full drives](crate::full) need it. Its merges are alike except for their slicetable, and which
-//! one comes next follows from when buffers are full. A merge reads a slicetable and writes a spare one, whose place is
-//! free afterwards.
+//! The table grows as [full drives](crate::full) need it. Its merges are alike except for their slicetable,
+//! and the times at which buffers are full determine which one comes next. A merge reads a slicetable and
+//! writes a spare one, whose place is free afterwards.
 //!
 //! ```text
 //!   tape of a table with few slicetables --> one merge after another --> places on the whole drive
@@ -18,21 +18,21 @@ use nandex_sim::{RequestKind, Ssd};
 use crate::full::{again, last_programmed};
 use crate::tape::{Act, Step, Tape};
 
-/// Places for slicetables beyond one for each.
+/// The number of places for slicetables beyond one for each.
 const SPARE: u64 = 6;
 
-/// Which buffer is full next.
+/// The order in which buffers are full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MergeOrder {
     /// Keys are random and all buffers begin empty at the same time: they are full at nearly the same time.
     Together,
     /// Keys are random and buffers begin at different fills, evenly spread.
     Staggered,
-    /// Any, at each merge: what no table does.
+    /// Any order, at each merge, as in no real table.
     AnyOrder,
 }
 
-/// When buffers are full.
+/// The times at which buffers are full.
 #[derive(Debug)]
 struct Fills {
     order: MergeOrder,
@@ -57,7 +57,8 @@ impl Fills {
         fills
     }
 
-    /// Inserts into the whole table until a buffer that is empty is full: nearly a normal distribution.
+    /// Returns the number of inserts into the whole table until an empty buffer is full: nearly a normal
+    /// distribution.
     fn inserts(&mut self) -> u64 {
         let uniform = |rng: &mut SplitMix64| rng.below(1 << 32) as f64 / (1_u64 << 32) as f64;
         let normal = (0..12).map(|_| uniform(&mut self.rng)).sum::<f64>() - 6.0;
@@ -89,10 +90,11 @@ pub struct FullTable {
 }
 
 impl FullTable {
-    /// As many slicetables as these pages of a drive have place for, and the spare ones, in the order of the drive.
+    /// Creates a table of as many slicetables as these pages of a drive have space for, and the spare ones,
+    /// in the order of the drive.
     ///
     /// # Panics
-    /// If they have place for none.
+    /// Panics if they have space for none.
     pub fn new(
         pages: u64,
         slicetable_pages: u64,
@@ -111,12 +113,12 @@ impl FullTable {
         }
     }
 
-    /// Slicetables.
+    /// Returns the number of slicetables.
     pub fn tables(&self) -> u64 {
         self.places.len() as u64
     }
 
-    /// The next merge: the first page that it reads, and that it writes.
+    /// Returns the next merge: the first page that it reads, and the first that it writes.
     fn merge(&mut self) -> (u64, u64) {
         let table = self.fills.next() as usize;
         let target = self.spare.pop_front().expect("each merge gives a place back");
@@ -125,8 +127,8 @@ impl FullTable {
         (source * self.slicetable_pages, target * self.slicetable_pages)
     }
 
-    /// Writes every slicetable, and then merges every buffer that many times, in no time. Returns how many pages the
-    /// drive programmed for each that was written, in the last of these rounds.
+    /// Writes every slicetable, and then merges every buffer `rounds` times, in no time. Returns the pages
+    /// that the drive programmed for each written one, in the last of these rounds.
     pub fn age(&mut self, drive: &mut Ssd, rounds: u32) -> f64 {
         for place in &self.places {
             drive.write_at_once(place * self.slicetable_pages, self.slicetable_pages as u32);
@@ -139,11 +141,11 @@ impl FullTable {
         })
     }
 
-    /// The operations of a small table's tape, again and again, until there are `merges` merges. They read and write
+    /// Repeats the operations of a small table's tape, until there are `merges` merges. They read and write
     /// the slicetables of this one, and lookups read any of them.
     ///
     /// # Panics
-    /// If no operation of the tape merges.
+    /// Panics if no operation of the tape merges.
     pub fn tape(&mut self, small: &Tape, merges: u64) -> Tape {
         again(small, merges, |act, steps| self.moved(act, steps))
     }
@@ -172,7 +174,7 @@ impl FullTable {
     }
 }
 
-/// The tape with a slicetable read and written in pieces of that many pages.
+/// Returns the tape with a slicetable read and written in pieces of `pages` pages.
 pub fn in_pieces(tape: &Tape, pages: u32) -> Tape {
     let mut pieces = Tape::default();
     for (act, steps) in tape.operations() {

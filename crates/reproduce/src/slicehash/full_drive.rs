@@ -1,4 +1,5 @@
-//! Figure 5b and Table 5 on a drive that the table takes all of, as the paper's does, so that the drive cleans.
+//! Figure 5b and Table 5 on a drive that the table takes entirely, as the paper's does, so that the drive
+//! cleans.
 
 use nandex::raw::store::schedule::Channels;
 use nandex_sim::{Model, Ssd};
@@ -18,17 +19,17 @@ pub struct FullDrive;
 
 const UNIT: &str = "operations/s";
 const TOGETHER: &str = "buffers that began together";
-/// Rounds of merges before, and merges that are measured.
+/// The rounds of merges before the measurement, and the merges that are measured.
 const LONG: Effort = Effort { rounds: INCARNATIONS, merges: 256 };
-/// The same from a scale of 4096 on.
+/// The effort from a scale of 4096 on.
 const SHORT: Effort = Effort { rounds: 4, merges: 64 };
 /// The paper's inserts a second in Figure 5b.
 const PAPER_INSERTS: f64 = 125_000.0;
 const PAPER_BUFFER_HASH: f64 = 1_100_000.0;
-/// Laps of BufferHash's ring before, in either effort: each is as the last one.
+/// The rounds of BufferHash's ring before the measurement, in either effort: each equals the last one.
 const LAPS: u32 = 2;
 
-/// How long a drive is used.
+/// The amount of use of a drive.
 #[derive(Clone, Copy)]
 struct Effort {
     rounds: u32,
@@ -53,7 +54,7 @@ struct Small {
 struct OnDrive {
     table: FullTable,
     drive: [Box<dyn Model>; 1],
-    /// Pages programmed for each written, in the last round before.
+    /// The pages programmed for each written one, in the last round before.
     programmed: f64,
     merges: u64,
 }
@@ -122,7 +123,7 @@ fn setup(effort: Effort) -> Vec<String> {
     ]
 }
 
-/// The workers of Figure 5.
+/// Returns the workers of Figure 5.
 fn ours() -> Result<WorkerModel> {
     let channels = Channels::of(&Drive::CRUCIAL.geometry()?);
     Ok(WorkerModel { span: Span::Whole, ..WorkerModel::channel_aware(channels, 1) })
@@ -137,7 +138,7 @@ impl Small {
 }
 
 impl OnDrive {
-    /// A table that takes that share of the drive; the rest was never written.
+    /// Creates a table that takes a share of the drive; the rest was never written.
     fn new(small: &Small, (order, share): (MergeOrder, f64), scale: Scale) -> Result<Self> {
         let mut drive: Ssd = Drive::CRUCIAL.ssd()?;
         let pages = u64::from(small.incarnations * BUFFER_PAGES);
@@ -148,7 +149,7 @@ impl OnDrive {
         Ok(Self { table, drive: [Box::new(drive)], programmed, merges: small.effort.merges })
     }
 
-    /// Operations a second of the small table's operations.
+    /// Returns the operations a second of the small table's operations.
     fn rate(&mut self, small: &Tape, model: WorkerModel) -> f64 {
         let tape = self.table.tape(small, self.merges);
         model.work(&tape, &mut self.drive).operations_per_s
@@ -164,7 +165,7 @@ const STAGGERED: &str = "Slicetables are written in nearly the same order each t
 const ONE_BY_ONE: &str = "Another explanation of the paper's rate: its table reads and writes a block, and then the \
      next. That costs little.";
 
-/// Rows of Figure 5b. Given is the table whose buffers began together, and its rate.
+/// Returns the rows of Figure 5b. Given is the table whose buffers began together, and its rate.
 fn figure_5b(
     small: &Small,
     (mut together, rate): (OnDrive, f64),
@@ -205,7 +206,7 @@ fn figure_5b(
 const CORES: &str = "Its ring is written in order, so cleaning moves hardly a page, and eight cores are the limit, as \
      on a small part of the drive.";
 
-/// Rows of BufferHash, whose flash is a ring: on all of the drive, as the paper has it, and on less.
+/// Returns the rows of BufferHash, whose flash is a ring: on all of the drive, as in the paper, and on less.
 fn buffer_hash(scale: Scale) -> Result<Vec<Row>> {
     let [small] = Part::of_buffer_hash(Filters::Bloom, [Mix::Inserts], scale)?;
     let mut rows = Vec::new();

@@ -22,18 +22,18 @@ pub const INCARNATIONS: u32 = 32;
 pub const BUFFER_PAGES: u32 = 32;
 /// Entries in a bucket.
 const BUCKET_SLOTS: u32 = 3;
-/// Channels times the pages of a chunk: where slicetables begin.
+/// The number of channels times the pages of a chunk, at multiples of which slicetables begin.
 pub const ROUND_PAGES: u32 = 64;
 /// Pages of an I/O chunk in which slicetables are read and written.
 pub const CHUNK_PAGES: u32 = 128;
-/// Merges that are measured, at least.
+/// The minimum number of merges that are measured.
 pub const MERGES_MIN: u64 = 24;
-/// The clock's tick while drives are aged and nobody measures.
+/// The clock's tick while drives are aged without a measurement.
 const AGING_TICK_NS: u64 = 50_000;
-/// A drive is aged by writing this part of its pages: more than it has to spare.
+/// The divisor of a drive's pages that are written to age it: more than it has spare.
 const AGED_PART: u64 = 5;
 
-/// How several drives are used (section 5.3).
+/// The use of several drives (section 5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Design {
     /// Each slicetable on one drive: more partitions.
@@ -51,14 +51,14 @@ pub struct Setup {
     pub incarnations: u32,
     /// Drives.
     pub drives: u32,
-    /// How they are used, where there are several.
+    /// The use of several drives.
     pub design: Design,
-    /// The seed of the keys, and which table of many this is.
+    /// The seed of the keys, and the number of this table among several.
     pub seed: u64,
 }
 
 impl Setup {
-    /// The paper's table on one drive, at that scale.
+    /// Returns the paper's table on one drive, at a scale.
     pub fn paper(scale: Scale) -> Self {
         Self {
             partitions: u32::try_from(scale.of(PARTITIONS)).unwrap_or(1 << 16),
@@ -69,25 +69,25 @@ impl Setup {
         }
     }
 
-    /// Entries that its slicetables take.
+    /// Returns the entries that its slicetables take.
     pub fn capacity(&self) -> u64 {
         let config = self.config();
         u64::from(config.partitions) * u64::from(config.slices) * u64::from(config.slice_entries())
     }
 
-    /// An empty table on taped devices. Without threads, and with fixed ids, so that the same keys give the
-    /// same tape. The paper's table has no log; this one has it on a device of its own.
+    /// Creates an empty table on taped devices. It has no threads, and fixed ids, so that the same keys give
+    /// the same tape. The paper's table has no log; this one has it on a device of its own.
     pub fn open(&self) -> Result<Taped<SliceHash>> {
         let taped = TapedDevice::new();
         Ok(Taped::new(self.create(self.device(&taped)?)?, taped))
     }
 
-    /// An empty table on that device.
+    /// Creates an empty table on a device.
     pub fn create(&self, device: Arc<dyn Device>) -> Result<SliceHash> {
         self.create_in(&volume(device, self.seed, self.log_bytes())?)
     }
 
-    /// An empty table on a taped device that has the log too.
+    /// Creates an empty table on a taped device that has the log too.
     pub fn open_with_log(&self) -> Result<Taped<SliceHash>> {
         let taped = TapedDevice::new();
         let volume = volume_with_log(self.device(&taped)?, self.seed, self.log_bytes())?;
@@ -107,8 +107,8 @@ impl Setup {
         Ok(SliceHash::create_with(volume, "paper", self.config(), options)?)
     }
 
-    /// A table with the keys from 1 on: those of `buffers` buffers for each partition. The keys of all
-    /// buffers except the last one are on flash. Lookups read and merges rewrite the same for any number
+    /// Creates a table with the keys from 1 on: those of `buffers` buffers for each partition. The keys of
+    /// all buffers except the last one are on flash. Lookups read and merges rewrite the same for any number
     /// above one.
     pub fn filled(&self, buffers: u64) -> Result<Taped<SliceHash>> {
         let taped = self.open()?;
@@ -119,20 +119,20 @@ impl Setup {
         Ok(taped)
     }
 
-    /// Keys of a full buffer: approximately the paper's 7 K.
+    /// Returns the keys of a full buffer: approximately the paper's 7 K.
     pub fn buffer_keys(&self) -> u64 {
         let config = self.config();
         let incarnations = config.incarnations().expect("the paper's table is a table");
         (f64::from(config.entries_max) / incarnations).round() as u64
     }
 
-    /// The last key of that many buffers.
+    /// Returns the last key of `buffers` buffers.
     pub fn keys(&self, buffers: u64) -> u64 {
         buffers * u64::from(self.partitions) * self.buffer_keys()
     }
 
-    /// How often every buffer is filled while inserts are measured: enough merges that a few unfinished ones
-    /// do not count.
+    /// Returns the number of times that every buffer is filled while inserts are measured: enough merges that
+    /// a few unfinished ones do not count.
     pub fn rounds(&self) -> u64 {
         (MERGES_MIN / u64::from(self.partitions)).max(2)
     }
@@ -188,15 +188,15 @@ impl Setup {
 /// The operations on a filled table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mix {
-    /// Keys that are there are looked up.
+    /// Lookups of present keys.
     Lookups,
-    /// New keys are put in.
+    /// Inserts of new keys.
     Inserts,
     /// Both in turn.
     Both,
 }
 
-/// Does `operations`: lookups of keys from 1 to `last`, and inserts of keys from `new` on.
+/// Performs `operations`: lookups of keys from 1 to `last`, and inserts of keys from `new` on.
 pub fn tape_of<T: Table>(
     taped: &mut Taped<T>,
     mix: Mix,
@@ -212,8 +212,8 @@ pub fn tape_of<T: Table>(
 }
 
 impl Mix {
-    /// Calls `operate` for each of that many operations: with keys from 1 to `last` for lookups, and from `new` on for
-    /// inserts.
+    /// Calls `operate` for each of `operations` operations: with keys from 1 to `last` for lookups, and from
+    /// `new` on for inserts.
     pub fn each(
         self,
         operations: u64,
@@ -233,8 +233,8 @@ impl Mix {
     }
 }
 
-/// The tape without the requests that the paper's prototype does not make: superblocks, checkpoints and
-/// syncs. Reads of lookups, and whole I/O chunks remain.
+/// Returns the tape without the requests that the paper's prototype does not make: superblocks, checkpoints
+/// and syncs. Reads of lookups, and whole I/O chunks remain.
 pub fn chunks_only(tape: &Tape) -> Tape {
     let is_chunk = |step: &Step| step.pages >= BUFFER_PAGES;
     tape.only(|act, step| match step.kind {
@@ -244,8 +244,8 @@ pub fn chunks_only(tape: &Tape) -> Tape {
     })
 }
 
-/// Drives in the state after long use by the tape's table: written once in order, and then again where the
-/// table is, until no block is fresh and writes wait for erases.
+/// Returns drives in the state after long use by the tape's table: written once in order, and then again
+/// where the table is, until no block is fresh and writes wait for erases.
 pub fn aged(drive: Drive, scale: Scale, tape: &Tape, count: u32) -> Result<Vec<Box<dyn Model>>> {
     let new = || drive.model(scale, Filled::Once, tape.page_count());
     let mut drives: Vec<Box<dyn Model>> = (0..count).map(|_| new()).collect::<Result<_>>()?;
@@ -259,7 +259,7 @@ fn written_pages(tape: &Tape) -> u64 {
     steps.filter(|step| step.kind == RequestKind::Write).map(|step| u64::from(step.pages)).sum()
 }
 
-/// Merges again and again what a tape merges, until `pages` are written.
+/// Repeats the merges of a tape, until `pages` are written.
 fn write(tape: &Tape, pages: u64, drives: &mut [Box<dyn Model>]) {
     let mut merges = Tape::default();
     for (act, steps) in tape.operations() {
@@ -275,8 +275,9 @@ fn write(tape: &Tape, pages: u64, drives: &mut [Box<dyn Model>]) {
     }
 }
 
-/// RAM of each entry of a full table, in bytes: a partition's RAM, over the entries of its slicetable. A full
-/// table in FIFO order stays full, to the last slice; shared RAM is negligible among 32,768 partitions.
+/// Returns the RAM of each entry of a full table, in bytes: a partition's RAM, over the entries of its
+/// slicetable. A full table in FIFO order stays full, to the last slice; shared RAM is negligible among
+/// 32,768 partitions.
 pub fn ram_bytes_per_entry(setup: Setup) -> Result<f64> {
     let ram_bytes = |partitions| {
         let table = Setup { partitions, ..setup }.open()?.table;

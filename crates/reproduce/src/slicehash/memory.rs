@@ -15,7 +15,7 @@ pub struct Table1;
 /// Table 3.
 pub struct Table3;
 
-/// Workloads, their percentage of inserts, and the RAM of SILT's entries, at least and at most, in bytes.
+/// The workloads, their percentage of inserts, and the RAM of SILT's entries, minimum and maximum, in bytes.
 const PRINTED: [(Mix, u32, [f64; 2]); 3] = [
     (Mix::Lookups, 0, [0.21, 0.21]),
     (Mix::Both, 50, [0.21, 0.57]),
@@ -29,21 +29,22 @@ const OTHERS: [(&str, [f64; 3]); 3] = [
     ("SILT", [1.0, 33.0, 0.7]),
 ];
 
-/// How often a BufferHash is filled before its RAM is counted: columns of its filters were used again by then.
+/// The number of times that a BufferHash is filled before its RAM is counted: columns of its filters are in
+/// use again by then.
 const FILLS: u64 = 5;
 
 /// RAM of each entry of BufferHash, in bytes.
 #[derive(Clone, Copy)]
 struct BufferRam {
-    /// Of a table that is full and evicts, as it counts itself.
+    /// The RAM of a table that is full and evicts, as it counts itself.
     real: f64,
-    /// With no column of its filters but those of the incarnations that it keeps.
+    /// The RAM with only the filter columns of the incarnations that it keeps.
     packed: f64,
-    /// Columns of filters for each super table.
+    /// The columns of filters for each super table.
     columns: f64,
 }
 
-/// Full tables of two sizes, so that RAM which all super tables share is left out.
+/// Measures full tables of two sizes, so that RAM which all super tables share is excluded.
 fn buffer_hash_ram() -> Result<BufferRam> {
     let measure = |times| {
         let scale = Scale::new(times, 1)?;

@@ -18,7 +18,7 @@ pub(super) struct Merge {
     next_write: usize,
     written: usize,
     waited_for: bool,
-    /// Chunks in memory at once.
+    /// The number of chunks in memory at once.
     chunks: usize,
 }
 
@@ -30,7 +30,7 @@ pub(super) enum Progress {
 }
 
 impl Merge {
-    /// The reads and writes of these steps.
+    /// Creates a merge of the reads and writes of these steps.
     pub fn new(steps: &[Step], waited_for: bool) -> Self {
         let of = |kind| steps.iter().filter(move |step| step.kind == kind).copied();
         let (reads, writes): (Vec<_>, Vec<_>) =
@@ -43,12 +43,12 @@ impl Merge {
         Self { reads, writes, is_read, next_read: 0, next_write: 0, written: 0, waited_for, chunks }
     }
 
-    /// The same with another number of chunks in memory at once.
+    /// Returns the merge with another number of chunks in memory at once.
     pub fn with_chunks(self, chunks: usize) -> Self {
         Self { chunks, ..self }
     }
 
-    /// The next chunk that may start, if any.
+    /// Returns the next chunk that may start, if any.
     pub fn next(&mut self) -> Option<(Step, Progress)> {
         let next = self.next_write;
         if self.is_read.get(next).is_some_and(|is_read| *is_read)
@@ -73,12 +73,12 @@ impl Merge {
         }
     }
 
-    /// Is everything on flash?
+    /// Returns whether everything is on flash.
     pub fn is_over(&self) -> bool {
         self.written == self.writes.len()
     }
 
-    /// Does an insert wait for it?
+    /// Returns whether an insert waits for it.
     pub fn is_waited_for(&self) -> bool {
         self.waited_for
     }

@@ -1,5 +1,6 @@
-//! The experiments of ANCS 2014, sections 4, 5.4 and 7: the throughput of SliceHash on a Crucial M4, how much of it
-//! comes from slices and how much from knowing the drive's channels; and that of SliceBloom and SliceLSH.
+//! The experiments of ANCS 2014, sections 4, 5.4 and 7: the throughput of SliceHash on a Crucial M4, the
+//! shares of it that come from slices and from knowing the drive's channels; and that of SliceBloom and
+//! SliceLSH.
 //!
 //! The table is configured as the paper's (7.1): buffers of 128 KiB whose buckets have 3 entries, 32
 //! incarnations in a slicetable of 4 MiB. It is taped once, and [modelled workers](workers) process the tape:
@@ -34,7 +35,7 @@ pub mod workers;
 
 use crate::Experiment;
 
-/// All experiments, in the paper's order.
+/// Returns all experiments, in the paper's order.
 #[must_use]
 pub fn experiments() -> Vec<Box<dyn Experiment>> {
     vec![

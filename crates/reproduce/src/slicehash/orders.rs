@@ -10,21 +10,21 @@ use crate::tape::{Act, Step, Tape};
 /// Requests of a batch.
 const BATCH: usize = 32;
 
-/// Which channel the reads go to.
+/// The channels of the reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// Any.
+    /// Any channel.
     Random,
-    /// Of 32, this many go to one channel, which is another each time; the others are spread evenly.
+    /// Of 32 reads, this many go to one channel, which is another each time; the others are spread evenly.
     Skewed(usize),
-    /// This many go to the first channel, as many to the next one, and so on.
+    /// This many reads go to the first channel, as many to the next one, and so on.
     Ordered(usize),
-    /// All to the first channel.
+    /// All reads go to the first channel.
     Same,
 }
 
 impl Order {
-    /// The channel of the n-th read.
+    /// Returns the channel of the n-th read.
     fn channel(self, n: usize, count: u64, rng: &mut SplitMix64) -> u64 {
         match self {
             Self::Random => rng.below(count),
@@ -38,11 +38,11 @@ impl Order {
         }
     }
 
-    /// A number of lookups in that order, each of which reads one of these pages, whose channels are those of
+    /// Returns lookups in this order, each of which reads one of these pages, whose channels are those of
     /// slicetables.
     ///
     /// # Panics
-    /// If there is a channel without a page.
+    /// Panics if there is a channel without a page.
     pub fn tape(self, pages: &[u64], channels: Channels, lookups: usize, seed: u64) -> Tape {
         let mut by_channel = vec![Vec::new(); channels.count() as usize];
         for page in pages {
@@ -60,11 +60,11 @@ impl Order {
     }
 }
 
-/// The same operations, whose lookups read other pages: each on the channel that `to` gives for its own. These are
-/// pages that some lookup of the tape reads.
+/// Returns the same operations, whose lookups read other pages: each on the channel that `to` returns for its
+/// own. These are pages that some lookup of the tape reads.
 ///
 /// # Panics
-/// If no lookup reads a page of such a channel.
+/// Panics if no lookup reads a page of such a channel.
 pub fn on_channels(tape: &Tape, channels: Channels, seed: u64, to: impl Fn(u32) -> u32) -> Tape {
     let channel = |page| channels.channel(PageId(page), SequentialWrite::at(PageId(0)));
     let mut by_channel = vec![Vec::new(); channels.count() as usize];
@@ -88,7 +88,7 @@ pub fn on_channels(tape: &Tape, channels: Channels, seed: u64, to: impl Fn(u32) 
     moved
 }
 
-/// Pages that the lookups of a tape read first.
+/// Returns the first pages that the lookups of a tape read.
 pub fn pages_read(tape: &Tape) -> Vec<u64> {
     let steps = tape.operations().filter(|(act, _)| *act == Act::Lookup);
     steps.filter_map(|(_, steps)| steps.first()).map(|step| step.page).collect()

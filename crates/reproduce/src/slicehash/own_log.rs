@@ -1,4 +1,4 @@
-//! SliceHash as it is, with its log, its checkpoints and its syncs on the drive that has the table.
+//! SliceHash with its log, its checkpoints and its syncs on the drive of the table.
 
 use nandex::SliceHash;
 use nandex::Table as _;
@@ -14,11 +14,12 @@ use crate::{Drive, Experiment, Filled, Outcome, Result, Row, Scale, Table, Taped
 /// See the [module](self).
 pub struct OwnLog;
 
-/// Inserts between two syncs: less than the 100 ms that an acknowledged update is at risk by default.
+/// The number of inserts between two syncs: less than the 100 ms that an acknowledged update is at risk by
+/// default.
 const SYNC_INSERTS: u64 = 10_000;
-/// Buffers' keys in a table before anything is measured.
+/// The number of buffers' keys in a table before the measurement.
 const BUFFERS: u64 = 2;
-/// A drive is aged by playing the inserts this often.
+/// The number of times that the inserts are played to age a drive.
 const AGED: usize = 2;
 
 /// The tapes of a table.
@@ -30,9 +31,9 @@ struct Tapes {
 /// Operations a second.
 struct Rates {
     inserts: f64,
-    /// As a stream, and in batches of 32.
+    /// The lookups as a stream, and in batches of 32.
     lookups: [f64; 2],
-    /// In batches of 32 without knowledge of channels.
+    /// The lookups in batches of 32 without knowledge of channels.
     unaware: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The processor's times of operations, measured: the program behind the constants of Table 4.
+//! The measured CPU times of operations: the program behind the constants of Table 4.
 
 use std::fs::read_to_string;
 use std::sync::Arc;
@@ -10,29 +10,29 @@ use super::lab::Setup;
 use crate::bufferhash::lab::Setup as BufferSetup;
 use crate::{Error, Result, Scale};
 
-/// Nanoseconds of the processor for an operation.
+/// The CPU nanoseconds of an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// For a lookup of a key that is there.
+    /// The time of a lookup of a present key.
     pub lookup_ns: u64,
-    /// For an insert, with its share of merges and flushes.
+    /// The time of an insert, with its share of merges and flushes.
     pub insert_ns: u64,
 }
 
-/// Lookups of a run, of which there are [`RUNS`] for each time.
+/// The lookups of a run; [`RUNS`] runs give each time.
 const LOOKUPS: u64 = 50_000;
 
-/// Runs for each time, of which the fastest counts.
+/// The number of runs for each time; the fastest counts.
 const RUNS: u64 = 5;
 
-/// The times of this processor for SliceHash and for BufferHash: those of one thread, on tables of Figure 5 in RAM.
-/// They mean something on a quiet machine.
+/// Measures the times of this processor for SliceHash and for BufferHash: those of one thread, on tables of
+/// Figure 5 in RAM. They are meaningful on a quiet machine.
 ///
 /// # Errors
-/// A system that does not tell times of threads.
+/// Fails on a system that does not report times of threads.
 ///
 /// # Panics
-/// A table that does not find what was inserted.
+/// Panics if a table does not find an inserted key.
 pub fn measure(scale: Scale) -> Result<[(&'static str, Times); 2]> {
     let setup = Setup::paper(scale);
     let table = setup.create(Arc::new(MemoryDevice::new()))?;
@@ -47,7 +47,7 @@ fn measure_table<T: Table>(table: &T, filled: u64, inserts: u64) -> Result<Times
     let insert = |key: u64| Ok(table.insert(&key.to_le_bytes(), &key.to_le_bytes())?);
     (1..=filled).try_for_each(insert)?;
     let lookup = |number: u64| {
-        // Keys of the first half, of which a full table has evicted none yet.
+        // Keys of the first half, none of which a full table has evicted yet.
         let key = 1 + number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (filled / 2);
         assert!(table.get(&key.to_le_bytes())?.is_some(), "{key}");
         Ok(())
@@ -57,7 +57,7 @@ fn measure_table<T: Table>(table: &T, filled: u64, inserts: u64) -> Result<Times
     Ok(Times { lookup_ns, insert_ns })
 }
 
-/// The least of some runs, for each operation.
+/// Returns the least time of some runs, for each operation.
 fn each_ns(count: u64, run: impl Fn(u64) -> Result<()>) -> Result<u64> {
     let mut least_ns = u64::MAX;
     for round in 0..RUNS {
@@ -68,7 +68,7 @@ fn each_ns(count: u64, run: impl Fn(u64) -> Result<()>) -> Result<u64> {
     Ok(least_ns)
 }
 
-/// The time that this thread was on a processor, in nanoseconds.
+/// Returns the time that this thread was on a processor, in nanoseconds.
 fn thread_ns() -> Result<u64> {
     let text = read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let ns = text.split(' ').next().and_then(|ns| ns.parse().ok());

@@ -16,7 +16,7 @@ const PAPER: [(u32, [f64; 3]); 3] = [
 /// The fewest partitions: three drives have 3, 3 and 2 of them.
 const PARTITIONS_MIN: u32 = 8;
 
-/// Why mixes grow less than the drives.
+/// The reason why mixes grow less than the drives.
 const MERGES: &str = "Less than the multiple of the rate of one drive, because buffers fill by \
      lot: now and then several merges fall to one drive, and the others wait for inserts. The \
      paper's one drive has 93 K here.";
@@ -79,7 +79,7 @@ impl Experiment for Table6 {
     }
 }
 
-/// Operations a second.
+/// The operations a second.
 struct Rates {
     lookups: f64,
     mixed: f64,

@@ -53,7 +53,7 @@ impl Setup {
         }
     }
 
-    /// Keys of a buffer for each partition.
+    /// Returns the keys of a buffer for each partition.
     fn keys(self) -> u64 {
         u64::from(self.partitions) * u64::from(BUFFER_KEYS)
     }
@@ -71,8 +71,8 @@ impl Setup {
         Ok(Taped::new(filter, device))
     }
 
-    /// A filter with the keys from 1 on: those of two buffers for each partition, of which one is on flash. Lookups
-    /// read and merges rewrite the same for any number above one.
+    /// Creates a filter with the keys from 1 on: those of two buffers for each partition, one of which is on
+    /// flash. Lookups read and merges rewrite the same for any number above one.
     fn filled(self) -> Result<Taped<SliceBloom>> {
         let taped = self.open()?;
         for key in 1..=2 * self.keys() {
@@ -82,7 +82,7 @@ impl Setup {
         Ok(taped)
     }
 
-    /// Tapes of lookups, and of as many inserts.
+    /// Returns the tapes of lookups, and of as many inserts.
     fn tapes(self) -> Result<[Tape; 2]> {
         let mut taped = self.filled()?;
         let rounds = MERGES_MIN.div_ceil(self.partitions.into());
@@ -100,7 +100,8 @@ impl Setup {
         Ok([tape_of(Mix::Lookups, LOOKUPS)?, tape_of(Mix::Both, 2 * rounds * self.keys())?])
     }
 
-    /// RAM of each key of the window, in bits: a partition's RAM, over the keys of its slicetable.
+    /// Returns the RAM of each key of the window, in bits: a partition's RAM, over the keys of its
+    /// slicetable.
     fn ram_bits_per_key(self) -> Result<f64> {
         let ram_bytes = |partitions| {
             let filter = Self { partitions, ..self }.open()?.table;
@@ -166,7 +167,7 @@ fn described() -> Vec<String> {
     ]
 }
 
-/// A part with all lookups on the first channel.
+/// Returns a part with all lookups on the first channel.
 fn on_one_channel(part: &Part, scale: Scale) -> Result<Part> {
     let channels = Channels::of(&Drive::CRUCIAL.geometry()?);
     Ok(Part::new(&on_channels(&part.tape, channels, scale.seed(), |_| 0), 0.0, 1))

@@ -21,18 +21,18 @@ pub struct Lsh;
 
 /// The paper's number of hash tables.
 const TABLES: u32 = 10;
-/// Partitions whose slicetables, of all tables, are 80 GB.
+/// The number of partitions whose slicetables, of all tables, are 80 GB.
 const PARTITIONS: u64 = 16_384;
-/// Slices of a table in a partition: 1280 pages of all tables, with those that no table has.
+/// The slices of a table in a partition: 1280 pages of all tables, including pages without a table.
 const SLICES: u32 = 120;
-/// Entries of a slice, of which 253 have space, when it is full.
+/// The mean entries of a full slice, which has space for 253.
 const SLICE_MEAN: u32 = 190;
 /// The paper's k: 256 MB of RAM and 8 GB of flash for each table.
 const INCARNATIONS: u32 = 32;
 /// Lookups that are measured.
 const LOOKUPS: u64 = 8_000;
 
-/// Where tables are.
+/// The places of tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// Each on channels of its own.
@@ -97,7 +97,7 @@ impl Setup {
         Ok(Taped::new(SliceLsh::create_with(&volume, "paper", config, options)?, device))
     }
 
-    /// Lookups of documents in an index of which every partition was merged.
+    /// Performs lookups of documents in an index in which every partition was merged.
     fn lookups(self, channels: &Channels) -> Result<Part> {
         let mut taped = self.open(channels)?;
         let buffer = u64::from(self.config(channels).buffer_entries);
@@ -114,7 +114,7 @@ impl Setup {
         Ok(Part::new(&taped.take_tape(), 0.0, 1))
     }
 
-    /// RAM over flash: a partition's of both.
+    /// Returns RAM over flash: a partition's of both.
     fn ram_share(self, channels: &Channels) -> Result<f64> {
         let bytes = |partitions| {
             let stats = Self { partitions, ..self }.open(channels)?.table.stats();
@@ -126,7 +126,7 @@ impl Setup {
     }
 }
 
-/// A document is in other buckets than all others.
+/// Returns the buckets of a document, which differ from those of all others.
 fn bucket_keys(id: u64) -> [u64; TABLES as usize] {
     std::array::from_fn(|table| mix(id * u64::from(TABLES) + table as u64))
 }
@@ -193,13 +193,13 @@ fn described() -> Vec<String> {
     ]
 }
 
-/// How lookups come.
+/// A way to perform lookups.
 struct Way {
     title: &'static str,
     model: fn(Channels) -> WorkerModel,
     is_worst: bool,
-    /// Why the paper's number, which is of tables on their own channels, is another one; `None` where it is not of
-    /// this.
+    /// The reason why the paper's number, for tables on their own channels, differs; `None` if the paper has
+    /// no such number.
     why: Option<&'static str>,
 }
 
@@ -249,6 +249,6 @@ impl Way {
     }
 }
 
-/// Why tables on channels of their own are not faster.
+/// The reason why tables on channels of their own are not faster.
 const BUSES: &str = "The drive has eight buses for its 32 channels, four planes on each, and a bus serves one read at a \
      time. Thirty channels leave two of the buses a plane less to do.";

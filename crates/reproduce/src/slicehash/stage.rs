@@ -29,13 +29,14 @@ enum Flight {
         slot: usize,
         progress: Progress,
     },
-    /// Of an insert that writes the log, a checkpoint or a sync.
+    /// The request of an insert that writes the log, a checkpoint or a sync.
     Log {
         operation: usize,
     },
 }
 
-/// A lookup that waits for reads: how many of the operation's steps were requested and have not ended yet.
+/// A lookup that waits for reads: the number of the operation's steps that were requested and have not ended
+/// yet.
 #[derive(Clone, Copy, Default)]
 struct Lookup {
     steps_done: usize,
@@ -46,8 +47,8 @@ impl WorkerModel {
     /// Processes a whole tape, from the drives' present on.
     ///
     /// # Panics
-    /// If the tape has a drive or a page that does not exist, or requests that no structure makes: then it is
-    /// no tape of lookups that read and inserts that rewrite.
+    /// Panics if the tape has a drive or a page that does not exist, or requests that no structure makes:
+    /// then it is no tape of lookups that read and inserts that rewrite.
     #[must_use]
     pub fn work(self, tape: &Tape, drives: &mut [Box<dyn Model>]) -> Worked {
         let mut stage = Stage::new(self, tape, drives);
@@ -79,20 +80,20 @@ pub(super) struct Stage<'a> {
     next: usize,
     under_way: usize,
     finished: usize,
-    /// When each core is idle again.
+    /// The times at which cores are idle again.
     cores: BinaryHeap<Reverse<u64>>,
-    /// Operations whose processor's work ends then.
+    /// The operations and the times at which their CPU work ends.
     thinking: BinaryHeap<Reverse<(u64, usize)>>,
     lookups: Vec<Lookup>,
     schedules: Vec<Schedule<Read>>,
     /// Merges in progress, by slot.
     merges: Vec<Option<Merge>>,
-    /// Those that wait for a slot.
+    /// The merges that wait for a slot.
     full: VecDeque<Merge>,
     flights: Flights<Flight>,
-    /// Reads in flight, summed over time.
+    /// The reads in flight, summed over time.
     read_ns: u64,
-    /// Reused.
+    /// A reused buffer.
     done: Vec<Done>,
 }
 
@@ -100,12 +101,12 @@ pub(super) struct Stage<'a> {
 pub(super) struct Mark {
     pub now_ns: u64,
     pub finished: usize,
-    /// Reads of lookups in flight, summed over time.
+    /// The reads of lookups in flight, summed over time.
     pub read_ns: u64,
 }
 
 impl<'a> Stage<'a> {
-    /// Workers at the beginning of a tape.
+    /// Creates workers at the beginning of a tape.
     pub fn new(model: WorkerModel, tape: &'a Tape, drives: &'a mut [Box<dyn Model>]) -> Self {
         let now_ns = drives.iter().map(|drive| drive.now_ns()).max().unwrap_or(0);
         let schedule = || model.channels.schedule(model.depth);
@@ -160,7 +161,7 @@ impl<'a> Stage<'a> {
         self.mark()
     }
 
-    /// Lets time pass until an event.
+    /// Advances time until an event.
     fn tick(&mut self) {
         let in_flight: usize = self.schedules.iter().map(Schedule::in_flight).sum();
         let start_ns = self.now_ns;
@@ -175,7 +176,7 @@ impl<'a> Stage<'a> {
         self.read_ns += in_flight as u64 * (self.now_ns - start_ns);
     }
 
-    /// Processes what a drive has done up to now, if anything.
+    /// Processes the requests that a drive has ended up to now, if any.
     fn land(&mut self, drive: usize) -> bool {
         let mut all = std::mem::take(&mut self.done);
         self.drives[drive].advance(self.now_ns, &mut all);
@@ -237,7 +238,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Begins what an insert asks for: a merge, and requests for the log.
+    /// Begins the requests of an insert: a merge, and requests for the log.
     fn insert(&mut self, operation: usize) {
         let (_, steps) = self.tape.operation(operation);
         let waits_for_log = steps.iter().any(|step| self.is_for_log(step));

@@ -1,8 +1,8 @@
 //! Table 4: the utilization of the processor, by times of operations that were measured and kept.
 //!
-//! A simulated drive has virtual time and no processor, and a page that is the same on every run cannot measure one. So
-//! the times were measured once, by [`processor`](super::processor), and are constants here. The rates are those of
-//! workers with these times, so nothing of the paper's table goes in.
+//! A simulated drive has virtual time and no processor, and a page that is the same on every run cannot
+//! measure one. So the times were measured once, by [`processor`](super::processor), and are constants here.
+//! The rates are those of workers with these times, so nothing of the paper's table is an input.
 
 use nandex::raw::store::schedule::Channels;
 
@@ -18,7 +18,7 @@ pub struct Table4;
 
 /// Cores of the paper's machine.
 const CORES: f64 = 8.0;
-/// The processor whose times these are.
+/// The processor of these times.
 const RECORDED_ON: &str = "a virtual core of an AMD EPYC at 2.6 GHz, in November 2026";
 const SLICE_HASH: Times = Times { lookup_ns: 1_330, insert_ns: 780 };
 const BUFFER_HASH: Times = Times { lookup_ns: 1_190, insert_ns: 420 };
@@ -34,7 +34,8 @@ struct Workload {
     silt: f64,
 }
 
-/// In the order in which they are taped: inserts last, since a full BufferHash evicts the keys that are looked up.
+/// The workloads in the order in which they are taped: inserts last, since a full BufferHash evicts the keys
+/// that are looked up.
 const WORKLOADS: [Workload; 3] = [
     Workload {
         mix: Mix::Lookups,
@@ -156,7 +157,7 @@ impl Times {
         WorkerModel { lookup_cpu_ns: self.lookup_ns, insert_cpu_ns: self.insert_ns, ..model }
     }
 
-    /// In percent of all cores.
+    /// The utilization in percent of all cores.
     fn utilization(self, mix: Mix, operations_per_s: f64) -> f64 {
         let ns = match mix {
             Mix::Lookups => self.lookup_ns as f64,

@@ -1,4 +1,4 @@
-//! Workers are as fast as the structure itself on the simulated drive, and not faster.
+//! Tests that workers are as fast as the structure itself on the simulated drive, and not faster.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn workers() -> WorkerModel {
     WorkerModel { lookup_cpu_ns: 0, insert_cpu_ns: 0, ..WorkerModel::channel_aware(channels, 1) }
 }
 
-/// A table whose first buffers are on flash, on a drive with that geometry.
+/// Creates a table whose first buffers are on flash, on a drive with this geometry.
 fn on_drive(setup: Setup, geometry: Geometry) -> (SliceHash, SimDevice) {
     let model = Drive::CRUCIAL.model(scale(), Filled::Once, 0).unwrap();
     let device = SimDevice::with_model(model).with_geometry(geometry);
@@ -82,10 +82,10 @@ fn worker_models_merge_as_fast_as_the_structure_itself_on_the_drive() {
     assert!((0.85..1.2).contains(&ratio), "{merges_per_s} merges/s, {flushes} in {inserts:?}");
 }
 
-/// Keys of a buffer.
+/// Returns the keys of a buffer.
 const BUFFER_KEYS: u64 = 7_000;
 
-/// Inserts, of which one in a fixed number writes a slicetable.
+/// Returns inserts, one of which in a fixed number writes a slicetable.
 fn merges(operations: u64, every: u64) -> Tape {
     let mut tape = Tape::default();
     for operation in 0..operations {

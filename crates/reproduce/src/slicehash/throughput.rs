@@ -11,31 +11,31 @@ use crate::{Drive, Result, Scale, Taped};
 
 /// A table's tape and its counts.
 pub struct Part {
-    /// Reads of lookups, and I/O chunks.
+    /// The reads of lookups, and I/O chunks.
     pub tape: Tape,
-    /// Pages read for each lookup.
+    /// The pages read for each lookup.
     pub reads: f64,
-    /// The most pages that one lookup has read.
+    /// The maximum pages that one lookup has read.
     pub reads_max: usize,
-    /// Inserts for each buffer that went to flash.
+    /// The number of inserts for each buffer that went to flash.
     pub inserts_per_flush: f64,
-    /// By how many bytes the table's RAM has grown.
+    /// The growth of the table's RAM in bytes.
     pub ram_growth_bytes: f64,
     /// The share of all reads on the busiest drive.
     pub share_most: f64,
     drives: u32,
 }
 
-/// Lookups that are measured.
+/// The number of lookups that are measured.
 pub const LOOKUPS: u64 = 20_000;
-/// Buffers' keys in a table before anything is measured: one on flash, one in RAM.
+/// The number of buffers' keys in a table before the measurement: one on flash, one in RAM.
 const BUFFERS: u64 = 2;
 
-/// Keys from here on are not in any table.
+/// The first of the keys that are not in any table.
 pub const NEW_KEYS: u64 = 1 << 40;
 
 impl Part {
-    /// The counts of a tape of any structure on that many drives.
+    /// Returns the counts of a tape of any structure on `drives` drives.
     pub fn new(tape: &Tape, ram_growth_bytes: f64, drives: u32) -> Self {
         let reads = || {
             let lookups = tape.operations().filter(|(act, _)| *act == Act::Lookup);
@@ -60,7 +60,7 @@ impl Part {
         }
     }
 
-    /// SliceHash with the paper's measures, or others, under one workload after another.
+    /// Runs SliceHash with the paper's measures, or others, under one workload after another.
     pub fn of<const N: usize>(setup: Setup, mixes: [Mix; N]) -> Result<[Self; N]> {
         let taped = setup.filled(BUFFERS)?;
         let operations = |mix| match mix {
@@ -73,7 +73,7 @@ impl Part {
         Self::measure(taped, mixes, setup.keys(1) / 2, setup.seed, setup.drives)
     }
 
-    /// BufferHash with the paper's measures, full, under one workload after another.
+    /// Runs BufferHash with the paper's measures, full, under one workload after another.
     pub fn of_buffer_hash<const N: usize>(
         filters: Filters,
         mixes: [Mix; N],
@@ -109,7 +109,7 @@ impl Part {
         Ok(parts.try_into().unwrap_or_else(|_| unreachable!("as many parts as mixes")))
     }
 
-    /// The workers' rates on drives that the table has aged.
+    /// Returns the workers' rates on drives that the table has aged.
     pub fn work(&self, model: WorkerModel, drive: Drive, scale: Scale) -> Result<Worked> {
         // Buffers that are written unchanged take negligible time, whenever they come.
         let merges = self.inserts_per_flush > 0.0 && model.spare_buffers.is_some();
@@ -118,7 +118,7 @@ impl Part {
             .work(&self.tape, &mut aged(drive, scale, &self.tape, self.drives)?))
     }
 
-    /// The same on the Crucial M4, with knowledge of its channels.
+    /// Returns the rates on the Crucial M4, with knowledge of its channels.
     pub fn work_aware(&self, scale: Scale) -> Result<Worked> {
         let channels = Channels::of(&Drive::CRUCIAL.geometry()?);
         self.work(WorkerModel::channel_aware(channels, self.drives), Drive::CRUCIAL, scale)

@@ -1,4 +1,4 @@
-//! Incarnations of a Bloom filter on flash as they were in RAM: what SliceBloom saves.
+//! Incarnations of a Bloom filter on flash in their RAM layout: the reads that SliceBloom saves.
 
 use nandex::raw::store::hash::mix;
 use nandex_sim::RequestKind;
@@ -12,7 +12,8 @@ use crate::tape::{Act, Step, Tape};
 const BITS: u32 = BUFFER_KEYS * BITS_PER_KEY;
 /// Bits in the body of a page.
 const PAGE_BITS: u32 = 4064 * 8;
-/// Each lookup reads a hundred times as many pages as with slices, so that fewer say as much.
+/// The divisor of the lookups: each reads a hundred times as many pages as with slices, so that fewer are
+/// enough.
 const FEWER: u64 = 100;
 
 /// Incarnations in the order of their age, the newest first, the same ones in each partition.
@@ -22,7 +23,7 @@ pub struct Unsliced {
 }
 
 impl Unsliced {
-    /// Full ones: incarnation i has the keys from i n on, n of them.
+    /// Creates full ones: incarnation i has the keys from i n on, n of them.
     pub fn new(partitions: u32) -> Self {
         let incarnation = |number: u32| {
             let mut words = vec![0; BITS.div_ceil(64) as usize];
@@ -35,7 +36,7 @@ impl Unsliced {
         Self { partitions, incarnations: (0..INCARNATIONS).map(incarnation).collect() }
     }
 
-    /// Lookups of keys of any age, in any partition.
+    /// Returns lookups of keys of any age, in any partition.
     pub fn tape(&self, seed: u64) -> Tape {
         let mut rng = SplitMix64::stream(seed, 7);
         let mut tape = Tape::default();
@@ -47,7 +48,7 @@ impl Unsliced {
         tape
     }
 
-    /// The pages that a lookup reads, one after another.
+    /// Returns the pages that a lookup reads, one after another.
     fn steps(&self, partition: u64, key: u64) -> Vec<Step> {
         let pages = u64::from(BITS.div_ceil(PAGE_BITS));
         let mut steps = Vec::new();
@@ -75,7 +76,7 @@ impl Unsliced {
     }
 }
 
-/// The bits of a key.
+/// Returns the bits of a key.
 fn positions(key: u64) -> impl Iterator<Item = u32> {
     let bit = move |number| mix(key * u64::from(HASHES) + number) % u64::from(BITS);
     (0..u64::from(HASHES)).map(move |number| bit(number) as u32)

@@ -2,9 +2,9 @@
 //!
 //! A [player](crate::play) gives each thread its operations beforehand; here an idle worker takes the next
 //! one, as the paper's threads do, and reads can be started in another order than they were requested: by the
-//! paper's schedule, which spreads them over the channels, or by that of the structures, which is the same unless the
-//! drive's buses serve one read at a time. The tape has each operation's reads and writes; this decides their
-//! times.
+//! paper's schedule, which spreads them over the channels, or by that of the structures, which is the same
+//! unless the drive's buses serve one read at a time. The tape has each operation's reads and writes; this
+//! decides their times.
 //!
 //! ```text
 //!   tape -> a core's time -> lookups: a line for each channel -> depth in flight \
@@ -21,37 +21,37 @@ use crate::{fits, vary};
 /// The workers' settings.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WorkerModel {
-    /// Operations in progress at the same time: the threads, or the choice of a schedule.
+    /// The number of operations in progress at the same time: the threads, or the choice of a schedule.
     pub window: usize,
-    /// Reads of lookups in flight on each drive.
+    /// The number of reads of lookups in flight on each drive.
     pub depth: usize,
     /// The channels over which lookups are spread; a single one leaves them in the order of their arrival.
     pub channels: Channels,
-    /// When the next reads are started.
+    /// The time at which the next reads are started.
     pub pace: Pace,
-    /// Cores that share the processor's work.
+    /// The number of cores that share the processor's work.
     pub cores: usize,
-    /// The processor's time for a lookup, in nanoseconds.
+    /// The CPU time of a lookup, in nanoseconds.
     pub lookup_cpu_ns: u64,
-    /// The processor's time for an insert, its share of merges included, in nanoseconds.
+    /// The CPU time of an insert, its share of merges included, in nanoseconds.
     pub insert_cpu_ns: u64,
-    /// Merges, or writes of buffers, at the same time.
+    /// The number of merges, or writes of buffers, at the same time.
     pub merges: usize,
-    /// I/O chunks of a merge that are in memory at once.
+    /// The number of I/O chunks of a merge that are in memory at once.
     pub chunks: usize,
-    /// Full buffers that may wait or be merged while operations continue; with one more nothing starts until
-    /// a merge ends. `None` if the thread that fills a buffer writes it, and others continue.
+    /// The number of full buffers that may wait or be merged while operations continue; with one more nothing
+    /// starts until a merge ends. `None` if the thread that fills a buffer writes it, and others continue.
     pub spare_buffers: Option<usize>,
-    /// Requests of inserts that are shorter than this, in pages, are no I/O chunks of a merge but of the log, a
+    /// The length in pages below which requests of inserts are no I/O chunks of a merge but of the log, a
     /// checkpoint or a sync. The insert makes them in its order and waits for them. 0 if there are none.
     pub log_pages_below: u32,
-    /// Which part of the run counts.
+    /// The part of the run that counts.
     pub span: Span,
     /// A tick of the clock that the drives share: events within one are visible at its end.
     pub tick_ns: u64,
 }
 
-/// Which part of a run counts.
+/// The part of a run that counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Span {
     /// All but the first eighth of the operations and the last ones: for operations that are alike.
@@ -60,10 +60,10 @@ pub enum Span {
     Whole,
 }
 
-/// When the next reads are started.
+/// The time at which the next reads are started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
-    /// Another one for each that ends.
+    /// One read for each that ends.
     Stream,
     /// As many as the depth allows, when all earlier ones have ended.
     Batches,
@@ -72,33 +72,33 @@ pub enum Pace {
 /// The result of the workers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Worked {
-    /// Operations in a second.
+    /// The operations in a second.
     pub operations_per_s: f64,
-    /// Reads of lookups in flight on a drive, on average over time.
+    /// The reads of lookups in flight on a drive, on average over time.
     pub in_flight: f64,
 }
-/// A small part of the 116 us that this drive takes for a page.
+/// The tick: a small part of the 116 us that this drive takes for a page.
 const TICK_NS: u64 = 1_000;
 
-/// Threads that issue requests, and the depth of the drive's queue (section 7.1).
+/// The number of threads that issue requests, and the depth of the drive's queue (section 7.1).
 pub const THREADS: usize = 32;
-/// Cores of the paper's machine: two processors of four.
+/// The number of cores of the paper's machine: two processors of four.
 const CORES: usize = 8;
-/// The processor's time of a lookup of SliceHash: 16 % of eight cores at 69 K lookups a second (Table 4, Figure 5a).
+/// The CPU time of a lookup of SliceHash: 16 % of eight cores at 69 K lookups a second (Table 4, Figure 5a).
 pub const SLICEHASH_LOOKUP_NS: u64 = 18_500;
-/// That of an insert: 8 % of eight cores at 125 K inserts a second.
+/// The CPU time of an insert of SliceHash: 8 % of eight cores at 125 K inserts a second.
 pub const SLICEHASH_INSERT_NS: u64 = 5_100;
-/// The processor's time of a lookup of BufferHash: 18 % of eight cores at 57 K lookups a second.
+/// The CPU time of a lookup of BufferHash: 18 % of eight cores at 57 K lookups a second.
 pub const BUFFERHASH_LOOKUP_NS: u64 = 25_300;
-/// That of an insert: 92 % of eight cores at 1100 K inserts a second.
+/// The CPU time of an insert of BufferHash: 92 % of eight cores at 1100 K inserts a second.
 pub const BUFFERHASH_INSERT_NS: u64 = 6_700;
-/// Lookups that the structure's schedule may choose from, for each in flight.
+/// The number of lookups that the structure's schedule may choose from, for each in flight.
 const WAITING_PER_DEPTH: usize = 8;
 
 impl WorkerModel {
-    /// SliceHash as in the paper: its schedule of all waiting lookups, and merges at the same time on every
-    /// drive. The processor's times are Table 4's share of eight cores at the rates of Figure 5: 16 % of them
-    /// at 69 K lookups a second, 8 % at 125 K inserts a second.
+    /// Returns SliceHash as in the paper: its schedule of all waiting lookups, and merges at the same time on
+    /// every drive. CPU times are Table 4's share of eight cores at the rates of Figure 5: 16 % of them at 69
+    /// K lookups a second, 8 % at 125 K inserts a second.
     #[must_use]
     pub fn channel_aware(channels: Channels, drives: u32) -> Self {
         let drives = drives as usize;
@@ -119,22 +119,22 @@ impl WorkerModel {
         }
     }
 
-    /// [`channel_aware`](Self::channel_aware) with the schedule of nandex, which starts reads of a channel in runs
-    /// if the drive's geometry says that its buses serve one read at a time.
+    /// Returns [`channel_aware`](Self::channel_aware) with the schedule of nandex, which starts reads of a
+    /// channel in runs if the drive's geometry states that its buses serve one read at a time.
     #[must_use]
     pub fn in_runs(channels: Channels, drives: u32) -> Self {
         Self { channels, ..Self::channel_aware(channels, drives) }
     }
 
-    /// [`channel_aware`](Self::channel_aware) with 32 threads that each take the next lookup, whatever its channel:
-    /// SliceHash-noCA.
+    /// Returns [`channel_aware`](Self::channel_aware) with 32 threads that each take the next lookup,
+    /// whatever its channel: SliceHash-noCA.
     #[must_use]
     pub fn in_order_of_arrival() -> Self {
         Self { window: THREADS, ..Self::channel_aware(Channels::opaque(), 1) }
     }
 
-    /// BufferHash with 32 threads, which write their full buffers themselves. Table 4 has 18 % of eight
-    /// cores at 57 K lookups a second, and 92 % at 1100 K inserts a second.
+    /// Returns BufferHash with 32 threads, which write their full buffers themselves. Table 4 has 18 % of
+    /// eight cores at 57 K lookups a second, and 92 % at 1100 K inserts a second.
     #[must_use]
     pub fn buffer_hash() -> Self {
         Self {

@@ -9,7 +9,7 @@ fn run(name: &str) -> Ran {
     outcome::run(Paper::BufferHash, name)
 }
 
-/// The outcome of an experiment that was run twice.
+/// Returns the outcome of an experiment that was run twice.
 fn outcome(name: &str) -> Outcome {
     let [first, second] = [run(name), run(name)];
     let json = |ran: &Ran| serde_json::to_string(ran).expect("it is plain data");
@@ -17,7 +17,7 @@ fn outcome(name: &str) -> Outcome {
     first.outcome
 }
 
-/// The outcome of a long one, run once: it uses the same code as the others.
+/// Returns the outcome of a long one, run once: it uses the same code as the others.
 fn outcome_once(name: &str) -> Outcome {
     run(name).outcome
 }
@@ -154,7 +154,7 @@ fn bit_slicing_looks_at_a_sixth_of_the_memory() {
     let outcome = outcome("no-bit-slicing");
     let row = |row| ours(&outcome, "Memory", row);
     assert_within("sliced", row("absent key, bit-sliced"), (4.5, 6.5));
-    // Half of all bits are set, so each of 16 filters is asked for two.
+    // Half of all bits are set, so two bits are read of each of 16 filters.
     assert_within("apart", row("absent key, filters"), (30.0, 34.0));
     assert_eq!(row("key of the oldest incarnation, bit-sliced"), 11.0);
 }
@@ -292,7 +292,7 @@ fn a_merge_in_order_takes_minutes_and_one_key_by_key_days() {
     }
 }
 
-/// Every element that is opened is closed, in order.
+/// Checks that every opened element is closed, in order.
 fn assert_well_formed(page: &str) {
     const VOID: [&str; 2] = ["meta", "!doctype"];
     let mut open = Vec::new();

@@ -110,7 +110,8 @@ fn the_decks_numbers_are_given_with_ours_and_reasons() {
     assert_within("over the strongest", gain, (3.0, 30.0));
 }
 
-/// Rows of the deck's experiment once divided by another kind than they named, at another time than the deck.
+/// Checks rows of the deck's experiment, which once were divided by another kind than they named, at another
+/// time than the deck.
 #[test]
 fn the_decks_lookups_are_those_when_all_keys_are_in_over_the_kind_that_a_row_names() {
     let (deck, lookups) = (run("deck"), run("lookups"));

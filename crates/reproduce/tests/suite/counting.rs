@@ -1,4 +1,4 @@
-//! Hash in a Flash: Table 2, and what the text says of the figures.
+//! Hash in a Flash: Table 2, and the text's statements on the figures.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use crate::outcome::{assert_within, ours, run, scale};
 
 const PAPER: Paper = Paper::Counting;
 
-/// An experiment at the default scale, where a page has 32 entries.
+/// Runs an experiment at the default scale, where a page has 32 entries.
 fn at_default(name: &str) -> Ran {
     let all = experiments(PAPER);
     let experiment = all.iter().find(|it| it.name() == name).expect("there is such an experiment");
@@ -100,18 +100,18 @@ fn the_same_scale_and_seed_give_the_same_outcome() {
     }
 }
 
-/// The corpus's experiment.
+/// Returns the corpus's experiment.
 fn on(path: &Path, scale: Scale) -> Ran {
     let corpus = Corpus::read(path).expect("it can be read");
     Ran::run(&*on_corpus(corpus), scale).expect("nothing stops it")
 }
 
-/// The repository's own pages.
+/// Returns the repository's own pages.
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// Different words only, each three times: a buffer is full by their number alone.
+/// Counts a corpus of different words only, each three times: a buffer is full by their number alone.
 #[test]
 fn operations_on_a_corpus_are_those_that_its_different_words_make() {
     let folder = tempfile::tempdir().expect("there is a place for it");
@@ -124,7 +124,7 @@ fn operations_on_a_corpus_are_those_that_its_different_words_make() {
     let row = |table: &str, row: &str| ours(&ran.outcome, table, row) as u64;
     assert_eq!(row("The corpus", "tokens"), 90_000);
     assert_eq!(row("The corpus", "different tokens"), 30_000);
-    // Two entries of a page: 2 * 128 * 205 of all pages, of which 1, 2, 5 and 10 % are in RAM.
+    // Two entries of a page: 2 * 128 * 205 of all pages; 1, 2, 5 and 10 % of them are in RAM.
     for (percent, entries) in [(1, 524), (2, 1049), (5, 2624), (10, 5248)] {
         let stages = 30_000_u64.div_ceil(entries);
         assert_eq!(row("MB", &format!("RAM {percent} %: merges")), stages);
@@ -171,7 +171,7 @@ fn a_real_text_is_measured_and_only_ratios_stand_next_to_the_papers() {
     assert_eq!(ratios, 1 + 3 * 4 * 5, "one of the sizes, and those of disciplines");
     let more = ours(&ran.outcome, "One discipline over another", "RAM 1 %: operations on blocks");
     assert_within("MB over MDB", more, (1.5, 100.0));
-    // A larger table of the law is no other corpus.
+    // A larger table of the law has the same corpus.
     assert_eq!(ran, on(&docs(), Scale::default()));
 }
 

@@ -1,5 +1,5 @@
-//! The cost model and the simulator have one Intel X18-M: what `nandex advise` charges for a device is what the
-//! simulated drive takes, and both are the printed numbers.
+//! The cost model and the simulator have one Intel X18-M: the costs of `nandex advise` for a device are the
+//! times of the simulated drive, and both are the printed numbers.
 
 use nandex::raw::model::{CostPreset, FlashCosts};
 use nandex_reproduce::{Drive, Filled};
@@ -7,7 +7,7 @@ use nandex_sim::{Model, Request, RequestKind};
 
 use crate::outcome::scale;
 
-/// How long requests take that are made one after another, in nanoseconds.
+/// Returns the time of requests that are made one after another, in nanoseconds.
 fn times_ns(
     model: &mut dyn Model,
     kind: RequestKind,
@@ -25,7 +25,7 @@ fn times_ns(
     times
 }
 
-/// The Intel SSD of the experiments, with few blocks and written once in order.
+/// Returns the Intel SSD of the experiments, with few blocks and written once in order.
 fn intel() -> Box<dyn Model> {
     Drive::INTEL.model(scale(), Filled::Once, 0).expect("there can be such a drive")
 }

@@ -1,4 +1,4 @@
-//! A played tape takes the time that the structure takes on the simulated drive itself, and batches fill a
+//! A played tape takes the same time as the structure on the simulated drive itself, and batches fill a
 //! drive's queue.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use nandex_reproduce::tape::TapedDevice;
 use nandex_reproduce::{Drive, Filled, Scale, Taped};
 use nandex_sim::{Model, SimDevice};
 
-/// A small volume without threads, and with fixed ids.
+/// Creates a small volume without threads, and with fixed ids.
 pub fn volume(device: Arc<dyn Device>) -> Result<Volume> {
     let options = VolumeOptions {
         durability: Durability::Never,
@@ -33,7 +33,7 @@ fn model(drive: Drive) -> Box<dyn Model> {
     drive.model(Scale::default(), Filled::Once, 4096).expect("there can be such a drive")
 }
 
-/// Keys in a shuffled order.
+/// Returns keys in a shuffled order.
 fn keys(count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |number| number * 7919 % count)
 }

@@ -1,10 +1,10 @@
-//! Which rows are fitted: those that give a printed number back, and no others.
+//! The fitted rows: those that return a printed number, and no others.
 
 use nandex_reproduce::{Origin, Paper, Report, html, text};
 
 use crate::outcome::{run, scale};
 
-/// Rows of an experiment that are fitted, and what to.
+/// The fitted rows of an experiment, and their printed numbers.
 fn fitted(paper: Paper, name: &str) -> Vec<(String, &'static str)> {
     let outcome = run(paper, name).outcome;
     let rows = outcome.tables.into_iter().flat_map(|table| table.rows);

@@ -2,7 +2,7 @@
 
 use nandex_reproduce::{Outcome, Paper, Ran, Scale, experiments};
 
-/// The smallest scale, with seed 1.
+/// Returns the smallest scale, with seed 1.
 pub(crate) fn scale() -> Scale {
     Scale::new(Scale::MOST, 1).expect("it is in range")
 }
@@ -16,8 +16,8 @@ pub(crate) fn run(paper: Paper, name: &str) -> Ran {
     ran
 }
 
-/// Our number in the row of that table. A prefix is enough for the table, and for the row if none has that
-/// exact name.
+/// Returns nandex's number in a row of a table. A prefix is enough for the table, and for the row if none has
+/// that exact name.
 pub(crate) fn ours(outcome: &Outcome, table: &str, row: &str) -> f64 {
     let table = outcome.tables.iter().find(|it| it.title.starts_with(table)).expect(table);
     let exact = table.rows.iter().find(|it| it.what == row);

@@ -1,4 +1,4 @@
-//! RHIK: what its accesses read next to a multi-level index, and what follows from it.
+//! RHIK: the reads of its accesses compared with a multi-level index, and their consequences.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn rows(ran: &Ran) -> impl Iterator<Item = (&str, &Row)> {
     tables.flat_map(|table| table.rows.iter().map(|row| (table.title.as_str(), row)))
 }
 
-/// Rows of RHIK in a table, whose numbers are reads.
+/// Returns the rows of RHIK in a table, whose numbers are reads.
 fn reads_of_rhik<'r>(ran: &'r Ran, title: &'r str) -> Vec<(&'r str, f64)> {
     let of_rhik = |(table, row): (&str, &'r Row)| {
         let is_wanted = table.starts_with(title) && (row.what.contains("RHIK") || title == "RHIK");
@@ -32,7 +32,7 @@ fn reads_of_rhik<'r>(ran: &'r Ran, title: &'r str) -> Vec<(&'r str, f64)> {
     rows(ran).filter_map(of_rhik).collect()
 }
 
-/// Fitted are the reads of the multi-level index that the paper prints, and nothing else.
+/// Checks that only the reads of the multi-level index that the paper prints are fitted.
 fn assert_fitted(ran: &Ran) {
     for (table, row) in rows(ran) {
         let is_of_figure_4 = ran.name == "figure-4";

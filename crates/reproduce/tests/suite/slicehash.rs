@@ -63,7 +63,7 @@ fn the_analysis_is_the_papers() {
 fn figure_5_has_the_three_workloads_where_the_paper_has_them() {
     let outcome = run("figure-5");
     let lookup = |row| ours(&outcome, "Figure 5a", row);
-    // What was asked for: within 15 % of 69 K.
+    // The requirement: within 15 % of 69 K.
     assert_within("lookups", lookup("SliceHash"), (58_650.0, 79_350.0));
     assert_within("streams", lookup("SliceHash over BufferHash"), (1.02, 1.3));
     let waiting = lookup("SliceHash over BufferHash, whose threads wait for each other");
@@ -144,8 +144,8 @@ fn figure_6_loses_most_where_one_channel_comes_after_another() {
     }
 }
 
-/// The paper's schedule is slower than none for two to eight reads of a channel in a row on this model of the drive,
-/// where these overlap.
+/// Measures the paper's schedule, which is slower than none for two to eight reads of a channel in a row on
+/// this model of the drive, where these overlap.
 #[test]
 fn runs_of_a_channel_are_faster_than_no_schedule_and_than_the_papers_in_every_order() {
     let outcome = run("figure-6");
@@ -273,7 +273,7 @@ fn slicelsh_reads_ten_pages_and_keeps_its_rate_on_channels_of_its_own() {
     assert_within("schedule", placed(schedule), (6_000.0, 7_500.0));
     assert_within("arrival", placed(arrival), (6_000.0, 7_500.0));
     assert_within("striped", striped(schedule), (6_000.0, 7_500.0));
-    // All ten pages on one channel: a tenth of what it reads.
+    // All ten pages on one channel: a tenth of the reads.
     assert_within("striped, worst", striped(worst), (1_200.0, 1_500.0));
     assert!(placed(worst) > 2.0 * striped(worst));
     let size = |row| ours(&outcome, "Sizes", row);

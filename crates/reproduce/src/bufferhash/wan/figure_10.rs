@@ -13,7 +13,7 @@ pub struct Figure10;
 const CHUNKS: u64 = 1 << 26;
 /// The speed of the link, in Mb/s.
 const SPEED: Link = Link(10);
-/// Objects up to this length are those of which the paper says that Berkeley DB slows many.
+/// The maximum length of the objects that Berkeley DB slows, as the paper says of many.
 const SMALL_BYTES: u64 = 500_000;
 
 /// All objects, through an optimizer with this index.
@@ -85,7 +85,7 @@ impl Through {
         self.mean_of(Sent::improvement)
     }
 
-    /// The share of objects, of those that are `wanted`, whose throughput is below that part of the plain one.
+    /// Returns the share of the `wanted` objects whose throughput is below a part of the plain one.
     fn share_below(&self, part: f64, wanted: impl Fn(&Sent) -> bool) -> f64 {
         let all = self.sent.iter().filter(|it| wanted(it));
         let (slow, all) = all
@@ -162,7 +162,7 @@ fn chart(all: &[Through; 4]) -> Chart {
     }
 }
 
-/// The mean improvement of objects up to each power of two of bytes.
+/// Returns the mean improvement of objects up to each power of two of bytes.
 fn by_length(sent: &[Sent]) -> Vec<(f64, f64)> {
     let mut sums = std::collections::BTreeMap::new();
     for it in sent {

@@ -16,13 +16,13 @@ pub struct Figure9;
 const CHUNKS: u64 = 1 << 26;
 /// Speeds of the link, in Mb/s.
 const SPEEDS: [u64; 7] = [10, 20, 50, 100, 200, 400, 500];
-/// The traces, and what an index that takes no time would improve.
+/// The traces, and their improvement with an index that takes no time.
 const TRACES: [(Redundancy, f64); 2] = [(Redundancy(50), 2.0), (Redundancy(15), 1.18)];
 
 /// The time of an operation with which an index keeps a link of 10 Mb/s just full, at half of the bytes.
 pub const BERKELEY_WAN_NS: u64 = 1_250_000;
 
-/// The same, as it is varied.
+/// Returns [`BERKELEY_WAN_NS`] with its variation.
 pub fn berkeley_wan_ns() -> u64 {
     vary::value(&fits::WAN_BERKELEY, BERKELEY_WAN_NS)
 }
@@ -156,7 +156,7 @@ fn improvements(measured: &Measured) -> Table {
     Table { title: title(measured), rows }
 }
 
-/// A row next to what the text says of this index at this speed.
+/// Returns a row next to the text's statement on this index at this speed.
 fn compared(measured: &Measured, (name, speed): (&str, u64), what: String, ours: f64) -> Row {
     let is_half = measured.ideal == 2.0;
     let row = Row::predicted(what.clone(), "", ours);
@@ -194,7 +194,7 @@ fn chunks(all: &[Measured]) -> Table {
             let ms = index.times.chunk_ms(&measured.trace);
             let what = format!("{percent} % redundancy, {}", index.name);
             rows.push(Row::predicted(what.clone(), "ms", ms));
-            // What the link takes for a chunk's compressed bytes meanwhile.
+            // The time of the link for a chunk's compressed bytes.
             let bits = CHUNK_BYTES as f64 * 8.0 / measured.trace.ideal();
             let what = format!("{what}: keeps a link full of up to");
             rows.push(Row::predicted(what, "Mb/s", bits / ms / 1e3));

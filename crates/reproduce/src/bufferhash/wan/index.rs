@@ -11,21 +11,21 @@ use super::objects::{Object, Trace};
 use crate::tape::{Act, Step, Tape};
 use crate::{Drive, Filled, Result, Scale};
 
-/// What an object takes in the index.
+/// The time of an object in the index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ObjectTime {
-    /// The lookups of all its chunks, before it can go out.
+    /// The lookups of all its chunks, before it can be sent.
     pub lookups_ns: u64,
     /// Their inserts, after that.
     pub inserts_ns: u64,
 }
 
-/// That of each object of a trace, in its order.
+/// The time of each object of a trace, in its order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObjectTimes(pub Vec<ObjectTime>);
 
 impl ObjectTimes {
-    /// The same time for each operation.
+    /// Returns times with the same time for each operation.
     pub fn constant(trace: &Trace, operation_ns: u64) -> Self {
         let time = |object: &Object| {
             let each_ns = object.is_repeated.len() as u64 * operation_ns;
@@ -34,13 +34,14 @@ impl ObjectTimes {
         Self(trace.objects.iter().map(time).collect())
     }
 
-    /// The mean of a chunk: its lookup and its insert, in milliseconds.
+    /// Returns the mean time of a chunk: its lookup and its insert, in milliseconds.
     pub fn chunk_ms(&self, trace: &Trace) -> f64 {
         let ns: u64 = self.0.iter().map(|it| it.lookups_ns + it.inserts_ns).sum();
         ns as f64 / trace.chunks() as f64 / 1e6
     }
 
-    /// From the latencies of all operations: of each object its lookups, then its inserts.
+    /// Computes the times from the latencies of all operations: for each object its lookups, then its
+    /// inserts.
     fn from_latencies(trace: &Trace, latencies_ns: &[u64]) -> Self {
         let mut left = latencies_ns;
         let mut take = |count: usize| {
@@ -60,7 +61,7 @@ impl ObjectTimes {
 pub struct BufferHashRun<'t> {
     trace: &'t Trace,
     scale: Scale,
-    /// Reads and incarnations alone, as the paper's table writes them.
+    /// The requests: reads and incarnations alone, as the paper's table writes them.
     tape: Tape,
     /// The first operation of the trace.
     from: usize,
@@ -69,8 +70,8 @@ pub struct BufferHashRun<'t> {
 }
 
 impl<'t> BufferHashRun<'t> {
-    /// The paper's table, filled twice over, and then asked for the trace. A chunk that repeats is any of the last that
-    /// came, of as many as half of the table holds.
+    /// Runs the trace on the paper's table, filled twice over. A repeated chunk is a random one of the latest
+    /// chunks, as many as half of the table's entries.
     pub fn new(trace: &'t Trace, scale: Scale) -> Result<Self> {
         let setup = Setup::paper(scale);
         let mut taped = setup.open()?;
@@ -97,7 +98,7 @@ impl<'t> BufferHashRun<'t> {
         Ok(Self { trace, scale, tape: incarnations_only(taped.tape()), from, success_rate })
     }
 
-    /// Its times on a drive.
+    /// Returns its times on a drive.
     pub fn on(&self, drive: Drive) -> Result<ObjectTimes> {
         let mut model = aged(drive, self.scale, &self.tape)?;
         let played = player().play(&self.tape, &mut *model);
@@ -105,19 +106,19 @@ impl<'t> BufferHashRun<'t> {
     }
 }
 
-/// A drive, its bytes, and how it begins.
+/// A drive, its bytes, and its initial state.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectDrive {
     /// The drive.
     pub drive: Drive,
-    /// The bytes that it offers, of which the index has 32 GiB.
+    /// The bytes that it offers; the index takes 32 GiB of them.
     pub bytes: f64,
-    /// What it has at first.
+    /// Its initial content.
     pub filled: Filled,
 }
 
-/// The times of a table without buffers: a page of the drive for each lookup, and one that is read and written for each
-/// insert.
+/// Returns the times of a table without buffers: one page of the drive read for each lookup, and one read and
+/// written for each insert.
 pub fn direct(trace: &Trace, on: DirectDrive, scale: Scale) -> Result<ObjectTimes> {
     let mut model = on.drive.model(scale, on.filled, 0)?;
     let pages = ((model.page_count() as f64 * share_of(on.bytes)) as u64).max(1);
@@ -138,8 +139,8 @@ pub fn direct(trace: &Trace, on: DirectDrive, scale: Scale) -> Result<ObjectTime
     Ok(ObjectTimes::from_latencies(trace, &played.latencies_ns))
 }
 
-/// The times of Berkeley DB's hash table: a chunk that repeats is any key of the table, and one that does not is a new
-/// one.
+/// Returns the times of Berkeley DB's hash table: a repeated chunk is any key of the table, and another chunk
+/// is a new one.
 pub fn berkeley(trace: &Trace, on: DirectDrive, scale: Scale) -> Result<ObjectTimes> {
     let mut model = on.drive.model(scale, on.filled, 0)?;
     let (drive_share, seed) = (share_of(on.bytes), scale.seed());

@@ -1,4 +1,4 @@
-//! The optimizer in front of a link: when each object has gone out.
+//! The optimizer in front of a link: the time at which each object has been sent.
 
 use super::index::ObjectTimes;
 use super::objects::Trace;
@@ -12,34 +12,35 @@ pub struct Link(pub u64);
 pub struct Sent {
     /// Its bytes before compression.
     pub bytes: u64,
-    /// From its arrival to its last byte.
+    /// The time from its arrival to its last byte.
     pub time_ns: u64,
-    /// The same without the optimizer.
+    /// The time without the optimizer.
     pub plain_ns: u64,
 }
 
 impl Sent {
-    /// Its throughput over that without the optimizer.
+    /// Returns its throughput over that without the optimizer.
     pub fn improvement(&self) -> f64 {
         self.plain_ns as f64 / self.time_ns.max(1) as f64
     }
 }
 
 impl Link {
-    /// The time of that many bytes.
+    /// Returns the time of `bytes` bytes.
     pub fn ns(self, bytes: u64) -> u64 {
         bytes * 8_000 / self.0
     }
 
-    /// Scenario 1: all objects are there at once. How much sooner the last one has gone out than without the optimizer.
+    /// Returns the improvement in scenario 1: all objects are there at once, and the last one is sent sooner
+    /// than without the optimizer.
     pub fn improvement(self, trace: &Trace, times: &ObjectTimes) -> f64 {
         let arrives_ns = vec![0; trace.objects.len()];
         let last_ns = self.send(trace, times, &arrives_ns).last().copied().unwrap_or(0);
         self.ns(trace.bytes()) as f64 / last_ns.max(1) as f64
     }
 
-    /// Scenario 2: objects arrive one after another, as fast as the link is. So without the optimizer each goes out as
-    /// it comes, and none waits.
+    /// Sends the objects of scenario 2: they arrive one after another, at the speed of the link. So without
+    /// the optimizer each is sent as it arrives, and none waits.
     pub fn accelerated(self, trace: &Trace, times: &ObjectTimes) -> Vec<Sent> {
         let mut bytes = 0;
         let arrives_ns: Vec<u64> = trace
@@ -60,8 +61,8 @@ impl Link {
         .collect()
     }
 
-    /// When the last byte of each object goes out. The engine takes one object after another: its lookups, and when it
-    /// is on its way, its inserts.
+    /// Returns the time at which the last byte of each object is sent. The engine takes one object after
+    /// another: its lookups, and when it is on its way, its inserts.
     fn send(self, trace: &Trace, times: &ObjectTimes, arrives_ns: &[u64]) -> Vec<u64> {
         let (mut engine_ns, mut link_ns) = (0, 0);
         let objects = trace.objects.iter().zip(&times.0).zip(arrives_ns);
@@ -82,7 +83,7 @@ mod tests {
     use super::super::objects::{CHUNK_BYTES, Object};
     use super::*;
 
-    /// Two objects of four chunks: none repeated, and all but one.
+    /// Returns two objects of four chunks: none repeated, and all but one.
     fn trace() -> Trace {
         let object = |is_repeated: [bool; 4]| Object { is_repeated: is_repeated.to_vec() };
         Trace { objects: vec![object([false; 4]), object([true, true, false, true])] }

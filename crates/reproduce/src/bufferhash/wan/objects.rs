@@ -1,36 +1,36 @@
-//! The objects that an optimizer sends, and which of their chunks it has sent before.
+//! The objects that an optimizer sends, and their chunks that it has sent before.
 
 use nandex_sim::workload::SplitMix64;
 
 /// Bytes of a chunk. Section 3 has some 10,000 fingerprints each second at 500 Mb/s.
 pub const CHUNK_BYTES: u64 = 6_250;
 
-/// Bytes that go out in place of a chunk that was sent before: its SHA-1.
+/// The bytes that replace a chunk that was sent before: its SHA-1.
 const REFERENCE_BYTES: u64 = 20;
 
-/// Chunks of the shortest object and of the longest: 50 KB and 8 MB. Chosen.
+/// The chunks of the shortest object and of the longest: 50 KB and 8 MB. Chosen.
 const OBJECT_CHUNKS: (f64, f64) = (8.0, 1_280.0);
 
-/// How chunks that were sent before are spread over objects. Not published.
+/// The distribution of repeated chunks over objects. Not published.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spread {
-    /// Every chunk is one by the same chance.
+    /// Every chunk is repeated with the same probability.
     Evenly,
-    /// An object's chance is anything between none and twice the trace's, each as likely.
+    /// An object's probability is uniform between zero and twice the trace's.
     ByObject,
 }
 
-/// Objects one after another.
+/// A trace of objects.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trace {
-    /// They, in the order in which they arrive.
+    /// The objects, in the order of their arrival.
     pub objects: Vec<Object>,
 }
 
-/// An object: of each of its chunks, was it sent before?
+/// An object: for each of its chunks, whether it was sent before.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Object {
-    /// In the order of its bytes, at least one.
+    /// The flags in the order of its bytes, at least one.
     pub is_repeated: Vec<bool>,
 }
 
@@ -39,8 +39,8 @@ pub struct Object {
 pub struct Redundancy(pub u32);
 
 impl Trace {
-    /// Objects with that many chunks together, or a few more. Lengths are by a power law: an object of twice the bytes
-    /// is half as frequent, or longer.
+    /// Creates objects with `chunks` chunks together, or a few more. Lengths follow a power law: objects of
+    /// at least twice the bytes are half as frequent.
     pub fn new(redundancy: Redundancy, spread: Spread, chunks: u64, seed: u64) -> Self {
         let mut rng = SplitMix64::stream(seed, 8 + u64::from(redundancy.0));
         let (mut objects, mut made) = (Vec::new(), 0);
@@ -52,27 +52,27 @@ impl Trace {
         Self { objects }
     }
 
-    /// Bytes of all objects.
+    /// Returns the bytes of all objects.
     pub fn bytes(&self) -> u64 {
         self.objects.iter().map(Object::bytes).sum()
     }
 
-    /// Bytes that are left for the link.
+    /// Returns the bytes that remain for the link.
     pub fn sent_bytes(&self) -> u64 {
         self.objects.iter().map(Object::sent_bytes).sum()
     }
 
-    /// The improvement by an index that takes no time.
+    /// Returns the improvement by an index that takes no time.
     pub fn ideal(&self) -> f64 {
         self.bytes() as f64 / self.sent_bytes() as f64
     }
 
-    /// Chunks of all objects.
+    /// Returns the chunks of all objects.
     pub fn chunks(&self) -> u64 {
         self.bytes() / CHUNK_BYTES
     }
 
-    /// The share of its bytes that repeat, 0 to 1.
+    /// Returns the share of its bytes that repeat, 0 to 1.
     pub fn repeated(&self) -> f64 {
         let all = self.objects.iter().flat_map(|object| &object.is_repeated);
         all.filter(|it| **it).count() as f64 / self.chunks() as f64
@@ -92,12 +92,12 @@ impl Object {
         Self { is_repeated }
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn bytes(&self) -> u64 {
         self.is_repeated.len() as u64 * CHUNK_BYTES
     }
 
-    /// Its bytes after compression.
+    /// Returns its bytes after compression.
     pub fn sent_bytes(&self) -> u64 {
         let sent = |is_repeated: &bool| if *is_repeated { REFERENCE_BYTES } else { CHUNK_BYTES };
         self.is_repeated.iter().map(sent).sum()

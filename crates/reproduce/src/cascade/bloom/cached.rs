@@ -1,4 +1,4 @@
-//! Pages in RAM, loaded when they are touched, like a memory map: one after another.
+//! A cache of pages in RAM, loaded when they are touched, like a memory map: one after another.
 //!
 //! The evicted page is random. Pages are touched at random too, so no policy does better.
 
@@ -41,7 +41,7 @@ impl Cache {
         Self { frames: Vec::new(), frames_max, places: HashMap::new(), rng }
     }
 
-    /// The bytes of a page, and whether it had to be read.
+    /// Returns the bytes of a page, and whether it had to be read.
     pub(super) fn page(
         &mut self,
         drive: &SimDevice,

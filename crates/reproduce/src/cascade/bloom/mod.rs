@@ -8,10 +8,10 @@
 //! | page-blocked | on one page | a queue of keys, 8 bytes each | a share of a sweep in I/O chunks |
 //!
 //! A sweep applies waiting updates in the order of their pages: either each page with updates is read and
-//! written by itself, or the whole filter is, in chunks.
+//! written on its own, or the whole filter is, in chunks.
 //!
 //! "One page" is the two-step hash of Canim et al. (2010), "buffered" has their queue of bits in addition.
-//! The last one resembles BloomFlash (2011), and is the strongest possible: nothing it does is random.
+//! The last one resembles BloomFlash (2011), and is the strongest possible: none of its I/O is random.
 
 mod cached;
 mod queued;
@@ -29,10 +29,10 @@ use crate::Result;
 use cached::Cache;
 use queued::Queue;
 
-/// Bits of the filter for each key, at which eight hash functions err as often as the cascade filter; it
-/// accounts for pages that are fuller by chance.
+/// The bits of the filter for each key, at which eight hash functions have the cascade filter's rate of false
+/// positives; it accounts for pages that are fuller by chance.
 const BITS_PER_KEY: f64 = 11.6;
-/// k.
+/// The number of hash functions, k.
 pub const HASHES: usize = 8;
 /// Bits of a page.
 const PAGE_BITS: u64 = PAGE_BYTES as u64 * 8;
@@ -51,10 +51,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// From the simplest to the strongest.
+    /// All kinds, from the simplest to the strongest.
     pub const ALL: [Self; 4] = [Self::Plain, Self::OnePage, Self::Buffered, Self::PageBlocked];
 
-    /// Its name in tables.
+    /// Returns its name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain Bloom filter, cached pages",
@@ -64,7 +64,7 @@ impl Kind {
         }
     }
 
-    /// The processor's cost of its keys.
+    /// Returns the CPU cost of its keys.
     pub const fn costs(self) -> Costs {
         match self {
             Self::Plain | Self::OnePage => Costs::CACHED,
@@ -83,12 +83,12 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// A number that identifies a key. Those of one page are together, pages in ascending order.
+    /// Returns a number that identifies a key. Those of one page are together, pages in ascending order.
     fn name_of(self, key: u64) -> u64 {
         SplitMix64::stream(self.seed, key).next_u64()
     }
 
-    /// Page and bit of each of its hash functions.
+    /// Returns page and bit of each of its hash functions.
     fn places(self, name: u64) -> [(u64, u64); HASHES] {
         let mut rng = SplitMix64::new(name);
         let mut draws = [rng.next_u64(), rng.next_u64()].into_iter().cycle();
@@ -106,7 +106,7 @@ impl Shape {
         places
     }
 
-    /// The page of a key whose bits are all on one page.
+    /// Returns the page of a key whose bits are all on one page.
     fn page_of(self, name: u64) -> u64 {
         high(name, self.pages)
     }
@@ -136,7 +136,7 @@ pub struct Bloom {
 }
 
 impl Bloom {
-    /// One that holds the keys from 0 on, in the steady state in which the deck measured its own.
+    /// Creates a filter of the keys from 0 on, in the steady state in which the deck measured its own.
     pub fn full(kind: Kind, measures: Measures) -> Result<Self> {
         let pages = (measures.keys as f64 * BITS_PER_KEY / PAGE_BITS as f64).ceil() as u64;
         let shape = Shape { kind, pages, seed: measures.scale.seed() };
@@ -151,12 +151,12 @@ impl Bloom {
         Ok(bloom)
     }
 
-    /// Its layout and buffering.
+    /// Returns its layout and buffering.
     pub fn kind(&self) -> Kind {
         self.shape.kind
     }
 
-    /// Pages of the filter.
+    /// Returns the pages of the filter.
     pub fn pages(&self) -> u64 {
         self.shape.pages
     }
@@ -214,7 +214,7 @@ impl Bloom {
         }
     }
 
-    /// A hundred inserts; the last changes stay in the cache, like those before them.
+    /// Performs a hundred inserts; the last changes stay in the cache, like those before them.
     fn cached_round(&mut self) -> Result<Round> {
         let keys = 100;
         let start_ns = now_ns(&self.drive);
@@ -235,7 +235,7 @@ impl Bloom {
         Ok(Round { keys, merged: keys, device_ns: now_ns(&self.drive) - start_ns })
     }
 
-    /// Lookups when all keys are in.
+    /// Measures lookups when all keys are in.
     pub fn last_lookups(&mut self) -> Result<Final> {
         let mut rng = SplitMix64::stream(self.measures.scale.seed(), 400);
         let absent: Vec<u64> = (0..LOOKUPS).map(|_| ABSENT + rng.below(ABSENT)).collect();
@@ -269,7 +269,8 @@ impl Bloom {
         Ok(true)
     }
 
-    /// Pages of one key each, 32 reads in flight: for a plain filter, those of its first bit.
+    /// Looks up batches of pages of one key each, 32 reads in flight: for a plain filter, those of its first
+    /// bit.
     fn look_up_batched(&mut self, keys: &[u64]) -> Result<Looked> {
         let (start_ns, reads) = (now_ns(&self.drive), self.reads);
         let places = keys.iter().map(|key| self.shape.places(self.shape.name_of(*key)));

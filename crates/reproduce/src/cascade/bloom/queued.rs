@@ -11,7 +11,7 @@ use crate::Result;
 const BIT_BYTES: u64 = 5;
 /// Bytes of a key in the queue.
 const KEY_BYTES: u64 = 8;
-/// Pages in flight if each is read and written by itself.
+/// The number of pages in flight if each is read and written on its own.
 const PAGES_IN_FLIGHT: usize = 32;
 /// I/O chunks in flight, as in a merge.
 const CHUNKS: usize = 3;
@@ -19,14 +19,14 @@ const CHUNKS: usize = 3;
 /// Waiting bits or keys.
 pub(super) struct Queue {
     kind: Kind,
-    /// Keys that fill it.
+    /// The number of keys that fill it.
     pub(super) keys_max: u64,
-    /// Numbers of bits, or names of keys. Both ascend with their pages.
+    /// The numbers of bits, or names of keys. Both ascend with their pages.
     waiting: Vec<u64>,
 }
 
 impl Queue {
-    /// A queue of this much RAM.
+    /// Creates a queue of this much RAM.
     pub(super) fn new(kind: Kind, ram_bytes: u64) -> Self {
         let key_bytes = if kind == Kind::Buffered { HASHES as u64 * BIT_BYTES } else { KEY_BYTES };
         Self { kind, keys_max: (ram_bytes / key_bytes).max(1), waiting: Vec::new() }

@@ -42,11 +42,11 @@ pub(super) fn rewrite(
 /// Reads in flight in a batch of lookups.
 const DEPTH: usize = 32;
 
-/// A key's places, and how many of its bits were checked.
+/// A key's places, and the number of its bits that were checked.
 pub(super) type KeyProbes = ([(u64, u64); HASHES], usize);
 
 /// Looks keys up, the last one first: reads the page of a key's next bit, until one is not set or none
-/// remains on another page. Returns how many have all their bits.
+/// remains on another page. Returns the number of keys with all their bits.
 pub(super) fn look_up(
     drive: &SimDevice,
     waiting: &mut Vec<KeyProbes>,
