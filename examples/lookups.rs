@@ -1,11 +1,10 @@
-//! One page read per lookup, asked for in three ways: a stream from one thread, an engine for many, and one
-//! key at a time.
+//! One page read per lookup, in three ways: a stream from one thread, an engine for many, and one key at a
+//! time.
 //!
 //! `cargo run --release -p nandex --example lookups`
 //!
-//! Makes a SliceHash of a million entries in a temporary file here, looks up keys that are there and keys
-//! that are not, and shows what each way has read: a page each, and none for the few keys that are still in
-//! a buffer.
+//! Makes a SliceHash of a million entries in a temporary file here, looks up present and absent keys, and
+//! prints the reads of each way: a page each, and none for the few keys that are still in a buffer.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,11 +14,11 @@ use nandex::raw::slicehash::model;
 use nandex::slicehash::Config;
 use nandex::{LookupEngine, Requirements, SliceHash, Table, Volume, VolumeOptions};
 
-/// Keys that are there: the even numbers below twice so many.
+/// The number of present keys: the even numbers below twice this.
 const ENTRIES: u64 = 1_000_000;
-/// Lookups of each way, every second one in vain.
+/// The number of lookups of each way, every second one of an absent key.
 const LOOKUPS: u64 = 50_000;
-/// Threads that ask the engine for one key at a time.
+/// The number of threads that ask the engine for one key at a time.
 const CALLERS: u64 = 32;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -46,13 +45,13 @@ fn fill(table: &SliceHash) -> nandex::Result<()> {
     table.sync()
 }
 
-/// A key that is there for even numbers, and one that is not for odd ones, anywhere in the table.
+/// Returns a present key for even numbers, and an absent one for odd ones, anywhere in the table.
 fn key(nth: u64) -> [u8; 8] {
     let even = nth.wrapping_mul(0x9e37_79b9_7f4a_7c15) % ENTRIES * 2;
     (even + nth % 2).to_le_bytes()
 }
 
-/// Keys go in as fast as there is room at the device; answers come back in whatever order they are read.
+/// Submits keys as fast as the device's queue has space; answers come back in whatever order they are read.
 fn stream(table: &SliceHash) -> nandex::Result<u64> {
     let mut stream = table.stream()?;
     let mut found = 0;
@@ -68,7 +67,7 @@ fn stream(table: &SliceHash) -> nandex::Result<u64> {
     Ok(found)
 }
 
-/// Callers wait for one key each; the engine's thread keeps the reads of all of them on their way.
+/// Waits for one key in each caller; the engine's thread keeps the reads of all of them in flight.
 fn engine(table: &Arc<SliceHash>) -> nandex::Result<u64> {
     let engine = LookupEngine::start(Arc::clone(table), 1)?;
     let caller = |caller: u64| -> nandex::Result<u64> {

@@ -1,4 +1,4 @@
-//! A table on two files at once, and what it costs: devices are made of devices.
+//! A table on two files at once, and its cost: devices are made of devices.
 //!
 //! `cargo run --release -p nandex --example own_device`
 //!

@@ -1,8 +1,8 @@
-//! A "seen" set for lines: prints each line of its input the first time it comes, in bounded RAM.
+//! A "seen" set for lines: prints each line of its input when it first occurs, in bounded RAM.
 //!
 //! `cargo run --release -p nandex --example seen FILE < urls.txt`
 //!
-//! A line is known by 16 bytes of its hash; the set survives, so a second run goes on where the first
+//! A line is identified by 16 bytes of its hash; the set survives, so a second run continues where the first
 //! ended. The table evicts the lines not seen for longest when it is full.
 
 use std::io::{BufRead, BufWriter, Write};

@@ -17,10 +17,10 @@ LINES = 100
 
 
 def different(path: str, number: int, shards: list[Any]) -> list[bytes]:
-    """The lines of one part of a file that did not come before. A task that runs again gets the same."""
+    """Returns the new lines of one part of a file. A task that runs again returns the same lines."""
     with open(path, "rb") as file:
         lines = [line.rstrip(b"\n") for at, line in enumerate(file) if at // LINES == number]
-    # A line is named by its file and its place in it.
+    # A line is identified by its file and its number in it.
     rows = numbers_of([path] * len(lines), np.arange(len(lines)) + number * LINES)
     keys = keys_of(lines)
     keep = np.zeros(len(lines), bool)

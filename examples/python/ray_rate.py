@@ -1,4 +1,4 @@
-"""Measures how many numbers Ray and its shards deduplicate a second on this machine, half of which came before.
+"""Measures how many numbers Ray and its shards deduplicate a second on this machine; half of them came before.
 
 Each shard has that much RAM. 0 shards are one FirstRows in a loop, without Ray.
 
@@ -23,19 +23,19 @@ BLOCK_ROWS = 1 << 20
 
 
 def drawn(batch: pa.Table, count: int) -> pa.Table:
-    """A block of numbers below five eighths of the count, as good as random: half of all are different ones."""
+    """Returns a block of numbers below five eighths of the count, as good as random: half of all are different."""
     rows = batch["id"].to_numpy()
     keys = np.random.default_rng(int(rows[0])).integers(0, count * 5 // 8, len(rows))
     return pa.table({"id": rows, "key": keys.astype(np.uint64)})
 
 
 def unique(numbers: Any, dedup: nandex.ray.Dedup) -> int:
-    """How many are kept by shards."""
+    """Returns how many are kept by shards."""
     return int(dedup.unique(numbers, "key", id="id").materialize().count())
 
 
 def looped(numbers: Any, first: FirstRows) -> int:
-    """How many are kept by one shard without Ray."""
+    """Returns how many are kept by one shard without Ray."""
     batches = numbers.iter_batches(batch_size=BLOCK_ROWS, batch_format="numpy")
     return sum(int(first.keep(batch["key"], batch["id"]).sum()) for batch in batches)
 

@@ -22,7 +22,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def with_shard(batches: Batches) -> Batches:
-    """The rows with the shard of each."""
+    """Returns the rows with the shard of each."""
     for batch in batches:
         shard = np.empty(batch.num_rows, np.int32)
         for number, places in enumerate(split(keys_of(batch.column("value")), SHARDS)):
@@ -31,7 +31,7 @@ def with_shard(batches: Batches) -> Batches:
 
 
 def first_rows(folder: str) -> Callable[[Batches], Batches]:
-    """The rows that came first with their keys. All rows of a shard are in one partition, so one task has it open."""
+    """Returns the first rows with their keys. All rows of a shard are in one partition, so one task has it open."""
 
     def of_partition(batches: Batches) -> Batches:
         with ExitStack() as stack:

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use nandex::raw::signature::{FAMILY_BYTES_MAX, Family};
 
-/// Bytes of a family that is followed by those of a signature.
+/// The bytes of a family, which those of a signature follow.
 const FAMILY_BYTES: usize = 28;
 
 fn behaves(bytes: &[u8], signature: &[u8]) {

@@ -11,7 +11,7 @@ fuzz_target!(|data: (bool, bool, &[u8])| {
     let length = bytes.len().min(PAGE_BYTES);
     page[..length].copy_from_slice(&bytes[..length]);
     if sealed {
-        // The right magic, version and checksum, so that what is behind them is reached.
+        // The right magic, version and checksum, so that the code behind them is reached.
         page[4..10].copy_from_slice(b"ndxa\x01\0");
         let sum = crc32c::crc32c(&page[4..]);
         page[..4].copy_from_slice(&sum.to_le_bytes());

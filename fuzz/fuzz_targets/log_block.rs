@@ -1,4 +1,4 @@
-//! A log block from any bytes is refused or gives groups that lie inside it, entry by entry.
+//! A log block from any bytes is refused or returns groups that are inside it, entry by entry.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -18,7 +18,7 @@ fuzz_target!(|data: (Option<u32>, u64, u64, u8, u8, &[u8])| {
     space[..length].copy_from_slice(&bytes[..length]);
     let (lsn, volume_id) = (Lsn(lsn), 7);
     match payload_bytes {
-        // A right checksum and a size that can be, so that the groups are reached.
+        // A right checksum and a possible size, so that the groups are reached.
         Some(payload) => {
             let payload_bytes = payload % (space.len() as u32 + 1);
             let (prev_crc, synced) = (0, Lsn(0));

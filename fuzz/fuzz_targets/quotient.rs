@@ -10,7 +10,7 @@ use nandex_store::fingerprint::Universe;
 const HEADER_BYTES: usize = 56;
 const BLOCK_HEAD_BYTES: usize = 18;
 
-/// A filter's bytes with a right checksum, mark and version before what the fuzzer chose.
+/// Returns a filter's bytes with a right checksum, mark and version before the fuzzer's bytes.
 fn sealed(data: &[u8]) -> Vec<u8> {
     let mut bytes = [&[0; 4], &b"ndxq\x01"[..], data].concat();
     let sum = crc32c::crc32c(&bytes[4..]);
@@ -18,8 +18,8 @@ fn sealed(data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A header of small sizes in front of the fuzzer's blocks, and offsets and a number of slots in use as the blocks'
-/// bits say, so that the fuzzer need not guess these.
+/// Returns a header of small sizes before the fuzzer's blocks, and offsets and a number of slots in use that
+/// fit the blocks' bits, so that the fuzzer need not guess these.
 fn framed(counts: u8, quotients: u8, data: &[u8]) -> Option<Vec<u8>> {
     let quotients = u64::from(quotients % 32) + 1;
     let counts = [Counts::One, Counts::Signed, Counts::Small(2)][usize::from(counts) % 3];

@@ -1,5 +1,5 @@
-//! The body of a page of a run and a run's state from any bytes are refused or read without leaving them; what
-//! is read whole is found by lookups, and a state is written back the same.
+//! The body of a page of a run and a run's state from any bytes are refused or read without leaving them;
+//! lookups find every entry of a page that is read whole, and a state is written back the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,7 +10,8 @@ use nandex_store::fingerprint::Universe;
 use nandex_store::page::PAGE_BODY_BYTES;
 use nandex_store::run::{PAGE_ENTRIES_MAX, Run, RunPage};
 
-/// Whatever the bytes are, nothing panics. What was read whole is ascending, and each of it is found.
+/// Checks that nothing panics, whatever the bytes are. The entries of a page that is read whole are
+/// ascending, and each is found.
 fn page(bytes: &[u8], asked: u64) {
     let mut body = vec![0; PAGE_BODY_BYTES];
     let length = bytes.len().min(PAGE_BODY_BYTES);

@@ -1,5 +1,5 @@
 //! The decoders of every structure in the registry, chosen by the first byte: any bytes are refused or read
-//! without leaving them, and what was read keeps the decoder's laws.
+//! without leaving them, and the result keeps the decoder's laws.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

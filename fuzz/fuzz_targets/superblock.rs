@@ -14,7 +14,7 @@ fuzz_target!(|data: (u64, bool, &[u8])| {
     let length = bytes.len().min(PAGE_BYTES);
     page[..length].copy_from_slice(&bytes[..length]);
     if sealed {
-        // A right checksum, so that what is behind it is reached.
+        // A right checksum, so that the code behind it is reached.
         let (kind, structure) = (PageKind::Superblock, StructureId::VOLUME);
         seal(&mut page, PageLabel { kind, structure, generation, page: place });
     }

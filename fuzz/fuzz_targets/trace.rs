@@ -1,4 +1,4 @@
-//! Any bytes are a trace or an error, in each format; what is read lies on the device it is folded onto.
+//! Any bytes are a trace or an error, in each format; a record is within the device it is folded onto.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -21,6 +21,6 @@ fuzz_target!(|data: (bool, &[u8])| {
             last_ns = arrival.at_ns;
         }
     }
-    // Whether a format shows or not, nothing panics.
+    // Nothing panics, whether a format is detected or not.
     let _ = TraceReader::detecting(bytes, options);
 });

@@ -1,5 +1,5 @@
-//! Bytes that may be anything are messages of a live stream or are refused, and no message makes an end of a stream
-//! panic or pass on more than a segment. What is read as a message is written back the same.
+//! Arbitrary bytes are messages of a live stream or are refused, and no message makes an end of a stream
+//! panic or pass on more than a segment. A message that was read is written back the same.
 #![no_main]
 
 use std::sync::{Arc, OnceLock};

@@ -1,5 +1,5 @@
-//! Any stream in segments of any lengths comes out of a live stream as it went in, whichever of two receivers' caches
-//! it goes to. Caches stay from run to run, so that later streams refer to earlier ones.
+//! Any stream in segments of any lengths comes out of a live stream unchanged, whichever of two receivers'
+//! caches it goes to. Caches stay from run to run, so that later streams refer to earlier ones.
 #![no_main]
 
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ fn caches() -> &'static [Arc<Cache>; 3] {
     })
 }
 
-/// Takes a message over as bytes, and what follows from it back and forth.
+/// Passes a message on as bytes, and the messages that follow from it back and forth.
 fn pass(
     sender: &mut LiveSender,
     receiver: &mut LiveReceiver,
@@ -63,7 +63,7 @@ fuzz_target!(|data: (bool, u8, Vec<(u16, u8, &[u8])>)| {
     let mut receiver = LiveReceiver::new(Arc::clone(if other { two } else { one }), owner);
     let (mut stream, mut copy) = (Vec::new(), Vec::new());
     for (repeat, step, part) in parts {
-        // Long segments of short inputs: the part again and again, a little different each time.
+        // Long segments of short inputs: the part repeated, a little different each time.
         let mut segment = Vec::new();
         for round in 0..repeat % 512 {
             segment.extend_from_slice(part);

@@ -227,13 +227,13 @@ pub trait Client {
     /// Puts one pair.
     ///
     /// # Errors
-    /// Any error of the engine.
+    /// Returns any error of the engine.
     fn insert(&mut self, key: u64, value: u64) -> Result<()>;
 
     /// Puts each pair, in one call of the engine if it has one.
     ///
     /// # Errors
-    /// Any error of the engine.
+    /// Returns any error of the engine.
     fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()>;
 
     /// Returns the value of `key`.
@@ -299,7 +299,7 @@ pub trait Client {
     /// Adds 1 to the count of each key.
     ///
     /// # Errors
-    /// Any error of the engine.
+    /// Returns any error of the engine.
     fn add_many(&mut self, keys: &[u64]) -> Result<()> {
         bail!("{} keys to count by an engine that cannot count", keys.len())
     }
@@ -307,7 +307,7 @@ pub trait Client {
     /// Appends the counts of `keys` to `counts`.
     ///
     /// # Errors
-    /// Any error of the engine.
+    /// Returns any error of the engine.
     fn count_many(&mut self, keys: &[u64], _counts: &mut Vec<u64>) -> Result<()> {
         bail!("{} counts asked of an engine that cannot count", keys.len())
     }
@@ -328,7 +328,7 @@ pub trait Client {
     /// Ends open work, such as a transaction; the last call, and timed.
     ///
     /// # Errors
-    /// Any error of the engine.
+    /// Returns any error of the engine.
     fn finish(&mut self) -> Result<()> {
         Ok(())
     }
@@ -365,12 +365,12 @@ pub trait Bulk {
     /// Puts pairs that ascend in the engine's order and come after all earlier ones.
     ///
     /// # Errors
-    /// Any error of the engine.
+    /// Returns any error of the engine.
     fn append(&mut self, sorted: &[(u64, u64)]) -> Result<()>;
 
     /// Ends the load and makes it durable.
     ///
     /// # Errors
-    /// A failed write or sync.
+    /// Fails on a failed write or sync.
     fn finish(self: Box<Self>) -> Result<()>;
 }

@@ -87,7 +87,7 @@ impl Values {
     /// The number of a value.
     ///
     /// # Errors
-    /// As [`decode`].
+    /// Fails as [`decode`] does.
     pub fn number(&self, value: &[u8]) -> Result<u64> {
         decode(value, self.value_bytes)
     }

@@ -25,7 +25,7 @@ use crate::budget::{pairs_as_long_as, part};
 
 const CREATE: &str =
     "CREATE TABLE IF NOT EXISTS entries (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID";
-/// Overwrites the pair of a key in its place.
+/// The statement that inserts a pair, or overwrites the pair of its key.
 const PUT: &str = "INSERT OR REPLACE INTO entries (key, value) VALUES (?1, ?2)";
 const GET: &str = "SELECT value FROM entries WHERE key = ?1";
 const DELETE: &str = "DELETE FROM entries WHERE key = ?1";

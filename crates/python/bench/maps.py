@@ -35,7 +35,7 @@ except ImportError:
 
 
 class Options(NamedTuple):
-    """The settings, of which RAM is nandex's and the page cache of SQLite."""
+    """The settings; RAM is nandex's and the page cache of SQLite."""
 
     pairs: int
     key_bytes: int

@@ -25,7 +25,7 @@ BLOCK_ROWS = 2000
 
 
 def texts(count: int) -> pa.Table:
-    """Texts of words by Zipf's law, each second of which is an earlier one with two words changed."""
+    """Texts of words by Zipf's law; every second one is an earlier one with two words changed."""
     draw = np.random.default_rng(1)
     chosen = (draw.zipf(1.2, (count, TEXT_WORDS)) % WORDS).astype(np.int64)
     near = np.arange(1, count, 2)
@@ -36,7 +36,7 @@ def texts(count: int) -> pa.Table:
 
 
 def one_machine(table: pa.Table, folder: str, ram: str) -> int:
-    """What near_dup does, in a loop; how many texts stay."""
+    """Does the work of near_dup in a loop, and returns the number of texts that stay."""
     bands, rows = Bands(), table["id"].to_numpy().astype(np.uint64)
     with Buckets(folder, ram=ram) as buckets, Clusters(folder, ram=ram) as clusters:
         number = clusters.begin(f"{bands}-texts")

@@ -260,7 +260,6 @@ impl<T: Send + Sync> Drop for Handle<T> {
 ///
 /// # Errors
 /// Fails with the exception of a signal, once the work has ended.
-/// The exception of a signal, once the work has ended.
 pub fn watched<R: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> R + Send) -> PyResult<R> {
     let stop = AtomicBool::new(false);
     let (sender, mut receiver) = mpsc::channel();

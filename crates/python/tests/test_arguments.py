@@ -33,7 +33,7 @@ NO_NUMBERS: list[Any] = [True, np.True_, b"1", [1], 1j, object]
 
 @dataclass
 class Given:
-    """What calls are made with."""
+    """The arguments of calls."""
 
     folder: Path
     db: nandex.Database
@@ -62,7 +62,7 @@ _Call = Callable[[Given, Any], object]
 
 @dataclass(frozen=True)
 class Case:
-    """Values that an argument does not take."""
+    """Values that an argument refuses."""
 
     call: _Call
     values: list[Any]
@@ -293,7 +293,7 @@ for of in (shards.FirstRows, shards.Buckets, shards.Counts, shards.Terms, shards
 
 
 def optional() -> Iterator[tuple[str, Case]]:
-    """Those of modules that need packages which may not be installed."""
+    """The arguments of modules that need packages which may not be installed."""
     try:
         from nandex import sklearn
     except ImportError:
@@ -329,7 +329,7 @@ def optional() -> Iterator[tuple[str, Case]]:
 
 
 def of_ray() -> Iterator[tuple[str, Case]]:
-    """Those of `nandex.ray`. What does not fit is refused before Ray is asked for anything."""
+    """The arguments of `nandex.ray`. Impossible values are refused before Ray is called."""
     try:
         from nandex import ray
     except ImportError:
@@ -399,7 +399,7 @@ def test_what_does_not_fit_is_refused_by_its_name(name: str, given: Given) -> No
 
 
 def shown(value: Any) -> str:
-    """What a message has of a value."""
+    """The part of a message that shows a value."""
     return repr(value)[1:-1] if isinstance(value, str) else repr(value)
 
 
@@ -430,7 +430,7 @@ _NUMBER = re.compile(r"\b(int|float|_Amount|_Kind)\b")
 
 
 def of_stub() -> Iterator[str]:
-    """The numbers that the extension module's stub has as arguments."""
+    """The numbers among the arguments in the extension module's stub."""
     for node in ast.parse(STUB.read_text()).body:
         functions = [node] if isinstance(node, ast.FunctionDef) else getattr(node, "body", [])
         of = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
@@ -446,7 +446,7 @@ def of_stub() -> Iterator[str]:
 
 
 def of_module(name: str) -> Iterator[str]:
-    """Those of what a module in Python shows."""
+    """The numbers among the arguments of a Python module's exports."""
     module = importlib.import_module(name)
     for shown_name in module.__all__:
         value = getattr(module, shown_name)

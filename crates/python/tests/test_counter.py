@@ -1,4 +1,4 @@
-"""Counters: what collections.Counter says of the same keys."""
+"""Counters: compared with collections.Counter on the same keys."""
 
 import collections
 import random

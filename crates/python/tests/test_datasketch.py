@@ -1,4 +1,4 @@
-"""MinHashLSH: what datasketch's own says of the same signatures."""
+"""MinHashLSH: compared with datasketch's own on the same signatures."""
 
 import pickle
 import random
@@ -18,7 +18,7 @@ PERMUTATIONS = 64
 
 
 def signatures(count: int, seed: int = 7) -> list[Any]:
-    """Signatures of sets, many of which are near one another."""
+    """Signatures of sets, many near one another."""
     choose = random.Random(seed)
     shared = [[f"{group} {word}".encode() for word in range(40)] for group in range(count // 8 + 1)]
     sets = [choose.sample(choose.choice(shared), 32) + [str(number).encode()] for number in range(count)]

@@ -25,7 +25,7 @@ ENGINES = {"ray.md": "ray", "dask_dedup.py": "distributed", "ray_rate.py": "ray"
 
 
 def documented() -> Iterator[tuple[str, str]]:
-    """Names and docstrings of what has an example."""
+    """Names and docstrings of the objects with an example."""
     found: list[tuple[str, Any]] = [("nandex", nandex)]
     for name in nandex.__all__:
         value = getattr(nandex, name)
@@ -58,7 +58,7 @@ def test_everything_public_is_documented() -> None:
 
 
 def needs_engine(page: Path) -> None:
-    """Skips what needs an engine that is not installed."""
+    """Skips examples that need an engine that is not installed."""
     engine = ENGINES.get(page.name)
     if engine is not None:
         pytest.importorskip(engine, reason=f"{engine} is not installed: `make ray` installs it")

@@ -26,7 +26,7 @@ def test_what_was_added_is_there_and_what_was_discarded_is_not(db: nandex.Databa
 
 
 def test_batches_of_every_form_are_added(path: Path) -> None:
-    # By a hash key of which few keys have one fingerprint.
+    # Chosen by a hash key with which few keys share a fingerprint.
     db = nandex.open(path, ram="32MiB", hash_key=7)
     seen = db.filter("seen", keys=100_000, rate=0.001)
     words = [f"word {number}" for number in range(20_000)]

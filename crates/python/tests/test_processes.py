@@ -14,7 +14,7 @@ HEARS_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_i
 
 
 def run(code: str, path: Path, *, status: int = 0) -> str:
-    """What a program prints, with `path` in its arguments."""
+    """The output of a program, with `path` in its arguments."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), str(path)], capture_output=True, text=True, timeout=60
     )

@@ -73,14 +73,14 @@ def names(dataset: Any) -> list[int]:
 
 
 def is_each_key_once(kept: list[int], *seeds: int) -> bool:
-    """Has each key of the tables exactly one row of these?"""
+    """Returns whether each key of the tables has exactly one of these rows."""
     table = pa.concat_tables([rows_of(seed) for seed in seeds])
     keys = dict(zip(table["name"].to_pylist(), table["key"].to_pylist(), strict=True))
     return Counter(keys[name] for name in kept) == Counter(set(keys.values()))
 
 
 class Killer:
-    """Kills shards at random, from a thread, until it was often enough."""
+    """Kills shards at random, from a thread, until their number is reached."""
 
     def __init__(self, shards: Any, kills: int) -> None:
         self._shards, self._kills = shards, kills
@@ -262,7 +262,7 @@ WORDS = [f"word{number}" for number in range(3000)]
 
 
 def texts_of(seed: int, count: int = 600) -> pa.Table:
-    """Texts of which some are near others, in a table and between tables, with numbers that no other row has."""
+    """Texts, some near others in a table and between tables, with numbers that no other row has."""
     choose = random.Random(seed)
     of_all = [random.Random(group).choices(WORDS, k=60) for group in range(150)]
     texts = []
@@ -281,7 +281,7 @@ def near_blocks(*seeds: int) -> Any:
 
 
 def first_of_clusters(keys: NDArray[np.uint64]) -> list[int]:
-    """The slow way: rows that share a key are connected, and of those that are the first one stays."""
+    """The slow way: rows that share a key are connected, and the first of connected rows stays."""
     label = np.arange(len(keys))
     while True:
         before = label.copy()

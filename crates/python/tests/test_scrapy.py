@@ -1,4 +1,4 @@
-"""The duplicate filter, in crawls of the real Scrapy that fetch `data:` addresses, and by itself."""
+"""The duplicate filter, in crawls of the real Scrapy that fetch `data:` addresses, and on its own."""
 
 import json
 import subprocess
@@ -40,7 +40,7 @@ print(json.dumps({name: value for name, value in crawler.stats.get_stats().items
 
 
 def crawl(first: int, end: int, folder: Path, **settings: Any) -> dict[str, int]:
-    """Figures of a crawl of pages, each of which is asked for twice."""
+    """Figures of a crawl of pages, each requested twice."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(CRAWL), str(first), str(end), json.dumps(settings)],
         cwd=folder,

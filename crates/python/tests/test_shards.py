@@ -258,7 +258,7 @@ for line in sys.stdin:
 
 
 def ask_while_killing(code: str, folder: Path, kills: int, batches: int) -> Iterator[tuple[int, str]]:
-    """Asks for batches in any order, some again, and kills the process that often in the middle of one: the answers."""
+    """Sends batches in any order, some again, and kills the process several times in the middle of one: the answers."""
     answered: set[int] = set()
     while kills or len(answered) < batches:
         arguments = [sys.executable, "-c", textwrap.dedent(code), str(folder)]

@@ -1,4 +1,4 @@
-"""The vectorizers: what scikit-learn's own say of the same documents."""
+"""The vectorizers: compared with scikit-learn's own on the same documents."""
 
 import pickle
 import random

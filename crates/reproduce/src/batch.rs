@@ -46,7 +46,6 @@ impl Batched {
 ///
 /// # Panics
 /// Panics if `batch` is zero.
-/// If `batch` is zero.
 pub fn lookups(
     table: &dyn Table,
     device: &SimDevice,
@@ -63,7 +62,6 @@ pub fn lookups(
 ///
 /// # Panics
 /// Panics if `batch` is zero.
-/// If `batch` is zero.
 pub fn inserts(
     table: &dyn Table,
     device: &SimDevice,
@@ -98,7 +96,6 @@ fn in_batches(
 ///
 /// # Panics
 /// Panics if `batch` is zero.
-/// If `batch` is zero.
 pub fn mixed(table: &dyn Table, device: &SimDevice, keys: &[u64], batch: usize) -> Result<Batched> {
     let mut sum = Batched { operations: 0, device_ns: 0 };
     for keys in keys.chunks(batch) {

@@ -255,7 +255,7 @@ fn run(program: &Path, check: &Check, tests: &[&str], off: Option<Barrier>) -> V
     });
     let told = ended.recv_timeout(Duration::from_secs(check.hang_seconds));
     if !matches!(told, Ok(None)) {
-        // It may have ended by itself meanwhile.
+        // It may have ended on its own meanwhile.
         let _ = child.kill();
     }
     let status = child.wait().unwrap();

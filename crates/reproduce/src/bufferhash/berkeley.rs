@@ -64,7 +64,7 @@ impl Berkeley {
         DirectRun { lookups: played.of(Act::Lookup, from), inserts: played.of(Act::Insert, from) }
     }
 
-    /// Plays random operations, of which `lookup_ppm` in a million look a key up. Returns the latencies of
+    /// Plays random operations; `lookup_ppm` in a million look a key up. Returns the latencies of
     /// all that count.
     pub fn play_mix(
         self,

@@ -23,9 +23,9 @@ const FALSE_PPM: u32 = 459;
 /// The keys that are inserted. 40 % of inserts update a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Updates {
-    /// Keys are drawn from a range of which a table in FIFO order has 40 %.
+    /// Keys are drawn from a range; a table in FIFO order has 40 % of its keys.
     FromRange,
-    /// By lot any key of the table is inserted again; all others are new.
+    /// Random keys of the table are inserted again; all others are new.
     OfStored,
 }
 

@@ -48,7 +48,7 @@ impl Ran {
     /// Runs an experiment.
     ///
     /// # Errors
-    /// The experiment's error.
+    /// Returns the experiment's error.
     pub fn run(experiment: &dyn Experiment, scale: Scale) -> Result<Self> {
         let outcome = experiment.run(scale)?;
         let (name, title) = (experiment.name(), experiment.title());

@@ -47,7 +47,6 @@ impl RhikIndex {
     ///
     /// # Errors
     /// Fails as [`Rhik::create`] does.
-    /// As [`Rhik::create`].
     pub fn new(size: IndexSize) -> Result<Self> {
         let dram = size.dram_bytes / PAGE_BYTES;
         let directory_bytes = (size.keys as f64 * DIRECTORY_BYTES) as u64;

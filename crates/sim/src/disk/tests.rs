@@ -94,7 +94,7 @@ fn what_read_ahead_has_brought_costs_the_link_alone() {
     disk.submit(request(1, RequestKind::Read, 1, 10));
     disk.advance(120_000_000, &mut done);
     assert_eq!(done[1].finished_ns - done[1].submitted_ns, 50_000 + 10 * 4096);
-    // The buffer holds 256 pages and was full, so what is behind them takes a seek or a turn.
+    // The buffer holds 256 pages and was full, so the pages behind them take a seek or a turn.
     disk.submit(request(2, RequestKind::Read, 11, 300));
     while disk.step(&mut done) {}
     assert!(done[2].finished_ns - done[2].submitted_ns > 300 * 100_000);

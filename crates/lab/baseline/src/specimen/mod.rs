@@ -78,7 +78,7 @@ impl Specimen {
     /// Creates a specimen in a volume.
     ///
     /// # Errors
-    /// A configuration that cannot work, a name that is taken, a failed write.
+    /// Fails for an impossible configuration, a used name, and a failed write.
     pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
         config.validate()?;
         let structure = volume.create_structure(name, KIND, config.encode(), 0)?;
@@ -88,7 +88,7 @@ impl Specimen {
     /// Opens a specimen of a volume.
     ///
     /// # Errors
-    /// No structure of that name and kind, damage, a failed read.
+    /// Fails if there is no structure of this name and kind, for damage, and on a failed read.
     pub fn open(volume: &Volume, name: &str) -> Result<Self> {
         Self::restore(volume, &volume.open_structure(name, KIND)?)
     }
@@ -117,7 +117,7 @@ impl Specimen {
     /// Saves everything. Dropping does the same, and ignores failures.
     ///
     /// # Errors
-    /// A failed write or sync.
+    /// Fails on a failed write or sync.
     pub fn close(mut self) -> Result<()> {
         self.shut_down()
     }
