@@ -46,7 +46,7 @@ pub fn compare(reads: &RandomReads, load: ReadLoad, rounds: usize) -> Result<AtD
     let rounds: Vec<Round> =
         (0..rounds).map(|number| round(reads, load, number % 2 == 0)).collect::<Result<_>>()?;
     let spread = |of: fn(&Round) -> f64| {
-        Spread::of(rounds.iter().map(of)).context("there is no round: ask for one at least")
+        Spread::of(rounds.iter().map(of)).context("no rounds: ask for at least one")
     };
     Ok(AtDepth {
         depth: load.depth,

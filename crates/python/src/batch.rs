@@ -344,6 +344,5 @@ impl<'py> Pairs<'py> {
 }
 
 fn unequal(keys: usize, values: usize) -> PyErr {
-    Raised::Input
-        .new(format!("{keys} keys and {values} values: give as many of ones as of the others"))
+    Raised::Input.new(format!("{keys} keys and {values} values: give one value for each key"))
 }

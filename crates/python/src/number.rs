@@ -221,7 +221,7 @@ fn out_of_range(given: &Bound<'_, PyAny>, name: &str, expected: &str) -> PyErr {
 /// Returns the `repr` of a given value, truncated if it is long. Python shows no integers of thousands of
 /// digits.
 pub fn shown(given: &Bound<'_, PyAny>) -> String {
-    let Ok(text) = given.repr() else { return "what cannot be shown".to_owned() };
+    let Ok(text) = given.repr() else { return "a value that cannot be shown".to_owned() };
     let text = text.to_string_lossy();
     let mut shown: String = text.chars().take(SHOWN_CHARS).collect();
     if shown.len() < text.len() {

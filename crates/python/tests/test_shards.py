@@ -311,7 +311,7 @@ def test_pairs_are_joined_and_the_first_row_of_the_earliest_pass_stays(tmp_path:
         for _ in range(2):
             clusters.join(1, rows(5, 6, 7, 8, 9), rows(6, 9, 8), rows(5, 8, 7))
         assert clusters.roots(rows(5, 6, 7, 8, 9, 6)).tolist() == [5, 5, 7, 7, 7, 5]
-        with pytest.raises(nandex.InputError, match="give as many"):
+        with pytest.raises(nandex.InputError, match="give two arrays"):
             clusters.join(1, rows(5), rows(5), rows())
     with Clusters(tmp_path, ram=RAM, mode="w") as clusters:
         # The pass did not end, and goes on.
@@ -324,7 +324,7 @@ def test_pairs_are_joined_and_the_first_row_of_the_earliest_pass_stays(tmp_path:
         assert clusters.keep(rows(1, 2, 3, 5, 6, 7)).tolist() == [False, True, False, True, False, True]
         assert clusters.roots(rows(9, 1)).tolist() == [7, 5]
         assert clusters.stats()["entries"] == 8 and clusters.keep(rows()).tolist() == []
-        with pytest.raises(nandex.InputError, match="1 rows that .* was never told, such as 4"):
+        with pytest.raises(nandex.InputError, match="lacks 1 of the rows, such as 4"):
             clusters.keep(rows(5, 4))
         with pytest.raises(nandex.ConfigError, match="has clusters by pairs; give what it was made with"):
             clusters.begin("other")
@@ -388,7 +388,7 @@ def test_texts_share_keys_as_signatures_in_datasketch_do() -> None:
     [
         (lambda: Bands(threshold=2), "threshold: 2; give a number from 0 to 1"),
         (lambda: Bands(params=(0, 4)), "params"),
-        (lambda: Bands(params=(40, 4)), "128 values at most"),
+        (lambda: Bands(params=(40, 4)), "at most 128 values"),
         (lambda: Bands(shingle=0).of_texts(["a"]), "shingle: 0; give a whole number from 1 to 64"),
         (lambda: Bands().of_texts([1]), "of the type int"),
         (lambda: Bands().of_texts(pa.array(["a", None])), "1 nulls"),

@@ -39,7 +39,7 @@ pub enum Error {
         reason: String,
     },
     /// A system that does not report the time of a thread on a processor.
-    #[error("/proc/thread-self/schedstat has no time of this thread: measure on Linux")]
+    #[error("per-thread CPU time is unavailable in /proc/thread-self/schedstat: measure on Linux")]
     ThreadTime,
     /// A scale that leaves nothing to measure, or that does not fit RAM.
     #[error(

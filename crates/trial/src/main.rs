@@ -15,12 +15,12 @@ const HANG: Duration = Duration::from_secs(300);
 const USAGE: &str =
     "usage: nandex-trial [--seed N | [--start N] [--seeds N] [--cuts N] [--hours H] \
 [--minutes M] [--threads N]]
---seed N     runs that one
---start N    begins with that seed (default 0)
---seeds N    ends after that many seeds (default all structures once, unless another limit is given)
---cuts N     ends after that many cut points
---hours H, --minutes M   ends after that time
---threads N  runs that many at once (default: as many as there are cores)";
+--seed N     runs one seed
+--start N    the first seed (default 0)
+--seeds N    ends after N seeds (default all structures once, unless another limit is given)
+--cuts N     ends after N cut points
+--hours H, --minutes M   ends after this time
+--threads N  the number of trials at once (default: the number of cores)";
 
 /// The limits of the run.
 #[derive(Clone, Copy, Debug)]

@@ -184,7 +184,7 @@ impl Fuse {
     pub fn create(spec: &Spec) -> Result<Self> {
         ensure!(
             spec.rate >= Self::RATE_MIN,
-            "a binary fuse filter of 8 bits errs at 1 in 256, and {} was asked; take --fpr 0.0039",
+            "a binary fuse filter of 8 bits has a false positive rate of 1 in 256, not {}; pass --fpr 0.0039",
             spec.rate
         );
         Ok(Self { keys: Vec::with_capacity(usize::try_from(spec.entries)?), ..Self::default() })

@@ -84,7 +84,7 @@ mod tests {
     fn operations_of_both_tables_take_time() {
         let smallest = Scale::new(Scale::MOST, 1).unwrap();
         let measured = match measure(smallest) {
-            Err(Error::ThreadTime) => return println!("this system tells no times of threads"),
+            Err(Error::ThreadTime) => return println!("per-thread CPU time is unavailable"),
             measured => measured.unwrap(),
         };
         for (name, times) in measured {

@@ -93,7 +93,7 @@ class MinHashLSHForest(Stored):
         keys = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
         prefixes = self._prefixes_of(minhashes, is_add=True)
         if len(prefixes) != len(keys):
-            raise InputError(f"{len(keys)} keys and {len(prefixes)} signatures: give as many of ones as of the others")
+            raise InputError(f"{len(keys)} keys and {len(prefixes)} signatures: give one signature for each key")
         stopped = self._index.insert_many(keys, prefixes.reshape(-1), True)
         if stopped is not None:
             raise InputError(f"The given key has already been added: {keys[stopped]!r}")

@@ -117,7 +117,7 @@ class MinHashLSH(Stored):
         hashes = self._hashed_of(minhashes, is_insert=True)
         if len(hashes) != len(keys) * self.b:
             raise InputError(
-                f"{len(keys)} keys and {len(hashes) // self.b} signatures: give as many of ones as of the others"
+                f"{len(keys)} keys and {len(hashes) // self.b} signatures: give one signature for each key"
             )
         self._insert(keys, hashes, check_duplication)
 

@@ -53,7 +53,7 @@ class Bands:
             object.__setattr__(self, name, value)
         count, values = params
         if count * values > num_perm:
-            raise ConfigError(f"params: {self.params}; give bands that have {self.num_perm} values at most in all")
+            raise ConfigError(f"params: {self.params}; give bands of at most {self.num_perm} values in all")
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -196,7 +196,7 @@ class Clusters(Shard):
         if not found.all():
             missing = rows[~found]
             raise InputError(
-                f"{len(missing)} rows that {self.path} was never told, such as {missing[0]}: tell all rows first, and do "
-                "not change them meanwhile"
+                f"{self.path} lacks {len(missing)} of the rows, such as {missing[0]}: add all rows first, and do not "
+                "change them meanwhile"
             )
         return np.array(values.view(_NODE))

@@ -29,7 +29,7 @@ def keys_of(*columns: Any) -> NDArray[Any]:
     that two different rows of 10^10 share a digest is below 10^-18.
     """
     if not columns:
-        raise InputError("keys of no column: name one at least")
+        raise InputError("keys of no column: name at least one")
     if len(columns) == 1:
         numbers = _integers(columns[0])
         return _digests(columns[0]) if numbers is None else numbers

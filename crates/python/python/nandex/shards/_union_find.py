@@ -49,7 +49,7 @@ class UnionFind:
         """Adds rows in a pass, and pairs of them or of others. All of it is durable when this returns."""
         number = _nandex._integer(number, "number", 0, NUMBER_MAX)
         if len(left) != len(right):
-            raise InputError(f"pairs of {len(left)} and {len(right)} rows: give as many of ones as of the others")
+            raise InputError(f"pairs of {len(left)} and {len(right)} rows: give two arrays of one length")
         told = np.unique(np.concatenate([rows, left, right]))
         self._each("add", told, np.full(len(told), number, np.uint64))
         while len(left):
