@@ -1,4 +1,5 @@
-//! A Zipf law over many entries, drawn in some ten nanoseconds: the draw must not be what a benchmark measures.
+//! A Zipf law over many entries, drawn in some ten nanoseconds, so that the draw does not dominate a
+//! benchmark.
 //!
 //! Ranks are put into cells: each of the first ones in its own, the others in cells whose length is a 64th of
 //! their distance, within which the law hardly falls. A cell is drawn by its weight (Walker's alias method),

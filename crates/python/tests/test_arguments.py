@@ -23,7 +23,7 @@ from nandex import _nandex, datasketch, shards
 from nandex.datasketch import MinHashLSH, MinHashLSHForest
 
 STUB = Path(nandex.__file__).with_name("_nandex.pyi")
-#: What reads numbers for the package's Python files: the values of these are what the other cases give.
+#: The functions that read numbers for the package's Python files: the other cases cover their values.
 HELPERS = {"_size", "_count", "_integer", "_real"}
 RAM = "32MiB"
 
@@ -425,7 +425,7 @@ def test_all_that_stands_for_a_number_is_one(given: Given) -> None:
         table.get_many(1.5)
 
 
-#: What an annotation has if the argument is a number.
+#: The annotations of number arguments.
 _NUMBER = re.compile(r"\b(int|float|_Amount|_Kind)\b")
 
 

@@ -62,7 +62,7 @@ def test_candidates_are_those_of_datasketch(place: str, path: Path) -> None:
     assert len(ours) == 1000 and ours.stats()["generations"] > 1
     assert [key in ours for key in range(9)] == [key in theirs for key in range(9)]
     counts = [sorted(band.values()) for band in theirs.get_counts()]
-    # What datasketch has removed leaves empty buckets nowhere.
+    # Keys that datasketch has removed leave no empty buckets.
     assert [sorted(band.values()) for band in ours.get_counts()] == counts
     ours.close()
 

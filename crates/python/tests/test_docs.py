@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGES = [Path("README.md"), Path("docs/python.md"), Path("crates/python/README.md")]
 PAGES += [page.relative_to(ROOT) for page in sorted((ROOT / "docs/python").glob("*.md"))]
 SCRIPTS = sorted((ROOT / "examples/python").glob("*.py"))
-# What `make ray` installs, and who needs it.
+# The packages that `make ray` installs, and the modules that need them.
 ENGINES = {"ray.md": "ray", "dask_dedup.py": "distributed", "ray_rate.py": "ray", "spark_dedup.py": "pyspark"}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nandex
 
-# A shell starts what is in the background with interrupts ignored, and its children inherit that.
+# A shell starts background processes with interrupts ignored, and their children inherit that.
 HEARS_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 
 

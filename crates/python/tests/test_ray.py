@@ -251,7 +251,7 @@ def test_a_shard_whose_disk_is_gone_is_restored(tmp_path: Path) -> None:
         nandex.ray.Dedup(here, shards=2, ram=RAM)
     assert nandex.ray.Dedup.restore(copies, here, shards=2) == [here / files[1].name]
     shards = nandex.ray.Dedup(here, shards=2, ram=RAM)
-    # What came since the snapshot is run again, and what came before is as it was.
+    # Rows after the snapshot are run again, and earlier rows are unchanged.
     again = names(shards.unique(blocks(2), "key", id="name"))
     assert is_each_key_once(first + again, 1, 2) and len(again) == len(second)
     assert sorted(names(shards.unique(blocks(1), "key", id="name"))) == sorted(first)
@@ -336,7 +336,7 @@ def test_near_duplicates_go_on_in_more_shards(tmp_path: Path) -> None:
         few.copy_to(other)
     third = sorted(names(few.unique(near_blocks(2), "text", id="name")))
     few.close()
-    # They say what the first said, of rows of all passes, and of rows of another one.
+    # They give the first answers, for rows of all passes, and for rows of another one.
     assert sorted(names(more.unique(near_blocks(2), "text", id="name"))) == third
     assert sorted(names(more.unique(near_blocks(0), "text", id="name"))) == second
     assert sorted(names(more.unique(near_blocks(1), "text", id="name"))) == first

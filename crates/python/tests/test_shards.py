@@ -335,7 +335,7 @@ def test_clusters_are_those_of_the_slow_way(tmp_path: Path, shards: int) -> None
     draw = np.random.default_rng(5)
     count = 3000
     left, right = draw.integers(0, count, (2, 2500)).astype(np.uint64)
-    # A chain that is told from its end, so that each row is far from the root.
+    # A chain that is added from its end, so that each row is far from the root.
     chain = np.arange(count, count + 500, dtype=np.uint64)
     left, right = np.append(left, chain[:0:-1]), np.append(right, chain[-2::-1])
     opened = [Clusters(tmp_path, shard, shards, ram=RAM, entries=100) for shard in range(shards)]
@@ -442,7 +442,7 @@ def test_a_snapshot_of_another_version_or_a_damaged_one_is_not_restored(tmp_path
         assert list((tmp_path / "there").iterdir()) == []
     copy.write_bytes(whole)
     FirstRows.restore(copies, tmp_path / "there")
-    # What is opened and not restored says it too.
+    # An opened shard that was not restored reports it too.
     FirstRows.path_of(tmp_path / "there", 0, 1).write_bytes(of_version(whole, 99))
     with pytest.raises(nandex.FormatError, match="version"):
         FirstRows(tmp_path / "there", ram=RAM, mode="w")

@@ -182,7 +182,7 @@ def test_checks_of_scikit_learn(estimator: Any, check: Callable[[Any], None]) ->
     check(estimator)
 
 
-#: Tests of scikit-learn itself that its classes pass and these do not, by what they need.
+#: Tests of scikit-learn itself that its classes pass and these do not, by the missing feature.
 NOT_PASSED = {
     "a vocabulary of the caller's": [
         "countvectorizer_custom_vocabulary",

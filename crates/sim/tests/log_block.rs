@@ -1,9 +1,8 @@
-//! A cheap drive of 2008 with log blocks: fast where it is written in order, and a merge for each small
-//! write elsewhere.
+//! A cheap drive of 2008 with log blocks: fast when it is written in order, and a merge for each small write
+//! elsewhere.
 //!
-//! Geometry and times are those of an early MLC drive of four channels (JMicron's JMF602 class): 128
-//! pages to a block, 50 us to read, 650 us to program, 2 ms to erase. They are an estimate: the maker
-//! published none.
+//! Geometry and times are those of an early MLC drive of four channels (JMicron's JMF602 class): 128 pages to
+//! a block, 50 us to read, 650 us to program, 2 ms to erase. They are an estimate: the vendor published none.
 
 use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Spec, Timing};
 use nandex_sim::workload::closed_loop;
@@ -134,7 +133,7 @@ fn a_drive_that_cannot_keep_its_log_blocks_is_refused() {
     refused(|spec| spec.ftl.mapping = Mapping::WriteOrder, "ftl.mapping");
 }
 
-/// A drive of few small blocks, with and without a write buffer and flash pages of 4 or 8 KiB.
+/// Returns a drive of few small blocks, with and without a write buffer and flash pages of 4 or 8 KiB.
 fn small_drive(page_units: u32, chunk_units: u32, buffer_pages: u64) -> Spec {
     let mut spec = drive();
     spec.host.depth = 8;
@@ -164,8 +163,8 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// With requests of all sorts in flight, each ends, its time is charged to the last nanosecond, and
-    /// every program and erase that was counted took its time on some plane.
+    /// Runs requests of all kinds: each ends, its time is charged to the last nanosecond, and every program
+    /// and erase that was counted took its time on some plane.
     #[test]
     fn whatever_is_asked_ends_and_every_nanosecond_is_charged(
         (page_units, chunk_units, buffer_pages) in (1..3_u32, 1..4_u32, prop_oneof![Just(0), 1..40_u64]),

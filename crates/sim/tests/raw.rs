@@ -1,4 +1,4 @@
-//! A raw flash chip, as a device: what it does, what it refuses, and the laws it keeps all the same.
+//! A raw flash chip as a device: its operations, its refusals, and the laws that it still keeps.
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 use nandex_device::{Device, Error, Op, OpKind, PageBuf, PageId};
@@ -14,7 +14,7 @@ const ERASE_NS: u64 = 1_500_000;
 const COMMAND_NS: u64 = 5_000;
 const BUS_NS: u64 = 4096 * 100;
 
-/// A die of two planes of four blocks of eight pages of 4 KiB.
+/// Returns a die of two planes of four blocks of eight pages of 4 KiB.
 fn chip() -> Spec {
     let plain = Spec::plain();
     Spec {
@@ -208,9 +208,9 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Laws 1 to 3, with the chip's own rule in place of overwriting: what is programmed is read until
-    /// it is erased, what breaks the rule is refused and changes nothing, and what was synced is there
-    /// after a power cut.
+    /// Checks laws 1 to 3, with the chip's own rule in place of overwriting: a programmed page is readable
+    /// until it is erased, an operation that breaks the rule is refused and changes nothing, and synced data
+    /// are present after a power cut.
     #[test]
     fn it_keeps_the_laws_of_a_device_but_for_overwriting(
         steps in proptest::collection::vec(step(), 1..60),

@@ -184,7 +184,7 @@ fn a_record_covers_every_page_it_touches() {
     assert!(matches!(all, Err(TraceError::Size { .. })));
 }
 
-/// A record as a line of the format, as its tools would write it.
+/// Formats a record as a line, as the tools of the format would.
 fn line(format: TraceFormat, record: &Record) -> String {
     let Record { at_ns, kind, offset_bytes, bytes } = *record;
     let (sector, sectors) = (offset_bytes / 512, bytes / 512);

@@ -72,13 +72,13 @@ struct Figures {
     refusal: Option<String>,
     /// Mean time of making one, its checkpoints among it.
     make_ms: f64,
-    /// Time of closing all, which saves what is in RAM.
+    /// Time of closing all, which saves the buffers in RAM.
     close_all_ms: f64,
     /// Time of opening the database again, with all of them closed in it.
     open_database_ms: f64,
     /// Mean time of opening one of them again.
     open_ms: f64,
-    /// Keys put a second, and asked for, each structure in turn.
+    /// Keys put a second, and looked up, each structure in turn.
     puts_per_s: f64,
     gets_per_s: f64,
     background_threads: usize,

@@ -40,7 +40,7 @@ struct Arguments {
     /// Use another hash in the second index.
     #[arg(long)]
     hashes_otherwise: bool,
-    /// Count what both share, and make no index.
+    /// Count the shared keys, and make no index.
     #[arg(long)]
     count: bool,
     /// The file on which the disk's bandwidth is measured.

@@ -1,4 +1,5 @@
-//! Whole benchmarks of the counting table: what is stored, each discipline, counted costs, and the device's limit.
+//! Whole benchmarks of the counting table: the stored form, each discipline, counted costs, and the device's
+//! limit.
 
 use std::path::Path;
 
@@ -46,7 +47,7 @@ fn additions_are_counted_exactly_by_each_discipline_with_what_they_cost() {
         (&uniform["distribution"], &uniform["stored_keys"]),
         (&"uniform".into(), &"fingerprints".into())
     );
-    // Of three draws for each key one key in 20 is in none.
+    // After three draws for each key, one key in 20 was never drawn.
     assert!((94_500.0..95_500.0).contains(&median(&uniform, "distinct_keys")), "{uniform}");
 }
 
@@ -79,8 +80,9 @@ fn file_bytes(dir: &Path) -> u64 {
     std::fs::metadata(dir.join("counting.nandex")).unwrap().len()
 }
 
-/// A note of what is loaded was kept for each configuration, but the file is one: a table of another configuration
-/// took the place of the one that a note spoke of, and was opened in its stead.
+/// Loads a table with one configuration and opens it with another. A note of the loaded table was kept for
+/// each configuration, but the file is one: a table of another configuration replaced the one that a note
+/// described, and was opened instead.
 #[test]
 fn a_table_that_another_configuration_has_replaced_is_loaded_again() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Our engine next to fio.
+//! Nandex's engine next to fio.
 
 use std::process::{Command, Output};
 

@@ -105,7 +105,7 @@ fn a_slicebloom_reads_a_page_for_each_hash_and_its_limit_is_that_of_its_own_page
     assert!(of("ram_bits_per_key") > 0.0 && of("data_bytes_per_change") > 0.0, "{insert}");
     assert!(of("log_bytes_per_change") >= 8.0, "{insert}");
     let mixed = run("--workload mixed --lookups .5 --success .5");
-    // Of two runs of 5,000 operations half are inserts: six standard deviations are 300.
+    // Half of the operations in two runs of 5,000 are inserts: six standard deviations are 300.
     assert!(mixed["entries_at_end"].as_u64().unwrap().abs_diff(105_000) < 300, "{mixed}");
     let delete = refusal("--index slicebloom --keys 20k --ops 2k --ram 2MiB --workload delete");
     assert!(delete.contains("slicebloom cannot do that"), "{delete}");

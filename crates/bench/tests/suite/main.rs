@@ -26,14 +26,14 @@ fn bench(dir: &Path, arguments: &str) -> Output {
     command.output().unwrap()
 }
 
-/// The JSON of a benchmark that must succeed.
+/// Returns the JSON of a benchmark that must succeed.
 fn json_in(dir: &Path, arguments: &str) -> Value {
     let output = bench(dir, &format!("--json {arguments}"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The error message for refused arguments.
+/// Returns the error message for refused arguments.
 fn refusal(arguments: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
     let output = bench(dir.path(), arguments);

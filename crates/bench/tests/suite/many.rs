@@ -15,7 +15,7 @@ fn many_structures_of_each_kind_are_open_and_used_in_little_ram() {
     let all = all.as_array().unwrap();
     assert_eq!(all.len(), 6);
     for kind in all {
-        // Each has what is its own, and as many have taken all of the RAM as the page on RAM says.
+        // Each structure has its own RAM, and as many fit into the RAM as the page on RAM states.
         let (open, refusal) = (kind["open"].as_u64().unwrap(), &kind["refusal"]);
         assert!(open == 12 || refusal.is_string(), "{kind}");
         assert!(open >= if kind["kind"] == "growing-map" { 5 } else { 12 }, "{kind}");

@@ -1,4 +1,4 @@
-//! The benchmark of near-duplicates: what was planted is found, and everything is counted.
+//! The benchmark of near-duplicates: planted ones are found, and everything is counted.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -73,7 +73,8 @@ fn files_of_the_user_are_decided_on_and_the_text_has_all_figures() {
     assert!(!text.contains("near_found_share"), "nothing is known of them: {text}");
 }
 
-/// It needs python3 with its venv module, and the network when it runs first; it fails where they are missing.
+/// Compares with the peers. It needs python3 with its venv module, and the network on its first run; it fails
+/// without them.
 #[test]
 fn peers_decide_on_the_same_documents() {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("neardup-peers");

@@ -8,7 +8,7 @@ use crate::{bench, json_in, refusal};
 
 const FLAGS: &str = "--scratch 1MiB --limit-seconds 0.002 --runs 2 --near-share .3 --ram 4MiB";
 
-/// Workloads that the oracle and each structure of the registry do alike.
+/// Runs workloads in which the oracle and each structure of the registry must do the same.
 fn run(dir: &Path, index: &str, arguments: &str) -> Value {
     json_in(dir, &format!("--index {index} {FLAGS} --entries 20k --ops 2k {arguments}"))
 }

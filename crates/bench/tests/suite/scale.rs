@@ -51,7 +51,7 @@ fn what_was_measured_before_a_size_that_fails_is_told() {
     assert!(said.contains("a table of 20"), "{said}");
 }
 
-/// The lines of JSON that were printed.
+/// Returns the printed lines of JSON.
 fn lines(output: &Output) -> Vec<Value> {
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

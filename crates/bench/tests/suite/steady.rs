@@ -1,4 +1,5 @@
-//! Structures that have been in use: rounds of changes go before the measured ones, and each key has its value.
+//! Structures that have been in use: rounds of changes precede the measured ones, and each key keeps its
+//! value.
 
 use serde_json::Value;
 
@@ -6,7 +7,7 @@ use crate::{bench, json_in, refusal};
 
 const FLAGS: &str = "--scratch 1MiB --limit-seconds 0 --runs 2 --entries 3k --ops 2k --ram 16MiB";
 
-/// The tables of nandex, and the oracle.
+/// Returns the tables of nandex, and the oracle.
 fn tables() -> Vec<&'static str> {
     let registered = nandex_baseline::registry::tables().map(|(row, _)| row.kind);
     registered.chain(["map", "oracle"]).collect()

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{bench, json_in};
 
-/// The flags of every benchmark here; a later one of the same name counts.
+/// The flags of every benchmark here; a later flag of the same name overrides an earlier one.
 const FLAGS: &str = "--index oracle --scratch 1MiB --limit-seconds 0.002";
 
 fn json(arguments: &str) -> Value {

@@ -1,4 +1,5 @@
-//! Values that are longer than their number: every table stores them, finds them again, and reports their bytes.
+//! Values that are longer than their number: every table stores them, finds them again, and reports their
+//! bytes.
 
 use serde_json::Value;
 
@@ -6,7 +7,7 @@ use crate::{bench, json_in, refusal};
 
 const FLAGS: &str = "--scratch 1MiB --limit-seconds 0 --runs 2 --entries 2k --ops 1k --ram 16MiB";
 
-/// The tables of nandex, and the oracle, with the widest values that each takes.
+/// Returns the tables of nandex, and the oracle, with the widest values that each takes.
 fn tables() -> impl Iterator<Item = (&'static str, u64)> {
     let registered = nandex_baseline::registry::tables().map(|(row, _)| (row.kind, 64));
     registered.chain([("map", 4096), ("oracle", 64)])

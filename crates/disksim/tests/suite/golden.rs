@@ -1,5 +1,5 @@
 //! The output of DiskSim 4.0 with Microsoft's extension on its own files, with more digits than it prints by
-//! itself, compared with ours.
+//! default, compared with this model's.
 
 use nandex_disksim::streams::Validation;
 use nandex_disksim::{Cleaning, Counts, Shape};
@@ -67,7 +67,8 @@ fn the_means_of_the_suite_are_those_of_disksim() {
     }
 }
 
-/// DiskSim prints a busy time with the rounding errors of its floating point sums, under 1 ns here.
+/// Compares counts. DiskSim prints a busy time with the rounding errors of its floating point sums, under 1
+/// ns here.
 fn assert_told(counts: &Counts, told: &Told, name: &str) {
     let &(pages, cleans, moved, clean_us, busy_us) = told;
     assert_eq!((counts.pages, counts.cleans, counts.moved), (pages, cleans, moved), "{name}");
@@ -100,8 +101,8 @@ fn wear_aware_cleaning_does_what_it_does_in_disksim() {
     }
 }
 
-/// 1.5 ms for each block cleaned and 0.225 ms for each page moved: no block is filled while cleaning, as a
-/// plane gets into need by beginning a block, and is cleaned at once.
+/// Returns the cleaning time: 1.5 ms for each block cleaned and 0.225 ms for each page moved. No block is
+/// filled while cleaning, as a plane needs cleaning after it begins a block, and is cleaned at once.
 fn cleaning_ps(counts: &Counts) -> u64 {
     1_500_000_000 * counts.cleans + 225_000_000 * (counts.moved + counts.migrated)
 }
@@ -148,7 +149,7 @@ fn every_clean_is_an_erase_and_none_is_lost() {
             assert_eq!(erases.iter().map(|&erases| u64::from(erases)).sum::<u64>(), counts.cleans);
         }
     }
-    // DiskSim tells the mean life left of element 0's blocks.
+    // DiskSim prints the mean life left of element 0's blocks.
     let erases = &outcome("rw5m").erases[..8 * 2048];
     let life = 50.0 - erases.iter().sum::<u32>() as f64 / erases.len() as f64;
     assert!((life - 48.908_020).abs() < 1e-6, "{life}");

@@ -173,7 +173,7 @@ proptest! {
         prop_assert_ne!(first.0, run(seed ^ 1).0);
     }
 
-    /// Little's law, with the number at the device watched from outside from event to event.
+    /// Checks Little's law, with the number at the device observed from outside from event to event.
     #[test]
     fn the_mean_number_of_requests_is_their_rate_times_their_latency(seed: u64) {
         let mut ssd = Elements::new(SMALL).unwrap();
@@ -190,7 +190,7 @@ proptest! {
             }
         }
         let latencies = done.iter().map(|done| done.finished_ns - done.submitted_ns).sum::<u64>();
-        // A moment is told rounded up, an end rounded to the nearest nanosecond.
+        // A time is reported rounded up, an end rounded to the nearest nanosecond.
         prop_assert!(area.abs_diff(latencies) <= 600, "{} for {}", area, latencies);
     }
 }

@@ -5,7 +5,7 @@ use nandex_sim::workload::Arrival;
 
 use crate::support::validation;
 
-/// One number that stands for a stream: each arrival's time, page and length, in order.
+/// Returns a number that identifies a stream: it covers each arrival's time, page and length, in order.
 fn fingerprint(arrivals: impl Iterator<Item = Arrival>) -> u64 {
     arrivals.fold(0, |hash: u64, Arrival { at_ns, request }| {
         let words = [at_ns, request.page, u64::from(request.pages)];

@@ -1,4 +1,4 @@
-//! The deck's own numbers, next to ours.
+//! The deck's own numbers, next to nandex's.
 
 use super::bloom::{Bloom, Kind};
 use super::grown::{Grown, Looked};

@@ -100,11 +100,11 @@ enum Step {
     Grow {
         more: u64,
     },
-    /// Checks what a cut would leave.
+    /// Checks the survivors of a cut.
     Look {
         seed: u64,
     },
-    /// Continues from what a cut has left.
+    /// Continues from the survivors of a cut.
     Cut {
         seed: u64,
         growing: Option<u64>,

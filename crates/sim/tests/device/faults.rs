@@ -1,4 +1,4 @@
-//! Every fault strikes as planned, is recorded, and comes again from its seed.
+//! Every fault strikes as planned, is recorded, and repeats from its seed.
 
 use nandex_device::{Device, Error, OpKind, PageBuf, PageId};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, Faults, SimDevice, Strike};
@@ -14,7 +14,7 @@ fn once(on: FaultOn, at: u64, kind: FaultKind) -> Fault {
     Fault { on, at, kind, span: FaultSpan::Once }
 }
 
-/// Eight pages, all written once with their number from 10 on; the next write is the second.
+/// Creates eight pages, all written once with their number from 10 on; the next write is the second.
 fn filled(fault: Fault, seed: u64) -> SimDevice {
     let device = device_of(8).with_faults(Faults::seeded(seed).with(fault));
     let mut buf = PageBuf::zeroed(8);
@@ -30,7 +30,7 @@ fn errno(error: &Error) -> Option<i32> {
     }
 }
 
-/// The one strike there was.
+/// Returns the only strike.
 fn only(device: &SimDevice) -> Strike {
     let strikes = device.faults();
     assert_eq!(strikes.len(), 1, "{strikes:?}");
@@ -331,7 +331,7 @@ fn a_slow_operation_of_a_model_does_not_hold_up_the_others() {
     assert_eq!(wait(&mut *queue, 1)[0].token, 0);
 }
 
-/// Every fault there is, each at the same rate.
+/// Returns every kind of fault, each at the same rate.
 fn everything(seed: u64, per_million: u32) -> Faults {
     let every = [FaultOn::Read, FaultOn::Write, FaultOn::Sync, FaultOn::Grow, FaultOn::Discard];
     let kinds = [
@@ -391,8 +391,8 @@ fn chance_among_one_sort_does_not_depend_on_other_sorts() {
 
 #[test]
 fn chances_come_at_their_rates() {
-    // Each pair strikes 1 % of 20 000 operations: 200, give or take 14. Five times that is chosen to
-    // hold for all pairs at once; pages are overwritten and read, so that stale ones are known.
+    // Each pair strikes 1 % of 20 000 operations: 200, give or take 14. Five times that is chosen so that it
+    // holds for all pairs at once; pages are overwritten and read, so that stale ones are known.
     let device = device_of(64).with_faults(everything(11, 10_000));
     exercise(&device, 20_000);
     let strikes = device.faults();

@@ -1,7 +1,7 @@
 //! Labelled arrays of simulated drives: the laws, and a power cut at every operation of every step.
 //!
-//! Labels stop at the first error, so a cut at an operation of one member is a cut of the whole array:
-//! no other member is asked for anything afterwards. What each member then holds is drawn by seed.
+//! Labels stop at the first error, so a cut at an operation of one member is a cut of the whole array: no
+//! other member gets any request afterwards. The content of each member is then drawn by seed.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ fn fill(array: &LabelledArray, byte: u8) -> nandex_device::Result<()> {
     array.sync()
 }
 
-/// An array is made, grown and filled, opened again, and filled again.
+/// Makes an array, grows and fills it, reopens it, and fills it again.
 fn live(drives: &Drives) -> Came {
     let Ok(array) = LabelledArray::create(members(drives), &OPTIONS) else { return Came::Nowhere };
     if array.grow(PAGES).and_then(|()| fill(&array, 1)).is_err() {
@@ -70,7 +70,7 @@ fn live(drives: &Drives) -> Came {
     }
 }
 
-/// The first byte of each page that all agree on what they may hold.
+/// Returns the first byte of each page, on which all members must agree.
 fn contents(array: &LabelledArray) -> Vec<u8> {
     let read = |page| array.read(PageId(page), PageBuf::zeroed(1)).unwrap()[0];
     (0..PAGES.min(array.page_count())).map(read).collect()
@@ -94,7 +94,7 @@ fn check_survivors(came: Came, drives: &Drives, story: &str) {
     }
 }
 
-/// Runs a life with a cut at each operation of each member, and shows what is left of it.
+/// Runs a life with a cut at each operation of each member, and checks the survivors.
 fn each_cut(mut check: impl FnMut(Came, &Drives, &str)) -> usize {
     let whole = drives();
     assert_eq!(live(&whole), Came::Reopened);

@@ -1,4 +1,4 @@
-//! The law of power cuts, sentence by sentence, and cuts of whole runs against what may survive.
+//! The law of power cuts, sentence by sentence, and cuts of whole runs against the possible survivors.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn is_power_cut(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.to_string() == "power cut")
 }
 
-/// The distinct bytes on the page, over many seeds, as sets per seed.
+/// Returns the distinct bytes on the page, over many seeds, as sets per seed.
 fn outcomes(device: &SimDevice, page: usize) -> BTreeSet<BTreeSet<u8>> {
     let page_bytes = page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
     (0..200)
@@ -255,7 +255,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Runs the steps until the power goes, and gives for each page the bytes it may hold.
+/// Runs the steps until the power fails, and returns for each page its possible bytes.
 fn run(device: &SimDevice, steps: &[Step]) -> Vec<BTreeSet<u8>> {
     let mut possible = vec![BTreeSet::from([0]); 4];
     let mut latest = [0_u8; 4];
@@ -305,7 +305,7 @@ proptest! {
     }
 }
 
-/// Two writes in flight while others land, a growth, a discard and syncs, until the power goes.
+/// Performs two writes in flight while others land, a growth, a discard and syncs, until the power fails.
 fn mixed(device: &SimDevice) -> Result<(), Error> {
     device.grow(8)?;
     let mut queue = device.queue(4)?;

@@ -52,7 +52,7 @@ impl Model for Scattered {
     }
 }
 
-/// An SSD of two channels with few and small blocks, so that writing a little makes it clean.
+/// Returns an SSD of two channels with few and small blocks, so that a few writes make it clean.
 pub fn small_ssd() -> Spec {
     let plain = Spec::plain();
     Spec {
@@ -108,7 +108,7 @@ pub fn wait(queue: &mut dyn Queue, count_min: usize) -> Vec<Completion> {
     done
 }
 
-/// The first byte of each page.
+/// Returns the first byte of each page.
 pub fn bytes(device: &SimDevice, pages: u64) -> Vec<u8> {
     (0..pages).map(|page| device.read(PageId(page), PageBuf::zeroed(1)).unwrap()[0]).collect()
 }

@@ -1,4 +1,4 @@
-//! Virtual time: who moves it, and in which order operations come back.
+//! Virtual time: the calls that advance it, and the order in which operations come back.
 
 use nandex_device::{Device, PageBuf, PageId};
 use nandex_sim::SimDevice;

@@ -15,9 +15,9 @@ const READS: u64 = 20_000;
 /// The domain of each read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// Each on another in turn.
+    /// Each read on another domain in turn.
     Best,
-    /// Whichever the random numbers say.
+    /// Random domains.
     Random,
     /// All on one domain.
     Worst,

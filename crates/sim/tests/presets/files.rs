@@ -1,4 +1,4 @@
-//! The files of presets: what is right is read and written back, what is wrong is named.
+//! The files of presets: right ones are read and written back, errors are named.
 
 use std::collections::BTreeSet;
 
@@ -75,14 +75,14 @@ fn the_m4_has_the_channels_chunks_and_order_that_were_found() {
     }
 }
 
-/// The text of a preset with one piece replaced.
+/// Returns the text of a preset with one piece replaced.
 fn changed(name: &str, from: &str, to: &str) -> String {
     let text = Preset::text(name).unwrap();
     assert_eq!(text.matches(from).count(), 1, "{from}");
     text.replace(from, to)
 }
 
-/// The line of that piece, counted from 1.
+/// Returns the line of a piece, counted from 1.
 fn line_of(name: &str, piece: &str) -> usize {
     let text = Preset::text(name).unwrap();
     1 + text.lines().position(|line| line.starts_with(piece)).unwrap()
@@ -90,7 +90,7 @@ fn line_of(name: &str, piece: &str) -> usize {
 
 #[test]
 fn a_wrong_field_is_named_with_its_line_what_was_expected_and_what_was_found() {
-    // The piece that is changed, what to, the field, the line's beginning, expected, found.
+    // The replaced piece, its replacement, the field, the line's beginning, expected, found.
     let wrong = [
         ("depth = 32 ", "depth = \"deep\" ", "host.depth", "depth", "u32", "string \"deep\""),
         ("depth = 32 ", "depth = 3.5 ", "host.depth", "depth", "u32", "floating point `3.5`"),

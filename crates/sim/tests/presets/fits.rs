@@ -1,4 +1,4 @@
-//! Every preset does what its data sheet or its paper says; the table of both is printed.
+//! Every preset has the figures of its data sheet or its paper; the table of both is printed.
 
 use std::fmt::Write;
 

@@ -5,12 +5,12 @@ use nandex_sim::{Done, Fill, Machine, Model, Preset, Request, RequestKind, Spec,
 
 const PAGE_BYTES: u64 = 4096;
 
-/// Some device.
+/// Creates a device of a preset.
 pub fn model(preset: &Preset, fill: Fill) -> Box<dyn Model> {
     preset.build(fill).unwrap()
 }
 
-/// Requests of a kind, as they come.
+/// Returns requests of a kind, in the order of their submission.
 pub fn requests(
     kind: RequestKind,
     pages: u32,
@@ -19,7 +19,7 @@ pub fn requests(
     (0..).zip(places).map(move |(token, page)| Request { token, kind, page, pages })
 }
 
-/// Bytes in a second, in MB/s, of requests in a loop, from the end of the first `skip` on.
+/// Returns the bytes in a second, in MB/s, of requests in a loop, from the end of the first `skip` on.
 fn bandwidth_mb(
     model: &mut dyn Model,
     all: impl Iterator<Item = Request>,
@@ -39,14 +39,14 @@ fn bandwidth_mb(
     bytes as f64 * 1e3 / (until - from) as f64
 }
 
-/// MB/s of 128 KiB reads, one behind the other, eight at a time.
+/// Returns the MB/s of 128 KiB reads, consecutive, eight at a time.
 pub fn sequential_read_mb(model: &mut dyn Model) -> f64 {
     let all = requests(RequestKind::Read, 32, (0..4000).map(|n| n * 32));
     bandwidth_mb(model, all, 8, 1000)
 }
 
-/// MB/s of 128 KiB writes, one behind the other, eight at a time: from the second time on over an SSD
-/// that was full before, and for 20 000 writes at least.
+/// Returns the MB/s of 128 KiB writes, consecutive, eight at a time: from the second time on over an SSD that
+/// was full before, and for at least 20 000 writes.
 pub fn sequential_write_mb(spec: &Spec) -> f64 {
     let mut ssd = Ssd::new(shrunk(spec), Fill::Sequential).unwrap();
     let count = ssd.page_count() / 32;
@@ -55,7 +55,7 @@ pub fn sequential_write_mb(spec: &Spec) -> f64 {
     bandwidth_mb(&mut ssd, all, 8, count)
 }
 
-/// Requests a second of random 4 KiB requests, from the end of the first `skip` of them on.
+/// Returns the requests a second of random 4 KiB requests, from the end of the first `skip` of them on.
 pub fn random_iops(
     model: &mut dyn Model,
     kind: RequestKind,
@@ -81,25 +81,25 @@ pub fn alone_ns(model: &mut dyn Model, all: impl Iterator<Item = Request>) -> Ve
     times
 }
 
-/// A thousand places below a number.
+/// Returns a thousand places below a number.
 pub fn places_below(count: u64) -> impl Iterator<Item = u64> {
     let mut rng = SplitMix64::new(5);
     (0..1000).map(move |_| rng.below(count))
 }
 
-/// The mean time of 4 KiB requests that come alone, in nanoseconds.
+/// Returns the mean time of single 4 KiB requests, in nanoseconds.
 pub fn alone_mean_ns(model: &mut dyn Model, kind: RequestKind) -> f64 {
     let count = model.page_count();
     alone_mean_within_ns(model, kind, count)
 }
 
-/// The same in the first pages.
+/// Returns the mean time of single requests in the first pages.
 pub fn alone_mean_within_ns(model: &mut dyn Model, kind: RequestKind, count: u64) -> f64 {
     let times = alone_ns(model, requests(kind, 1, places_below(count)));
     times.iter().sum::<u64>() as f64 / times.len() as f64
 }
 
-/// The same SSD with fewer and smaller blocks, for writes over all of it: shares stay the same, and the
+/// Returns the SSD with fewer and smaller blocks, for writes over all of it: shares stay the same, and the
 /// time of an erase shrinks with the block.
 fn shrunk(spec: &Spec) -> Spec {
     let mut small = spec.clone();
@@ -111,15 +111,15 @@ fn shrunk(spec: &Spec) -> Spec {
     small
 }
 
-/// The same SSD with 64 blocks in each plane.
+/// Returns the SSD with 64 blocks in each plane.
 pub fn with_few_blocks(spec: &Spec) -> Spec {
     let mut small = spec.clone();
     small.flash.blocks = 64;
     small
 }
 
-/// Random 4 KiB writes a second of an SSD that has seen them without end. One of more than 130 GB is
-/// measured small, so that it fits into memory and comes to its steady state.
+/// Returns the random 4 KiB writes a second of an SSD in its steady state. An SSD of more than 130 GB is
+/// measured small, so that it fits into memory and reaches its steady state.
 pub fn steady_write_iops(preset: &Preset, depth: u32) -> f64 {
     let spec = spec(preset);
     let spec = if spec.page_count() > 32_000_000 { shrunk(spec) } else { spec.clone() };

@@ -11,20 +11,20 @@ use crate::measure::{
 /// The allowed deviation.
 #[derive(Clone, Copy, Debug)]
 pub enum Within {
-    /// A percentage of what is stated.
+    /// A percentage of the stated figure.
     Percent(f64),
-    /// Equal in the decimals that are stated.
+    /// Equal in the stated decimals.
     Digits,
 }
 
-/// A figure that somebody states.
+/// A stated figure.
 #[derive(Debug)]
 pub struct Row {
     pub preset: &'static str,
     pub what: &'static str,
     pub stated: f64,
     pub unit: &'static str,
-    /// Decimals that are stated.
+    /// The number of stated decimals.
     pub decimals: usize,
     pub within: Within,
 }
@@ -56,7 +56,7 @@ const fn row(
 
 const SHEET: Within = Within::Percent(15.0);
 const EXACT: Within = Within::Digits;
-/// A rate over a run, where a table prints it.
+/// The deviation of a rate over a run that a table prints.
 const RATE: Within = Within::Percent(0.1);
 
 const READ_MB: &str = "sequential reads of 128 KiB";
@@ -68,7 +68,7 @@ const READ_ALONE: &str = "a read of 4 KiB alone";
 const WRITE_ALONE: &str = "a write of 4 KiB alone";
 const SLOWEST: &str = "the slowest write of 128 KiB, with an erase";
 
-/// Everything that is stated, in the order of the presets.
+/// All stated figures, in the order of the presets.
 pub const STATED: &[(Row, Measure)] = &[
     (row("intel-x18m", READ_MB, (250.0, 0, "MB/s"), SHEET), read_mb),
     (row("intel-x18m", WRITE_MB, (70.0, 0, "MB/s"), SHEET), write_mb),
@@ -151,7 +151,7 @@ fn full(preset: &Preset) -> Box<dyn nandex_sim::Model> {
     model(preset, Fill::Sequential)
 }
 
-/// The depth at which data sheets give requests a second: NCQ, or 32 requests of four threads.
+/// Returns the depth at which data sheets state requests a second: NCQ, or 32 requests of four threads.
 fn depth(preset: &Preset) -> u32 {
     preset.geometry().depth.min(128) as u32
 }
@@ -190,7 +190,7 @@ fn write_alone_us(preset: &Preset) -> f64 {
     alone_mean_ns(full(preset).as_mut(), RequestKind::Write) / 1e3
 }
 
-/// Pages of 32 GB, in which NSDI 2010 keeps its table.
+/// The pages of the 32 GB in which NSDI 2010 stores its table.
 const NEAR_PAGES: u64 = 32_000_000_000 / 4096;
 
 fn near_read_ms(preset: &Preset) -> f64 {
@@ -203,7 +203,7 @@ fn slowest_near_read_ms(preset: &Preset) -> f64 {
     times.into_iter().max().unwrap() as f64 / 1e6
 }
 
-/// Writes of 128 KiB over a full SSD with few blocks, twice, one behind the other.
+/// Returns the times of 128 KiB writes over a full SSD with few blocks, twice, consecutive.
 fn block_writes_ns(preset: &Preset) -> Vec<u64> {
     let mut ssd = Ssd::new(with_few_blocks(spec(preset)), Fill::Sequential).unwrap();
     let count = nandex_sim::Model::page_count(&ssd) / 32;
@@ -219,7 +219,7 @@ fn block_read_ms(preset: &Preset) -> f64 {
     times.iter().sum::<u64>() as f64 / times.len() as f64 / 1e6
 }
 
-/// The usual time: half of all take no longer.
+/// Returns the usual time: half of all take at most as long.
 fn block_write_ms(preset: &Preset) -> f64 {
     let mut times = block_writes_ns(preset);
     times.sort_unstable();

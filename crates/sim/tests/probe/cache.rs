@@ -1,4 +1,4 @@
-//! A model with a cache of pages that were read or written of late, in front of another model.
+//! A model with a cache of recently read or written pages, in front of another model.
 
 use std::collections::VecDeque;
 

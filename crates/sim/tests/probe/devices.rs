@@ -1,4 +1,4 @@
-//! Devices by seed, with the geometry that can be seen of them from outside.
+//! Devices by seed, with their geometry as visible from outside.
 
 use nandex_device::probe::Mapping;
 
@@ -8,10 +8,11 @@ use nandex_sim::spec::{
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Fill, Model, Request, RequestKind, Spec, Ssd};
 
-/// A device, and what a probe must find of it.
+/// A device, and the geometry that a probe must find.
 #[derive(Debug)]
 pub struct Truth {
-    /// Devices that were drawn until one showed its channels to pairs of reads, this one included.
+    /// The number of devices that were drawn until one showed its channels to pairs of reads, including this
+    /// one.
     pub drawn: u64,
     pub spec: Spec,
     pub chunk_bytes: u32,
@@ -19,10 +20,9 @@ pub struct Truth {
     pub mapping: Mapping,
 }
 
-/// A device by seed: 2 to 64 channels as seen from outside, chunks of 4 to 64 KiB, every mapping, unit
-/// and way to overlap, with or without a buffer and a slow link. Devices on which the pattern cannot be
-/// seen with noise of a tenth, since bus or link take longer than all that is behind them, are passed
-/// over.
+/// Creates a device by seed: 2 to 64 channels as seen from outside, chunks of 4 to 64 KiB, every mapping,
+/// unit and kind of overlap, with or without a buffer and a slow link. Devices on which the pattern cannot be
+/// seen with noise of a tenth, since bus or link take longer than everything behind them, are skipped.
 pub fn geometry(seed: u64) -> Truth {
     let mut rng = SplitMix64::stream(seed, 7);
     for drawn in 1.. {
@@ -40,7 +40,7 @@ pub fn geometry(seed: u64) -> Truth {
     unreachable!("some device shows its channels")
 }
 
-/// A device of that much flash, without a buffer, on which packages work by themselves.
+/// Returns a device of this flash, without a buffer, on which packages work independently.
 pub fn plain(flash: Flash) -> Spec {
     let mut rng = SplitMix64::new(0);
     let mut spec = draw(&mut rng);
@@ -124,7 +124,7 @@ fn draw(rng: &mut SplitMix64) -> Spec {
     }
 }
 
-/// The plane of a page of a device that was written front to back, from the rules of striping alone.
+/// Returns the plane of a page of a device that was written front to back, from the rules of striping alone.
 fn plane(spec: &Spec, page: u64) -> u32 {
     let (flash, domains) = (&spec.flash, spec.flash.count(spec.ftl.domain));
     let chunk_pages = u64::from(spec.ftl.chunk_bytes) / HOST_PAGE_BYTES;
@@ -161,8 +161,8 @@ fn pair_ns(spec: &Spec, pages: [u64; 2]) -> u64 {
     ssd.now_ns()
 }
 
-/// The shortest period of the pattern of pairs of chunks over their distance: nothing where neither it
-/// nor the ends of chunks stand out.
+/// Returns the shortest period of the pattern of pairs of chunks over their distance; nothing if neither it
+/// nor the ends of chunks are visible.
 pub fn channels(spec: &Spec) -> Option<u32> {
     let chunk_pages = spec.ftl.chunk_bytes / HOST_PAGE_BYTES as u32;
     let page_units = spec.flash.page_units();
@@ -179,7 +179,7 @@ pub fn channels(spec: &Spec) -> Option<u32> {
     }
     let planes = (0..pages).map(|page| plane(spec, page)).collect();
     let mut times = Times { spec, planes, known: [None; 4] };
-    // Pages inside a chunk must wait for each other clearly longer than those over its end.
+    // Pages inside a chunk must wait for each other clearly longer than those across its end.
     let (mut inside, mut over) = (u64::MAX, 0);
     for page in 0..cycle * chunk_pages {
         let ns = times.of(page, page + 1);
@@ -199,8 +199,8 @@ pub fn channels(spec: &Spec) -> Option<u32> {
     });
     let pattern: Vec<u64> = pattern.collect();
     let period = period(&pattern)?;
-    // Units inside a domain take turns by the order of writing, whatever the domain follows. The
-    // mapping is that of the domains if these can be seen.
+    // Units inside a domain take turns by the order of writing, whatever the domain follows. The mapping is
+    // that of the domains if these can be seen.
     let domains = spec.flash.count(spec.ftl.domain);
     let is_finer = spec.parallel.unit > spec.ftl.domain && spec.ftl.mapping == spec::Mapping::Lba;
     let shows = (1..=cycle)
@@ -209,7 +209,7 @@ pub fn channels(spec: &Spec) -> Option<u32> {
     (!is_finer || (domains > 1 && shows)).then_some(period)
 }
 
-/// The shortest period of a pattern over the distances from 1, if its levels can be told apart.
+/// Returns the shortest period of a pattern over the distances from 1, if its levels can be told apart.
 fn period(pattern: &[u64]) -> Option<u32> {
     let (least, most) = (*pattern.iter().min()?, *pattern.iter().max()?);
     let is_alike = |a: u64, b: u64| a.max(b) * 1000 <= a.min(b) * 1005;

@@ -1,7 +1,7 @@
 //! The probe finds the geometry of simulated devices, whose geometry is known.
 //!
-//! `NANDEX_GEOMETRIES` says how many random devices are probed with and without noise, and
-//! `NANDEX_GEOMETRIES_FROM` from which seed on; `make probe` takes a thousand of each.
+//! `NANDEX_GEOMETRIES` is the number of random devices that are probed with and without noise, and
+//! `NANDEX_GEOMETRIES_FROM` the first seed; `make probe` takes a thousand of each.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -18,10 +18,10 @@ use nandex_sim::spec::{self, Flash, Level};
 use nandex_sim::{Fill, SimDevice, Spec, Ssd};
 use noise::noisy;
 
-/// 128 MiB, half of what the command takes.
+/// The pages of 128 MiB, half of the command's default.
 const REGION_PAGES: u64 = 32768;
 
-/// The seeds of the random devices.
+/// Returns the seeds of the random devices.
 fn geometries() -> std::ops::Range<u64> {
     let number = |name, otherwise| {
         std::env::var(name).map_or(otherwise, |count: String| count.parse::<u64>().unwrap())
@@ -85,7 +85,7 @@ fn with_ten_percent_of_noise_at_most_one_in_a_hundred_is_not_found() {
     assert!(mistakes.len() <= allowed, "{} wrong:\n{}", mistakes.len(), mistakes.join("\n"));
 }
 
-/// Eight buses with two packages of two planes each, as drives of 2011 had; planes are the domains.
+/// Returns eight buses with two packages of two planes each, as drives of 2011 had; planes are the domains.
 fn eight_buses_of_four_planes() -> Spec {
     let mut spec = plain(Flash {
         channels: 8,
@@ -228,7 +228,7 @@ fn a_region_that_is_too_small_or_not_there_is_refused() {
 
 #[test]
 fn presets_with_channels_are_found_exactly() {
-    // Dies on one bus show as a group where the bus is slower than the link and the controller.
+    // Dies on one bus show as a group if the bus is slower than the link and the controller.
     let groups: [(&str, &[u32]); 12] = [
         ("intel-x18m", &[]),
         ("intel-x18m-paper", &[10]),

@@ -1,4 +1,4 @@
-//! A device whose every latency is stretched or shortened by chance.
+//! A device whose every latency is stretched or shortened at random.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,14 +6,14 @@ use nandex_device::{Call, Device, Error, Observer, Watched};
 use nandex_sim::SimDevice;
 use nandex_sim::workload::SplitMix64;
 
-/// Parts of a thousand by which a latency is off, as a standard deviation.
+/// The standard deviation of a latency, in thousandths.
 const DEVIATION_PERMILLE: i64 = 100;
 
 /// Every wait takes the time of the device below, times a factor that is normal about 1 with a standard
 /// deviation of a tenth.
 pub type NoisyClock = Watched<SimDevice, Noise>;
 
-/// A device with noise of this seed in its clock.
+/// Creates a device with noise of this seed in its clock.
 pub fn noisy(device: SimDevice, seed: u64) -> NoisyClock {
     let clock = Clock { rng: SplitMix64::new(seed), seen_ns: 0, shown_ns: 0 };
     let noise = Noise { device: device.clone(), clock: Mutex::new(clock) };
@@ -46,7 +46,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Shows the time that has passed below, stretched.
+    /// Advances the time by that of the device below, stretched.
     fn pass(&mut self, now_ns: u64) -> u64 {
         let passed = (now_ns - self.seen_ns) as i64;
         if passed > 0 {

@@ -14,7 +14,7 @@ fn one(spec: &Spec, kind: RequestKind, pages: u32) -> Done {
     done[0]
 }
 
-/// Link, controller and commands take time too.
+/// Returns a description in which link, controller and commands take time too.
 fn timed() -> Spec {
     let mut spec = Spec::plain();
     spec.host.link_ps_per_byte = 250;

@@ -13,7 +13,7 @@ mod support;
 use nandex_sim::report::{Collector, Keep, Report, SsdBaseline};
 use nandex_sim::{Fill, Model, Spec, Ssd};
 
-/// Mixed requests on a device of that description, and the report of them.
+/// Runs mixed requests on a device of this description, and returns their report.
 fn mixed(spec: Spec, requests: u64, seed: u64) -> Report {
     let mut ssd = Ssd::new(spec, Fill::Sequential).unwrap();
     ssd.record_spans(1 << 16);

@@ -1,4 +1,4 @@
-//! The numbers of a report against ones that are known, and against sums of what was collected.
+//! The numbers of a report against known ones, and against sums of the collected requests.
 
 use nandex_sim::report::{Collector, Keep, Report, figures, text};
 use nandex_sim::workload::{Workload, closed_loop};
@@ -37,7 +37,7 @@ fn one_die_reads_as_many_pages_as_its_times_allow() {
     let read = report.kind("read").unwrap();
     assert_eq!((read.latency.p50_ns, read.latency.max_ns), (4 * each_ns, 4 * each_ns));
     assert_eq!(read.latency.min_ns, each_ns);
-    // Four at a time, but for the end, when 3, 2 and 1 are left.
+    // Four at a time, except at the end, when 3, 2 and 1 remain.
     let all = (each_ns * (1 + 2 + 3) + 997 * 4 * each_ns) as f64 / report.elapsed_ns as f64;
     assert!((report.little.mean_in_system.unwrap().float() - all).abs() < 0.001);
 }

@@ -1,4 +1,4 @@
-//! The page stands alone, holds the numbers, is well formed, and does not grow with the device.
+//! The page is self-contained, has the numbers, is well formed, and does not grow with the device.
 
 use nandex_sim::Spec;
 use nandex_sim::report::{figures, html};
@@ -38,7 +38,7 @@ fn the_page_holds_the_numbers_and_how_they_are_computed() {
     assert!(page.contains("Units and buses"));
 }
 
-/// Every element that is opened is closed, in order.
+/// Checks that every opened element is closed, in order.
 fn assert_well_formed(page: &str) {
     const VOID: [&str; 2] = ["meta", "!doctype"];
     let mut open = Vec::new();
@@ -63,7 +63,7 @@ fn every_element_is_closed_on_any_device() {
     }
 }
 
-/// The words of a drawing: from where to where they reach, and their baselines.
+/// Returns the words of a drawing: their left and right ends, and their baselines.
 fn words(drawing: &str) -> Vec<(f64, f64, f64)> {
     let number = |text: &str, name: &str| -> f64 {
         let value = text.split_once(&format!("{name}=\"")).unwrap().1;
@@ -71,7 +71,7 @@ fn words(drawing: &str) -> Vec<(f64, f64, f64)> {
     };
     let extent = |text: &str| {
         let (tag, rest) = text.split_once('>').unwrap();
-        // As wide as digits are in the 20 px that they have on a narrow page.
+        // As wide as digits are at 20 px on a narrow page.
         let width = rest.split("</text>").next().unwrap().chars().count() as f64 * 12.0;
         let x = number(tag, " x");
         let before = if tag.contains("\"end\"") { width } else { width / 2.0 };
@@ -80,7 +80,7 @@ fn words(drawing: &str) -> Vec<(f64, f64, f64)> {
     drawing.split("<text").skip(1).map(extent).collect()
 }
 
-/// Drawings that kept 640 px made a narrow page scroll sideways.
+/// Draws wide charts: drawings that kept 640 px made a narrow page scroll sideways.
 #[test]
 fn drawings_shrink_and_their_words_stay_apart() {
     let devices = (0..20).map(|seed| mixed(random(seed), 300, seed));

@@ -1,4 +1,4 @@
-//! The trace parses, and what it says can have been.
+//! The trace parses, and its content is possible.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn events<'a>(trace: &'a Value, phase: &'a str) -> impl Iterator<Item = &'a Valu
     trace["traceEvents"].as_array().unwrap().iter().filter(move |event| event["ph"] == phase)
 }
 
-/// Microseconds with three decimals, as nanoseconds.
+/// Parses microseconds with three decimals, and returns nanoseconds.
 fn ns(value: &Value) -> u64 {
     (value.as_f64().unwrap() * 1000.0).round() as u64
 }

@@ -1,4 +1,4 @@
-//! Whole runs: named workloads, traces, and what the report says of their doubtful sides.
+//! Whole runs: named workloads, traces, and the report's warnings.
 
 use nandex_sim::report::Report;
 use nandex_sim::run::{Load, Mix, Pace, Run, RunError};

@@ -1,11 +1,11 @@
-//! Cleaning: what theory says it costs, what it must conserve, and that a steady start is one.
+//! Cleaning: its theoretical costs, its invariants, and a test that a steady start is steady.
 
 use nandex_sim::spec::{Spec, Victim};
 use nandex_sim::{Fill, Model};
 
 use crate::support::{amplification, random, run_mixed, ssd};
 
-/// One plane of many blocks, with a share of spare blocks in thousandths.
+/// Returns one plane of many blocks, with a share of spare blocks in thousandths.
 fn plane(victim: Victim, spare_permille: u32) -> Spec {
     let mut spec = Spec::plain();
     (spec.flash.channels, spec.flash.dies, spec.flash.planes) = (1, 1, 1);
@@ -16,7 +16,7 @@ fn plane(victim: Victim, spare_permille: u32) -> Spec {
     spec
 }
 
-/// Write amplification after four overwrites.
+/// Returns the write amplification after four overwrites.
 fn measured(spec: Spec) -> f64 {
     let mut ssd = ssd(spec, Fill::Sequential);
     let pages = ssd.page_count();
@@ -24,9 +24,9 @@ fn measured(spec: Spec) -> f64 {
     amplification(&mut ssd, 2 * pages, 2)
 }
 
-/// Desnoyers, SYSTOR 2012: with `a` blocks in use per block of data, a block that is cleaned first in,
-/// first out still holds the share `x` of valid pages that solves `x = exp(-a (1 - x))`, and each page
-/// is programmed `1 / (1 - x)` times.
+/// Returns the theory of Desnoyers, SYSTOR 2012: with `a` blocks in use per block of data, a block that is
+/// cleaned first in, first out still has the share `x` of valid pages that solves `x = exp(-a (1 - x))`, and
+/// each page is programmed `1 / (1 - x)` times.
 fn fifo_theory(spec: &Spec) -> f64 {
     let used =
         u64::from(spec.flash.blocks - spec.clean_at_blocks()) * u64::from(spec.block_units());
@@ -88,7 +88,7 @@ fn every_erase_is_counted_and_every_written_page_had_one_before() {
     }
 }
 
-/// Wear: with cold data under half of the device, looking at wear keeps blocks alike.
+/// Checks wear: with cold data under half of the device, wear-aware cleaning keeps blocks alike.
 #[test]
 fn wear_is_levelled_when_asked_for() {
     let spread = |victim| {

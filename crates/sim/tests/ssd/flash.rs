@@ -7,7 +7,7 @@ use nandex_sim::{Fill, Model};
 
 use crate::support::{random, run_mixed, ssd};
 
-/// No controller, link, bus or array serves two at once. Two-plane commands share one stretch.
+/// Checks that no controller, link, bus or array serves two at once. Two-plane commands share one period.
 #[test]
 fn nothing_is_used_twice_at_once() {
     for seed in 0..60 {

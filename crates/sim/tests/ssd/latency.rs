@@ -1,4 +1,4 @@
-//! Single requests and small groups of them, whose times can be worked out by hand.
+//! Single requests and small groups of them, whose times can be computed by hand.
 
 use nandex_sim::spec::{Level, Mapping, Spec};
 use nandex_sim::{Done, Fill, Model, Parts, Request, RequestKind};
@@ -11,7 +11,7 @@ const ERASE_NS: u64 = 1_500_000;
 /// 4096 bytes at 10 ns.
 const TRANSFER_NS: u64 = 40_960;
 
-/// Puts requests all at once and gives what became of them, in the order of their tokens.
+/// Submits requests all at once and returns their ends, in the order of their tokens.
 fn at_once(spec: Spec, requests: &[(RequestKind, u64, u32)]) -> Vec<Done> {
     let mut ssd = ssd(spec, Fill::Sequential);
     let mut done = Vec::new();
@@ -27,7 +27,7 @@ fn finished(done: &[Done]) -> Vec<u64> {
     done.iter().map(|done| done.finished_ns).collect()
 }
 
-/// One die with as many planes on one channel.
+/// Returns one die with `planes` planes on one channel.
 fn die(planes: u32) -> Spec {
     let mut spec = Spec::plain();
     (spec.flash.channels, spec.flash.dies, spec.flash.planes) = (1, 1, planes);
@@ -147,8 +147,8 @@ fn a_large_read_uses_all_channels_and_ends_with_its_last_page() {
     assert_eq!(finished(&done), [2 * (READ_NS + TRANSFER_NS)]);
 }
 
-/// Eight blocks, one of them spare at the moment: the write that opens the last free block waits while a
-/// block with nothing valid in it is erased.
+/// Uses eight blocks, one of them spare at the moment: the write that opens the last free block waits while a
+/// block without valid pages is erased.
 #[test]
 fn a_read_behind_a_cleaning_says_how_long_the_cleaning_made_it_wait() {
     let mut spec = die(1);

@@ -1,16 +1,16 @@
-//! RAM of a simulated drive: decided by what was written, not by the size of the drive.
+//! RAM of a simulated drive: it depends on the written pages, not on the size of the drive.
 
 use nandex_sim::spec::{FtlKind, Spec};
 use nandex_sim::{Fill, Machine, Preset};
 
 use crate::support::{overwrite, ssd};
 
-/// Pages that are written: 16 MiB.
+/// The number of pages that are written: 16 MiB.
 const PAGES: u64 = 4096;
-/// Bytes of the tables' smallest parts.
+/// The bytes of the tables' smallest parts.
 const CHUNK: usize = 16 << 10;
 
-/// Drives with a name, without chips that the host must erase.
+/// Returns drives by name, without chips that the host must erase.
 fn drives() -> impl Iterator<Item = Spec> {
     let presets = Preset::names().map(|name| Preset::named(name).expect("it is built in"));
     presets.filter_map(|preset| match preset.machine() {
@@ -19,8 +19,8 @@ fn drives() -> impl Iterator<Item = Spec> {
     })
 }
 
-/// A table for all pages of a drive and one for all places were made at once: 4 GB of addresses for 16 MiB of pairs on
-/// a key-value drive.
+/// Writes a few pages on a large drive: a table for all pages of a drive and one for all places were made at
+/// once, 4 GB of addresses for 16 MiB of pairs on a key-value drive.
 #[test]
 fn the_ram_of_a_drive_grows_with_what_is_written() {
     for spec in drives() {

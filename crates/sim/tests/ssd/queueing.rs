@@ -6,7 +6,7 @@ use nandex_sim::{Fill, Model, Request, RequestKind, Ssd};
 
 use crate::support::{random, run_mixed, ssd};
 
-/// Mean time from arrival to end, over an open stream of reads with exponential gaps.
+/// Returns the mean time from arrival to end, over an open stream of reads with exponential gaps.
 fn mean_open_ns(
     spec: Spec,
     fill: Fill,
@@ -33,7 +33,7 @@ fn mean_open_ns(
     sum as f64 / count as f64
 }
 
-/// A device with one die and a queue without end.
+/// Returns a device with one die and an endless queue.
 fn one_die() -> Spec {
     let mut spec = Spec::plain();
     spec.flash.channels = 1;
@@ -56,8 +56,8 @@ fn a_die_under_random_reads_makes_them_wait_as_m_d_1() {
     }
 }
 
-/// Lengths are geometric with mean 200 pages, which is exponential to within half a part in 200. The
-/// device is empty, so the link alone serves.
+/// Uses an empty device, so the link alone serves. Lengths are geometric with mean 200 pages, which is
+/// exponential to within half a part in 200.
 #[test]
 fn a_link_under_exponential_lengths_makes_them_wait_as_m_m_1() {
     let mut spec = one_die();
@@ -77,7 +77,7 @@ fn a_link_under_exponential_lengths_makes_them_wait_as_m_m_1() {
     assert!((waited / expected - 1.0).abs() < 0.01, "waits {waited} ns, M/M/1 {expected} ns");
 }
 
-/// Little's law: requests in the system, summed over time, are the latencies, summed over requests.
+/// Checks Little's law: requests in the system, summed over time, are the latencies, summed over requests.
 #[test]
 fn littles_law_holds_exactly() {
     for seed in 0..30 {
@@ -108,7 +108,8 @@ fn the_parts_of_a_latency_add_up() {
     }
 }
 
-/// A closed loop is bounded by its depth over the empty latency, and by what the slowest part can do.
+/// Checks that a closed loop is bounded by its depth over the empty latency, and by the capacity of the
+/// slowest part.
 #[test]
 fn throughput_keeps_to_the_asymptotic_bounds() {
     let spec = Spec::plain();
@@ -125,7 +126,7 @@ fn throughput_keeps_to_the_asymptotic_bounds() {
     assert!(last > 0.85 * dies as f64 / alone_ns as f64, "32 reads keep {dies} dies busy");
 }
 
-/// Random reads per nanosecond at a depth.
+/// Returns the random reads per nanosecond at a depth.
 fn closed_reads(spec: Spec, depth: u64) -> f64 {
     let mut ssd: Ssd = ssd(spec, Fill::Sequential);
     let (pages, count) = (ssd.page_count(), 20_000);

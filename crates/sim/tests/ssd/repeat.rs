@@ -10,7 +10,8 @@ fn hash(seed: u64, fill: Fill) -> u64 {
     ssd.event_hash()
 }
 
-/// A change of these numbers is a change of every simulated result: say so in the changelog.
+/// The pinned results. A change of these numbers is a change of every simulated result: it belongs in the
+/// changelog.
 const PINNED: [u64; 20] = [
     0x29e7d1c4587619d9,
     0x6f12223ad08f969e,

@@ -63,7 +63,7 @@ pub fn random(seed: u64) -> Spec {
     }
 }
 
-/// Puts requests of all sorts to a device, at most `depth` at a time, and gives what ended.
+/// Submits requests of all kinds to a device, at most `depth` at a time, and returns the ended ones.
 pub fn run_mixed(ssd: &mut Ssd, count: u64, depth: u64, seed: u64) -> Vec<Done> {
     let pages = ssd.page_count();
     let mut rng = SplitMix64::new(seed);
@@ -113,7 +113,7 @@ pub fn amplification(ssd: &mut Ssd, count: u64, seed: u64) -> f64 {
     programmed as f64 / (after.host_writes - before.host_writes) as f64
 }
 
-/// A device of that description, which must be possible.
+/// Creates a device of this description, which must be possible.
 pub fn ssd(spec: Spec, fill: Fill) -> Ssd {
     Ssd::new(spec, fill).unwrap_or_else(|error| panic!("{error}"))
 }

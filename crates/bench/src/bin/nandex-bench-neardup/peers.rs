@@ -102,7 +102,7 @@ impl Python {
     }
 }
 
-/// Runs a command to its end, and returns what it printed.
+/// Runs a command to its end, and returns its output.
 fn run(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| format!("cannot start {program}; {HINT}"))?;
