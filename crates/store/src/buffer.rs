@@ -21,7 +21,8 @@ pub fn page_of(hash: KeyHash, pages: usize) -> usize {
     reduce16(page_bits(hash), pages)
 }
 
-/// What decides the page of a key, however many there are: pages are in the order of these bits.
+/// The bits of a hash that decide the page of its key, whatever the number of pages. Pages are in the order of these
+/// bits.
 #[inline]
 #[must_use]
 pub fn page_bits(hash: KeyHash) -> u16 {
@@ -47,7 +48,7 @@ pub struct Buffer {
     layout: EntryLayout,
     hasher: KeyHasher,
     pages: PageBuf,
-    /// One bit per page: has an entry of it gone to the stash?
+    /// One bit per page: whether an entry of the page has gone to the stash.
     spilled: Vec<u64>,
     stash: Vec<Stashed>,
     entries: usize,
@@ -55,7 +56,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// An empty buffer of `pages` pages that is full at `entries_max` entries or earlier.
+    /// Creates an empty buffer of `pages` pages that is full at `entries_max` entries or earlier.
     #[must_use]
     pub fn new(layout: EntryLayout, hasher: KeyHasher, pages: usize) -> Self {
         Self {
@@ -69,7 +70,7 @@ impl Buffer {
         }
     }
 
-    /// Makes the buffer count as full at that many entries, even if its pages are not.
+    /// Makes the buffer count as full at `entries_max` entries, even if its pages are not.
     pub fn limit(&mut self, entries_max: usize) {
         self.entries_max = entries_max;
     }
@@ -89,31 +90,31 @@ impl Buffer {
         self.layout
     }
 
-    /// Entries stored, including tombstones and the stash.
+    /// The number of entries stored, including tombstones and the stash.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries
     }
 
-    /// Is there no entry?
+    /// Returns whether the buffer has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
-    /// Entries in the stash.
+    /// The number of entries in the stash.
     #[must_use]
     pub fn stash_len(&self) -> usize {
         self.stash.len()
     }
 
-    /// Slots in its pages.
+    /// The number of slots in the pages.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.page_count() * self.layout.slots()
     }
 
-    /// Its pages.
+    /// The number of pages.
     #[must_use]
     pub fn page_count(&self) -> usize {
         self.pages.len() / PAGE_BYTES
@@ -125,7 +126,7 @@ impl Buffer {
         &self.pages
     }
 
-    /// RAM it holds, in bytes.
+    /// The RAM that the buffer uses, in bytes.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         self.pages.len()
@@ -140,7 +141,7 @@ impl Buffer {
         self.layout.prefetch(page, self.layout.buckets_of(hash));
     }
 
-    /// What it knows of a key.
+    /// Returns what the buffer knows of a key.
     #[inline]
     #[must_use]
     pub fn get(&self, hash: KeyHash, key: &[u8]) -> KeyState<&[u8]> {
@@ -151,7 +152,7 @@ impl Buffer {
         })
     }
 
-    /// Puts an entry, replacing what the buffer knows of its key.
+    /// Inserts an entry, replacing what the buffer knows of its key.
     ///
     /// # Errors
     /// [`BufferFull`]; the buffer is unchanged.
@@ -181,8 +182,8 @@ impl Buffer {
         Ok(())
     }
 
-    /// Puts an entry that was carried over from an earlier buffer, unless the key is known already. It always
-    /// succeeds: the stash grows past its limit if it must.
+    /// Inserts an entry that was carried over from an earlier buffer, unless the key is known already. It always
+    /// succeeds: the stash grows past its limit if necessary.
     pub fn put_carried_over(&mut self, hash: KeyHash, entry: Entry<'_>) -> bool {
         if self.get(hash, entry.key).is_known() {
             return false;
@@ -191,8 +192,8 @@ impl Buffer {
         true
     }
 
-    /// Puts an entry, replacing what the buffer knows of its key, however full the buffer is: the stash grows
-    /// past its limit if it must.
+    /// Inserts an entry, replacing what the buffer knows of its key, however full the buffer is: the stash grows past
+    /// its limit if necessary.
     pub fn force(&mut self, hash: KeyHash, entry: Entry<'_>) {
         if self.put(hash, entry).is_err() {
             self.spill(page_of(hash, self.page_count()), entry);

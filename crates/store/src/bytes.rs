@@ -1,7 +1,7 @@
 //! All little-endian access to fixed places in byte slices, and copies of short ones, in one place.
 //!
-//! The `get` and `put` functions are for places whose length the caller has proven, and panic past
-//! the end; [`Reader`] is for bytes that may be anything, and refuses.
+//! The `get` and `put` functions are for places whose length the caller has proven, and panic past the end; [`Reader`]
+//! is for bytes that may be anything, and returns an error.
 
 use nandex_device::PageId;
 
@@ -53,7 +53,7 @@ pub fn extend_from_short(to: &mut Vec<u8>, from: &[u8]) {
     }
 }
 
-/// The checksum of everything that is saved: CRC32C.
+/// The checksum of everything that is stored: CRC32C.
 #[must_use]
 pub fn checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
@@ -132,8 +132,8 @@ impl<'a> Reader<'a> {
         Ok(low | u128::from(self.u64()?) << 64)
     }
 
-    /// A number that says how many items of at least `item_bytes` each follow. It is refused when they cannot
-    /// all be there, so that nobody allocates by a damaged count.
+    /// Reads the number of the items that follow, each of at least `item_bytes`. Fails when the remaining bytes cannot
+    /// hold them, so that no allocation is sized by a damaged count.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -157,13 +157,13 @@ impl<'a> Reader<'a> {
         self.take(count)
     }
 
-    /// The error for a field with an impossible value.
+    /// Returns the error for a field with an impossible value.
     #[must_use]
     pub fn refuse(&self, expected: impl std::fmt::Display, found: impl std::fmt::Display) -> Error {
         Error::corrupt(self.what, self.page, expected, found)
     }
 
-    /// Bytes that remain.
+    /// The number of bytes that remain.
     #[must_use]
     pub fn left(&self) -> usize {
         self.bytes.len()

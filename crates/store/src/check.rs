@@ -1,9 +1,9 @@
-//! Proves a volume offline: reads everything that its superblock leads to, and lists what differs from what
-//! was written.
+//! Verifies a volume offline: reads everything that its superblock leads to, and lists what differs from what was
+//! written.
 //!
 //! Nothing is written, synced or grown, so a read-only device is enough, and a check never makes damage
-//! worse. It continues after damage where it can: it notes a page that cannot be proven and reads the next
-//! one. The structures of the index are checked with the same [`Checker`].
+//! worse. It continues after damage where it can: it notes a page that fails verification and reads the next one. The
+//! structures of the index are checked with the same [`Checker`].
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use crate::superblock::{SUPERBLOCK_PAGES, Superblock};
 use crate::volume::{log_region, read_superblock, space_of};
 use crate::{Error, Lsn, Result};
 
-/// Findings that are kept; others are only counted, so that a volume of garbage fits in memory.
+/// The number of findings that are kept; others are only counted, so that the report of a volume of garbage fits in
+/// memory.
 pub const FINDINGS_MAX: usize = 10_000;
 
 /// Pages that are read at once.
@@ -28,11 +29,11 @@ const CHUNK_PAGES: u64 = 256;
 pub struct Finding {
     /// The structure; `None` for the volume itself.
     pub structure: Option<String>,
-    /// What should have been there, such as `superblock` or `entry page of super table 3`.
+    /// The expected part, such as `superblock` or `entry page of super table 3`.
     pub what: String,
-    /// Its page. For a log on a device of its own, the page is one of that device.
+    /// The page of the damage. If the log has a device of its own, a finding of the log names a page of that device.
     pub page: PageId,
-    /// What is wrong with it.
+    /// The fault.
     pub message: String,
 }
 
@@ -51,7 +52,7 @@ impl std::fmt::Display for Finding {
 pub struct CheckedStructure {
     /// Its name.
     pub name: String,
-    /// What kind of structure it is.
+    /// The kind of structure.
     pub kind: String,
     /// Entries that were read and proven, counting every version of a key; 0 if no structure counted.
     pub entries: u64,
@@ -73,19 +74,19 @@ pub struct Report {
 }
 
 impl Report {
-    /// Is everything as it was written?
+    /// Returns whether everything is as it was written.
     #[must_use]
     pub fn ok(&self) -> bool {
         self.findings.is_empty()
     }
 }
 
-/// What is being checked, for the words of a finding.
+/// The part that is being checked, for the text of a finding.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// The structure.
+    /// The structure; `None` for the volume itself.
     pub structure: Option<&'a str>,
-    /// What it is.
+    /// The part of it, such as `superblock`.
     pub what: &'a str,
 }
 
@@ -97,14 +98,14 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What the volume's own pages lead to; the structures continue the check from there.
+/// The contents of the volume's own pages; the check of the structures starts from it.
 #[derive(Debug)]
 pub struct Contents {
     /// The valid superblock.
     pub superblock: Superblock,
     /// The structures, with their configurations and maps.
     pub catalog: Catalog,
-    /// The log and where it ends; nothing if it is damaged.
+    /// The log and its end; `None` if it is damaged.
     log: Option<(LogRegion, LogEnd)>,
 }
 
@@ -115,13 +116,14 @@ impl Contents {
         self.superblock.hasher()
     }
 
-    /// The page of the log's device that holds a place of the log.
+    /// Returns the page of the log's device that holds a place of the log.
     #[must_use]
     pub fn log_page(&self, lsn: Lsn) -> PageId {
         self.superblock.log.page(lsn.0)
     }
 
-    /// Visits all entries of the log, oldest first; none if the log is damaged. Reads what is in use of it.
+    /// Visits all entries of the log, oldest first; none if the log is damaged. Reads the part of the log that is in
+    /// use.
     ///
     /// # Errors
     /// A failed read, or what `visit` returns.
@@ -138,14 +140,13 @@ impl Contents {
 /// Reads the checkpoint and the log once. Its memory is that of a checkpoint and a few blocks of the log. The
 /// index checks the structures' pages.
 ///
-/// # Errors
-/// [`Error::Foreign`] and [`Error::Version`] for what cannot be checked, [`Error::LogDevice`] when the log's
-/// device is missing or not wanted. Damage is no error: it is in the report.
+/// [`Error::Foreign`] and [`Error::Version`] for a file that cannot be checked, [`Error::LogDevice`] when the log's
+/// device is missing or was not expected. Damage is not an error: it is in the report.
 pub fn check(device: Arc<dyn Device>, log_device: Option<Arc<dyn Device>>) -> Result<Report> {
     Ok(Checker::start(device, log_device)?.0.finish())
 }
 
-/// Reads pages, proves them, and notes what is wrong.
+/// Reads pages, verifies them, and notes what is wrong.
 #[derive(Debug)]
 pub struct Checker {
     device: Arc<Counted<Arc<dyn Device>>>,
@@ -154,7 +155,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Checks the volume's own pages, and returns what they lead to unless they are too damaged.
+    /// Checks the volume's own pages, and returns their contents unless they are too damaged.
     ///
     /// # Errors
     /// As [`check`].
@@ -175,7 +176,7 @@ impl Checker {
         Ok((checker, Some(Contents { superblock, catalog, log })))
     }
 
-    /// The report.
+    /// Ends the check and returns the report.
     #[must_use]
     pub fn finish(mut self) -> Report {
         self.report.pages_read = self.pages_read();
@@ -189,7 +190,7 @@ impl Checker {
         self.device.snapshot().pages_read + of_log
     }
 
-    /// The device, for structures whose parts do their own reads. Those are counted too.
+    /// The device, for structures whose parts read it themselves. Those reads are counted too.
     #[must_use]
     pub fn device(&self) -> Arc<dyn Device> {
         Arc::clone(&self.device) as Arc<dyn Device>
@@ -224,9 +225,9 @@ impl Checker {
         }
     }
 
-    /// Reads `pages` pages from `first` on in large chunks. It passes those that match `label` to `act`, with
-    /// their index; it notes the others and returns their number. Pages past the device's end are skipped: a
-    /// finding already says that it is too short.
+    /// Reads `pages` pages from `first` on in large chunks. Passes those that match `label` to `act`, with their index;
+    /// notes the others and returns their number. Skips pages past the device's end, because a finding already reports
+    /// that the device is too short.
     pub fn pages(
         &mut self,
         subject: Subject<'_>,
@@ -257,7 +258,7 @@ impl Checker {
         Ok(self.device.read(first, PageBuf::zeroed(pages))?)
     }
 
-    /// Finds out which pages of an unreadable chunk cannot be read.
+    /// Reads the pages of an unreadable chunk one by one, and notes those that cannot be read.
     fn pages_singly(
         &mut self,
         subject: Subject<'_>,
@@ -278,7 +279,7 @@ impl Checker {
         damaged
     }
 
-    /// Proves page `at` of a chunk that begins at `index`; 1 when it is damaged.
+    /// Verifies page `at` of a chunk that begins at `index`; returns 1 when it is damaged.
     fn prove(
         &mut self,
         subject: Subject<'_>,
@@ -338,8 +339,8 @@ impl Checker {
         Ok(chosen.map(|chosen| self.third_copy(chosen)))
     }
 
-    /// Checks the third copy; returns the newer one of it and the chosen superblock. It is written with the first of
-    /// two generations, and a power cut may leave it a generation ahead of the others or one write behind them.
+    /// Checks the third copy, and returns the newer of it and the chosen superblock. The third copy is written with the
+    /// first of two generations; a power cut may leave it one generation ahead of the others, or one write behind them.
     fn third_copy(&mut self, chosen: Superblock) -> Superblock {
         let subject = Subject::of_volume("superblock");
         let there = |place: &PageId| place.0 < self.device.page_count();
@@ -375,7 +376,7 @@ impl Checker {
         }
     }
 
-    /// The two superblocks belong to the same volume, and one was written right after the other.
+    /// Checks that the two superblocks belong to the same volume, and that one was written right after the other.
     fn sibling(&mut self, chosen: &Superblock, other: &Superblock) {
         let subject = Subject::of_volume("superblock");
         if other.volume_id != chosen.volume_id {

@@ -16,20 +16,20 @@ use crate::space::Extent;
 use crate::superblock::Superblock;
 use crate::{Error, Lsn, Result};
 
-/// A structure as the catalog knows it.
+/// A structure, as the catalog describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CatalogEntry {
-    /// Its number.
+    /// Its number in the volume.
     pub id: StructureId,
     /// Its name, unique in the volume.
     pub name: String,
-    /// What kind of structure it is.
+    /// The kind of structure.
     pub kind: String,
-    /// What it was created with, in the structure's own bytes.
+    /// The configuration that it was created with, encoded by the structure.
     pub config: Vec<u8>,
-    /// Its small maps, in the structure's own bytes.
+    /// Its small maps, encoded by the structure.
     pub state: Vec<u8>,
-    /// The oldest place of the log that it still needs.
+    /// The oldest place of the log that the structure still needs.
     pub tail: Lsn,
     /// Its pages.
     pub extents: Vec<Extent>,
@@ -45,10 +45,10 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// The bytes of the catalog.
+    /// Encodes the catalog.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        // Maps may be megabytes, and their bytes are in RAM once.
+        // Maps may take megabytes, so they are copied only once.
         let entries = self.entries.iter().map(CatalogEntry::encoded_bytes).sum::<usize>();
         let mut out = Vec::with_capacity(2 + 4 + entries);
         out.extend_from_slice(&self.next_id.to_le_bytes());
@@ -73,13 +73,13 @@ impl Catalog {
         Ok(Self { next_id, entries })
     }
 
-    /// The structure of that name.
+    /// Returns the structure of this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&CatalogEntry> {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
-    /// The names of all structures but parts, for an error text.
+    /// Returns the names of all structures except parts, for an error text.
     #[must_use]
     pub fn names(&self) -> String {
         let whole = self.entries.iter().filter(|entry| !entry.name.contains('/'));
@@ -129,13 +129,13 @@ impl CatalogEntry {
     }
 }
 
-/// Pages that a checkpoint of that length takes.
+/// Returns the number of pages of a checkpoint of `bytes` bytes.
 #[must_use]
 pub fn pages_for(bytes: usize) -> u64 {
     bytes.div_ceil(PAGE_BODY_BYTES).max(1) as u64
 }
 
-/// What a page of a checkpoint must prove to be.
+/// The label that a page of a checkpoint must have.
 pub(crate) fn label(generation: u64, page: PageId) -> PageLabel {
     PageLabel { kind: PageKind::Checkpoint, structure: StructureId::VOLUME, generation, page }
 }
@@ -183,14 +183,15 @@ pub fn read(device: &Arc<dyn Device>, superblock: &Superblock) -> Result<Catalog
     Catalog::decode(&all, place)
 }
 
-/// Nothing is written over the checkpoint of the newest superblock.
+/// Fails if the page holds a newer checkpoint than the superblock knows. Checkpoints never overwrite the one of the
+/// newest superblock, so this superblock is stale.
 fn refuse_newer(bytes: &[u8], page: PageId, superblock: &Superblock) -> Result<()> {
     let found = superblock.generation;
     let newest = RawPage::new(bytes).check_sum(page).map_or(found, |page| page.generation());
     let known = found.max(superblock.checkpoint_generation);
     let is_newer = newest > known && RawPage::new(bytes).check(label(newest, page)).is_ok();
     if is_newer && is_on(Barrier::StaleSuperblockRefused) {
-        // Its superblock came after it; those before were durable.
+        // Its superblock was written after it; the superblocks before that one were durable.
         return Err(Error::Stale { found, newest: newest - 1, what: "checkpoint", page });
     }
     Ok(())

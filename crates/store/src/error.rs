@@ -1,11 +1,11 @@
-//! What can go wrong in a volume, with the place and the remedy.
+//! The errors of a volume, each with the place and the remedy.
 
 use nandex_device::PageId;
 
 /// The result of a store operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong in a volume.
+/// An error of a volume.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,23 +15,23 @@ pub enum Error {
     /// Bytes on flash are not what was written there.
     #[error(
         "{what} at {page} is damaged: expected {expected}, found {found}; run `nandex check` on the \
-         volume to see how far the damage reaches, and restore the volume from a copy, or write \
-         what is whole of a table with `nandex dump --skip-damaged`"
+         volume to see how far the damage reaches, and restore the volume from a copy, or export \
+         the undamaged entries of a table with `nandex dump --skip-damaged`"
     )]
     Corrupt {
-        /// What should have been there.
+        /// The name of the damaged part.
         what: &'static str,
-        /// Where.
+        /// The page.
         page: PageId,
-        /// What was expected.
+        /// The expected value.
         expected: String,
-        /// What was found.
+        /// The value found.
         found: String,
     },
-    /// The file is no nandex volume.
+    /// The file is not a nandex volume.
     #[error("not a nandex volume: {reason}; check the path, or create a volume there first")]
     Foreign {
-        /// What its first pages hold.
+        /// The content of its first pages.
         reason: String,
     },
     /// The format of the volume is unknown to this build.
@@ -45,21 +45,21 @@ pub enum Error {
         /// The one that this build reads.
         supported: u16,
     },
-    /// The superblock is older than something else on the volume, which only a drive that loses writes leaves.
+    /// The superblock is older than something else on the volume; only a drive that loses writes leaves this state.
     #[error(
         "the volume's superblock is stale: it is generation {found}, and the {what} at {page} was \
          written after generation {newest}; the drive has lost the newer ones, so structures and \
          updates since may be missing; restore the volume from a copy, or open the older state \
-         with --older-state (VolumeOpenOptions::stale) and take from it what is there"
+         with --older-state (VolumeOpenOptions::stale) and save what it still contains"
     )]
     Stale {
         /// The generation of the superblock.
         found: u64,
         /// A generation that was durable.
         newest: u64,
-        /// What proves that.
+        /// The name of the part that proves that this generation was durable.
         what: &'static str,
-        /// Where.
+        /// The page of that proof.
         page: PageId,
     },
     /// The volume is shorter than its superblock says.
@@ -75,25 +75,25 @@ pub enum Error {
     },
     /// An earlier write or sync failed; nothing more is written until the volume is opened again.
     #[error(
-        "the volume refuses writes because an earlier one failed ({cause}); drop it, mend the cause \
-         and open it again: everything acknowledged as durable is still there"
+        "the volume refuses writes because an earlier one failed ({cause}); close it, fix the \
+         cause and open it again: everything acknowledged as durable is still there"
     )]
     Poisoned {
         /// The first failure.
         cause: String,
     },
-    /// An update of a volume that was opened to be read.
-    #[error("the volume is open to be read only; open it to be written to change it")]
+    /// An update of a volume that was opened read-only.
+    #[error("the volume was opened read-only; reopen it read-write to modify it")]
     ReadOnly,
     /// A configuration that cannot work.
     #[error("{field}: {reason}")]
     Config {
-        /// Which field of the configuration.
+        /// The name of the configuration field.
         field: &'static str,
-        /// What is wrong with it, and what would do.
+        /// The fault of the value, and a value that would work.
         reason: String,
     },
-    /// No structure of that name.
+    /// The volume has no structure of this name.
     #[error("the volume holds no structure named {name:?}; it holds {found}")]
     NoSuchStructure {
         /// The name asked for.
@@ -101,13 +101,13 @@ pub enum Error {
         /// The existing names.
         found: String,
     },
-    /// A structure of that name is there already.
+    /// A structure of this name exists already.
     #[error("the volume holds a structure named {name:?} already; open it, or choose another name")]
     Exists {
         /// The name asked for.
         name: String,
     },
-    /// A structure of that name is there, and of another kind.
+    /// A structure of this name exists, but has another kind.
     #[error("the structure {name:?} is a {found}, not a {expected}")]
     Kind {
         /// The name asked for.
@@ -128,10 +128,10 @@ pub enum Error {
     LogFull {
         /// The log's size.
         log_bytes: u64,
-        /// What keeps its tail, and what to do.
+        /// The cause that keeps the tail from moving, and the remedy.
         reason: String,
     },
-    /// More entries than the pages of a run hold.
+    /// The pages of a run cannot hold all of its entries.
     #[error(
         "the run's {pages} pages are full and not all entries are in it; write it again with more pages"
     )]
@@ -142,13 +142,13 @@ pub enum Error {
     /// The volume's log is on another device, which was not given or belongs to another volume.
     #[error("the write-ahead log of this volume is on a device of its own: {reason}")]
     LogDevice {
-        /// What is wrong with it.
+        /// The fault, and the remedy.
         reason: String,
     },
 }
 
 impl Error {
-    /// A [`Error::Corrupt`] with displayable values.
+    /// Creates an [`Error::Corrupt`] from displayable values.
     pub fn corrupt(
         what: &'static str,
         page: PageId,
@@ -158,7 +158,7 @@ impl Error {
         Self::Corrupt { what, page, expected: expected.to_string(), found: found.to_string() }
     }
 
-    /// A [`Error::Config`].
+    /// Creates an [`Error::Config`].
     pub fn config(field: &'static str, reason: impl std::fmt::Display) -> Self {
         Self::Config { field, reason: reason.to_string() }
     }

@@ -1,4 +1,4 @@
-//! Fingerprints: what filters keep of a key, and how one is split in two.
+//! Fingerprints: the part of a key's hash that filters store, and how a fingerprint is split in two.
 //!
 //! A fingerprint is a number below the size of its **universe**, spread evenly. The HotStorage'11 deck takes
 //! p-bit hashes, a universe of 2^p. Here the size is any number, so that a filter's rate of false positives,
@@ -24,12 +24,12 @@ pub struct Universe {
 }
 
 impl Universe {
-    /// The smallest size: fewer fingerprints would answer nothing.
+    /// The smallest size: with fewer fingerprints a filter would distinguish no keys.
     pub const SIZE_MIN: u64 = 2;
     /// The largest size.
     pub const SIZE_MAX: u64 = 1 << 62;
 
-    /// A universe of `size` fingerprints.
+    /// Creates a universe of `size` fingerprints.
     ///
     /// # Errors
     /// [`Error::Config`] for a size outside [`SIZE_MIN`](Self::SIZE_MIN) to [`SIZE_MAX`](Self::SIZE_MAX).
@@ -42,7 +42,7 @@ impl Universe {
         Ok(Self { size })
     }
 
-    /// The smallest universe in which a filter of `keys` keys errs at most at the rate `rate`.
+    /// Returns the smallest universe in which a filter of `keys` keys has a false-positive rate of at most `rate`.
     ///
     /// # Errors
     /// [`Error::Config`] for no keys, a rate that is not between 0 and 1, or when fingerprints would
@@ -67,13 +67,13 @@ impl Universe {
         Self::new((size as u64).max(Self::SIZE_MIN))
     }
 
-    /// How many fingerprints there are.
+    /// The number of fingerprints.
     #[must_use]
     pub const fn size(self) -> u64 {
         self.size
     }
 
-    /// Bits that hold any fingerprint.
+    /// The number of bits that hold any fingerprint.
     #[must_use]
     pub const fn bits(self) -> u32 {
         64 - (self.size - 1).leading_zeros()
@@ -94,7 +94,7 @@ impl Universe {
     }
 }
 
-/// How fingerprints are split into quotient and remainder.
+/// The split of fingerprints into quotient and remainder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Split {
     universe: Universe,
@@ -113,8 +113,8 @@ impl Split {
         let quotients = if quotients > most { most } else { quotients };
         let quotients = if quotients == 0 { 1 } else { quotients };
         let factor = (((quotients as u128) << 64) / universe.size as u128) as u64;
-        // Neighbours of one quotient differ by the factor in their fractions. This many high bits of the
-        // fraction tell them apart.
+        // Neighbours of one quotient differ by the factor in their fractions. This number of high bits of the
+        // fraction distinguishes them.
         let remainder_bits = 64 - factor.ilog2();
         Self { universe, quotients, factor, remainder_bits }
     }
@@ -125,7 +125,7 @@ impl Split {
         self.universe
     }
 
-    /// How many quotients there are.
+    /// The number of quotients.
     #[must_use]
     pub const fn quotients(self) -> u64 {
         self.quotients
@@ -150,8 +150,7 @@ impl Split {
         high(fingerprint, self.factor)
     }
 
-    /// The quotient and the remainder of a fingerprint. Of two fingerprints the lesser one has the lesser
-    /// pair.
+    /// Returns the quotient and the remainder of a fingerprint. The smaller of two fingerprints has the smaller pair.
     #[inline]
     #[must_use]
     pub const fn split(self, fingerprint: u64) -> (u64, u64) {
@@ -161,8 +160,8 @@ impl Split {
 
     /// The fingerprint of a quotient and a remainder: the reverse of [`split`](Self::split).
     ///
-    /// For a pair that no fingerprint has it returns the next fingerprint above, which may be the universe's
-    /// size: a reader of untrusted pairs must split the result again and compare.
+    /// If no fingerprint has this pair, returns the next fingerprint above, which may be the universe's size: a reader
+    /// of untrusted pairs must split the result again and compare.
     #[inline]
     #[must_use]
     pub const fn join(self, quotient: u64, remainder: u64) -> u64 {
@@ -183,7 +182,7 @@ impl Split {
     }
 }
 
-/// The high half of a product: a number below `b`, evenly spread if `a` is.
+/// Returns the high half of a product: a number below `b`, evenly spread if `a` is.
 #[inline]
 const fn high(a: u64, b: u64) -> u64 {
     ((a as u128 * b as u128) >> 64) as u64

@@ -1,14 +1,14 @@
 //! The generation of a place that is written repeatedly: a sequence number that only grows, in 48 bits, under
 //! the low 16 bits of the epoch that issued it.
 //!
-//! A crash forgets the numbers issued since the last checkpoint, so they are issued again. The epoch tells
-//! such a number from its first use.
+//! A crash forgets the numbers issued since the last checkpoint, so they are issued again. The epoch distinguishes such
+//! a number from its first use.
 
 const SEQUENCE_BITS: u32 = 48;
 const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
 
-/// The greatest sequence number accepted from flash. That many are never issued, and counting on from it does
-/// not overflow.
+/// The greatest sequence number accepted from flash. No volume ever issues so large a number, and counting on from it
+/// does not overflow.
 pub(crate) const SEQUENCE_MAX: u64 = SEQUENCE_MASK / 2;
 
 /// Combines a number and the epoch that issued it.

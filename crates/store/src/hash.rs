@@ -10,12 +10,12 @@ use twox_hash::XxHash3_128;
 
 use crate::bytes::get_u64;
 
-/// Which hash function a volume uses. The numbers are on flash: they never change.
+/// The hash function of a volume. The numbers are on flash: they never change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum HashKind {
-    /// For keys that are hashes themselves: their first 16 bytes, mixed by a fixed bijection. Anyone who
-    /// chooses keys chooses places: never use it for untrusted keys.
+    /// For keys that are hashes themselves: uses their first 16 bytes, mixed by a fixed bijection. Whoever chooses the
+    /// keys chooses the places: never use it for untrusted keys.
     Identity = 0,
     /// XXH3-128, seeded: fast and stable, for trusted keys. Not safe against crafted keys.
     #[default]
@@ -25,7 +25,7 @@ pub enum HashKind {
 }
 
 impl HashKind {
-    /// The kind of that number.
+    /// Returns the kind of this number.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         [Self::Identity, Self::Xxh3, Self::Sip13].into_iter().find(|kind| *kind as u8 == number)
@@ -35,9 +35,9 @@ impl HashKind {
 /// 128 well-mixed bits of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyHash {
-    /// The half that says where: super table, page, buckets.
+    /// The half that selects the place: super table, page, buckets.
     pub place: u64,
-    /// The half that goes into filters.
+    /// The half that filters use.
     pub filter: u64,
 }
 
@@ -49,13 +49,13 @@ pub struct KeyHasher {
 }
 
 impl KeyHasher {
-    /// The function `kind` under `key`.
+    /// Creates the hasher of the function `kind` under `key`.
     #[must_use]
     pub const fn new(kind: HashKind, key: u128) -> Self {
         Self { kind, key }
     }
 
-    /// Which function.
+    /// The kind of the hash function.
     #[must_use]
     pub const fn kind(&self) -> HashKind {
         self.kind
@@ -98,7 +98,7 @@ fn high(wide: u128) -> u64 {
     (wide >> 64) as u64
 }
 
-/// Keys that are hashes: the first word places, the second (or the first again) filters.
+/// Hashes keys that are hashes: the first word selects the place, the second (or the first again) is for filters.
 fn identity(bytes: &[u8]) -> KeyHash {
     let word = |at: usize| if bytes.len() >= at + 8 { get_u64(bytes, at) } else { 0 };
     let first = word(0);

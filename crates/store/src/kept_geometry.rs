@@ -1,8 +1,8 @@
-//! The channels of a device that does not tell them, as a volume keeps them.
+//! The channels of a device that does not report them, as stored in a volume.
 //!
-//! A drive behind a file or a block device says nothing of its channels. A [probe](nandex_device::probe) finds them in
-//! minutes, and the volume keeps what it found, so that no opening has to be told. Whatever a device says itself counts
-//! for more: a volume that was copied to another drive would otherwise be read by the plan of the first.
+//! A drive behind a file or a block device does not report its channels. A [probe](nandex_device::probe) finds them in
+//! minutes, and the volume stores the result, so that a later opening needs no option for it. What a device reports
+//! itself takes precedence: otherwise a volume that was copied to another drive would be read by the plan of the first.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use nandex_device::{Described, Device, Geometry, Mapping};
 use crate::bytes::Reader;
 use crate::{Error, Result};
 
-/// Bytes of a geometry in the superblock.
+/// The number of bytes of a geometry in the superblock.
 pub(crate) const KEPT_BYTES: usize = 20;
 
-/// Refuses a geometry that a volume cannot keep on this device.
+/// Rejects a geometry that a volume cannot store for this device.
 ///
 /// # Errors
-/// [`Error::Config`] for one without channels or chunks, one that cannot be, and one that the device contradicts.
+/// [`Error::Config`] for a geometry without channels or chunks, an impossible one, and one that the device contradicts.
 pub(crate) fn check_kept(device: &dyn Device, kept: &Geometry) -> Result<()> {
     kept.check()?;
     let refuse = |reason: String| Err(Error::config("geometry", reason));
@@ -37,7 +37,7 @@ pub(crate) fn check_kept(device: &dyn Device, kept: &Geometry) -> Result<()> {
     Ok(())
 }
 
-/// The device with the channels that the volume keeps, unless it tells its own.
+/// Returns the device with the channels that the volume stores, unless the device reports its own.
 pub(crate) fn described(device: Arc<dyn Device>, kept: Option<Geometry>) -> Arc<dyn Device> {
     match kept.filter(|_| device.geometry().channels.is_none()) {
         Some(kept) => Arc::new(Described::new(device, kept)),
@@ -45,7 +45,7 @@ pub(crate) fn described(device: Arc<dyn Device>, kept: Option<Geometry>) -> Arc<
     }
 }
 
-/// What of a geometry a volume keeps.
+/// The parts of a geometry that a volume stores.
 type ChannelsOf = (Option<u32>, Option<u32>, Option<u32>, u32, Option<Mapping>);
 
 fn channels_of(geometry: &Geometry) -> ChannelsOf {
@@ -63,7 +63,7 @@ fn shown(geometry: &Geometry) -> String {
     )
 }
 
-/// The bytes of a geometry; zeros for none.
+/// Encodes a geometry; zeros for none.
 pub(crate) fn encode(kept: Option<&Geometry>) -> [u8; KEPT_BYTES] {
     let mut out = [0; KEPT_BYTES];
     let Some(kept) = kept else { return out };
@@ -84,7 +84,7 @@ pub(crate) fn encode(kept: Option<&Geometry>) -> [u8; KEPT_BYTES] {
 /// Reads a geometry, or its absence, from bytes that may be anything.
 ///
 /// # Errors
-/// One that cannot be.
+/// [`Error::Corrupt`] for an impossible geometry.
 pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Option<Geometry>> {
     let mut word = || reader.u32();
     let (channels, chunk_bytes, buses) = (word()?, word()?, word()?);
@@ -109,7 +109,7 @@ pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Option<Geometry>> {
     };
     let is_whole = kept.channels.is_some() && kept.chunk_bytes.is_some() && kept.check().is_ok();
     if !is_whole {
-        return Err(reader.refuse("a geometry that can be", shown(&kept)));
+        return Err(reader.refuse("a possible geometry", shown(&kept)));
     }
     Ok(Some(kept))
 }

@@ -4,8 +4,7 @@
 //! nothing changes if it is left out. So a test that passes without it proves nothing about it. In a build
 //! with the feature `mutants`, the barrier that the variable `NANDEX_MUTANT` names is off; `make mutants`
 //! switches off one after another and requires that some test fails each time. In a build without it, as
-//! users build it, all are on and the check costs nothing. docs/testing.md tells which checks need no line
-//! here.
+//! users build it, all are on and the check costs nothing. docs/testing.md lists the checks that need no line here.
 
 /// Declares the barriers once: the enum, the list of all, and their names.
 macro_rules! barriers {
@@ -20,7 +19,7 @@ macro_rules! barriers {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// Its name, as in `NANDEX_MUTANT`.
+            /// The barrier's name, as in `NANDEX_MUTANT`.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -38,7 +37,7 @@ barriers! {
     CommitWaitsForSync,
     /// A commit reports a failure in the background.
     CommitAsksForPoison,
-    /// Blocks are with the device before the sync that makes them durable.
+    /// Blocks are passed to the device before the sync that makes them durable.
     LogWritesBeforeSync,
     /// The log syncs its device.
     LogSyncsDevice,
@@ -100,9 +99,9 @@ barriers! {
     TailKeepsWhatIsNeeded,
     /// A log that has grown is noted durably before a block is written to its new pages.
     GrownLogNoted,
-    /// The pages that a log has left stay its own while they hold a block that is needed.
+    /// The pages that a log has left stay allocated to it while they hold a block that is needed.
     LeftLogKept,
-    /// What a log has left says that there is a newer superblock.
+    /// A mark in the pages that a log has left says that a newer superblock exists.
     LeftLogNamesSuperblock,
     /// Pages of a removed structure are free only once a checkpoint has forgotten it.
     RemovedFreedAfterCheckpoint,
@@ -156,11 +155,11 @@ barriers! {
     DroppedBoundaryIsAPlace,
     /// In the index: a structure that closed with updates in the log alone keeps its part of the log.
     CleanCloseSavedAll,
-    /// In the index: a run that left the list keeps its pages while somebody reads it.
+    /// In the index: a run that left the list keeps its pages while a reader uses it.
     RetiredRunsKeepPages,
     /// In the index: a snapshot does not overwrite the one that the valid checkpoint refers to.
     SnapshotsAlternate,
-    /// In the index: what an eviction keeps is in the log before it leaves flash.
+    /// In the index: the entries that an eviction keeps are in the log before they leave flash.
     KeptIsLogged,
     /// In the index: a super table that has taken over removals alone keeps one of them, which says that it has.
     WholeKeepsARemoval,
@@ -170,7 +169,8 @@ barriers! {
     BufferNotesItsPlace,
     /// In the index: each partition that an update of several has changed notes the place of the update's entry.
     EachPartitionNotesItsPlace,
-    /// In the index: a document's update is logged whatever the durability, so that all of it is there or nothing.
+    /// In the index: a document's update is logged whatever the durability, so that either all of it is there or
+    /// nothing.
     DocumentsAreLogged,
     /// In the index: the carry-over of a full buffer stays in its snapshot if it is not logged again.
     CarryOverKeepsSnapshot,
@@ -227,7 +227,7 @@ barriers! {
     DriveMarksItsCounts,
 }
 
-/// Is this barrier on?
+/// Returns whether this barrier is on.
 #[cfg(not(feature = "mutants"))]
 #[inline(always)]
 #[must_use]
@@ -235,7 +235,7 @@ pub const fn is_on(_barrier: Barrier) -> bool {
     true
 }
 
-/// Is this barrier on? All are, except the one that `NANDEX_MUTANT` names.
+/// Returns whether this barrier is on. All are, except the one that `NANDEX_MUTANT` names.
 #[cfg(feature = "mutants")]
 #[must_use]
 pub fn is_on(barrier: Barrier) -> bool {

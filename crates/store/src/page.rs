@@ -1,4 +1,4 @@
-//! The sealed page: bytes that prove where, when and what they are.
+//! The sealed page: bytes that prove their place, their age and their kind.
 //!
 //! Every page on flash begins with a header. Its checksum covers the header and the body, and it contains the
 //! page's own number, its structure and its generation. So a flipped bit, a misdirected page and a page of an
@@ -19,7 +19,7 @@ pub const PAGE_BODY_BYTES: usize = PAGE_BYTES - PAGE_HEADER_BYTES;
 /// First bytes of every sealed page after its checksum: "ndx1".
 pub const PAGE_MAGIC: u32 = u32::from_le_bytes(*b"ndx1");
 
-/// What a page holds. The numbers are on flash: they never change.
+/// The kind of a page. The numbers are on flash: they never change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 #[repr(u16)]
@@ -55,14 +55,14 @@ impl StructureId {
     pub const VOLUME: Self = Self(0);
 }
 
-/// What a page claims to be, or is expected to be.
+/// The properties that a page claims to have, or is expected to have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageLabel {
-    /// What it holds.
+    /// The kind of the page.
     pub kind: PageKind,
     /// Its structure.
     pub structure: StructureId,
-    /// Which writing of the place it belongs to: a segment's generation, a block's, a checkpoint's.
+    /// The write of the place that it belongs to: a segment's generation, a block's, a checkpoint's.
     pub generation: u64,
     /// Its place.
     pub page: PageId,
@@ -84,7 +84,7 @@ pub fn seal(bytes: &mut [u8], label: PageLabel) {
     put_u32(bytes, 0, sum);
 }
 
-/// Page bytes from flash that nobody has checked yet.
+/// Page bytes from flash that have not been checked yet.
 #[derive(Clone, Copy, Debug)]
 pub struct RawPage<'a>(&'a [u8]);
 
@@ -99,7 +99,7 @@ impl<'a> RawPage<'a> {
         Self(bytes)
     }
 
-    /// Proves that the page is the expected one.
+    /// Verifies that the page is the expected one.
     ///
     /// # Errors
     /// [`Error::Corrupt`], naming what differs.
@@ -124,7 +124,7 @@ impl<'a> RawPage<'a> {
         Ok(page)
     }
 
-    /// Proves checksum, magic and place alone, for readers that do not know the rest beforehand.
+    /// Verifies checksum, magic and place alone, for readers that do not know the rest beforehand.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -146,7 +146,7 @@ impl<'a> RawPage<'a> {
     }
 }
 
-/// Page bytes that have been proven.
+/// Page bytes that have been verified.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a>(&'a [u8]);
 
@@ -157,13 +157,13 @@ impl<'a> Page<'a> {
         self.0
     }
 
-    /// What the page carries.
+    /// The body of the page.
     #[must_use]
     pub fn body(self) -> &'a [u8] {
         &self.0[PAGE_HEADER_BYTES..]
     }
 
-    /// Which writing of the place it belongs to.
+    /// The write of the place that the page belongs to.
     #[must_use]
     pub fn generation(self) -> u64 {
         get_u64(self.0, 16)

@@ -16,7 +16,7 @@ pub struct Poison {
 }
 
 impl Poison {
-    /// Refuses when an earlier write or sync has failed.
+    /// Fails if an earlier write or sync has failed.
     ///
     /// # Errors
     /// [`Error::Poisoned`].
@@ -47,14 +47,14 @@ impl Poison {
         let _ = self.cause.set(cause.to_string());
     }
 
-    /// Has a write or sync failed?
+    /// Returns whether a write or sync has failed.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.cause.get().is_some()
     }
 }
 
-/// Poisons the volume when the thread that holds it panics, because nobody continues that thread's work.
+/// Poisons the volume when the thread that owns it panics, because no other thread continues that thread's work.
 #[derive(Debug)]
 pub struct PanicGuard {
     poison: Arc<Poison>,
@@ -62,7 +62,7 @@ pub struct PanicGuard {
 }
 
 impl PanicGuard {
-    /// A guard for a thread of that name, which begins a sentence.
+    /// Creates a guard for a thread of this name, which begins a sentence.
     #[must_use]
     pub fn new(poison: Arc<Poison>, thread: &'static str) -> Self {
         Self { poison, thread }

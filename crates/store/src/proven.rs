@@ -1,21 +1,21 @@
-//! Reads pages of which some may be damaged: each is proven by itself, so that a damaged one hides no other.
+//! Reads pages, some of which may be damaged: each is verified separately, so that a damaged one hides no other.
 
 use nandex_device::{Device, PageBuf};
 
 use crate::Result;
 use crate::page::{Page, PageLabel, RawPage};
 
-/// What follows a read of several pages that fails.
+/// The reaction to a failed read of several pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FailedRead {
-    /// The first of them is passed with the failure, and no other.
+    /// The first of them is passed with the failure, and no other page.
     Ends,
-    /// They are read one by one, which finds those that can be read.
+    /// The pages are read one by one, which finds those that can be read.
     Splits,
 }
 
-/// Reads the pages with these labels, which are one behind the other, at once. Passes each to `visit` with its
-/// index among them: proven, or with the reason why it cannot be.
+/// Reads consecutive pages with these labels at once. Passes each to `visit` with its index among them: verified, or
+/// with the reason why it is invalid.
 pub fn read_each(
     device: &dyn Device,
     labels: &[PageLabel],

@@ -1,29 +1,29 @@
-//! Reads long runs of pages in their order, several ahead of the one that is looked at.
+//! Reads long runs of pages in order, several ahead of the one in use.
 //!
-//! For whoever goes through much of a structure from front to back: a merge, not a lookup. Each run is one read, so the
-//! device sees long sequential reads, and always has the next ones waiting.
+//! For callers that go through much of a structure from front to back: a merge, not a lookup. Each run is one read, so
+//! the device sees long sequential reads, and always has the next ones queued.
 
 use std::collections::VecDeque;
 
 use nandex_device::{Completion, Device, Op, OpKind, PageBuf, PageId, Queue};
 
-/// Pages that are one behind the other, and are read at once.
+/// Consecutive pages that are read at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageRun {
     /// The first of them.
     pub first: PageId,
-    /// How many there are.
+    /// The number of pages.
     pub pages: u64,
 }
 
-/// How much is read ahead.
+/// The limits of reading ahead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadAhead {
-    /// The most pages that are read at once; longer runs become several.
+    /// The most pages that are read at once; longer runs are split.
     pub run_pages: u64,
-    /// Reads in flight, at most.
+    /// The most reads in flight.
     pub depth: usize,
-    /// Pages in flight, and so in RAM, at most.
+    /// The most pages in flight, and so in RAM.
     pub pages: u64,
 }
 
@@ -35,11 +35,11 @@ impl Default for ReadAhead {
 }
 
 impl ReadAhead {
-    /// Reads these runs and passes them to `visit` in their order, each with its place. One that has more pages than
-    /// may be in flight is read alone.
+    /// Reads these runs and passes them to `visit` in order, each with its place. A run that has more pages than may be
+    /// in flight is read alone.
     ///
     /// # Errors
-    /// A failed read; those of `visit`, which end it.
+    /// A failed read; an error of `visit`, which ends the reading.
     pub fn read<E: From<nandex_device::Error>>(
         self,
         device: &dyn Device,
@@ -74,10 +74,10 @@ impl ReadAhead {
 struct Reads {
     queue: Box<dyn Queue>,
     waiting: VecDeque<(PageRun, Option<PageBuf>)>,
-    /// How many were taken: the number of the first that waits.
+    /// The number of runs taken, which is the number of the first that waits.
     taken: u64,
     done: Vec<Completion>,
-    /// Buffers to be used again.
+    /// Buffers for reuse.
     spare: Vec<PageBuf>,
 }
 
@@ -86,7 +86,7 @@ impl Reads {
         Self { queue, waiting: VecDeque::new(), taken: 0, done: Vec::new(), spare: Vec::new() }
     }
 
-    /// May `pages` more be read, if `pages_max` may in all?
+    /// Returns whether `pages` more pages may be read when at most `pages_max` may be in flight.
     fn takes(&self, pages: u64, pages_max: u64) -> bool {
         let waiting: u64 = self.waiting.iter().map(|(run, _)| run.pages).sum();
         waiting == 0 || waiting + pages <= pages_max
@@ -103,7 +103,7 @@ impl Reads {
         Ok(())
     }
 
-    /// Waits for the first that waits; `None` if none does.
+    /// Waits for the first pending run; returns `None` if there is none.
     fn take(&mut self) -> nandex_device::Result<Option<(PageRun, PageBuf)>> {
         while let Some((_, None)) = self.waiting.front() {
             self.queue.wait(1, &mut self.done)?;

@@ -9,10 +9,10 @@ use crate::bytes::{get_u16, put_u16};
 use crate::hash::{KeyHash, KeyHasher};
 use crate::page::PAGE_BODY_BYTES;
 
-/// Bytes before the signatures: the number of entries, and six that are zero.
+/// The number of bytes before the signatures: the number of entries, and six that are zero.
 const HEAD_BYTES: usize = 8;
 
-/// An insert finds no slot for its entry: it belongs in another table.
+/// An insert found no slot for its entry: the entry belongs in another table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Crowded;
 
@@ -25,14 +25,14 @@ pub struct RecordLayout {
     neighbourhood: usize,
 }
 
-/// Where an entry belongs in its table.
+/// The place of an entry in its table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct RecordPlace {
     home: usize,
     signature: u8,
 }
 
-/// More slots than a table of any widths has.
+/// More slots than any table has.
 const SLOTS_MAX: usize = 512;
 
 /// An entry that moves to another table.
@@ -45,8 +45,8 @@ struct Moving {
 }
 
 impl RecordLayout {
-    /// The layout for keys and values of these widths, which the entry layout has validated. The neighbourhood is at
-    /// most all slots.
+    /// Creates the layout for keys and values of these widths, which the entry layout has validated. The neighbourhood
+    /// is at most all slots.
     #[must_use]
     pub const fn new(key_bytes: usize, value_bytes: usize, neighbourhood: usize) -> Self {
         let slots = (PAGE_BODY_BYTES - HEAD_BYTES) / (1 + key_bytes + value_bytes);
@@ -60,7 +60,7 @@ impl RecordLayout {
         self.slots
     }
 
-    /// Entries of a table, as its head says; no more than it has slots.
+    /// Returns the number of entries of a table, as its head says, but at most its number of slots.
     #[inline]
     #[must_use]
     pub fn count(&self, body: &[u8]) -> usize {
@@ -79,14 +79,14 @@ impl RecordLayout {
         RecordPlace { home: home as usize, signature }
     }
 
-    /// The slot `distance` slots after another one; the first comes after the last.
+    /// Returns the slot `distance` slots after another one; the first follows the last.
     #[inline]
     fn after(&self, slot: usize, distance: usize) -> usize {
         let at = slot + distance;
         if at < self.slots { at } else { at - self.slots }
     }
 
-    /// How far `slot` is after `home`.
+    /// Returns how far `slot` is after `home`.
     #[inline]
     fn distance(&self, home: usize, slot: usize) -> usize {
         if slot >= home { slot - home } else { slot + self.slots - home }
@@ -126,7 +126,7 @@ impl RecordLayout {
             .map(|(slot, _)| slot)
     }
 
-    /// The slot of a key, of which `hash` is the hash.
+    /// Returns the slot of a key whose hash is `hash`.
     #[inline]
     #[must_use]
     pub fn find(&self, body: &[u8], hash: KeyHash, key: &[u8]) -> Option<usize> {
@@ -140,7 +140,7 @@ impl RecordLayout {
             .or_else(|| matches(signatures, 0, wrapped, signature).find(is_it))
     }
 
-    /// Puts an entry, in place of the one of its key if there is one.
+    /// Inserts an entry, replacing the one of its key if there is one.
     ///
     /// # Errors
     /// [`Crowded`] if no slot of its neighbourhood can be freed; all entries are still there, some in other slots.
@@ -167,7 +167,7 @@ impl RecordLayout {
         Ok(())
     }
 
-    /// Removes a key, if it is there. Its bytes become zero.
+    /// Removes a key, if it is present. Its bytes become zero.
     pub fn remove(&self, body: &mut [u8], hash: KeyHash, key: &[u8]) {
         if let Some(slot) = self.find(body, hash, key) {
             self.clear(body, slot);
@@ -182,7 +182,7 @@ impl RecordLayout {
         body[value_at..value_at + self.value_bytes].fill(0);
     }
 
-    /// An empty slot in the neighbourhood of `home`.
+    /// Frees a slot in the neighbourhood of `home` and returns it.
     fn make_space(&self, body: &mut [u8], hasher: &KeyHasher, home: usize) -> Option<usize> {
         let is_empty = |distance: &usize| body[HEAD_BYTES + self.after(home, *distance)] == 0;
         let mut distance = (0..self.slots).find(is_empty)?;
@@ -192,7 +192,7 @@ impl RecordLayout {
         Some(self.after(home, distance))
     }
 
-    /// Moves an entry from before an empty slot into it; returns how far before it was.
+    /// Moves an entry from before an empty slot into it; returns the distance that it moved.
     fn hop(&self, body: &mut [u8], hasher: &KeyHasher, empty: usize) -> Option<usize> {
         let before = |back: usize| self.after(empty, self.slots - back);
         let may_move = |back: &usize| {
@@ -208,13 +208,13 @@ impl RecordLayout {
         Some(back)
     }
 
-    /// Puts the entries of these tables that `keep` names into an empty one, all at once and in the order of their
-    /// homes. No other order leaves entries nearer to their homes, so what inserts can place is placed without a hop,
-    /// except into the last slot of a table.
+    /// Moves the entries of these tables that `keep` selects into an empty one, all at once and in the order of their
+    /// homes. No other order leaves entries nearer to their homes, so every set that inserts could place is placed
+    /// without a hop, except into the last slot of a table.
     ///
     /// # Errors
-    /// [`Crowded`] if there are as many entries as slots, or one would be too far from its home. The table is as it
-    /// was then.
+    /// [`Crowded`] if there are as many entries as slots, or one would be too far from its home. The table is then
+    /// unchanged.
     pub fn gather(
         &self,
         tables: &[&[u8]],
@@ -271,13 +271,13 @@ impl RecordLayout {
         Ok(())
     }
 
-    /// The slot behind one that stays empty when each of these entries, fewer than there are slots, takes the first
+    /// Returns the slot behind one that stays empty when each of these entries, fewer than the slots, takes the first
     /// empty slot from its home on.
     fn behind_an_empty_slot(&self, moving: &[Moving]) -> usize {
         let mut at_home = [0u16; SLOTS_MAX];
         moving.iter().for_each(|it| at_home[usize::from(it.home)] += 1);
         let (mut carried, mut empty) = (0, 0);
-        // Once around to know what is carried past the last slot, and once more to see which ones it fills.
+        // Around once to find what is carried past the last slot, and once more to see which slots that fills.
         for slot in (0..self.slots).chain(0..self.slots) {
             carried += at_home[slot];
             if carried == 0 {
@@ -288,7 +288,7 @@ impl RecordLayout {
         self.after(empty, 1)
     }
 
-    /// Why a lookup would not find the entry of a slot in use; `None` if it would.
+    /// Returns the reason why a lookup would not find the entry of a used slot; `None` if it would.
     #[must_use]
     pub fn flaw(&self, body: &[u8], hash: KeyHash, slot: usize) -> Option<String> {
         let RecordPlace { home, signature } = self.place(hash);
@@ -303,7 +303,7 @@ impl RecordLayout {
     }
 }
 
-/// The slots from `from` to `until` with this signature.
+/// Returns the slots from `from` to `until` with this signature.
 #[inline]
 fn matches(
     signatures: &[u8],
@@ -312,7 +312,7 @@ fn matches(
     signature: u8,
 ) -> impl Iterator<Item = usize> + use<'_> {
     let near = &signatures[from..until];
-    // All are compared at once, which the compiler makes a few instructions of.
+    // All are compared at once, which the compiler turns into a few instructions.
     let bits = near
         .iter()
         .enumerate()
@@ -320,7 +320,7 @@ fn matches(
     Bits(bits).map(move |at| from + at)
 }
 
-/// The numbers of the bits that are set, rising.
+/// Iterates over the numbers of the bits that are set, in ascending order.
 struct Bits(u64);
 
 impl Iterator for Bits {
@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(RecordLayout::new(8, 0, 32).slots(), 450);
     }
 
-    /// The claim of the paper's hopscotch hashing, with some to spare: 1,000 tables, none of which is less full.
+    /// The claim of the paper's hopscotch hashing, with a margin: 1,000 tables, none of which is less full.
     #[test]
     fn tables_are_ninety_percent_full_before_one_is_crowded() {
         for (widths, least) in [((8, 8), 0.90), ((16, 8), 0.90), ((32, 64), 0.95)] {
@@ -393,7 +393,7 @@ mod tests {
     }
 
     proptest! {
-        /// Full tables too: inserts hop until nothing hops any more.
+        /// Full tables too: inserts hop until no hop is possible.
         #[test]
         fn what_inserts_place_is_placed_at_once(
             widths in prop::sample::select(vec![(8, 8), (20, 8), (8, 0), (32, 64)]),

@@ -1,6 +1,6 @@
 //! The body of a slice's page: entries in the order of their age; pure bytes.
 //!
-//! A table keeps each key once; an index of neighbours keeps a key with each of its ids.
+//! A table stores each key once; an index of neighbours stores a key with each of its ids.
 //!
 //! Keys are together and values are together, so that a lookup reads few cache lines. Adding at the young end
 //! moves nothing; dropping the oldest closes the gap at the other. docs/format.md draws the bytes.
@@ -8,7 +8,7 @@
 use crate::bytes::{get_u16, get_u64, put_u16};
 use crate::page::PAGE_BODY_BYTES;
 
-/// Bytes before the keys: the number of entries, and six that are zero.
+/// The number of bytes before the keys: the number of entries, and six that are zero.
 const HEAD_BYTES: usize = 8;
 
 /// The layout of a slice page's body.
@@ -20,20 +20,20 @@ pub struct SliceLayout {
 }
 
 impl SliceLayout {
-    /// The layout for keys and values of these widths, which the entry layout has validated.
+    /// Creates the layout for keys and values of these widths, which the entry layout has validated.
     #[must_use]
     pub const fn new(key_bytes: usize, value_bytes: usize) -> Self {
         let capacity = (PAGE_BODY_BYTES - HEAD_BYTES) / (key_bytes + value_bytes);
         Self { key_bytes, value_bytes, capacity }
     }
 
-    /// Entries that a page takes: 253 of 8 + 8 bytes.
+    /// The number of entries that a page holds: 253 of 8 + 8 bytes.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Entries in a page; `None` when the page claims more than it can hold.
+    /// Returns the number of entries in a page; `None` when the page claims more than it can hold.
     #[inline]
     #[must_use]
     pub fn count(&self, body: &[u8]) -> Option<usize> {
@@ -69,7 +69,7 @@ impl SliceLayout {
         &body[self.value_at(index)..self.value_at(index + 1)]
     }
 
-    /// The index of this key among the first `count` entries.
+    /// Returns the index of this key among the first `count` entries.
     #[inline]
     #[must_use]
     pub fn find(&self, body: &[u8], count: usize, key: &[u8]) -> Option<usize> {
@@ -119,7 +119,7 @@ impl SliceLayout {
         body[value_at..value_at + self.value_bytes].copy_from_slice(value);
     }
 
-    /// Removes entries from a page, by rising indices, and closes the gaps.
+    /// Removes entries from a page, given by ascending indices, and closes the gaps.
     pub fn remove(&self, body: &mut [u8], indices: &[usize]) {
         let Some(&first) = indices.first() else { return };
         let count = self.count(body).expect("a page that was proven");
@@ -142,7 +142,7 @@ impl SliceLayout {
         self.truncate(body, count, count - dropped);
     }
 
-    /// Bytes outside entries are zero, so that equal tables have equal bytes.
+    /// Shortens a page to `kept` entries. Bytes outside entries are zero, so that equal tables have equal bytes.
     fn truncate(&self, body: &mut [u8], count: usize, kept: usize) {
         body[self.key_at(kept)..self.key_at(count)].fill(0);
         body[self.value_at(kept)..self.value_at(count)].fill(0);
@@ -150,7 +150,7 @@ impl SliceLayout {
     }
 }
 
-/// Goes through keys of 8 bytes, eight at a time.
+/// Searches keys of 8 bytes, eight at a time.
 #[inline]
 fn find_u64(keys: &[u8], key: u64) -> Option<usize> {
     let mut groups = keys.chunks_exact(64);

@@ -1,11 +1,11 @@
-//! Which pages of a volume are free, and who owns the others.
+//! The free pages of a volume, and the owners of the others.
 //!
 //! Space is allocated in extents, whole runs of pages. There are few of them (a log, two checkpoints, one or
 //! two a structure), so first fit over a sorted list is enough.
 
 use nandex_device::PageId;
 
-/// Pages that growth of what is there leaves free at least, for checkpoints.
+/// The least number of pages that growth of a structure leaves free, for checkpoints.
 pub const LEFT_PAGES_MIN: u64 = 64;
 
 /// A run of pages.
@@ -13,7 +13,7 @@ pub const LEFT_PAGES_MIN: u64 = 64;
 pub struct Extent {
     /// The first page.
     pub start: PageId,
-    /// How many.
+    /// The number of pages.
     pub pages: u64,
 }
 
@@ -33,14 +33,14 @@ pub struct Space {
 }
 
 impl Space {
-    /// A volume of that many pages, all of them in use.
+    /// Creates the space of a volume of `page_count` pages, all of them in use.
     #[must_use]
     pub fn full(page_count: u64) -> Self {
         Self { free: Vec::new(), page_count }
     }
 
-    /// The free space of a volume of `page_count` pages without `taken`; `None` when two of them overlap or
-    /// one reaches past the end.
+    /// Returns the free space of a volume of `page_count` pages without `taken`; `None` when two of them overlap or one
+    /// reaches past the end.
     #[must_use]
     pub fn around(mut taken: Vec<Extent>, page_count: u64) -> Option<Self> {
         taken.sort_by_key(|extent| extent.start);
@@ -57,13 +57,13 @@ impl Space {
         Some(space)
     }
 
-    /// How long the volume is, in pages.
+    /// The volume's length in pages.
     #[must_use]
     pub fn page_count(&self) -> u64 {
         self.page_count
     }
 
-    /// Takes `pages` pages, from the free ones or by growing the volume.
+    /// Allocates `pages` pages, from the free ones or by growing the volume.
     ///
     /// The caller must grow the device to [`page_count`](Self::page_count) before it writes there.
     pub fn allocate(&mut self, pages: u64) -> Extent {
@@ -79,7 +79,7 @@ impl Space {
         taken
     }
 
-    /// Gives pages back.
+    /// Frees an extent.
     pub fn release(&mut self, extent: Extent) {
         if extent.pages == 0 {
             return;
@@ -92,7 +92,7 @@ impl Space {
         }
     }
 
-    /// Makes one of a free extent and the next one, if they touch.
+    /// Joins a free extent and the next one, if they touch.
     fn join(&mut self, at: usize) {
         let touch = self.free.get(at + 1).is_some_and(|next| self.free[at].end() == next.start);
         if touch {
@@ -100,7 +100,7 @@ impl Space {
         }
     }
 
-    /// Pages that nobody owns.
+    /// The number of pages without an owner.
     #[must_use]
     pub fn free_pages(&self) -> u64 {
         self.free.iter().map(|extent| extent.pages).sum()

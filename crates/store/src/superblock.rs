@@ -1,8 +1,8 @@
 //! The superblock: the first thing read, three times on the volume.
 //!
-//! Pages 0 and 1 alternate; the one with the higher generation that proves itself is valid. So a torn write
-//! of one leaves the other. Drives keep neighbouring pages together and may lose the writes to both; so there is a
-//! third copy, elsewhere, which the others name. docs/format.md draws the bytes.
+//! Pages 0 and 1 alternate; the valid one with the higher generation counts. So a torn write of one leaves the other.
+//! Drives keep neighbouring pages together and may lose the writes to both; so there is a third copy, elsewhere, which
+//! the others name. docs/format.md draws the bytes.
 
 use nandex_device::{Geometry, PAGE_BYTES, PageId};
 
@@ -21,7 +21,7 @@ pub const FORMAT_VERSION: u16 = 1;
 /// Pages at the start of the volume that hold superblocks.
 pub const SUPERBLOCK_PAGES: u64 = 2;
 
-/// Everything needed to find everything else.
+/// The root of a volume: everything needed to find everything else.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Superblock {
     /// Counts writes of the superblock; the highest is valid.
@@ -32,7 +32,7 @@ pub struct Superblock {
     pub hash: HashKind,
     /// The hash function's key.
     pub hash_key: u128,
-    /// Counts openings for writing; log blocks carry it, and this opening noted `log_synced`.
+    /// Counts openings for writing. Log blocks carry it, and this opening noted `log_synced`.
     pub epoch: u64,
     /// The volume's length in pages.
     pub page_count: u64,
@@ -44,7 +44,7 @@ pub struct Superblock {
     pub checkpoint_generation: u64,
     /// The log's pages, on the volume or on a device of its own.
     pub log: LogParts,
-    /// Is the log on a device of its own?
+    /// Whether the log is on a device of its own.
     pub log_apart: bool,
     /// Whether the log may grow.
     pub log_grows: bool,
@@ -52,11 +52,11 @@ pub struct Superblock {
     pub log_block_bytes: u32,
     /// The oldest place of the log that is still needed.
     pub log_tail: Lsn,
-    /// Everything in the log before this place was durable.
+    /// The place before which everything in the log was durable.
     pub log_synced: Lsn,
-    /// The page of its third copy; none in volumes that were made before there was one.
+    /// The page of its third copy; `None` in volumes that were created before there was one.
     pub copy: Option<PageId>,
-    /// The channels of the device, if they were found out.
+    /// The channels of the device, if they were found by a probe.
     pub geometry: Option<Geometry>,
 }
 
@@ -68,7 +68,7 @@ impl Superblock {
         PageId(if is_on(Barrier::SuperblocksAlternate) { turn } else { 0 })
     }
 
-    /// The anchor to read the log from.
+    /// Returns the anchor from which the log is read.
     #[must_use]
     pub fn log_anchor(&self) -> LogAnchor {
         let source = AnchorSource::Superblock(self.generation);
@@ -104,7 +104,7 @@ impl Superblock {
         seal(page, label(self.generation, place));
     }
 
-    /// What there is of the log if it may grow: nothing but zeros where it does not.
+    /// Encodes the parts of a log that may grow: only zeros for one that does not.
     fn encode_growth(&self, body: &mut Vec<u8>) {
         let LogParts { earlier, newest, left } = &self.log;
         let count = |len: usize| u8::try_from(len).expect("few parts");
@@ -133,7 +133,7 @@ impl Superblock {
         ]
     }
 
-    /// Reads a superblock from a page that may hold anything.
+    /// Decodes a superblock from a page that may hold anything.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or [`Error::Version`] for one of another version.
@@ -201,7 +201,7 @@ impl Superblock {
         Ok(())
     }
 
-    /// The newer one of the superblock and its third copy, whose page this is.
+    /// Returns the newer of the superblock and its third copy, whose page this is.
     #[must_use]
     pub fn or_copy(self, page: &[u8], place: PageId) -> Self {
         let copy = Self::decode(page, place).ok();
@@ -213,9 +213,8 @@ impl Superblock {
 
     /// Chooses the valid one of the two pages at the start of a volume.
     ///
-    /// # Errors
-    /// [`Error::Foreign`] when neither page was ever nandex's, [`Error::Version`] when the newer one is from
-    /// a newer nandex, else what is wrong with the first.
+    /// [`Error::Foreign`] when neither page was ever written by nandex, [`Error::Version`] when the newer one is from a
+    /// newer nandex, else the error of the first.
     pub fn choose(pages: [&[u8]; 2]) -> Result<Self> {
         let [first, second] = [0, 1].map(|index| Self::decode(pages[index], PageId(index as u64)));
         match (first, second) {
@@ -260,7 +259,7 @@ fn label(generation: u64, page: PageId) -> PageLabel {
     PageLabel { kind: PageKind::Superblock, structure: StructureId::VOLUME, generation, page }
 }
 
-/// Tells a file that was never a volume from one that is damaged.
+/// Distinguishes a file that was never a volume from one that is damaged.
 fn foreign(pages: [&[u8]; 2]) -> Option<Error> {
     if pages.iter().any(|page| page[4..8] == *b"ndx1") {
         return None;

@@ -1,4 +1,4 @@
-//! Work that a thread repeats once in a period, such as syncing what was appended.
+//! Work that a thread repeats once in a period, such as syncing appended entries.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -9,7 +9,7 @@ use crate::{Error, Poison, Result};
 /// The shortest period.
 pub(crate) const PERIOD_MIN: Duration = Duration::from_millis(1);
 
-/// How long a stop waits for work that has begun. A device that takes longer than that has failed.
+/// The time that a stop waits for work that has begun. A device that takes longer than that has failed.
 const STOP_MAX: Duration = Duration::from_secs(300);
 
 /// A thread that works once in a period until it is stopped or dropped.
@@ -33,8 +33,8 @@ struct State {
 }
 
 impl Timer {
-    /// Starts a thread of that name, which first works after one period; a period is at least a millisecond. It ends
-    /// when `work` returns false. A panic of `work` marks the volume with `poison`.
+    /// Starts a thread of this name, which first works after one period; a period is at least a millisecond. The thread
+    /// ends when `work` returns false. A panic of `work` poisons the volume with `poison`.
     ///
     /// # Errors
     /// [`Error::Config`] if the system refuses another thread.
@@ -56,8 +56,8 @@ impl Timer {
         Ok(Self { shared, thread: Some(thread), poison })
     }
 
-    /// Ends the thread, without waiting for the period. Work that has begun is waited for, but no longer than five
-    /// minutes: then the volume is marked with the poison, as it is by a panic of the work.
+    /// Ends the thread, without waiting for the period. Waits for work that has begun, but at most five minutes: then
+    /// the volume is poisoned, as it is by a panic of the work.
     pub fn stop(&mut self) {
         self.stop_within(STOP_MAX);
     }
@@ -86,14 +86,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until something is so; returns nothing if it is not after the longest time.
+    /// Waits until a condition is true; returns `None` if it is not after the longest time.
     fn wait(&self, longest: Duration, is_so: impl Fn(&State) -> bool) -> Option<()> {
         let waited = self.changed.wait_timeout_while(self.lock(), longest, |state| !is_so(state));
         is_so(&waited.unwrap_or_else(PoisonError::into_inner).0).then_some(())
     }
 }
 
-/// Says at the end of the thread, or of its panic, that it has ended.
+/// Notes at the end of the thread, or at its panic, that it has ended.
 struct Ended(Arc<Shared>);
 
 impl Drop for Ended {
@@ -112,7 +112,7 @@ mod tests {
     const DEADLINE: Duration = Duration::from_secs(60);
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// A timer that tells when work begins, and does it while it receives.
+    /// Returns a timer that reports when work begins, and works until it receives.
     fn timer() -> (Timer, Receiver<()>, Sender<bool>, Arc<Poison>) {
         let (poison, (began, begins)) = (Arc::<Poison>::default(), channel());
         let (goes_on, received) = channel();

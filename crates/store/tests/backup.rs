@@ -1,4 +1,4 @@
-//! Copies of a volume: of an open one, and of one that nobody writes.
+//! Copies of a volume: of an open one, and of one without a writer.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -21,7 +21,8 @@ fn names(device: &MemoryDevice) -> Vec<String> {
     volume.structures().into_iter().map(|it| it.name).collect()
 }
 
-/// A volume with a structure of 40 pages, of which the first is written, behind one of 100 pages that was removed.
+/// Creates a volume with a structure of 40 pages, the first of which is written, behind one of 100 pages that was
+/// removed.
 fn with_free_space(device: &MemoryDevice) -> Volume {
     let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
     volume.create_structure("gone", "kind", Vec::new(), 100).unwrap();
@@ -46,7 +47,7 @@ fn a_backup_of_an_open_volume_is_a_volume_and_what_comes_later_is_not_in_it() {
     let found = Volume::open(Arc::new(copy.clone()), VolumeOpenOptions::default()).unwrap();
     let start = found.open_structure("kept", "kind").unwrap().extent().unwrap().start;
     assert!(copy.read(start, PageBuf::zeroed(1)).unwrap().iter().all(|&byte| byte == 0xa7));
-    // Another one goes over nothing.
+    // A second copy to the same target fails.
     assert!(matches!(volume.backup(&on(&copy)), Err(Error::Config { field: "path", .. })));
     volume.backup(&on(&MemoryDevice::new())).unwrap();
 }
@@ -62,7 +63,7 @@ fn a_copy_of_a_closed_volume_is_as_short_as_what_is_in_use() {
     let written = |device: &MemoryDevice| {
         device.image().chunks(PAGE_BYTES).filter(|page| page.iter().any(|&byte| byte != 0)).count()
     };
-    // Superblocks, a checkpoint and a page, those of its opening among them.
+    // Superblocks, a checkpoint and a page, including those of its opening.
     assert!(written(&copy) < 8, "{}", written(&copy));
 }
 

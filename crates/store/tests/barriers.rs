@@ -1,4 +1,4 @@
-//! Barriers that only a second device, or a second thread at the worst moment, puts to the test.
+//! Barriers that only a second device, or a second thread at the worst moment, can test.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "common/part.rs"]
@@ -27,12 +27,12 @@ fn open(device: Arc<dyn Device>, log_device: Option<Arc<dyn Device>>) -> Result<
     Volume::open(device, options)
 }
 
-/// What a power cut leaves.
+/// Returns what a power cut leaves.
 fn survivor(device: &SimDevice, seed: u64) -> Arc<dyn Device> {
     Arc::new(SimDevice::instant().with_image(device.survivors(seed)))
 }
 
-/// A volume whose process ended between the write of a superblock and its sync, and its log.
+/// Returns a volume whose process ended between the write of a superblock and its sync, and its log.
 fn killed_before_a_sync() -> (SimDevice, Arc<dyn Device>) {
     let device = SimDevice::instant();
     let log: Arc<dyn Device> = Arc::new(MemoryDevice::new());
@@ -70,7 +70,7 @@ fn what_a_killed_process_left_unsynced_is_not_lost_after_an_opening_has_built_on
     again.open_structure("c", "kind").unwrap();
 }
 
-/// Runs an act before the next superblock is written.
+/// Runs an action before the next superblock is written.
 struct Interrupt(Mutex<Option<Act>>);
 
 type Act = Box<dyn FnOnce(PageId) + Send>;
@@ -91,7 +91,7 @@ impl Observer for Interrupt {
     }
 }
 
-/// A structure that needs the log from a place on that its test moves.
+/// Registers a structure that needs the log from a place on that its test moves.
 fn register(volume: &Volume, structure: &Structure) -> (Arc<Part>, Arc<Mutex<Lsn>>) {
     let tail = Arc::new(Mutex::new(structure.tail));
     let needed = Arc::clone(&tail);
@@ -99,7 +99,7 @@ fn register(volume: &Volume, structure: &Structure) -> (Arc<Part>, Arc<Mutex<Lsn
     (Part::new(capture).register(volume, structure), tail)
 }
 
-/// The first numbers of the entries that an opening finds in the log.
+/// Returns the first numbers of the entries that an opening finds in the log.
 fn replayed(volume: &Volume) -> Vec<u64> {
     let structure = volume.open_structure("s", "kind").unwrap();
     let mut numbers = Vec::new();
@@ -111,7 +111,7 @@ fn replayed(volume: &Volume) -> Vec<u64> {
     numbers
 }
 
-/// Appends numbered entries, durably, until the log is full or has that many; gives their number.
+/// Appends numbered entries, durably, until the log is full or has `count_max` entries; returns their number.
 fn fill(volume: &Volume, structure: &Structure, count_max: u64) -> u64 {
     let mut entry = [0; 1000];
     for number in 0..count_max {
@@ -133,8 +133,8 @@ fn the_log_is_given_up_only_once_the_superblock_that_says_so_is_durable() {
     let (_part, tail) = register(&volume, &structure);
     let count = fill(&volume, &structure, 180);
     assert_eq!(count, 180);
-    // From here on it needs nothing of that; and while the checkpoint is being written, others append
-    // more than the log has space for as well, and then the power goes.
+    // From here on the structure needs nothing before that place. While the checkpoint is being written, others append
+    // more than the log has space for, and then the power fails.
     *tail.lock().unwrap() = volume.log().next_lsn();
     let (others, of_others, cut) = (volume.clone(), structure.clone(), crash.clone());
     *device.observer().0.lock().unwrap() = Some(Box::new(move |_| {
@@ -157,7 +157,7 @@ fn a_creation_that_was_cut_leaves_no_superblock_that_refers_to_nothing() {
             crash.cut_after(cut);
             Volume::create(Arc::new(crash.clone()), options()).unwrap_err();
             match open(survivor(&crash, seed), None) {
-                // Nothing, or a superblock that does not prove itself.
+                // Nothing, or an invalid superblock.
                 Ok(_) | Err(Error::Foreign { .. }) => {}
                 Err(Error::Corrupt { page, .. }) if page.0 < 2 => {}
                 Err(error) => panic!("cut {cut}, seed {seed}: {error}"),
@@ -186,7 +186,7 @@ fn what_a_crashed_session_wrote_behind_a_lost_block_never_comes_back() {
     let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
     volume.create_structure("s", "kind", Vec::new(), 1).unwrap();
     drop(volume);
-    // A session fills two blocks, and of those that were never synced the power takes the first.
+    // A session fills two blocks, and the power cut loses the first of those that were never synced.
     let volume = open(Arc::new(device.clone()), None).unwrap();
     let structure = volume.open_structure("s", "kind").unwrap();
     let start = volume.log().next_lsn();
@@ -204,7 +204,7 @@ fn what_a_crashed_session_wrote_behind_a_lost_block_never_comes_back() {
     assert_eq!(&image[first_block + 4..first_block + 8], b"ndxl");
     image[first_block..first_block + 8192].fill(0);
     let device = MemoryDevice::from_image(image);
-    // The next one fills that block again and needs nothing of it, so that its log begins behind it.
+    // The next session fills that block again and needs nothing of it, so that its log begins behind it.
     let volume = open(Arc::new(device.clone()), None).unwrap();
     let structure = volume.open_structure("s", "kind").unwrap();
     let (_part, tail) = register(&volume, &structure);

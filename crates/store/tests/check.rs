@@ -12,13 +12,13 @@ use nandex_store::superblock::Superblock;
 use nandex_store::{Captured, Error, Volume, VolumeOpenOptions, VolumeOptions};
 use part::Part;
 
-/// A volume with one structure of a kind nobody knows, and entries of it in the log.
+/// Creates a volume with one structure of an unknown kind, and entries of it in the log.
 fn volume(device: &MemoryDevice, options: VolumeOptions) -> Volume {
     let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
     let structure = volume.create_structure("some", "kind", vec![1, 2, 3], 9).unwrap();
     let tail = volume.log().next_lsn();
     let needs_all = move || Captured { state: vec![1], tail, extents: None };
-    // It stays open for as long as the volume.
+    // The structure stays open for as long as the volume.
     std::mem::forget(Part::new(needs_all).register(&volume, &structure));
     for number in 0..1000u64 {
         volume.log().append(structure.id, &[&number.to_le_bytes()]).unwrap();
@@ -80,7 +80,7 @@ fn one_damaged_superblock_is_a_finding_and_the_next_opening_mends_it() {
         let volume = volume(&device, VolumeOptions::tiny());
         (0..checkpoints).for_each(|_| volume.checkpoint().unwrap());
         drop(volume);
-        // The copy that is not the newest: the other one could not be told from it.
+        // The copy that is not the newest: the other one could not be distinguished from it.
         let older = PageId(1 - superblock(&device).place().0);
         flip(&device, older);
         let report = check(Arc::new(device.clone()), None).unwrap();

@@ -1,4 +1,4 @@
-//! A volume keeps the channels of its device that were found out, and uses them unless the device tells its own.
+//! A volume stores the channels of its device that a probe found, and uses them unless the device reports its own.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -36,7 +36,7 @@ fn what_was_found_is_kept_through_checkpoints_and_openings_and_used() {
         assert_eq!(volume.kept_geometry(), Some(FOUND));
         assert_eq!(volume.device().geometry().channels, Some(32));
     }
-    // As on a drive that the volume was copied to.
+    // This is a drive that the volume was copied to.
     let volume = open(Described::new(device, OTHER));
     assert_eq!(
         (volume.kept_geometry(), volume.device().geometry().channels),

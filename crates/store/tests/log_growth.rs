@@ -1,4 +1,4 @@
-//! A log that grows: what was acknowledged is found again, whatever is cut, and its pages follow what is in it.
+//! A log that grows: acknowledged entries are found again, whatever is cut, and its pages follow its content.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "common/cuts.rs"]
@@ -43,7 +43,7 @@ fn open(device: Arc<dyn Device>) -> Result<Volume> {
     Volume::open(device, options)
 }
 
-/// Numbered entries: how many the state has, and where the others are in the log.
+/// Numbered entries: how many the state has, and the places of the others in the log.
 #[derive(Debug, Default)]
 struct Entries {
     saved: u64,
@@ -108,7 +108,7 @@ impl Numbers {
         self.append()
     }
 
-    /// Has that many entries in the state with the next checkpoint.
+    /// Includes `count` entries in the state with the next checkpoint.
     fn save(&self, count: u64) {
         let mut entries = self.entries.lock().unwrap();
         for _ in 0..count {
@@ -122,7 +122,7 @@ impl Numbers {
         self.entries.lock().unwrap().count()
     }
 
-    /// A checkpoint that needs nothing of the log.
+    /// Takes a checkpoint that needs nothing of the log.
     fn save_all(&self) {
         self.save(self.count());
         self.volume.checkpoint().unwrap();
@@ -135,7 +135,7 @@ impl Numbers {
     }
 }
 
-/// How many entries were acknowledged, and how many were begun.
+/// The number of entries that were acknowledged, and of those that were begun.
 #[derive(Clone, Default, Debug)]
 struct Past {
     acknowledged: u64,
@@ -154,7 +154,7 @@ impl Mortal for Numbers {
     fn reopened(device: Arc<dyn Device>, _log: Option<Arc<dyn Device>>) -> Result<Self> {
         let volume = open(Arc::clone(&device))?;
         if volume.structures().is_empty() {
-            // The cut came before it was made.
+            // The cut came before the structure was created.
             volume.create_structure("numbers", "kind", Vec::new(), 1)?;
         }
         Self::start(device, volume)
@@ -208,16 +208,16 @@ fn a_log_grows_before_appending_waits_and_gives_back_what_it_has_left() {
     let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
     let numbers = Numbers::new(Arc::clone(&device), options(Some(LOG_BYTES_MAX))).unwrap();
     let free = numbers.volume.stats().free_pages;
-    // All stay in the log.
+    // All entries stay in the log.
     (0..80).for_each(|_| numbers.append().unwrap());
     let capacity = numbers.volume.log().capacity_bytes();
     assert!(capacity > 8 * LOG_BYTES && capacity <= LOG_BYTES_MAX, "{capacity}");
     let grown = numbers.volume.stats();
-    // Checkpoints take turns on a page or two.
+    // Checkpoints alternate on a page or two.
     assert!(grown.free_pages <= free + 2, "blocks are still where they were");
     numbers.save_all();
     let left = numbers.volume.stats().free_pages - free;
-    // All but a page of each of the parts before, which together are a little shorter than the newest one.
+    // All but one page of each earlier part, which together are a little shorter than the newest one.
     assert!(left >= capacity / PAGE / 2 - 8, "{left} pages of {}", capacity / PAGE);
     drop(numbers);
     let again = Numbers::start(Arc::clone(&device), open(device).unwrap()).unwrap();
@@ -233,7 +233,7 @@ fn a_log_keeps_its_length_unless_it_may_grow() {
     assert!(!numbers.volume.want_log(2 * LOG_BYTES).unwrap());
     assert_eq!(numbers.volume.log_bytes_max(), LOG_BYTES);
     drop(numbers);
-    // Whatever a later opening states.
+    // The result does not depend on the options of a later opening.
     let volume = open(device).unwrap();
     assert!(!volume.want_log(2 * LOG_BYTES).unwrap());
     assert!(matches!(volume.reserve(LOG_BYTES), Err(Error::LogFull { .. })));

@@ -1,4 +1,4 @@
-//! Pages that cannot be read hide no others.
+//! Unreadable pages hide no others.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use nandex_device::{Device, PAGE_BYTES, PageBuf, PageId};
@@ -23,7 +23,7 @@ fn device() -> SimDevice {
     device
 }
 
-/// What each page is: proven, or else why not.
+/// Returns the state of each page: verified, or the reason why it is invalid.
 fn read(device: &SimDevice, failed: FailedRead) -> Vec<Result<(), String>> {
     let labels: Vec<_> = (0..PAGES).map(label).collect();
     let mut read = Vec::new();

@@ -15,7 +15,7 @@ use nandex_sim::{Fill, SimDevice};
 use nandex_store::schedule::{Channels, Schedule, SequentialWrite};
 
 const DEPTH: usize = 32;
-/// Requests that the schedule may choose from.
+/// The number of requests that the schedule may choose from.
 const WINDOW: usize = 1024;
 const READS: usize = 16_384;
 const DOMAINS: u64 = 32;
@@ -23,7 +23,7 @@ const CHUNK_PAGES: u64 = 2;
 const ROUND_PAGES: u64 = DOMAINS * CHUNK_PAGES;
 const ROUNDS: u64 = 4096;
 
-/// The drive, written once in order, so that chunk i is on channel i mod 32.
+/// Returns the drive, written once in order, so that chunk i is on channel i mod 32.
 fn drive() -> SimDevice {
     let preset = Preset::named("crucial-m4-paper").unwrap();
     let device = SimDevice::with_model(preset.build(Fill::Sequential).unwrap());
@@ -31,10 +31,10 @@ fn drive() -> SimDevice {
     device.with_geometry(preset.geometry())
 }
 
-/// How requests are started.
+/// The way in which requests are started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
-    /// As many as the queue takes, then a wait for all of them.
+    /// As many as the queue holds, then a wait for all of them.
     Batches,
     /// Another for each that ends.
     Stream,
@@ -48,7 +48,7 @@ trait Line {
     fn waiting(&self) -> usize;
 }
 
-/// First in, first out, as no line but the device's own would do.
+/// First in, first out, as without any line but the device's own.
 struct Fifo(VecDeque<(u32, PageId)>);
 
 impl Line for Fifo {
@@ -87,8 +87,8 @@ fn fill(line: &mut dyn Line, queue: &mut dyn Queue) {
     }
 }
 
-/// Reads a second of these requests, of which the line sees a window, while there are more to come: a
-/// window's worth of them to begin with and at the end do not count.
+/// Returns the reads per second of these requests, a window of which the line sees, while there are more to come: a
+/// window's worth of them at the beginning and at the end does not count.
 fn rate(
     device: &SimDevice,
     requests: &[(u32, PageId)],
@@ -118,12 +118,12 @@ fn rate(
 /// The channel of the n-th read.
 type Order = fn(usize, &mut SplitMix64) -> u64;
 
-/// The first K go to one channel, the next K to the next one.
+/// Sends the first K to one channel, the next K to the next one.
 fn ordered<const K: usize>(n: usize, _: &mut SplitMix64) -> u64 {
     (n / K) as u64 % DOMAINS
 }
 
-/// Of 32 requests S go to one channel, which is another each time; the others are spread evenly.
+/// Sends S of 32 requests to one channel, which changes each time; the others are spread evenly.
 fn skewed<const S: usize>(n: usize, _: &mut SplitMix64) -> u64 {
     let (batch, within) = ((n / DEPTH) as u64, n % DEPTH);
     let hot = SplitMix64::new(batch).below(DOMAINS);
@@ -134,7 +134,7 @@ fn random(_: usize, rng: &mut SplitMix64) -> u64 {
     rng.below(DOMAINS)
 }
 
-/// Pages on the channels of that order, each anywhere on its channel.
+/// Returns pages on the channels of this order, each anywhere on its channel.
 fn pages(order: Order) -> Vec<PageId> {
     let mut rng = SplitMix64::new(7);
     let page = |n: usize| {
@@ -150,19 +150,19 @@ fn estimated(pages: &[PageId], channels: &Channels) -> Vec<(u32, PageId)> {
     pages.iter().map(|page| (channels.channel(*page, whole), *page)).collect()
 }
 
-/// Reads a second in that order, first in, first out.
+/// Returns the reads per second in this order, first in, first out.
 fn fifo_rate(order: Order, way: Way) -> f64 {
     let device = drive();
     let requests = estimated(&pages(order), &Channels::of(&device.geometry()));
     rate(&device, &requests, Fifo(VecDeque::new()), way, WINDOW)
 }
 
-/// The channels for the paper's schedule, which has no runs.
+/// Returns the channels for the paper's schedule, which has no runs.
 fn spread(device: &SimDevice) -> Channels {
     Channels::of(&device.geometry()).without_runs()
 }
 
-/// The same with the paper's schedule.
+/// Returns the reads per second with the paper's schedule.
 fn schedule_rate(order: Order, way: Way) -> f64 {
     let device = drive();
     let channels = spread(&device);
@@ -188,11 +188,11 @@ fn reads_in_bad_orders_go_as_fast_as_in_the_best_one() {
             assert!(schedule > of_best * best, "{name}, {way}: {schedule:.0} of {best:.0}");
             ratio
         });
-        // The paper does not say whether its threads waited for each other between batches; a drive whose
-        // figure is outside of both would be another drive.
+        // The paper does not say whether its threads waited for each other between batches; a drive whose figure is
+        // outside of both would be another drive.
         let [in_batches, in_a_stream] = ratios;
         assert!(in_batches - 0.01 < paper && paper < in_a_stream + 0.01, "{name}: {ratios:?}");
-        // In a stream and an order that is even by itself there is nothing to win, and little is lost.
+        // In a stream whose order is even already there is nothing to gain, and little is lost.
         assert!(in_a_stream < 1.02, "{name}: {in_a_stream:.2}");
     }
     let worst = fifo_rate(ordered::<16>, Way::Batches) / schedule_rate(ordered::<16>, Way::Batches);
@@ -225,12 +225,12 @@ fn on_a_device_that_tells_nothing_every_read_starts_when_it_would_without_a_sche
     }
 }
 
-/// Whole rounds of chunks, as a slicetable is.
+/// Whole rounds of chunks, as a slicetable has them.
 const WRITE_PAGES: u64 = 4 * ROUND_PAGES;
 const WRITES: u64 = 48;
 
-/// A new drive with sequential writes on it in no order of addresses, each after that many pages
-/// of something else.
+/// Returns a new drive with sequential writes on it in no order of addresses, each after `others_pages` pages of other
+/// writes.
 fn written(others_pages: u64) -> (SimDevice, Vec<SequentialWrite>) {
     let preset = Preset::named("crucial-m4-paper").unwrap();
     let device = SimDevice::with_model(preset.build(Fill::Empty).unwrap());
@@ -254,7 +254,7 @@ fn written(others_pages: u64) -> (SimDevice, Vec<SequentialWrite>) {
     (device.with_geometry(preset.geometry()), writes)
 }
 
-/// Reads a second of pages on these writes, sixteen of a channel at a time, where channels are estimated
+/// Returns the reads per second of pages of these writes, sixteen of a channel at a time, where channels are estimated
 /// with what `known` leaves of a write.
 fn rate_of_writes(others_pages: u64, known: fn(SequentialWrite) -> SequentialWrite) -> f64 {
     let (device, writes) = written(others_pages);
@@ -263,7 +263,7 @@ fn rate_of_writes(others_pages: u64, known: fn(SequentialWrite) -> SequentialWri
     let mut rng = SplitMix64::new(3);
     let request = |n: usize| {
         let write = writes[rng.below(WRITES) as usize];
-        // Where the n-th read's channel really begins in this write, and in whichever of its rounds.
+        // The actual start of the n-th read's channel in this write, in any of its rounds.
         let turn = ordered::<16>(n, &mut rng) * CHUNK_PAGES + ROUND_PAGES;
         let in_round = (turn - write.pages_before % ROUND_PAGES) % ROUND_PAGES;
         let page = write.start.plus(rng.below(WRITE_PAGES / ROUND_PAGES) * ROUND_PAGES + in_round);
@@ -276,11 +276,11 @@ fn rate_of_writes(others_pages: u64, known: fn(SequentialWrite) -> SequentialWri
 #[test]
 fn channels_estimated_from_the_order_of_writing_are_as_good_as_known_ones() {
     let known = schedule_rate(ordered::<16>, Way::Batches);
-    // The paper's estimate: nothing but whole rounds is written.
+    // The paper's estimate: only whole rounds are written.
     let by_the_paper = rate_of_writes(0, |write| SequentialWrite::at(write.start));
     assert!(by_the_paper > 0.97 * known, "{by_the_paper:.0} of {known:.0}");
-    // Eleven pages of something else turn the order each time, by half a chunk too. Counted, they do no
-    // harm; not counted, they make the estimate a guess, which still beats none.
+    // Eleven pages of other writes rotate the order each time, by half a chunk too. Counted, they do no harm; not
+    // counted, they make the estimate a guess, which is still better than none.
     let counted = rate_of_writes(11, |write| write);
     assert!(counted > 0.97 * known, "{counted:.0} of {known:.0}");
     let guessed = rate_of_writes(11, |write| SequentialWrite::at(write.start));
@@ -288,12 +288,13 @@ fn channels_estimated_from_the_order_of_writing_are_as_good_as_known_ones() {
     assert!(guessed > 1.2 * fifo_rate(ordered::<16>, Way::Batches), "{guessed:.0}");
 }
 
-/// A schedule that may start runs, and must not if the drive's planes read by themselves.
+/// Returns channels whose schedule may start runs, and must not if the drive's planes read independently.
 fn as_told(device: &SimDevice, serial_buses: bool) -> Channels {
     Channels::of(&Geometry { serial_buses, ..device.geometry() })
 }
 
-/// The same drive with planes that read at the same time and share their bus only to send a page, and with a fast link.
+/// Returns the same drive with planes that read at the same time and share their bus only to send a page, and with a
+/// fast link.
 fn drive_of_independent_planes() -> SimDevice {
     let text = Preset::text("crucial-m4-paper").unwrap();
     let text = text.replace("unit = \"channel\"", "unit = \"plane\"");
@@ -318,7 +319,7 @@ fn reads_of_one_channel_overlap_on_a_serial_bus_and_those_of_two_channels_do_not
     let within = |rate: f64, us: f64| assert!((rate * us / 1e6 - 1.0).abs() < 0.02, "{rate:.0}");
     within(on(drive(), one), 75.0);
     within(on(drive(), both), 75.0 + 41.0);
-    // Planes that read by themselves: two channels are faster than one there.
+    // Planes that read independently: two channels are faster than one there.
     within(on(drive_of_independent_planes(), one), 75.0);
     within(on(drive_of_independent_planes(), both), 41.0);
 }
@@ -341,7 +342,7 @@ fn runs_are_at_least_as_fast_as_any_order_of_arrival_and_as_spreading_in_every_o
     for (name, order) in ALL_ORDERS {
         let requests = estimated(&pages(order), &spread(&drive()));
         for (way, window) in [Way::Batches, Way::Stream].into_iter().flat_map(|way| {
-            // What a stream of a structure may choose from, and what the paper's batches may.
+            // The window of a structure's stream, and that of the paper's batches.
             [256, WINDOW].map(|window| (way, window))
         }) {
             let on = |channels: Channels| {

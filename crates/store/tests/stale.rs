@@ -1,4 +1,4 @@
-//! A drive that loses the writes to both superblock pages: the opening is complete, or says that they are stale.
+//! A drive that loses the writes to both superblock pages: the opening is complete, or reports that they are stale.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "common/part.rs"]
@@ -24,16 +24,16 @@ use part::Part;
 const DURABILITIES: [Durability; 3] =
     [Durability::Always, Durability::Every(Duration::from_secs(3600)), Durability::Never];
 
-/// Ways of surviving a power cut that are tried; 0 loses all that was not synced, 1 nothing.
+/// The number of ways of surviving a power cut that are tried; 0 loses all that was not synced, 1 nothing.
 const SEEDS: u64 = 4;
 
-/// What the log grows to.
+/// The limit of the log's growth.
 const LOG_BYTES_MAX: u64 = 256 * PAGE_BYTES as u64;
 
-/// Structures, each with how many entries it has.
+/// Structures, each with its number of entries.
 type Contents = BTreeMap<String, u64>;
 
-/// A device and what was written to the superblock pages, in order.
+/// A device and everything that was written to the superblock pages, in order.
 type Recorded = Watched<SimDevice, Superblocks>;
 
 /// Notes what is written to the two superblock pages and to the third copy.
@@ -41,7 +41,7 @@ type Recorded = Watched<SimDevice, Superblocks>;
 struct Superblocks(Mutex<Vec<(u64, Vec<u8>)>>);
 
 impl Superblocks {
-    /// The pages as they were after that many writes of them; none if one was not written yet.
+    /// Returns the pages after `writes` writes of them; `None` if one was not written yet.
     fn after(&self, writes: usize) -> Option<BTreeMap<u64, Vec<u8>>> {
         let pages: BTreeMap<_, _> = self.0.lock().unwrap()[..writes].iter().cloned().collect();
         (pages.len() == 3).then_some(pages)
@@ -63,7 +63,7 @@ impl Observer for Superblocks {
     }
 }
 
-/// Structures that keep numbered entries: those before a checkpoint in their state, the others in the log.
+/// Structures with numbered entries: those before a checkpoint in their state, the others in the log.
 struct Life {
     device: Recorded,
     durability: Durability,
@@ -115,7 +115,7 @@ impl Life {
         assert_eq!(self.volume().log().capacity_bytes(), bytes);
     }
 
-    /// Makes a structure of pages in which something is written.
+    /// Creates a structure of pages with some content.
     fn fill(&mut self, name: &str, pages: u64) {
         let structure = self.volume().create_structure(name, "kind", Vec::new(), pages).unwrap();
         let mut buf = PageBuf::zeroed(usize::try_from(pages).unwrap());
@@ -142,7 +142,7 @@ impl Life {
     }
 
     fn id(&self, name: &str) -> nandex_store::StructureId {
-        // They are numbered in the order of their making, and never again.
+        // They are numbered in the order of their creation, and numbers are never reused.
         nandex_store::StructureId(match name {
             "a" => 1,
             "b" => 2,
@@ -185,7 +185,7 @@ fn open(device: Arc<dyn Device>, durability: Durability, stale: StaleSuperblock)
     )
 }
 
-/// What an opening finds.
+/// Returns what an opening finds.
 fn contents(volume: &Volume) -> Result<Contents> {
     let mut all = Contents::new();
     for found in volume.structures() {
@@ -203,7 +203,7 @@ fn contents(volume: &Volume) -> Result<Contents> {
     Ok(all)
 }
 
-/// A step of a life, and whether it ends with something in the log.
+/// A step of a life, and whether entries are in the log after it.
 type Step = (&'static str, bool, fn(&mut Life));
 
 const STEPS: [Step; 14] = [
@@ -240,7 +240,7 @@ const STEPS: [Step; 14] = [
     }),
 ];
 
-/// Puts pages in place, if `which` says so of their number.
+/// Replaces the pages whose numbers `which` selects.
 fn patch(image: &mut [u8], pages: BTreeMap<u64, Vec<u8>>, which: fn(u64) -> bool) {
     for (page, bytes) in pages.into_iter().filter(|(page, _)| which(*page)) {
         let start = usize::try_from(page).unwrap() * PAGE_BYTES;
@@ -248,7 +248,7 @@ fn patch(image: &mut [u8], pages: BTreeMap<u64, Vec<u8>>, which: fn(u64) -> bool
     }
 }
 
-/// What openings did.
+/// The outcomes of openings.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     told_stale: u64,
@@ -268,8 +268,8 @@ impl Counts {
     }
 }
 
-/// Puts back those of the superblock pages that `which` says, to all that they ever held; counts what openings do
-/// after steps that end with something in the log, and after the others.
+/// Restores all earlier contents of the superblock pages that `which` selects; counts the outcomes of openings after
+/// steps that end with entries in the log, and after the others.
 fn put_back(durability: Durability, which: fn(u64) -> bool) -> [Counts; 2] {
     let mut life = Life::new(durability);
     let mut counts = [Counts::default(), Counts::default()];
@@ -306,19 +306,19 @@ fn both_superblock_pages_put_back_leave_everything() {
     }
 }
 
-/// Without its third copy, a superblock is told to be stale by the log, unless nothing was logged since the newest.
+/// Without its third copy, a superblock is found to be stale by the log, unless nothing was logged since the newest.
 #[test]
 fn all_three_superblocks_put_back_are_noticed_once_something_was_logged() {
     for durability in DURABILITIES {
         let [logged, others] = put_back(durability, |_| true);
         assert_eq!((logged.unnoticed, logged.other_error), (0, 0), "{durability:?}");
         assert!(logged.told_stale > 300, "{logged:?}");
-        // The newest ones are complete, and so are older ones of which nothing else differs.
+        // The newest ones are complete, and so are older ones if nothing else differs.
         assert!(logged.complete > 10 && others.told_stale > 100, "{others:?}");
     }
 }
 
-/// A volume whose superblocks are all those of before its second structure was made, while the log has its entries.
+/// Returns a volume whose superblocks are all older than its second structure, while the log has its entries.
 fn stale_image() -> Vec<u8> {
     let mut life = Life::new(Durability::Never);
     STEPS[..3].iter().for_each(|(.., step)| step(&mut life));

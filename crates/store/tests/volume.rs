@@ -1,4 +1,4 @@
-//! What a volume promises its structures across crashes, closings and removals.
+//! The promises of a volume to its structures across crashes, closings and removals.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "common/part.rs"]
@@ -78,7 +78,7 @@ fn damage_to_either_superblock_of_a_closed_volume_loses_nothing() {
     }
 }
 
-/// A structure that keeps its volume open, as structures do, and whose `prepare` waits to be let go on.
+/// Returns a structure that keeps its volume open, as structures do, and whose `prepare` waits for a signal.
 fn slow_structure(volume: &Volume) -> (Arc<Part>, Receiver<()>, Sender<()>) {
     let structure = volume.create_structure("slow", "kind", Vec::new(), 1).unwrap();
     let (prepares, prepared) = channel();
@@ -93,7 +93,7 @@ fn slow_structure(volume: &Volume) -> (Arc<Part>, Receiver<()>, Sender<()>) {
     (slow.register(volume, &structure), prepared, let_go)
 }
 
-/// Captures that nothing of the log is needed, and keeps the volume open.
+/// Returns a capture that needs nothing of the log and keeps the volume open.
 fn tail_of(volume: &Volume) -> impl Fn() -> Captured + use<> {
     let volume = volume.clone();
     move || Captured { state: vec![1], tail: volume.log().next_lsn(), extents: None }
@@ -101,7 +101,7 @@ fn tail_of(volume: &Volume) -> impl Fn() -> Captured + use<> {
 
 #[test]
 fn a_checkpoint_that_holds_the_last_handle_closes_the_volume() {
-    // The checkpoint's thread held the structure, the structure the volume, and the volume's end waited for the
+    // The checkpoint's thread held the structure, the structure held the volume, and the volume's end waited for the
     // checkpoint's thread: for itself.
     let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
     let volume = Volume::create(Arc::clone(&device), options()).unwrap();
@@ -140,7 +140,7 @@ fn after_unregistering_no_checkpoint_holds_a_structure() {
     assert_eq!(Arc::strong_count(&device), 1, "closing waits until all is closed");
 }
 
-/// A volume whose log is four fifths full of updates of "kept", which nobody has open.
+/// Returns a volume whose log is four fifths full of updates of "kept", which is not open.
 fn pinned_log() -> MemoryDevice {
     let device = MemoryDevice::new();
     let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
@@ -161,7 +161,7 @@ fn updates_of_a_structure_not_open_yet_are_a_fault_only_when_somebody_waits_for_
     for threads in [Threads::Background, Threads::Inline] {
         let options = VolumeOpenOptions { threads, ..VolumeOpenOptions::default() };
         let volume = Volume::open(Arc::new(pinned_log()), options).unwrap();
-        // Longer than the background waits before it looks at the log, and finds it nearly full.
+        // Longer than the background thread waits before it checks the log, and finds it nearly full.
         std::thread::sleep(Duration::from_millis(60));
         volume.poison().check().unwrap();
         let other = volume.create_structure("other", "kind", Vec::new(), 1).unwrap();
@@ -175,7 +175,7 @@ fn updates_of_a_structure_not_open_yet_are_a_fault_only_when_somebody_waits_for_
 
 #[test]
 fn a_structure_that_is_being_made_or_opened_does_not_keep_the_log() {
-    // A thread that made the next part of a growing table was not done while others filled a small log.
+    // A thread that created the next part of a growing table never finished while others filled a small log.
     for threads in [Threads::Background, Threads::Inline] {
         let options = VolumeOptions { threads, ..options() };
         let device = MemoryDevice::new();
@@ -197,7 +197,7 @@ fn a_structure_that_is_being_made_or_opened_does_not_keep_the_log() {
         let opened = volume.open_structure("made", "kind").unwrap();
         fill(&volume);
         volume.replay(&opened, &mut |_, _| panic!("it has no updates")).unwrap();
-        // What its owner saw when it was opened is gone.
+        // The log before the place that its owner saw at the opening is gone.
         let tail = opened.tail;
         let captured = move || Captured { state: vec![1], tail, extents: None };
         let _opened = Part::new(captured).register(&volume, &opened);
@@ -222,13 +222,13 @@ fn a_structure_that_is_being_made_or_opened_does_not_keep_the_log() {
 
 #[test]
 fn who_waits_for_much_space_in_a_log_that_is_half_empty_gets_it() {
-    // The log was not full enough for anybody to be asked to let go of its tail, and did not grow any
-    // more, since the only one who appended was waiting: for ever.
+    // The log was not full enough to request that a structure releases its tail, and did not grow any more, since the
+    // only caller that appended was waiting: forever.
     for threads in [Threads::Background, Threads::Inline] {
         let options = VolumeOptions { threads, ..options() };
         let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
         let structure = volume.create_structure("pinning", "kind", Vec::new(), 1).unwrap();
-        // It needs its part of the log until it is asked to let go of it.
+        // The structure needs its part of the log until it is asked to release it.
         let tail = Arc::new(AtomicU64::new(volume.log().next_lsn().0));
         let (needed, log_of) = (Arc::clone(&tail), volume.clone());
         let capture =
@@ -270,14 +270,14 @@ fn an_extent_is_used_again_once_a_durable_checkpoint_leaves_it_out() {
     volume.checkpoint().unwrap();
     assert_eq!(volume.allocate(7).unwrap(), first);
     drop((roamer, volume));
-    // What no capture has named is free again.
+    // An extent that no capture has named is free again.
     let volume = Volume::open(device, VolumeOpenOptions::default()).unwrap();
     let found = volume.open_structure("roams", "roamer").unwrap();
     assert_eq!(found.extents, [second]);
     assert_eq!(volume.allocate(7).unwrap(), first);
 }
 
-/// The names of all structures, with the first byte of what each was created with.
+/// Returns the names of all structures, with the first byte of each configuration.
 fn configs(volume: &Volume) -> Vec<(String, u8)> {
     let all = volume.structures().into_iter();
     let config = |name: &str| volume.config_of(name, "kind").unwrap()[0];
@@ -331,7 +331,7 @@ fn a_replacement_takes_its_place_at_once_and_nobody_opens_what_it_replaces() {
     let pages = volume.stats().free_pages;
     let replacement = volume.replace(&["ab"]).unwrap();
     create("ab/new", 8).unwrap();
-    // As a crash does.
+    // A crash does the same.
     std::mem::forget(replacement);
     let volume = open(Arc::new(MemoryDevice::from_image(device.image())));
     assert_eq!(configs(&volume).len(), 5);

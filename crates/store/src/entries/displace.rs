@@ -9,7 +9,7 @@ use nandex_device::prefetch;
 use super::{BUCKET_SLOTS, Buckets, EntryLayout};
 use crate::hash::KeyHasher;
 
-/// Most buckets a page can have: two slots each, entries of 8 bytes.
+/// The most buckets a page can have: two slots each, entries of 8 bytes.
 pub(super) const BUCKETS_MAX: usize = 239;
 
 impl EntryLayout {

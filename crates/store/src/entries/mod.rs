@@ -18,7 +18,7 @@ use crate::{Error, Result};
 
 pub use state::{KeyState, SlotState};
 
-/// Slots in a bucket, at most and by default.
+/// The number of slots in a bucket: the maximum and the default.
 pub const BUCKET_SLOTS: usize = 4;
 
 /// Widths of keys and values, and the page layout for them.
@@ -146,7 +146,7 @@ impl EntryLayout {
         page[PAGE_HEADER_BYTES + slot / BUCKET_SLOTS] >> (slot % BUCKET_SLOTS * 2) & 3
     }
 
-    /// The entry in a slot; `None` if the slot is empty or its state is unknown.
+    /// Returns the entry in a slot; `None` if the slot is empty or its state is unknown.
     #[inline]
     #[must_use]
     pub fn entry<'a>(&self, page: &'a [u8], slot: usize) -> Option<Entry<'a>> {
@@ -161,7 +161,7 @@ impl EntryLayout {
         Some(Entry { state, key, value })
     }
 
-    /// Is the state of a slot unknown to this build? Such a slot is skipped like an empty one.
+    /// Returns whether the state of a slot is unknown to this build. Such a slot is skipped like an empty one.
     #[must_use]
     pub fn is_unknown(&self, page: &[u8], slot: usize) -> bool {
         let beyond = slot % BUCKET_SLOTS >= self.bucket_slots;
@@ -186,7 +186,7 @@ impl EntryLayout {
         }
     }
 
-    /// What a page knows of a key.
+    /// Returns what a page knows of a key.
     #[inline]
     #[must_use]
     pub fn look_up<'p>(&self, page: &'p [u8], key: &[u8], hash: KeyHash) -> KeyState<&'p [u8]> {
@@ -235,8 +235,8 @@ impl EntryLayout {
         Self::set_state(page, slot, entry.state as u8);
     }
 
-    /// Puts an entry whose key the page does not have, without a search for it. Says whether there was space; if not,
-    /// the page is unchanged.
+    /// Inserts an entry whose key the page does not contain, without searching for it. Returns whether there was space;
+    /// if not, the page is unchanged.
     #[inline]
     pub fn put_absent(
         &self,
@@ -263,7 +263,7 @@ impl EntryLayout {
         *states = *states & !(3 << shift) | bits << shift;
     }
 
-    /// The empty slots of a bucket: a bit for each, at twice its number.
+    /// Returns the empty slots of a bucket: a bit for each, at twice its number.
     #[inline]
     fn empty_bits(&self, page: &[u8], bucket: usize) -> u8 {
         let states = page[PAGE_HEADER_BYTES + bucket];
@@ -352,7 +352,7 @@ mod tests {
         }
     }
 
-    /// The same keys fit in whatever order they come: a displacement is found where there is one.
+    /// The same keys fit in whatever order they come: a displacement is found if there is one.
     #[test]
     fn how_many_keys_fit_does_not_depend_on_their_order() {
         let layout = EntryLayout::new(8, 8).unwrap();

@@ -1,7 +1,7 @@
 //! The states of a slot and of a key: live, removed, or neither.
 //!
-//! A slot has the state of one entry. A lookup asks one place after the other, the newest first, and goes on while a
-//! place says [`KeyState::Unknown`].
+//! A slot has the state of one entry. A lookup asks one place after another, the newest first, until a place returns
+//! something other than [`KeyState::Unknown`].
 
 use super::Entry;
 
@@ -15,27 +15,27 @@ pub enum SlotState {
     Tombstone = 2,
 }
 
-/// What a buffer, a page, a cache or a whole table knows of a key.
+/// The knowledge of a buffer, a page, a cache or a whole table about a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum KeyState<V> {
     /// Its newest value.
     Live(V),
-    /// It was removed, or is absent for another reason: no older place needs to be asked.
+    /// The key was removed, or is absent for another reason: no older place needs to be asked.
     Removed,
-    /// Nothing. An older place may know the key.
+    /// The place does not know the key. An older place may.
     #[default]
     Unknown,
 }
 
 impl<V> KeyState<V> {
-    /// Returns whether the key needs to be looked up nowhere else.
+    /// Returns whether the lookup is over, because this place knows the key.
     #[inline]
     #[must_use]
     pub fn is_known(&self) -> bool {
         !matches!(self, Self::Unknown)
     }
 
-    /// The value of a key that is there.
+    /// Returns the value, if the key is present.
     #[inline]
     #[must_use]
     pub fn value(self) -> Option<V> {
@@ -45,7 +45,7 @@ impl<V> KeyState<V> {
         }
     }
 
-    /// The same with another form of the value.
+    /// Converts the value with `form`.
     #[inline]
     #[must_use]
     pub fn map<W>(self, form: impl FnOnce(V) -> W) -> KeyState<W> {
@@ -56,7 +56,7 @@ impl<V> KeyState<V> {
         }
     }
 
-    /// What an older place knows, if this one knows nothing.
+    /// Asks an older place if this one does not know the key.
     #[inline]
     #[must_use]
     pub fn or_else(self, older: impl FnOnce() -> Self) -> Self {
@@ -64,7 +64,7 @@ impl<V> KeyState<V> {
     }
 }
 
-/// A known answer: a value, or none because the key is absent.
+/// Converts a known answer: a value, or `None` because the key is absent.
 impl<V> From<Option<V>> for KeyState<V> {
     #[inline]
     fn from(answer: Option<V>) -> Self {

@@ -15,10 +15,9 @@ type Staged<'a> = MutexGuard<'a, Staging>;
 impl Log {
     /// Appends one entry, given in parts, and returns the start of the block that holds it. The entry is in
     /// memory until its block is written; see [`commit`](Self::commit).
-    ///
-    /// Costs a lock and a copy. Never waits for space, and waits for the device only while all block buffers
-    /// are in flight. [`wait_for_space`](Self::wait_for_space), which callers use first, refuses updates of a
-    /// poisoned volume; this refuses nothing until the open block is full, and no block is written.
+    /// Costs a lock and a copy. Never waits for space; waits for the device only while all block buffers are in flight.
+    /// Callers first call [`wait_for_space`](Self::wait_for_space), which rejects updates of a poisoned volume; this
+    /// function accepts entries until the open block is full, and no block is written then.
     ///
     /// # Errors
     /// [`Error::LogFull`], [`Error::Poisoned`], or [`Error::Config`] for an entry that is empty or
@@ -70,9 +69,9 @@ impl Log {
         }
     }
 
-    /// Makes everything appended before this call as durable as the mode promises. With
-    /// [`Durability::Always`] it waits for a sync, shared with all that wait at the time; otherwise it
-    /// returns at once, unless a period has ended that no background thread watches.
+    /// Makes everything appended before this call as durable as the mode promises. With [`Durability::Always`] it waits
+    /// for a sync, shared with all callers that wait at the time; otherwise it returns at once, unless a period has
+    /// ended and no background thread syncs periodically.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the failure of the write or sync itself.
@@ -87,8 +86,8 @@ impl Log {
         }
     }
 
-    /// Makes everything appended before this call durable, whatever the mode. Costs a write and a sync,
-    /// shared with all that wait at the time, and nothing when everything is durable already.
+    /// Makes everything appended before this call durable, whatever the mode. Costs a write and a sync, shared with all
+    /// callers that wait at the time, and nothing when everything is durable already.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the failure of the write or sync itself.
@@ -96,8 +95,8 @@ impl Log {
         self.shared.sync_appended()
     }
 
-    /// Closes the full open block, and opens the next. When all buffers are in use, or no thread writes
-    /// blocks, it waits for the device first, and the caller has to look again.
+    /// Closes the full open block, and opens the next. When all buffers are in use, or no thread writes blocks, it
+    /// waits for the device first, and the caller must check again.
     fn next_block<'a>(&'a self, mut staging: Staged<'a>) -> Result<Staged<'a>> {
         let shared = &*self.shared;
         shared.poison.check()?;
@@ -141,7 +140,7 @@ impl Log {
 fn check_whole(entry_bytes: usize, entries: &[u8]) -> Result<()> {
     if entries.is_empty() || !entries.len().is_multiple_of(entry_bytes) {
         let reason = format!(
-            "{} bytes are no positive number of entries of {entry_bytes} bytes",
+            "{} bytes are not a positive number of entries of {entry_bytes} bytes",
             entries.len()
         );
         return Err(Error::config("entries", reason));

@@ -13,7 +13,7 @@ struct OpenGroup {
     count: u32,
 }
 
-/// A block in memory that still takes entries.
+/// A block in memory that still accepts entries.
 pub(super) struct OpenBlock {
     buf: PageBuf,
     bytes: usize,
@@ -21,23 +21,23 @@ pub(super) struct OpenBlock {
 }
 
 impl OpenBlock {
-    /// An empty block of the size of `buf`, whose content does not matter.
+    /// Creates an empty block of the size of `buf`, whose content does not matter.
     pub fn new(buf: PageBuf) -> Self {
         Self { buf, bytes: BLOCK_HEADER_BYTES, group: None }
     }
 
-    /// The largest entry that an empty block of that size takes.
+    /// Returns the size of the largest entry that an empty block of `block_bytes` holds.
     pub fn entry_bytes_max(block_bytes: usize) -> usize {
         let space = block_bytes - BLOCK_HEADER_BYTES - GROUP_HEADER_BYTES;
         space.min(usize::from(u16::MAX))
     }
 
-    /// Bytes in use, the header's included.
+    /// The number of bytes in use, including the header.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes an entry of `entry_bytes` bytes, given in parts; false when it does not fit.
+    /// Adds an entry of `entry_bytes` bytes, given in parts; returns false when it does not fit.
     pub fn push(&mut self, structure: StructureId, entry: &[&[u8]], entry_bytes: u16) -> bool {
         if self.open_group(structure, entry_bytes, 1) == 0 {
             return false;
@@ -48,7 +48,7 @@ impl OpenBlock {
         true
     }
 
-    /// Takes as many of the entries as fit and returns the bytes it took.
+    /// Adds as many of the entries as fit, and returns the number of bytes added.
     pub fn push_many(&mut self, structure: StructureId, entry_bytes: u16, entries: &[u8]) -> usize {
         let count = entries.len() / usize::from(entry_bytes);
         let taken = self.open_group(structure, entry_bytes, count) * usize::from(entry_bytes);
@@ -62,7 +62,7 @@ impl OpenBlock {
         (self.buf, self.bytes)
     }
 
-    /// Counts up to `count` entries into their group, as many as fit; returns how many.
+    /// Counts up to `count` entries into their group, as many as fit; returns their number.
     fn open_group(&mut self, structure: StructureId, entry_bytes: u16, count: usize) -> usize {
         let space = self.buf.len() - self.bytes;
         let same = self

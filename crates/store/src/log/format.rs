@@ -16,8 +16,8 @@ pub const BLOCK_HEADER_BYTES: usize = 64;
 /// Bytes of a group's header; its entries follow.
 pub const GROUP_HEADER_BYTES: usize = 8;
 
-/// The average bytes that the log writes for an entry of `entry_bytes` bytes if one structure appends entries
-/// of one size to full blocks: these share the headers. Alternating entries of two sizes take
+/// Returns the average number of bytes that the log writes for an entry of `entry_bytes` bytes if one structure appends
+/// entries of one size to full blocks, so that the entries share the headers. Alternating entries of two sizes take
 /// [`GROUP_HEADER_BYTES`] more each, and blocks that a commit closes are padded to a whole page.
 #[must_use]
 pub fn written_bytes(entry_bytes: usize, block_bytes: usize) -> f64 {
@@ -34,7 +34,7 @@ pub const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"ndxl");
 pub struct BlockHeader {
     /// Bytes of groups after the header.
     pub payload_bytes: u32,
-    /// Its own place in the log.
+    /// The block's place in the log.
     pub lsn: Lsn,
     /// The session that wrote it.
     pub epoch: u64,
@@ -44,27 +44,27 @@ pub struct BlockHeader {
     pub prev_crc: u32,
     /// The low half of the newest superblock's generation that was durable when the block was sealed.
     pub superblock: u32,
-    /// Every byte of the log before this place was durable when the block was sealed.
+    /// The place before which every byte of the log was durable when the block was sealed.
     pub synced: Lsn,
 }
 
 impl BlockHeader {
-    /// The generation of a superblock that was durable when the block was sealed, if it is newer than `known`.
+    /// Returns the generation of a superblock that was durable when the block was sealed, if it is newer than `known`.
     #[must_use]
     pub fn newer_superblock(&self, known: u64) -> Option<u64> {
-        // Both are counted in 32 bits; what is ahead by less than half of that is newer.
+        // Both are counted in 32 bits; a number that is ahead by less than half of that range is newer.
         let ahead = self.superblock.wrapping_sub(low_half(known));
         (1..1 << 31).contains(&ahead).then(|| known.saturating_add(ahead.into()))
     }
 }
 
-/// The part of a superblock's generation that a block names.
+/// Returns the part of a superblock's generation that a block names.
 #[must_use]
 pub fn low_half(generation: u64) -> u32 {
     u32::try_from(generation & u64::from(u32::MAX)).expect("the other half is 0")
 }
 
-/// What a block must be to be valid.
+/// The properties that a block must have to be valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockLabel {
     /// The volume it belongs to.
@@ -75,7 +75,7 @@ pub struct BlockLabel {
     pub block_bytes_max: usize,
 }
 
-/// Why bytes are not the expected block.
+/// The reason why bytes are not the expected block.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
     /// No block starts here.
@@ -87,7 +87,7 @@ pub enum Flaw {
     /// The block belongs to another place, such as one of an earlier lap.
     #[error("the block of log byte {found}")]
     Place {
-        /// Where it belongs.
+        /// The place to which the block belongs.
         found: u64,
     },
     /// The sizes in the header are impossible.
@@ -106,7 +106,7 @@ pub enum Flaw {
         /// The checksum of the bytes.
         computed: u32,
     },
-    /// The block continues another block than the one before it.
+    /// The block's predecessor is not the block before it.
     #[error("a block that follows another one than the last")]
     Chain,
     /// The block was written by a session that is too old for its place.
@@ -120,7 +120,7 @@ pub enum Flaw {
     Group,
 }
 
-/// Writes header and checksum into a block whose groups and padding are complete; returns the checksum, which
+/// Writes the header and the checksum into a block whose groups and padding are complete. Returns the checksum, which
 /// the next block names.
 ///
 /// # Panics
@@ -164,8 +164,8 @@ impl<'a> RawBlock<'a> {
         Self(bytes)
     }
 
-    /// Proves that the block is whole and the expected one. The reader decides whether it continues the log.
-    /// Costs a checksum only when the header matches.
+    /// Verifies that the block is whole and the expected one. The reader decides whether it continues the log. Costs a
+    /// checksum only when the header matches.
     ///
     /// # Errors
     /// The [`Flaw`] that was found first.
@@ -189,8 +189,8 @@ impl<'a> RawBlock<'a> {
         Ok(Block { header, bytes })
     }
 
-    /// The header of a block of this volume that is whole, wherever it belongs. Costs a checksum only for those that
-    /// `is_wanted`.
+    /// Returns the header of a whole block of this volume, whatever its place. Costs a checksum only for headers that
+    /// `is_wanted` accepts.
     #[must_use]
     pub fn find(
         self,
@@ -207,7 +207,7 @@ impl<'a> RawBlock<'a> {
         (is_wanted(&found) && self.check(label).is_ok()).then_some(found)
     }
 
-    /// The block's own bytes, by the size in its header.
+    /// Returns the block's own bytes, by the size in its header.
     fn cut(self, payload_bytes: u32, block_bytes_max: usize) -> Result<&'a [u8], Flaw> {
         let block_bytes = get_u32(self.0, 8);
         let flaw = Flaw::Size { block_bytes, payload_bytes };
@@ -221,7 +221,7 @@ impl<'a> RawBlock<'a> {
     }
 }
 
-/// The fields of a header, proven or not.
+/// Reads the fields of a header, verified or not.
 fn header(head: &[u8]) -> BlockHeader {
     let mut volume_id = [0; 16];
     volume_id.copy_from_slice(&head[32..48]);
@@ -236,7 +236,7 @@ fn header(head: &[u8]) -> BlockHeader {
     }
 }
 
-/// A block that has been proven.
+/// A block that has been verified.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
     header: BlockHeader,
@@ -262,7 +262,7 @@ impl<'a> Block<'a> {
         get_u32(self.bytes, 0)
     }
 
-    /// Its groups, in the order of their writing.
+    /// The groups, in the order in which they were written.
     #[must_use]
     pub fn groups(self) -> Groups<'a> {
         let payload = &self.bytes[BLOCK_HEADER_BYTES..];
@@ -275,9 +275,9 @@ impl<'a> Block<'a> {
 pub struct Group<'a> {
     /// Their structure.
     pub structure: StructureId,
-    /// Bytes of each.
+    /// The size of each entry, in bytes.
     pub entry_bytes: usize,
-    /// All of them, one after another; at least one.
+    /// All entries, one after another; at least one.
     pub entries: &'a [u8],
 }
 

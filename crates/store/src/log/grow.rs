@@ -1,4 +1,4 @@
-//! Growing: the log goes on in more pages.
+//! Growth of a log: it continues in more pages.
 
 use std::sync::atomic::Ordering;
 
@@ -12,14 +12,14 @@ use crate::mutants::{Barrier, is_on};
 use crate::space::Extent;
 
 impl Log {
-    /// Goes on in these pages. `parts` is where the log is until now, and `note` makes durable where it is from now on;
-    /// it returns the generation of the superblock that says so.
+    /// Continues in `pages`. `parts` are the parts of the log so far. `note` makes the new parts durable and returns
+    /// the generation of the superblock that names them.
     ///
-    /// Blocks that were begun before are written to where they belong. No block is written to the new pages before
+    /// Blocks that were begun before are still written to their old places. No block is written to the new pages before
     /// `note` has returned; callers that append wait for that only if all block buffers are full.
     ///
     /// # Errors
-    /// A failed write, what `note` returns; the log is then of no more use.
+    /// A failed write, or the error that `note` returns; the log cannot be used any more.
     pub(crate) fn grow(
         &self,
         parts: &LogParts,
@@ -47,7 +47,7 @@ impl Log {
         Ok(())
     }
 
-    /// Writes to the first page of a part that is gone that there is a newer superblock.
+    /// Writes a note to the first page of a part that is gone: a newer superblock exists.
     ///
     /// # Errors
     /// A failed write.
@@ -57,8 +57,8 @@ impl Log {
 }
 
 impl Shared {
-    /// Writes an empty block where a log was before it grew. Only an opening with a superblock of that time reads it,
-    /// and learns that there is a newer one.
+    /// Writes an empty block to a place that the log used before it grew. Only an opening with a superblock of that
+    /// time reads it, and learns that a newer superblock exists.
     fn mark(&self, page: PageId, lsn: u64, prev_crc: u32) -> Result<()> {
         if !is_on(Barrier::LeftLogNamesSuperblock) {
             return Ok(());

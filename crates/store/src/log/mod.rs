@@ -9,9 +9,8 @@
 //!  group = structure, entry size, count | entry | entry | ..
 //! ```
 //!
-//! Entries of every structure of a volume go into one open block in memory. A block is closed when it is full
-//! or when somebody wants its entries durable; then it is sealed and written, in order. docs/format.md draws
-//! the bytes.
+//! Entries of every structure of a volume go into one open block in memory. A block is closed when it is full or when a
+//! caller needs its entries to be durable; then it is sealed and written, in order. docs/format.md draws the bytes.
 //!
 //! Invariants:
 //! 1. A block never wraps, and its start is known when its predecessor is closed: if less than a largest
@@ -19,14 +18,14 @@
 //! 2. A block carries its place in the stream, the volume's id, the session's epoch and its
 //!    predecessor's checksum, so no block of another lap, session or volume is taken for it.
 //! 3. `synced` moves only after a device sync that began when everything before it was written.
-//! 4. A block says how much was durable when it was sealed. That tells a hole before a later block from a
-//!    torn tail: only what was never durable may be missing.
-//! 5. After a failed write or sync no update is accepted, no block is begun, and no commit succeeds.
+//! 4. A block says how much was durable when it was sealed. That distinguishes a hole before a later block from a
+//! 4. A block says how much was durable when it was sealed. That distinguishes a hole before a later block from a torn
+//!    tail: only what was never durable may be missing.
 //!
 //! | act | flash | memory |
 //! |---|---|---|
 //! | append | none; one write of a block each time a block is full | none; at most 8 blocks in all |
-//! | commit, `Always` | one write and one sync, shared by all that wait | one short block |
+//! | commit, `Always` | one write and one sync, shared by all callers that wait | one short block |
 //! | commit, otherwise | none | none |
 //! | replay | reads the region about once | 8 blocks, while it runs |
 
@@ -60,7 +59,7 @@ pub use space::Reservation;
 use crate::{Error, Poison, Result, Threads, Timer};
 use shared::{LOCKED, Shared};
 
-/// When an acknowledged update is safe from a power cut.
+/// The time at which an acknowledged update is safe from a power cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Durability {
     /// Before it is acknowledged: writers that arrive together share one sync (group commit).
@@ -68,7 +67,7 @@ pub enum Durability {
     /// At most this long after it was acknowledged, plus the time of the device's syncs. Less than a
     /// millisecond counts as a millisecond.
     Every(Duration),
-    /// When its buffer is flushed, or at `sync`, `flush` and close.
+    /// When the write buffer is flushed, or at `sync`, `flush` and close.
     Never,
 }
 
@@ -78,8 +77,8 @@ impl Default for Durability {
     }
 }
 
-/// A place in the endless stream of log bytes. It only grows. Its remainder by the region's size is its place
-/// in the log's region.
+/// A place in the endless stream of log bytes. It only grows. Its remainder modulo the region's size is the place in
+/// the log's region.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Lsn(pub u64);
 
@@ -89,7 +88,7 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// How to run a log.
+/// The options of a log.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
     /// Its pages.
@@ -98,25 +97,25 @@ pub struct LogOptions {
     pub volume_id: u128,
     /// The number of this session, greater than that of every session before ([`LogEnd::epoch`]).
     pub epoch: u64,
-    /// When entries become durable.
+    /// The time at which entries become durable.
     pub durability: Durability,
-    /// Who writes full blocks, and syncs periodically.
+    /// The threads that write full blocks and sync periodically.
     pub threads: Threads,
 }
 
 /// The superblock that an anchor is from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum AnchorSource {
-    /// It is not compared with what blocks name.
+    /// Unknown: the anchor is not compared with the superblocks that blocks name.
     #[default]
     Unnamed,
-    /// That of this generation. A block that names a newer one proves that it is stale.
+    /// The superblock of this generation. A block that names a newer one proves that the anchor is stale.
     Superblock(u64),
-    /// A stale one. Durable blocks may have been overwritten since, so the log ends where its blocks do.
+    /// A stale superblock. Durable blocks may have been overwritten since, so the log ends where its blocks do.
     Stale,
 }
 
-/// What the volume's superblock keeps of its log: where reading starts and what must be there.
+/// The part of the volume's superblock that describes its log: where reading starts and what must be present.
 ///
 /// The places and the session come from one session, at one time: take them from [`Log::anchor`]. Sealing a new epoch
 /// with an older session's `synced` would make [`replay`] refuse that session's last blocks.
@@ -124,18 +123,18 @@ pub enum AnchorSource {
 pub struct LogAnchor {
     /// The oldest place still needed: a block's start, or [`Log::next_lsn`].
     pub tail: Lsn,
-    /// Every byte of the log before this place was durable.
+    /// The place before which every byte of the log was durable.
     pub synced: Lsn,
-    /// The session that noted this. Older blocks from `synced` on were left by a crash.
+    /// The session that noted this anchor. From `synced` on, older blocks were left by a crash.
     pub epoch: u64,
-    /// Which superblock says so.
+    /// The superblock that contains the anchor.
     pub source: AnchorSource,
 }
 
-/// Where a log ends: the result of [`replay`] and the start of a [`Log`].
+/// The end of a log: the result of [`replay`] and the start of a [`Log`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LogEnd {
-    /// Where the next block goes.
+    /// The place of the next block.
     pub next: Lsn,
     /// The checksum of the last block; 0 when there is none.
     pub prev_crc: u32,
@@ -143,7 +142,7 @@ pub struct LogEnd {
     pub epoch: u64,
 }
 
-/// What a log has written since it was started, and its memory.
+/// The numbers of what a log has written since it was started, and its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogStats {
     /// Bytes written to the device, headers and padding included.
@@ -166,13 +165,13 @@ pub struct Log {
 }
 
 impl Log {
-    /// Continues after `end`, keeping everything from `tail` on, after one device sync that makes everything
-    /// that [`replay`] has found durable. With [`Threads::Background`] it starts one thread that writes, and
-    /// for [`Durability::Every`] one that syncs. Nothing is written before the first append: the superblock
-    /// must get the new [`anchor`](Self::anchor) before that.
+    /// Continues after `end`, keeping everything from `tail` on, after one device sync that makes durable everything
+    /// that [`replay`] has found. With [`Threads::Background`] it starts one thread that writes, and for
+    /// [`Durability::Every`] one that syncs. Nothing is written before the first append: the superblock must get the
+    /// new [`anchor`](Self::anchor) before that.
     ///
     /// # Errors
-    /// [`Error::Config`] for a region, place or epoch that cannot work; the device's failure.
+    /// [`Error::Config`] for an impossible region, place or epoch; the device's failure.
     pub fn start(options: LogOptions, end: LogEnd, tail: Lsn, poison: Arc<Poison>) -> Result<Self> {
         let LogOptions { durability, threads, .. } = options;
         let shared = Arc::new(Shared::new(options, end, tail, poison)?);
@@ -197,20 +196,19 @@ impl Log {
         Ok(log)
     }
 
-    /// Where the open block starts: every later append returns this place or a later one. Costs one
-    /// atomic load.
+    /// The start of the open block: every later append returns this place or a later one. Costs one atomic load.
     #[must_use]
     pub fn next_lsn(&self) -> Lsn {
         Lsn(self.shared.next.load(Ordering::Acquire))
     }
 
-    /// Every byte of the log before this place is durable.
+    /// The place before which every byte of the log is durable.
     #[must_use]
     pub fn synced(&self) -> Lsn {
         Lsn(self.shared.synced.load(Ordering::Acquire))
     }
 
-    /// What the superblock keeps when everything before `tail` is no longer needed. Once that is durable,
+    /// Returns the anchor for the superblock when everything before `tail` is no longer needed. Once that is durable,
     /// [`release`](Self::release) may follow.
     #[must_use]
     pub fn anchor(&self, tail: Lsn) -> LogAnchor {
@@ -218,8 +216,8 @@ impl Log {
         LogAnchor { tail, synced: self.synced(), epoch: self.shared.epoch, source }
     }
 
-    /// The superblock of this generation is durable: blocks name it from now on. Before that is called, nothing may
-    /// overwrite what an older superblock needs.
+    /// Notes that the superblock of this generation is durable: blocks name it from now on. Before this call, nothing
+    /// that an older superblock needs may be overwritten.
     pub(crate) fn note_superblock(&self, generation: u64) {
         self.shared.superblock.store(generation, Ordering::Release);
     }
@@ -236,19 +234,19 @@ impl Log {
         self.shared.staging().used_bytes()
     }
 
-    /// Bytes of a block: the most that a sync may close early, and so leave unused.
+    /// The size of a block in bytes: the most that a sync may close early, and so leave unused.
     #[must_use]
     pub fn block_bytes(&self) -> u64 {
         self.shared.block()
     }
 
-    /// Bytes that the log holds at most, as long as it does not grow.
+    /// The most bytes that the log holds, as long as it does not grow.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
         self.shared.capacity()
     }
 
-    /// What it has written, and its memory.
+    /// Returns what the log has written, and its memory.
     #[must_use]
     pub fn stats(&self) -> LogStats {
         let staging = self.shared.staging();

@@ -1,4 +1,4 @@
-//! Where in a volume the log's endless stream is.
+//! The mapping of the log's endless stream to pages of a volume.
 //!
 //! ```text
 //!   stream   0 . . . . . . . . since . . . . . . . . . . . . . .
@@ -6,10 +6,9 @@
 //!            +----------------+---------------------------------
 //! ```
 //!
-//! A log that grows goes on in more pages from one place of its stream on. Blocks before that place stay where they
+//! A log that grows continues in more pages from one place of its stream on. Blocks before that place stay where they
 //! are, and their pages are freed when the tail has passed them. So nothing is copied, and no place changes. The first
-//! page of each part that is gone is kept: its block tells an opening with a superblock of before that there is a newer
-//! one.
+//! page of each part that is gone is kept: its block tells an opening with an older superblock that a newer one exists.
 
 use nandex_device::PageId;
 
@@ -17,13 +16,13 @@ use super::Lsn;
 use super::region::PAGE;
 use crate::space::Extent;
 
-/// Earlier parts of a log at once, at most, and pages of parts that are gone.
+/// The maximum number of earlier parts of a log, and of kept pages of parts that are gone.
 pub(crate) const EARLIER_MAX: usize = 15;
 
-/// A part of the stream, and the pages that it goes round on.
+/// A part of the stream, and the circle of pages that holds it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogPart {
-    /// The first place of the stream that is in it.
+    /// The first place of the stream in this part.
     pub since: Lsn,
     /// Its pages.
     pub pages: Extent,
@@ -45,16 +44,16 @@ impl LogPart {
 /// All parts of a log that are needed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogParts {
-    /// Those that blocks are still read from, oldest first.
+    /// The parts that blocks are still read from, oldest first.
     pub earlier: Vec<LogPart>,
-    /// The one that blocks are written to.
+    /// The part that blocks are written to.
     pub newest: LogPart,
     /// The pages that are kept of parts that are gone, oldest first.
     pub left: Vec<PageId>,
 }
 
 impl From<Extent> for LogParts {
-    /// A log that is in the same pages from its start on.
+    /// Creates the parts of a log that stays in the same pages from its start.
     fn from(pages: Extent) -> Self {
         Self { earlier: Vec::new(), newest: LogPart { since: Lsn(0), pages }, left: Vec::new() }
     }
@@ -66,7 +65,7 @@ impl LogParts {
         self.earlier.iter().chain([&self.newest])
     }
 
-    /// All pages that are the log's, also those that nothing is read from.
+    /// Returns all pages of the log, including those from which nothing is read.
     pub fn extents(&self) -> impl Iterator<Item = Extent> {
         let left = self.left.iter().map(|page| Extent { start: *page, pages: 1 });
         self.iter().map(|part| part.pages).chain(left)
@@ -78,14 +77,14 @@ impl LogParts {
         self.extents().map(Extent::end).max().expect("a log has a part")
     }
 
-    /// The same log, which goes on in these pages from a place on.
+    /// Returns the same log, continued in `pages` from `since` on.
     #[must_use]
     pub fn grown(&self, since: Lsn, pages: Extent) -> Self {
         let earlier = self.iter().copied().filter(|part| part.since < since).collect();
         Self { earlier, newest: LogPart { since, pages }, left: self.left.clone() }
     }
 
-    /// Drops the parts that are before this place and returns them. Their first pages are kept.
+    /// Drops the parts before this place and returns them. Their first pages are kept.
     pub fn drop_before(&mut self, tail: Lsn) -> Vec<LogPart> {
         let next = self.iter().skip(1);
         let count = next.take_while(|next| next.since <= tail).count();
@@ -95,7 +94,7 @@ impl LogParts {
         gone
     }
 
-    /// The pages that were this log's, and are not the other's, which it has become.
+    /// Returns the pages of this log that the log `by`, which replaces it, does not use.
     #[must_use]
     pub fn freed(&self, by: &Self) -> Vec<Extent> {
         let rest = |extent: Extent| {
@@ -109,7 +108,7 @@ impl LogParts {
         self.extents().filter_map(rest).collect()
     }
 
-    /// Runs of pages, each of one part, that hold the stream from `tail` to `end`.
+    /// Returns runs of pages, each of one part, that hold the stream from `tail` to `end`.
     #[must_use]
     pub fn runs(&self, tail: Lsn, end: Lsn) -> Vec<Extent> {
         let mut runs = Vec::new();

@@ -1,8 +1,8 @@
-//! Reading the log after a crash: the chain of blocks from the tail on, and why it ends.
+//! Reading the log after a crash: the chain of blocks from the tail on, and the reason why it ends.
 //!
-//! A log ends where no block continues it. That is a torn tail, left by every power cut, or damage; a
-//! checksum alone cannot tell. But a later block that was sealed when the missing place was durable proves
-//! damage, and so does the superblock. And a block that names a newer superblock proves that this one is stale.
+//! A log ends where no block continues it. The cause is a torn tail, left by every power cut, or damage; a checksum
+//! alone cannot distinguish them. But a later block that was sealed when the missing place was durable proves damage,
+//! and so does the superblock. A block that names a newer superblock proves that this one is stale.
 
 use nandex_device::{Op, OpKind, PAGE_BYTES, PageBuf, Queue};
 
@@ -15,18 +15,18 @@ use crate::{Error, Result, StructureId};
 /// The name of damage in the log.
 const WHAT: &str = "log block";
 
-/// Blocks that are read at once; a block that straddles two reads is read twice.
+/// The number of blocks that are read at once; a block that straddles two reads is read twice.
 const WINDOW_BLOCKS: u64 = 8;
 
-/// Receives replayed entries: the start of their block, their structure, the bytes of each, and all of a
-/// group's, one after another.
+/// A callback for replayed entries: the start of their block, their structure, the size of each, and all entries of a
+/// group, one after another.
 pub type Visit<'a> = dyn FnMut(Lsn, StructureId, usize, &[u8]) -> Result<()> + 'a;
 
-/// A block, or why there is none.
+/// A block, or the reason why there is none.
 type Checked<'a> = std::result::Result<Block<'a>, Flaw>;
 
-/// Reads the entries from `anchor.tail` up to `until`, a place that an earlier [`replay`] has reached. It
-/// ignores what is written after that place meanwhile.
+/// Reads the entries from `anchor.tail` up to `until`, a place that an earlier [`replay`] has reached. Ignores what is
+/// written after that place meanwhile.
 ///
 /// # Errors
 /// As [`replay`]; [`Error::Corrupt`] also when the log ends before `until`.
@@ -53,9 +53,9 @@ pub fn replay_until(
 /// Reads all entries from `anchor.tail` to the log's end, in order, and finds that end. An error of `visit`
 /// ends the reading.
 ///
-/// Reads the region once, since it searches past the end for proof of damage. Everything before
-/// `anchor.synced` is there, or this fails. After it the last durable blocks can be lost unnoticed only if
-/// damage hit them together with every block that was sealed after their sync.
+/// Reads the region once, since it searches past the end for proof of damage. Fails unless everything before
+/// `anchor.synced` is present. After it the last durable blocks can be lost unnoticed only if damage hit them together
+/// with every block that was sealed after their sync.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for durable blocks that are damaged, [`Error::Stale`] if one names a newer superblock than the
@@ -99,7 +99,7 @@ struct Chain<'a> {
     anchor: LogAnchor,
     end: LogEnd,
     first: bool,
-    /// The newest superblock that a block of the chain names, and that block's place; if it is newer than the anchor's.
+    /// The newest superblock that a block of the chain names, and that block's place, if it is newer than the anchor's.
     newest: Option<(u64, Lsn)>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Chain<'a> {
         Self { region, volume_id, anchor, end, first: true, newest: None }
     }
 
-    /// Takes the block at the chain's end, if it continues the chain.
+    /// Adds the block at the chain's end, if it continues the chain.
     fn next<'b>(&mut self, bytes: &'b [u8]) -> Checked<'b> {
         let block = self.whole(bytes, self.end.next)?;
         let header = block.header();
@@ -129,7 +129,7 @@ impl<'a> Chain<'a> {
         Ok(block)
     }
 
-    /// The newer superblock that a block names.
+    /// Returns the newer superblock that a block names.
     fn newer_superblock(&self, header: &BlockHeader) -> Option<u64> {
         match self.anchor.source {
             AnchorSource::Superblock(known) => header.newer_superblock(known),
@@ -154,7 +154,7 @@ impl<'a> Chain<'a> {
         self.end.epoch.max(anchored)
     }
 
-    /// Tells a torn tail from damage, after no block was found at the end because of `flaw`.
+    /// Distinguishes a torn tail from damage, after no block was found at the end because of `flaw`.
     fn check_end(&mut self, window: &mut Window<'_>, flaw: Flaw) -> Result<()> {
         let end = self.end.next;
         let witness = self.scan(window)?.filter(|_| is_on(Barrier::ReplayHearsWitness));
@@ -215,7 +215,7 @@ impl<'a> Chain<'a> {
         Ok(witness)
     }
 
-    /// Does a block at `lsn` past the end say that the end's place was durable?
+    /// Returns whether a block at `lsn` past the end proves that the end's place was durable.
     fn is_witness(&self, header: &BlockHeader, lsn: u64) -> bool {
         let end = self.end.next;
         header.lsn == Lsn(lsn)
@@ -238,7 +238,7 @@ impl<'a> Window<'a> {
         Ok(Self { region, queue: region.device.queue(1)?, start: 0, buf: None })
     }
 
-    /// The bytes from `lsn` on: enough for a largest block, or all up to the lap's end, and perhaps more.
+    /// Returns the bytes from `lsn` on: enough for a largest block, or all up to the lap's end, and perhaps more.
     fn at(&mut self, lsn: u64) -> Result<&[u8]> {
         let wanted = self.region.block().min(self.region.left_in_part(lsn));
         if !self.holds(lsn, wanted) {

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// Bytes in a page, as a place in the log counts them.
 pub(super) const PAGE: u64 = PAGE_BYTES as u64;
 
-/// The fewest blocks a region holds, so that the writes in flight never meet.
+/// The fewest blocks a region holds, so that no two writes in flight overlap.
 const BLOCKS_MIN: u64 = 4;
 
 /// The largest block: its size has 32 bits, and memory holds several.
@@ -21,7 +21,7 @@ const BLOCK_BYTES_MAX: usize = 1 << 30;
 pub struct LogRegion {
     /// The device that holds it.
     pub device: Arc<dyn Device>,
-    /// Its pages; four blocks at least in each part.
+    /// The pages of the log; each part has at least four blocks.
     pub parts: LogParts,
     /// The largest block in bytes, a whole number of pages. It decides where blocks start, so it
     /// never changes while the region holds a log.
@@ -32,14 +32,14 @@ impl LogRegion {
     /// A block size that uses a device's bandwidth well.
     pub const BLOCK_BYTES_DEFAULT: usize = 256 * 1024;
 
-    /// Refuses sizes that cannot work.
+    /// Rejects impossible sizes.
     ///
     /// # Errors
     /// [`Error::Config`].
     pub fn check(&self) -> Result<()> {
         let block_bytes = self.block_bytes;
         if block_bytes == 0 || !block_bytes.is_multiple_of(PAGE_BYTES) {
-            let reason = format!("{block_bytes} is no positive multiple of {PAGE_BYTES}");
+            let reason = format!("{block_bytes} is not a positive multiple of {PAGE_BYTES}");
             return Err(Error::config("log_block_bytes", reason));
         }
         if block_bytes > BLOCK_BYTES_MAX {
@@ -59,7 +59,7 @@ impl LogRegion {
         Ok(())
     }
 
-    /// Refuses a place where no block can start.
+    /// Rejects a place where no block can start.
     pub(super) fn check_place(&self, field: &'static str, lsn: Lsn) -> Result<()> {
         if !lsn.0.is_multiple_of(PAGE) || lsn.0 > u64::MAX / 2 {
             return Err(Error::config(field, format!("no block of a log starts at {lsn}")));
@@ -67,25 +67,25 @@ impl LogRegion {
         Ok(())
     }
 
-    /// The length in bytes of the part that is written to.
+    /// The length in bytes of the part that blocks are written to.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.parts.newest.bytes()
     }
 
-    /// The largest block, as a place in the log counts it.
+    /// The largest block, in the unit of places in the log.
     pub(super) fn block(&self) -> u64 {
         self.block_bytes as u64
     }
 
-    /// The start of a block that may start at `lsn`: there, or at the next lap's start when a largest block
-    /// does not fit before this lap's end.
+    /// Returns the place where the next block starts if `lsn` is free: `lsn` itself, or the next lap's start when a
+    /// largest block does not fit before this lap's end.
     pub(super) fn start_from(&self, lsn: u64) -> u64 {
         let left = self.parts.left_in_lap(lsn);
         if left < self.block() { lsn + left } else { lsn }
     }
 
-    /// Bytes from `lsn` to the end of the pages that follow one another.
+    /// Returns the number of bytes from `lsn` to the end of the contiguous pages.
     pub(super) fn left_in_part(&self, lsn: u64) -> u64 {
         self.parts.left_in_part(lsn)
     }

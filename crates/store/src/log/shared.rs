@@ -1,4 +1,4 @@
-//! What the log's callers and its threads share.
+//! The state that the log's callers and its threads share.
 //!
 //! Two locks, never held together: `staging` is held for a copy, `progress` for a comparison. The writer's
 //! lock may be held around either. Neither is held while the device works.
@@ -13,7 +13,7 @@ use super::writer::BlockWriter;
 use super::{Durability, LogEnd, LogOptions, Lsn};
 use crate::{Error, Poison, Result, Threads};
 
-/// Why taking one of the log's locks cannot fail.
+/// The reason why taking one of the log's locks cannot fail.
 pub(super) const LOCKED: &str = "no holder of this lock panics";
 
 /// The progress of the log.
@@ -21,11 +21,11 @@ pub(super) const LOCKED: &str = "no holder of this lock panics";
 pub(super) struct Progress {
     /// Every block before this place is written.
     pub written: u64,
-    /// Is somebody writing blocks?
+    /// Whether a thread is writing blocks.
     pub draining: bool,
     /// Every block before this place is durable.
     pub synced: u64,
-    /// Is somebody syncing?
+    /// Whether a thread is syncing.
     pub syncing: bool,
 }
 
@@ -52,13 +52,13 @@ pub(super) struct Shared {
     pub writer: Mutex<BlockWriter>,
     /// Copy of `Staging::start`.
     pub next: AtomicU64,
-    /// Bytes of the part that is written to.
+    /// The size of the part that is written to, in bytes.
     pub capacity: AtomicU64,
     /// Copy of `Staging::tail`.
     pub tail: AtomicU64,
     /// Copy of `Progress::synced`.
     pub synced: AtomicU64,
-    /// When the last period of [`Durability::Every`] ended, by the device's clock.
+    /// The time when the last period of [`Durability::Every`] ended, by the device's clock.
     pub period_start_ns: AtomicU64,
     /// The generation of the newest durable superblock.
     pub superblock: AtomicU64,
@@ -69,7 +69,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// A log that continues after `end`.
+    /// Creates a log that continues after `end`.
     pub fn new(options: LogOptions, end: LogEnd, tail: Lsn, poison: Arc<Poison>) -> Result<Self> {
         check(&options, end, tail)?;
         let LogOptions { region, volume_id, epoch, durability, threads } = options;
@@ -112,7 +112,7 @@ impl Shared {
         self.progress.lock().expect(LOCKED)
     }
 
-    /// Closes the open block, if there is one, and returns where the next will start.
+    /// Closes the open block, if there is one, and returns the start of the next one.
     pub fn close_block(&self, staging: &mut Staging) -> u64 {
         let start = staging.close();
         self.next.store(start, Ordering::Release);
@@ -125,12 +125,12 @@ impl Shared {
         self.work.notify_all();
     }
 
-    /// The largest block, as a place in the log counts it.
+    /// The largest block, in the unit of places in the log.
     pub fn block(&self) -> u64 {
         self.block_bytes as u64
     }
 
-    /// Bytes that the log holds at most.
+    /// The most bytes that the log holds.
     pub fn capacity(&self) -> u64 {
         self.capacity.load(Ordering::Relaxed)
     }

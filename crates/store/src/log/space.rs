@@ -1,7 +1,6 @@
-//! Space in the log: who may append, and who waits until the tail moves.
+//! Space in the log: which callers may append, and which wait until the tail moves.
 //!
-//! Every update begins here, before it changes anything. So this also refuses the updates of a poisoned
-//! volume.
+//! Every update begins here, before it changes anything. So this module also rejects the updates of a poisoned volume.
 
 use std::fmt;
 use std::sync::MutexGuard;
@@ -13,14 +12,14 @@ use super::staging::Staging;
 use super::{Durability, Log, Lsn};
 use crate::Result;
 
-/// How often a waiting caller checks whether the volume was poisoned meanwhile.
+/// The interval at which a waiting caller checks whether the volume was poisoned.
 const POISON_POLL: Duration = Duration::from_millis(50);
 
-/// The share of the log that is kept for callers that were admitted without a reservation, while it was far from full.
-/// They may append much later: one may have waited for a buffer meanwhile.
+/// The share of the log that is reserved for callers that were admitted without a reservation while it was far from
+/// full. They may append much later: one may have waited for a buffer meanwhile.
 const KEPT_SHARE: u64 = 8;
 
-/// How long a caller that takes checkpoints itself waits for others to release space.
+/// The time that a caller that takes checkpoints itself waits for others to release space.
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl Log {
@@ -46,8 +45,8 @@ impl Log {
         self.reserve(bytes).map(Some)
     }
 
-    /// As [`wait_for_space`](Self::wait_for_space), and always reserves the space: for batches, several of
-    /// which could otherwise be admitted where one fits.
+    /// Like [`wait_for_space`](Self::wait_for_space), but always reserves the space: for batches, several of which
+    /// could otherwise be admitted where one fits.
     ///
     /// # Errors
     /// As [`wait_for_space`](Self::wait_for_space).
@@ -67,8 +66,8 @@ impl Log {
         }
     }
 
-    /// As [`reserve`](Self::reserve), if no background thread takes checkpoints: `maintain` does, before each
-    /// attempt, and is told whether an attempt has failed.
+    /// Like [`reserve`](Self::reserve), for a log without a background thread that takes checkpoints: `maintain` takes
+    /// them before each attempt, and its argument says whether an attempt has failed.
     ///
     /// # Errors
     /// As [`reserve`](Self::reserve), and what `maintain` returns.
@@ -91,7 +90,7 @@ impl Log {
         }
     }
 
-    /// As [`reserve`](Self::reserve), but returns nothing instead of waiting.
+    /// Like [`reserve`](Self::reserve), but returns `None` instead of waiting.
     ///
     /// # Errors
     /// As [`reserve`](Self::reserve).
@@ -107,16 +106,16 @@ impl Log {
         bytes: u64,
         staging: &mut MutexGuard<'_, Staging>,
     ) -> Option<Reservation<'_>> {
-        // What nearly fills the log cannot wait until it is empty.
+        // A request that nearly fills the log cannot wait until the log is empty.
         let kept = (self.shared.capacity() / KEPT_SHARE).min(used_max / 2);
         let used_max = used_max - kept;
         (staging.used_bytes() + staging.reserved <= used_max)
             .then(|| Reservation::new(&self.shared, self.log_bytes(bytes), staging))
     }
 
-    /// As [`try_reserve`](Self::try_reserve), for entries that are appended together, so that they fill their blocks:
-    /// takes no more than they need and a block to spare. For updates that cannot wait; they may use half of the space
-    /// that waiting callers leave free, but none that a reservation holds.
+    /// Like [`try_reserve`](Self::try_reserve), for entries that are appended together, so that they fill their blocks:
+    /// reserves no more than they need and one spare block. For updates that cannot wait; they may use half of the
+    /// space that waiting callers leave free, but none that a reservation holds.
     ///
     /// # Errors
     /// [`Error::Poisoned`](crate::Error::Poisoned).
@@ -142,7 +141,7 @@ impl Log {
         self.shared.waiting.load(Relaxed)
     }
 
-    /// Allows the bytes before `tail` to be overwritten. A `tail` before the present one changes nothing.
+    /// Allows the bytes before `tail` to be overwritten. A `tail` before the current one changes nothing.
     ///
     /// # Panics
     /// If `tail` is past [`next_lsn`](Self::next_lsn).
@@ -154,7 +153,7 @@ impl Log {
         self.shared.space_freed.notify_all();
     }
 
-    /// Bytes of the log that `bytes` bytes of entries may take: blocks are assumed half full, and if every
+    /// Returns the bytes of the log that `bytes` bytes of entries may take: blocks are assumed half full, and if every
     /// commit syncs, each one may close a block of its own.
     fn log_bytes(&self, bytes: u64) -> u64 {
         let always = self.shared.durability == Durability::Always;
@@ -162,12 +161,12 @@ impl Log {
         bytes.saturating_mul(2).saturating_add(closed)
     }
 
-    /// Bytes of an empty log that `bytes` bytes of entries at once need.
+    /// Returns the size of an empty log that holds `bytes` bytes of entries at once.
     pub(crate) fn needed_bytes(&self, bytes: u64) -> u64 {
         self.log_bytes(bytes).saturating_add(2 * self.shared.block())
     }
 
-    /// The most bytes of the log in use with which `bytes` bytes of entries fit.
+    /// Returns the most bytes of the log that may be in use for `bytes` bytes of entries to fit.
     fn used_max(&self, bytes: u64) -> Result<u64> {
         self.shared.capacity().checked_sub(self.needed_bytes(bytes)).ok_or_else(|| {
             self.shared.full(&format!(
@@ -178,7 +177,7 @@ impl Log {
     }
 }
 
-/// Space in the log that nobody else gets; see [`Log::reserve`].
+/// Space in the log that no other caller gets; see [`Log::reserve`].
 #[must_use = "the space is released when this is dropped"]
 pub struct Reservation<'l> {
     shared: &'l Shared,
@@ -205,7 +204,7 @@ impl Drop for Reservation<'_> {
     }
 }
 
-/// Counts a waiting caller as long as it lives.
+/// Counts a waiting caller for its lifetime.
 struct Waiting<'s>(&'s Shared);
 
 impl<'s> Waiting<'s> {

@@ -1,4 +1,4 @@
-//! What the lock around appending guards: the open block, the closed ones, and their buffers.
+//! The state that the append lock guards: the open block, the closed ones, and their buffers.
 
 use std::collections::VecDeque;
 
@@ -9,13 +9,14 @@ use super::block::OpenBlock;
 use super::format::BLOCK_HEADER_BYTES;
 use super::region::LogRegion;
 
-/// Block buffers in all: one is filled, four are written, the rest absorb a slow sync.
+/// The number of block buffers in all: one is filled, four are written, the rest absorb a slow sync.
 const BUFFERS_MAX: usize = 8;
 
-/// Block buffers that are kept for later. Those of a burst are freed, so that RAM is what it was before.
+/// The number of idle block buffers that are kept. Those of a burst are freed, so that RAM use falls back to what it
+/// was.
 const SPARE_MAX: usize = 4;
 
-/// A block that takes no more entries and waits to be written.
+/// A block that accepts no more entries and waits to be written.
 pub(super) struct ClosedBlock {
     /// Its place.
     pub lsn: u64,
@@ -23,33 +24,33 @@ pub(super) struct ClosedBlock {
     pub next: u64,
     /// Bytes of groups.
     pub payload_bytes: u32,
-    /// Exactly the block; padded, not sealed.
+    /// The block's bytes, exactly; padded, not sealed.
     pub buf: PageBuf,
 }
 
 /// Blocks that are not with the device.
 pub(super) struct Staging {
-    /// Where the open block starts, or the next one will.
+    /// The start of the open block, or of the next one.
     pub start: u64,
     /// The oldest place that must not be overwritten.
     pub tail: u64,
-    /// The block that takes entries; it holds at least one.
+    /// The block that accepts entries; it holds at least one.
     pub open: Option<OpenBlock>,
-    /// Space reserved by callers for entries they will append.
+    /// The space reserved by callers for entries that they will append.
     pub reserved: u64,
     /// Bytes of entries appended.
     pub payload_bytes: u64,
-    /// Whether the threads are to end.
+    /// Whether the threads must end.
     pub stop: bool,
     closed: VecDeque<ClosedBlock>,
     spare: Vec<PageBuf>,
     buffers: usize,
-    /// Where blocks start.
+    /// The region, which decides where blocks start.
     region: LogRegion,
 }
 
 impl Staging {
-    /// Nothing appended yet; the first block will start at `start`.
+    /// Creates a staging area with nothing appended; the first block will start at `start`.
     pub fn new(start: u64, tail: u64, region: LogRegion) -> Self {
         Self {
             start,
@@ -65,7 +66,7 @@ impl Staging {
         }
     }
 
-    /// The place up to which the log must be durable for everything appended to be durable.
+    /// Returns the place up to which the log must be durable for everything appended to be durable.
     pub fn wanted(&self) -> u64 {
         self.start + u64::from(self.open.is_some())
     }
@@ -76,14 +77,14 @@ impl Staging {
         self.start - self.tail + open.next_multiple_of(PAGE_BYTES) as u64
     }
 
-    /// Bytes of memory in block buffers and in short blocks that wait.
+    /// The memory of block buffers and of short blocks that wait, in bytes.
     pub fn ram_bytes(&self) -> u64 {
         let short = self.closed.iter().map(|block| block.buf.len());
         let short: usize = short.filter(|&bytes| bytes < self.region.block_bytes).sum();
         (self.buffers * self.region.block_bytes + short) as u64
     }
 
-    /// A buffer for a new block, unless all are in use.
+    /// Returns a buffer for a new block, unless all are in use.
     pub fn take_buffer(&mut self) -> Option<PageBuf> {
         if let Some(buf) = self.spare.pop() {
             return Some(buf);
@@ -124,13 +125,13 @@ impl Staging {
         self.start + self.region.block() <= self.tail + self.region.bytes()
     }
 
-    /// Blocks that are begun from now on are in the newest of these parts. No block is open.
+    /// Makes blocks that are begun from now on use the newest of these parts. No block may be open.
     pub fn go_on_in(&mut self, parts: LogParts) {
         debug_assert!(self.open.is_none(), "an open block would be in two parts");
         self.region.parts = parts;
     }
 
-    /// The oldest closed block, if it starts before `until`.
+    /// Removes and returns the oldest closed block, if it starts before `until`.
     pub fn take_closed(&mut self, until: u64) -> Option<ClosedBlock> {
         if self.closed.front()?.lsn >= until {
             return None;
@@ -138,13 +139,13 @@ impl Staging {
         self.closed.pop_front()
     }
 
-    /// Are there closed blocks?
+    /// Returns whether there are closed blocks.
     pub fn has_closed(&self) -> bool {
         !self.closed.is_empty()
     }
 
-    /// The block's first `bytes` bytes and zeros up to a whole page, in a buffer of exactly that size,
-    /// because the device writes whole buffers.
+    /// Returns the block's first `bytes` bytes and zeros up to a whole page, in a buffer of exactly that size, because
+    /// the device writes whole buffers.
     fn pad(&mut self, mut buf: PageBuf, bytes: usize) -> PageBuf {
         let pages = bytes.div_ceil(PAGE_BYTES);
         if pages == buf.pages() {

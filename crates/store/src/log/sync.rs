@@ -1,7 +1,7 @@
 //! Durability: group commit, and the thread that syncs periodically.
 //!
-//! One thread at a time syncs for all: it closes the open block, writes it and syncs the device. Threads that
-//! come meanwhile fill the next block and wait; one of them syncs next.
+//! One thread at a time syncs for all: it closes the open block, writes it and syncs the device. Threads that arrive
+//! meanwhile fill the next block and wait; one of them syncs next.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,14 +11,13 @@ use crate::Result;
 use crate::mutants::{Barrier, is_on};
 
 impl Shared {
-    /// Makes durable what a replay has found: a killed process may have left it in the kernel alone.
+    /// Makes durable what a replay has found: a killed process may have left it only in the kernel's cache.
     pub fn sync_found(&self) -> Result<()> {
         self.poison.check()?;
         if is_on(Barrier::LogSyncsWhatItFound) { self.sync_device() } else { Ok(()) }
     }
 
-    /// Waits until the log is durable up to `wanted`, which was appended already; syncs itself when nobody
-    /// else does.
+    /// Waits until the log is durable up to `wanted`, which was appended already; syncs if no other thread does.
     pub fn sync_until(&self, wanted: u64) -> Result<()> {
         let mut progress = self.progress();
         loop {
@@ -75,8 +74,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Syncs the device. If the volume was poisoned meanwhile, this does not count: the kernel reports a
-    /// failed sync to one caller only, and that may have been another one.
+    /// Syncs the device. If the volume was poisoned meanwhile, the sync does not count: the kernel reports a failed
+    /// sync to one caller only, and that may have been another one.
     fn sync_device(&self) -> Result<()> {
         if is_on(Barrier::LogSyncsDevice) {
             self.poison.guard(self.device.sync())?;

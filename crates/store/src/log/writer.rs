@@ -1,7 +1,7 @@
 //! Writing: closed blocks are sealed and passed to the device, in order, several at a time.
 //!
-//! A thread that needs blocks written writes them, unless another one does so already. Then it waits for the
-//! blocks, not for the writer. So a commit needs no other thread, and a busy writer starves nobody.
+//! A thread that needs blocks written writes them, unless another one already does. Then it waits for the blocks, not
+//! for the writer. So a commit needs no other thread, and a busy writer starves no caller.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use crate::mutants::{Barrier, is_on};
 /// Writes in flight at once; fewer than the region's blocks, so no two of them meet.
 const WRITES_MAX: usize = 4;
 
-/// A block that is with the device.
+/// A block that was passed to the device.
 struct PendingBlock {
     lsn: u64,
     next: u64,
@@ -28,7 +28,7 @@ struct PendingBlock {
 
 /// Seals blocks and passes them to the device.
 pub(super) struct BlockWriter {
-    /// Where blocks are written to.
+    /// The region that blocks are written to.
     pub region: LogRegion,
     queue: Box<dyn Queue>,
     /// The checksum of the last block.
@@ -38,7 +38,7 @@ pub(super) struct BlockWriter {
 }
 
 impl BlockWriter {
-    /// A writer whose first block follows one with checksum `prev_crc`.
+    /// Creates a writer whose first block follows one with checksum `prev_crc`.
     pub fn new(region: LogRegion, prev_crc: u32) -> Result<Self> {
         let queue = region.device.queue(WRITES_MAX)?;
         Ok(Self { region, queue, prev_crc, pending: VecDeque::new(), done: Vec::new() })
@@ -57,7 +57,7 @@ impl BlockWriter {
 }
 
 impl Shared {
-    /// Writes full blocks as they come, until the log stops or a write fails.
+    /// Writes full blocks as they are closed, until the log stops or a write fails.
     pub fn run_writer(&self) {
         loop {
             let staging = self.staging();
@@ -68,7 +68,7 @@ impl Shared {
                 return;
             }
             drop(staging);
-            // A failure has poisoned the volume; those who wait for the blocks report it.
+            // A failure has poisoned the volume; the callers that wait for the blocks report it.
             if self.write_closed().is_err() {
                 return;
             }
@@ -81,8 +81,8 @@ impl Shared {
         self.write_until(closed)
     }
 
-    /// Waits until the blocks before `target`, all of which are closed, are written; writes them itself when
-    /// nobody else does.
+    /// Waits until the blocks before `target`, all of which are closed, are written; writes them if no other thread
+    /// does.
     pub fn write_until(&self, target: u64) -> Result<()> {
         let mut progress = self.progress();
         loop {
@@ -117,7 +117,7 @@ impl Shared {
         self.drain_until(&mut writer, until)
     }
 
-    /// Writes the closed blocks before `until`, and waits for all that are with the device.
+    /// Writes the closed blocks before `until`, and waits for all that were passed to the device.
     pub fn drain_until(&self, writer: &mut BlockWriter, until: u64) -> Result<()> {
         loop {
             self.poison.check()?;
@@ -146,7 +146,7 @@ impl Shared {
         self.poison.guard(writer.queue.push(op))
     }
 
-    /// The header of a block that is sealed now.
+    /// Returns the header of a block that is sealed now.
     pub fn header(&self, lsn: u64, payload_bytes: u32, prev_crc: u32) -> BlockHeader {
         BlockHeader {
             payload_bytes,

@@ -9,21 +9,21 @@ pub use writer::PageWriter;
 use crate::page::{PageKind, PageLabel, StructureId};
 use crate::space::Extent;
 
-/// Where pages are, and their labels.
+/// The place of pages, and their labels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PagePlace {
-    /// What they hold.
+    /// The kind of the pages.
     pub kind: PageKind,
     /// Their structure.
     pub structure: StructureId,
     /// Their extent.
     pub extent: Extent,
-    /// Which writing of the place it is: a number that the structure issues once, also across crashes.
+    /// The write of the place: a number that the structure issues once, also across crashes.
     pub generation: u64,
 }
 
 impl PagePlace {
-    /// What the page of that number must prove to be.
+    /// Returns the label that page number `page` must have.
     #[must_use]
     pub fn label(&self, page: u64) -> PageLabel {
         let Self { kind, structure, extent, generation } = *self;

@@ -8,7 +8,7 @@ use nandex_device::{Completion, Device, Op, OpKind, PAGE_BYTES, PageBuf, Queue};
 use super::PagePlace;
 use crate::{IoChunks, Result};
 
-/// Reads pages of an extent. Proves nothing: it gives bytes.
+/// Reads pages of an extent. Verifies nothing: it returns bytes.
 ///
 /// After a failed read it can be called again, and continues there. Memory: its chunks.
 pub struct PageReader {
@@ -60,19 +60,19 @@ impl PageReader {
         self.page
     }
 
-    /// Have all pages been used?
+    /// Returns whether all pages have been used.
     #[must_use]
     pub fn is_at_end(&self) -> bool {
         self.page == self.until
     }
 
-    /// Goes on to read up to this page.
+    /// Continues to read up to this page.
     pub fn extend(&mut self, until: u64) {
         self.until = self.until.max(until);
     }
 
-    /// The bytes of the next page, after a wait if it is still being read; `None` at the end. The page stays the next
-    /// one until [`advance`](Self::advance).
+    /// Returns the bytes of the next page, after a wait if it is still being read; `None` at the end. The page stays
+    /// the next one until [`advance`](Self::advance).
     ///
     /// # Errors
     /// A failed read.
@@ -96,12 +96,12 @@ impl PageReader {
         Ok(self.chunk.as_ref().map(|(first, chunk)| chunk.page((page - first) as usize)))
     }
 
-    /// Goes on to the next page.
+    /// Advances to the next page.
     pub fn advance(&mut self) {
         self.page += 1;
     }
 
-    /// RAM that it holds, in bytes.
+    /// The RAM that the reader uses, in bytes.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         let buffers = self.idle.len()

@@ -74,7 +74,7 @@ impl PageWriter {
         Ok(())
     }
 
-    /// A chunk that is not in use, after a wait if all are.
+    /// Returns a chunk that is not in use, after a wait if all are.
     fn buffer(&mut self) -> Result<PageBuf> {
         self.take_back(0)?;
         if self.idle.is_empty() && self.buffers == self.chunks.chunks {
@@ -132,7 +132,7 @@ impl PageWriter {
         self.bytes_written
     }
 
-    /// RAM that it holds, in bytes.
+    /// The RAM that the writer uses, in bytes.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         self.buffers * self.chunks.chunk_pages * PAGE_BYTES

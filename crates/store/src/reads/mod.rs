@@ -1,9 +1,9 @@
 //! Lookups that read pages: one pipeline for tables, filters, evictions and value logs.
 //!
-//! A lookup is a chain of reads. Its user implements [`PageReads`]: which page to read, what the page says,
-//! and whether that is the answer or another page has to be read. The pipeline carries many lookups at once.
-//! It keeps the device's queue full, and starts the reads in the order in which the
-//! [schedule](crate::schedule) spreads them over the device's channels (ANCS'14, section 5.2).
+//! A lookup is a chain of reads. Its user implements [`PageReads`]: which page to read, what the page contains, and
+//! whether that is the answer or another page must be read. The pipeline carries many lookups at once. It keeps the
+//! device's queue full, and starts the reads in the order in which the [schedule](crate::schedule) spreads them over
+//! the device's channels (ANCS'14, section 5.2).
 //!
 //! ```text
 //!   user: ask RAM --probe--> place --> [ schedule ] --> [ device's queue ] --> look --> next --answer-->
@@ -11,10 +11,10 @@
 //!                              +------------------------- probe -------------------------+
 //! ```
 //!
-//! It has three forms. [`ReadPool::look_up`] does one lookup on the caller's thread, [`ReadPipeline::batch`]
-//! all keys of a slice, and a [`ReadPipeline`] by itself is a stream: probes go in at one end, and answers
-//! come out at the other in the order in which their pages arrive. A large batch may sort its reads, and
-//! lookups of the same pages and of pages next to each other share one.
+//! It has three forms. [`ReadPool::look_up`] does one lookup on the caller's thread, [`ReadPipeline::batch`] looks up
+//! all keys of a slice, and a [`ReadPipeline`] is a stream: probes go in at one end, and answers come out at the other
+//! in the order in which their pages arrive. A large batch may sort its reads; lookups of the same pages and of pages
+//! next to each other share one.
 //!
 //! A pipeline that is dropped waits for the reads in flight. So its queue and page buffers return to the pool
 //! after a failure too.
@@ -38,7 +38,7 @@ use crate::schedule::SequentialWrite;
 pub enum LookupStep<P, A> {
     /// The lookup has ended.
     Answer(A),
-    /// Pages have to be read.
+    /// Pages must be read.
     Read(P),
 }
 
@@ -73,7 +73,7 @@ impl<P, A> LookupStep<P, A> {
 pub struct ReadPlace {
     /// The first page.
     pub page: PageId,
-    /// How many pages.
+    /// The number of pages.
     pub pages: u32,
     /// The write that put them there.
     pub write: SequentialWrite,
@@ -88,7 +88,7 @@ impl ReadPlace {
     }
 }
 
-/// What differs between kinds of lookups: which pages they read, and what those say.
+/// The differences between kinds of lookups: which pages they read, and what those pages mean.
 pub trait PageReads: Sized {
     /// A lookup in progress: its key, what it reads next, and what it has found.
     type Probe;
@@ -97,26 +97,28 @@ pub trait PageReads: Sized {
     /// Why a lookup fails.
     type Error: From<nandex_device::Error>;
 
-    /// Whether a large batch reads in the order of pages, so that lookups share reads: where pages have many of its
-    /// keys. Where hashes spread few lookups over many pages, or reads are counted for each lookup, it is not worth it.
+    /// Whether a large batch reads in the order of pages, so that lookups share reads. This pays where pages have many
+    /// of its keys. It is not worth it where hashes spread few lookups over many pages, or reads are counted for each
+    /// lookup.
     const SORTS_BATCHES: bool = false;
 
-    /// Reads that a probe makes at the same time, at least one. The lookup continues after the last of them.
+    /// The number of reads that a probe makes at the same time, at least one. The lookup continues after the last of
+    /// them.
     fn parts(&self, _probe: &Self::Probe) -> u32 {
         1
     }
 
-    /// The place of part number `part` of a probe. It does not change until the last part was processed.
+    /// The place of part number `part` of a probe. It must not change until the last part was processed.
     fn place(&self, probe: &Self::Probe, part: u32) -> ReadPlace;
 
-    /// Proves the pages of a part, and notes in the probe what they say.
+    /// Verifies the pages of a part, and notes their contents in the probe.
     ///
     /// # Errors
-    /// Pages that do not prove themselves. The lookup has failed then.
+    /// An error for pages that fail verification. The lookup has then failed.
     fn look(&self, probe: &mut Self::Probe, part: u32, pages: &PageBuf) -> Result<(), Self::Error>;
 
-    /// The next step after all parts of a probe were processed: the answer, or the read of the probe, which
-    /// this changes.
+    /// Returns the next step after all parts of a probe were processed: the answer, or a read of the probe, which this
+    /// function changes.
     ///
     /// # Errors
     /// Any error of the user. The lookup has failed then.
@@ -151,7 +153,7 @@ impl<U: PageReads> PageReads for &U {
     }
 }
 
-/// The result of a lookup after RAM was asked.
+/// The result of a lookup after RAM was searched.
 pub type UserStep<U> =
     Result<LookupStep<<U as PageReads>::Probe, <U as PageReads>::Answer>, <U as PageReads>::Error>;
 

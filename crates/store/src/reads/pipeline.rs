@@ -8,11 +8,11 @@ use super::pool::ReadQueue;
 use super::runs::Run;
 use super::{LookupStep, PageReads, ReadPlace, ReadPool, UserStep};
 
-/// Reads that may wait for their channel, for each read that may be in flight.
+/// The number of reads that may wait for their channel, for each read that may be in flight.
 const WAITING_PER_DEPTH: usize = 8;
 
 /// With one channel, one in this many of the reads in flight may wait: they are started when others have ended, before
-/// the pages of those are looked at. So the device is not idle meanwhile.
+/// the pages of those are processed. So the device is not idle meanwhile.
 const WAIT_BEHIND_SHARE: usize = 4;
 
 /// One in this many of the reads in flight is awaited together with others. The next reads are started
@@ -43,7 +43,7 @@ pub(super) struct Pending<P> {
     pub(super) reads: usize,
     /// Parts of the probe that are not processed yet.
     parts_left: u32,
-    /// Has a part failed, while others are in flight?
+    /// Whether a part has failed while others are in flight.
     failed: bool,
     /// Lookups that share its read.
     pub(super) run: Option<Box<Run>>,
@@ -56,7 +56,7 @@ pub struct Answered<A> {
     pub token: u64,
     /// Its answer.
     pub answer: A,
-    /// Reads that it took. One that several lookups share is counted for one of them.
+    /// The number of reads that it took. A read that several lookups share is counted for one of them.
     pub reads: usize,
 }
 
@@ -94,15 +94,15 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         }
     }
 
-    /// Asks about all of `keys`, `group` of them at a time: `prepare` prefetches what `ask` will read for all
-    /// keys of a group, then each is asked. Returns each answer with the key's index and the number of reads.
+    /// Looks up all of `keys`, `group` of them at a time: `prepare` prefetches what `ask` will read for all keys of a
+    /// group, then `ask` is called for each. Returns each answer with the key's index and the number of reads.
     ///
-    /// Where the user [sorts](PageReads::SORTS_BATCHES), of hundreds of keys or more those that come once the device
-    /// has enough to do are read in the order of their pages, thousands at a time: a page that several of them need is
+    /// If the user [sorts](PageReads::SORTS_BATCHES) and there are hundreds of keys or more, the reads that follow once
+    /// the device is busy are made in the order of their pages, thousands at a time: a page that several keys need is
     /// read once, and pages next to each other are one read.
     ///
     /// # Errors
-    /// A failed read, an error of the user, or of `ask`. Other keys have no answer then.
+    /// A failed read, an error of the user, or of `ask`. Other keys then have no answer.
     pub fn batch<K, N>(
         mut self,
         keys: &[K],
@@ -144,7 +144,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         self.begin(lookup)
     }
 
-    /// Notes a lookup, of which nothing is read yet.
+    /// Adds a lookup, whose reads are not started yet.
     pub(super) fn add(&mut self, token: u64, probe: U::Probe) -> Result<u32, U::Error> {
         if self.queue.is_none() {
             self.queue = Some(self.pool.take_queue()?);
@@ -176,18 +176,18 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         self.answered.push_back(Answered { token, answer, reads: 0 });
     }
 
-    /// The oldest answer that nobody has taken.
+    /// Removes and returns the oldest answer.
     pub fn pop(&mut self) -> Option<Answered<U::Answer>> {
         self.answered.pop_front()
     }
 
-    /// Answers that nobody has taken.
+    /// The number of answers that have not been taken.
     #[must_use]
     pub fn ready(&self) -> usize {
         self.answered.len()
     }
 
-    /// Lookups that were started and have not ended.
+    /// The number of lookups that were started and have not ended.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.lookups.len() - self.free_lookups.len()
@@ -221,7 +221,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         Ok(())
     }
 
-    /// Whose lookups they are.
+    /// The user of the lookups.
     pub fn user(&self) -> &U {
         &self.user
     }
@@ -279,7 +279,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         result.and_then(|()| self.push_scheduled())
     }
 
-    /// A read is no longer in flight, and its channel may have the next one.
+    /// Notes that a read is no longer in flight, and that its channel may start the next one.
     fn end_read(&mut self, request: Request) {
         let channel = self.pool.channel(|| self.place(request));
         self.queue().schedule.done(channel);
@@ -303,7 +303,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         if has_ended { looked.and(self.go_on(request.lookup)) } else { looked }
     }
 
-    /// All parts of a probe were processed: the answer, or the next read.
+    /// Continues a lookup after all parts of its probe were processed: with the answer, or the next read.
     fn go_on(&mut self, lookup: u32) -> Result<(), U::Error> {
         let pending = self.lookups[lookup as usize].as_mut().expect("it was there just now");
         let (token, reads) = (pending.token, pending.reads);

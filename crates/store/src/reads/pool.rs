@@ -1,4 +1,4 @@
-//! Idle queues and page buffers, and the single lookup.
+//! The pool of idle queues and page buffers, and the single lookup.
 
 use std::fmt::{Debug, Formatter};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,14 +9,14 @@ use super::pipeline::Request;
 use super::{LookupStep, PageReads, ReadPipeline, ReadPlace};
 use crate::schedule::{Channels, Schedule};
 
-/// What the lookups of one structure share: the device, the depth of its queue, and idle queues and page
-/// buffers, which may be those of a whole volume.
+/// The resources that the lookups of one structure share: the device, the depth of its queue, and idle queues and page
+/// buffers, which may be shared by a whole volume.
 pub struct ReadPool {
     device: Arc<dyn Device>,
     channels: Channels,
     depth: usize,
     idle: IdleReads,
-    /// Whether others of the volume have the same idle queues.
+    /// Whether other structures of the volume share the idle queues.
     is_shared: bool,
 }
 
@@ -36,7 +36,7 @@ impl IdleReads {
         self.0.lock().expect("no holder of the pool's lock panics")
     }
 
-    /// RAM that they hold, in bytes.
+    /// The RAM of the idle queues and buffers, in bytes.
     pub(crate) fn ram_bytes(&self) -> usize {
         let idle = self.lock();
         let in_queues: usize = idle.queues.iter().map(|queue| queue.pages.0.len()).sum();
@@ -50,7 +50,7 @@ impl Debug for IdleReads {
     }
 }
 
-/// Buffers of one page that are not in flight. Longer ones, which few lookups need, are not kept.
+/// One-page buffers that are not in flight. Longer ones, which few lookups need, are not kept.
 #[derive(Default)]
 pub(super) struct SparePages(Vec<PageBuf>);
 
@@ -72,7 +72,7 @@ impl SparePages {
 /// A queue of the device, for one pipeline at a time.
 pub(super) struct ReadQueue {
     pub(super) queue: Box<dyn Queue>,
-    /// What it was made for.
+    /// The channels and the depth that the queue was created for.
     made_for: (Channels, usize),
     pub(super) schedule: Schedule<Request>,
     pub(super) pages: SparePages,
@@ -80,13 +80,13 @@ pub(super) struct ReadQueue {
 }
 
 impl ReadPool {
-    /// An empty pool for lookups with at most `depth` reads in flight, spread over `channels`.
+    /// Creates an empty pool for lookups with at most `depth` reads in flight, spread over `channels`.
     #[must_use]
     pub fn new(device: Arc<dyn Device>, channels: Channels, depth: usize) -> Self {
         Self { device, channels, depth, idle: IdleReads::default(), is_shared: false }
     }
 
-    /// One that shares what is idle with others of the device.
+    /// Creates a pool that shares its idle queues and buffers with others of the device.
     pub(crate) fn sharing(
         idle: IdleReads,
         device: Arc<dyn Device>,
@@ -96,8 +96,8 @@ impl ReadPool {
         Self { device, channels, depth, idle, is_shared: true }
     }
 
-    /// Carries one lookup to its answer; also returns its number of reads. Uses no queue of its own unless a
-    /// probe has several parts.
+    /// Carries one lookup to its answer; also returns its number of reads. Uses no queue of its own unless a probe has
+    /// several parts.
     ///
     /// # Errors
     /// A failed read, or an error of the user.
@@ -126,29 +126,29 @@ impl ReadPool {
         Ok((answered.answer, reads + answered.reads))
     }
 
-    /// A pipeline for many lookups. It takes a queue with the first of them.
+    /// Returns a pipeline for many lookups. It takes a queue with the first of them.
     #[must_use]
     pub fn pipeline<U: PageReads>(&self, user: U) -> ReadPipeline<'_, U> {
         ReadPipeline::new(self, user)
     }
 
-    /// RAM it holds, in bytes, without what is in use; what it shares with others is all counted.
+    /// The RAM of what is idle, in bytes. What is shared with other pools is counted in full.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         self.idle.ram_bytes()
     }
 
-    /// The part of [`ram_bytes`](Self::ram_bytes) that it shares with no other, in bytes.
+    /// The part of [`ram_bytes`](Self::ram_bytes) that it shares with no other pool, in bytes.
     pub(crate) fn own_ram_bytes(&self) -> usize {
         if self.is_shared { 0 } else { self.ram_bytes() }
     }
 
-    /// How many reads may be in flight.
+    /// The maximum number of reads in flight.
     pub(super) fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Does the schedule have a choice?
+    /// Returns whether there are several channels, so that the schedule has a choice.
     pub(super) fn has_channels(&self) -> bool {
         self.channels.count() > 1
     }
@@ -167,7 +167,7 @@ impl ReadPool {
         self.channels.schedule(self.depth)
     }
 
-    /// An idle queue, or a new one if there is none.
+    /// Returns an idle queue, or a new one if there is none.
     pub(super) fn take_queue(&self) -> nandex_device::Result<ReadQueue> {
         let made_for = (self.channels, self.depth);
         let idle = {

@@ -6,37 +6,39 @@
 //!   reads:                                 3-4  7  12-13            b and c share a read, and a and d
 //! ```
 //!
-//! A batch that is large for its table has several lookups for each page, and one of records that were put together
-//! has them side by side. All lookups of a run have asked RAM before its read starts, so the read is as late as their
-//! own would be.
+//! A batch that is large for its table has several lookups for each page. In one of records that were inserted together
+//! these are consecutive. All lookups of a run have searched RAM before its read starts, so the read is as late as
+//! their own would be.
 
 use nandex_device::PageBuf;
 
 use super::pipeline::{Pending, ReadPipeline, Request};
 use super::{PageReads, ReadPlace};
 
-/// Keys from which on a batch sorts its lookups. Of fewer, few share a page of a table that is larger than RAM.
+/// The number of keys from which on a batch sorts its lookups. With fewer keys, few share a page of a table that is
+/// larger than RAM.
 const SORTED_MIN: usize = 256;
 
-/// Lookups that are held back at a time, at most, which take some 150 bytes of RAM each.
+/// The most lookups that are held back at a time; each takes some 150 bytes of RAM.
 const HELD_MAX: usize = 4096;
 
-/// Pages of one read, at most.
+/// The most pages of one read.
 const RUN_PAGES_MAX: u64 = 16;
 
-/// A lookup that waits to be sorted: where it reads, its token and its probe.
+/// A lookup that waits to be sorted: its read place, its token and its probe.
 pub(super) type Held<U> = (ReadPlace, u64, <U as PageReads>::Probe);
 
 /// Lookups that share a read.
 pub(super) struct Run {
-    /// What is read.
+    /// The pages that are read.
     pub(super) place: ReadPlace,
-    /// The lookups next to that whose request stands for all.
+    /// The other lookups, except the one whose request stands for all.
     others: Vec<u32>,
 }
 
 impl Run {
-    /// Takes in the place of a lookup, which begins at its first page or later, unless it is apart or too long.
+    /// Adds the place of a lookup, which begins at the run's first page or later. Returns false if it is not adjacent
+    /// or the run would be too long.
     fn takes(&mut self, place: ReadPlace) -> bool {
         let before = place.page.0 - self.place.page.0;
         let pages = (before + u64::from(place.pages)).max(self.place.pages.into());
@@ -50,13 +52,13 @@ impl Run {
 }
 
 impl<U: PageReads> ReadPipeline<'_, U> {
-    /// Returns whether a batch of this many keys sorts its lookups. Where channels are known, the schedule decides on
-    /// the order of reads.
+    /// Returns whether a batch of `keys` keys sorts its lookups. If channels are known, the schedule decides the order
+    /// of reads.
     pub(super) fn sorts(&self, keys: usize) -> bool {
         U::SORTS_BATCHES && keys >= SORTED_MIN && !self.pool.has_channels()
     }
 
-    /// Starts a lookup of a batch that sorts, or holds it back once the device has enough to do.
+    /// Starts a lookup of a batch that sorts, or holds it back once the device is busy.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -72,7 +74,7 @@ impl<U: PageReads> ReadPipeline<'_, U> {
         if held.len() < HELD_MAX { Ok(()) } else { self.start_sorted(held) }
     }
 
-    /// Starts lookups of one part in the order of their pages.
+    /// Starts lookups, each of one part, in the order of their pages.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -100,7 +102,7 @@ impl<U: PageReads> ReadPipeline<'_, U> {
         self.begin(first)
     }
 
-    /// Processes what was read for a request, of one lookup or of a run.
+    /// Processes the pages that were read for a request of one lookup or of a run.
     pub(super) fn take_read(
         &mut self,
         request: Request,
@@ -111,7 +113,7 @@ impl<U: PageReads> ReadPipeline<'_, U> {
             (None, read) => self.take_part(request, read),
             (Some(run), Ok(pages)) => self.take_run(request.lookup, *run, pages),
             (Some(run), Err(_)) => {
-                // Reads of their own tell which of them fail.
+                // Separate reads show which of them fail.
                 self.enqueue(request.lookup);
                 run.others.into_iter().for_each(|other| self.enqueue(other));
                 Ok(())
@@ -142,7 +144,7 @@ impl<U: PageReads> ReadPipeline<'_, U> {
         result
     }
 
-    /// A lookup on its way.
+    /// Returns a lookup that is in progress.
     pub(super) fn in_progress(&mut self, lookup: u32) -> &mut Pending<U::Probe> {
         self.lookups[lookup as usize].as_mut().expect("a lookup on its way")
     }

@@ -1,4 +1,4 @@
-//! Every face finds what following the pages by hand finds, and failures cost no buffers.
+//! Every form of lookup finds what following the pages by hand finds, and failures lose no buffers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,22 +11,22 @@ use super::*;
 use crate::bytes::{get_u64, put_u64};
 use crate::schedule::Channels;
 
-/// Pages of the device, and those with which a chain may begin.
+/// The number of pages of the device, and of those with which a chain may begin.
 const PAGES: u64 = 80;
 const KEYS: u64 = 64;
 
-/// A page's number that ends a chain.
+/// The page number that ends a chain.
 const END: u64 = u64::MAX;
 
-/// Chains of pages, each with the number of the next. That many neighbours are read at a time; the first of them
-/// leads on.
+/// Chains of pages, each with the number of the next. `parts` neighbours are read at a time; the first of them
+/// continues the chain.
 struct Chains {
     parts: u32,
     /// A page that fails its check.
     bad: u64,
 }
 
-/// Follows a chain, and adds up the pages it meets.
+/// Follows a chain, and adds up its pages.
 struct Walk {
     at: u64,
     next: u64,
@@ -83,7 +83,7 @@ fn begin(at: u64, sum: u64) -> Walk {
     Walk { at, next: END, sum }
 }
 
-/// Chains of pages p, p / 2, p / 4, ... 1.
+/// Returns a pool over chains of pages p, p / 2, p / 4, ... 1.
 fn pool(channels: u32, depth: usize) -> ReadPool {
     ReadPool::new(Arc::new(device()), channels_of(channels), depth)
 }
@@ -99,7 +99,7 @@ fn device() -> MemoryDevice {
     device
 }
 
-/// The number of the next page in a chain, with which a page begins.
+/// Returns the number of the next page in a chain, with which a page begins.
 fn first_word(page: u64) -> u64 {
     if page < 2 { END } else { page / 2 }
 }
@@ -114,7 +114,7 @@ fn channels_of(channels: u32) -> Channels {
     Channels::of(&geometry)
 }
 
-/// The sum of a chain, and the reads it takes.
+/// Returns the sum of a chain, and the number of its reads.
 fn by_hand(parts: u32, mut at: u64) -> (u64, usize) {
     let (mut sum, mut reads) = (0, 0);
     loop {
@@ -197,7 +197,7 @@ fn a_batch_that_fails_gives_its_queue_and_all_page_buffers_back() {
     let pool = pool(4, 8);
     batch(&pool, &Chains { parts: 1, bad: END }).unwrap();
     let ram_bytes = pool.ram_bytes();
-    // Reads that have ended are looked at while others are in flight.
+    // Reads that have ended are processed while others are in flight.
     assert!((8..=16).contains(&(ram_bytes / PAGE_BYTES)), "{ram_bytes}");
     let failure = batch(&pool, &Chains { parts: 1, bad: 33 }).unwrap_err();
     assert!(matches!(failure, Failure::BadPage));
@@ -237,7 +237,7 @@ fn a_single_lookup_needs_one_buffer_and_no_queue() {
     assert_eq!(pool.ram_bytes(), PAGE_BYTES);
 }
 
-/// Lookups of one page each, which note how many reads were started and not looked at when a page is.
+/// Lookups of one page each, which note how many reads were started and not processed when a page is.
 struct Noting {
     device: Arc<Counted<MemoryDevice>>,
     looked_at: AtomicU64,
@@ -285,13 +285,12 @@ fn reads_are_started_before_the_pages_of_those_that_have_ended_are_looked_at() {
     }
 }
 
-/// Lookups of one page each or of two next to each other, by their first page; an answer is what the pages
-/// begin with.
+/// Lookups of one page each or of two neighbouring ones, by their first page; an answer is the beginning of the pages.
 struct Pairs {
     bad: u64,
 }
 
-/// A lookup of pages: where they begin, how many they are, and what they said.
+/// A lookup of pages: the first one, their number, and their content.
 struct Pair {
     first: u64,
     pages: u32,
@@ -333,7 +332,7 @@ fn pair(key: &u64) -> Pair {
     }
 }
 
-/// A device of these pages, and the pool of a queue of `depth` over it.
+/// Returns a device of these pages, and the pool of a queue of `depth` over it.
 fn counted(depth: usize) -> (Arc<Counted<MemoryDevice>>, ReadPool) {
     let device = Arc::new(Counted::new(device()));
     (Arc::clone(&device), ReadPool::new(device, channels_of(1), depth))
@@ -358,7 +357,7 @@ fn a_large_batch_reads_each_page_once_and_pages_next_to_each_other_together() {
     pool.pipeline(Pairs { bad: END }).batch(&keys, 16, |_| (), ask, take).unwrap();
     assert_eq!(found, expected);
     let counts = device.snapshot();
-    // The first fill the queue; all 80 pages are five runs of sixteen, and some that end early.
+    // The first lookups fill the queue; all 80 pages are five runs of sixteen, and some that end early.
     assert!(counts.reads <= 8 + 8, "{counts:?}");
     assert_eq!(reads as u64, counts.reads, "a shared read is counted once");
     assert!(pool.ram_bytes() <= 10 * PAGE_BYTES, "{}", pool.ram_bytes());

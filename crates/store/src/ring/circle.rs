@@ -1,4 +1,4 @@
-//! A ring whose oldest segment goes first.
+//! A ring that reuses its oldest segment first.
 
 use std::collections::VecDeque;
 
@@ -82,7 +82,7 @@ impl Circle {
         self.live.capacity() * size_of::<Segment>()
     }
 
-    /// The first number, and a word for each segment from there on. The mark is that number.
+    /// Appends the first number, and a word for each segment from there on. The mark is that number.
     pub(super) fn capture(&self, bytes: &mut Vec<u8>) -> u64 {
         bytes.reserve(12 + self.live.len() * 8);
         bytes.extend_from_slice(&self.oldest.to_le_bytes());
@@ -112,9 +112,9 @@ impl Circle {
         for index in 0..count as u64 {
             live.push_back(Segment::of_word(oldest + index, reader.u64()?));
         }
-        // The newest ones without entries were being written at a crash, and their entries are in the log.
-        // Their numbers are used again: if nothing is evicted they would be lost for good, and the log's
-        // entries might not fit.
+        // The newest ones without entries were being written at a crash, and their entries are in the log. Their
+        // numbers are used again: if nothing is evicted they would be lost for good, and the log's entries might not
+        // fit.
         while live.back().is_some_and(|segment| segment.tag == Some(SegmentTag::default())) {
             live.pop_back();
         }

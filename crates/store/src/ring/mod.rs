@@ -12,9 +12,9 @@
 //!  ------+-------------------------+-----------------+------> sequence
 //! ```
 //!
-//! That is a ring of which the oldest segment goes first ([`Reuse::Oldest`]). Where segments die in any order, since
-//! what lives of them is written again elsewhere, the next one goes wherever one is dead ([`Reuse::Dead`]): numbers
-//! whose place is taken are passed over. The rule is the same.
+//! That is a ring that reuses its oldest segment first ([`Reuse::Oldest`]). Where segments die in any order, because
+//! their live entries are written again elsewhere, the next segment goes to any dead place ([`Reuse::Dead`]): numbers
+//! whose place is in use are skipped. The rule is the same.
 
 mod circle;
 mod places;
@@ -55,7 +55,7 @@ impl SegmentId {
         self.0
     }
 
-    /// Was it written after the segment of that generation? True for segments of later epochs.
+    /// Returns whether it was written after the segment of this generation. True for segments of later epochs.
     #[must_use]
     pub fn is_after(self, generation: u64) -> bool {
         let other = Self(generation);
@@ -68,17 +68,17 @@ impl SegmentId {
     }
 }
 
-/// What a structure notes about a segment; the checkpoint keeps it.
+/// The properties of a segment that a structure notes and the checkpoint stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SegmentTag {
     /// Its owner: a super table, a partition. At most 2^20 - 1.
     pub owner: u32,
     /// Its number of entries; 0 in a dead or an unfinished segment. At most 2^28 - 1.
     pub entries: u32,
-    /// By how many keys its owner has more with it, if the owner counts keys. Kept where any dead segment is written
-    /// again, as is the next; elsewhere every entry is a key after an opening.
+    /// How many more keys its owner has because of this segment, if the owner counts keys. Stored in rings that reuse
+    /// any dead segment, as is the next field; in others every entry counts as a key after an opening.
     pub keys: i32,
-    /// Was it written by cleaning, so that its owner has no older version of a key?
+    /// Whether it was written by cleaning, so that its owner has no older version of a key.
     pub is_clean: bool,
 }
 
@@ -89,23 +89,23 @@ pub struct RingShape {
     pub segment_pages: u32,
     /// Segments in the ring.
     pub segments: u64,
-    /// Which of them are written again.
+    /// The order in which segments are reused.
     pub reuse: Reuse,
 }
 
-/// Which segments are written again.
+/// The order in which segments are reused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reuse {
     /// The oldest one, once it was evicted.
     Oldest,
-    /// Any without entries.
+    /// Any segment without entries.
     Dead,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     id: SegmentId,
-    /// `None` while it is being written.
+    /// `None` while the segment is being written.
     tag: Option<SegmentTag>,
 }
 
@@ -127,13 +127,14 @@ pub struct Ring {
 }
 
 impl Segment {
-    /// What a checkpoint has of it. One that is being written is dead: its entries are still in the log.
+    /// Returns the tag for a checkpoint. A segment that is being written counts as dead: its entries are still in the
+    /// log.
     fn captured(&self) -> SegmentTag {
         let hidden = u32::from(!is_on(Barrier::RingHidesUnfinished));
         self.tag.unwrap_or(SegmentTag { entries: hidden, ..SegmentTag::default() })
     }
 
-    /// Owner, entries and epoch, in 8 bytes.
+    /// Encodes owner, entries and epoch in 8 bytes.
     fn word(&self) -> [u8; 8] {
         let SegmentTag { owner, entries, .. } = self.captured();
         let word = u64::from(owner) << 44 | u64::from(entries) << 16;
@@ -159,7 +160,7 @@ macro_rules! either {
 }
 
 impl Ring {
-    /// An empty ring on an extent of `segment_pages * segments` pages.
+    /// Creates an empty ring on an extent of `segment_pages * segments` pages.
     #[must_use]
     pub fn create(structure: StructureId, extent: Extent, shape: RingShape, epoch: u64) -> Self {
         let state = match shape.reuse {
@@ -202,7 +203,7 @@ impl Ring {
         either!(&mut *self.state(), reserve(epoch))
     }
 
-    /// Waits a while for a checkpoint to free segments, until this number can be reserved.
+    /// Waits at most `timeout` for a checkpoint to free segments, until this number can be reserved.
     pub fn wait_for_space(&self, segments: u64, timeout: Duration) {
         let state = self.state();
         if either!(&*state, writable_segments()) < segments {
@@ -211,38 +212,38 @@ impl Ring {
         }
     }
 
-    /// Notes that a reserved segment is written, or that one is dead (no entries). Where any dead one is written again,
-    /// it leaves the ring by that.
+    /// Notes that a reserved segment is written, or that a segment is dead (no entries). With [`Reuse::Dead`], a dead
+    /// segment leaves the ring.
     pub fn complete(&self, id: SegmentId, tag: SegmentTag) {
         either!(&mut *self.state(), complete(id, tag));
     }
 
-    /// Does all of that at one moment: no checkpoint has a part of it.
+    /// Completes all of these at one moment: no checkpoint sees a part of them.
     pub fn complete_all(&self, all: impl Iterator<Item = (SegmentId, SegmentTag)>) {
         let mut state = self.state();
         all.for_each(|(id, tag)| either!(&mut *state, complete(id, tag)));
     }
 
-    /// Is this segment still in the ring?
+    /// Returns whether this segment is still in the ring.
     #[must_use]
     pub fn holds(&self, id: SegmentId) -> bool {
         either!(&*self.state(), find(id)).is_some()
     }
 
-    /// Segments that can be reserved before something must be evicted.
+    /// The number of segments that can be reserved before something must be evicted.
     #[must_use]
     pub fn free_segments(&self) -> u64 {
         either!(&*self.state(), free_segments())
     }
 
-    /// Segments that can be reserved before the next checkpoint.
+    /// The number of segments that can be reserved before the next checkpoint.
     #[must_use]
     pub fn writable_segments(&self) -> u64 {
         either!(&*self.state(), writable_segments())
     }
 
-    /// The oldest segment and its tag; `None` when there is none, or it is still being written, or any dead one is
-    /// written again.
+    /// Returns the oldest segment and its tag; `None` when there is none, when it is still being written, or with
+    /// [`Reuse::Dead`].
     #[must_use]
     pub fn oldest(&self) -> Option<(SegmentId, SegmentTag)> {
         let State::Circle(circle) = &*self.state() else { return None };
@@ -250,8 +251,7 @@ impl Ring {
         Some((segment.id, segment.tag?))
     }
 
-    /// Frees the oldest segment, if it has this id. Its place is written again only after the next
-    /// checkpoint.
+    /// Frees the oldest segment, if it has this id. Its place is written again only after the next checkpoint.
     pub fn evict(&self, id: SegmentId) {
         if let State::Circle(circle) = &mut *self.state() {
             circle.evict(id);
@@ -277,7 +277,7 @@ impl Ring {
         self.start.plus(id.sequence() % self.shape.segments * segment_pages + index)
     }
 
-    /// What page `index` of a segment must prove to be.
+    /// Returns the label that page `index` of a segment must have.
     #[inline]
     #[must_use]
     pub fn label(&self, id: SegmentId, index: u64, kind: PageKind) -> PageLabel {
@@ -285,13 +285,13 @@ impl Ring {
         PageLabel { kind, structure: self.structure, generation: id.generation(), page }
     }
 
-    /// RAM it holds, in bytes.
+    /// The RAM that the ring uses, in bytes.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         either!(&*self.state(), ram_bytes())
     }
 
-    /// The ring's map, for the checkpoint. Unfinished segments are noted as dead: their entries are still in
+    /// Captures the ring's map for the checkpoint. Unfinished segments are noted as dead: their entries are still in
     /// the log.
     #[must_use]
     pub fn capture(&self) -> RingCapture {
@@ -300,13 +300,14 @@ impl Ring {
         RingCapture { bytes, mark }
     }
 
-    /// The checkpoint with the capture of this mark is durable: what it no longer holds may be overwritten.
+    /// Notes that the checkpoint with the capture of this mark is durable: segments that it no longer contains may be
+    /// overwritten.
     pub fn committed(&self, mark: u64) {
         either!(&mut *self.state(), committed(mark));
         self.space_freed.notify_all();
     }
 
-    /// A ring from a checkpoint.
+    /// Restores a ring from a checkpoint.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) when the bytes describe no ring of this shape.
@@ -325,12 +326,12 @@ impl Ring {
     }
 }
 
-/// A ring's map at one moment.
+/// The map of a ring at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RingCapture {
     /// Its bytes for the checkpoint.
     pub bytes: Vec<u8>,
-    /// What to hand to [`Ring::committed`] once the checkpoint is durable.
+    /// The argument of [`Ring::committed`] once the checkpoint is durable.
     pub mark: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A ring of which any dead segment is written again.
+//! A ring that reuses any dead segment.
 
 use std::collections::VecDeque;
 
@@ -22,12 +22,12 @@ enum Place {
 #[derive(Debug)]
 pub(super) struct Places {
     places: Vec<Place>,
-    /// The least number that may come next.
+    /// The least number that the next segment may have.
     next: u64,
     free: u64,
-    /// How often it was captured.
+    /// The number of captures so far.
     captures: u64,
-    /// Places that are dying, and how many captures there had been when they began to.
+    /// Places that are dying, each with the number of captures before it began to.
     dying: VecDeque<(u64, usize)>,
 }
 
@@ -89,7 +89,7 @@ impl Places {
         if is_on(Barrier::RingSparesCheckpoint) { self.free } else { self.free_segments() }
     }
 
-    /// The segments held, oldest first.
+    /// The segments of the ring, oldest first.
     pub(super) fn held(&self) -> impl Iterator<Item = &Segment> {
         let mut held: Vec<_> = self
             .places
@@ -108,8 +108,8 @@ impl Places {
         self.places.capacity() * size_of::<Place>() + dying
     }
 
-    /// The next number, and of each segment its number, its word, its keys and whether it is clean. The mark counts
-    /// captures.
+    /// Appends the next number, and for each segment its number, its word, its keys and whether it is clean. The mark
+    /// counts captures.
     pub(super) fn capture(&mut self, bytes: &mut Vec<u8>) -> u64 {
         let held: Vec<_> = self.held().filter(|segment| segment.captured().entries > 0).collect();
         bytes.reserve(12 + held.len() * SEGMENT_BYTES);

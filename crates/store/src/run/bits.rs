@@ -2,16 +2,16 @@
 
 use crate::bytes::get_u64;
 
-/// The most bits of a packed number: a read of eight bytes holds them from any bit on.
+/// The most bits of a packed number: a read of eight bytes contains it whatever bit it starts at.
 pub(super) const PACKED_BITS_MAX: u32 = 56;
 
-/// The mask of that many low bits, fewer than 64.
+/// Returns the mask of `bits` low bits, fewer than 64.
 #[inline]
 pub(super) const fn mask(bits: u32) -> u64 {
     (1 << bits) - 1
 }
 
-/// The packed number from this bit on. Eight bytes must follow from that bit's byte.
+/// Returns the packed number from this bit on. Eight bytes must follow from that bit's byte.
 #[inline]
 pub(super) fn packed(bytes: &[u8], bit: usize, mask: u64) -> u64 {
     get_u64(bytes, bit >> 3) >> (bit & 7) & mask
@@ -19,14 +19,14 @@ pub(super) fn packed(bytes: &[u8], bit: usize, mask: u64) -> u64 {
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// The place of the k-th one in a word that has more than k, counted from 0 up.
+/// Returns the place of the k-th one in a word that has more than k, counted from 0.
 #[inline]
 pub(super) fn select(word: u64, k: u32) -> u32 {
     // How many ones there are up to the end of each byte, in that byte.
     let pairs = word - (word >> 1 & (ONES * 0x55));
     let fours = (pairs & (ONES * 0x33)) + (pairs >> 2 & (ONES * 0x33));
     let sums = ((fours + (fours >> 4)) & (ONES * 0x0f)).wrapping_mul(ONES);
-    // Bytes whose sum is at most k are wholly before: their top bit stays set in k + 128 - sum.
+    // Bytes whose sum is at most k are wholly before it: their top bit stays set in k + 128 - sum.
     let before = (ONES * (u64::from(k) | 0x80)).wrapping_sub(sums) & (ONES * 0x80);
     let byte = ((before >> 7).wrapping_mul(ONES) >> 56) as u32;
     let earlier = if byte == 0 { 0 } else { (sums >> (8 * byte - 8)) as u32 & 0xff };

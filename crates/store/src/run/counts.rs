@@ -1,5 +1,5 @@
-//! The counts of a page's fingerprints: no bytes if all are 1, a list of the others if they are few, or one
-//! by one. docs/format.md draws the bytes.
+//! The counts of a page's fingerprints: no bytes if all are 1, a list of the others if they are few, or one count per
+//! entry. docs/format.md draws the bytes.
 
 use super::Entry;
 use crate::bytes::{get_u16, put_u16};
@@ -10,7 +10,7 @@ const SPARSE_BLOCK: usize = 32;
 /// Entries that share an entry of the directory if each has its count.
 const DENSE_BLOCK: usize = 64;
 
-/// An entry whose count is not 1. There are few, and most steps look at no others.
+/// An entry whose count is not 1. There are few, and most steps look only at these.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Exception {
     /// Its place among the entries.
@@ -18,7 +18,7 @@ pub(super) struct Exception {
     pub(super) count: i64,
 }
 
-/// How the counts of a page are written. The numbers are on flash.
+/// The encoding of the counts of a page. The numbers are on flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum CountKind {
@@ -53,8 +53,8 @@ pub(super) struct CountSizes {
 }
 
 impl CountSizes {
-    /// The sizes for that many entries with these exceptions: the result of [`add`](Self::add), without looking at the
-    /// others.
+    /// Returns the sizes for `entries` entries with these exceptions: the result of [`add`](Self::add), without a pass
+    /// over the other entries.
     pub(super) fn of(entries: usize, exceptions: &[Exception]) -> Self {
         let mut sizes = Self::default();
         for exception in exceptions {
@@ -81,7 +81,7 @@ impl CountSizes {
         self.entries += 1;
     }
 
-    /// The cheapest kind, and its bytes.
+    /// Returns the smallest encoding, and its size in bytes.
     pub(super) fn cheapest(&self) -> (CountKind, usize) {
         if self.exceptions == 0 {
             return (CountKind::Ones, 0);
@@ -92,7 +92,7 @@ impl CountSizes {
     }
 }
 
-/// Approximate bytes of a count in a list of exceptions;
+/// The approximate size of a count in a list of exceptions;
 /// [`RunShape::for_entries`](super::RunShape::for_entries) estimates the space for counts from sums of these.
 #[must_use]
 pub fn count_bytes(count: i64) -> u64 {
@@ -150,7 +150,7 @@ pub(super) struct Counts<'a> {
 }
 
 impl Counts<'_> {
-    /// The count of the entry with that index; `None` if the bytes are no counts.
+    /// Returns the count of the entry with this index; `None` if the bytes are not counts.
     pub(super) fn at(self, index: usize) -> Option<i64> {
         match self.kind {
             CountKind::Ones => Some(1),
@@ -207,7 +207,7 @@ impl Counts<'_> {
         self.bytes.split_at_checked(2 * self.entries.div_ceil(DENSE_BLOCK))
     }
 
-    /// Puts the counts into entries that have a count of 1 so far; `None` if the bytes are no counts.
+    /// Sets the counts of entries that all have a count of 1 so far; returns `None` if the bytes are not counts.
     pub(super) fn put_into(self, entries: &mut [Entry]) -> Option<()> {
         match self.kind {
             CountKind::Ones => self.bytes.is_empty().then_some(()),
@@ -250,7 +250,7 @@ impl Counts<'_> {
     }
 }
 
-/// Small numbers of either sign as small numbers.
+/// Encodes small numbers of either sign as small numbers.
 #[inline]
 const fn zigzag(count: i64) -> u64 {
     (count << 1 ^ count >> 63) as u64
@@ -276,7 +276,7 @@ fn put_varint(bytes: &mut [u8], at: &mut usize, mut number: u64) {
     *at += 1;
 }
 
-/// Takes a number of at most 64 bits; `None` if it does not end, is larger, or could be shorter.
+/// Takes a number of at most 64 bits; returns `None` if it does not end, is larger, or could be shorter.
 #[inline]
 fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let (&first, rest) = bytes.split_first()?;

@@ -22,7 +22,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// The smallest one for that many entries, the last of which is `span` above the base.
+    /// Returns the smallest layout for `entries` entries, the last of which is `span` above the base.
     fn smallest(entries: usize, span: u64) -> Self {
         let all = (0..=PACKED_BITS_MAX).map(|low_bits| Self::new(entries, span, low_bits));
         all.min_by_key(|layout| layout.bytes()).expect("there are some")
@@ -59,19 +59,19 @@ impl CountPrefixes {
     }
 }
 
-/// Entries that a page is to be filled with.
+/// Entries to fill a page with.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// Do they ascend, and does each count?
+    /// Whether they ascend, and no count is 0.
     pub(super) are_fine: bool,
     /// The least fingerprint that could follow.
     pub(super) next: u64,
-    /// Those whose count is not 1, in their order.
+    /// The entries whose count is not 1, in order.
     exceptions: Vec<Exception>,
 }
 
 impl Candidates {
-    /// Looks at all of these entries; none may be below `base`.
+    /// Examines all of these entries; none may be below `base`.
     pub(super) fn see(&mut self, base: u64, entries: &[Entry]) {
         self.exceptions.clear();
         let (mut are_fine, mut next) = (true, base);
@@ -86,7 +86,7 @@ impl Candidates {
         self.next = next;
     }
 
-    /// The exceptions among the first `entries`.
+    /// Returns the exceptions among the first `entries`.
     pub(super) fn exceptions(&self, entries: usize) -> &[Exception] {
         let count = self.exceptions.partition_point(|exception| exception.index < entries);
         &self.exceptions[..count]
@@ -126,14 +126,14 @@ pub(super) fn fill(
     Filled { entries: fitting, count_bytes }
 }
 
-/// How many of the first entries fit a page, and how their counts are written.
+/// Returns how many of the first entries fit a page, and the encoding of their counts.
 fn fitting(base: u64, entries: &[Entry], exceptions: &[Exception]) -> (usize, (CountKind, usize)) {
     let fits = |number: usize, counts: (CountKind, usize)| {
         let Some(last) = number.checked_sub(1) else { return true };
         let layout = Layout::smallest(number, entries[last].fingerprint - base);
         number <= PAGE_ENTRIES_MAX && layout.bytes() + counts.1 <= SPACE_BYTES
     };
-    // Nearly always all fit.
+    // All nearly always fit.
     let counts = CountSizes::of(entries.len(), exceptions).cheapest();
     if fits(entries.len(), counts) {
         return (entries.len(), counts);
@@ -175,7 +175,7 @@ fn put_lows(space: &mut [u8], low_bits: u32, base: u64, entries: &[Entry]) {
     }
 }
 
-/// Sets the bit of each entry: its bucket and its index added up.
+/// Sets the bit of each entry: the sum of its bucket and its index.
 fn put_unary(unary: &mut [u8], low_bits: u32, base: u64, entries: &[Entry]) {
     let (mut word, mut place) = (0_u64, 0_usize);
     for (index, entry) in entries.iter().enumerate() {

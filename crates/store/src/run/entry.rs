@@ -1,20 +1,20 @@
-//! The entries of a run, and where sorted entries come from.
+//! The entries of a run, and the source of sorted entries.
 
 use crate::Result;
 
-/// A fingerprint and its count. A filter has older parts below newer ones, so an entry says what its part
-/// adds: a tombstone is a count below zero, and entries of one fingerprint add up.
+/// A fingerprint and its count. A filter has older parts below newer ones, so an entry holds what its part adds: a
+/// tombstone is a count below zero, and the counts of one fingerprint add up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Entry {
-    /// A number below its universe's size.
+    /// A number below the size of its universe.
     pub fingerprint: u64,
-    /// What is added to its count; never 0 in a run.
+    /// The amount added to its count; never 0 in a run.
     pub count: i64,
 }
 
 /// Entries in ascending order of their fingerprints, each fingerprint once.
 pub trait Source: Send {
-    /// Appends the next entries to `out`: as many as come at once, about a page's worth. Returns false, and
+    /// Appends the next entries to `out`: as many as are ready at once, about a page's worth. Returns false, and
     /// appends nothing, when there are no more.
     ///
     /// # Errors

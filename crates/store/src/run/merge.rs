@@ -7,15 +7,14 @@
 use super::{Entry, Source};
 use crate::Result;
 
-/// What a merge drops.
+/// The options of a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MergeOptions {
-    /// Drop sums below zero too, and count them: if nothing older is below, a tombstone has nothing to
-    /// cancel.
+    /// Whether to drop and count sums below zero as well: if nothing older is below, a tombstone has nothing to cancel.
     pub drop_negative: bool,
 }
 
-/// The sum of several sources: entries in ascending order, each fingerprint once, none that counts 0.
+/// The sum of several sources: entries in ascending order, each fingerprint once, and no count 0.
 ///
 /// A count that overflows 64 bits is clamped.
 pub struct Merge<'a> {
@@ -25,7 +24,7 @@ pub struct Merge<'a> {
 }
 
 impl<'a> Merge<'a> {
-    /// Merges any number of sources. Holds two batches of each.
+    /// Creates a merge of any number of sources. Holds two batches of each.
     #[must_use]
     pub fn new(mut sources: Vec<Box<dyn Source + 'a>>, options: MergeOptions) -> Self {
         while sources.len() > 1 {
@@ -42,7 +41,7 @@ impl<'a> Merge<'a> {
         Self { root: sources.pop(), options, unmatched: 0 }
     }
 
-    /// How many fingerprints summed to less than zero and were dropped.
+    /// The number of fingerprints that summed to less than zero and were dropped.
     #[must_use]
     pub fn unmatched(&self) -> u64 {
         self.unmatched
@@ -71,9 +70,9 @@ impl std::fmt::Debug for Merge<'_> {
     }
 }
 
-/// Drops entries below zero from `start` on, and returns how many.
+/// Drops entries below zero from `start` on, and returns their number.
 fn drop_negative(out: &mut Vec<Entry>, start: usize) -> u64 {
-    // There is hardly ever one.
+    // Usually there are none.
     if out[start..].iter().all(|entry| entry.count > 0) {
         return 0;
     }
@@ -116,7 +115,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Entries of each source that are merged at once, so that they and their sum stay in a fast cache.
+/// The number of entries of each source that are merged at once, so that they and their sum stay in a fast cache.
 const MERGE_ENTRIES: usize = 2048;
 
 /// The sum of two sources.
@@ -152,14 +151,14 @@ impl Source for Pair<'_> {
     }
 }
 
-/// If the other input has ended, batches are passed through.
+/// Passes on the batches of one input after the other has ended.
 fn pass_on(input: &mut Input<'_>, out: &mut Vec<Entry>) -> Result<()> {
     out.extend_from_slice(input.left());
     input.taken = input.batch.len();
     Ok(())
 }
 
-/// Appends the sum of two lists up to the end of one of them, and returns how many of each that took.
+/// Appends the sum of two lists up to the end of one of them, and returns how many entries of each it used.
 fn merge_two(a: &[Entry], b: &[Entry], out: &mut Vec<Entry>) -> (usize, usize) {
     let start = out.len();
     out.resize(start + a.len() + b.len(), Entry::default());
@@ -179,19 +178,19 @@ fn merge_two(a: &[Entry], b: &[Entry], out: &mut Vec<Entry>) -> (usize, usize) {
     (from_a, from_b)
 }
 
-/// Entries for each fingerprint between the first and the last.
+/// Returns the number of entries per fingerprint between the first and the last.
 fn density(entries: &[Entry]) -> f64 {
     let [first, .., last] = entries else { return 1.0 };
     entries.len() as f64 / (last.fingerprint.saturating_sub(first.fingerprint) + 1) as f64
 }
 
-/// Entries of one list between two of the other from which on they are taken several at a time.
+/// The number of entries of one list between two of the other from which on several are taken at a time.
 const STRETCH: f64 = 3.0;
 
-/// Entries that are taken at once, at most.
+/// The most entries that are taken at once.
 const STRETCH_MAX: usize = 7;
 
-/// Two lists that are merged: how many of each were taken, and written.
+/// Two lists that are merged, with the numbers of entries taken and written.
 struct Merging<'t> {
     target: &'t mut [Entry],
     from_a: usize,
@@ -200,7 +199,7 @@ struct Merging<'t> {
 }
 
 impl Merging<'_> {
-    /// Takes the smaller entry of the two.
+    /// Takes the smaller of the next two entries.
     fn one_by_one(&mut self, a: &[Entry], b: &[Entry]) {
         let Self { target, from_a, from_b, written } = self;
         while let (Some(x), Some(y), Some(place)) =
@@ -218,8 +217,8 @@ impl Merging<'_> {
         }
     }
 
-    /// Takes all entries of `a` before the next one of `b`, several at a time, as long as there are that many. Copies
-    /// as many each time; those that were too many are overwritten.
+    /// Takes all entries of `a` before the next one of `b`, several at a time, while enough entries are left. Copies a
+    /// fixed number each time; the surplus is overwritten.
     fn stretches(&mut self, a: &[Entry], b: &[Entry]) {
         while let (Some(next), Some(y)) = (a.get(self.from_a..), b.get(self.from_b))
             && let Some(block) = next.first_chunk::<{ STRETCH_MAX + 1 }>()
@@ -248,13 +247,13 @@ pub struct Sorted {
 }
 
 impl Sorted {
-    /// Entries that it returns at once.
+    /// The number of entries that it returns at once.
     const BATCH: usize = 4096;
 
-    /// A list that ascends.
+    /// Creates a source from a list in ascending order.
     ///
     /// # Panics
-    /// If it does not, or an entry counts 0.
+    /// If it is not ascending, or an entry counts 0.
     #[must_use]
     pub fn new(entries: Vec<Entry>) -> Self {
         let ascends = entries.is_sorted_by(|a, b| a.fingerprint < b.fingerprint);

@@ -1,9 +1,9 @@
 //! The run: a sorted list of fingerprints on flash, written once, front to back.
 //!
-//! It is a level of the HotStorage'11 cascade filter. There a level is a quotient filter of any size; a merge
-//! streams it, and a lookup reads one place of it. Here each page is a small quotient filter of its own: a
-//! **slot page** has the fingerprints of an even share of the universe. So arithmetic alone says which one to
-//! read, and a run needs no index in RAM.
+//! It is a level of the HotStorage'11 cascade filter. There a level is a quotient filter of any size; a merge streams
+//! it, and a lookup reads one place of it. Here each page is a small quotient filter: a **slot page** has the
+//! fingerprints of an even share of the universe. So arithmetic alone tells which page to read, and a run needs no
+//! index in RAM.
 //!
 //! ```text
 //!   universe  0 . . . . . | . . . . . . | . . : . . . | . . . . . . U     shares, all the same
@@ -16,10 +16,9 @@
 //!                                         of its share's last 2 entries, which did not fit
 //! ```
 //!
-//! What does not fit is carried to the next page, as a quotient filter shifts what does not fit a slot. A
-//! page says where it ends: its `limit` is the base of the next page. A lookup of a fingerprint from there on
-//! continues on that page. By chance this happens to one page in some hundreds, and then affects a few of its
-//! entries.
+//! Entries that do not fit are carried to the next page, as a quotient filter shifts entries that do not fit a slot. A
+//! page records its end: its `limit` is the base of the next page. A lookup of a fingerprint from there on continues on
+//! that page. By chance this happens to one page in some hundreds, and then affects a few of its entries.
 //!
 //! Inside a page fingerprints have the form to which the deck's metadata bits reduce when slots need not be
 //! moved: quotients in unary, remainders packed, split where the page takes the fewest bits (Elias and Fano).
@@ -31,10 +30,9 @@
 //! 2. A fingerprint is on its slot's page or after it, never before.
 //! 3. Fingerprints ascend, each occurs once, and none has a count of 0.
 //! 4. Every page carries the run's generation and its own number, so neither an older page at its place
-//!    nor one from elsewhere passes for it.
-//! 5. A run is read only after its writer has finished: what a crash leaves of an unfinished one belongs
-//!    to nobody.
-//!
+//! 4. Every page carries the run's generation and its own number, so neither an older page at its place nor one from
+//!    elsewhere is mistaken for it.
+//! 5. A run is read only after its writer has finished: the pages that a crash leaves of an unfinished one are free.
 //! | act | flash | memory |
 //! |---|---|---|
 //! | a lookup | one page read; in 1 of 10,000 at most another | none |
@@ -85,18 +83,18 @@ pub struct RunPlace {
     pub structure: StructureId,
     /// Its pages.
     pub extent: Extent,
-    /// Which writing of the place it is: a number that the structure issues once, also across crashes.
+    /// The write of the place: a number that the structure issues once, also across crashes.
     pub generation: u64,
 }
 
 impl RunPlace {
-    /// What the run's page of that number must prove to be.
+    /// Returns the label that page number `page` of the run must have.
     #[must_use]
     pub fn label(&self, page: u64) -> PageLabel {
         self.pages().label(page)
     }
 
-    /// The same as a place of pages.
+    /// Returns the same place as a place of pages.
     pub(super) fn pages(&self) -> PagePlace {
         let Self { structure, extent, generation } = *self;
         PagePlace { kind: PageKind::Run, structure, extent, generation }
@@ -123,7 +121,7 @@ impl Run {
         Self { place, shape, split, used_pages, entries, tombstones, count_bytes, sum }
     }
 
-    /// Counts the entries of one more page, some of which count other than 1.
+    /// Counts the entries of one more page, and the exceptions among them whose count is not 1.
     fn add(&mut self, filled: Filled, exceptions: &[Exception]) {
         self.entries += filled.entries as u64;
         self.count_bytes += filled.count_bytes as u64;
@@ -152,31 +150,31 @@ impl Run {
         self.shape.universe
     }
 
-    /// Pages that fingerprints are spread over; the ones after them are spare.
+    /// The number of pages that fingerprints are spread over; the pages after them are spare.
     #[must_use]
     pub fn slot_pages(&self) -> u64 {
         self.shape.slot_pages
     }
 
-    /// Pages that were written.
+    /// The number of pages that were written.
     #[must_use]
     pub fn used_pages(&self) -> u64 {
         self.used_pages
     }
 
-    /// How many fingerprints it has.
+    /// The number of fingerprints.
     #[must_use]
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// How many of them have a count below zero.
+    /// The number of fingerprints with a count below zero.
     #[must_use]
     pub fn tombstones(&self) -> u64 {
         self.tombstones
     }
 
-    /// Bytes that counts take in its pages: the estimate for a run that it is merged into.
+    /// The bytes that counts take in its pages: the estimate for a run that it is merged into.
     #[must_use]
     pub fn count_bytes(&self) -> u64 {
         self.count_bytes
@@ -188,8 +186,8 @@ impl Run {
         self.sum
     }
 
-    /// Cuts off the pages that were not written, and returns them for
-    /// [`Volume::give_back`](crate::Volume::give_back): before any capture has named the run's extent.
+    /// Cuts off the pages that were not written, and returns them for [`Volume::give_back`](crate::Volume::give_back).
+    /// Must be called before any capture has named the run's extent.
     #[must_use]
     pub fn trim(&mut self) -> Option<Extent> {
         let extent = &mut self.place.extent;
@@ -202,10 +200,10 @@ impl Run {
         (rest.pages > 0).then_some(rest)
     }
 
-    /// The page to read for a fingerprint. Reads nothing.
+    /// Returns the page to read for a fingerprint. Reads nothing.
     ///
     /// # Panics
-    /// If it is not of the universe.
+    /// If the fingerprint is not of the universe.
     #[inline]
     #[must_use]
     pub fn page_of(&self, fingerprint: u64) -> PageId {
@@ -213,8 +211,8 @@ impl Run {
         self.page(self.split.quotient(fingerprint))
     }
 
-    /// What a page that was read for a fingerprint says of it: its count, below zero for a tombstone, or
-    /// which page to read next. The first page is that of [`page_of`](Self::page_of). Reads nothing.
+    /// Returns what a page that was read for a fingerprint says: its count, below zero for a tombstone, or which page
+    /// to read next. The first page is that of [`page_of`](Self::page_of). Reads nothing.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the bytes are not those of that page.
@@ -249,13 +247,13 @@ impl Run {
         self.place.extent.start.plus(index)
     }
 
-    /// Splits fingerprints over the slot pages.
+    /// The split of fingerprints over the slot pages.
     #[must_use]
     pub fn split(&self) -> Split {
         self.split
     }
 
-    /// Proves a page, by its number in the run, and finds its parts.
+    /// Verifies a page, by its number in the run, and finds its parts.
     fn prove<'b>(&self, index: u64, bytes: &'b [u8]) -> Result<RunPage<'b>> {
         let page = RawPage::new(bytes);
         let page = if is_on(Barrier::RunProvesPages) {

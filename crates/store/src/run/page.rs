@@ -18,10 +18,10 @@ pub(super) const SPACE_BYTES: usize = PAGE_BODY_BYTES - HEAD_BYTES;
 /// The most entries of a page. Consecutive fingerprints take two bits each, and no others take less.
 pub const PAGE_ENTRIES_MAX: usize = SPACE_BYTES * 4;
 
-/// Parts of the unary numbers before which the zeros are counted.
+/// The number of parts of the unary numbers; the zeros before each part are counted.
 pub(super) const PARTS: usize = 4;
 
-/// Words of one part.
+/// Returns the words of one part.
 pub(super) const fn part(words: usize, part: usize) -> Range<usize> {
     part * words / PARTS..(part + 1) * words / PARTS
 }
@@ -41,7 +41,7 @@ pub struct RunPage<'a> {
 }
 
 impl<'a> RunPage<'a> {
-    /// Finds the parts of a body of 4064 bytes; `None` if they reach past its end, or its head contradicts
+    /// Finds the parts of a body of 4064 bytes; returns `None` if they reach past its end, or its head contradicts
     /// itself.
     #[must_use]
     pub fn parse(body: &'a [u8]) -> Option<Self> {
@@ -80,13 +80,13 @@ impl<'a> RunPage<'a> {
         self.base
     }
 
-    /// The first fingerprint that cannot: it and all above are on later pages.
+    /// The first fingerprint that cannot be on this page: it and all above are on later pages.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Its number of fingerprints.
+    /// The number of fingerprints.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.entries
@@ -98,8 +98,8 @@ impl<'a> RunPage<'a> {
         self.counts.bytes.len()
     }
 
-    /// The count of a fingerprint between base and limit: 0 if it is absent. Reads a few hundred bytes.
-    /// `None` if the counts are invalid.
+    /// Returns the count of a fingerprint between base and limit: 0 if it is absent. Reads a few hundred bytes. `None`
+    /// if the counts are invalid.
     #[must_use]
     pub fn count(&self, fingerprint: u64) -> Option<i64> {
         match self.find(fingerprint) {
@@ -116,7 +116,7 @@ impl<'a> RunPage<'a> {
         }
         let bucket = bucket as usize;
         let start = if bucket == 0 { 0 } else { self.zero(bucket - 1)? + 1 };
-        // Marks that are wrong may find the zero too early.
+        // Wrong marks may find the zero too early.
         let first = start.checked_sub(bucket)?;
         let range = first..first + self.ones_from(start);
         if range.end > self.entries {
@@ -125,7 +125,7 @@ impl<'a> RunPage<'a> {
         self.find_low(range, offset & mask(self.low_bits))
     }
 
-    /// The place of the k-th zero among the unary bits, counted from 0 up.
+    /// Returns the place of the k-th zero among the unary bits, counted from 0.
     fn zero(&self, k: usize) -> Option<usize> {
         let before = |mark: &&u16| usize::from(**mark) <= k;
         let index = self.marks.iter().take_while(before).count();
@@ -143,7 +143,7 @@ impl<'a> RunPage<'a> {
         None
     }
 
-    /// How many consecutive ones there are from this bit on.
+    /// Returns the number of consecutive ones from this bit on.
     fn ones_from(&self, bit: usize) -> usize {
         let words = self.unary.get(bit / 64 * 8..).unwrap_or_default();
         let mut words = words.chunks_exact(8).map(|word| get_u64(word, 0));
@@ -163,7 +163,7 @@ impl<'a> RunPage<'a> {
         ones as usize
     }
 
-    /// Low bits of one bucket ascend.
+    /// Searches the low bits of one bucket, which ascend.
     fn find_low(&self, mut range: Range<usize>, low: u64) -> Option<usize> {
         while range.len() > 8 {
             let middle = range.start + range.len() / 2;
@@ -215,7 +215,7 @@ impl<'a> RunPage<'a> {
         (cursor.index == self.entries && cursor.is_ascending && is_inside).then_some(())
     }
 
-    /// Bits of the unary numbers up to the last one.
+    /// The number of bits of the unary numbers up to the last one.
     fn bits(&self) -> usize {
         let words = self.unary.chunks_exact(8).rev().map(|word| get_u64(word, 0));
         let zeros: u32 = words

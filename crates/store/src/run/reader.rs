@@ -16,7 +16,7 @@ pub struct RunReader {
     run: Run,
     pages: PageReader,
     chunk_pages: u64,
-    /// Wanted fingerprints.
+    /// The range of wanted fingerprints.
     wanted: Range<u64>,
     /// The expected base of the page that is decoded next; the first one of a range may begin earlier.
     base: Option<u64>,
@@ -31,7 +31,7 @@ impl RunReader {
         Self::of_slots(device, run, 0..run.slot_pages(), chunks)
     }
 
-    /// Streams the fingerprints of these slots. Reads their pages, and the next ones to which some of the
+    /// Streams the fingerprints of these slots. Reads their pages, and the following pages to which some of the
     /// fingerprints were carried.
     ///
     /// # Errors
@@ -60,13 +60,13 @@ impl RunReader {
         })
     }
 
-    /// RAM that it holds, in bytes.
+    /// The RAM that the reader uses, in bytes.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         self.pages.ram_bytes()
     }
 
-    /// Is there another page with wanted entries? Reads further if some of them were carried over.
+    /// Returns whether there is another page with wanted entries. Reads further if some of them were carried over.
     fn has_page(&mut self) -> Result<bool> {
         if self.wanted.is_empty() || self.base.is_some_and(|base| base >= self.wanted.end) {
             return Ok(false);
@@ -102,7 +102,7 @@ impl RunReader {
         Ok(())
     }
 
-    /// Keeps only the wanted entries from `start` on.
+    /// Drops all but the wanted entries from `start` on.
     fn trim(&self, out: &mut Vec<Entry>, start: usize) {
         let entries = &out[start..];
         if entries.last().is_some_and(|last| last.fingerprint >= self.wanted.end) {
@@ -117,7 +117,7 @@ impl RunReader {
     }
 }
 
-/// The end of a page: its share's end or earlier, and for the last one the universe's end.
+/// Returns the end of a page: its share's end or earlier, and for the last one the universe's end.
 fn limit(run: &Run, index: u64, body: &RunPage<'_>) -> Result<u64> {
     let end = run.split().first(index + 1);
     let is_last = index + 1 == run.used_pages();

@@ -1,4 +1,4 @@
-//! How many pages a run gets for its fingerprints.
+//! The number of pages that a run gets for its fingerprints.
 //!
 //! Fingerprints are spread evenly, so a page's share varies randomly by the square root of its average. The
 //! slack of a page makes one lookup in 10,000 or fewer read a second page: the overflow is on the next page,
@@ -20,8 +20,7 @@ fn slack_deviations(entries: f64) -> f64 {
 /// The most bits lost by rounding a page's parts to bytes and words.
 const ROUNDING_BITS: f64 = 7.0 + 63.0;
 
-/// Bits of one count that is not 1, if such counts are few: the variation of their number is measured in
-/// these.
+/// The bits of one count that is not 1, if such counts are few: the variation of their number is measured in these.
 const COUNT_BITS: f64 = 32.0;
 
 /// The division of a run into pages.
@@ -29,17 +28,17 @@ const COUNT_BITS: f64 = 32.0;
 pub struct RunShape {
     /// The universe of its fingerprints.
     pub universe: Universe,
-    /// Pages that fingerprints are spread over.
+    /// The number of pages that fingerprints are spread over.
     pub slot_pages: u64,
-    /// Pages after those, for overflow.
+    /// The number of pages after those, for overflow.
     pub spare_pages: u64,
 }
 
 impl RunShape {
-    /// The shape of a run of `entries` fingerprints that are spread evenly over the universe, whose counts
-    /// take `count_bytes` bytes: the sum of [`count_bytes`](super::count_bytes), or an estimate.
+    /// Returns the shape of a run of `entries` fingerprints that are spread evenly over the universe, whose counts take
+    /// `count_bytes` bytes: the sum of [`count_bytes`](super::count_bytes), or an estimate.
     ///
-    /// If there are more or they are not spread, the writer may run out of pages: see
+    /// If there are more, or they are not spread evenly, the writer may run out of pages: see
     /// [`widened`](Self::widened).
     #[must_use]
     pub fn for_entries(universe: Universe, entries: u64, count_bytes: u64) -> Self {
@@ -60,14 +59,14 @@ impl RunShape {
         Self::new(universe, enough, 1 + enough / 4096)
     }
 
-    /// `slot_pages` pages, limited by the universe's size, and spare pages after them.
+    /// Creates a shape of `slot_pages` pages, limited by the universe's size, and spare pages after them.
     #[must_use]
     pub fn new(universe: Universe, slot_pages: u64, spare_pages: u64) -> Self {
         let slot_pages = Split::new(universe, slot_pages).quotients();
         Self { universe, slot_pages, spare_pages }
     }
 
-    /// A shape in which any `entries` fingerprints of the universe fit, however they are spread, whose counts
+    /// Returns a shape in which any `entries` fingerprints of the universe fit, however they are spread, whose counts
     /// take `count_bytes` bytes: as many spare pages as slot pages.
     #[must_use]
     pub fn for_any(universe: Universe, entries: u64, count_bytes: u64) -> Self {
@@ -75,25 +74,25 @@ impl RunShape {
         Self { spare_pages: shape.pages(), ..shape }
     }
 
-    /// The shape to try next after [`Error::RunFull`]: twice as many pages, all of the new ones spare.
+    /// Returns the shape to try after [`Error::RunFull`]: twice as many pages, all of the new ones spare.
     #[must_use]
     pub fn widened(self) -> Self {
         Self { spare_pages: self.spare_pages + self.pages(), ..self }
     }
 
-    /// All pages: those that the writer gets.
+    /// The number of all pages, which is the number that the writer gets.
     #[must_use]
     pub const fn pages(&self) -> u64 {
         self.slot_pages + self.spare_pages
     }
 
-    /// Which fingerprints are on which page.
+    /// The split of fingerprints over the pages.
     #[must_use]
     pub fn split(&self) -> Split {
         Split::new(self.universe, self.slot_pages)
     }
 
-    /// Refuses impossible numbers.
+    /// Rejects impossible numbers.
     ///
     /// # Errors
     /// [`Error::Config`].
@@ -120,7 +119,7 @@ struct SpaceNeeded {
 }
 
 impl SpaceNeeded {
-    /// Does a page's share, with its variation, fit it when there are that many pages?
+    /// Returns whether a page's share, with its variation, fits a page when there are `pages` pages.
     fn fits(&self, pages: u64) -> bool {
         let pages = pages as f64;
         let (entries, span) = (self.entries / pages, self.universe.size() as f64 / pages);

@@ -1,4 +1,4 @@
-//! What a checkpoint keeps of a run. The bytes are drawn in docs/format.md.
+//! The state of a run in a checkpoint. The bytes are drawn in docs/format.md.
 
 use super::page::{PAGE_ENTRIES_MAX, SPACE_BYTES};
 use super::{Run, RunPlace, RunShape};
@@ -33,11 +33,11 @@ impl Run {
         out.extend_from_slice(&self.sum.to_le_bytes());
     }
 
-    /// Reads what [`encode`](Self::encode) wrote.
+    /// Decodes what [`encode`](Self::encode) wrote.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if the bytes are no run of this universe: every field is
-    /// checked against the others.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the bytes are not a run of this universe: every field is checked
+    /// against the others.
     pub fn decode(structure: StructureId, universe: Universe, from: &mut Reader) -> Result<Self> {
         let version = from.u8()?;
         if version != RUN_VERSION {
@@ -50,7 +50,7 @@ impl Run {
             let expected = format!("1 to {used_pages} slots, and pages in use of {}", extent.pages);
             return Err(from.refuse(expected, format!("{slot_pages} slots")));
         }
-        // The bytes of a device's pages must be countable.
+        // The byte addresses of a device's pages must not overflow.
         if extent.start.0.checked_add(extent.pages).is_none_or(|end| end > u64::MAX / 4096) {
             return Err(from.refuse("an extent of a device", format!("{extent:?}")));
         }
@@ -69,7 +69,7 @@ impl Run {
         }
     }
 
-    /// What contradicts a run with these numbers.
+    /// Returns the condition that these numbers violate, if any.
     fn contradiction(&self) -> Option<&'static str> {
         let entries_max = self.used_pages.saturating_mul(PAGE_ENTRIES_MAX as u64);
         if self.entries > entries_max.min(self.shape.universe.size()) {

@@ -19,19 +19,18 @@ pub struct RunWriter {
     pages: PageWriter,
     /// The page that is filled next.
     page: u64,
-    /// The first fingerprint that could be on it.
+    /// The first fingerprint that could be on that page.
     base: u64,
     /// The first fingerprint of the next page.
     next: u64,
-    /// Entries for that page: carried over from the one before, or of a page's share that is not complete
-    /// yet.
+    /// Entries for that page: carried over from the page before, or of a page's share that is not complete yet.
     pending: Vec<Entry>,
-    /// What was seen of a page's entries.
+    /// The properties of a page's entries.
     seen: Candidates,
 }
 
 impl RunWriter {
-    /// Starts a run at this place, which nobody else writes to. Writes nothing yet.
+    /// Starts a run at this place, which no other writer may use. Writes nothing yet.
     ///
     /// # Errors
     /// [`Error::Config`] if the extent is shorter than the shape, or the chunks are invalid; as
@@ -69,9 +68,8 @@ impl RunWriter {
     /// [`Error::RunFull`] when they do not fit the pages of the run: start again with a wider
     /// [`shape`](RunShape::widened). A write's failure, which poisons the volume.
     ///
-    /// # Panics
-    /// When entries do not ascend, are outside of the universe, or one counts 0: soon, not necessarily at
-    /// once.
+    /// When entries do not ascend, are outside of the universe, or one counts 0. The panic may come only with a later
+    /// call.
     pub fn push(&mut self, mut entries: &[Entry]) -> Result<()> {
         loop {
             // More entries than any page holds need not wait for the end of the page's share.
@@ -87,7 +85,7 @@ impl RunWriter {
         }
     }
 
-    /// Writes what remains, pages without entries too, and waits for all writes. The run is durable once the
+    /// Writes what remains, including pages without entries, and waits for all writes. The run is durable once the
     /// device is synced, which the checkpoint that names it does.
     ///
     /// # Errors
@@ -101,19 +99,19 @@ impl RunWriter {
         Ok(self.run)
     }
 
-    /// Bytes that were passed to the device.
+    /// The number of bytes passed to the device.
     #[must_use]
     pub fn bytes_written(&self) -> u64 {
         self.pages.bytes_written()
     }
 
-    /// RAM that it holds, in bytes.
+    /// The RAM that the writer uses, in bytes.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         self.pages.ram_bytes() + self.pending.capacity() * size_of::<Entry>()
     }
 
-    /// Fills a page with the pending entries and then these.
+    /// Fills a page with the pending entries, followed by these.
     fn write_page(&mut self, entries: &[Entry]) -> Result<()> {
         if self.page >= self.shape.pages() {
             return Err(Error::RunFull { pages: self.shape.pages() });
@@ -131,7 +129,7 @@ impl RunWriter {
         taken.map(drop)
     }
 
-    /// Fills the next page with as many of these entries as fit, and returns how many.
+    /// Fills the next page with as many of these entries as fit, and returns their number.
     fn fill(&mut self, entries: &[Entry]) -> Result<usize> {
         let (base, limit) = (self.base, self.next);
         self.seen.see(base, entries);

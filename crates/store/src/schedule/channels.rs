@@ -1,4 +1,4 @@
-//! The channel that will read a page: an estimate from what is known of the device.
+//! The channel that will read a page: an estimate from what is known about the device.
 
 use nandex_device::{Geometry, Mapping, PageId};
 
@@ -9,42 +9,42 @@ use super::{Loads, RUN_MAX, Schedule};
 pub struct SequentialWrite {
     /// The first page.
     pub start: PageId,
-    /// Pages that the device had received before this write, if the caller has counted them: they rotate the
-    /// order of the channels. 0 if each write is a whole number of rounds and little else is written, which
-    /// is the paper's estimate.
+    /// The number of pages that the device had received before this write, if the caller has counted them: they rotate
+    /// the order of the channels. 0 if each write is a whole number of rounds and little else is written, which is the
+    /// paper's estimate.
     pub pages_before: u64,
 }
 
 impl SequentialWrite {
-    /// A write that begins with the first channel, as the paper assumes of all.
+    /// Returns a write that begins with the first channel, as the paper assumes of every write.
     #[must_use]
     pub const fn at(start: PageId) -> Self {
         Self { start, pages_before: 0 }
     }
 }
 
-/// The channels of a device, and which of them holds a page.
+/// The channels of a device, and the mapping of pages to channels.
 ///
-/// - **By address**: chunk mod N, in the grid of chunks that begins with the first whole one. Always right.
-/// - **By order of writing**, or if that is not known: the page's chunk, counted from the start of the
-///   [`SequentialWrite`] it was written in, mod N. Right if writes are whole [rounds](Self::align_pages) and
-///   little else is written, or if the caller counts what is.
+/// - **By address**: chunk mod N, in the grid of chunks that begins with the first whole one. Always correct.
+/// - **By order of writing**, or if the mapping is unknown: the page's chunk, counted from the start of the
+///   [`SequentialWrite`] it was written in, mod N. Correct if writes are whole [rounds](Self::align_pages) and little
+///   else is written, or if the caller counts all writes.
 /// - **Opaque**: a single channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Channels {
     count: u32,
     /// Divides the count; 1 if channels share no bus, or all share one.
     buses: u32,
-    /// Does a bus serve one read at a time?
+    /// Whether a bus serves one read at a time.
     serial_buses: bool,
     chunk_pages: u64,
     by_address: bool,
-    /// What to add to a page's number to count whole chunks, if the mapping is by address.
+    /// The number to add to a page's number to count whole chunks, if the mapping is by address.
     shift_pages: u64,
 }
 
 impl Channels {
-    /// A single channel, for a device of which nothing is known.
+    /// Returns a single channel, for a device about which nothing is known.
     #[must_use]
     pub const fn opaque() -> Self {
         Self {
@@ -57,8 +57,8 @@ impl Channels {
         }
     }
 
-    /// The channels of a device of that geometry; opaque if it does not say how many channels there are or
-    /// how large a chunk is, or if no such device can exist ([`Geometry::check`]).
+    /// Returns the channels of a device of this geometry; opaque if the geometry does not give the number of channels
+    /// or the size of a chunk, or if no such device can exist ([`Geometry::check`]).
     #[must_use]
     pub fn of(geometry: &Geometry) -> Self {
         let (Some(count), Some(chunk_bytes)) = (geometry.channels, geometry.chunk_bytes) else {
@@ -79,27 +79,27 @@ impl Channels {
         }
     }
 
-    /// Their number: 1 on an opaque device.
+    /// The number of channels: 1 on an opaque device.
     #[must_use]
     pub const fn count(&self) -> u32 {
         self.count
     }
 
-    /// The number of buses they share; 1 if they share none, or all share one.
+    /// The number of buses that the channels share; 1 if they share none, or all share one.
     #[must_use]
     pub const fn buses(&self) -> u32 {
         self.buses
     }
 
-    /// Pages of a round of chunks over all channels: a write of a multiple of them keeps the order, so that
-    /// the next one begins with the same channel. 1 if there is no order.
+    /// The number of pages in a round of chunks over all channels: a write of a multiple of it keeps the order, so that
+    /// the next write begins with the same channel. 1 if there is no order.
     #[must_use]
     pub const fn align_pages(&self) -> u64 {
         self.count as u64 * self.chunk_pages
     }
 
-    /// The channel that will read a page, less than [`count`](Self::count). A page before the write's first
-    /// counts as that one. It costs two divisions, and no access to flash.
+    /// Returns the channel that will read a page, less than [`count`](Self::count). A page before the write's first
+    /// counts as that one. Costs two divisions, and no access to flash.
     #[must_use]
     pub const fn channel(&self, page: PageId, write: SequentialWrite) -> u32 {
         if self.count == 1 {
@@ -113,13 +113,14 @@ impl Channels {
         (turn / self.chunk_pages % self.count as u64) as u32
     }
 
-    /// The same channels, with a schedule that spreads reads over them even if buses serve one at a time: the paper's.
+    /// Returns the same channels, with the paper's schedule, which spreads reads over them even if buses serve one at a
+    /// time.
     #[must_use]
     pub const fn without_runs(self) -> Self {
         Self { serial_buses: false, ..self }
     }
 
-    /// A schedule for these channels with at most `depth` requests in flight.
+    /// Creates a schedule for these channels with at most `depth` requests in flight.
     #[must_use]
     pub fn schedule<T>(&self, depth: usize) -> Schedule<T> {
         let loads = Loads::new(self.count, self.buses);

@@ -1,4 +1,4 @@
-//! The channel to serve next.
+//! The choice of the channel to serve next.
 //!
 //! Each channel with waiting requests has a key, and the smallest is served first:
 //!
@@ -12,33 +12,33 @@
 //! its smallest key. So the next one is found among the groups, and only a started request makes its group
 //! scan its channels again: a dozen comparisons for 32 channels, and 64 for a thousand.
 //!
-//! Where buses serve one read at a time, keys have no load of their own: a bus serves its oldest request, and then
-//! more of the same channel, until that line is empty or the run is as long as it may be.
+//! Where buses serve one read at a time, keys have no load of their channel: a bus serves its oldest request, and then
+//! more of the same channel, until that line is empty or the run has reached its maximum.
 
 /// The key of an empty line, after all others.
 const NOBODY: u128 = u128::MAX;
 const BUS_SHIFT: u32 = 104;
 const LOAD_SHIFT: u32 = 80;
 const ARRIVAL_SHIFT: u32 = 16;
-/// Slots that their field can tell apart: never more than twice the number of channels is used.
+/// The number of slots that their field can distinguish: never more than twice the number of channels is used.
 const SLOTS_MAX: usize = 1 << ARRIVAL_SHIFT;
-/// Requests in flight that a field can hold.
+/// The number of requests in flight that a field can hold.
 pub(super) const IN_FLIGHT_MAX: usize = (1 << (BUS_SHIFT - LOAD_SHIFT)) - 1;
 
-/// The load of channels and buses, and which channel comes first.
+/// The load of channels and buses, and the order of the channels.
 #[derive(Clone, Debug)]
 pub(super) struct Loads {
-    /// Slot of each channel.
+    /// The slot of each channel.
     slot_of: Vec<u32>,
-    /// By slot: the key without its bus, and how many are in flight.
+    /// By slot: the key without its bus, and the number of requests in flight.
     keys: Vec<u128>,
     in_flight: Vec<u32>,
     groups: Vec<Group>,
-    /// Slots of a group, as a power of two.
+    /// The number of slots of a group, as a power of two.
     group_bits: u32,
-    /// What one request in flight adds to a group's key: 0 if groups are no buses.
+    /// The amount that one request in flight adds to a group's key: 0 if groups are not buses.
     bus_unit: u128,
-    /// Requests of a channel that its bus starts one after another; 1 if others of the bus come first.
+    /// The most requests of a channel that its bus starts one after another; 1 if others of the bus come first.
     run_max: u32,
 }
 
@@ -46,22 +46,22 @@ pub(super) struct Loads {
 struct Group {
     /// The smallest key of its channels.
     first: u128,
-    /// What the load of its bus adds to it.
+    /// The part of the key that the load of the bus adds.
     bus: u128,
     run: Run,
 }
 
-/// Requests of one channel that a bus starts one after another.
+/// A run of requests of one channel that a bus starts one after another.
 #[derive(Clone, Copy, Default, Debug)]
 struct Run {
     /// The slot of the channel that was last served.
     slot: usize,
-    /// How many more of it may follow at once.
+    /// The number of requests of it that may still follow at once.
     left: u32,
 }
 
 impl Loads {
-    /// Channel c is on bus c mod `buses`; with one bus for all, buses do not count.
+    /// Creates the loads of idle channels. Channel c is on bus c mod `buses`; with one bus for all, buses do not count.
     pub fn new(channels: u32, buses: u32) -> Self {
         assert!(channels > 0, "a schedule needs a channel");
         assert!(channels.is_multiple_of(buses), "{channels} channels on {buses} buses");
@@ -85,7 +85,7 @@ impl Loads {
         }
     }
 
-    /// The same, where each bus serves the channels in runs of up to `run_max` requests.
+    /// The same loads, where each bus serves the channels in runs of up to `run_max` requests.
     pub fn in_runs(self, run_max: u32) -> Self {
         assert!(self.bus_unit > 0, "runs are for channels that share buses");
         Self { run_max, ..self }
@@ -113,7 +113,7 @@ impl Loads {
         if run.left > 0 && self.keys[run.slot] != NOBODY { run.slot } else { oldest }
     }
 
-    /// A request has come into an empty line.
+    /// Notes that a request has arrived in an empty line.
     pub fn came(&mut self, slot: usize, arrival: u64) {
         if self.is_single() {
             return;
@@ -122,7 +122,7 @@ impl Loads {
         self.improved(slot);
     }
 
-    /// The first request of the first slot's line was started; `next` is the arrival of the next, if any.
+    /// Notes that the first request of the first slot's line was started; `next` is the arrival of the next, if any.
     pub fn started(&mut self, slot: usize, next: Option<u64>) {
         self.in_flight[slot] += 1;
         if self.is_single() {
@@ -138,7 +138,7 @@ impl Loads {
         self.groups[group] = Group { first, bus: bus + self.bus_unit, run: Run { slot, left } };
     }
 
-    /// A started request has ended.
+    /// Notes that a started request has ended.
     pub fn ended(&mut self, slot: usize) {
         let left = self.in_flight[slot].checked_sub(1);
         self.in_flight[slot] = left.expect("only what was started can end");
@@ -152,7 +152,7 @@ impl Loads {
         }
     }
 
-    /// Is there only one channel, and so no key to keep?
+    /// Returns whether there is only one channel, and so no key to maintain.
     fn is_single(&self) -> bool {
         self.keys.len() == 1
     }

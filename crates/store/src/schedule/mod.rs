@@ -1,4 +1,4 @@
-//! Which read to start next, so that all channels of a device work at once (ANCS'14, section 5.2).
+//! The choice of the read to start next, so that all channels of a device work at once (ANCS'14, section 5.2).
 //!
 //! Reads of one channel wait for each other and reads of different channels do not. RAM answers come first,
 //! and the remaining reads are not started in the order of the requests:
@@ -17,8 +17,8 @@
 //! in a row overlap there ([`Geometry::serial_buses`](nandex_device::Geometry)). A schedule then spreads reads over
 //! the buses alone, and each bus starts runs of one channel.
 //!
-//! An estimate may be wrong: then reads take longer, and nothing else happens. On a device of unknown
-//! geometry there is one channel, and a schedule is a queue: first in, first out.
+//! If an estimate is wrong, reads take longer, and nothing else happens. On a device of unknown geometry there is one
+//! channel, and a schedule is a queue: first in, first out.
 
 mod channels;
 mod loads;
@@ -33,24 +33,26 @@ pub use channels::{Channels, SequentialWrite};
 
 use self::loads::{IN_FLIGHT_MAX, Loads};
 
-/// Requests of a channel that a bus starts one after another, if it serves one read at a time. On the drive of the
-/// tests, eight give 94 % of the reads a second of endless runs, and four 89 %. A run delays all others of its bus.
+/// The most requests of a channel that a bus starts one after another, if it serves one read at a time. On the drive of
+/// the tests, eight give 94 % of the reads per second of endless runs, and four 89 %. A run delays all others of its
+/// bus.
 const RUN_MAX: u32 = 8;
 
-/// Requests that wait for their channel, and how many of each channel are in flight.
+/// Requests that wait for their channel, and the number of requests in flight of each channel.
 ///
-/// [`next`](Self::next) returns the request to start now: of the channels with waiting requests, on the bus
-/// with the fewest in flight, the one with the fewest in flight; of several such channels the request that
-/// came first. Requests of one channel keep their order.
+/// [`next`](Self::next) returns the request to start now. Of the channels with waiting requests, it picks the bus with
+/// the fewest in flight and on it the channel with the fewest in flight; of several such channels it picks the request
+/// that arrived first. Requests of one channel keep their order.
 ///
-/// If buses serve one read at a time, it is on the bus with the fewest in flight one of the channel that the bus
-/// served last, up to a run of eight; after that, and if no such request waits, the one that came first on that bus.
-/// Of several such buses it is the one whose first request came first.
+/// If buses serve one read at a time, it picks on the bus with the fewest in flight a request of the channel that the
+/// bus served last, up to a run of eight; after that, and if no such request waits, the one that arrived first on that
+/// bus. Of several such buses it picks the one whose first request arrived first.
 ///
-/// Nobody starves: once its channel and its bus are idle, a request is started before all that are younger. On a device
-/// that ends reads in the order in which they were started, a request that has b older ones waiting on its bus (on its
-/// channel, if no buses are shared) and o elsewhere is started after at most 2 x depth x (b + 1) + o others, however
-/// many come later. Runs make that eight times as many, and up to seven younger requests come first on an idle bus.
+/// No request starves: once its channel and its bus are idle, a request is started before all that are younger. On a
+/// device that ends reads in the order in which they were started, a request that has b older ones waiting on its bus
+/// (on its channel, if no buses are shared) and o elsewhere is started after at most 2 x depth x (b + 1) + o others,
+/// however many arrive later. Runs make that eight times as many, and up to seven younger requests come first on an
+/// idle bus.
 ///
 /// [`push`](Self::push) and [`done`](Self::done) take one comparison, and [`next`](Self::next) one for each
 /// bus and each channel of one, or for twice the square root of the channels if no buses are shared: a dozen
@@ -73,19 +75,19 @@ const RUN_MAX: u32 = 8;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Schedule<T> {
-    /// By the slot of the channel.
+    /// The waiting requests, by the slot of their channel.
     lines: Vec<VecDeque<(u64, T)>>,
     loads: Loads,
     depth: usize,
     in_flight: usize,
     waiting: usize,
-    /// Requests pushed so far: the next one's number in the order of arrival.
+    /// The number of requests pushed so far: the next one's number in the order of arrival.
     arrivals: u64,
 }
 
 impl<T> Schedule<T> {
-    /// For that many equal channels, and at most `depth` requests in flight (at most 2^24, even if more are
-    /// asked for). If channels share buses, use [`Channels::schedule`].
+    /// Creates a schedule for `channels` equal channels, and at most `depth` requests in flight (at most 2^24, even if
+    /// more are asked for). If channels share buses, use [`Channels::schedule`].
     ///
     /// # Panics
     /// If there is no channel, or more than [`CHANNELS_MAX`](nandex_device::CHANNELS_MAX).
@@ -106,7 +108,7 @@ impl<T> Schedule<T> {
         }
     }
 
-    /// Puts a request at the end of its channel's line.
+    /// Appends a request to its channel's line.
     ///
     /// # Panics
     /// If there is no such channel.
@@ -121,7 +123,7 @@ impl<T> Schedule<T> {
         self.waiting += 1;
     }
 
-    /// Takes out the request to start now; `None` at full depth or if nothing waits.
+    /// Removes and returns the request to start now; `None` at full depth or if nothing waits.
     #[expect(
         clippy::should_implement_trait,
         reason = "none is not the end: there is more after `done`"
@@ -140,29 +142,29 @@ impl<T> Schedule<T> {
         Some(request)
     }
 
-    /// Notes that a request of that channel, returned by [`next`](Self::next), has ended.
+    /// Notes that a request of this channel, returned by [`next`](Self::next), has ended.
     ///
     /// # Panics
-    /// If none of that channel is in flight.
+    /// If no request of this channel is in flight.
     pub fn done(&mut self, channel: u32) {
         let slot = self.loads.slot(channel);
         self.loads.ended(slot);
         self.in_flight -= 1;
     }
 
-    /// Requests returned by [`next`](Self::next) that have not ended.
+    /// The number of requests returned by [`next`](Self::next) that have not ended.
     #[must_use]
     pub const fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Requests pushed that [`next`](Self::next) has not returned.
+    /// The number of requests pushed that [`next`](Self::next) has not returned.
     #[must_use]
     pub const fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Is the limit of requests in flight reached?
+    /// Returns whether the limit of requests in flight is reached.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.in_flight >= self.depth

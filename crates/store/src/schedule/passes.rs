@@ -1,12 +1,11 @@
-//! The request selection algorithm of ANCS'14, section 5.2, as in the paper: the schedule is tested against
-//! it.
+//! The request selection algorithm of ANCS'14, section 5.2, as in the paper, against which the schedule is tested.
 
-/// The requests of a batch to start together, in the order in which they are chosen.
+/// Returns the requests of a batch to start together, in the order in which they are chosen.
 ///
-/// `channels` has the channel of each request in the order of arrival. Passes over them choose requests, each
-/// pass at most one of each channel, until `depth` are chosen or none remains. So no channel gets a second
-/// one before each channel with requests has got its first. What remains is for the next call, with the
-/// oldest request, which every call chooses, in front.
+/// `channels` has the channel of each request in the order of arrival. Passes over them choose requests, each pass at
+/// most one of each channel, until `depth` are chosen or none remains. So no channel gets a second one before each
+/// channel with requests has got its first. The rest remains for the next call, with the oldest request, which every
+/// call chooses, in front.
 ///
 /// Each pass takes the length of the batch. A [`Schedule`](super::Schedule) of one level chooses the same
 /// requests in the same order in logarithmic time each, and works across batches.

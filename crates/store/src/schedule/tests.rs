@@ -1,4 +1,4 @@
-//! A schedule against the plainest one there is, against the paper's passes, and how long anybody waits.
+//! A schedule against the simplest one, against the paper's passes, and the longest wait of a request.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::passes::select;
 use super::*;
 
-/// The same by looking at everything that waits.
+/// The same schedule, by a scan of all waiting requests.
 struct Plain {
     buses: u32,
     /// Requests of a run; 1 for a schedule without runs.
@@ -17,7 +17,7 @@ struct Plain {
     /// Channel and name, in the order of arrival.
     waiting: Vec<(u32, usize)>,
     in_flight: Vec<u32>,
-    /// By bus: the channel that it served last, and how many of its requests may follow.
+    /// By bus: the channel that it served last, and the number of its requests that may follow.
     runs: Vec<(u32, u32)>,
 }
 
@@ -66,12 +66,12 @@ impl Plain {
     }
 }
 
-/// What a caller does.
+/// An action of a caller.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Push(u32),
     Next,
-    /// The so-manieth of those in flight ends.
+    /// The n-th of the requests in flight ends.
     Done(usize),
 }
 
@@ -174,7 +174,7 @@ proptest! {
             let mine: Vec<_> =
                 selected.iter().copied().filter(|it| channels[*it] == channel).collect();
             prop_assert_eq!(&mine[..], &all[..mine.len()]);
-            // A channel with some left has at most one fewer than any other.
+            // A channel that still has requests has at most one fewer than any other.
             if mine.len() < all.len() {
                 prop_assert!((0..6).all(|other| count(other) <= mine.len() + 1));
             }
@@ -183,7 +183,7 @@ proptest! {
 
     #[test]
     fn no_pass_chooses_two_of_a_channel(channels in vec(0..6_u32, 0..60), depth in 0..40_usize) {
-        // Requests come pass by pass, so each has as many of its channel before it as there were passes.
+        // Requests arrive pass by pass, so each has as many of its channel before it as there were passes.
         let mut depths = [0; 6];
         let passes: Vec<usize> = select(&channels, 6, depth)
             .into_iter()
@@ -224,7 +224,7 @@ proptest! {
         let Shape { buses, per_bus, run_max, depth } = shape;
         let channels = buses * per_bus;
         let mut schedule = schedule(shape);
-        // By name: channel, starts before it came, and starts that it may wait for.
+        // By name: channel, starts before its arrival, and starts that it may wait for.
         let mut asked: Vec<(u32, usize, usize)> = Vec::new();
         let mut waiting: Vec<usize> = Vec::new();
         let mut running: VecDeque<u32> = VecDeque::new();

@@ -1,4 +1,4 @@
-//! The map's bytes in a checkpoint and a map update's in the log. docs/format.md draws them.
+//! The encoding of the map in a checkpoint and of a map update in the log. docs/format.md draws them.
 
 use super::ShadowShape;
 use crate::Result;
@@ -14,7 +14,7 @@ pub const MAP_UPDATE_BYTES: usize = 20;
 /// Bytes of one logical block in the map.
 const ENTRY_BYTES: usize = 16;
 
-/// One whole version of a logical block: its place and its generation.
+/// A whole version of a logical block: its place and its generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
     /// The physical block that holds it.
@@ -36,14 +36,14 @@ impl Block {
 /// A logical block's move to another physical block: the log's record of a rewrite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MapUpdate {
-    /// Which logical block.
+    /// The number of the logical block.
     pub logical: u32,
     /// Its new version.
     pub block: Block,
 }
 
 impl MapUpdate {
-    /// Its bytes for the log.
+    /// Encodes the update for the log.
     #[must_use]
     pub fn encode(self) -> [u8; MAP_UPDATE_BYTES] {
         let mut out = Vec::with_capacity(MAP_UPDATE_BYTES);
@@ -61,7 +61,7 @@ impl MapUpdate {
         if logical >= shape.logical {
             return Err(reader.refuse(format!("one of {} logical blocks", shape.logical), logical));
         }
-        // One number remains for the map that it goes into, whose next one is higher.
+        // One number remains for the map that it goes into, whose next number is higher.
         match decode_block(reader, shape, SEQUENCE_MAX - 1)? {
             Some(block) => Ok(Self { logical, block }),
             None => Err(reader.refuse("a block in place of the old one", "none")),
@@ -79,14 +79,14 @@ pub struct ShadowMap {
 }
 
 impl ShadowMap {
-    /// The map of a shadow that was just created.
+    /// Returns the map of a shadow that was just created.
     #[must_use]
     pub fn empty(shape: ShadowShape) -> Self {
         // Sequence 0 is never used, so the zeros of fresh flash are no block's generation.
         Self { next: 1, blocks: vec![None; shape.logical as usize] }
     }
 
-    /// Its bytes: 13, and 16 for each logical block.
+    /// Encodes the map: 13 bytes, and 16 for each logical block.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(13 + self.blocks.len() * ENTRY_BYTES);
@@ -102,8 +102,8 @@ impl ShadowMap {
         out
     }
 
-    /// Reads a map of this shape from bytes that may be anything: all numbers in range, and no physical block
-    /// twice.
+    /// Decodes a map of this shape from bytes that may be anything. Fails unless all numbers are in range, and no
+    /// physical block occurs twice.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -152,7 +152,7 @@ fn decode_block(
     Ok(Some(Block { physical, generation, entries }))
 }
 
-/// Which physical blocks a map names.
+/// The set of physical blocks that a map names.
 #[derive(Debug)]
 pub(super) struct Used(Vec<bool>);
 
@@ -161,14 +161,14 @@ impl Used {
         Self(vec![false; shape.logical as usize + shape.spares as usize])
     }
 
-    /// The blocks of a map that was decoded for this shape.
+    /// Returns the blocks of a map that was decoded for this shape.
     pub fn by(map: &ShadowMap, shape: ShadowShape) -> Self {
         let mut used = Self::none(shape);
         map.blocks.iter().flatten().for_each(|block| used.0[block.physical as usize] = true);
         used
     }
 
-    /// Notes a block, which is in range; refuses one that is already named.
+    /// Notes a block, which is in range; fails if it was named already.
     pub fn take(&mut self, physical: u32, reader: &Reader<'_>) -> Result<()> {
         if std::mem::replace(&mut self.0[physical as usize], true) {
             let expected = "each physical block for one logical block";
@@ -181,7 +181,7 @@ impl Used {
         self.0[physical as usize] = false;
     }
 
-    /// The others, in ascending order.
+    /// The blocks that the map does not name, in ascending order.
     pub fn unused(&self) -> impl Iterator<Item = u32> + '_ {
         (0..).zip(&self.0).filter(|(_, used)| !**used).map(|(physical, _)| physical)
     }

@@ -1,8 +1,8 @@
 //! The shadow: logical blocks that are rewritten whole, each time in another physical block.
 //!
-//! Papers rewrite a slicetable (ANCS'14 section 4), a data segment or a record page in place: read it, change
-//! it, write it back. A power cut in the middle leaves neither the old version nor the new. The block is read
-//! and written whole anyway, so it costs nothing more to write it elsewhere and then to change the map.
+//! Papers rewrite a slicetable (ANCS'14 section 4), a data segment or a record page in place: read it, change it, write
+//! it back. A power cut in the middle leaves neither the old version nor the new. The block is read and written whole
+//! anyway, so writing it elsewhere and then changing the map costs no more.
 //!
 //! ```text
 //!  logical      0     1     2     3          rewrite of 2:   begin    takes 4, which is free
@@ -17,16 +17,16 @@
 //! Invariants
 //! 1. A block's pages are durable before anything refers to them that may become durable: neither a
 //!    checkpoint nor the log, whose blocks may reach flash at any time, names a block before a sync.
-//! 2. Whatever a power cut leaves of checkpoints and log, no block that their map names was reused. A
-//!    block that a map update has replaced is free only when the log is synced past the map update's record,
-//!    or a checkpoint that holds the map update is durable.
+//! 2. Whatever state of checkpoints and log a power cut leaves, no block that its map names was reused. A block that a
+//!    map update has replaced is free only when the log is synced past the map update's record, or a checkpoint that
+//!    holds the map update is durable.
 //! 3. A physical block is one of four things: a logical block's newest version, a draft, free, or waiting
 //!    for a map update to become durable. After a recovery it is one of two: newest version or free.
 //! 4. Generations are unique: numbers grow, and those that a crash resets have another epoch.
 //!
-//! A lookup reads a page of the block that [`Shadow::block`] returns, and may find another version: two
-//! rewrites were faster. The page does not prove itself then, and [`Shadow::is_current`] says no: ask again.
-//! If it says yes, it is damage.
+//! A lookup reads a page of the block that [`Shadow::block`] returns, and may find another version: two rewrites were
+//! faster. The page then fails verification, and [`Shadow::is_current`] returns false: look up again. If it returns
+//! true, the page is damaged.
 //!
 //! | act | flash | memory |
 //! |---|---|---|
@@ -64,25 +64,25 @@ use crate::{Error, Lsn, Result};
 use pool::Pool;
 use slot::{Changing, Slot};
 
-/// Sizes of a shadow.
+/// The sizes of a shadow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShadowShape {
     /// Pages in a block.
     pub block_pages: u32,
-    /// Logical blocks.
+    /// The number of logical blocks.
     pub logical: u32,
-    /// Physical blocks beyond the logical ones. At most that many can be drafts, or wait for their map
+    /// The number of physical blocks beyond the logical ones. At most this many can be drafts, or wait for their map
     /// updates to become durable, at the same time.
     pub spares: u32,
     /// The first block begins at a multiple of this many pages; 1 if that does not matter.
     pub align_pages: u32,
-    /// Devices that alternate block by block: physical block p is on device p mod `devices`. A logical block
-    /// keeps to the device of its number as long as that has a free block. 1 for a single device.
+    /// The number of devices that alternate block by block: physical block p is on device p mod `devices`. A logical
+    /// block stays on the device of its number as long as that has a free block. 1 for a single device.
     pub devices: u32,
 }
 
 impl ShadowShape {
-    /// Refuses what cannot work.
+    /// Rejects impossible sizes.
     ///
     /// # Errors
     /// [`Error::Config`].
@@ -95,7 +95,7 @@ impl ShadowShape {
             ("devices", self.devices),
         ];
         if let Some((field, _)) = fields.iter().find(|(_, value)| *value == 0) {
-            return Err(Error::config(field, "0 does not do; a shadow needs at least 1"));
+            return Err(Error::config(field, "0 is too small; a shadow needs at least 1"));
         }
         if self.physical() > u64::from(u32::MAX) {
             let (found, most) = (self.physical(), u32::MAX);
@@ -105,13 +105,13 @@ impl ShadowShape {
         Ok(())
     }
 
-    /// Physical blocks, spares included.
+    /// The number of physical blocks, including spares.
     #[must_use]
     pub fn physical(&self) -> u64 {
         u64::from(self.logical) + u64::from(self.spares)
     }
 
-    /// Pages that the extent must have, wherever it begins.
+    /// The number of pages that the extent must have, wherever it begins.
     #[must_use]
     pub fn pages(&self) -> u64 {
         // Less than 2^64 for a valid shape.
@@ -123,7 +123,7 @@ impl ShadowShape {
 #[derive(Debug)]
 pub struct Shadow {
     structure: StructureId,
-    /// Where physical block 0 begins.
+    /// The start of physical block 0.
     start: PageId,
     shape: ShadowShape,
     epoch: u16,
@@ -136,14 +136,14 @@ pub struct Shadow {
 pub struct ShadowCapture {
     /// Its bytes for the checkpoint.
     pub bytes: Vec<u8>,
-    /// The map updates that it holds: pass it to [`Shadow::committed`] once the checkpoint is durable.
+    /// The number of map updates that it holds: pass it to [`Shadow::committed`] once the checkpoint is durable.
     pub mark: u64,
-    /// Map updates that it does not hold are in the log from here on: the structure's tail is no later.
+    /// The place from which on the log has map updates that it does not hold: the structure's tail is no later.
     pub tail: Lsn,
 }
 
 impl Shadow {
-    /// A shadow without written blocks, on an extent of [`ShadowShape::pages`] pages.
+    /// Creates a shadow without written blocks, on an extent of [`ShadowShape::pages`] pages.
     ///
     /// # Panics
     /// If the extent is shorter, or the shape is invalid.
@@ -168,7 +168,7 @@ impl Shadow {
         self.shape
     }
 
-    /// The newest whole version of a logical block; `None` if none was ever written. Costs three loads and no
+    /// Returns the newest whole version of a logical block; `None` if none was ever written. Costs three loads and no
     /// lock, except while this very block is updated.
     ///
     /// # Panics
@@ -184,13 +184,13 @@ impl Shadow {
         })
     }
 
-    /// The content of a slot; the caller has the lock.
+    /// Returns the content of a slot; the caller holds the lock.
     fn settled(&self, logical: u32) -> Option<Block> {
         let settled = self.slots[logical as usize].get();
         settled.unwrap_or_else(|Changing| unreachable!("slots are changed under the lock"))
     }
 
-    /// Is this still the newest version? A reader asks when a page of it does not prove itself.
+    /// Returns whether this is still the newest version. A reader asks when a page of it fails verification.
     ///
     /// # Panics
     /// If there is no such logical block.
@@ -200,8 +200,8 @@ impl Shadow {
     }
 
     /// Takes a free physical block for the next version of a logical one. `log_synced` is
-    /// [`Log::synced`](crate::Log::synced), so that blocks whose map updates have become durable count as
-    /// free. Returns `None` when none is free: see [`make_space`](Self::make_space).
+    /// [`Log::synced`](crate::Log::synced), so that blocks whose map updates have become durable count as free. Returns
+    /// `None` when none is free: see [`make_space`](Self::make_space).
     ///
     /// # Panics
     /// If there is no such logical block, or it has a draft already.
@@ -230,18 +230,18 @@ impl Shadow {
         update
     }
 
-    /// Notes where a map update is in the log.
+    /// Notes the place of a map update in the log.
     fn logged(&self, update: MapUpdate, record: Lsn) {
         self.pool.lock().logged(update, record);
     }
 
-    /// The log is durable up to a place: frees the blocks that earlier map updates have replaced.
+    /// Notes that the log is durable up to a place, and frees the blocks that earlier map updates have replaced.
     pub fn synced(&self, log_synced: Lsn) {
         self.pool.lock().synced(log_synced);
         self.pool.tell();
     }
 
-    /// The map, for the checkpoint, without the drafts. `log_next` is [`Log::next_lsn`](crate::Log::next_lsn)
+    /// Captures the map for the checkpoint, without the drafts. `log_next` is [`Log::next_lsn`](crate::Log::next_lsn)
     /// before this call, not after it: a map update that came between would be in neither.
     #[must_use]
     pub fn capture(&self, log_next: Lsn) -> ShadowCapture {
@@ -257,24 +257,25 @@ impl Shadow {
         ShadowCapture { bytes: map.encode(), mark: state.updates, tail: log_next }
     }
 
-    /// The checkpoint with the capture of this mark is durable: what it no longer names is free.
+    /// Notes that the checkpoint with the capture of this mark is durable, and frees the blocks that it no longer
+    /// names.
     pub fn committed(&self, mark: u64) {
         self.pool.lock().committed(mark);
         self.pool.tell();
     }
 
-    /// Waits a while for a block to become free.
+    /// Waits at most `timeout` for a block to become free.
     pub fn wait_for_space(&self, timeout: Duration) {
         self.pool.wait(timeout);
     }
 
-    /// Blocks that can be taken now.
+    /// The number of blocks that can be taken now.
     #[must_use]
     pub fn free_blocks(&self) -> usize {
         self.pool.lock().free_blocks()
     }
 
-    /// Blocks that a sync of the log, or a checkpoint, will free.
+    /// The number of blocks that a sync of the log, or a checkpoint, will free.
     #[must_use]
     pub fn waiting_blocks(&self) -> usize {
         self.pool.lock().waiting_blocks()
@@ -292,7 +293,7 @@ impl Shadow {
         self.start.plus(u64::from(block.physical) * block_pages + index)
     }
 
-    /// What page `index` of a block must prove to be.
+    /// Returns the label that page `index` of a block must have.
     ///
     /// # Panics
     /// If a block has no such page.
@@ -303,7 +304,7 @@ impl Shadow {
         PageLabel { kind, structure: self.structure, generation: block.generation, page }
     }
 
-    /// RAM it holds, in bytes.
+    /// The RAM that the shadow uses, in bytes.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         self.slots.len() * size_of::<Slot>() + self.pool.lock().ram_bytes()

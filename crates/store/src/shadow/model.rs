@@ -1,8 +1,8 @@
 //! The shadow against a model that cannot be wrong: lists of checkpoints and log records.
 //!
-//! The model knows, at every moment, each pair of checkpoint and end of the log that a power cut may leave,
-//! and the resulting map: of each logical block the version with the highest number. No draft may be in a
-//! block that one of these maps names.
+//! The model knows, at every moment, each pair of checkpoint and end of the log that a power cut may leave, and the
+//! resulting map: for each logical block the version with the highest number. No draft may be in a block that one of
+//! these maps names.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -40,7 +40,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Records of the model's log that fit a block. A record's place is that of its block.
+/// The number of records of the model's log that fit a block. A record's place is that of its block.
 const BLOCK_RECORDS: usize = 3;
 
 /// A checkpoint: its capture, and the log that was synced before it was written.
@@ -48,7 +48,7 @@ const BLOCK_RECORDS: usize = 3;
 struct Checkpoint {
     capture: ShadowCapture,
     map: BTreeMap<u32, Block>,
-    /// The log's end when it was captured.
+    /// The log's end when the checkpoint was captured.
     log_end: usize,
 }
 
@@ -58,7 +58,7 @@ struct Model {
     drafts: Vec<Draft>,
     map: BTreeMap<u32, Block>,
     log: Vec<MapUpdate>,
-    /// Where the log's open block starts.
+    /// The start of the log's open block.
     open: usize,
     synced: usize,
     durable: Checkpoint,
@@ -89,7 +89,7 @@ impl Model {
         }
     }
 
-    /// The map that results from a checkpoint and the log up to `end`.
+    /// Returns the map that results from a checkpoint and the log up to `end`.
     fn amount(&self, checkpoint: &Checkpoint, end: usize) -> BTreeMap<u32, Block> {
         let mut map = checkpoint.map.clone();
         let tail = usize::try_from(checkpoint.capture.tail.0).unwrap();
@@ -102,7 +102,7 @@ impl Model {
         map
     }
 
-    /// Everything that a power cut may leave now: a checkpoint is written only once the log is synced.
+    /// Returns everything that a power cut may leave now: a checkpoint is written only once the log is synced.
     fn outcomes(&self) -> Vec<(&Checkpoint, usize)> {
         let checkpoints = [Some(&self.durable), self.pending.as_ref()].into_iter().flatten();
         let ends = |checkpoint: &Checkpoint| self.synced.max(checkpoint.log_end)..=self.log.len();

@@ -17,12 +17,12 @@ pub(super) struct Pool {
     space_freed: Condvar,
 }
 
-/// What the pool's lock guards. Changing the map requires it too.
+/// The state that the pool's lock guards. Changing the map requires it too.
 #[derive(Debug)]
 pub(super) struct PoolState {
     /// The sequence number of the next draft.
     pub next: u64,
-    /// Map updates since the start.
+    /// The number of map updates since the start.
     pub updates: u64,
     /// Free blocks of each device, the one that has been free for the longest first, so that readers of an old
     /// version have the longest time.
@@ -57,7 +57,7 @@ impl Pool {
         self.state.lock().expect("no holder of the shadow's lock panics")
     }
 
-    /// Wakes those who wait for a free block.
+    /// Wakes the callers that wait for a free block.
     pub fn tell(&self) {
         self.space_freed.notify_all();
     }
@@ -80,7 +80,7 @@ impl PoolState {
         self.waiting.len()
     }
 
-    /// Would a sync of the log free a block?
+    /// Returns whether a sync of the log would free a block.
     pub fn awaits_log(&self) -> bool {
         self.waiting.iter().any(|old| old.record.is_some())
     }
@@ -97,7 +97,7 @@ impl PoolState {
         self.free[physical as usize % devices].push_back(physical);
     }
 
-    /// A free block of that device, or else of the device with the most.
+    /// Takes a free block of this device, or else of the device with the most.
     fn take(&mut self, device: usize) -> Option<u32> {
         if let Some(physical) = self.free[device].pop_front() {
             return Some(physical);
@@ -145,8 +145,8 @@ impl PoolState {
         });
     }
 
-    /// Notes the place of a map update in the log. The blocks that earlier map updates of the same logical block
-    /// have replaced wait for this one at most: replaying this one alone puts nothing there.
+    /// Notes the place of a map update in the log. The blocks that earlier map updates of the same logical block have
+    /// replaced wait for this one at most, because replaying it alone restores none of them.
     pub fn logged(&mut self, update: MapUpdate, record: Lsn) {
         let newest = sequence(update.block.generation);
         for old in self.waiting.iter_mut().filter(|old| old.logical == update.logical) {

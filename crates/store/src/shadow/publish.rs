@@ -6,7 +6,7 @@ use super::{Draft, MAP_UPDATE_BYTES, MapUpdate, Shadow};
 use crate::mutants::{Barrier, is_on};
 use crate::{Error, Log, Poison, Result};
 
-/// What a structure needs to publish its drafts.
+/// The parts of a volume that a structure needs to publish its drafts.
 #[derive(Clone, Copy, Debug)]
 pub struct Journal<'a> {
     /// The device that the blocks are on.
@@ -15,7 +15,7 @@ pub struct Journal<'a> {
     pub log: &'a Log,
     /// The volume's mark of a failed write or sync.
     pub poison: &'a Poison,
-    /// Bytes before a map update's in the structure's log entries, which tell them from its others.
+    /// The bytes before a map update's in the structure's log entries, which distinguish them from its other entries.
     pub prefix: &'a [u8],
 }
 
@@ -24,10 +24,10 @@ pub struct Journal<'a> {
 #[must_use = "a draft that is not published is lost"]
 pub struct DurableDraft(Draft);
 
-/// What makes published drafts durable.
+/// The event that makes published drafts durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Published {
-    /// The next sync of the log, or a checkpoint.
+    /// The next sync of the log, or the next checkpoint.
     Logged,
     /// The next checkpoint, because the log was full. Until then their old versions take up spares.
     AwaitsCheckpoint,
@@ -39,7 +39,7 @@ impl Shadow {
     /// structures with nothing to do in between.
     ///
     /// # Errors
-    /// As those two.
+    /// As for those two.
     pub fn publish(
         &self,
         journal: Journal<'_>,
@@ -74,13 +74,12 @@ impl Shadow {
         Ok(())
     }
 
-    /// Makes a durable draft the newest version of its logical block, and logs that, with `suffix` after the
-    /// map update's bytes. A crash finds the block old or new. Waits for nothing, so the caller may hold the
-    /// lock under which the entries of the new version leave RAM.
+    /// Makes a durable draft the newest version of its logical block, and logs that, with `suffix` after the map
+    /// update's bytes. A crash finds the block old or new. Does not wait, so the caller may hold the lock under which
+    /// the entries of the new version leave RAM.
     ///
-    /// Entries that the new version took from buffers stay in the log until a checkpoint has captured the map
-    /// with it; so nothing is lost if the log was too full for the map update. Costs 20 bytes, prefix and
-    /// suffix in the log.
+    /// Entries that the new version took from buffers stay in the log until a checkpoint has captured the map with it;
+    /// so nothing is lost if the log was too full for the map update. Costs 20 bytes, prefix and suffix in the log.
     ///
     /// # Errors
     /// A failure of the log other than [`Error::LogFull`].
@@ -91,9 +90,9 @@ impl Shadow {
         entries: u32,
         suffix: &[u8],
     ) -> Result<Published> {
-        // The map changes first: a checkpoint that is captured in between holds the map update, and its
-        // replay changes nothing. In the other order the checkpoint's tail might be past the record while its
-        // map lacks the map update, and the old block would be free all the same.
+        // The map changes first: a checkpoint that is captured in between holds the map update, and its replay changes
+        // nothing. In the other order the checkpoint's tail might be past the record while its map lacks the map
+        // update, and the old block would be freed nevertheless.
         let update = self.update_map(draft, entries);
         match journal.append(self, update, suffix) {
             Err(Error::LogFull { .. }) => Ok(Published::AwaitsCheckpoint),
@@ -101,14 +100,14 @@ impl Shadow {
         }
     }
 
-    /// Makes a durable draft the newest version of its logical block, for a crash with the next checkpoint: for what
-    /// the structure's maps say of it and a log entry could not.
+    /// Makes a durable draft the newest version of its logical block, which survives a crash only with the next
+    /// checkpoint: for versions that the structure's maps describe in a way that a log entry could not.
     pub fn publish_with_checkpoint(&self, DurableDraft(draft): DurableDraft, entries: u32) {
         self.update_map(draft, entries);
     }
 
-    /// Frees blocks that wait only for a sync of the log, and syncs it if none is free without. Returns
-    /// whether one is free; if not, it takes a checkpoint, or the end of another rewrite.
+    /// Frees blocks that wait only for a sync of the log, and syncs it if none is free otherwise. Returns whether one
+    /// is free; if not, that takes a checkpoint, or the end of another rewrite.
     ///
     /// # Errors
     /// As [`Log::sync`].

@@ -10,9 +10,9 @@ use crate::{Result, StructureId};
 
 /// A shadow that is being recovered: the map of the checkpoint, to which the map updates in the log are applied.
 ///
-/// It hands out no blocks. While map updates are still to come, a block that the map calls free may be a
-/// current one, and one that it calls current may hold something else. So a structure replays all map updates
-/// first, and reads the log a second time for entries that need blocks.
+/// It hands out no blocks. While map updates are still to come, a block that the map calls free may be a current one,
+/// and one that it calls current may hold something else. So a structure replays all map updates first, and reads the
+/// log a second time for entries that need blocks.
 #[derive(Debug)]
 pub struct ShadowRecovery {
     pub(super) structure: StructureId,
@@ -24,15 +24,15 @@ pub struct ShadowRecovery {
 }
 
 impl ShadowRecovery {
-    /// Starts with no block ever written: for a structure that was just created, or that has map updates in
-    /// the log and no map in a checkpoint.
+    /// Starts with no block ever written: for a structure that was just created, or that has map updates in the log and
+    /// no map in a checkpoint.
     #[must_use]
     pub fn blank(structure: StructureId, extent: Extent, shape: ShadowShape, epoch: u64) -> Self {
         let (map, used) = (ShadowMap::empty(shape), Used::none(shape));
         Self { structure, extent, shape, epoch, map, used }
     }
 
-    /// Starts with a map from a checkpoint. `epoch` is the volume's, which no session before had.
+    /// Starts with a map from a checkpoint. `epoch` is the volume's, which no earlier session had.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) when the bytes are no map of this shape.
@@ -48,12 +48,11 @@ impl ShadowRecovery {
         Ok(Self { structure, extent, shape, epoch, map, used })
     }
 
-    /// Applies a map update from the log, in the log's order, and returns it. It changes nothing if the map
-    /// has it already, or has a newer version.
+    /// Applies a map update from the log, in the log's order, and returns it. Changes nothing if the map has it
+    /// already, or has a newer version.
     ///
-    /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) when the bytes are no map update of this shape, or it puts a
-    /// block where another one is.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) when the bytes are not a map update of this shape, or it puts a block
+    /// where another one is. block where another one is.
     pub fn replay(&mut self, record: &mut Reader<'_>) -> Result<MapUpdate> {
         let update = MapUpdate::decode(record, self.shape)?;
         let number = sequence(update.block.generation);
@@ -77,11 +76,11 @@ impl ShadowRecovery {
         self.map.blocks.get(logical as usize).copied().flatten()
     }
 
-    /// The shadow, once all map updates are replayed: each physical block is a logical block's newest version or
-    /// free.
+    /// Returns the shadow, once all map updates are replayed: each physical block is then a logical block's newest
+    /// version or free.
     ///
     /// # Panics
-    /// If the extent is shorter than [`ShadowShape::pages`], or the shape does not validate.
+    /// If the extent is shorter than [`ShadowShape::pages`], or the shape is invalid.
     #[must_use]
     pub fn finish(self) -> Shadow {
         Shadow::assemble(self)

@@ -26,8 +26,8 @@ pub struct RewriteCosts {
     pub pages_written: u64,
 }
 
-/// Changes the body of a page in place: receives the page's number in the block, from 0 up, and the 4064
-/// bytes of the old version, or zeros.
+/// A callback that changes the body of a page in place: it receives the page's number in the block, from 0 up, and the
+/// 4064 bytes of the old version, or zeros.
 pub type Change<'c> = dyn FnMut(u64, &mut [u8]) -> Result<()> + 'c;
 
 /// Rewrites one block after another with the same memory.
@@ -76,16 +76,16 @@ impl Rewriter {
         Ok(Self { queue, poison, chunks, idle: Vec::new() })
     }
 
-    /// Writes a draft: passes each page of the old version, or of zeros if there is none, to `change`, in
-    /// ascending order, and writes the result, sealed as `kind`. All writes have completed when it returns,
-    /// successfully or not; [`Shadow::publish`] comes next.
+    /// Writes a draft: passes each page of the old version, or of zeros if there is none, to `change`, in ascending
+    /// order, and writes the result, sealed as `kind`. All writes have completed when it returns, successfully or not;
+    /// [`Shadow::publish`] comes next.
     ///
-    /// The old version may be a block of another shadow, with blocks of the same length: what the draft takes over.
-    /// Reads each page of the old version once and writes each page of the draft once, in chunks.
+    /// The old version may be a block of another shadow with blocks of the same length, which the draft then takes
+    /// over. Reads each page of the old version once and writes each page of the draft once, in chunks.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if an old page does not prove itself; a read's failure; what `change` returns; a
-    /// write's failure, which poisons the volume. The draft is then useless.
+    /// [`Error::Corrupt`] if an old page fails verification; a read's failure; what `change` returns; a write's
+    /// failure, which poisons the volume. The draft is then useless.
     pub fn rewrite(
         &mut self,
         shadow: &Shadow,
@@ -104,7 +104,7 @@ impl Rewriter {
         Ok(run.costs)
     }
 
-    /// RAM that it holds between two rewrites, in bytes; no more while it runs.
+    /// The RAM that it uses between two rewrites, in bytes; no more while it runs.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         self.idle.iter().map(|buf| buf.len()).sum()
@@ -127,7 +127,7 @@ impl Rewriter {
         }
     }
 
-    /// Starts reads as long as there are buffers; missing old pages are zeros at once.
+    /// Starts reads as long as there are buffers; missing old pages become zeros at once.
     fn read_ahead(&mut self, run: &mut Run<'_>, count: u64) -> Result<()> {
         let held = |rewriter: &Self, run: &Run<'_>| rewriter.queue.in_flight() + run.read.len();
         while run.next_read < count && held(self, run) < self.chunks.chunks {
@@ -146,7 +146,7 @@ impl Rewriter {
         Ok(())
     }
 
-    /// Proves, changes and seals the pages of the next chunk.
+    /// Verifies, changes and seals the pages of the next chunk.
     fn change(&self, run: &Run<'_>, buf: &mut PageBuf, change: &mut Change<'_>) -> Result<()> {
         let first = self.first_page(run.next_change);
         for at in 0..buf.pages() {
@@ -201,9 +201,9 @@ impl Rewriter {
         self.idle.extend(done.into_iter().map(|completion| completion.buf));
     }
 
-    /// A buffer of that length, when `held` others are in use. The last chunk of a block may be shorter than
-    /// the others, so there is one buffer more than chunks: otherwise each rewrite would free a long one and
-    /// allocate it again.
+    /// Returns a buffer of this length, when `held` others are in use. The last chunk of a block may be shorter than
+    /// the others, so there is one buffer more than chunks: otherwise each rewrite would free a long one and allocate
+    /// it again.
     fn buffer(&mut self, pages: usize, held: usize) -> PageBuf {
         if let Some(index) = self.idle.iter().position(|buf| buf.pages() == pages) {
             return self.idle.swap_remove(index);

@@ -1,7 +1,7 @@
 //! One entry of the map, which lookups read without a lock.
 //!
-//! A block takes two words. Its generation is unique, so a reader that finds the same one before and after it
-//! has read the other word has read both of one block.
+//! A block takes two words. Its generation is unique. So a reader that finds the same generation before and after it
+//! has read the other word has read both words of one block.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -11,7 +11,7 @@ use super::Block;
 /// Replaces a generation while the other word is being changed.
 const CHANGING: u64 = u64::MAX;
 
-/// The content of a slot that was read while it was changed.
+/// The error for a slot that was read while it was changed.
 pub(super) struct Changing;
 
 /// A logical block's newest version; `None` while its generation is 0.
@@ -23,14 +23,14 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// A slot with this content.
+    /// Creates a slot with this content.
     pub fn new(block: Option<Block>) -> Self {
         let slot = Self::default();
         block.into_iter().for_each(|block| slot.set(block));
         slot
     }
 
-    /// Its content. Costs three loads.
+    /// Returns its content. Costs three loads.
     #[inline]
     pub fn get(&self) -> Result<Option<Block>, Changing> {
         let generation = self.generation.load(Acquire);
@@ -43,7 +43,7 @@ impl Slot {
         Ok((generation != 0).then_some(Block { physical, generation, entries }))
     }
 
-    /// Stores a block; no two threads at the same time.
+    /// Stores a block; no two threads may do so at the same time.
     pub fn set(&self, block: Block) {
         let place = u64::from(block.physical) | u64::from(block.entries) << 32;
         self.generation.store(CHANGING, Relaxed);

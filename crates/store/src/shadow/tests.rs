@@ -1,5 +1,4 @@
-//! Single rules of the shadow. What is generated against a model is in `model`, power cuts are in
-//! `tests/shadow.rs`.
+//! Single rules of the shadow. Generated tests against a model are in `model`, power cuts in `tests/shadow.rs`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -154,7 +153,7 @@ fn a_checkpoint_knows_nothing_of_drafts_and_a_number_used_again_is_told_apart() 
     let shadow = shadow();
     let kept = rewrite(&shadow, 0).block;
     let lost = rewrite(&shadow, 1).block;
-    // The log is cut off before the map update of block 1, and the draft of block 2 is under way.
+    // The log is cut off before the map update of block 1, and the draft of block 2 is in progress.
     let before = shadow.capture(NOTHING);
     let draft = shadow.begin(2, NOTHING).unwrap();
     let bytes = shadow.capture(NOTHING).bytes;
@@ -277,7 +276,7 @@ fn a_caller_that_waits_for_space_is_woken_by_a_checkpoint() {
 
 #[test]
 fn a_lookup_during_rewrites_never_sees_parts_of_two_blocks() {
-    // Each block is of one logical block alone, and counts as many entries as its number.
+    // Each block belongs to one logical block alone, and counts as many entries as its number.
     let shadow = shadow();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

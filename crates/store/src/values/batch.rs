@@ -6,7 +6,7 @@ use crate::page::{PAGE_HEADER_BYTES, PageLabel, seal};
 
 use super::format::{PAYLOAD_BYTES, RecordStart, ValueRef, record_header};
 
-/// Where a batch begins.
+/// The place where a batch begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     pub(super) slot: u32,
@@ -19,7 +19,7 @@ pub(super) struct Start {
 pub(super) struct Batch {
     pub(super) start: Start,
     bytes: Vec<u8>,
-    /// Where records begin in `bytes`.
+    /// The places in `bytes` where records begin.
     begins: Vec<usize>,
 }
 
@@ -41,17 +41,17 @@ impl Batch {
         ValueRef { slot: self.start.slot, sequence, offset, bytes }
     }
 
-    /// Bytes of records.
+    /// The number of bytes of records.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes of RAM.
+    /// The number of bytes of RAM.
     pub(super) fn ram_bytes(&self) -> usize {
         self.bytes.capacity() + self.begins.capacity() * size_of::<usize>()
     }
 
-    /// Pages it takes; the rest of the last one stays empty.
+    /// The number of pages that the batch takes; the rest of the last one stays empty.
     pub(super) fn pages(&self) -> u32 {
         u32::try_from(self.bytes.len().div_ceil(PAYLOAD_BYTES)).expect("a batch fits a segment")
     }
@@ -61,7 +61,7 @@ impl Batch {
         self.start.page + self.pages()
     }
 
-    /// The first bytes of a record that is in it, at most `limit`.
+    /// Returns the first bytes of a record in this batch, at most `limit`.
     pub(super) fn record(&self, reference: ValueRef, limit: usize) -> Option<&[u8]> {
         let begin = self.start.page as usize * PAYLOAD_BYTES;
         let at = (reference.offset as usize).checked_sub(begin)?;
@@ -73,7 +73,7 @@ impl Batch {
         Some(&record[..limit.min(record.len())])
     }
 
-    /// Sealed pages, from the batch's page `first` on, to fill `buf`.
+    /// Seals pages, from the batch's page `first` on, to fill `buf`.
     pub(super) fn seal(&self, first: u32, buf: &mut PageBuf, label: impl Fn(u32) -> PageLabel) {
         for index in 0..buf.pages() {
             let number = first as usize + index;

@@ -1,5 +1,5 @@
-//! Proves a value log offline: its configuration and state, and every written page of its segments. Those written
-//! since the last checkpoint are known to the log alone, by the references in it.
+//! Verifies a value log offline: its configuration and state, and every written page of its segments. The pages written
+//! since the last checkpoint are known only from the references in the log.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ use super::format::{LiveSegment, PAYLOAD_BYTES, SEQUENCE_BITS, ValueRef, ValuesS
 use super::recover::{mark_of, restore};
 use super::visit::Records;
 
-/// Checks one value log and notes in the checker what is wrong with it. Counts its records, including those
-/// without a reference. Reads what the last checkpoint knows as written, once.
+/// Checks one value log and notes its damage in the checker. Counts its records, including those without a reference.
+/// Reads the pages that the last checkpoint knows as written, once.
 pub fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {
     let subject = Subject { structure: Some(&entry.name), what: "configuration and state" };
     let place = contents.superblock.checkpoint.start;
@@ -40,12 +40,12 @@ pub struct NewerPages<'e> {
     state: ValuesState,
     extents: Extents,
     mark: u64,
-    /// Each with the number of its segment.
+    /// The pages, each with the number of its segment.
     pages: BTreeSet<(u64, PageId)>,
 }
 
 impl<'e> NewerPages<'e> {
-    /// None yet. `None` for a value log whose state is damaged, which [`check`] notes.
+    /// Creates an empty set. Returns `None` for a value log whose state is damaged, which [`check`] notes.
     #[must_use]
     pub fn of(contents: &Contents, entry: &'e CatalogEntry) -> Option<Self> {
         let (state, extents) = decode(entry, contents).ok()?;
@@ -53,12 +53,12 @@ impl<'e> NewerPages<'e> {
         Some(Self { entry, state, extents, mark, pages: BTreeSet::new() })
     }
 
-    /// Notes the pages of a record. One in a segment that is gone has none.
+    /// Notes the pages of a record. A record in a segment that is gone has none.
     pub fn note(&mut self, reference: ValueRef) {
         self.pages.extend(newer_pages(&self.state, &self.extents, reference));
     }
 
-    /// Proves all of them.
+    /// Verifies all of these pages.
     pub fn check(&self, checker: &mut Checker) {
         let subject = Subject { structure: Some(&self.entry.name), what: "value page" };
         for &(sequence, page) in &self.pages {
@@ -70,7 +70,7 @@ impl<'e> NewerPages<'e> {
     }
 }
 
-/// The pages of a record that the checkpoint does not know, each with the number of its segment.
+/// Returns the pages of a record that the checkpoint does not know, each with the number of its segment.
 fn newer_pages(
     state: &ValuesState,
     extents: &Extents,

@@ -1,4 +1,4 @@
-//! What a value log is created with; kept with it on flash.
+//! The configuration of a value log, which is stored with it on flash.
 
 use nandex_device::PageId;
 
@@ -11,31 +11,33 @@ use super::format::PAYLOAD_BYTES;
 /// The version of the configuration's bytes.
 const VERSION: u8 = 1;
 
-/// Segments that only cleaning may use, so that a full log can still be cleaned.
+/// The number of segments that only cleaning may use, so that a full log can still be cleaned.
 pub(super) const RESERVE_SEGMENTS: usize = 2;
 
-/// Segments of a value log, at most.
+/// The most segments of a value log.
 pub(super) const SEGMENTS_MAX: u32 = 1 << 20;
 
-/// Pages of the segments of a small log, and of those that one that grows begins with.
+/// The number of pages of the segments of a small log, and of the first segments of a log that grows.
 const SMALL_SEGMENT_PAGES: u32 = 64;
 const FIRST_SEGMENT_PAGES: u32 = 16;
 
-/// Pages of the I/O chunk of a small log that grows: as long as it pays to write once its segments are longer.
+/// The number of pages of the I/O chunk of a small log that grows: as long as writes profit from once its segments are
+/// longer.
 const GROWING_CHUNK_PAGES: u32 = 128;
 
-/// Sizes of a value log, and what it does when it is full.
+/// The sizes of a value log, and its behaviour when it is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ValuesConfig {
-    /// Pages of 4 KiB in a segment, which is overwritten or cleaned as a whole; up to 2^20. No record crosses
-    /// from one segment into another, so this also limits a record. A log that grows makes longer ones.
+    /// The number of pages of 4 KiB in a segment, which is overwritten or cleaned as a whole; up to 2^20. No record
+    /// crosses from one segment into another, so this also limits a record. A log that grows makes longer ones.
     pub segment_pages: u32,
-    /// Segments, from 5 to 2^20; of one that grows, those that it begins with.
+    /// The number of segments, from 5 to 2^20; of a log that grows, the number that it begins with.
     pub segments: u32,
-    /// Pages of the longest single write, at most a segment; a log that grows makes segments that are longer than those
-    /// that it begins with. Records wait in RAM until they fill them, or somebody wants them durable.
+    /// The number of pages of the longest single write, at most a segment. A log that grows makes segments that are
+    /// longer than those that it begins with. Records wait in RAM until they fill these pages, or a caller needs them
+    /// to be durable.
     pub io_chunk_pages: u32,
-    /// What happens when every segment is in use.
+    /// The behaviour when every segment is in use.
     pub when_full: WhenFull,
 }
 
@@ -43,18 +45,18 @@ impl ValuesConfig {
     /// Bytes of the encoded configuration.
     pub const BYTES: usize = 14;
 
-    /// The configuration of the value log of that name in a volume.
+    /// Returns the configuration of the value log of this name in a volume.
     ///
     /// # Errors
-    /// No value log of that name, damage.
+    /// No value log of this name, damage.
     pub fn of(volume: &Volume, name: &str) -> Result<Self> {
         let bytes = volume.config_of(name, KIND)?;
         Self::decode(&mut Reader::new(&bytes, "configuration of a value log", PageId(0)))
     }
 
-    /// One that holds `bytes` bytes of records, with segments of 32 MiB, or smaller ones if 16 of these would
-    /// be too many, and chunks of up to 1 MiB. Counts the space that cleaning and overwriting keep free. One that grows
-    /// begins with that, and with at least 320 KiB.
+    /// Returns a configuration that holds `bytes` bytes of records, with segments of 32 MiB, or smaller ones if 16 of
+    /// these would be too many, and chunks of up to 1 MiB. Counts the space that cleaning and overwriting keep free. A
+    /// log that grows begins with that, and with at least 320 KiB.
     #[must_use]
     pub fn holding(bytes: u64, when_full: WhenFull) -> Self {
         let least = match when_full {
@@ -68,7 +70,7 @@ impl ValuesConfig {
         }
         let used = bytes.div_ceil(u64::from(segment_pages) * PAYLOAD_BYTES as u64);
         // More for garbage that is not yet worth cleaning: a third, so that puts and copies together write about twice
-        // what is put; one that grows comes to that by itself.
+        // the bytes that are put. A log that grows reaches that without it.
         let more = if when_full == WhenFull::Refuse { used / 3 } else { used / 8 };
         let segments = u32::try_from(used + more + 4).unwrap_or(u32::MAX).max(5);
         let io_chunk_pages = match when_full {
@@ -85,7 +87,7 @@ impl ValuesConfig {
         Self { segment_pages: 6, segments: 6, io_chunk_pages: 2, when_full: WhenFull::EvictOldest }
     }
 
-    /// Refuses what cannot work.
+    /// Rejects impossible sizes.
     ///
     /// # Errors
     /// [`Error::Config`].
@@ -105,40 +107,40 @@ impl ValuesConfig {
         in_range("io_chunk_pages", self.io_chunk_pages, (1, chunk_max))
     }
 
-    /// RAM of a log of that length, in bytes: a batch that fills up and one that is written, and an I/O chunk.
+    /// The RAM of a log of this length, in bytes: a batch that is filled and one that is written, and an I/O chunk.
     #[must_use]
     pub fn ram_bytes(&self) -> u64 {
         self.ram_bytes_with(self.io_chunk_bytes() as u64)
     }
 
-    /// The same where batches have at most that many bytes.
+    /// The same RAM where batches have at most `batch_bytes` bytes.
     #[must_use]
     pub fn ram_bytes_with(&self, batch_bytes: u64) -> u64 {
         // A batch takes up to twice its bytes while it fills.
         5 * batch_bytes.min(self.io_chunk_bytes() as u64)
     }
 
-    /// Pages of all segments that it begins with.
+    /// The number of pages of all segments that the log begins with.
     #[must_use]
     pub fn pages(&self) -> u64 {
         u64::from(self.segments) * u64::from(self.segment_pages)
     }
 
-    /// Bytes of records, their headers included, that the segments that it begins with hold, without those that only
-    /// cleaning may use.
+    /// The number of bytes of records, including their headers, that the segments that it begins with hold, without
+    /// those that only cleaning may use.
     #[must_use]
     pub fn payload_bytes(&self) -> u64 {
         let segments = self.segments.saturating_sub(RESERVE_SEGMENTS as u32);
         u64::from(segments) * u64::from(self.segment_pages) * PAYLOAD_BYTES as u64
     }
 
-    /// Bytes of records, their headers included, that a chunk holds.
+    /// The number of bytes of records, including their headers, that a chunk holds.
     #[must_use]
     pub fn io_chunk_bytes(&self) -> usize {
         self.io_chunk_pages as usize * PAYLOAD_BYTES
     }
 
-    /// The bytes of docs/format.md.
+    /// Encodes the configuration as in docs/format.md.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let when_full = match self.when_full {
@@ -153,7 +155,7 @@ impl ValuesConfig {
         out
     }
 
-    /// Reads a configuration from bytes that may be anything.
+    /// Decodes a configuration from bytes that may be anything.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or [`Error::Config`] for impossible sizes.

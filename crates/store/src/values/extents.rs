@@ -1,6 +1,6 @@
-//! The extents of a value log: where its segments are, and how long those of each extent are.
+//! The extents of a value log: the places of its segments, and the length of the segments of each extent.
 //!
-//! A log begins with one extent. One that grows gets more of them, and the longer it is the longer new segments are,
+//! A log begins with one extent. A log that grows gets more of them, and the longer it is the longer new segments are,
 //! so that there are few of them at every size. Places of segments, slots, are numbered over all extents.
 
 use nandex_device::PageId;
@@ -10,33 +10,33 @@ use crate::space::Extent;
 use super::config::{RESERVE_SEGMENTS, SEGMENTS_MAX, ValuesConfig};
 use super::format::PAYLOAD_BYTES;
 
-/// Segments that came together, all of one length.
+/// Segments that were added together, all of one length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SegmentGroup {
-    /// Pages of each.
+    /// The number of pages of each.
     pub segment_pages: u32,
-    /// How many.
+    /// The number of segments.
     pub segments: u32,
 }
 
 impl SegmentGroup {
-    /// Pages of all of them.
+    /// The number of pages of all of them.
     #[must_use]
     pub fn pages(self) -> u64 {
         u64::from(self.segments) * u64::from(self.segment_pages)
     }
 }
 
-/// Pages of the longest segments that a log gets by growing.
+/// The number of pages of the longest segments that a log gets by growing.
 pub(super) const GROWN_SEGMENT_PAGES_MAX: u32 = 8192;
 
-/// Segments are as long as this part of the log, or shorter; short ones as the second part. A write ends with its
+/// The least number of segments that a log is divided into; the second one is for short segments. A write ends with its
 /// segment.
 const SEGMENTS_GOOD: u64 = 64;
 const SMALL_SEGMENTS_GOOD: u64 = 32;
 const SMALL_SEGMENT_PAGES_MAX: u32 = 256;
 
-/// The part of a log that it grows by, so that little of it is unused.
+/// The reciprocal of the share of a log that it grows by, so that little of it is unused.
 const GROWTH_PART: u64 = 8;
 
 #[derive(Clone, Copy, Debug)]
@@ -46,14 +46,14 @@ struct GroupExtent {
     first_slot: u32,
 }
 
-/// The extents of a value log, in the order in which they came.
+/// The extents of a value log, in the order in which they were added.
 #[derive(Clone, Debug)]
 pub(super) struct Extents {
     all: Vec<GroupExtent>,
 }
 
 impl Extents {
-    /// One extent for each group. The caller has checked that they fit.
+    /// Creates one extent for each group. The caller has checked that they fit.
     pub(super) fn new(groups: impl IntoIterator<Item = (SegmentGroup, Extent)>) -> Self {
         let mut extents = Self { all: Vec::new() };
         for (group, extent) in groups {
@@ -69,22 +69,22 @@ impl Extents {
         first_slot..first_slot + group.segments
     }
 
-    /// How many segments there are.
+    /// The number of segments.
     pub(super) fn slots(&self) -> u32 {
         self.all.last().map_or(0, |last| last.first_slot + last.group.segments)
     }
 
-    /// Pages of all segments.
+    /// The number of pages of all segments.
     pub(super) fn pages(&self) -> u64 {
         self.all.iter().map(|it| it.group.pages()).sum()
     }
 
-    /// The groups that growth has added.
+    /// Returns the groups that growth has added.
     pub(super) fn added(&self) -> Vec<SegmentGroup> {
         self.all.iter().skip(1).map(|it| it.group).collect()
     }
 
-    /// The pages of each.
+    /// Returns the pages of each group.
     pub(super) fn list(&self) -> Vec<Extent> {
         self.all.iter().map(|it| it.extent).collect()
     }
@@ -95,7 +95,7 @@ impl Extents {
         (slot - found.first_slot < found.group.segments).then_some(found)
     }
 
-    /// The first page of a segment. A slot that does not exist has that of the log, for error texts.
+    /// Returns the first page of a segment. A slot that does not exist has that of the log, for error texts.
     pub(super) fn first_page(&self, slot: u32) -> PageId {
         match self.of(slot) {
             Some(it) => {
@@ -106,23 +106,23 @@ impl Extents {
         }
     }
 
-    /// Pages of a segment; 0 for a slot that does not exist.
+    /// Returns the number of pages of a segment; 0 for a slot that does not exist.
     pub(super) fn segment_pages(&self, slot: u32) -> u32 {
         self.of(slot).map_or(0, |it| it.group.segment_pages)
     }
 
-    /// Bytes of records that a segment holds.
+    /// Returns the number of bytes of records that a segment holds.
     pub(super) fn segment_bytes(&self, slot: u32) -> u64 {
         payload(self.segment_pages(slot))
     }
 
-    /// Pages of the longest segments.
+    /// The number of pages of the longest segments.
     pub(super) fn longest_pages(&self) -> u32 {
         self.all.iter().map(|it| it.group.segment_pages).max().unwrap_or(0)
     }
 
-    /// What the log may grow by so that a record of this many bytes fits, the best first. What comes after takes less
-    /// space, down to one segment.
+    /// Returns the groups of segments by which the log may grow so that a record of this many bytes fits, the best
+    /// first. The later ones take less space, down to one segment.
     pub(super) fn growths(&self, whole_bytes: u64) -> Vec<SegmentGroup> {
         let longest = self.longest_pages();
         let needed = lengthened(longest, |pages| payload(pages) < whole_bytes);
@@ -152,7 +152,7 @@ impl Extents {
     }
 }
 
-/// The pages of a segment, doubled while it is too short and growth makes longer ones.
+/// Returns the number of pages of a segment, doubled while it is too short and growth makes longer ones.
 fn lengthened(mut pages: u32, is_short: impl Fn(u32) -> bool) -> u32 {
     while pages < GROWN_SEGMENT_PAGES_MAX && is_short(pages) {
         pages = (2 * pages).min(GROWN_SEGMENT_PAGES_MAX);
@@ -160,7 +160,7 @@ fn lengthened(mut pages: u32, is_short: impl Fn(u32) -> bool) -> u32 {
     pages
 }
 
-/// Bytes of records on that many pages.
+/// Returns the number of bytes of records on `pages` pages.
 pub(super) fn payload(pages: u32) -> u64 {
     u64::from(pages) * PAYLOAD_BYTES as u64
 }

@@ -1,4 +1,4 @@
-//! The bytes of a value log: references, pages, records and state, as drawn in docs/format.md.
+//! The encoding of a value log: references, pages, records and state, as drawn in docs/format.md.
 
 use nandex_device::PageId;
 
@@ -8,10 +8,10 @@ use crate::{Error, Result};
 
 use super::extents::SegmentGroup;
 
-/// Bytes of records in a page: its body without the place of the first record.
+/// The number of bytes of records in a page: its body without the place of the first record.
 pub const PAYLOAD_BYTES: usize = PAGE_BODY_BYTES - 2;
 
-/// Bytes before a record's own.
+/// The number of bytes of a record's header.
 pub const RECORD_HEADER_BYTES: usize = 8;
 
 /// Bytes of an encoded [`ValueRef`].
@@ -20,28 +20,27 @@ pub const REF_BYTES: usize = 16;
 /// The first byte of a record; 0 is padding.
 const RECORD: u8 = 1;
 
-/// No record begins in this page.
+/// The mark of a page in which no record begins.
 const NONE_BEGINS: u16 = u16::MAX;
 
-/// This page is empty: it closes a gap that a crash has left.
+/// The mark of an empty page, which closes a gap that a crash has left.
 const VOID: u16 = u16::MAX - 1;
 
-/// The place of a record. The record is gone once its segment was overwritten, which the segment's number
-/// tells.
+/// The place of a record. The record is gone once its segment was overwritten, which the segment's number shows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ValueRef {
     /// The segment's place.
     pub slot: u32,
     /// The low half of the segment's number.
     pub sequence: u32,
-    /// Bytes of the segment before the record's header.
+    /// The number of bytes of the segment before the record's header.
     pub offset: u32,
-    /// Bytes of the record, without its header.
+    /// The number of bytes of the record, without its header.
     pub bytes: u32,
 }
 
 impl ValueRef {
-    /// Its bytes.
+    /// Encodes the reference.
     #[must_use]
     pub fn encode(self) -> [u8; REF_BYTES] {
         let mut out = [0; REF_BYTES];
@@ -62,7 +61,7 @@ impl ValueRef {
         Some(Self { slot: number(0), sequence: number(1), offset: number(2), bytes: number(3) })
     }
 
-    /// Bytes of the record with its header.
+    /// The number of bytes of the record with its header.
     #[must_use]
     pub fn whole_bytes(self) -> u64 {
         RECORD_HEADER_BYTES as u64 + u64::from(self.bytes)
@@ -75,14 +74,14 @@ impl ValueRef {
     }
 }
 
-/// What begins in a page.
+/// The start of the first record in a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecordStart {
-    /// A record, this many bytes after the page's first.
+    /// A record begins this many bytes after the page's first.
     At(usize),
-    /// None: the page continues a record that began before.
+    /// No record begins: the page continues an earlier record.
     Nothing,
-    /// None, and none continues: the page closes a gap that a crash has left.
+    /// No record begins or continues: the page closes a gap that a crash has left.
     Void,
 }
 
@@ -104,7 +103,7 @@ impl RecordStart {
     }
 }
 
-/// Splits a proven page's body into its first record's start and its bytes.
+/// Splits a verified page's body into its first record's start and its bytes.
 ///
 /// # Errors
 /// [`Error::Corrupt`].
@@ -119,7 +118,7 @@ pub fn decode_page(body: &[u8], page: PageId) -> Result<(RecordStart, &[u8])> {
     Ok((begins, reader.take(PAYLOAD_BYTES)?))
 }
 
-/// The header of a record of that length.
+/// Returns the header of a record of `bytes` bytes.
 #[must_use]
 pub fn record_header(bytes: u32) -> [u8; RECORD_HEADER_BYTES] {
     let mut header = [RECORD, 0, 0, 0, 0, 0, 0, 0];
@@ -127,14 +126,14 @@ pub fn record_header(bytes: u32) -> [u8; RECORD_HEADER_BYTES] {
     header
 }
 
-/// Bytes of the record after this header; `None` when it is no header.
+/// Returns the number of bytes of the record after this header; `None` when it is not a header.
 #[must_use]
 pub fn record_bytes(header: &[u8]) -> Option<u32> {
     let header = header.get(..RECORD_HEADER_BYTES)?;
     (header[..4] == [RECORD, 0, 0, 0]).then(|| get_u32(header, 4))
 }
 
-/// Is there padding from here to the end of the page?
+/// Returns whether there is padding from here to the end of the page.
 #[must_use]
 pub fn is_padding(rest: &[u8]) -> bool {
     rest.first().is_none_or(|first| *first == 0)
@@ -147,47 +146,47 @@ pub struct LiveSegment {
     pub slot: u32,
     /// Its number: segments are numbered in the order in which they are begun, from 1 on.
     pub sequence: u64,
-    /// Pages of it that are written.
+    /// The number of its pages that are written.
     pub pages: u32,
-    /// Bytes of its records that have references, as far as is known.
+    /// The number of bytes of its records that have references, as far as is known.
     pub live_bytes: u64,
-    /// Its records that have references, as far as is known.
+    /// The number of its records that have references, as far as is known.
     pub live_records: u32,
 }
 
 impl LiveSegment {
-    /// Bytes that its written pages have for records.
+    /// The number of bytes that its written pages have for records.
     #[must_use]
     pub fn written_bytes(&self) -> u64 {
         u64::from(self.pages) * PAYLOAD_BYTES as u64
     }
 }
 
-/// What a value log has overwritten over its life.
+/// The numbers of what a value log has overwritten over its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Overwritten {
-    /// Segments.
+    /// The number of segments.
     pub segments: u64,
-    /// Records in them that had references, as far as is known.
+    /// The number of records in them that had references, as far as is known.
     pub records: u64,
 }
 
-/// A value log in a checkpoint.
+/// The state of a value log in a checkpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ValuesState {
     /// The number of the newest segment.
     pub last_sequence: u64,
-    /// Segments that hold records, oldest first; the last one is being written.
+    /// The segments that hold records, oldest first; the last one is being written.
     pub live: Vec<LiveSegment>,
-    /// The places of the others, in the order in which they will be used.
+    /// The places of the other segments, in the order in which they will be used.
     pub free: Vec<u32>,
-    /// What was overwritten until the checkpoint.
+    /// The numbers of what was overwritten until the checkpoint.
     pub overwritten: Overwritten,
     /// The segments that growth has added, by extent.
     pub added: Vec<SegmentGroup>,
 }
 
-/// Bits of a segment's number; the bits above them mark the volume.
+/// The bits of a segment's number; the bits above them mark the volume.
 pub const SEQUENCE_BITS: u32 = 40;
 
 /// The error for a record that does not match its reference.

@@ -1,8 +1,8 @@
 //! The value log: records of any size on flash, found again by their reference.
 //!
-//! Records are collected in RAM and written in chunks, one after the other, into segments; after a full
-//! segment comes the next free one. A structure keeps the references, for instance as the values of a table
-//! (ANCS'14 section 8: large values are stored in a log, the index has their places).
+//! Records are collected in RAM and written in chunks, one after another, into segments; after a full segment comes the
+//! next free one. A structure stores the references, for instance as the values of a table (ANCS'14 section 8: large
+//! values are stored in a log, the index has their places).
 //!
 //! ```text
 //!            records          commit: one chunk, then a sync
@@ -15,13 +15,13 @@
 //! ```
 //!
 //! Invariants
-//! 1. Records for which [`ValueLog::commit`] has returned are on flash for good. A caller that makes a
-//!    reference durable commits first; so a durable reference leads to a whole record, or into a segment that
-//!    was overwritten, which the segment's number tells.
+//! 1. Records for which [`ValueLog::commit`] has returned are on flash for good. A caller that makes a reference
+//!    durable commits first; so a durable reference leads to a whole record, or into a segment that was overwritten,
+//!    which the segment's number shows.
 //! 2. Each page of a segment is written once: a chunk that ends in the middle of a page leaves the rest of
 //!    it empty, and the next record begins on the next page. So a torn write harms nothing acknowledged.
-//! 3. Chunks are written one at a time, each synced before the next. So after a crash everything committed
-//!    is before the first gap of a chunk's length.
+//! 3. Chunks are written one at a time, each synced before the next. So after a crash everything committed is before
+//!    the first gap of a chunk's length.
 //! 4. A segment is written only once it is free in a durable checkpoint. So is one that growth has added.
 //!
 //! | act | flash | memory |
@@ -76,15 +76,15 @@ use segments::Segments;
 /// The name of this kind in the catalog.
 pub const KIND: &str = "values";
 
-/// Segments kept free ahead of the head, if the oldest is overwritten.
+/// The number of segments kept free ahead of the head, if the oldest is overwritten.
 const AHEAD_SEGMENTS: usize = 2;
 
-/// Why a record is appended.
+/// The reason why a record is appended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
-    /// It is new.
+    /// The record is new.
     Put,
-    /// It is copied from a segment that is cleaned, and may use the segments kept for that.
+    /// The record is copied from a segment that is cleaned, and may use the segments reserved for that.
     Copy,
 }
 
@@ -99,12 +99,12 @@ struct Inner {
     volume: Volume,
     id: StructureId,
     config: ValuesConfig,
-    /// In the generation of every page, above the segment's number; see [`recover`].
+    /// A mark in the generation of every page, above the segment's number; see [`recover`].
     mark: u64,
     state: Mutex<State>,
-    /// Held while writing a batch. Taken before `state`.
+    /// Held while a batch is written. Taken before `state`.
     writer: Mutex<Option<PageBuf>>,
-    /// Held while more segments are added. Taken before `state`.
+    /// Held while segments are added. Taken before `state`.
     growing: Mutex<()>,
     reads: ReadPool,
     counters: Counters,
@@ -113,14 +113,14 @@ struct Inner {
 #[derive(Debug)]
 struct State {
     segments: Segments,
-    /// Takes records.
+    /// The batch that records are added to.
     open: Option<Batch>,
-    /// Is being written.
+    /// The batch that is being written.
     closing: Option<Arc<Batch>>,
-    /// Records appended, and how many of them are durable.
+    /// The number of records appended, and the number of them that are durable.
     appended: u64,
     durable: u64,
-    /// Why no segments can be added.
+    /// The reason why no segments can be added.
     stopped: Option<String>,
 }
 
@@ -147,7 +147,7 @@ impl ValueLog {
     /// Creates a value log in a volume.
     ///
     /// # Errors
-    /// A configuration that cannot work, a name that is taken, no space, a failed write.
+    /// An invalid configuration, a name that is in use, no space, a failed write.
     pub fn create(volume: &Volume, name: &str, config: ValuesConfig) -> Result<Self> {
         config.validate()?;
         let structure = volume.create_structure(name, KIND, config.encode(), config.pages())?;
@@ -159,12 +159,12 @@ impl ValueLog {
     /// Reads two chunks' pages, and the segments that were begun since the last checkpoint.
     ///
     /// # Errors
-    /// No value log of that name, damage, a failed read.
+    /// No value log of this name, damage, a failed read.
     pub fn open(volume: &Volume, name: &str) -> Result<Self> {
         recover::open(volume, volume.open_structure(name, KIND)?)
     }
 
-    /// What it was created with.
+    /// The configuration that it was created with.
     #[must_use]
     pub fn config(&self) -> &ValuesConfig {
         &self.inner.config
@@ -176,14 +176,14 @@ impl ValueLog {
         self.inner.record_bytes_max(&self.inner.state())
     }
 
-    /// How many segments it has.
+    /// The number of segments.
     #[must_use]
     pub fn segments(&self) -> u32 {
         self.inner.state().segments.extents().slots()
     }
 
     /// Appends a record, given in parts, and returns its place; `None` if there is no space, which
-    /// [`make_space`](Self::make_space) or cleaning may change. It is in RAM until the next
+    /// [`make_space`](Self::make_space) or cleaning may change. The record is in RAM until the next
     /// [`commit`](Self::commit), and readable at once. It counts as live until [`note_dead`](Self::note_dead).
     ///
     /// Costs a lock and a copy; a commit if a segment is full.
@@ -217,7 +217,7 @@ impl ValueLog {
         }
     }
 
-    /// Does a record of that length fit?
+    /// Returns whether a record of `bytes` bytes fits.
     #[must_use]
     pub fn has_space(&self, bytes: u64) -> bool {
         let whole = bytes + RECORD_HEADER_BYTES as u64;
@@ -227,8 +227,8 @@ impl ValueLog {
     }
 
     /// Makes space for a record of this many bytes by a checkpoint, after freeing the oldest segment if the log may
-    /// overwrite it, and adding segments if it grows and none is worth cleaning instead; returns whether that gained
-    /// anything. Hold no lock that a checkpoint needs.
+    /// overwrite it, and adding segments if it grows and none is worth cleaning instead. Returns whether that gained
+    /// anything. The caller must hold no lock that a checkpoint needs.
     ///
     /// # Errors
     /// As [`Volume::checkpoint`].
@@ -236,7 +236,7 @@ impl ValueLog {
         self.make_space_by(bytes, Growth::RatherClean)
     }
 
-    /// As [`make_space`](Self::make_space), and a log that grows does so even if a segment is worth cleaning: copies
+    /// Like [`make_space`](Self::make_space), but a log that grows does so even if a segment is worth cleaning: copies
     /// of long records can leave as much space unused as they free.
     ///
     /// # Errors
@@ -255,14 +255,14 @@ impl ValueLog {
         Ok(true)
     }
 
-    /// Why the log could not grow when it last had to.
+    /// Returns the reason why the log could not grow when it last had to.
     #[must_use]
     pub fn growth_stopped(&self) -> Option<String> {
         self.inner.state().stopped.clone()
     }
 
-    /// Makes every record appended before this call durable. Concurrent callers share writes and syncs;
-    /// nothing is done when everything is durable already.
+    /// Makes every record appended before this call durable. Concurrent callers share writes and syncs; does nothing
+    /// when everything is durable already.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the failure of the write or sync itself.
@@ -270,7 +270,7 @@ impl ValueLog {
         self.inner.commit()
     }
 
-    /// Bytes of records whose write has not started.
+    /// The number of bytes of records whose write has not started.
     #[must_use]
     pub fn unwritten_bytes(&self) -> usize {
         self.inner.state().open.as_ref().map_or(0, Batch::len)
@@ -287,13 +287,13 @@ impl ValueLog {
         self.inner.state().segments.last_sequence()
     }
 
-    /// Is the segment of this record still there?
+    /// Returns whether the segment of this record still exists.
     #[must_use]
     pub fn holds(&self, reference: ValueRef) -> bool {
         self.inner.state().segments.holding(reference).is_some()
     }
 
-    /// The page in which a record begins, to name it.
+    /// Returns the page in which a record begins, to name the record.
     #[must_use]
     pub fn page_of(&self, reference: ValueRef) -> PageId {
         self.inner.page(reference.slot, reference.offset / PAYLOAD_BYTES as u32)
@@ -305,7 +305,7 @@ impl ValueLog {
         self.inner.state().segments.live()
     }
 
-    /// Its figures.
+    /// Returns the figures of the log.
     #[must_use]
     pub fn stats(&self) -> ValuesStats {
         let state = self.inner.state();
@@ -345,7 +345,7 @@ impl ValueLog {
 impl Drop for ValueLog {
     fn drop(&mut self) {
         let inner = &self.inner;
-        // Nobody can receive this error; what was committed is found again without this.
+        // The error has no receiver; committed records are found again without this.
         let _ = inner.commit().and_then(|()| inner.volume.checkpoint());
         // It never has anything in the write-ahead log.
         inner.volume.deregister(inner.id, || Shutdown::Clean);
@@ -357,7 +357,7 @@ impl Inner {
         self.state.lock().expect("no holder of the value log's state panics")
     }
 
-    /// Free segments that this purpose may not use.
+    /// Returns the number of free segments that this purpose may not use.
     fn spared(&self, purpose: Purpose) -> usize {
         match purpose {
             Purpose::Put if !self.config.when_full.evicts() => RESERVE_SEGMENTS,
@@ -374,14 +374,14 @@ impl Inner {
         payload(pages) - RECORD_HEADER_BYTES as u64
     }
 
-    /// Does a record fit the head, and may it go there? While fewer segments are free than the reserve of
+    /// Returns whether a record fits the head, and may go there. While fewer segments are free than the reserve of
     /// cleaning, after a crash during cleaning, only copies may use the rest of the head.
     fn head_takes(&self, state: &State, purpose: Purpose, whole_bytes: u64) -> bool {
         let has_reserve = state.segments.free_longest() >= self.spared(purpose);
         has_reserve && whole_bytes <= self.head_rest(state)
     }
 
-    /// Bytes that the head still takes.
+    /// Returns the number of bytes that still fit the head.
     fn head_rest(&self, state: &State) -> u64 {
         let Some(head) = state.segments.head() else { return 0 };
         let used = match (&state.open, &state.closing) {
@@ -406,8 +406,8 @@ impl Inner {
         reference
     }
 
-    /// Begins the next segment. A checkpoint soon limits what recovery has to read, and frees the segments
-    /// that were given back.
+    /// Begins the next segment, and requests a checkpoint, which limits the pages that recovery has to read and frees
+    /// the segments that were given back.
     fn begin(&self, state: &mut State, purpose: Purpose, whole: u64) -> Option<LiveSegment> {
         let begun = state.segments.begin(whole, self.spared(purpose))?;
         self.volume.request_checkpoint();
@@ -459,7 +459,7 @@ impl Checkpointed for Inner {
     }
 }
 
-/// The log as checkpoints hold it.
+/// Returns the log as checkpoints refer to it.
 fn weak(inner: &Arc<Inner>) -> Weak<dyn Checkpointed> {
     Arc::downgrade(&(Arc::clone(inner) as Arc<dyn Checkpointed>))
 }

@@ -1,4 +1,4 @@
-//! Reading records: from the batches in RAM, else by a lookup of their pages.
+//! Reading records: from the batches in RAM, or else by a lookup of their pages.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,7 +16,7 @@ use super::format::{
 };
 use super::{Inner, ValueLog};
 
-/// Reads in flight at a time.
+/// The most reads in flight at a time.
 pub(super) const READ_DEPTH: usize = 32;
 
 /// The longest single read, in pages.
@@ -29,9 +29,9 @@ pub(super) struct Reading {
     segment: LiveSegment,
     /// The segment's first page.
     first: PageId,
-    /// The record from its header on, as far as its pages were read.
+    /// The record, including its header, as far as its pages were read.
     bytes: Vec<u8>,
-    /// Why a page is invalid. That is no failure if the segment was overwritten.
+    /// The reason why a page is invalid. That is not a failure if the segment was overwritten.
     failed: Option<Error>,
 }
 
@@ -52,7 +52,7 @@ impl Reading {
 }
 
 impl ValueLog {
-    /// A record; `None` when its segment was overwritten or freed.
+    /// Returns a record; `None` when its segment was overwritten or freed.
     ///
     /// Costs one operation that reads the pages it touches, and none while it is in RAM.
     ///
@@ -62,7 +62,7 @@ impl ValueLog {
         self.read_start(reference, usize::MAX)
     }
 
-    /// The first bytes of a record, at most `limit`; else as [`read`](Self::read).
+    /// Returns the first bytes of a record, at most `limit`; otherwise like [`read`](Self::read).
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -74,7 +74,7 @@ impl ValueLog {
         }
     }
 
-    /// Records, in the order of their references; the reads overlap.
+    /// Returns records, in the order of their references; the reads overlap.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -82,7 +82,8 @@ impl ValueLog {
         self.read_starts(&references.iter().map(|it| (*it, usize::MAX)).collect::<Vec<_>>())
     }
 
-    /// The first bytes of records, at most as many as stand with each; else as [`read_many`](Self::read_many).
+    /// Returns the first bytes of records, at most the given number of each; otherwise like
+    /// [`read_many`](Self::read_many).
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -101,7 +102,7 @@ impl ValueLog {
 }
 
 impl Inner {
-    /// The answer of RAM on a record.
+    /// Returns the answer of RAM for a record.
     fn first_step(&self, reference: ValueRef, limit: usize) -> UserStep<Self> {
         let state = self.state();
         let Some(segment) = state.segments.holding(reference) else {
@@ -119,7 +120,7 @@ impl Inner {
         Ok(LookupStep::Read(Reading { reference, segment, first, bytes, failed: None }))
     }
 
-    /// Proves the pages of a part and copies the record's bytes.
+    /// Verifies the pages of a part and copies the record's bytes.
     fn take_part(&self, reading: &mut Reading, part: u32, pages: &PageBuf) -> Result<()> {
         let numbers = reading.part(part);
         let Reading { reference, segment, first, bytes, .. } = reading;
@@ -144,7 +145,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The record that was read. If its segment was overwritten meanwhile, the record is gone.
+    /// Returns the record that was read. If its segment was overwritten meanwhile, the record is gone.
     fn settle(&self, reading: &mut Reading) -> Result<Option<Vec<u8>>> {
         let (reference, mut bytes) = (reading.reference, std::mem::take(&mut reading.bytes));
         if self.state().segments.holding(reference).is_none() {
@@ -164,7 +165,7 @@ impl Inner {
     }
 }
 
-/// Refuses a reference past the written part of its segment.
+/// Rejects a reference past the written part of its segment.
 fn check_reference(reference: ValueRef, segment: LiveSegment, first: PageId) -> Result<()> {
     let end = u64::from(segment.pages) * PAYLOAD_BYTES as u64;
     if reference.end() <= end {
@@ -180,7 +181,7 @@ impl PageReads for Inner {
     type Answer = Option<Vec<u8>>;
     type Error = Error;
 
-    /// Records that were put together are next to each other.
+    /// Records that were appended together are next to each other.
     const SORTS_BATCHES: bool = true;
 
     fn parts(&self, reading: &Reading) -> u32 {

@@ -1,11 +1,11 @@
-//! From flash back to memory: the checkpoint's segments, then those begun since.
+//! Recovery from flash: the checkpoint's segments, then those begun since.
 //!
-//! The write-ahead log has no entries for the value log; pages written after the checkpoint prove themselves.
-//! They are in the head after its known pages, and in the segments that come next in the order of the free
-//! ones of each length, and carry their segment's number. A number is used once in a structure, but an earlier
-//! volume on the same device may have had the same structure and number at the same place; so generations are
-//! marked with bits of the volume's hash key. A page taken for ours by chance would cost its space, and nothing else,
-//! since no reference leads there.
+//! The write-ahead log has no entries for the value log; pages written after the checkpoint are recognised by their
+//! headers. They are in the head after its known pages, and in the segments that come next in the order of the free
+//! ones of each length, and carry their segment's number. A number is used once in a structure, but an earlier volume
+//! on the same device may have had the same structure and number at the same place; so generations are marked with bits
+//! of the volume's hash key. A page that matches by chance would cost its space, and nothing else, since no reference
+//! leads there.
 
 use std::sync::{Arc, Mutex};
 
@@ -41,7 +41,7 @@ pub(super) fn open(volume: &Volume, structure: Structure) -> Result<ValueLog> {
     Ok(ValueLog { inner })
 }
 
-/// The state in the checkpoint, that of an empty log if there is none, and where the segments are.
+/// Returns the state in the checkpoint, or that of an empty log if there is none, and the places of the segments.
 pub(super) fn restore(
     structure: &Structure,
     config: &ValuesConfig,
@@ -85,15 +85,15 @@ fn assemble(
     }
 }
 
-/// The mark of a volume in the generations of its value logs' pages.
+/// Returns the mark of a volume in the generations of its value logs' pages.
 pub(super) fn mark_of(hasher: &KeyHasher) -> u64 {
     let key = hasher.key();
     mix((key & u128::from(u64::MAX)) as u64 ^ mix((key >> 64) as u64)) >> SEQUENCE_BITS
 }
 
 impl Inner {
-    /// Finds what was written since the checkpoint. Everything committed is before the first gap of a chunk's
-    /// length in a segment, and segments were begun in the order of the free ones.
+    /// Finds the pages written since the checkpoint. Everything committed is before the first gap of a chunk's length
+    /// in a segment, and segments were begun in the order of the free ones.
     fn find_written(&self) -> Result<()> {
         let head = self.state().segments.head();
         if let Some(head) = head {
@@ -106,7 +106,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The segment that was begun next, if one was and something of it was written.
+    /// Returns the segment that was begun next, if one was and some of it was written.
     fn find_next(&self) -> Result<Option<LiveSegment>> {
         let candidates = self.state().segments.next();
         for segment in candidates {
@@ -139,7 +139,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The pages of a segment after the known ones that prove themselves, up to a gap as long as a chunk.
+    /// Returns the valid pages of a segment after the known ones, up to a gap as long as a chunk.
     fn proven_pages(&self, segment: LiveSegment) -> Result<Proven> {
         let mut proven = Proven::default();
         let mut records = Records::new(segment);
@@ -163,7 +163,7 @@ impl Inner {
                     proven.records += 1;
                     Ok(())
                 };
-                // Whoever reads a record of a page that is damaged otherwise is told.
+                // Other damage in a page is reported when a record of it is read.
                 let _ = records.page(at + index, bytes, label, &mut count_one);
             }
             at += count;
@@ -172,11 +172,11 @@ impl Inner {
     }
 }
 
-/// What was found in a segment.
+/// The pages and records found in a segment.
 #[derive(Default)]
 struct Proven {
     /// Its pages, in order.
     pages: Vec<u32>,
-    /// Whole records in them.
+    /// The number of whole records in them.
     records: u32,
 }

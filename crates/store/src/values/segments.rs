@@ -1,7 +1,7 @@
-//! Which segments hold records, which are free, and the order in which free ones are used.
+//! The segments that hold records, those that are free, and the order in which free ones are used.
 //!
-//! A freed segment is used again only after a durable checkpoint knows it as free. Free ones of one length are used in
-//! the checkpoint's order, so that recovery knows where segments begun since then are.
+//! A freed segment is used again only after a durable checkpoint lists it as free. Free segments of one length are used
+//! in the checkpoint's order, so that recovery knows the places of segments begun since then.
 
 use std::collections::VecDeque;
 
@@ -16,16 +16,16 @@ use crate::space::Extent;
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     known: LiveSegment,
-    /// Were its live bytes counted since the log was opened? A crash forgets what became garbage.
+    /// Whether its live bytes were counted since the log was opened. A crash forgets which records became garbage.
     is_counted: bool,
 }
 
-/// What of a segment has references.
+/// The part of a segment that has references.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LiveCounts {
-    /// Bytes of records with their headers.
+    /// The number of bytes of records with their headers.
     pub bytes: u64,
-    /// Records.
+    /// The number of records.
     pub records: u32,
 }
 
@@ -44,15 +44,15 @@ pub(super) struct Segments {
     last_sequence: u64,
     head: Option<u32>,
     free: VecDeque<u32>,
-    /// Freed, and not yet free in a durable checkpoint.
+    /// The freed segments that are not yet free in a durable checkpoint.
     freed: VecDeque<u32>,
-    /// How many of those the last capture has.
+    /// The number of those that the last capture has.
     captured: usize,
-    /// How many of the free ones are as long as the longest.
+    /// The number of free segments that are as long as the longest.
     free_longest: usize,
     extents: Extents,
     overwritten: Overwritten,
-    /// Records that count as live and are not; it is unknown which.
+    /// The number of records that count as live and are dead; it is unknown which.
     unknown_dead: u64,
 }
 
@@ -78,12 +78,12 @@ impl Segments {
         segments
     }
 
-    /// Where they are.
+    /// The extents of the segments.
     pub(super) fn extents(&self) -> &Extents {
         &self.extents
     }
 
-    /// What was overwritten over the log's life.
+    /// The numbers of what was overwritten over the log's life.
     pub(super) fn overwritten(&self) -> Overwritten {
         self.overwritten
     }
@@ -107,23 +107,23 @@ impl Segments {
         slots.filter(|slot| self.extents.segment_pages(**slot) == longest).count()
     }
 
-    /// The segment that is written.
+    /// Returns the segment that is being written.
     pub(super) fn head(&self) -> Option<LiveSegment> {
         self.get(self.head?)
     }
 
-    /// The segment in that place, if it holds records.
+    /// Returns the segment in this place, if it holds records.
     pub(super) fn get(&self, slot: u32) -> Option<LiveSegment> {
         Some(self.by_slot.get(slot as usize)?.as_ref()?.known)
     }
 
-    /// The segment of a reference, if it was not overwritten or freed.
+    /// Returns the segment of a reference, if it was not overwritten or freed.
     pub(super) fn holding(&self, reference: ValueRef) -> Option<LiveSegment> {
         let found = self.get(reference.slot)?;
         ((found.sequence & u64::from(u32::MAX)) as u32 == reference.sequence).then_some(found)
     }
 
-    /// What the next segment can be, if one was begun: the first free one of each length.
+    /// Returns the candidates for the next segment, if one was begun: the first free one of each length.
     pub(super) fn next(&self) -> Vec<LiveSegment> {
         let mut lengths = Vec::new();
         let mut next = Vec::new();
@@ -137,7 +137,7 @@ impl Segments {
         next
     }
 
-    /// The first free segment for a record of this many bytes, if `spared` of the longest stay free without it.
+    /// Returns the first free segment for a record of this many bytes, if `spared` of the longest stay free without it.
     fn first_for(&self, whole_bytes: u64, spared: usize) -> Option<u32> {
         let slots = self.free.iter();
         self.first_of(slots, self.free_longest, (whole_bytes, spared))
@@ -159,45 +159,45 @@ impl Segments {
             .copied()
     }
 
-    /// Is there a free segment for a record of this many bytes?
+    /// Returns whether there is a free segment for a record of this many bytes.
     pub(super) fn has_free(&self, whole_bytes: u64, spared: usize) -> bool {
         self.first_for(whole_bytes, spared).is_some()
     }
 
-    /// Will there be one after the next checkpoint?
+    /// Returns whether there will be one after the next checkpoint.
     pub(super) fn will_have_free(&self, whole_bytes: u64, spared: usize) -> bool {
         let slots = || self.free.iter().chain(&self.freed);
         let longest = self.longest_among(slots());
         self.first_of(slots(), longest, (whole_bytes, spared)).is_some()
     }
 
-    /// Are fewer segments free, or will be after the next checkpoint, than cleaning needs?
+    /// Returns whether fewer segments are free, or will be after the next checkpoint, than cleaning needs.
     pub(super) fn lacks_reserve(&self) -> bool {
         self.longest_among(self.free.iter().chain(&self.freed)) < RESERVE_SEGMENTS
     }
 
     /// Returns whether the segment with the least live share can be cleaned without all of the reserve. One free
-    /// segment takes what lives of one that is half garbage, one without live records needs none, and the count of
-    /// some may be too high.
+    /// segment takes the live records of one that is half garbage, one without live records needs none, and the count
+    /// of some may be too high.
     pub(super) fn is_cleaned_without_reserve(&self) -> bool {
         let is_dead = |it: &Segment| it.known.live_records == 0 || !it.is_counted;
         self.free_longest > 0 || self.closed().any(is_dead)
     }
 
-    /// Bytes of the segments that are free, but for one of the longest: the reserve takes a segment that turns out to
-    /// be fuller than it was thought to be.
+    /// The number of bytes of the segments that are free, except one of the longest: the reserve takes a segment that
+    /// turns out to be fuller than expected.
     pub(super) fn free_bytes_for_copies(&self) -> u64 {
         let bytes: u64 = self.free.iter().map(|slot| self.extents.segment_bytes(*slot)).sum();
         bytes.saturating_sub(payload(self.extents.longest_pages()))
     }
 
-    /// How many of the longest segments are free.
+    /// The number of the longest segments that are free.
     pub(super) fn free_longest(&self) -> usize {
         self.free_longest
     }
 
-    /// Begins the next segment, for a record of this many bytes, if `spared` of the longest stay free.
-    /// What may use the reserve takes others first.
+    /// Begins the next segment, for a record of this many bytes, if `spared` of the longest stay free. A purpose that
+    /// may use the reserve takes other segments first.
     pub(super) fn begin(&mut self, whole_bytes: u64, spared: usize) -> Option<LiveSegment> {
         let apart = self.first_for(whole_bytes, spared.max(RESERVE_SEGMENTS));
         let slot = apart.or_else(|| self.first_for(whole_bytes, spared))?;
@@ -232,25 +232,26 @@ impl Segments {
         }
     }
 
-    /// The oldest segment except the head.
+    /// Returns the oldest segment except the head.
     pub(super) fn oldest(&self) -> Option<LiveSegment> {
         self.closed().map(|segment| segment.known).min_by_key(|known| known.sequence)
     }
 
-    /// The segment with the least live share, except the head, of those that take a record of this many bytes.
+    /// Returns the segment with the least live share, except the head, among those that hold a record of this many
+    /// bytes.
     pub(super) fn emptiest(&self, whole_bytes: u64) -> Option<LiveSegment> {
         self.fitting(whole_bytes).min_by_key(|known| self.live_share(known))
     }
 
-    /// All of them, that with the least live share first.
+    /// Returns all of them, the one with the least live share first.
     pub(super) fn emptiest_first(&self, whole_bytes: u64) -> Vec<LiveSegment> {
         let mut fitting: Vec<_> = self.fitting(whole_bytes).collect();
         fitting.sort_by_key(|known| self.live_share(known));
         fitting
     }
 
-    /// Those that take a record of this many bytes. Where too few of the longest are free, only one of these brings the
-    /// reserve back, and nothing is put until it is there.
+    /// Iterates over the segments that hold a record of this many bytes. If too few of the longest are free, only one
+    /// of the longest restores the reserve, and nothing is put until it is restored.
     fn fitting(&self, whole_bytes: u64) -> impl Iterator<Item = LiveSegment> {
         let least_pages = if self.lacks_reserve() { self.extents.longest_pages() } else { 0 };
         self.expected().filter(move |it| {
@@ -260,8 +261,8 @@ impl Segments {
         })
     }
 
-    /// All segments in use, except the head, with as much alive of each as is expected: of the records that are dead
-    /// unknown, a segment has the more the longer each of its own may have been replaced.
+    /// Iterates over all segments in use, except the head, each with its expected live records: the unknown dead
+    /// records are assigned to segments in proportion to their records and age.
     fn expected(&self) -> impl Iterator<Item = LiveSegment> {
         let weight = |it: &LiveSegment| {
             u128::from(it.live_records) * u128::from(self.last_sequence - it.sequence)
@@ -281,12 +282,12 @@ impl Segments {
         })
     }
 
-    /// Notes how many of the records that count as live are not, whichever they are.
+    /// Notes the number of records that count as live and are dead, whichever they are.
     pub(super) fn note_unknown_dead(&mut self, records: u64) {
         self.unknown_dead = records;
     }
 
-    /// How many they are.
+    /// The number of records that count as live and are dead.
     pub(super) fn unknown_dead(&self) -> u64 {
         self.unknown_dead
     }
@@ -296,42 +297,42 @@ impl Segments {
         self.last_sequence
     }
 
-    /// The live share of a segment, in parts of 2^20, and its number, so that of equals the oldest comes first.
+    /// Returns the live share of a segment, in parts of 2^20, and its number, so that the oldest of equals comes first.
     fn live_share(&self, known: &LiveSegment) -> (u64, u64) {
         let bytes = self.extents.segment_bytes(known.slot).max(1);
         ((known.live_bytes << 20) / bytes, known.sequence)
     }
 
-    /// The share of a segment that is garbage, in parts of 2^20.
+    /// Returns the share of a segment that is garbage, in parts of 2^20.
     pub(super) fn garbage_share(&self, known: &LiveSegment) -> u64 {
         (1u64 << 20).saturating_sub(self.live_share(known).0)
     }
 
-    /// All segments in use, except the head.
+    /// Returns all segments in use, except the head.
     pub(super) fn all_closed(&self) -> Vec<LiveSegment> {
         self.closed().map(|segment| segment.known).collect()
     }
 
-    /// Is at least one in `part` bytes of a segment garbage?
+    /// Returns whether at least one in `part` bytes of a segment is garbage.
     pub(super) fn has_garbage(&self, segment: LiveSegment, part: u64) -> bool {
         let bytes = self.extents.segment_bytes(segment.slot);
         segment.live_bytes <= bytes - bytes / part
     }
 
-    /// Returns whether at least one in `part` of a segment's written bytes is dead. What no record has used, because a
-    /// longer one did not fit, is not: copies might leave as much.
+    /// Returns whether at least one in `part` of a segment's written bytes is dead. The space that no record used,
+    /// because a longer one did not fit, does not count: copies might leave as much.
     pub(super) fn has_dead(&self, segment: LiveSegment, part: u64) -> bool {
         part * dead_bytes(&segment) >= segment.written_bytes()
     }
 
-    /// Returns whether at least one in `part` bytes is dead of all that is written, but for the head.
+    /// Returns whether at least one in `part` of all written bytes, except in the head, is dead.
     pub(super) fn have_dead(&self, part: u64) -> bool {
         let sums = self.expected().map(|it| (it.written_bytes(), dead_bytes(&it)));
         let (written, dead) = sums.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
         part * dead >= written
     }
 
-    /// The segments with records that have references, oldest first.
+    /// Returns the segments with records that have references, oldest first.
     pub(super) fn live(&self) -> Vec<LiveSegment> {
         let all = self.by_slot.iter().flatten().map(|segment| segment.known);
         let mut live: Vec<_> = all.filter(|known| known.live_records > 0).collect();
@@ -339,7 +340,7 @@ impl Segments {
         live
     }
 
-    /// The oldest segment, except the head, whose live bytes were not counted since the log was opened.
+    /// Returns the oldest segment, except the head, whose live bytes were not counted since the log was opened.
     pub(super) fn uncounted(&self) -> Option<LiveSegment> {
         let uncounted = self.closed().filter(|segment| !segment.is_counted);
         uncounted.map(|segment| segment.known).min_by_key(|known| known.sequence)
@@ -353,7 +354,7 @@ impl Segments {
         Some(&mut self.by_slot.get_mut(slot as usize)?.as_mut()?.known)
     }
 
-    /// Notes how many pages of a segment are written.
+    /// Notes the number of written pages of a segment.
     pub(super) fn note_pages(&mut self, slot: u32, pages: u32) {
         if let Some(known) = self.known(slot) {
             known.pages = pages;
@@ -379,12 +380,12 @@ impl Segments {
         }
     }
 
-    /// Notes what was counted in a segment.
+    /// Notes the counts of a segment.
     pub(super) fn note_counted(&mut self, slot: u32, live: LiveCounts) {
         self.note_live_counts(slot, live, true);
     }
 
-    /// Notes what at most may be live in a segment found after a crash.
+    /// Notes the most that may be live in a segment found after a crash.
     pub(super) fn note_uncounted(&mut self, slot: u32, live: LiveCounts) {
         self.note_live_counts(slot, live, false);
     }
@@ -398,17 +399,17 @@ impl Segments {
         }
     }
 
-    /// Segments that can be begun.
+    /// The number of segments that can be begun.
     pub(super) fn free_count(&self) -> usize {
         self.free.len()
     }
 
-    /// Segments that can be begun after the next checkpoint.
+    /// The number of segments that can be begun after the next checkpoint.
     pub(super) fn freed_count(&self) -> usize {
         self.freed.len()
     }
 
-    /// Bytes with references, and bytes without in closed segments and in the written part of the head.
+    /// Returns the bytes with references, and the bytes without in closed segments and in the written part of the head.
     pub(super) fn live_and_garbage_bytes(&self, page_bytes: u64) -> (u64, u64) {
         let all = self.by_slot.iter().flatten().map(|segment| segment.known);
         let (live, used) = all.fold((0, 0), |(live, used), known| {
@@ -422,17 +423,17 @@ impl Segments {
         (live, used.saturating_sub(live))
     }
 
-    /// Records with references.
+    /// The number of records with references.
     pub(super) fn live_records(&self) -> u64 {
         self.counted_records().saturating_sub(self.unknown_dead)
     }
 
-    /// Records that count as live.
+    /// The number of records that count as live.
     pub(super) fn counted_records(&self) -> u64 {
         self.by_slot.iter().flatten().map(|segment| u64::from(segment.known.live_records)).sum()
     }
 
-    /// The state for the checkpoint.
+    /// Captures the state for the checkpoint.
     pub(super) fn capture(&mut self) -> ValuesState {
         self.captured = self.freed.len();
         let mut live: Vec<_> = self.by_slot.iter().flatten().map(|segment| segment.known).collect();
@@ -442,32 +443,32 @@ impl Segments {
         ValuesState { last_sequence: self.last_sequence, live, free, overwritten, added }
     }
 
-    /// The last capture is durable.
+    /// Notes that the last capture is durable.
     pub(super) fn committed(&mut self) {
         let captured = std::mem::take(&mut self.captured);
         self.free.extend(self.freed.drain(..captured));
         self.count_longest();
     }
 
-    /// RAM it holds, in bytes.
+    /// The RAM that it uses, in bytes.
     pub(super) fn ram_bytes(&self) -> usize {
         self.by_slot.capacity() * size_of::<Option<Segment>>()
             + (self.free.capacity() + self.freed.capacity()) * size_of::<u32>()
     }
 }
 
-/// What `count` of `all` have of that many bytes.
+/// Returns the share of `bytes` that `count` of `all` have.
 fn part_of(bytes: u64, count: u64, all: u64) -> u64 {
     let part = u128::from(bytes) * u128::from(count);
     part.checked_div(all.into()).map_or(bytes, |part| part as u64)
 }
 
-/// Those of them that no live record has.
+/// Returns the number of written bytes that no live record has.
 fn dead_bytes(segment: &LiveSegment) -> u64 {
     segment.written_bytes().saturating_sub(segment.live_bytes)
 }
 
-/// A segment of which nothing is written.
+/// Returns a segment without written pages.
 fn unwritten(slot: u32, sequence: u64) -> LiveSegment {
     LiveSegment { slot, sequence, pages: 0, live_bytes: 0, live_records: 0 }
 }

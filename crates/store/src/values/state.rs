@@ -1,4 +1,4 @@
-//! The bytes of a value log's state in a checkpoint, as drawn in docs/format.md.
+//! The encoding of a value log's state in a checkpoint, as drawn in docs/format.md.
 
 use std::fmt::Display;
 
@@ -12,14 +12,14 @@ use super::format::{LiveSegment, Overwritten, SEQUENCE_BITS, ValuesState};
 /// The version of the state's bytes.
 const STATE_VERSION: u8 = 1;
 
-/// The version of the counts and growth, which end the state.
+/// The version of the counts and growth, at the end of the state.
 const COUNTS_VERSION: u8 = 1;
 
 /// The expected and the found value of a contradiction.
 type Contradiction = std::result::Result<(), (String, String)>;
 
 impl ValuesState {
-    /// The state of a value log that was just created.
+    /// Returns the state of a value log that was just created.
     #[must_use]
     pub fn fresh(config: &ValuesConfig) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl ValuesState {
         }
     }
 
-    /// Appends its bytes.
+    /// Appends the encoded state.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let count = |count: usize| u32::try_from(count).expect("there are at most 2^20 segments");
         out.push(STATE_VERSION);
@@ -57,10 +57,10 @@ impl ValuesState {
         }
     }
 
-    /// Reads a state from bytes that may be anything.
+    /// Decodes a state from bytes that may be anything.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) when they describe no value log of this configuration.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) when they do not describe a value log of this configuration.
     pub fn decode(reader: &mut Reader<'_>, config: &ValuesConfig) -> Result<Self> {
         let version = reader.u8()?;
         if version != STATE_VERSION {
@@ -83,7 +83,7 @@ impl ValuesState {
         Ok(state)
     }
 
-    /// Reads the end of the state. One of earlier versions has none: nothing was counted, and nothing added.
+    /// Decodes the end of the state. A state of an earlier version has none: nothing was counted, and nothing added.
     fn decode_counts(&mut self, reader: &mut Reader<'_>) -> Result<()> {
         if reader.left() == 0 {
             return Ok(());
@@ -126,7 +126,7 @@ impl ValuesState {
         Ok(())
     }
 
-    /// Pages of the segment in each slot.
+    /// Returns the number of pages of the segment in each slot.
     fn segment_pages(
         &self,
         config: &ValuesConfig,

@@ -1,4 +1,4 @@
-//! Unit tests of the value log: its bytes, its order of segments, and what recovery finds.
+//! Unit tests of the value log: its encoding, its order of segments, and its recovery.
 
 use std::sync::Arc;
 
@@ -194,8 +194,8 @@ fn what_was_committed_is_found_without_a_checkpoint_and_the_log_goes_on_behind_i
     }
 }
 
-/// Puts used the rest of the segment that cleaning had begun; after crashes in the middle of it no segment was
-/// left for copies, and a log full of garbage refused everything.
+/// Puts used the rest of the segment that cleaning had begun; after crashes in the middle of it no segment was left for
+/// copies, and a log full of garbage rejected every record.
 #[test]
 fn what_is_kept_for_copies_is_not_taken_by_puts() {
     let device = SimDevice::instant();
@@ -290,7 +290,7 @@ fn a_state_of_an_earlier_version_has_counted_nothing() {
 
 const GROWING: ValuesConfig = ValuesConfig { when_full: WhenFull::Grow, ..CONFIG };
 
-/// Appends a record, with space made for it.
+/// Appends a record, after making space for it.
 fn append_always(log: &ValueLog, number: u8, bytes: usize) -> ValueRef {
     while !log.has_space(bytes as u64) {
         assert!(log.make_space(bytes as u64).unwrap());
@@ -298,7 +298,8 @@ fn append_always(log: &ValueLog, number: u8, bytes: usize) -> ValueRef {
     append(log, number, bytes)
 }
 
-/// Logs that grow: one with several writes in a segment, and one with writes that are longer than its first segments.
+/// Returns logs that grow: one with several writes in a segment, and one with writes that are longer than its first
+/// segments.
 fn growing() -> [ValuesConfig; 2] {
     [GROWING, ValuesConfig { io_chunk_pages: 40, ..GROWING }]
 }
@@ -329,7 +330,7 @@ fn a_log_that_grows_takes_everything_and_a_longer_record_makes_longer_segments()
     }
 }
 
-/// Segments of several lengths are not begun in the order of the free ones, and recovery finds them all the same.
+/// Segments of several lengths are not begun in the order of the free ones, and recovery finds them nevertheless.
 #[test]
 fn segments_of_several_lengths_that_were_begun_since_the_checkpoint_are_found() {
     let device = SimDevice::instant();

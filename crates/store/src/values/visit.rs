@@ -1,4 +1,4 @@
-//! All records of a segment in order, for cleaning and for checks.
+//! Visits of all records of a segment in order, for cleaning and for checks.
 
 use nandex_device::PageBuf;
 
@@ -11,7 +11,7 @@ use super::format::{
     is_padding, record_bytes,
 };
 
-/// Receives each record of a segment, with its reference.
+/// A callback for each record of a segment, with its reference.
 pub type Visit<'a> = dyn FnMut(ValueRef, &[u8]) -> Result<()> + 'a;
 
 impl ValueLog {
@@ -19,7 +19,7 @@ impl ValueLog {
     /// chunk by chunk.
     ///
     /// # Errors
-    /// A page that does not prove itself, a failed read, or what `visit` returns.
+    /// A page that fails verification, a failed read, or what `visit` returns.
     pub fn visit(&self, segment: LiveSegment, visit: &mut Visit<'_>) -> Result<()> {
         let inner = &*self.inner;
         let mut records = Records::new(segment);
@@ -52,12 +52,12 @@ impl Records {
         Self { segment, begun: None }
     }
 
-    /// Passes over a page that holds nothing of the log.
+    /// Skips a page that holds nothing of the log.
     pub(super) fn skip(&mut self) {
         self.begun = None;
     }
 
-    /// Processes the next page, unproven.
+    /// Processes the next page, unverified.
     pub(super) fn page(
         &mut self,
         number: u32,
@@ -89,7 +89,7 @@ impl Records {
         Ok(())
     }
 
-    /// Adds bytes to the begun record; returns how many it took. If another record begins before this one is
+    /// Adds bytes to the begun record; returns the number of bytes it took. If another record begins before this one is
     /// whole, `bytes` end, and the next call finds it freed.
     fn go_on(&mut self, bytes: &[u8], visit: &mut Visit<'_>) -> Result<usize> {
         let Some((offset, mut record)) = self.begun.take() else { return Ok(0) };

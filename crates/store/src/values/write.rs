@@ -77,7 +77,7 @@ impl Inner {
         self.state().segments.extents().segment_pages(slot)
     }
 
-    /// What a page of the segment of this number must prove to be.
+    /// Returns the label that a page of the segment of this number must have.
     pub(super) fn label(&self, sequence: u64, page: PageId) -> PageLabel {
         PageLabel {
             kind: PageKind::Value,

@@ -1,8 +1,8 @@
-//! Copies of a volume: of an open one while it is written, and of one that nobody writes.
+//! Copies of a volume: of an open one while it is written, and of one without a writer.
 //!
-//! A copy of an open volume is what a power cut at one moment would have left, so opening it is a recovery like any
-//! other. Everything that was logged before the call is in it. It has the pages that the durable checkpoint
-//! and the log of that moment lead to.
+//! A copy of an open volume is what a power cut at one moment would have left, so opening it is an ordinary recovery.
+//! Everything that was logged before the call is in it. It has the pages that the durable checkpoint and the log of
+//! that moment lead to.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,31 +20,31 @@ use crate::{Error, Lsn, Result};
 /// The devices of a volume.
 #[derive(Clone, Debug)]
 pub struct VolumeDevices {
-    /// That of its pages.
+    /// The device of its pages.
     pub volume: Arc<dyn Device>,
-    /// That of its log, where it has its own.
+    /// The device of its log, if that is separate.
     pub log: Option<Arc<dyn Device>>,
 }
 
 impl From<Arc<dyn Device>> for VolumeDevices {
-    /// A volume with its log on the same device.
+    /// Returns the devices of a volume with its log on the same device.
     fn from(volume: Arc<dyn Device>) -> Self {
         Self { volume, log: None }
     }
 }
 
-/// What a backup of an open volume copies from.
+/// The source of a backup of an open volume.
 #[derive(Debug)]
 pub(super) struct Source {
     /// The devices, below the watched ones.
     below: VolumeDevices,
     copier: CopyBeforeWrite,
-    /// There is one backup at a time.
+    /// Allows one backup at a time.
     one: Mutex<()>,
 }
 
 impl Source {
-    /// Has the writes to a volume's devices watched from now on; returns what to write to.
+    /// Watches the writes to a volume's devices from now on; returns the devices to write to.
     pub(super) fn watch(
         volume: Arc<dyn Device>,
         log: &mut Option<Arc<dyn Device>>,
@@ -57,26 +57,26 @@ impl Source {
 }
 
 impl Volume {
-    /// Copies the volume to empty devices while it is open and others go on writing to it. The copy has every update
-    /// that was acknowledged before the call, and is durable when this returns. Without durability
+    /// Copies the volume to empty devices while it is open and others continue to write to it. The copy has every
+    /// update that was acknowledged before the call, and is durable when this returns. Without durability
     /// ([`Durability::Never`](crate::Durability::Never)) it has what was synced or flushed before the call.
     ///
-    /// Writers wait for the copies of the pages that they overwrite, and for nothing else. Until this returns, the
-    /// target is no volume that may be opened: make it under another name. Incarnations on a raw chip are not copied.
+    /// Writers wait only for the copies of the pages that they overwrite. Until this returns, the target is not a
+    /// volume that may be opened: create it under another name. Incarnations on a raw chip are not copied.
     ///
     /// # Errors
-    /// A target that holds a volume, is too small, or has no device for a log that is on its own; a failed read or
-    /// write; a poisoned volume. None of them affects the volume.
+    /// A target that holds a volume, is too small, or has no device for a separate log; a failed read or write; a
+    /// poisoned volume. None of these errors affects the volume.
     pub fn backup(&self, to: &VolumeDevices) -> Result<()> {
         let inner = &self.inner;
         let _one = inner.backup.one.lock().unwrap_or_else(PoisonError::into_inner);
         refuse_target(to, &inner.root().superblock)?;
-        // So that recovery has little to replay; and it syncs what was acknowledged and is not durable.
+        // This leaves recovery little to replay, and syncs what was acknowledged and is not durable.
         self.checkpoint()?;
         inner.log.sync()?;
         let root = inner.root();
         let orders = self.orders(&root, to)?;
-        // What the superblock leads to stays as it is until the moment has passed.
+        // The pages that the superblock leads to stay as they are until the moment has passed.
         Ok(inner.backup.copier.copy(orders, || drop(root))?)
     }
 
@@ -107,15 +107,15 @@ fn order(from: &Arc<dyn Device>, to: &Arc<dyn Device>, extents: Vec<Extent>) -> 
     CopyOrder { from: Arc::clone(from), to: Arc::clone(to), pages }
 }
 
-/// Copies a volume that nobody writes to empty devices, to the least length: without the pages after the last one in
-/// use, and with nothing written to free pages and to the log's free space. Returns the generation of the superblock
-/// that was copied.
+/// Copies a volume without a writer to empty devices, in the least length: without the pages after the last one in use,
+/// and with nothing written to free pages and to the log's free space. Returns the generation of the superblock that
+/// was copied.
 ///
-/// If somebody writes meanwhile, the copy may be torn. It is whole if afterwards the newest superblock is still of that
-/// generation, since what that one leads to stays until the next, and if a check of the copy finds nothing.
+/// If another process writes meanwhile, the copy may be torn. It is whole if the newest superblock afterwards still has
+/// that generation, since the pages that it leads to stay until the next one, and if a check of the copy finds nothing.
 ///
 /// # Errors
-/// As [`Volume::open`]; a target that holds a volume, is too small, or has no device for a log that is on its own.
+/// As [`Volume::open`]; a target that holds a volume, is too small, or has no device for a separate log.
 pub fn copy_closed(from: &VolumeDevices, to: &VolumeDevices) -> Result<u64> {
     let mut superblock = read_superblock(&*from.volume)?;
     let catalog = checkpoint::read(&from.volume, &superblock)?;
@@ -151,10 +151,10 @@ pub fn copy_closed(from: &VolumeDevices, to: &VolumeDevices) -> Result<u64> {
     Ok(generation)
 }
 
-/// The generation of a volume's newest superblock.
+/// Returns the generation of a volume's newest superblock.
 ///
 /// # Errors
-/// No volume, a failed read.
+/// A device without a volume, a failed read.
 pub fn superblock_generation(volume: &dyn Device) -> Result<u64> {
     Ok(read_superblock(volume)?.generation)
 }
@@ -167,14 +167,14 @@ fn copy_runs(
     Ok(runs.into_iter().try_for_each(|run| copy_pages(from, to, run))?)
 }
 
-/// What a superblock and its catalog lead to, without the superblocks and the log.
+/// Returns the extents that a superblock and its catalog lead to, without the superblocks and the log.
 fn needed(superblock: &Superblock, catalog: &Catalog) -> Vec<Extent> {
     let structures = catalog.entries.iter().flat_map(|entry| entry.extents.iter().copied());
     let copy = superblock.copy.map(|start| Extent { start, pages: 1 });
     std::iter::once(superblock.checkpoint).chain(copy).chain(structures).collect()
 }
 
-/// The pages of the log from its tail to its end.
+/// Returns the pages of the log from its tail to its end.
 fn used_log(superblock: &Superblock, end: Lsn) -> Vec<Range<u64>> {
     let runs = superblock.log.runs(superblock.log_tail, end);
     runs.into_iter().map(|run| run.start.0..run.end().0).collect()

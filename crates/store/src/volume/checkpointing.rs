@@ -1,8 +1,8 @@
-//! Taking checkpoints, by a thread or by the updating callers.
+//! Taking checkpoints, by a thread or by the callers that update.
 //!
-//! A checkpoint is a list of steps, and each makes the next one safe. What the structures captured and the
-//! maps that refer to it are made durable, then the superblock that refers to the maps. Only then is the
-//! log's tail released and are evicted places written again.
+//! A checkpoint is a list of steps, and each makes the next one safe. The structures' captures and the maps that refer
+//! to them are made durable, then the superblock that refers to the maps. Only then is the log's tail released and are
+//! evicted places written again.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;
@@ -20,14 +20,14 @@ use crate::space::Extent;
 use crate::superblock::Superblock;
 use crate::{Error, Lsn, PanicGuard, Result, StructureId};
 
-/// Why taking the lock of the maintenance thread's requests cannot fail.
+/// The reason why taking the lock of the maintenance thread's requests cannot fail.
 const LOCKED: &str = "no holder of the requests' lock panics";
 
-/// How often the log's fill is checked.
+/// The interval at which the log's fill is checked.
 const PERIOD: Duration = Duration::from_millis(20);
 
 impl Volume {
-    /// Takes a checkpoint now and waits for it. A volume that was opened to be read takes none.
+    /// Takes a checkpoint now and waits for it. Does nothing on a volume that was opened read-only.
     ///
     /// # Errors
     /// A failed write or sync, which poisons the volume.
@@ -35,15 +35,14 @@ impl Volume {
         self.inner.checkpoint()
     }
 
-    /// Asks for a checkpoint soon: from the background, or without it from the next
-    /// [`reserve`](Self::reserve).
+    /// Requests a checkpoint soon: from the background thread, or without one from the next [`reserve`](Self::reserve).
     pub fn request_checkpoint(&self) {
         self.inner.maintenance.request();
     }
 
-    /// Waits until `bytes` more bytes of entries fit the log; see
-    /// [`Log::wait_for_space`](crate::Log::wait_for_space). Hold no lock that a checkpoint needs: without
-    /// background threads, this takes the checkpoints that are due.
+    /// Waits until `bytes` more bytes of entries fit the log; see [`Log::wait_for_space`](crate::Log::wait_for_space).
+    /// The caller must hold no lock that a checkpoint needs: without background threads, this takes the checkpoints
+    /// that are due.
     ///
     /// # Errors
     /// As [`Log::wait_for_space`](crate::Log::wait_for_space), and a checkpoint's failure.
@@ -57,7 +56,7 @@ impl Volume {
         }
     }
 
-    /// As [`wait_for_space`](Self::wait_for_space), and always reserves the space; see
+    /// Like [`wait_for_space`](Self::wait_for_space), but always reserves the space; see
     /// [`Log::reserve`](crate::Log::reserve).
     ///
     /// # Errors
@@ -85,8 +84,8 @@ impl Inner {
         structures.iter().try_for_each(|(_, structure)| structure.prepare())?;
         let captures: Vec<_> =
             structures.iter().map(|(id, structure)| (*id, structure.capture())).collect();
-        // Entries that a partial discard put back into buffers must be in the log for good before their old
-        // place is overwritten.
+        // Entries that a partial discard put back into buffers must be durable in the log before their old place is
+        // overwritten.
         if is_on(Barrier::CheckpointSyncsLog) {
             self.log.sync()?;
         }
@@ -100,7 +99,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Allows overwriting what the durable checkpoint no longer refers to.
+    /// Allows the pages that the durable checkpoint no longer refers to to be overwritten.
     fn truncate(&self, tail: Lsn, structures: &[OpenStructure]) {
         self.log.release(tail);
         structures.iter().for_each(|(_, structure)| structure.committed());
@@ -118,8 +117,8 @@ impl Inner {
         structures
     }
 
-    /// One sync makes durable the checkpoint and everything that it refers to: the structures' writes have
-    /// completed. Another one makes the superblock durable.
+    /// Writes a checkpoint. One sync makes durable the checkpoint and everything that it refers to, because the
+    /// structures' writes have completed. A second one makes the superblock durable.
     fn write_checkpoint(
         &self,
         captures: Vec<(StructureId, Captured)>,
@@ -167,7 +166,7 @@ impl Inner {
         Ok(tail)
     }
 
-    /// Does the pending work of the background. If that is not enough, it takes checkpoints until the log has
+    /// Does the pending work of the background thread. If that is not enough, takes checkpoints until the log has
     /// space.
     fn checkpoint_until_fits(&self, bytes: u64) -> Result<Reservation<'_>> {
         let mut requested = self.maintenance.take_request();
@@ -175,13 +174,13 @@ impl Inner {
             .reserve_with(bytes, &mut |must| self.maintain(std::mem::take(&mut requested) || must))
     }
 
-    /// One round of maintenance. A failure poisons the volume.
+    /// Does one round of maintenance. A failure poisons the volume.
     fn maintain(&self, requested: bool) -> Result<()> {
         self.poison.guard(self.checkpoint_if_due(requested))
     }
 
     /// Takes a checkpoint when the log fills. If that alone does not help, the log grows, or else the structures flush
-    /// what pins its tail. Then they do their deferred work.
+    /// the updates that pin its tail. Then they do their deferred work.
     fn checkpoint_if_due(&self, requested: bool) -> Result<()> {
         if self.poison.is_set() {
             return Ok(());
@@ -189,8 +188,7 @@ impl Inner {
         let capacity = self.log.capacity_bytes();
         let grown = self.log.next_lsn().0 - self.maintenance.last.load(Relaxed);
         let used = self.log.used_bytes();
-        // Nearly full, or too full for a waiting append, the log does not grow any more; then nothing may be
-        // postponed.
+        // A log that is nearly full, or too full for a waiting append, does not advance; then nothing may be postponed.
         let is_stuck = self.log.waiting() > 0 && self.maintenance.stands_still(self.log.next_lsn());
         let log_fills = used > capacity / 4 && grown > capacity / 16 || used > capacity / 4 * 3;
         let log_fills = log_fills || is_stuck;
@@ -214,8 +212,8 @@ impl Inner {
         self.open_structures().iter().try_for_each(|(_, structure)| structure.flush_before(before))
     }
 
-    /// A structure that nobody has opened cannot flush its updates, so they stay in the log. That is no fault
-    /// until somebody waits for their space: it may be about to be opened.
+    /// Reports what pins the log. A structure that is not open cannot flush its updates, so they stay in the log. That
+    /// is not an error until a caller waits for their space: the structure may be about to be opened.
     fn tell_what_pins_the_log(&self, before: Lsn) {
         if self.log.waiting() == 0 {
             return;
@@ -239,11 +237,11 @@ impl Root {
         for (id, captured) in captures {
             if let Some(entry) = self.catalog.entries.iter_mut().find(|entry| entry.id == id) {
                 entry.state = captured.state;
-                // While it was idle its tail may have moved past what it saw when it was opened.
+                // While the structure was idle its tail may have moved past the value it had when it was opened.
                 entry.tail = entry.tail.max(captured.tail);
                 if let Some(extents) = captured.extents {
                     let before = std::mem::replace(&mut entry.extents, extents);
-                    // A structure may have thousands.
+                    // A structure may have thousands of extents.
                     let named: HashSet<_> = entry.extents.iter().collect();
                     self.removed.extend(before.into_iter().filter(|it| !named.contains(it)));
                 }
@@ -282,21 +280,21 @@ impl Root {
             Some(extent) if extent.pages >= pages => extent,
             spare => {
                 spare.into_iter().for_each(|extent| self.space.release(extent));
-                // With pages to grow into, so that this is rare.
+                // Spare pages are for growth, so that this is rare.
                 self.space.allocate(pages + pages / 2)
             }
         }
     }
 }
 
-/// What the maintenance thread waits on.
+/// The state that the maintenance thread waits for.
 #[derive(Debug, Default)]
 pub(super) struct Maintenance {
     request: Mutex<Request>,
     woken: Condvar,
-    /// The log's place when the last checkpoint was taken because of its fill.
+    /// The log's place when the last checkpoint was taken because the log was filling.
     last: AtomicU64,
-    /// The log's place when somebody was last waiting for its structure.
+    /// The log's place when a caller was last found waiting.
     seen: AtomicU64,
 }
 
@@ -316,13 +314,13 @@ impl Maintenance {
         self.woken.notify_all();
     }
 
-    /// Is the log where it was when somebody was last waiting? Its place at the last checkpoint would not
-    /// tell: a checkpoint closes a block itself, and structures log their moves.
+    /// Returns whether the log has not moved since a caller was last found waiting. Its place at the last checkpoint
+    /// would not show that: a checkpoint closes a block itself, and structures log their moves.
     fn stands_still(&self, now: Lsn) -> bool {
         self.seen.swap(now.0, Relaxed) == now.0
     }
 
-    /// Has somebody asked for a checkpoint since the last time?
+    /// Returns whether a checkpoint was requested since the last call.
     fn take_request(&self) -> bool {
         std::mem::take(&mut self.lock().checkpoint)
     }

@@ -1,7 +1,7 @@
-//! Volumes that are being made where no name can tell: on a block device.
+//! The mark of unfinished volumes where the name cannot show it: on a block device.
 //!
 //! A file gets its name when it is whole. A block device has its name before, so its first catalog has an entry that
-//! says that it is unfinished, and the last step of whoever makes it takes the entry out, in one checkpoint.
+//! marks it as unfinished. The last step of the creation removes the entry, in one checkpoint.
 
 use std::sync::Arc;
 
@@ -12,23 +12,24 @@ use crate::checkpoint::{self, Catalog, CatalogEntry};
 use crate::superblock::{SUPERBLOCK_PAGES, Superblock};
 use crate::{Error, Lsn, Result, StructureId};
 
-/// The kind of the entry that marks a volume.
+/// The kind of the entry that marks an unfinished volume.
 pub const UNFINISHED_KIND: &str = "unfinished";
 
 /// The entry's name, which no structure has.
 const UNFINISHED_NAME: &str = "/unfinished";
 
-/// Is a new volume whole at once?
+/// Whether a new volume is complete at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Completion {
-    /// It is.
+    /// The volume is complete when it is created.
     #[default]
     Whole,
-    /// It is marked until [`Volume::finish`], for whoever opens it after a run that was stopped.
+    /// The volume is marked as unfinished until [`Volume::finish`], so that an opening after an interrupted run can
+    /// tell.
     Unfinished,
 }
 
-/// What a device holds.
+/// The content of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Holds {
     /// No volume.
@@ -40,7 +41,7 @@ pub enum Holds {
 }
 
 impl Completion {
-    /// The first catalog of a volume.
+    /// Returns the first catalog of a volume.
     pub(super) fn first_catalog(self) -> Catalog {
         let entry = CatalogEntry {
             id: StructureId(1),
@@ -59,16 +60,16 @@ impl Completion {
 }
 
 impl Volume {
-    /// Is it marked as unfinished?
+    /// Returns whether the volume is marked as unfinished.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         self.inner.root().catalog.find(UNFINISHED_NAME).is_some()
     }
 
-    /// Takes the mark of an unfinished volume away, durably. Costs a checkpoint, and nothing if there is no mark.
+    /// Removes the mark of an unfinished volume, durably. Costs a checkpoint, and nothing if there is no mark.
     ///
     /// # Errors
-    /// A failed write or sync; it is then unfinished or not.
+    /// A failed write or sync; the mark may then still be there or not.
     pub fn finish(&self) -> Result<()> {
         let mark = self.inner.root().catalog.find(UNFINISHED_NAME).map(|entry| entry.id);
         let Some(id) = mark else { return Ok(()) };
@@ -79,7 +80,7 @@ impl Volume {
     }
 }
 
-/// What a device holds, by its superblock and catalog.
+/// Returns the content of a device, judged by its superblock and catalog.
 ///
 /// # Errors
 /// A failed read.
@@ -90,7 +91,7 @@ pub fn holds(device: &Arc<dyn Device>) -> Result<Holds> {
     let pages = device.read(PageId(0), PageBuf::zeroed(2))?;
     match Superblock::choose([pages.page(0), pages.page(1)]) {
         Err(Error::Foreign { .. }) => Ok(Holds::Nothing),
-        // A volume has written both of its pages before anything is in it.
+        // A volume has written both of its pages before it contains anything.
         Err(Error::Corrupt { .. }) if pages.chunks_exact(PAGE_BYTES).any(is_blank) => {
             Ok(Holds::Unfinished)
         }
@@ -107,7 +108,7 @@ fn is_blank(page: &[u8]) -> bool {
     page.iter().all(|&byte| byte == 0)
 }
 
-/// Makes a device with an unfinished volume one without a volume, durably. One that holds none stays as it is.
+/// Removes an unfinished volume from a device, durably. A device without a volume stays as it is.
 ///
 /// # Errors
 /// A volume that is not unfinished; a failed read or write.
@@ -120,7 +121,7 @@ pub fn remove_unfinished(device: &Arc<dyn Device>) -> Result<()> {
             return Err(Error::config("path", reason));
         }
     }
-    // One of them alone would be a volume.
+    // One page alone would be a volume.
     device.write(PageId(0), PageBuf::zeroed(2))?;
     Ok(device.sync()?)
 }

@@ -1,4 +1,4 @@
-//! A log that grows: as long as the buffers of the structures need it, and no longer.
+//! Growth of the log to the length that the buffers of the structures need, and no further.
 
 use nandex_device::PAGE_BYTES;
 
@@ -10,15 +10,16 @@ use crate::mutants::{Barrier, is_on};
 use crate::superblock::Superblock;
 
 impl Volume {
-    /// Bytes that the log may become as long as. It has them now if it does not grow.
+    /// The most bytes that the log may grow to. If it does not grow, its current length.
     #[must_use]
     pub fn log_bytes_max(&self) -> u64 {
         self.inner.log_bytes_max()
     }
 
-    /// Makes the log as long as a structure works best with, or as it may become. Returns whether it has that length.
+    /// Grows the log to the length with which a structure works best, or to its limit. Returns whether it has that
+    /// length.
     ///
-    /// Costs nothing if it is long enough; else the sync of a superblock.
+    /// Costs nothing if it is long enough; otherwise the sync of a superblock.
     ///
     /// # Errors
     /// A failed write or sync, which poisons the volume.
@@ -34,7 +35,7 @@ impl Inner {
         self.work.log_bytes_max.map_or(capacity, |most| most.max(capacity))
     }
 
-    /// Has the log grow if that many bytes of entries would not fit it empty.
+    /// Grows the log if `bytes` bytes of entries would not fit it when it is empty.
     pub(super) fn grow_log_for(&self, bytes: u64) -> Result<()> {
         let needed = self.log.needed_bytes(bytes);
         if needed > self.log.capacity_bytes() {
@@ -43,11 +44,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Has the log go on in that many bytes, or in twice as many as it has if that is more, or in as many as it may
-    /// have at most. Returns whether it is longer now. What is in it stays where it is until the tail has passed it.
+    /// Continues the log in this many bytes, or in twice its length if that is more, but at most in its limit. Returns
+    /// whether it is longer now. Its content stays where it is until the tail has passed it.
     ///
     /// # Errors
-    /// A failed write or sync, which poisons the volume. A device without space is none: the log keeps its length.
+    /// A failed write or sync, which poisons the volume. A device without space is not an error: the log keeps its
+    /// length.
     pub(super) fn grow_log(&self, bytes: u64) -> Result<bool> {
         if self.is_read_only() || self.work.log_bytes_max.is_none() {
             return Ok(false);
@@ -73,7 +75,7 @@ impl Inner {
         gone.iter().try_for_each(|part| self.log.mark_gone(part))
     }
 
-    /// Notes durably where the log is. Returns the generation of the superblock that says so.
+    /// Records the place of the log durably. Returns the generation of the superblock that contains it.
     fn note_log(&self, log: &LogParts) -> Result<u64> {
         let mut root = self.root();
         let mut superblock = Superblock {

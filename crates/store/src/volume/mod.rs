@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Invariants
-//! 1. The newest superblock that proves itself points at a whole checkpoint and at a log tail from
-//!    which every acknowledged durable update that is not in a structure's own pages can be replayed.
+//! 1. The newest valid superblock points at a whole checkpoint and at a log tail from which every acknowledged durable
+//!    update that is not in a structure's own pages can be replayed.
 //! 2. Nothing that the newest durable checkpoint refers to is overwritten.
 //! 3. A failed write or sync poisons the volume: nothing is acknowledged after it.
 //! 4. Opening reads superblocks, the checkpoint and the log's tail, never a structure's pages.
@@ -55,7 +55,7 @@ use root::Root;
 #[derive(Clone, Debug)]
 pub struct Volume {
     inner: Arc<Inner>,
-    /// Ends the maintenance thread when the last handle goes.
+    /// Ends the maintenance thread when the last handle is dropped.
     _keeper: Arc<Keeper>,
 }
 
@@ -75,35 +75,35 @@ struct Inner {
     open: Mutex<HashMap<StructureId, Weak<dyn Checkpointed>>>,
     /// Structures that are being replaced.
     replaced: Mutex<HashSet<String>>,
-    /// Held during a checkpoint: there is one at a time.
+    /// Held during a checkpoint, so that there is one at a time.
     maintenance_lock: Mutex<()>,
     maintenance: Maintenance,
 }
 
-/// When updates become durable, and who does that.
+/// The options of a running volume.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     access: Access,
     durability: Durability,
     threads: Threads,
-    /// What the log may grow to, in bytes, if it may grow.
+    /// The most bytes that the log may grow to, if it may grow.
     log_bytes_max: Option<u64>,
 }
 
-/// A structure's side of a checkpoint.
+/// The part of a structure that takes part in checkpoints.
 pub trait Checkpointed: Send + Sync {
-    /// Does what must be done before the state is captured, such as evicting ahead of the head.
+    /// Does the work that must precede the capture, such as evicting ahead of the head.
     ///
     /// # Errors
     /// Any failure; the checkpoint is then not taken.
     fn prepare(&self) -> Result<()>;
 
-    /// The small maps, and the oldest place of the log that is still needed.
+    /// Returns the small maps, and the oldest place of the log that is still needed.
     ///
     /// Every update that was logged before that place is in pages whose writes have completed.
     fn capture(&self) -> Captured;
 
-    /// A checkpoint with the last result of `capture` is durable.
+    /// Notes that a checkpoint with the last result of `capture` is durable.
     fn committed(&self);
 
     /// Flushes every buffered update that was logged before this place, because the log is nearly full.
@@ -112,49 +112,49 @@ pub trait Checkpointed: Send + Sync {
     /// A failed write.
     fn flush_before(&self, before: Lsn) -> Result<()>;
 
-    /// Does the work that a structure without threads has deferred. Called after checkpoints, with no lock
-    /// held; it may take a checkpoint itself.
+    /// Does the work that a structure without threads has deferred. Called after checkpoints, with no lock held; it may
+    /// take a checkpoint itself.
     ///
     /// # Errors
     /// A failed read or write.
     fn run_deferred(&self) -> Result<()>;
 }
 
-/// How a structure was closed.
+/// The way in which a structure was closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shutdown {
     /// A durable checkpoint holds its whole state.
     Clean,
-    /// The log holds updates that its next opening must replay.
+    /// The log holds updates that the structure's next opening must replay.
     NeedsReplay,
 }
 
 /// A structure's state at one moment.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    /// Its small maps, in its own bytes.
+    /// Its small maps, encoded by the structure.
     pub state: Vec<u8>,
     /// The oldest place of the log that is still needed.
     pub tail: Lsn,
-    /// Its pages, for a structure that takes and gives back extents as it runs ([`Volume::allocate`]); `None`
-    /// if they stay the same.
+    /// Its pages, for a structure that allocates and frees extents as it runs ([`Volume::allocate`]); `None` if they
+    /// stay the same.
     pub extents: Option<Vec<Extent>>,
 }
 
-/// What the volume keeps of a structure, to open it.
+/// The properties of a structure that the volume stores, to open it.
 #[derive(Clone, Debug)]
 pub struct Structure {
     /// Its number.
     pub id: StructureId,
     /// Its name.
     pub name: String,
-    /// What it was created with, in the structure's own bytes.
+    /// The configuration that it was created with, encoded by the structure.
     pub config: Vec<u8>,
-    /// Its small maps in the structure's own bytes; empty when it was just created.
+    /// Its small maps, encoded by the structure; empty when it was just created.
     pub state: Vec<u8>,
     /// Its pages.
     pub extents: Vec<Extent>,
-    /// Where its part of the log begins.
+    /// The place where its part of the log begins.
     pub tail: Lsn,
 }
 
@@ -172,10 +172,10 @@ impl From<&CatalogEntry> for Structure {
 }
 
 impl Structure {
-    /// The pages of a structure with one fixed extent.
+    /// Returns the pages of a structure with one fixed extent.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the catalog names none.
+    /// [`Error::Corrupt`] when the catalog names no extent.
     pub fn extent(&self) -> Result<Extent> {
         self.extents.first().copied().ok_or_else(|| {
             let expected = format!("an extent of {:?}", self.name);
@@ -185,25 +185,26 @@ impl Structure {
 }
 
 impl Volume {
-    /// The device under it.
+    /// The device of the volume.
     #[must_use]
     pub fn device(&self) -> &Arc<dyn Device> {
         &self.inner.device
     }
 
-    /// The channels that it keeps of its device; the device's own [`geometry`](Device::geometry) says which are used.
+    /// The channels of the device that the volume stores; the device's own [`geometry`](Device::geometry) shows which
+    /// are used.
     #[must_use]
     pub fn kept_geometry(&self) -> Option<Geometry> {
         self.inner.root().superblock.geometry
     }
 
-    /// Its hash function.
+    /// The volume's hash function.
     #[must_use]
     pub fn hasher(&self) -> KeyHasher {
         self.inner.hasher
     }
 
-    /// Its write-ahead log.
+    /// The volume's write-ahead log.
     #[must_use]
     pub fn log(&self) -> &Log {
         &self.inner.log
@@ -215,26 +216,26 @@ impl Volume {
         &self.inner.poison
     }
 
-    /// When an acknowledged update is durable.
+    /// The time at which an acknowledged update is durable.
     #[must_use]
     pub fn durability(&self) -> Durability {
         self.inner.work.durability
     }
 
-    /// Was it opened to be read only? Then structures keep in RAM what they replay.
+    /// Returns whether the volume was opened read-only. Structures then keep in RAM what they replay.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.inner.is_read_only()
     }
 
-    /// Who does its own work.
+    /// The threads that do the volume's own work.
     #[must_use]
     pub fn threads(&self) -> Threads {
         self.inner.work.threads
     }
 
-    /// What reads pages for a structure's lookups, with at most `depth` reads in flight. On the volume's own device all
-    /// structures share what is idle.
+    /// Returns a pool that reads pages for a structure's lookups, with at most `depth` reads in flight. On the volume's
+    /// own device all structures share the idle queues and buffers.
     #[must_use]
     pub fn read_pool(
         &self,
@@ -249,14 +250,14 @@ impl Volume {
         ReadPool::new(own, channels, depth)
     }
 
-    /// RAM that the figures of each structure count and that all of them share, in bytes: the log's, and that of idle
-    /// queues and page buffers.
+    /// The RAM that the figures of each structure include and that all of them share, in bytes: that of the log, and of
+    /// idle queues and page buffers.
     #[must_use]
     pub fn shared_ram_bytes(&self) -> u64 {
         self.log().stats().ram_bytes + self.inner.idle_reads.ram_bytes() as u64
     }
 
-    /// Serves a structure with the background threads, which may work for it at as many places at once.
+    /// Serves a structure with the background threads, at most `threads` of which work for it at the same time.
     ///
     /// # Errors
     /// The first thread cannot start.
@@ -268,11 +269,11 @@ impl Volume {
         self.inner.workers.serve(work, threads)
     }
 
-    /// Has a structure that is served work once in each period of [`Durability::Every`], before others; nothing happens
+    /// Makes a structure that is served work once in each period of [`Durability::Every`], before others; does nothing
     /// with another durability.
     ///
     /// # Errors
-    /// The thread that tells the time cannot start.
+    /// The timer's thread cannot start.
     pub fn serve_in_periods(&self, asker: &Asker) -> Result<()> {
         match self.durability() {
             Durability::Every(period) => self.inner.workers.repeat(asker, period),
@@ -280,14 +281,14 @@ impl Volume {
         }
     }
 
-    /// How often it was opened for writing.
+    /// The number of times that the volume was opened for writing.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.inner.root().superblock.epoch
     }
 
-    /// Allocates pages for a new structure and notes it in the catalog, durably. A structure that takes
-    /// extents as it runs gets none here, with 0 pages.
+    /// Allocates pages for a new structure and records it in the catalog, durably. With 0 pages it gets no extent: for
+    /// a structure that allocates extents as it runs.
     ///
     /// # Errors
     /// [`Error::Exists`], no space on the device, or a failed write.
@@ -303,11 +304,11 @@ impl Volume {
         self.create_named(name, kind, config, pages)
     }
 
-    /// As [`create_structure`](Self::create_structure), for a part that a structure makes as it runs. It is named
-    /// `OWNER/PART`, which no user's structure is, and goes when its owner is dropped.
+    /// Like [`create_structure`](Self::create_structure), for a part that a structure creates as it runs. It is named
+    /// `OWNER/PART`, which is never the name of a user's structure, and is removed when its owner is dropped.
     ///
     /// # Errors
-    /// As `create_structure`; no owner of that name.
+    /// As `create_structure`; no owner of this name.
     pub fn create_part(
         &self,
         (owner, part): (&str, &str),
@@ -328,7 +329,7 @@ impl Volume {
         pages: u64,
     ) -> Result<Structure> {
         self.inner.poison.check()?;
-        // Nothing of it is logged before this place, so it never holds the log's tail for less.
+        // Nothing of it is logged before this place, so it never pins the log's tail unnecessarily.
         let tail = self.inner.log.next_lsn();
         let structure = {
             let device = &*self.inner.device;
@@ -341,7 +342,7 @@ impl Volume {
         Ok(structure)
     }
 
-    /// Finds a structure of that kind.
+    /// Finds a structure of this kind.
     ///
     /// # Errors
     /// [`Error::NoSuchStructure`], [`Error::Kind`], or [`Error::Busy`] when it is open already.
@@ -350,12 +351,12 @@ impl Volume {
         self.find_closed(name, kind)
     }
 
-    /// As [`open_structure`](Self::open_structure), also one that is being replaced.
+    /// Like [`open_structure`](Self::open_structure), but also finds a structure that is being replaced.
     fn find_closed(&self, name: &str, kind: &str) -> Result<Structure> {
         // Updates that a failed write left in RAM are in the log, which only opening the volume reads back.
         self.inner.poison.check()?;
         let mut root = self.inner.root();
-        // What an idle one had in the log may be overwritten while it is opened.
+        // The log entries of an idle structure may be overwritten while it is opened.
         root.release_idle(self.inner.log.synced());
         let structure = root.find(name, kind)?;
         let open = self.inner.open();
@@ -365,7 +366,8 @@ impl Volume {
         Ok(structure)
     }
 
-    /// What a structure of that kind was created with, in its own bytes; it need not be closed.
+    /// Returns the configuration that a structure of this kind was created with, encoded by the structure. It may be
+    /// open.
     ///
     /// # Errors
     /// [`Error::NoSuchStructure`], [`Error::Kind`].
@@ -383,7 +385,7 @@ impl Volume {
         entries.map(|entry| entry.name.clone()).collect()
     }
 
-    /// Removes a structure with its parts and gives their pages back, durably.
+    /// Removes a structure with its parts and frees their pages, durably.
     ///
     /// # Errors
     /// [`Error::NoSuchStructure`], [`Error::Busy`] while it is open, or a failed write.
@@ -399,8 +401,8 @@ impl Volume {
         self.checkpoint()
     }
 
-    /// Takes an extent for a structure that grows as it runs. It belongs to the structure once a capture
-    /// names it; until a checkpoint with that capture is durable, a crash frees it.
+    /// Allocates an extent for a structure that grows as it runs. It belongs to the structure once a capture names it;
+    /// until a checkpoint with that capture is durable, a crash frees it.
     ///
     /// # Errors
     /// No space on the device.
@@ -415,7 +417,7 @@ impl Volume {
         self.inner.root().space.release(extent);
     }
 
-    /// Sees to it that this many pages are free, for what checkpoints and others will take.
+    /// Makes sure that this many pages are free, for checkpoints and other users.
     ///
     /// # Errors
     /// No space on the device.
@@ -427,17 +429,18 @@ impl Volume {
         Ok(())
     }
 
-    /// Makes an open structure part of every checkpoint from now on. Nothing may be logged for it before: until here,
-    /// one that was just created or closed whole needs nothing of the log, and lets others have its space.
+    /// Makes an open structure part of every checkpoint from now on. Nothing may be logged for it before: until this
+    /// call, a structure that was just created or closed clean needs nothing of the log, and leaves its space to
+    /// others.
     pub fn register(&self, id: StructureId, structure: Weak<dyn Checkpointed>) {
         let mut root = self.inner.root();
         self.inner.open().insert(id, structure);
         root.idle.remove(&id);
     }
 
-    /// Takes an open structure out of the checkpoints: once this has returned, none of them holds it. Waits
-    /// for a running checkpoint, and asks `shutdown` when none runs. A structure whose last capture held
-    /// everything needs nothing of the log until it is opened again.
+    /// Removes an open structure from the checkpoints: once this has returned, no checkpoint refers to it. Waits for a
+    /// running checkpoint, and calls `shutdown` when none runs. A structure whose last capture held everything needs
+    /// nothing of the log until it is opened again.
     pub fn deregister(&self, id: StructureId, shutdown: impl FnOnce() -> Shutdown) {
         let _maintenance = self.inner.lock_maintenance();
         let shutdown = shutdown();
@@ -484,13 +487,13 @@ impl Inner {
     }
 }
 
-/// The name of a part of a structure.
+/// Returns the name of a part of a structure.
 #[must_use]
 pub fn part_name(owner: &str, part: &str) -> String {
     format!("{owner}/{part}")
 }
 
-/// Is this the name of a part of the structure `owner`?
+/// Returns whether this is the name of a part of the structure `owner`.
 #[must_use]
 pub fn is_part_of(name: &str, owner: &str) -> bool {
     name.strip_prefix(owner).is_some_and(|rest| rest.starts_with('/'))
@@ -505,7 +508,7 @@ fn check_name(name: &str) -> Result<()> {
     Err(Error::config("name", reason))
 }
 
-/// Ends the threads and closes the log when the last handle goes.
+/// Ends the threads and closes the log when the last handle is dropped.
 #[derive(Debug)]
 struct Keeper {
     inner: Arc<Inner>,
@@ -516,15 +519,15 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         self.inner.maintenance.stop();
         let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
-        // A checkpoint may hold the last handle, through a structure that was dropped meanwhile. Its thread
-        // then runs this, cannot wait for itself, and ends after it.
+        // A checkpoint may hold the last handle, through a structure that was dropped meanwhile. Its thread then runs
+        // this, cannot wait for itself, and ends after it.
         let other = |thread: &JoinHandle<()>| thread.thread().id() != std::thread::current().id();
         if let Some(thread) = thread.filter(other) {
             // The panic has poisoned the volume already.
             let _ = thread.join();
         }
         self.inner.workers.stop();
-        // Nobody can receive this error; what was acknowledged as durable is durable already.
+        // The error has no receiver; what was acknowledged as durable is durable already.
         let _ = self.inner.log.close();
     }
 }

@@ -17,10 +17,10 @@ use crate::superblock::{SUPERBLOCK_PAGES, Superblock};
 use crate::{Error, Lsn, Poison, Result, StructureId};
 
 impl Volume {
-    /// Makes a volume on an empty device.
+    /// Creates a volume on an empty device.
     ///
     /// # Errors
-    /// A device that holds a volume already, options that cannot work, no space, a failed write.
+    /// A device that holds a volume already, invalid options, no space, a failed write.
     pub fn create(device: Arc<dyn Device>, mut options: VolumeOptions) -> Result<Self> {
         options.validate()?;
         let (device, backup) = Source::watch(device, &mut options.log_device);
@@ -97,7 +97,7 @@ impl Volume {
     }
 }
 
-/// Finds the log's end. A stale superblock, if it may be opened, takes the generation of the newest one that a block
+/// Finds the log's end. A stale superblock, if it may be opened, gets the generation of the newest one that a block
 /// names, so that it is newer from now on.
 fn find_end(
     region: &LogRegion,
@@ -130,11 +130,11 @@ pub(super) fn refuse_existing(device: &dyn Device) -> Result<()> {
     }
 }
 
-/// Puts superblocks, log and the first checkpoint one after another.
+/// Lays out superblocks, log and the first checkpoint one after another.
 fn lay_out(options: &VolumeOptions, checkpoint_bytes: usize) -> Result<(Superblock, Space)> {
     let mut space = Space::full(SUPERBLOCK_PAGES);
     let log = match options.log_device {
-        // A log of its own begins at its device's start.
+        // A separate log begins at its device's start.
         Some(_) => Extent { start: PageId(0), pages: options.log_pages() },
         None => space.allocate(options.log_pages()),
     };
@@ -162,7 +162,7 @@ fn lay_out(options: &VolumeOptions, checkpoint_bytes: usize) -> Result<(Superblo
     Ok((superblock, space))
 }
 
-/// Writes the empty catalog, and both superblocks so that neither is ever foreign.
+/// Writes the empty catalog, and both superblocks so that neither page is ever foreign.
 fn write_first(device: &dyn Device, superblock: &Superblock, catalog: &Catalog) -> Result<()> {
     let bytes = catalog.encode();
     checkpoint::write(device, superblock.checkpoint, superblock.checkpoint_generation, &bytes)?;
@@ -177,7 +177,7 @@ fn write_first(device: &dyn Device, superblock: &Superblock, catalog: &Catalog) 
     Ok(())
 }
 
-/// Writes a superblock to its place and to that of the third copy, and makes both durable; then the same as the next
+/// Writes a superblock to its place and to that of the third copy, and makes both durable; then writes it as the next
 /// generation to the other place, so that damage to either loses nothing. The sync before the next superblock makes
 /// that one durable. Returns the generation that is durable.
 pub(super) fn write_superblock(device: &dyn Device, superblock: &mut Superblock) -> Result<u64> {
@@ -216,14 +216,14 @@ pub fn read_superblock(device: &dyn Device) -> Result<Superblock> {
     }
     let pages = device.read(PageId(0), PageBuf::zeroed(2))?;
     let newer = Superblock::choose([pages.page(0), pages.page(1)])?;
-    // Past the end of a volume that was cut short there is none, which is told later.
+    // Past the end of a truncated volume there is no copy, which is reported later.
     match newer.copy.filter(|copy| copy.0 < page_count) {
         Some(copy) => Ok(newer.or_copy(&device.read(copy, PageBuf::zeroed(1))?, copy)),
         None => Ok(newer),
     }
 }
 
-/// The space that the superblock and the catalog leave free.
+/// Returns the space that the superblock and the catalog leave free.
 pub fn space_of(superblock: &Superblock, catalog: &Catalog) -> Result<Space> {
     let mut taken =
         vec![Extent { start: PageId(0), pages: SUPERBLOCK_PAGES }, superblock.checkpoint];
@@ -238,7 +238,7 @@ pub fn space_of(superblock: &Superblock, catalog: &Catalog) -> Result<Space> {
     })
 }
 
-/// The log's pages, on the volume or on its own device.
+/// Returns the log's pages, on the volume or on its own device.
 pub fn log_region(
     device: &Arc<dyn Device>,
     log_device: Option<&Arc<dyn Device>>,
@@ -260,8 +260,8 @@ pub fn log_region(
     Ok(LogRegion { device, parts: superblock.log.clone(), block_bytes })
 }
 
-/// Notes durably that the volume is written from now on, so that log blocks of this opening differ from those
-/// that an earlier one may have left behind.
+/// Records durably that the volume is written from now on, so that log blocks of this opening differ from those that an
+/// earlier one may have left behind.
 fn begin_epoch(device: &dyn Device, superblock: &mut Superblock, log: &Log) -> Result<()> {
     let LogAnchor { tail, synced, epoch, .. } = log.anchor(superblock.log_tail);
     (superblock.log_tail, superblock.log_synced, superblock.epoch) = (tail, synced, epoch);

@@ -1,4 +1,4 @@
-//! A structure that is made to take the place of another one, and does so at once.
+//! A new structure that replaces other ones atomically.
 
 use std::collections::HashSet;
 use std::sync::{MutexGuard, PoisonError};
@@ -6,30 +6,30 @@ use std::sync::{MutexGuard, PoisonError};
 use super::{StructureInfo, Volume, check_name, is_part_of};
 use crate::{Error, Result};
 
-/// What the name of a replacement ends with, behind that of the structure.
+/// The suffix of a replacement's name, after that of the structure.
 const SUFFIX: &str = "/new";
 
-/// A structure in the making under a name of its own, which takes the place of others when it is complete.
+/// A structure that is created under a temporary name, and replaces others when it is complete.
 ///
-/// Until then a crash leaves the others, and what was made is removed by the next replacement of them, by
-/// [`Volume::drop_replacements`], or with the first of them. Nobody can open the others meanwhile, so that no update of
-/// them is lost; whoever has them open has them until they are closed.
+/// Until then a crash leaves the others, and the new structure is removed by the next replacement of them, by
+/// [`Volume::drop_replacements`], or with the first of them. The others cannot be opened meanwhile, so that none of
+/// their updates is lost; existing handles stay usable until they are closed.
 #[derive(Debug)]
 pub struct Replacement {
     volume: Volume,
-    /// The structures that go; the first one's name is that of the new structure.
+    /// The structures that are replaced; the new structure takes the name of the first one.
     replaced: Vec<String>,
 }
 
 impl Volume {
-    /// Begins to replace structures. Structures of the [name](Replacement::name) that this gives, and of names that
-    /// begin with it, may be created from now on.
+    /// Begins to replace structures. Structures of the [name](Replacement::name) of the result, and of names that begin
+    /// with it, may be created from now on.
     ///
     /// # Errors
-    /// No structure of the first name, a replacement of it that has begun, a failed write.
+    /// No structure of the first name, a replacement of it that is in progress, a failed write.
     ///
     /// # Panics
-    /// If there is no name.
+    /// If `names` is empty.
     pub fn replace(&self, names: &[&str]) -> Result<Replacement> {
         self.inner.poison.check()?;
         self.inner.refuse_read_only()?;
@@ -46,7 +46,7 @@ impl Volume {
         Ok(replacement)
     }
 
-    /// Removes what replacements have left that a crash has ended.
+    /// Removes the remains of replacements that a crash interrupted.
     ///
     /// # Errors
     /// A failed write.
@@ -60,7 +60,7 @@ impl Volume {
         self.inner.replaced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses a name that is no structure's own, unless it belongs to a replacement that has begun.
+    /// Rejects a name that no user's structure has, unless it belongs to a replacement that has begun.
     pub(super) fn check_own_name(&self, name: &str) -> Result<()> {
         let owner = owner_of(name).filter(|owner| self.replaced().contains(*owner));
         match owner.and_then(|owner| final_name(name, owner)) {
@@ -69,7 +69,7 @@ impl Volume {
         }
     }
 
-    /// Refuses to open a structure that is being replaced, or a part of it.
+    /// Fails if a structure is being replaced, or a part of one is.
     pub(super) fn check_not_replaced(&self, name: &str) -> Result<()> {
         let replaced = self.replaced();
         let is_of = |owner: &String| name == owner || is_part_of(name, owner);
@@ -80,7 +80,7 @@ impl Volume {
     }
 }
 
-/// Returns whether a structure of this name is made to take the place of another one.
+/// Returns whether a structure of this name is the replacement of another one.
 #[must_use]
 pub fn is_replacement(name: &str) -> bool {
     owner_of(name).is_some()
@@ -90,24 +90,24 @@ fn owner_of(name: &str) -> Option<&str> {
     name.split_once(SUFFIX).map(|(owner, _)| owner)
 }
 
-/// The name that a structure of a replacement gets.
+/// Returns the final name of a structure of a replacement.
 fn final_name(name: &str, owner: &str) -> Option<String> {
     let rest = name.strip_prefix(owner)?.strip_prefix(SUFFIX)?;
     Some(format!("{owner}{rest}"))
 }
 
 impl Replacement {
-    /// The name under which it is made.
+    /// The name under which the new structure is created.
     #[must_use]
     pub fn name(&self) -> String {
         format!("{}{SUFFIX}", self.replaced[0])
     }
 
-    /// Puts what was made in the place of the structures that go, with all parts of both, durably and at once. Those of
-    /// the names in `keeping` keep what the ones before them were created with.
+    /// Puts the new structure in the place of the old ones, with all parts of both, durably and at once. The names in
+    /// `keeping` keep the configurations of the structures that they replace.
     ///
     /// # Errors
-    /// A structure that is open, a failed write.
+    /// An open structure, a failed write.
     pub fn finish(self, keeping: &[&str]) -> Result<()> {
         let volume = &self.volume;
         let (mut old, mut new) = (Vec::new(), Vec::new());
@@ -147,7 +147,7 @@ impl Replacement {
 
 impl Drop for Replacement {
     fn drop(&mut self) {
-        // What cannot be removed now is removed when the volume is opened the next time.
+        // Anything that cannot be removed now is removed when the volume is opened the next time.
         let _ = self.remove_made();
         self.volume.replaced().retain(|name| !self.replaced.contains(name));
     }

@@ -1,7 +1,7 @@
 //! Reading the log for the structures that need it.
 //!
-//! The log is read once at open to find its end and prove it whole, and once more by each structure
-//! that is opened, which picks its own updates.
+//! The log is read once at open to find its end and verify it, and once more by each structure that is opened, which
+//! selects its own updates.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::{Error, Lsn, Result};
 
 use super::Structure;
 
-/// The log as it was when the volume was opened.
+/// The log at the time when the volume was opened.
 #[derive(Debug)]
 pub(super) struct LogReplay {
     region: LogRegion,

@@ -1,4 +1,4 @@
-//! What the next checkpoint is made of: the superblock, the catalog of structures, and the free space.
+//! The input of the next checkpoint: the superblock, the catalog of structures, and the free space.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub(super) struct Root {
     /// which still refers to them.
     pub removed: Vec<Extent>,
     pub checkpoints: u64,
-    /// Structures that take no part in checkpoints and need no updates of the log.
+    /// The structures that take no part in checkpoints and need no updates of the log.
     pub idle: HashSet<StructureId>,
 }
 
@@ -84,7 +84,7 @@ impl Root {
         }
     }
 
-    /// Gives a structure another name, and what it says that it was created with, if that is given.
+    /// Renames a structure, and replaces its stored configuration if one is given.
     pub fn take_place(&mut self, id: StructureId, name: String, config: Option<Vec<u8>>) {
         if let Some(entry) = self.catalog.entries.iter_mut().find(|entry| entry.id == id) {
             entry.name = name;

@@ -10,11 +10,11 @@ use crate::space::Extent;
 pub struct StructureInfo {
     /// Its name.
     pub name: String,
-    /// What kind of structure it is.
+    /// The kind of structure.
     pub kind: String,
-    /// Pages it occupies.
+    /// The number of pages that it occupies.
     pub pages: u64,
-    /// Where they are, as the newest checkpoint says.
+    /// The pages, as in the newest checkpoint.
     pub extents: Vec<Extent>,
 }
 
@@ -22,7 +22,7 @@ pub struct StructureInfo {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct VolumeStats {
-    /// The engine of the I/O operations, and why that one.
+    /// The engine of the I/O operations, and the reason for the choice.
     pub engine: EngineReport,
     /// The volume's length in pages.
     pub pages: u64,
@@ -32,15 +32,15 @@ pub struct VolumeStats {
     pub checkpoints: u64,
     /// Bytes of the log's region.
     pub log_capacity_bytes: u64,
-    /// Bytes of it that recovery would read.
+    /// Bytes of the log that recovery would read.
     pub log_used_bytes: u64,
-    /// Bytes written to the log since it was opened, padding and headers among them.
+    /// Bytes written to the log since it was opened, including padding and headers.
     pub log_bytes_written: u64,
-    /// RAM the log's buffers hold, in bytes.
+    /// RAM of the log's buffers, in bytes.
     pub log_ram_bytes: u64,
-    /// Background threads now. All structures share them.
+    /// Current background threads. All structures share them.
     pub background_threads: usize,
-    /// Has a write or sync failed?
+    /// Whether a write or sync has failed.
     pub poisoned: bool,
 }
 
@@ -64,7 +64,7 @@ impl Volume {
         }
     }
 
-    /// The structures it holds, oldest first.
+    /// Returns the structures of the volume, oldest first.
     #[must_use]
     pub fn structures(&self) -> Vec<StructureInfo> {
         let root = self.inner.root();

@@ -1,15 +1,16 @@
 //! The background threads of a volume, which all of its structures share.
 //!
-//! A structure that has work asks, and a thread does one job of it. There are as many threads as the machine has cores,
-//! or as a structure may use at once if that is more. They start when there is work, and all but one end when there is
-//! none for a while.
+//! A structure that has work asks for a thread, and a thread does one job of it. There are as many threads as the
+//! machine has cores, or as a structure may use at once if that is more. They start when there is work, and all but one
+//! end when there is none for a while.
 //!
-//! What promises when updates are durable works once in a period, before all that asks, and on a thread more while all
+//! Work on which durability depends runs once in a period, before all other jobs, and on an additional thread while all
 //! others are busy.
 //!
-//! A job may wait for another one of its structure, which it does itself where it can: see [`is_background_thread`]. Or
-//! it waits for another structure's: for space in the log, say, which the other's flush gives. So whoever waits calls
-//! [`Workers::help_starving`] from time to time, and if no job has begun for a while, there is one thread more.
+//! A job may wait for another one of its structure, which it does itself if it can: see [`is_background_thread`]. Or it
+//! waits for a job of another structure: for example for space in the log, which the other's flush frees. So a waiting
+//! caller calls [`Workers::help_starving`] from time to time, and if no job has begun for a while, one more thread
+//! starts.
 
 #[cfg(test)]
 mod tests;
@@ -26,23 +27,24 @@ use std::time::Duration;
 
 use crate::{Error, Poison, Result, Timer};
 
-/// How long a thread stays that has nothing to do.
+/// The time after which an idle thread ends.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// How often somebody who waits looks before there is one more thread, if no job has begun meanwhile, and twice as
-/// often before each further one, up to a limit: each may do no more than wait, too. Each looks about once in 2 ms.
+/// The number of checks by waiting callers after which one more thread starts, if no job has begun meanwhile. It
+/// doubles with each further thread, up to a limit, because each of these may only wait, too. A caller checks about
+/// once in 2 ms.
 const LOOKS: u64 = 32;
 const LOOKS_DOUBLED_MAX: usize = 4;
 
-/// Threads that there may be for what is due, while all others are busy.
+/// The most threads for periodic work while all others are busy.
 const THREADS_FOR_DUE_MAX: usize = 8;
 
-/// What a thread takes.
+/// The jobs that a thread takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Takes {
-    /// What is due, and whatever asks.
+    /// Periodic work that is due, and jobs of structures that ask.
     All,
-    /// What is due.
+    /// Only periodic work that is due.
     Due,
 }
 
@@ -64,7 +66,7 @@ pub trait BackgroundWork: Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Workers {
     shared: Arc<Shared>,
-    /// Asks for those that work once in a period.
+    /// Starts the periodic work.
     timer: Mutex<Option<Timer>>,
 }
 
@@ -84,10 +86,10 @@ struct Source {
 
 #[derive(Default)]
 struct Asks {
-    /// It is among those that ask, and among those that are due.
+    /// Whether it is in the queue of structures that ask, and in that of periodic work that is due.
     is_asking: AtomicBool,
     is_due: AtomicBool,
-    /// It is served no more. Changed under the lock of the state.
+    /// Whether it is no longer served. Changed under the lock of the state.
     has_ended: AtomicBool,
 }
 
@@ -99,9 +101,9 @@ impl Source {
 
 struct Shared {
     state: Mutex<State>,
-    /// Somebody asks, or all shall end.
+    /// A structure asks, or all threads must end.
     asked: Condvar,
-    /// Something is due, or all shall end.
+    /// Periodic work is due, or all threads must end.
     made_due: Condvar,
     /// A job has ended.
     ended: Condvar,
@@ -109,30 +111,30 @@ struct Shared {
 }
 
 struct State {
-    /// Those that ask, in their order.
+    /// The structures that ask, in order.
     asking: VecDeque<Source>,
-    /// Those that a thread works for.
+    /// The structures that a thread works for.
     busy: Vec<Source>,
-    /// Those that keep memory from their last job, the longest idle first.
+    /// The structures that keep memory from their last job, the longest idle first.
     keeping: VecDeque<Source>,
-    /// Those that work once in a period, and those of them that have to now.
+    /// The structures that work once in a period, and those of them that are due.
     periodic: Vec<Source>,
     due: VecDeque<Source>,
     handles: Vec<JoinHandle<()>>,
     threads: usize,
     idle: usize,
-    /// Threads that take only what is due.
+    /// The number of threads that take only what is due.
     threads_for_due: usize,
     idle_for_due: usize,
-    /// Threads that there may be without need.
+    /// The number of threads that may exist without special need.
     threads_max: usize,
-    /// How often somebody looked since the last job began.
+    /// The number of checks by waiting callers since the last job began.
     looks: u64,
     is_stopping: bool,
 }
 
 impl State {
-    /// Adds one that asks, unless it is served no more.
+    /// Adds a structure that asks, unless it is no longer served.
     fn enqueue(&mut self, source: &Source) {
         if !source.asks.has_ended.load(SeqCst) {
             self.asking.push_back(source.clone());
@@ -178,7 +180,8 @@ impl State {
         self.keeping.retain(|it| !it.is(source));
     }
 
-    /// One that shall free its memory, which is busy from now on: no more have any than there may be threads.
+    /// Returns a structure that must free its memory, and marks it as busy: at most as many structures keep memory as
+    /// there may be threads.
     fn take_surplus(&mut self) -> Option<Source> {
         let is_idle = |it: &Source| !self.busy.iter().any(|busy| busy.is(it));
         let idle = self.keeping.iter().filter(|it| is_idle(it)).count();
@@ -192,7 +195,7 @@ impl State {
 }
 
 impl Workers {
-    /// No thread yet; a panic of one marks the volume with `poison`.
+    /// Creates the workers without a thread; a panic of a thread poisons the volume with `poison`.
     pub(crate) fn new(poison: Arc<Poison>) -> Self {
         let state = State {
             asking: VecDeque::new(),
@@ -214,7 +217,7 @@ impl Workers {
         Self { shared, timer: Mutex::default() }
     }
 
-    /// Serves a structure that may use that many threads at once.
+    /// Serves a structure that may use `threads` threads at the same time.
     pub(crate) fn serve(
         &self,
         work: &Arc<impl BackgroundWork + 'static>,
@@ -234,7 +237,7 @@ impl Workers {
         Ok(Asker { shared: Arc::clone(&self.shared), source })
     }
 
-    /// Has a structure work once in each period, which is the same for all, until it ends.
+    /// Makes a structure work once in each period, which is the same for all, until it ends.
     pub(crate) fn repeat(&self, asker: &Asker, period: Duration) -> Result<()> {
         let mut timer = self.timer.lock().expect(LOCKED);
         if timer.is_none() {
@@ -254,13 +257,13 @@ impl Workers {
         self.shared.help_starving();
     }
 
-    /// Threads that there are.
+    /// The number of threads.
     pub(crate) fn threads(&self) -> usize {
         let state = self.shared.lock();
         state.threads + state.threads_for_due
     }
 
-    /// Ends all threads. No structure is open any more.
+    /// Ends all threads. No structure may be open any more.
     pub(crate) fn stop(&self) {
         drop(self.timer.lock().expect(LOCKED).take());
         let handles = {
@@ -270,7 +273,7 @@ impl Workers {
         };
         self.shared.asked.notify_all();
         self.shared.made_due.notify_all();
-        // The last handle of the volume may go in one of them, which cannot wait for itself.
+        // The last handle of the volume may be dropped in one of them, which cannot wait for itself.
         let current = std::thread::current().id();
         for handle in handles.into_iter().filter(|it| it.thread().id() != current) {
             // Panics of jobs were caught, and have poisoned the volume.
@@ -280,7 +283,7 @@ impl Workers {
 }
 
 impl Asker {
-    /// Has a thread call [`BackgroundWork::work`] once, soon.
+    /// Makes a thread call [`BackgroundWork::work`] once, soon.
     pub fn ask(&self) {
         if self.source.asks.is_asking.swap(true, SeqCst) {
             return;
@@ -295,13 +298,13 @@ impl Asker {
         self.shared.asked.notify_one();
     }
 
-    /// What those do from time to time who wait for background work: it starts one more thread if a structure has
-    /// waited long for one.
+    /// Starts one more thread if a structure has waited long for one. Callers that wait for background work call this
+    /// from time to time.
     pub fn help_starving(&self) {
         self.shared.help_starving();
     }
 
-    /// Waits for the jobs that have begun, and serves the structure no more. No thread refers to it afterwards.
+    /// Waits for the jobs that have begun, and stops serving the structure. No thread refers to it afterwards.
     pub fn end(&self) {
         let mut state = self.shared.lock();
         self.source.asks.has_ended.store(true, SeqCst);
@@ -320,8 +323,8 @@ thread_local! {
     static IS_BACKGROUND_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether the caller is a background thread of a volume. One that waits for a job of the structure that it
-/// works for does that itself: all other threads may wait in the same way.
+/// Returns whether the caller is a background thread of a volume. If such a thread needs a job of the structure that it
+/// works for, it must do the job itself, because all other threads may be waiting in the same way.
 #[must_use]
 pub fn is_background_thread() -> bool {
     IS_BACKGROUND_THREAD.get()
@@ -346,12 +349,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Asks for all that work once in a period. They promise when updates are durable, so they have a thread at once,
+    /// Queues all structures that work once in a period. Durability depends on them, so they get a thread at once,
     /// however long the jobs of others are.
     fn ask_for_periodic(self: &Arc<Self>) {
         let mut state = self.lock();
         let periodic = state.periodic.clone();
-        // One that has asked may wait for long.
+        // A structure that has asked may wait for long.
         let due = periodic.into_iter().filter(|it| !it.asks.is_due.swap(true, SeqCst));
         state.due.extend(due);
         if state.due.is_empty() {
@@ -360,7 +363,7 @@ impl Shared {
         let is_served = state.idle + state.idle_for_due > 0;
         if !is_served && state.threads_for_due < THREADS_FOR_DUE_MAX {
             let shared = Arc::clone(self);
-            // If it cannot start, the others do it when they can.
+            // If it cannot start, the others do the work when they can.
             if let Ok(handle) = spawn(move || shared.run(Takes::Due)) {
                 state.keep_handle(handle);
                 state.threads_for_due += 1;
@@ -383,7 +386,7 @@ impl Shared {
         }
     }
 
-    /// A thread: does one job after another.
+    /// Runs a thread: does one job after another.
     fn run(&self, takes: Takes) {
         IS_BACKGROUND_THREAD.set(true);
         while let Some(source) = self.next(takes) {
@@ -396,14 +399,14 @@ impl Shared {
                 state.keeping.push_back(source.clone());
             }
             self.end_job(&mut state, &source);
-            // This thread is free for it, if no other has asked before.
+            // This thread is free for it, if no other structure has asked before.
             if has_more && !source.asks.is_asking.swap(true, SeqCst) {
                 state.enqueue(&source);
             }
         }
     }
 
-    /// Has those free their memory that have none to do, if it is too much with what is about to run.
+    /// Frees the memory of idle structures, if it is too much together with the job that is about to run.
     fn free_surplus(&self) {
         loop {
             let Some(source) = self.lock().take_surplus() else { return };
@@ -414,7 +417,7 @@ impl Shared {
         }
     }
 
-    /// The result of a structure's own code; `None` if it has panicked.
+    /// Returns the result of a structure's own code; `None` if it has panicked.
     fn guard<T>(&self, act: impl FnOnce() -> T) -> Option<T> {
         let done = catch_unwind(AssertUnwindSafe(act));
         if done.is_err() {
@@ -423,7 +426,7 @@ impl Shared {
         done.ok()
     }
 
-    /// The structure that is due or has asked first; `None` when the thread shall end.
+    /// Returns the structure that is due or has asked first; `None` when the thread must end.
     fn next(&self, takes: Takes) -> Option<Source> {
         let mut state = self.lock();
         let mut has_waited = false;

@@ -1,4 +1,4 @@
-//! The background threads of a volume, with structures that say when they work.
+//! The background threads of a volume, with structures that report when they work.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -7,7 +7,7 @@ use super::*;
 
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Tells of each job, which then waits until it may end.
+/// Reports each job, which then waits until it may end.
 struct Told {
     began: Sender<()>,
     may_end: Mutex<Receiver<()>>,
@@ -70,7 +70,7 @@ fn many_structures_share_few_threads_which_go_with_the_volume() {
     }
     assert_eq!(workers.threads(), 2);
     all.iter().for_each(|it| it.asker.end());
-    // Of those that have worked, all but two have freed their memory, however often they worked.
+    // All but two of those that have worked have freed their memory, however often they worked.
     let rested = all.iter().filter(|it| it.work.rested.load(SeqCst) > 0).count();
     assert!(rested >= 48, "{rested}");
     workers.stop();
@@ -124,11 +124,11 @@ fn those_that_work_in_periods_get_a_thread_also_while_all_others_are_busy() {
         periodic.began.recv_timeout(LONGEST).unwrap();
         periodic.may_end.send(()).unwrap();
     }
-    // While one waits, the next period finds all busy.
+    // While one waits, the next period finds all threads busy.
     assert!((2..=1 + THREADS_FOR_DUE_MAX).contains(&workers.threads()));
     std::thread::scope(|scope| {
         scope.spawn(|| periodic.asker.end());
-        // Some more may have begun.
+        // More jobs may have begun.
         (0..100).for_each(|_| periodic.may_end.send(()).unwrap());
     });
     assert!(workers.shared.lock().periodic.is_empty());

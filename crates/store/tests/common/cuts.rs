@@ -6,34 +6,34 @@ use nandex_device::{Device, MemoryDevice};
 use nandex_sim::{Image, SimDevice};
 use nandex_store::Result;
 
-/// What is cut: the smallest structure that does what is tested.
+/// The subject that is cut: the smallest structure that does what is tested.
 pub trait Mortal: Sized {
-    /// What a life knows of it.
+    /// The state that a life expects of it.
     type Past: Clone + Default;
 
-    /// Steps of a session, and of one after a recovery.
+    /// The number of steps of a session, and of one after a recovery.
     const STEPS: (u64, u64);
 
-    /// A new volume with an empty one; perhaps with a log on a device of its own.
+    /// Creates a volume with an empty subject; perhaps with a log on a device of its own.
     fn born(device: Arc<dyn Device>, log: Option<Arc<dyn Device>>) -> Result<Self>;
 
-    /// The one of a volume that is there.
+    /// Opens the subject of an existing volume.
     fn reopened(device: Arc<dyn Device>, log: Option<Arc<dyn Device>>) -> Result<Self>;
 
-    /// Does something, and notes what a cut may leave of it.
+    /// Performs a step, and notes what a cut may leave of it.
     fn step(&self, past: &mut Self::Past, rng: &mut Rng) -> Result<()>;
 
-    /// Looks at everything after an opening, and goes on from what is there.
+    /// Checks everything after an opening, and continues from what was found.
     fn found(&self, past: &Self::Past, story: &str) -> Self::Past;
 
-    /// Goes on with what was found after the last recovery.
+    /// Continues with what was found after the last recovery.
     fn outlives(&self, _past: &Self::Past, _story: &str) {}
 
     /// Ends as a killed process does: nothing is written any more.
     fn kill(self);
 }
 
-/// Numbers by chance.
+/// A generator of pseudo-random numbers.
 pub struct Rng(u64);
 
 impl Rng {
@@ -43,7 +43,7 @@ impl Rng {
     }
 }
 
-/// A life so far: whether its structure was made, and what it knows of it.
+/// A life so far: whether its structure was created, and its expected state.
 struct Life<M: Mortal> {
     is_born: bool,
     past: M::Past,
@@ -67,7 +67,7 @@ impl Devices {
         M::reopened(device, log)
     }
 
-    /// The same after a power cut. A log on a device of its own forgets nothing.
+    /// Returns the devices after a power cut. A log on a device of its own forgets nothing.
     fn survivors(&self, seed: u64) -> Self {
         self.with_image(self.device.survivors(seed))
     }
@@ -78,14 +78,14 @@ impl Devices {
     }
 }
 
-/// Some steps, and then the process is killed.
+/// Performs some steps; then the process is killed.
 fn session<M: Mortal>(subject: M, steps: u64, past: &mut M::Past, rng: &mut Rng) -> Result<()> {
     (0..steps).try_for_each(|_| subject.step(past, rng))?;
     subject.kill();
     Ok(())
 }
 
-/// A new volume, and three sessions on it.
+/// Creates a volume, and runs three sessions on it.
 fn live<M: Mortal>(devices: &Devices, life: &mut Life<M>) -> Result<()> {
     let mut rng = Rng(7);
     let (device, log) = devices.shared();
@@ -100,7 +100,7 @@ fn live<M: Mortal>(devices: &Devices, life: &mut Life<M>) -> Result<()> {
     Ok(())
 }
 
-/// Opens what a cut has left, looks, and is cut again soon after; then opens and looks once more.
+/// Opens what a cut has left, checks it, and is cut again soon after; then opens and checks once more.
 fn recover<M: Mortal>(devices: &Devices, life: &Life<M>, again: u64, story: &str) {
     let mut past = match devices.open::<M>() {
         Ok(subject) => {
@@ -127,7 +127,7 @@ fn whole<M: Mortal>(log: Option<MemoryDevice>) -> SimDevice {
     devices.device
 }
 
-/// Cuts a life of at least that many operations in the middle of each.
+/// Cuts a life of at least `operations_min` operations in the middle of each.
 pub fn sweep<M: Mortal>(operations_min: u64, new_log: fn() -> Option<MemoryDevice>) {
     let operations = whole::<M>(new_log()).operations();
     assert!(operations > operations_min, "{operations} are too few to be a life");
@@ -144,7 +144,7 @@ pub fn sweep<M: Mortal>(operations_min: u64, new_log: fn() -> Option<MemoryDevic
     }
 }
 
-/// Lives twice, and finds the same.
+/// Runs a life twice, and expects the same result.
 pub fn live_twice<M: Mortal>() {
     let [first, second] = [(); 2].map(|()| {
         let device = whole::<M>(None);

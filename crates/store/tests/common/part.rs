@@ -1,4 +1,4 @@
-//! A structure's part in checkpoints, as its test says.
+//! A structure's part in checkpoints, as its test defines it.
 
 use std::sync::{Arc, Weak};
 
@@ -6,7 +6,7 @@ use nandex_store::{Captured, Checkpointed, Lsn, Result, Structure, Volume};
 
 type Act = Box<dyn Fn() + Send + Sync>;
 
-/// Captures what it is told to; at the other moments of a checkpoint it does nothing but what it is given.
+/// Returns the captures that it is given; at the other moments of a checkpoint it does only what it is given.
 pub struct Part {
     capture: Box<dyn Fn() -> Captured + Send + Sync>,
     pub prepare: Act,
@@ -24,7 +24,7 @@ impl Part {
         }
     }
 
-    /// Takes part in the volume's checkpoints from now on, as long as it is held.
+    /// Takes part in the volume's checkpoints from now on, for as long as the result lives.
     pub fn register(self, volume: &Volume, structure: &Structure) -> Arc<Self> {
         let part = Arc::new(self);
         let weak: Weak<dyn Checkpointed> = Arc::downgrade(&(Arc::clone(&part) as _));

@@ -1,7 +1,7 @@
 //! Power cuts in the middle of every operation of a life of adding and merging, and of the recovery from each.
 //!
-//! After each one the list is that of the last checkpoint, or of the one that was being written, whole: each
-//! of its runs proves itself from end to end, no two have a page in common, and no page is lost.
+//! After each cut the list is that of the last checkpoint, or of the one that was being written, whole: each of its
+//! runs is valid from end to end, no two have a page in common, and no page is lost.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use nandex_store::Result;
 use crate::cuts::{Mortal, Rng, live_twice, sweep};
 use crate::subject::{Subject, entries, expected};
 
-/// What a life knows of its list, in runs that were added.
+/// The expected state of the list, as a number of runs that were added.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Past {
-    /// What the last durable checkpoint has.
+    /// The number of runs in the last durable checkpoint.
     durable: u64,
-    /// What the one has that is being written.
+    /// The number of runs in the checkpoint that is being written.
     pending: u64,
     added: u64,
 }
@@ -79,7 +79,7 @@ impl Mortal for Subject {
     }
 }
 
-/// No page is two runs', and none is nobody's. A checkpoint of the list takes a page, and another one where
+/// Asserts that no page belongs to two runs or to none. A checkpoint of the list takes a page, and another one where
 /// the next will go.
 fn apart(subject: &Subject, story: &str) {
     let mut extents: Vec<_> = subject.runs().iter().map(|run| run.place().extent).collect();

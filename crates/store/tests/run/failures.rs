@@ -1,4 +1,4 @@
-//! What failures and damage leave: an error, the old list, and every page where it belongs.
+//! The result of failures and damage: an error, the old list, and every page where it belongs.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use nandex_store::Error;
 
 use crate::subject::{Subject, expected, is_corrupt};
 
-/// Fails the operation that comes after that many others of its kind.
+/// Fails the operation that comes after `after` others of its kind.
 fn fault(device: &SimDevice, on: FaultOn, after: u64) {
     let (at, kind, span) = (device.seen(on) + 1 + after, FaultKind::Io, FaultSpan::Once);
     device.arm(Fault { on, at, kind, span });
@@ -21,7 +21,7 @@ fn three(device: Arc<dyn Device>) -> Subject {
     subject
 }
 
-/// The last write of a run ends when nothing is pushed any more: only the finish can hear of it.
+/// The last write of a run ends after the last push: only the finish can report its failure.
 #[test]
 fn a_failed_write_be_it_the_last_fails_the_run_and_poisons_the_volume() {
     let device = SimDevice::instant();
@@ -54,7 +54,7 @@ fn a_failed_read_ends_a_merge_and_it_can_be_tried_again() {
     assert_eq!((subject.runs().len(), subject.contents().unwrap()), (1, expected(3)));
 }
 
-/// Else a merge would carry what is damaged on, under a checksum of its own.
+/// Otherwise a merge would copy damaged entries under a new checksum.
 #[test]
 fn a_damaged_page_ends_a_merge_and_is_named() {
     let device = MemoryDevice::new();
@@ -65,7 +65,7 @@ fn a_damaged_page_ends_a_merge_and_is_named() {
         for page in (0..extent.pages).map(|at| extent.start.plus(at)) {
             let whole = device.read(page, PageBuf::zeroed(1)).unwrap();
             let mut buf = device.read(page, PageBuf::zeroed(1)).unwrap();
-            // A low bit of an entry: without its checksum the page reads as well as before.
+            // A low bit of an entry: without its checksum the page would read normally.
             buf[70] ^= 1;
             device.write(page, buf).unwrap();
             let error = subject.merge().unwrap_err();

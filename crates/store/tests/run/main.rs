@@ -1,4 +1,4 @@
-//! Runs on a volume: what every power cut leaves of a merge, and what failures do.
+//! Runs on a volume: the result of every power cut during a merge, and of failures.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod crash;

@@ -1,5 +1,5 @@
-//! The smallest structure that stands on runs: a list of them, newest last, in memory and in checkpoints. It
-//! adds runs and merges all of them into one; extents come from the volume and go back to it.
+//! The smallest structure based on runs: a list of them, newest last, in memory and in checkpoints. It adds runs and
+//! merges all of them into one; extents come from the volume and are returned to it.
 
 use nandex_store::IoChunks;
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ pub fn universe() -> Universe {
     Universe::new(UNIVERSE).unwrap()
 }
 
-/// A run's entries are told by its number: 600 fingerprints of its own, and 150 that all runs have.
+/// Returns the entries of a run, determined by its number: 600 fingerprints of its own, and 150 that all runs have.
 pub fn entries(number: u64) -> Vec<Entry> {
     let own = (0..600).map(|at| (at << 30) + (at * 77 + number) % 1000 * 1_000_000 + number);
     let common = (0..150).map(|at| (at << 32) + at * 1_234_567);
@@ -41,12 +41,12 @@ pub fn entries(number: u64) -> Vec<Entry> {
 
 #[derive(Clone, Default)]
 struct Kept {
-    /// The generation given out last. After a crash it is counted on from the volume's epoch.
+    /// The last generation issued. After a crash it continues from the volume's epoch.
     generation: u64,
-    /// Runs that were ever added are numbered from 1 up; the list amounts to that many of them.
+    /// Runs that were ever added are numbered from 1 up; the list is the sum of this number of runs.
     added: u64,
     runs: Vec<Run>,
-    /// What the last capture has named: a checkpoint gives it back, nobody else may.
+    /// The extents that the last capture has named: only a checkpoint may free them.
     captured: Vec<Extent>,
 }
 
@@ -64,7 +64,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// A new volume with an empty subject.
+    /// Creates a volume with an empty subject.
     pub fn create(device: Arc<dyn Device>) -> Result<Self> {
         let (durability, threads, volume_id) = (Durability::Never, Threads::Inline, Some(1));
         let options = VolumeOptions { durability, threads, volume_id, ..VolumeOptions::tiny() };
@@ -73,7 +73,7 @@ impl Subject {
         Self::assemble(volume, structure)
     }
 
-    /// The subject of a volume that is there.
+    /// Opens the subject of an existing volume.
     pub fn open(device: Arc<dyn Device>) -> Result<Self> {
         let (durability, threads) = (Durability::Never, Threads::Inline);
         let volume = Volume::open(
@@ -123,12 +123,12 @@ impl Subject {
         self.kept.lock().unwrap().runs.clone()
     }
 
-    /// How many runs were added, whether or not they were merged since.
+    /// The number of runs that were added, whether or not they were merged since.
     pub fn added(&self) -> u64 {
         self.kept.lock().unwrap().added
     }
 
-    /// Writes a run; its extent goes back where that fails.
+    /// Writes a run; frees its extent if that fails.
     fn write(&self, count: u64, source: &mut dyn Source) -> Result<Run> {
         let shape = RunShape::for_entries(universe(), count, count / 4);
         let extent = self.volume().allocate(shape.pages())?;
@@ -173,7 +173,7 @@ impl Subject {
         Ok(())
     }
 
-    /// Merges all runs into one, which takes their place in one step.
+    /// Merges all runs into one, which replaces them in one step.
     pub fn merge(&self) -> Result<()> {
         let runs = self.runs();
         let reader = |run: &Run| -> Result<Box<dyn Source>> {
@@ -191,7 +191,7 @@ impl Subject {
         Ok(())
     }
 
-    /// All that the runs amount to, streamed.
+    /// Returns the sum of all runs, streamed.
     pub fn contents(&self) -> Result<Vec<Entry>> {
         let device = &**self.volume().device();
         let reader = |run: &Run| -> Result<Box<dyn Source>> {
@@ -203,7 +203,7 @@ impl Subject {
         Ok(all)
     }
 
-    /// How often a fingerprint is there: one lookup in each run.
+    /// Returns the count of a fingerprint, with one lookup in each run.
     pub fn count(&self, fingerprint: u64) -> Result<i64> {
         self.runs().iter().map(|run| self.count_in(run, fingerprint)).sum()
     }
@@ -219,7 +219,7 @@ impl Subject {
         }
     }
 
-    /// Pages that are neither free nor a run's.
+    /// The number of pages that are neither free nor a run's.
     pub fn other_pages(&self) -> u64 {
         let (stats, runs) = (self.volume().stats(), self.runs());
         let of_runs: u64 = runs.iter().map(|run| run.place().extent.pages).sum();
@@ -227,7 +227,7 @@ impl Subject {
     }
 }
 
-/// What a list amounts to, to which that many runs were added.
+/// Returns the sum of a list to which `added` runs were added.
 pub fn expected(added: u64) -> Vec<Entry> {
     let mut sums = std::collections::BTreeMap::new();
     for entry in (1..=added).flat_map(entries) {
@@ -236,7 +236,7 @@ pub fn expected(added: u64) -> Vec<Entry> {
     sums.into_iter().map(|(fingerprint, count)| Entry { fingerprint, count }).collect()
 }
 
-/// Is it damage?
+/// Returns whether the error is damage.
 pub fn is_corrupt(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. })
 }

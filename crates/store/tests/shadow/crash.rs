@@ -1,7 +1,7 @@
 //! Power cuts in the middle of every operation of a life, and of the recovery from each.
 //!
-//! After each one every block must be whole, of the version that was durable last or of a later one that
-//! was at least begun.
+//! After each cut every block must be whole, of the version that was durable last or of a later one that was at least
+//! begun.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::subject::{SHAPE, Subject};
 
 type Versions = [u64; SHAPE.logical as usize];
 
-/// What a life knows of its blocks.
+/// The expected state of the blocks.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Past {
-    /// Versions that a cut must leave at least.
+    /// The least versions that a cut must leave.
     durable: Versions,
-    /// Those that the next sync of the log makes durable.
+    /// The versions that the next sync of the log makes durable.
     logged: Versions,
-    /// Those that were published, and what was about to be.
+    /// The versions that were published, and those that were about to be.
     published: Versions,
     begun: Versions,
 }
@@ -39,7 +39,7 @@ fn rewrite(subject: &Subject, count: u64, past: &mut Past, rng: &mut Rng) -> Res
         written.push((draft, version));
     }
     if rng.below(8) == 0 {
-        // All of it is dropped, and a reader sees nothing of it.
+        // All drafts are dropped, and a reader sees nothing of them.
         past.begun = past.published;
         return Ok(());
     }
@@ -74,7 +74,7 @@ impl Mortal for Subject {
                 self.volume().checkpoint()?;
                 (past.durable, past.logged) = (past.published, past.published);
             }
-            // Now and then with a checkpoint, where the log is nearly full.
+            // Sometimes with a checkpoint, when the log is nearly full.
             3..=5 => {
                 drop(self.volume().reserve(2000)?);
                 self.fill_log(2000)?;
@@ -86,7 +86,7 @@ impl Mortal for Subject {
         Ok(())
     }
 
-    /// What is there is as durable as it was found.
+    /// The state that was found is durable.
     fn found(&self, past: &Past, story: &str) -> Past {
         let found = self.versions();
         for (at, version) in found.into_iter().enumerate() {
@@ -114,7 +114,7 @@ fn every_cut_leaves_each_block_whole_old_or_new() {
     sweep::<Subject>(300, || None);
 }
 
-/// There a map update outlives the power the moment it is written, though its block may not.
+/// On such a device a map update survives the power cut as soon as it is written, though its block may not.
 #[test]
 fn every_cut_leaves_each_block_whole_where_the_log_has_a_device_that_forgets_nothing() {
     sweep::<Subject>(300, || Some(MemoryDevice::new()));

@@ -1,4 +1,4 @@
-//! What a rewrite costs, and what is left where it fails half way.
+//! The cost of a rewrite, and the state after one that fails half way.
 
 use nandex_store::IoChunks;
 use std::sync::Arc;
@@ -116,10 +116,10 @@ fn a_failed_read_flips_nothing_and_can_be_tried_again() {
     assert_eq!(subject.version(1), 2);
 }
 
-/// Else its writes in flight would land in the next draft of that block.
+/// Otherwise its writes in flight would go to the next draft of that block.
 #[test]
 fn nothing_of_a_rewrite_that_failed_lands_in_a_later_one() {
-    // A drive whose writes take their time.
+    // A drive whose writes take time.
     let preset = Preset::named("crucial-m4-paper").unwrap();
     let device = SimDevice::with_model(preset.build(Fill::Empty).unwrap());
     let subject = Subject::create(Arc::new(device.clone()), None).unwrap();
@@ -128,7 +128,7 @@ fn nothing_of_a_rewrite_that_failed_lands_in_a_later_one() {
     let new = || Rewriter::new(&device, Arc::clone(volume.poison()), chunks).unwrap();
     let mut failing = new();
     let physical = subject.shadow().begin(0, Lsn(0)).unwrap().block().physical;
-    // Blocks are given out in turns; this many drafts bring the same one again.
+    // Blocks are issued in turn; this number of drafts returns to the same one.
     let begin = || {
         let all = (0..SHAPE.physical()).map(|_| subject.shadow().begin(0, Lsn(0)).unwrap());
         all.into_iter().find(|draft| draft.block().physical == physical).unwrap()

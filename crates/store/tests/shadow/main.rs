@@ -1,4 +1,4 @@
-//! The shadow on a volume: what rewrites cost, what failures leave, and what every power cut leaves.
+//! The shadow on a volume: the cost of rewrites, and the state after failures and power cuts.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod crash;

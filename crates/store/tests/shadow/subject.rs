@@ -1,5 +1,5 @@
-//! The smallest structure that stands on a shadow: each rewrite of a block counts its version up, and carries
-//! on a chain of hashes in every page, which only a rewrite of the very version before can do.
+//! The smallest structure based on a shadow: each rewrite of a block increments its version, and continues a chain of
+//! hashes in every page, which only a rewrite of the previous version can do.
 
 use nandex_store::IoChunks;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,10 +23,10 @@ pub const SHAPE: ShadowShape =
 /// Two pages a chunk, so that the last chunk of a block is a shorter one.
 const CHUNKS: IoChunks = IoChunks { chunk_pages: 2, chunks: 2 };
 
-/// What the subject's log entries begin with that are map updates.
+/// The first byte of the subject's log entries that are map updates.
 const FLIP: u8 = 9;
 
-/// And those that only fill the log.
+/// The first byte of those that only fill the log.
 const FILLER: u8 = 1;
 
 const KIND: PageKind = PageKind::Slice;
@@ -44,7 +44,7 @@ fn settings() -> (Durability, Threads) {
 }
 
 impl Subject {
-    /// A new volume with an empty subject.
+    /// Creates a volume with an empty subject.
     pub fn create(device: Arc<dyn Device>, log_device: Option<Arc<dyn Device>>) -> Result<Self> {
         let (durability, threads) = settings();
         let tiny = VolumeOptions::tiny();
@@ -55,7 +55,7 @@ impl Subject {
         Self::assemble(volume, structure)
     }
 
-    /// The subject of a volume that is there.
+    /// Opens the subject of an existing volume.
     pub fn open(device: Arc<dyn Device>, log_device: Option<Arc<dyn Device>>) -> Result<Self> {
         let (durability, threads) = settings();
         let volume = Volume::open(
@@ -90,7 +90,7 @@ impl Subject {
         &self.shadow
     }
 
-    /// A draft, after a sync of the log or a checkpoint where it takes one.
+    /// Returns a draft, after a sync of the log or a checkpoint if that is needed.
     pub fn begin(&self, logical: u32) -> Result<Draft> {
         loop {
             let log = self.volume().log();
@@ -103,7 +103,7 @@ impl Subject {
         }
     }
 
-    /// Writes a block's next version to a draft; gives also the number of that version.
+    /// Writes a block's next version to a draft; also returns the number of that version.
     pub fn write(&self, draft: &Draft) -> Result<(u64, RewriteCosts)> {
         let logical = draft.logical();
         let old = self.shadow().block(logical);
@@ -130,20 +130,20 @@ impl Subject {
         self.shadow().publish(journal, written)
     }
 
-    /// Takes a block one version on.
+    /// Advances a block by one version.
     pub fn rewrite(&self, logical: u32) -> Result<Published> {
         let draft = self.begin(logical)?;
         let (version, _) = self.write(&draft)?;
         self.publish(vec![(draft, version)])
     }
 
-    /// Puts that many bytes into the log that mean nothing.
+    /// Appends `bytes` meaningless bytes to the log.
     pub fn fill_log(&self, bytes: usize) -> Result<()> {
         let entry = vec![FILLER; bytes];
         self.volume().log().append(self.structure.id, &[&entry]).map(drop)
     }
 
-    /// One page of a block, proven, and its version.
+    /// Returns one page of a block, verified, and its version.
     pub fn page(&self, block: Block, index: u64) -> Result<PageBuf> {
         let shadow = self.shadow();
         let buf = self.volume().device().read(shadow.page(block, index), PageBuf::zeroed(1))?;
@@ -151,7 +151,7 @@ impl Subject {
         Ok(buf)
     }
 
-    /// The version of a block, each of whose pages must be what that version is; 0 where there is none.
+    /// Returns the version of a block after checking all of its pages; 0 if there is none.
     pub fn version(&self, logical: u32) -> u64 {
         let Some(block) = self.shadow().block(logical) else { return 0 };
         for index in 0..u64::from(SHAPE.block_pages) {

@@ -1,19 +1,19 @@
-//! Torn tails end the log; damage, and what earlier sessions left behind, never passes for the log.
+//! Torn tails end the log; damage and the remains of earlier sessions are never mistaken for the log.
 
 use super::*;
 use crate::Error;
 
-/// The byte of the device that holds a place in the log.
+/// Returns the byte of the device that holds a place in the log.
 fn byte_of(region: &LogRegion, lsn: Lsn) -> usize {
     (FIRST_PAGE * 4096 + lsn.0 % region.bytes()) as usize
 }
 
-/// The anchor of a superblock that knows of nothing.
+/// Returns the anchor of a superblock that knows of nothing.
 fn old_anchor() -> LogAnchor {
     LogAnchor::default()
 }
 
-/// Entries 0..5, each in its own durable block, and then one block for each of 5..8 in one sync.
+/// Appends entries 0..5, each in its own durable block, and then one block for each of 5..8 in one sync.
 fn half_synced(device: &Probe) -> (LogRegion, Log, Vec<Lsn>) {
     let region = region(device, 32, 1);
     let log = start(&region, Durability::Never);
@@ -92,8 +92,8 @@ fn damage_is_told_across_the_wrap() {
     assert_corrupt(entries_from(&on_image(&region, image), anchor), 7);
 }
 
-/// A crash tears block A and leaves block B behind it whole. The next session writes over A; B still
-/// stands there, whole, at its right place, and must never be read.
+/// A crash tears block A and leaves block B behind it whole. The next session writes over A; B is still there, whole,
+/// at its place, and must never be read.
 #[test]
 fn blocks_of_a_session_that_crashed_are_not_read_again() {
     let device = Probe::default();
@@ -116,7 +116,7 @@ fn blocks_of_a_session_that_crashed_are_not_read_again() {
     assert_eq!(numbers(&entries), [101]);
 }
 
-/// Starts a session at an end that no replay gave.
+/// Starts a session at an end that no replay returned.
 fn start_forged(region: &LogRegion, epoch: u64, end: LogEnd) -> Log {
     let options = LogOptions {
         region: region.clone(),
@@ -150,8 +150,8 @@ fn blocks_of_a_session_with_the_same_number_are_refused_by_their_chain() {
     assert_eq!(numbers(&entries), [100]);
 }
 
-/// A session that drops the log behind some damage goes on before it; what the old session knew to be
-/// durable behind that place is no proof against the new one.
+/// A session that drops the log behind some damage continues before it; the durability that the old session recorded
+/// for places behind it is no proof against the new one.
 #[test]
 fn a_log_that_was_cut_short_on_purpose_is_whole() {
     let (_, region, log) = fresh(32, 1, Durability::Never);

@@ -1,4 +1,4 @@
-//! The bytes of a block: what is written is read, and nothing else is believed.
+//! The encoding of a block: written blocks are read back, and anything else is rejected.
 
 use nandex_device::PAGE_BYTES;
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ const HEADER: BlockHeader = BlockHeader {
     synced: Lsn(4096),
 };
 
-/// A block of two entries of 17 bytes.
+/// Returns a block of two entries of 17 bytes.
 fn sealed() -> Vec<u8> {
     let mut bytes = vec![0; PAGE_BYTES];
     put_group(&mut bytes, BLOCK_HEADER_BYTES, StructureId(5), 17, 2);

@@ -1,4 +1,4 @@
-//! The log against its promises: order, wrap, torn tails, damage, group commit, back-pressure.
+//! The log's promises: order, wrap, torn tails, damage, group commit, back-pressure.
 
 mod damage;
 mod format;
@@ -22,10 +22,10 @@ const VOLUME: u128 = 0x0123_4567_89ab_cdef_0011_2233_4455_6677;
 /// Pages before the log's region, which it must never touch.
 const FIRST_PAGE: u64 = 3;
 
-/// One entry as a test sees it.
+/// An entry as a test sees it.
 type Entry = (StructureId, Vec<u8>);
 
-/// A log region on a device of its own.
+/// Returns a log region on a device of its own.
 fn region(device: &Probe, pages: u64, block_pages: usize) -> LogRegion {
     device.grow(FIRST_PAGE + pages + 1).unwrap();
     LogRegion {
@@ -46,12 +46,12 @@ fn start_at(region: &LogRegion, durability: Durability, end: LogEnd, tail: Lsn) 
     Log::start(options, end, tail, Arc::new(Poison::default()))
 }
 
-/// A new log.
+/// Starts a new log.
 fn start(region: &LogRegion, durability: Durability) -> Log {
     start_at(region, durability, LogEnd::default(), Lsn(0)).unwrap()
 }
 
-/// A new log on a device of its own.
+/// Starts a new log on a device of its own.
 fn fresh(pages: u64, block_pages: usize, durability: Durability) -> (Probe, LogRegion, Log) {
     let device = Probe::default();
     let region = region(&device, pages, block_pages);
@@ -59,19 +59,19 @@ fn fresh(pages: u64, block_pages: usize, durability: Durability) -> (Probe, LogR
     (device, region, log)
 }
 
-/// The numbers of the entries that a power cut leaves of a log from its beginning on.
+/// Returns the numbers of the entries that a power cut leaves of a log from its beginning on.
 fn durable(device: &Probe, region: &LogRegion) -> Vec<u64> {
     let image = on_image(region, device.durable_image());
     numbers(&entries_from(&image, LogAnchor::default()).unwrap().1)
 }
 
-/// Opens the log again as a volume does: reads it, then goes on behind its end.
+/// Opens the log again as a volume does: reads it, then continues behind its end.
 fn reopen(region: &LogRegion, anchor: LogAnchor) -> (Log, Vec<Entry>) {
     let (end, entries) = entries_from(region, anchor).unwrap();
     (start_at(region, Durability::Never, end, anchor.tail).unwrap(), entries)
 }
 
-/// Everything the log gives back from an anchor on, one by one.
+/// Returns every entry of the log from an anchor on.
 fn entries_from(region: &LogRegion, anchor: LogAnchor) -> Result<(LogEnd, Vec<Entry>)> {
     let mut all = Vec::new();
     let end = replay_log(region, VOLUME, anchor, &mut |_, structure, entry_bytes, entries| {
@@ -81,12 +81,12 @@ fn entries_from(region: &LogRegion, anchor: LogAnchor) -> Result<(LogEnd, Vec<En
     Ok((end, all))
 }
 
-/// The same region on a copy of the device's bytes.
+/// Returns the same region on a copy of the device's bytes.
 fn on_image(region: &LogRegion, image: Vec<u8>) -> LogRegion {
     LogRegion { device: Arc::new(Probe::from_image(image)), ..region.clone() }
 }
 
-/// An entry of `bytes` bytes that tells its number.
+/// Returns an entry of `bytes` bytes that contains its number.
 fn numbered(number: u64, bytes: usize) -> Vec<u8> {
     number.to_le_bytes().into_iter().cycle().take(bytes).collect()
 }

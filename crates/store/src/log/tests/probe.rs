@@ -1,4 +1,4 @@
-//! Memory that counts and fails syncs, fails writes, holds syncs up, and knows what a power cut leaves.
+//! Memory that counts and fails syncs, fails writes, delays syncs, and knows what a power cut leaves.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -56,7 +56,7 @@ impl Probe {
         self.state.fail_writes.store(fail, Ordering::SeqCst);
     }
 
-    /// Has each wait give back one write alone, the newest.
+    /// Makes each wait return a single write, the newest.
     pub fn complete_newest_first(&self) {
         self.state.newest_first.store(true, Ordering::SeqCst);
     }
@@ -67,7 +67,7 @@ impl Probe {
         act()
     }
 
-    /// Syncs that wait at the gate.
+    /// The number of syncs that wait at the gate.
     pub fn syncs_waiting(&self) -> u64 {
         self.state.waiting.load(Ordering::SeqCst)
     }
@@ -125,7 +125,7 @@ impl Device for Probe {
 struct ProbeQueue {
     inner: Box<dyn Queue>,
     state: Arc<State>,
-    /// Done, and kept back from who waits.
+    /// Finished operations that were not returned yet.
     held: Vec<Completion>,
 }
 
@@ -146,7 +146,7 @@ impl Queue for ProbeQueue {
                 completion.result = Err(failure("write"));
             }
         }
-        // Completions come in any order; the log must not mind.
+        // Completions come in any order; the log must handle that.
         done.reverse();
         Ok(())
     }

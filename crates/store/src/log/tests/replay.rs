@@ -1,4 +1,4 @@
-//! What is appended is read back, in order and whole, through wraps and restarts.
+//! Appended entries are read back, in order and whole, through wraps and restarts.
 
 use proptest::prelude::*;
 
@@ -172,7 +172,7 @@ fn what_the_visitor_refuses_ends_the_reading() {
     assert_eq!(seen, 2);
 }
 
-/// One thing done to a log.
+/// An action on a log.
 #[derive(Clone, Debug)]
 enum Act {
     Append(u16, usize),

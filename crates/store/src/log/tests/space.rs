@@ -1,4 +1,4 @@
-//! The log's bounds: it says when it is full, and callers that ask first wait for space.
+//! The log's bounds: it reports when it is full, and callers that ask first wait for space.
 
 use super::*;
 use crate::Error;
@@ -103,7 +103,8 @@ fn a_caller_that_waits_for_space_learns_of_the_poison() {
     });
 }
 
-/// Each had waited for space, and each of their commits closed a block: together they needed more.
+/// Each caller had waited for space, and each of their commits closed a block: together they needed more than there
+/// was.
 #[test]
 fn all_that_are_let_in_may_commit_one_by_one() {
     let (_, _, log) = fresh(16, 2, Durability::Always);

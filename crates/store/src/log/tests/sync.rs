@@ -1,4 +1,4 @@
-//! Durability: what is acknowledged survives, syncs are shared, and a failure ends acknowledging.
+//! Durability: acknowledged entries survive, syncs are shared, and nothing is acknowledged after a failure.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use super::*;
 use crate::Error;
 use crate::log::block::OpenBlock;
 
-/// Waits until `done`, or fails after a time that no working log needs.
+/// Waits until `done` returns true, or fails after a time that no working log needs.
 fn until(what: &str, done: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while !done() {
@@ -108,7 +108,7 @@ fn a_sync_that_ends_on_a_poisoned_volume_vouches_for_nothing() {
             log.append(StructureId(1), &[&numbered(0, 17)]).unwrap();
             scope.spawn(|| assert!(log.sync().is_err()));
             until("the sync", || device.syncs_waiting() == 1);
-            // The kernel has told another caller that it lost what this sync will call durable.
+            // The kernel has reported to another caller that data which this sync will call durable are lost.
             log.shared.poison.set(&"another sync failed");
         });
     });
@@ -141,7 +141,7 @@ fn a_block_is_written_only_when_all_before_it_are() {
     // The first completion is that of the third block.
     log.shared.write_one_completion();
     let written = log.shared.progress().written;
-    // A log that took them for written would stumble over their completions as it closes.
+    // A log that took them for written would fail on their completions when it closes.
     log.shared.poison.set(&"enough");
     assert_eq!(written, 0);
 }
@@ -165,7 +165,7 @@ fn what_was_found_is_durable_before_the_log_goes_on() {
         log.append(StructureId(1), &[&numbered(number, 1000)]).unwrap();
     }
     until("writing", || log.stats().bytes_written >= 4 * 4096);
-    // As a process leaves it that is killed now.
+    // A process that is killed now leaves this state.
     log.shared.poison.set(&"killed");
     drop(log);
     let (end, found) = entries_from(&region, LogAnchor::default()).unwrap();
@@ -232,7 +232,7 @@ fn a_closed_log_still_takes_entries_and_syncs_them() {
     assert_eq!(numbers(&entries), (0..100).collect::<Vec<_>>());
 }
 
-/// Everything that could acknowledge refuses. A small entry may still go into what is left of the open block.
+/// Asserts that every call that could acknowledge fails. A small entry may still go into the rest of the open block.
 fn assert_poisoned(log: &Log) {
     let poisoned = |error: Error| assert!(matches!(error, Error::Poisoned { .. }), "{error}");
     poisoned(log.append(StructureId(1), &[&[b'x'; 1000]]).unwrap_err());

@@ -1,4 +1,4 @@
-//! Pages that are not what was written are refused, by lookups and streams, each with its number.
+//! Pages that differ from what was written are rejected, by lookups and streams, each with its number.
 
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ fn victim() -> Victim {
 }
 
 impl Victim {
-    /// Changes one page, and asks for it: its lookups and the stream refuse it by its number.
+    /// Changes one page, and reads it: its lookups and the stream reject it by its number.
     fn refused(&self, page: u64, change: impl FnOnce(&mut PageBuf), story: &str) {
         let page = self.run.page(page);
         let whole = self.device.read(page, PageBuf::zeroed(1)).unwrap();
@@ -93,7 +93,7 @@ fn lookups_in_a_page_whose_head_and_marks_say_anything_end() {
     assert!(parsed > 1000, "{parsed}");
 }
 
-/// Its checksum is right, and yet it is not the page that belongs there.
+/// The page's checksum is correct, but it is not the page that belongs there.
 #[test]
 fn a_stream_notices_that_pages_do_not_join() {
     let victim = victim();
@@ -148,7 +148,7 @@ proptest! {
         mut bytes in prop::collection::vec(any::<u8>(), 81), high in 0..9_usize,
     ) {
         bytes[0] = RUN_VERSION;
-        // Small numbers, which have a chance.
+        // Small numbers, which may be accepted.
         for field in 0..8 {
             bytes[1 + 8 * field + 1 + high.min(6)..9 + 8 * field].fill(0);
         }

@@ -9,7 +9,7 @@ fn example() -> Vec<Entry> {
     all.into_iter().map(|(fingerprint, count)| Entry { fingerprint, count }).collect()
 }
 
-/// The bytes of the block of text that follows these words.
+/// Returns the bytes of the block of text that follows these words.
 fn drawn(after: &str) -> Vec<u8> {
     let page = include_str!("../../../../../docs/format.md");
     let block = page.split_once(after).unwrap().1;

@@ -1,4 +1,4 @@
-//! Runs of every size, density and kind of count, fingerprints in heaps too.
+//! Runs of every size, density and kind of count, including clustered fingerprints.
 
 use proptest::prelude::*;
 
@@ -21,7 +21,7 @@ fn a_universe_of_which_everything_is_there_takes_two_bits_each() {
     assert!(run.used_pages() <= 7, "{run:?}");
 }
 
-/// Counts of a kind for entries that have 1 so far.
+/// Returns entries with counts of a kind, given entries that have 1 so far.
 fn counted(mut entries: Vec<Entry>, kind: u64, seed: u64) -> Vec<Entry> {
     let mut rng = Rng(seed);
     for entry in &mut entries {
@@ -51,7 +51,7 @@ fn counts_of_every_kind_are_found_again() {
 #[test]
 fn a_range_of_slots_has_the_fingerprints_of_those_slots() {
     let universe = universe(1 << 30);
-    // A heap in the middle, so that some pages have entries of earlier slots alone.
+    // A cluster in the middle, so that some pages have only entries of earlier slots.
     let mut entries = spread(universe, 40_000, 3);
     let middle = universe.size() / 2;
     entries.retain(|entry| !(middle..middle + 30_000).contains(&entry.fingerprint));

@@ -1,4 +1,4 @@
-//! Merges against a map that adds up.
+//! Merges against a map that adds up counts.
 
 use proptest::prelude::*;
 
@@ -83,7 +83,7 @@ fn a_count_that_leaves_its_range_stays_at_its_end() {
     }
 }
 
-/// Gives one entry, and then fails.
+/// Returns one entry, and then fails.
 struct Failing(bool);
 
 impl Source for Failing {

@@ -1,4 +1,4 @@
-//! The run against a sorted list: whatever is written is read, looked up and merged the same.
+//! The run against a sorted list: whatever is written is read, looked up and merged identically.
 
 mod damage;
 mod format;
@@ -21,7 +21,7 @@ pub(super) const CHUNKS: IoChunks = IoChunks { chunk_pages: 3, chunks: 2 };
 
 pub(super) const STRUCTURE: StructureId = StructureId(7);
 
-/// Numbers as good as random ones.
+/// A generator of pseudo-random numbers.
 pub(super) struct Rng(pub u64);
 
 impl Rng {
@@ -41,7 +41,7 @@ pub(super) fn universe(size: u64) -> Universe {
     Universe::new(size).unwrap()
 }
 
-/// About `count` fingerprints, spread evenly, each once.
+/// Returns about `count` fingerprints, spread evenly, each once.
 pub(super) fn spread(universe: Universe, count: u64, seed: u64) -> Vec<Entry> {
     let mut rng = Rng(seed);
     let mut all: Vec<_> = (0..count).map(|_| rng.below(universe.size())).collect();
@@ -50,7 +50,7 @@ pub(super) fn spread(universe: Universe, count: u64, seed: u64) -> Vec<Entry> {
     all.into_iter().map(|fingerprint| Entry { fingerprint, count: 1 }).collect()
 }
 
-/// An extent behind all others of a device.
+/// Returns an extent behind all others of a device.
 pub(super) fn extent(device: &dyn Device, pages: u64) -> Extent {
     let start = PageId(device.page_count() + 1);
     device.grow(start.0 + pages).unwrap();
@@ -80,7 +80,7 @@ pub(super) fn shape_of(universe: Universe, entries: &[Entry]) -> RunShape {
     RunShape::for_entries(universe, entries.len() as u64, bytes)
 }
 
-/// Writes a run, in a shape that holds it however its fingerprints are spread.
+/// Writes a run in a shape that holds it however its fingerprints are spread.
 pub(super) fn written(device: &dyn Device, universe: Universe, entries: &[Entry]) -> Run {
     let mut shape = shape_of(universe, entries);
     loop {
@@ -103,7 +103,7 @@ pub(super) fn read(device: &dyn Device, run: &Run) -> Result<Vec<Entry>> {
     collect(&mut RunReader::new(device, run, CHUNKS)?)
 }
 
-/// What a lookup finds, and how many pages it read.
+/// Returns what a lookup finds, and the number of pages it read.
 pub(super) fn lookup(device: &dyn Device, run: &Run, fingerprint: u64) -> Result<(i64, u64)> {
     let mut page = run.page_of(fingerprint);
     for reads in 1.. {
@@ -120,7 +120,7 @@ pub(super) fn oracle(entries: &[Entry]) -> BTreeMap<u64, i64> {
     entries.iter().map(|entry| (entry.fingerprint, entry.count)).collect()
 }
 
-/// Writes, reads and looks up: of some hundred entries each, their neighbours, and the ends of the universe.
+/// Writes a run, reads it and looks up some hundred entries, their neighbours, and the ends of the universe.
 pub(super) fn check(universe: Universe, entries: &[Entry]) -> Run {
     let device = MemoryDevice::new();
     let run = written(&device, universe, entries);

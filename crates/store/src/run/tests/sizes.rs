@@ -1,10 +1,10 @@
-//! What runs take of flash, and what lookups, streams and writers ask of the device.
+//! The flash that runs take, and the operations of lookups, streams and writers.
 
 use nandex_device::{Counted, Counts, PAGE_BYTES};
 
 use super::*;
 
-/// Bits per fingerprint, and how many in a million lookups read a second page.
+/// Returns the bits per fingerprint, and the number of lookups in a million that read a second page.
 fn measure(keys: u64, rate: f64) -> (f64, f64) {
     let universe = Universe::for_rate(keys, rate).unwrap();
     let entries = spread(universe, keys, keys + (1.0 / rate) as u64);
@@ -46,7 +46,7 @@ fn an_empty_run_and_a_small_one_take_a_page_and_a_spare_one() {
     }
 }
 
-/// `count` entries, one after the other, from there on.
+/// Returns `count` consecutive entries from `start` on.
 fn heap(start: u64, count: u64, each: i64) -> Vec<Entry> {
     (start..start + count).map(|fingerprint| Entry { fingerprint, count: each }).collect()
 }
