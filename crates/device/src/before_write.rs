@@ -1,8 +1,8 @@
-//! Copies of devices as they were at one moment, while they go on being written: copy-before-write.
+//! Copies of devices as they were at one moment, while writes to them continue: copy-before-write.
 //!
-//! Whoever writes a page that is not copied yet copies it first. So the copies hold every write that had completed at
-//! the moment, none that was started after it, and of those in flight any part: what a power cut at that moment
-//! would have left. Writers wait for the copies of the pages that they overwrite, and for nothing else.
+//! A writer of a page that is not copied yet copies it first. So the copies hold every write that had completed at the
+//! moment, none that was started after it, and any part of those in flight: what a power cut at that moment would have
+//! left. Writers wait only for the copies of the pages that they overwrite.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::watched::{Call, Observer, Watched};
 use crate::{Device, Error, OpKind, PageBuf, PageId, Result};
 
-/// Pages that are copied at once, with the writers of this device waiting.
+/// The number of pages that are copied at once, while the writers of this device wait.
 const CHUNK_PAGES: u64 = 256;
 
 /// Devices whose common state at one moment can be copied.
@@ -24,32 +24,32 @@ pub struct CopyBeforeWrite {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Are there pages to copy? Read before every write.
+    /// Whether there are pages to copy. Read before every write.
     is_active: AtomicBool,
     copies: Mutex<Vec<PageCopy>>,
 }
 
-/// Which pages of a watched device to copy, and where.
+/// The pages of a watched device to copy, and the target.
 #[derive(Clone, Debug)]
 pub struct CopyOrder {
-    /// The device, below what [`CopyBeforeWrite::watch`] gave for it.
+    /// The device below the one that [`CopyBeforeWrite::watch`] returned for it.
     pub from: Arc<dyn Device>,
-    /// An empty device that is as long.
+    /// An empty device of the same length.
     pub to: Arc<dyn Device>,
     /// The pages, in runs that do not overlap.
     pub pages: Vec<Range<PageId>>,
 }
 
 impl CopyBeforeWrite {
-    /// The device, with its writes watched: all of them must go through what is returned.
+    /// Returns the device with its writes watched. All writes must go through the result.
     #[must_use]
     pub fn watch(&self, device: Arc<dyn Device>) -> Arc<dyn Device> {
         let guard = WriteGuard { device: Arc::clone(&device), shared: Arc::clone(&self.shared) };
         Arc::new(Watched::with(device, Arc::new(guard)))
     }
 
-    /// Copies pages as they are at the moment of the call. The moment is the same for all devices. `started` is
-    /// called once it has passed.
+    /// Copies pages as they are at the moment of the call. The moment is the same for all devices. `started` is called
+    /// once it has passed.
     ///
     /// # Errors
     /// A failed read, or a failed write of a copy. The devices themselves are not affected.
@@ -95,9 +95,9 @@ impl Shared {
 struct PageCopy {
     from: Arc<dyn Device>,
     to: Arc<dyn Device>,
-    /// Runs by their first page, each with the page after its last.
+    /// Runs of pages by their first page, each with the page after its last.
     pending: BTreeMap<u64, u64>,
-    /// What ended the copy.
+    /// The error that ended the copy.
     failure: Option<Error>,
 }
 
@@ -112,7 +112,7 @@ impl PageCopy {
         Self { from, to, pending, failure: None }
     }
 
-    /// Copies from the end of the last run, so that what leads to all else comes last.
+    /// Copies from the end of the last run, so that the pages that lead to all others come last.
     fn copy_next(&mut self) -> bool {
         let Some((&start, &end)) = self.pending.last_key_value() else { return false };
         self.copy_pending(start.max(end.saturating_sub(CHUNK_PAGES))..end);
@@ -129,7 +129,7 @@ impl PageCopy {
         }
     }
 
-    /// Takes the last part of `pages` that is pending.
+    /// Removes and returns the last part of `pages` that is pending.
     fn take(&mut self, pages: &Range<u64>) -> Option<Range<u64>> {
         let (&start, &end) = self.pending.range(..pages.end).next_back()?;
         let taken = start.max(pages.start)..end.min(pages.end);
@@ -181,7 +181,7 @@ fn length(pages: u64) -> usize {
     usize::try_from(pages).expect("at most a chunk")
 }
 
-/// Copies what is about to be overwritten.
+/// Copies pages that are about to be overwritten.
 #[derive(Debug)]
 struct WriteGuard {
     device: Arc<dyn Device>,
@@ -254,7 +254,7 @@ mod tests {
             (0..600).all(|page| copied[page] == if (500..510).contains(&page) { 0 } else { 7 })
         );
         assert_eq!(bytes(&other_to), [8; 3]);
-        // The moment has passed: nothing is copied any more.
+        // The moment has passed: nothing more is copied.
         write(&*device, 0, 10);
         assert_eq!(bytes(&to)[0], 7);
     }

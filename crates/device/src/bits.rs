@@ -1,16 +1,16 @@
 //! Counting and finding set bits of a word, in one instruction each if the processor has it.
 //!
-//! Programs are built for any x86-64, which guarantees neither instruction; the program checks for both when
-//! it runs. Code that counts bits all the time checks once, and is compiled twice: for [`SwiftBits`], which
-//! exists only with the instructions, and for [`PlainBits`].
+//! Programs are built for any x86-64, which guarantees neither instruction; the program checks for both when it runs.
+//! Code that counts bits all the time checks once, and is compiled twice: for [`SwiftBits`], which exists only with the
+//! instructions, and for [`PlainBits`].
 
 /// Counts and finds set bits of words.
 pub trait Bits: Copy + Send + Sync + 'static {
-    /// Set bits of a word.
+    /// Counts the set bits of a word.
     fn rank(self, word: u64) -> u32;
 
-    /// The place of a set bit by its number, both from 0 at the low end; 64 if fewer are set. Numbers are
-    /// below 64.
+    /// Returns the place of a set bit by its number, both from 0 at the low end; 64 if fewer are set. Numbers are below
+    /// 64.
     ///
     /// ```
     /// use nandex_device::{Bits, PlainBits};
@@ -19,11 +19,11 @@ pub trait Bits: Copy + Send + Sync + 'static {
     fn select(self, word: u64, number: u32) -> u32;
 }
 
-/// With the processor's own instructions, `popcnt` and `pdep`. A value exists only if they were found.
+/// The implementation with the processor's instructions `popcnt` and `pdep`. A value exists only if they were found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SwiftBits(());
 
-/// With instructions that every processor has.
+/// The implementation with instructions that every processor has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlainBits;
 
@@ -84,7 +84,7 @@ impl Bits for PlainBits {
         word.count_ones()
     }
 
-    /// The bit is in the low half, or in the high half with a smaller number; six times.
+    /// The bit is in the low half, or in the high half with a smaller number; this step is repeated six times.
     fn select(self, word: u64, number: u32) -> u32 {
         if number >= word.count_ones() {
             return 64;
@@ -114,7 +114,7 @@ mod tests {
         });
         let edges = [0, 1, 1 << 63, u64::MAX, u64::MAX >> 1];
         for word in spread.chain(edges) {
-            // One bit after the other.
+            // Checks one bit after another.
             let set: Vec<_> = (0..64).filter(|bit| word >> bit & 1 == 1).collect();
             assert_eq!(bits.rank(word) as usize, set.len());
             for number in 0..64 {

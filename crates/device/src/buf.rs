@@ -1,4 +1,4 @@
-//! `PageBuf`: owned bytes, aligned to a page, as O_DIRECT wants them.
+//! `PageBuf`: owned bytes, aligned to a page, as O_DIRECT requires.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::PAGE_BYTES;
 pub struct PageBuf {
     start: NonNull<u8>,
     bytes: usize,
-    /// Those that were allocated: `bytes` or more.
+    /// The number of bytes that were allocated: `bytes` or more.
     capacity_bytes: usize,
 }
 
@@ -24,10 +24,10 @@ unsafe impl Send for PageBuf {}
 unsafe impl Sync for PageBuf {}
 
 impl PageBuf {
-    /// A zeroed buffer of that many pages.
+    /// Creates a zeroed buffer of `pages` pages.
     ///
     /// # Panics
-    /// If `pages` is zero or the size passes `isize::MAX`.
+    /// If `pages` is zero or the size exceeds `isize::MAX`.
     #[must_use]
     pub fn zeroed(pages: usize) -> Self {
         assert!(pages > 0, "a buffer has at least one page");
@@ -39,30 +39,30 @@ impl PageBuf {
         Self { start, bytes, capacity_bytes: bytes }
     }
 
-    /// How many pages it holds.
+    /// The number of pages in the buffer.
     #[must_use]
     pub fn pages(&self) -> usize {
         self.bytes / PAGE_BYTES
     }
 
-    /// How many pages it was made with: the most that it can hold.
+    /// The number of pages that the buffer was created with: the most that it can hold.
     #[must_use]
     pub fn capacity_pages(&self) -> usize {
         self.capacity_bytes / PAGE_BYTES
     }
 
-    /// Makes it that many pages long, so that operations of several lengths use one buffer. Bytes stay as they are;
-    /// those of pages that come back are what they were.
+    /// Sets the length to `pages` pages, so that operations of several lengths use one buffer. Bytes stay as they are;
+    /// pages that return have their former bytes.
     ///
     /// # Panics
-    /// If `pages` is zero or more than it was made with.
+    /// If `pages` is zero or more than the buffer was created with.
     pub fn set_pages(&mut self, pages: usize) {
         let most = self.capacity_pages();
         assert!((1..=most).contains(&pages), "{pages} pages of a buffer of {most}");
         self.bytes = pages * PAGE_BYTES;
     }
 
-    /// The bytes of page `index` of this buffer.
+    /// Returns the bytes of page `index` of this buffer.
     ///
     /// # Panics
     /// If there is no such page.
@@ -71,7 +71,7 @@ impl PageBuf {
         &self[index * PAGE_BYTES..(index + 1) * PAGE_BYTES]
     }
 
-    /// The bytes of page `index` of this buffer, to be changed.
+    /// Returns the bytes of page `index` of this buffer for modification.
     ///
     /// # Panics
     /// If there is no such page.

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::watched::{Call, Ended, Observer, Watched};
 use crate::{Device, Error, OpKind, Result};
 
-/// The operations of a [`Counted`] device since it was made.
+/// The operations of a [`Counted`] device since it was created.
 ///
-/// The difference of two snapshots is what happened between them.
+/// The difference of two snapshots is the number of operations between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Reads started, whatever their length.
@@ -31,7 +31,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// What happened between the snapshot `earlier` and this one.
+    /// Returns the operations between the snapshot `earlier` and this one.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Sub for Counts {
     }
 }
 
-/// Counts every operation of the device inside. Refused operations are not counted.
+/// Counts every operation of the device inside. Rejected operations are not counted.
 ///
 /// `D` may be an `Arc<dyn Device>`. Each count costs one atomic addition.
 pub type Counted<D> = Watched<D, Counters>;
@@ -100,12 +100,12 @@ impl Observer for Counters {
 }
 
 impl<D: Device> Counted<D> {
-    /// Counts from zero over `inner`.
+    /// Creates a counted device over `inner`, with counts of zero.
     pub fn new(inner: D) -> Self {
         Self::with(inner, Arc::default())
     }
 
-    /// The current counts. Each is exact; together they are exact while nothing runs.
+    /// Returns the current counts. Each is exact; together they are exact while nothing runs.
     #[must_use]
     pub fn snapshot(&self) -> Counts {
         let counters = self.observer();

@@ -1,10 +1,10 @@
-//! A device that does not tell its channels, with those that somebody has found out.
+//! A device that does not report its channels, with channels that were found by other means.
 
 use std::ops::Range;
 
 use crate::{Device, EngineReport, Geometry, PageBuf, PageId, Queue, Result};
 
-/// A device with the channels of another geometry than its own. All else is the device's.
+/// A device with the channels of a different geometry. Everything else is the device's.
 ///
 /// ```
 /// use nandex_device::{Described, Device, Geometry, MemoryDevice};
@@ -20,7 +20,7 @@ pub struct Described<D> {
 }
 
 impl<D: Device> Described<D> {
-    /// Takes channels, chunks, their mapping, buses and phase from `channels`.
+    /// Creates a device with the channels, chunks, mapping, buses and phase of `channels`.
     #[must_use]
     pub fn new(device: D, channels: Geometry) -> Self {
         let Geometry { page_bytes, depth, members, stripe_pages, .. } = device.geometry();

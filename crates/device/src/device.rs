@@ -8,23 +8,23 @@ use crate::{Error, Geometry, PAGE_BYTES, PageBuf, PageId, Result};
 /// Flash, as an array of pages.
 ///
 /// Laws:
-/// 1. The caller aligns; the device refuses, never rounds.
+/// 1. The caller aligns; the device rejects, never rounds.
 /// 2. A completed write is seen by every read pushed after its completion.
 /// 3. A completed write survives a crash only once a later [`sync`](Device::sync) has returned; until
 ///    then any subset of its pages may be old, new or torn.
 /// 4. Operations in flight at the same time have no order between them.
 /// 5. After a failed write or sync the affected pages may hold anything.
 pub trait Device: Send + Sync + Debug {
-    /// Sizes that never change while the device is open.
+    /// The sizes that never change while the device is open.
     fn geometry(&self) -> Geometry;
 
-    /// How many pages there are now.
+    /// The current number of pages.
     fn page_count(&self) -> u64;
 
     /// Makes the device at least `page_count` pages long; new pages read as zeros.
     ///
     /// # Errors
-    /// [`Error::NoSpace`] if the file system is full or a block device is that small.
+    /// [`Error::NoSpace`] if the file system is full or a block device is too small.
     fn grow(&self, page_count: u64) -> Result<()>;
 
     /// Opens a queue for one caller, at most `depth` operations deep.
@@ -39,20 +39,20 @@ pub trait Device: Send + Sync + Debug {
     /// The kernel's failure; the caller must then treat every unsynced write as lost.
     fn sync(&self) -> Result<()>;
 
-    /// Tells the device that nobody needs the content of these pages. They read as anything.
+    /// Tells the device that the content of these pages is no longer needed. Reads of them may return anything.
     ///
     /// # Errors
     /// As a write; a device that cannot discard does nothing and succeeds.
     fn discard(&self, pages: Range<PageId>) -> Result<()>;
 
-    /// Device time in nanoseconds from an arbitrary start: the wall's on hardware, the model's in a
+    /// The device time in nanoseconds from an arbitrary start: wall-clock time on hardware, the model's time in a
     /// simulator.
     fn now(&self) -> u64;
 
-    /// The engine of the operations, and why that one.
+    /// The engine of the operations, and the reason for it.
     fn engine(&self) -> EngineReport;
 
-    /// Reads one run of pages and waits for it. The length of `buf` is the number of pages.
+    /// Reads one run of pages and waits for it. The length of `buf` gives the number of pages.
     ///
     /// # Errors
     /// As a queued read.
@@ -60,7 +60,7 @@ pub trait Device: Send + Sync + Debug {
         one(&mut *self.queue(1)?, Op { token: 0, kind: OpKind::Read, page, buf })
     }
 
-    /// Writes one run of pages and waits for it. The buffer comes back.
+    /// Writes one run of pages and waits for it. Returns the buffer.
     ///
     /// # Errors
     /// As a queued write.
@@ -79,13 +79,13 @@ fn one(queue: &mut dyn Queue, op: Op) -> Result<PageBuf> {
 
 /// One caller's queue: push owned, aligned operations, take completions in any order.
 ///
-/// Dropping a queue waits for what is in flight.
+/// Dropping a queue waits for the operations in flight.
 pub trait Queue: Send {
-    /// Starts an operation; the device owns the buffer until it comes back through `wait`.
+    /// Starts an operation; the device owns the buffer until `wait` returns it.
     ///
     /// # Errors
-    /// [`Error::QueueFull`], [`Error::OutOfRange`], [`Error::Unaligned`], [`Error::Refused`]: nothing was
-    /// started and the buffer is gone. Errors of the operation itself arrive in its [`Completion`].
+    /// [`Error::QueueFull`], [`Error::OutOfRange`], [`Error::Unaligned`], [`Error::Refused`]: nothing was started and
+    /// the buffer is gone. Errors of the operation itself are in its [`Completion`].
     fn push(&mut self, op: Op) -> Result<()>;
 
     /// Waits until at least `count_min` of the operations in flight are finished (all of them, when
@@ -95,14 +95,14 @@ pub trait Queue: Send {
     /// Only when the queue itself is broken.
     fn wait(&mut self, count_min: usize, done: &mut Vec<Completion>) -> Result<()>;
 
-    /// Operations pushed and not yet returned.
+    /// The number of operations pushed and not yet returned.
     fn in_flight(&self) -> usize;
 
-    /// The depth it was opened with.
+    /// The depth that the queue was opened with.
     fn depth(&self) -> usize;
 }
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OpKind {
     /// Fill the buffer from the pages.
@@ -112,7 +112,7 @@ pub enum OpKind {
 }
 
 impl OpKind {
-    /// `read` or `write`, for errors.
+    /// Returns `read` or `write`, for errors.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -155,7 +155,7 @@ impl Op {
         Completion { token, kind, page, buf, result }
     }
 
-    /// The error of this operation when the kernel, or a model of it, has failed it.
+    /// Returns the error of this operation when the kernel, or a model of it, has failed it.
     #[must_use]
     pub fn failure(&self, source: std::io::Error) -> Error {
         let (operation, page, pages) = (self.kind.name(), self.page, self.buf.pages() as u64);
@@ -178,11 +178,11 @@ pub struct Completion {
     pub result: Result<()>,
 }
 
-/// The engine of the operations, and why that one.
+/// The engine of the operations, and the reason for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EngineReport {
-    /// `uring`, `threads`, `buffered`, `memory`, or a list of those for an array.
+    /// The name: `uring`, `threads`, `buffered`, `memory`, or a list of those for an array.
     pub name: String,
-    /// Why this one: forced, or what refused the better ones.
+    /// The reason: the engine was forced, or why the better ones are unavailable.
     pub reason: String,
 }

@@ -5,7 +5,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::{Error, Result};
 
-/// 128 random bits, good enough for a secret hashing key.
+/// Returns 128 random bits, good enough for a secret hashing key.
 ///
 /// # Errors
 /// [`Error::Entropy`] if the kernel refuses, as under a strict system call filter.

@@ -1,4 +1,4 @@
-//! What can go wrong on a device, with the place and the remedy.
+//! The errors of a device, each with the place and the remedy.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use crate::{LabelFault, PageId};
 /// The result of a device operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong on a device.
+/// An error of a device.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The kernel refused or failed an operation on these pages.
     #[error(
-        "{operation} of {pages} page(s) at {page} failed: {source}; mend the cause, which the kernel's \
-         log may tell, and try again"
+        "{operation} of {pages} page(s) at {page} failed: {source}; fix the cause (the kernel's \
+         log may name it) and try again"
     )]
     Io {
         /// `read`, `write`, `sync`, `grow` or `discard`.
@@ -37,7 +37,7 @@ pub enum Error {
         /// Pages of the device.
         page_count: u64,
     },
-    /// The medium cannot do that: for example a raw flash chip cannot write a page twice.
+    /// The medium cannot do that: for example, a raw flash chip cannot write a page twice.
     #[error("{operation} of {pages} page(s) at {page} was refused: {reason}")]
     Refused {
         /// `read`, `write` or `discard`.
@@ -46,11 +46,11 @@ pub enum Error {
         page: PageId,
         /// Its length in pages.
         pages: u64,
-        /// What is wrong with it, and what to do instead.
+        /// The fault of the operation, and the remedy.
         reason: String,
     },
-    /// A buffer's length is no positive multiple of the page.
-    #[error("a buffer of {bytes} bytes is no positive multiple of the page of {page_bytes} bytes")]
+    /// A buffer's length is not a positive multiple of the page size.
+    #[error("a buffer of {bytes} bytes is not a positive multiple of a page of {page_bytes} bytes")]
     Unaligned {
         /// The buffer's length.
         bytes: usize,
@@ -71,14 +71,14 @@ pub enum Error {
         /// The kernel's answer.
         source: io::Error,
     },
-    /// A name that cannot be made, opened or given as the caller wants, because of the files that are there.
+    /// A name that cannot be created, opened or used as the caller wants, because of existing files.
     #[error("cannot {action} {path}: {reason}")]
     Name {
         /// `create`, `open`, `rename` or `remove`.
         action: &'static str,
         /// The name.
         path: PathBuf,
-        /// What is there, and what to do.
+        /// The existing file or other obstacle, and the remedy.
         reason: String,
     },
     /// Another process, or another handle of this one, has the file open for writing.
@@ -89,7 +89,7 @@ pub enum Error {
     Locked {
         /// The path as given.
         path: PathBuf,
-        /// The process that holds it, where the kernel tells.
+        /// The process that has the file open, if the kernel reports it.
         owner: Option<u32>,
     },
     /// The handle was opened before a fork and belongs to the parent process.
@@ -108,14 +108,14 @@ pub enum Error {
         /// The path as given.
         path: PathBuf,
     },
-    /// The device or its file system has no space for that many pages.
+    /// The device or its file system has no space for this number of pages.
     #[error(
         "no space for {wanted_bytes} bytes in {place}: {reason}; free some space, or ask for a smaller table"
     )]
     NoSpace {
         /// Bytes of the grown device.
         wanted_bytes: u64,
-        /// Where.
+        /// The path, or a description of the device.
         place: String,
         /// The kernel's answer, or the size of the block device.
         reason: String,
@@ -125,22 +125,22 @@ pub enum Error {
     Engine {
         /// `uring`, `threads` or `buffered`.
         engine: &'static str,
-        /// Why, in the kernel's words if it gave any.
+        /// The reason, in the kernel's words if it gave any.
         reason: String,
     },
     /// One member of an array failed or refused.
     #[error("member {member} of the array{}: {source}", called(name))]
     Member {
-        /// Its place in the list of members, from zero.
+        /// Its index in the list of members, from zero.
         member: usize,
         /// Its name, such as its path; empty if none was given.
         name: String,
         /// Its error.
         source: Box<Error>,
     },
-    /// A region that is too small to be probed.
+    /// A region that is too small to probe.
     #[error(
-        "a region of {pages} page(s) is too small to be probed: it takes at least {pages_min}; name a \
+        "a region of {pages} page(s) is too small to probe: it takes at least {pages_min}; name a \
          larger one"
     )]
     Region {
@@ -154,9 +154,9 @@ pub enum Error {
     Geometry {
         /// The field of [`Geometry`](crate::Geometry).
         field: &'static str,
-        /// What is expected.
+        /// The expected values.
         expected: String,
-        /// What it was.
+        /// The value found.
         found: u64,
     },
     /// The kernel gave no random bytes.
@@ -165,20 +165,20 @@ pub enum Error {
         /// The kernel's answer.
         source: io::Error,
     },
-    /// Members of an array do not fit together.
+    /// The members of an array do not fit together.
     #[error("array of {members} device(s): {reason}")]
     Array {
-        /// How many members there are.
+        /// The number of members.
         members: usize,
-        /// What does not fit.
+        /// The misfit.
         reason: String,
     },
-    /// The label of a member says that it must not be used, or not in this way.
+    /// The label of a member shows that it must not be used, or not in this way.
     #[error("{name}: {fault}")]
     Label {
         /// The member's name, such as its path.
         name: String,
-        /// What is wrong with it.
+        /// The fault.
         fault: Box<LabelFault>,
     },
 }
@@ -191,7 +191,7 @@ fn user(owner: Option<u32>) -> String {
     }
 }
 
-/// A name in brackets, if there is one.
+/// Returns a name in brackets, if there is one.
 fn called(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!(" ({name})") }
 }

@@ -1,10 +1,10 @@
-//! Sizes and addresses: what a page is, where one is, and what works in parallel.
+//! Sizes and addresses: pages, their numbers, and the units that work in parallel.
 
 use std::fmt;
 
 use crate::{Error, Result};
 
-/// Bytes in a page, the unit of every read and of every checksum.
+/// The number of bytes in a page, the unit of every read and of every checksum.
 pub const PAGE_BYTES: usize = 4096;
 
 /// The number of a page on a device, counted from zero.
@@ -12,7 +12,7 @@ pub const PAGE_BYTES: usize = 4096;
 pub struct PageId(pub u64);
 
 impl PageId {
-    /// The page that is `pages` further on.
+    /// Returns the page that is `pages` further on.
     #[must_use]
     pub const fn plus(self, pages: u64) -> Self {
         Self(self.0 + pages)
@@ -25,7 +25,7 @@ impl fmt::Display for PageId {
     }
 }
 
-/// How a device chooses the channel of a chunk (ANCS'14, section 4.2).
+/// The way in which a device chooses the channel of a chunk (ANCS'14, section 4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mapping {
     /// The i-th chunk of the address space is on channel i mod N.
@@ -45,36 +45,36 @@ impl fmt::Display for Mapping {
 
 /// Sizes of a device that never change while it is open.
 ///
-/// Unknown fields stay open, at no cost but speed: a wrong answer makes reads slower, never wrong. A preset,
-/// a [probe](crate::probe), or the user ([`FileOptions`](crate::FileOptions)) provides them.
+/// Unknown fields stay open, which costs only speed: a wrong value makes reads slower, never wrong. A preset, a
+/// [probe](crate::probe), or the user ([`FileOptions`](crate::FileOptions)) provides them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
-    /// Bytes in a page; [`PAGE_BYTES`] on every current device.
+    /// The number of bytes in a page; [`PAGE_BYTES`] on every current device.
     pub page_bytes: usize,
-    /// Channels that can work at once, if the device tells or a probe has found out.
+    /// The number of channels that can work at once, if the device reports it or a probe has found it.
     pub channels: Option<u32>,
-    /// Bytes that are on one channel before the next begins, where known.
+    /// The number of bytes that are on one channel before the next begins, if known.
     pub chunk_bytes: Option<u32>,
-    /// How a chunk finds its channel, if known.
+    /// The mapping of chunks to channels, if known.
     pub mapping: Option<Mapping>,
-    /// Buses that the channels share, if they do: channel c is on bus c mod buses, and reads on one bus wait
-    /// for each other too, but less than on one channel unless [it serves one at a time](Self::serial_buses).
+    /// The number of buses that the channels share, if they do: channel c is on bus c mod buses, and reads on one bus
+    /// wait for each other too, but less than on one channel unless [it serves one at a time](Self::serial_buses).
     pub buses: Option<u32>,
-    /// Does a bus serve one read at a time? Reads of one channel in a row then overlap, as a page is sent while the
-    /// next one is read, and reads of several channels on one bus do not. Only presets tell: a probe does not see it,
-    /// and a volume does not keep it.
+    /// Whether a bus serves one read at a time. Reads of one channel in a row then overlap, as a page is sent while the
+    /// next one is read, and reads of several channels on one bus do not. Only presets set it: a probe does not detect
+    /// it, and a volume does not store it.
     pub serial_buses: bool,
-    /// Bytes before the first whole chunk of the device, if a partition or file begins in the middle of a
+    /// The number of bytes before the first whole chunk of the device, if a partition or file begins in the middle of a
     /// chunk. Less than a chunk.
     pub phase_bytes: u32,
     /// The deepest queue that is worth filling.
     pub depth: usize,
-    /// Devices in parallel, 1 unless it is an array.
+    /// The number of devices in parallel; 1 unless it is an array.
     pub members: u32,
-    /// Pages that are on one member before the next member's begin, 1 if there is one member. In an array of
-    /// extents, page 0 is the first of a run on member 0, so a block that begins at a multiple of `members *
-    /// stripe_pages` is spread evenly, `stripe_pages` on each member in turn. In an array of partitions it is
-    /// the partition.
+    /// The number of pages that are on one member before the next member's begin; 1 if there is one member. In an array
+    /// of extents, page 0 is the first of a run on member 0, so a block that begins at a multiple of `members *
+    /// stripe_pages` is spread evenly, `stripe_pages` on each member in turn. In an array of partitions it is the size
+    /// of the partition.
     pub stripe_pages: u64,
 }
 
@@ -82,7 +82,7 @@ pub struct Geometry {
 pub const CHANNELS_MAX: u32 = 1 << 15;
 
 impl Geometry {
-    /// The geometry of a device of which nothing is known.
+    /// Returns the geometry of a device about which nothing is known.
     #[must_use]
     pub const fn opaque() -> Self {
         Self {
@@ -99,10 +99,10 @@ impl Geometry {
         }
     }
 
-    /// Checks that such a device can exist.
+    /// Checks that a device with this geometry can exist.
     ///
     /// # Errors
-    /// [`Error::Geometry`] with the first impossible field, and what is expected.
+    /// [`Error::Geometry`] with the first impossible field, and the expected value.
     pub fn check(&self) -> Result<()> {
         let wrong =
             |field, expected: String, found: u64| Err(Error::Geometry { field, expected, found });

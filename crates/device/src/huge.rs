@@ -4,14 +4,14 @@ use rustix::mm::{Advice, madvise};
 
 use crate::PAGE_BYTES;
 
-/// Bytes of a huge page on x86-64 and of a common one elsewhere; smaller pieces are left alone.
+/// The size of a huge page on x86-64 and of a common one elsewhere; smaller pieces are left alone.
 const HUGE_BYTES: usize = 2 << 20;
 
 /// Asks the kernel to back this memory with huge pages, so that random reads of it miss the
 /// processor's address cache less often. Call it before the memory is first written.
 ///
-/// It changes only time, no byte. If the kernel does not do it (it is switched off, or the memory is too
-/// small or already in use) nothing happens.
+/// It changes only time, no byte. If the kernel cannot do it (it is switched off, or the memory is too small or already
+/// in use) nothing happens.
 pub fn prefer_huge_pages<T>(memory: &[T]) {
     let bytes = size_of_val(memory);
     if bytes < HUGE_BYTES {

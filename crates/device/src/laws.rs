@@ -1,6 +1,6 @@
 //! The laws of [`Device`] as a check that every device must pass, including those of other crates.
 //!
-//! It is here and not in the tests so that the author of another device can run it:
+//! It is part of the crate, not of its tests, so that the author of another device can run it:
 //!
 //! ```
 //! nandex_device::laws::check(&nandex_device::MemoryDevice::new());
@@ -11,7 +11,7 @@ use std::thread;
 
 use crate::{Completion, Device, Error, Op, OpKind, PAGE_BYTES, PageBuf, PageId, Queue};
 
-/// Pages that the check works on.
+/// The number of pages that the check uses.
 const PAGES: u64 = 64;
 
 /// Makes the device 64 pages long if it is shorter, overwrites these, and checks every law that is visible
@@ -32,7 +32,7 @@ pub fn check(device: &dyn Device) {
     a_discard_leaves_the_neighbours(device);
 }
 
-/// A buffer in which every word holds its page number and the generation.
+/// Returns a buffer in which every word holds its page number and the generation.
 fn marked(page: u64, pages: usize, generation: u64) -> PageBuf {
     let mut buf = PageBuf::zeroed(pages);
     for (index, bytes) in buf.chunks_exact_mut(PAGE_BYTES).enumerate() {
@@ -115,7 +115,7 @@ fn many_in_flight_come_back_each_with_its_buffer(device: &dyn Device) {
     }
     assert_eq!(written.len(), 16, "every operation comes back once");
     let mut read = BTreeSet::new();
-    // A stride that is prime to 64 visits every page out of order.
+    // A stride that is coprime to 64 visits every page out of order.
     for number in 0..PAGES {
         if queue.in_flight() == queue.depth() {
             check_reads(wait(&mut *queue, 1), &mut read);
@@ -211,7 +211,7 @@ fn a_queue_may_move_between_threads(device: &dyn Device) {
     }
 }
 
-/// Submits by polling, and returns early completions by pushing them again.
+/// Submits by polling, and pushes early completions again.
 fn push_back(queue: &mut dyn Queue) {
     for completion in wait(queue, 0) {
         push_read(queue, completion.page.0, 1);
@@ -229,7 +229,7 @@ fn queues_work_side_by_side(device: &dyn Device) {
     }
 }
 
-/// Ten generations of sixteen pages, the last one being 15.
+/// Writes ten generations of sixteen pages, the last one being 15.
 fn rewrite(device: &dyn Device, first: u64) {
     let mut queue = open_queue(device, 16);
     for generation in 6..16 {

@@ -1,16 +1,16 @@
-//! What the machine has: RAM, so that what can never fit is refused and not reserved, and cores.
+//! The resources of the machine: RAM, so that a reservation that can never fit fails early, and cores.
 
 use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
-/// Bytes of RAM of this machine.
+/// The RAM of this machine, in bytes.
 #[must_use]
 pub fn ram_bytes() -> u64 {
     let found = rustix::system::sysinfo();
     found.totalram.saturating_mul(found.mem_unit.into())
 }
 
-/// Cores that this process may use, as they were when it was first asked: to find out reads files of the system.
+/// The number of cores that this process may use, as of the first call: finding it reads files of the system.
 #[must_use]
 pub fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();

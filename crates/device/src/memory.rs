@@ -19,25 +19,25 @@ pub struct MemoryDevice {
 }
 
 impl MemoryDevice {
-    /// An empty device that may grow without limit.
+    /// Creates an empty device that may grow without limit.
     #[must_use]
     pub fn new() -> Self {
         Self::with_limit(UNLIMITED)
     }
 
-    /// An empty device that may grow to `page_count_max` pages and no further.
+    /// Creates an empty device that may grow to at most `page_count_max` pages.
     #[must_use]
     pub fn with_limit(page_count_max: u64) -> Self {
         Self { pages: Arc::default(), page_count_max, start: Instant::now() }
     }
 
-    /// A copy of all bytes as they are now.
+    /// Returns a copy of all current bytes.
     #[must_use]
     pub fn image(&self) -> Vec<u8> {
         self.pages.read().expect("no holder of this lock panics").clone()
     }
 
-    /// A device with these bytes, filled up with zeros to a whole page.
+    /// Creates a device with these bytes, padded with zeros to a whole page.
     #[must_use]
     pub fn from_image(mut bytes: Vec<u8>) -> Self {
         bytes.resize(bytes.len().next_multiple_of(PAGE_BYTES), 0);
@@ -64,7 +64,7 @@ impl MemoryDevice {
     }
 }
 
-/// The bytes of an operation in a memory of that size.
+/// Returns the bytes of an operation in a memory of this size.
 fn place(op: &Op, bytes: usize) -> Result<Range<usize>> {
     op.check((bytes / PAGE_BYTES) as u64)?;
     let start = usize::try_from(op.page.0).expect("checked against the length") * PAGE_BYTES;

@@ -3,7 +3,7 @@
 /// Units of bytes by powers of 1024.
 const BYTES: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-/// Shows a count in groups of three digits: `1,234,567`.
+/// Formats a count in groups of three digits: `1,234,567`.
 #[must_use]
 pub fn show_count(count: u64) -> String {
     let digits = count.to_string();
@@ -17,25 +17,25 @@ pub fn show_count(count: u64) -> String {
     text
 }
 
-/// Shows bytes in a unit of powers of 1024: `512 B`, `1.50 MiB`.
+/// Formats bytes in a unit of powers of 1024: `512 B`, `1.50 MiB`.
 #[must_use]
 pub fn show_bytes(bytes: u64) -> String {
     show_scaled(bytes as f64, 1024.0, &BYTES)
 }
 
-/// Shows bytes per second: `512 MiB/s`.
+/// Formats bytes per second: `512 MiB/s`.
 #[must_use]
 pub fn show_rate(bytes_per_s: f64) -> String {
     format!("{}/s", show_scaled(bytes_per_s, 1024.0, &BYTES))
 }
 
-/// Shows nanoseconds in the unit that reads best: `640 ns`, `85.3 us`.
+/// Formats nanoseconds in the unit that reads best: `640 ns`, `85.3 us`.
 #[must_use]
 pub fn show_time(ns: f64) -> String {
     show_scaled(ns, 1000.0, &["ns", "us", "ms", "s"])
 }
 
-/// Shows a number with three digits in one of these units, each `step` times the one before. Whole numbers of the
+/// Formats a number with three digits in one of these units, each `step` times the one before. Whole numbers of the
 /// first unit have no decimals.
 #[must_use]
 pub fn show_scaled(number: f64, step: f64, units: &[&str]) -> String {

@@ -1,4 +1,4 @@
-//! A device that is only read, under writes that stay in memory: for opening a volume without changing it.
+//! A read-only device under writes that stay in memory: for opening a volume without changing it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,8 +9,8 @@ use std::sync::{Arc, RwLock};
 use crate::{Completion, Device, EngineReport, Error, Geometry, Op, OpKind, PAGE_BYTES};
 use crate::{PageBuf, PageId, Queue, Result};
 
-/// Pages of a device, and those that were written since, which are in memory and end with it. The device below is
-/// never written, synced or grown.
+/// The pages of a device, and those written since, which are in memory and are lost with it. The device below is never
+/// written, synced or grown.
 ///
 /// Each page that is written takes 4 KiB of RAM.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ struct Written {
 }
 
 impl Overlay {
-    /// Nothing written yet.
+    /// Creates an overlay with nothing written yet.
     pub fn new(below: Arc<dyn Device>) -> Self {
         let page_count = AtomicU64::new(below.page_count());
         Self { below, written: Arc::new(Written { pages: RwLock::default(), page_count }) }
@@ -39,7 +39,7 @@ impl Overlay {
         }
     }
 
-    /// Puts what was written over what was read.
+    /// Copies the written pages over those that were read.
     fn patch(&self, page: PageId, buf: &mut PageBuf) {
         let pages = self.written.pages.read().expect("no holder of this lock panics");
         let end = page.0 + buf.pages() as u64;
@@ -49,7 +49,7 @@ impl Overlay {
         }
     }
 
-    /// Reads what is below of a run that goes past its end; the rest is zeros.
+    /// Reads the part of a run that is within the device below; the rest is zeros.
     fn read_end(&self, page: PageId, buf: &mut PageBuf) -> Result<()> {
         buf.fill(0);
         let below = self.below.page_count().saturating_sub(page.0);

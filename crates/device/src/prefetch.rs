@@ -2,7 +2,7 @@
 
 /// Asks the processor to prefetch the first cache line of `place`, without waiting.
 ///
-/// On x86-64 this is `prefetcht0`; elsewhere it does nothing. It changes no result, only its time.
+/// On x86-64 this is `prefetcht0`; elsewhere it does nothing. It affects only time, no result.
 #[inline]
 pub fn prefetch<T: ?Sized>(place: &T) {
     #[cfg(target_arch = "x86_64")]

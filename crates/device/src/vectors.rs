@@ -1,19 +1,18 @@
 //! Loops of arithmetic with the widest vectors that the processor has.
 //!
 //! Programs are built for any x86-64, whose vectors have 128 bits and cannot multiply or compare all widths of numbers.
-//! A loop that is worth it is compiled twice, and the program checks when it runs.
+//! A loop that profits is compiled twice, and the program checks when it runs.
 
 /// A loop that the compiler can turn into vector instructions.
 pub trait VectorLoop {
-    /// What comes out.
+    /// The result of the loop.
     type Output;
 
-    /// Runs it. Mark it `#[inline(always)]`, and what it calls: only code that is inlined gets the wide vectors.
+    /// Runs the loop. Mark it `#[inline(always)]`, and what it calls: only inlined code gets the wide vectors.
     fn run(self) -> Self::Output;
 }
 
-/// Runs a loop, compiled for AVX2 if the processor has it. Costs a look at what is known of the processor, about a
-/// nanosecond.
+/// Runs a loop, compiled for AVX2 if the processor has it. Costs a check of the detected features, about a nanosecond.
 ///
 /// ```
 /// use nandex_device::{VectorLoop, run_in_vectors};

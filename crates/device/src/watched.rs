@@ -1,5 +1,5 @@
-//! A device that reports every call to an observer, so that tests and experiments can count, record, compare,
-//! refuse or delay what a structure asks for. There is one such wrapper for all of them.
+//! A device that reports every call to an observer, so that tests and experiments can count, record, compare, reject or
+//! delay the calls of a structure. There is one such wrapper for all of them.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -13,34 +13,34 @@ use crate::{Queue, Result};
 pub enum Call<'b> {
     /// Start a read or write.
     Start {
-        /// Which of the two.
+        /// Read or write.
         kind: OpKind,
         /// The first page.
         page: PageId,
-        /// How many pages.
+        /// The number of pages.
         pages: u64,
         /// The bytes to write. Empty for a read, and once the device has the buffer.
         bytes: &'b [u8],
     },
     /// Wait for operations of one queue.
     Wait {
-        /// How many at least; 0 polls.
+        /// The least number of operations; 0 polls.
         count_min: usize,
     },
     /// Make the device longer.
     Grow {
-        /// The pages that it has.
+        /// The current number of pages.
         from: u64,
-        /// The pages after that.
+        /// The requested number of pages.
         to: u64,
     },
-    /// Make what was written durable.
+    /// Make completed writes durable.
     Sync,
-    /// Forget pages.
+    /// Discard pages.
     Discard {
         /// The first page.
         page: PageId,
-        /// How many pages.
+        /// The number of pages.
         pages: u64,
     },
 }
@@ -48,7 +48,7 @@ pub enum Call<'b> {
 /// A read or write that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended<'b> {
-    /// The caller's name for it; 0 for a call that waited.
+    /// The caller's token; 0 for a blocking call.
     pub token: u64,
     /// Read or write.
     pub kind: OpKind,
@@ -62,21 +62,21 @@ pub struct Ended<'b> {
 ///
 /// The threads that use the device call it, and it may use the device itself.
 pub trait Observer: Send + Sync + Debug {
-    /// A call is about to reach the device. May wait.
+    /// Called before a call reaches the device. May wait.
     ///
     /// # Errors
-    /// The caller gets the error, and the device is not called.
+    /// An error goes to the caller, and the device is not called.
     fn before(&self, _call: Call<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// The device has accepted or refused the call. An accepted read or write may fail later.
+    /// Called when the device has accepted or rejected the call. An accepted read or write may fail later.
     fn after(&self, _call: Call<'_>, _result: std::result::Result<(), &Error>) {}
 
-    /// A read or write has ended and is returned.
+    /// Called when a read or write has ended and is returned.
     fn ended(&self, _ended: Ended<'_>) {}
 
-    /// The time to show, given the device's.
+    /// Returns the time to report, given the device's.
     fn now(&self, device_ns: u64) -> u64 {
         device_ns
     }
@@ -98,7 +98,7 @@ impl<D: Clone, O> Clone for Watched<D, O> {
 }
 
 impl<D: Device, O: Observer + 'static> Watched<D, O> {
-    /// A device with this observer.
+    /// Creates a device with this observer.
     pub const fn with(inner: D, observer: Arc<O>) -> Self {
         Self { inner, observer }
     }
@@ -113,7 +113,7 @@ impl<D: Device, O: Observer + 'static> Watched<D, O> {
         &self.observer
     }
 
-    /// A read or write that the caller waits for. Refused calls are not started, and do not end.
+    /// Does a blocking read or write. Rejected calls are not started, and do not end.
     fn run(
         &self,
         kind: OpKind,
@@ -147,7 +147,7 @@ fn observed<T>(
     result
 }
 
-/// The bytes of a write.
+/// Returns the bytes of a write.
 fn written(kind: OpKind, buf: &[u8]) -> &[u8] {
     if kind == OpKind::Write { buf } else { &[] }
 }
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
     use crate::MemoryDevice;
 
-    /// Notes its calls, refuses to write page 3, and shows a clock of its own.
+    /// Records its calls, rejects writes of page 3, and reports a clock of its own.
     #[derive(Debug, Default)]
     struct Notes(Mutex<Vec<String>>);
 

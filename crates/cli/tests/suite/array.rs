@@ -82,9 +82,9 @@ fn a_swapped_file_is_named_and_so_is_the_array_it_belongs_to() {
     );
     ok(&folder.run("create plain.nandex --key-bytes 8 --entries 1e5 --ram 4MiB"));
     let plain = "info a.nandex --member b.nandex --member plain.nandex";
-    refused(&folder, plain, &["plain.nandex: it is no member of an array"]);
+    refused(&folder, plain, &["plain.nandex: it is not a member of an array"]);
     let plain = "info plain.nandex --member a.nandex";
-    refused(&folder, plain, &["plain.nandex: it is no member of an array"]);
+    refused(&folder, plain, &["plain.nandex: it is not a member of an array"]);
 }
 
 #[test]

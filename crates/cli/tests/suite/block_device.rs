@@ -73,7 +73,7 @@ fn assert_survives_kills(verb: &str, opened: &str, folder: &Folder) {
             // Nothing was made yet.
             let told = &check.stderr;
             let is_nothing =
-                told.contains("not a nandex volume") || told.contains("no member of an array");
+                told.contains("not a nandex volume") || told.contains("not a member of an array");
             assert!(is_nothing, "{told}");
         }
     }

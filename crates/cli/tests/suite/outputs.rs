@@ -276,7 +276,7 @@ fn an_unfinished_file_that_is_no_file_is_refused() {
         let words = words.replace("--report", "--workload mixed --requests 10 --report");
         let refused = shell(&folder, &format!("\"$NANDEX\" {}", words.replace("OUT", "out")));
         assert_eq!(refused.code, 1, "{words}: {refused:?}");
-        assert!(refused.stderr.contains("is there and no regular file"), "{words}: {refused:?}");
+        assert!(refused.stderr.contains("is not a regular file"), "{words}: {refused:?}");
         assert_eq!(identity(&left), before, "{words}");
         fs::remove_file(&left).expect("it is there");
     }

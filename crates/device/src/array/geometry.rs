@@ -1,9 +1,9 @@
 //! The combined channels of several devices.
 //!
-//! If runs of s chunks go to the M members in turn and s divides the N channels of each, chunk i of the array
-//! and chunk i + M x N are on the same channel of the same member, and those between on others: the array has
-//! M x N channels with the members' mapping. If s divides their buses too, it has that many times as many
-//! buses. Any other striping has as many channels, but not in turn.
+//! If runs of s chunks go to the M members in turn and s divides the N channels of each, chunk i of the array and chunk
+//! i + M x N are on the same channel of the same member, and those between on others: the array has M x N channels with
+//! the members' mapping. If s divides their buses too, it has M times as many buses. Any other striping has as many
+//! channels, but not in turn.
 
 use std::iter;
 
@@ -12,13 +12,13 @@ use super::{ArrayOptions, Striping};
 use crate::{Geometry, PAGE_BYTES};
 
 impl ArrayOptions {
-    /// The channels of an array of that many devices, for whoever has found out those of one: the devices are alike,
-    /// and do not tell them.
+    /// Returns the channels of an array of `devices` devices, given those of one: the devices are alike, and do not
+    /// report their channels.
     ///
-    /// Where the channels of all come in turn, that is as many as all have. Where a run is whole rounds of one
-    /// device's channels, it is the channels of one device, each for the channels of that number on all: reads that
-    /// go to several devices then count as if they were on one channel. `None` where the place of a page does not
-    /// tell its channel, as in an array of partitions.
+    /// If the channels of all devices come in turn, the array has as many channels as all of them. If a run is whole
+    /// rounds of one device's channels, the array has the channels of one device, each for the channels of that number
+    /// on all devices: reads that go to several devices then count as if they were on one channel. `None` if the place
+    /// of a page does not determine its channel, as in an array of partitions.
     #[must_use]
     pub fn channels_of(&self, device: &Geometry, devices: usize) -> Option<Geometry> {
         let first = LABEL_PAGES.next_multiple_of(self.align_pages.max(1));
@@ -34,8 +34,8 @@ impl ArrayOptions {
     }
 }
 
-/// The geometry of an array of members with these geometries. Channels and depths add up; the chunk, and with
-/// it the place of a channel, is stated only if chunk i is on channel i mod their number.
+/// Returns the geometry of an array of members with these geometries. Channels and depths add up; the chunk, and with
+/// it the place of a channel, is set only if chunk i is on channel i mod their number.
 pub(super) fn together(members: impl Iterator<Item = Geometry>, striping: Striping) -> Geometry {
     let members: Vec<Geometry> = members.collect();
     let Some(first) = members.first() else { return Geometry::opaque() };
@@ -69,8 +69,8 @@ pub(super) fn together(members: impl Iterator<Item = Geometry>, striping: Stripi
     }
 }
 
-/// The geometry after the first `pages` pages of each member. Whole chunks only give the channels other
-/// numbers, in the same order; within a chunk, pages are no longer where the geometry says.
+/// Returns the geometry after the first `pages` pages of each member. Whole chunks only renumber the channels, in the
+/// same order; within a chunk, pages are no longer where the geometry says.
 pub(super) fn behind(whole: Geometry, first: u64) -> Geometry {
     let chunk_pages = whole.chunk_bytes.map(|bytes| u64::from(bytes) / PAGE_BYTES as u64);
     if chunk_pages.is_none_or(|pages| first.is_multiple_of(pages)) {
@@ -79,7 +79,7 @@ pub(super) fn behind(whole: Geometry, first: u64) -> Geometry {
     Geometry { chunk_bytes: None, mapping: None, buses: None, phase_bytes: 0, ..whole }
 }
 
-/// Chunks in a run of an array, if it is a whole number of them that begin where the run does.
+/// Returns the number of chunks in a run of an array, if it is a whole number and they begin where the run does.
 fn stripe_chunks(member: &Geometry, striping: Striping) -> Option<u64> {
     let Striping::Extent { pages } = striping else { return None };
     let chunk_pages = u64::from(member.chunk_bytes?) / PAGE_BYTES as u64;
@@ -108,7 +108,8 @@ mod tests {
         together([MEMBER].into_iter().cycle().take(members), Striping::Extent { pages })
     }
 
-    /// Are the pages that `parts` puts together also together on the members, with that many parts on each?
+    /// Returns whether pages that share one of `parts` parts also share a part on the members, each of which has
+    /// `of_member` parts.
     fn is_true(members: usize, pages: u64, parts: u32, of_member: u32) -> bool {
         let layout = Layout { striping: Striping::Extent { pages }, members, first: 0 };
         let mut seen = HashMap::new();

@@ -12,10 +12,10 @@ pub(super) const LABEL_VERSION: u16 = 1;
 pub(super) const LABEL_PAGES: u64 = 2;
 /// The most members of an array: their names must fit into a label.
 pub(super) const MEMBERS_MAX: usize = 64;
-/// The most bytes of a name that are kept; the end of longer ones.
+/// The most bytes of a name that are stored; of longer names the end is stored.
 const NAME_BYTES_MAX: usize = 60;
 
-/// The highest generation of an array, never reached, and far below an overflow.
+/// The highest generation of an array: never reached, and far below an overflow.
 const GENERATION_MAX: u64 = 1 << 62;
 
 const MAGIC: [u8; 4] = *b"ndxa";
@@ -27,37 +27,37 @@ pub struct Label {
     pub array_id: u128,
     /// Counts the steps that all members took together; see [`LabelledArray`](super::LabelledArray).
     pub generation: u64,
-    /// Which member this is, from zero.
+    /// The index of this member, from zero.
     pub member: usize,
-    /// How the array's pages are distributed over its members.
+    /// The distribution of the array's pages over its members.
     pub striping: Striping,
-    /// Pages at the start of each member that are not the array's.
+    /// The number of pages at the start of each member that the array does not use.
     pub first: u64,
-    /// Pages that the array has been grown to.
+    /// The number of pages that the array has been grown to.
     pub page_count: u64,
     /// The members' names when the array was last opened for writing; one per member.
     pub names: Vec<String>,
 }
 
-/// Why a device cannot be the array's member.
+/// The reason why a device cannot be a member of the array.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LabelFault {
     /// It has no label.
     #[error(
-        "it is no member of an array: {reason}; name the members that the array was made of (where the \
-         making was cut short, make it again)"
+        "it is not a member of an array: {reason}; name the members that the array was created \
+         with (if its creation was interrupted, create it again)"
     )]
     Unlabelled {
-        /// What is there instead.
+        /// The content in place of a label.
         reason: String,
     },
     /// Both copies of its label are damaged.
     #[error(
-        "its label is damaged: {reason}; put a whole and current copy of this member in its place"
+        "its label is damaged: {reason}; replace it with an intact, current copy of this member"
     )]
     Damaged {
-        /// What is wrong with it.
+        /// The fault of the label.
         reason: String,
     },
     /// Its label has a format that this build does not know.
@@ -66,20 +66,20 @@ pub enum LabelFault {
          that wrote it"
     )]
     Version {
-        /// The label's.
+        /// The version of the label.
         found: u16,
-        /// This build's.
+        /// The version of this build.
         supported: u16,
     },
-    /// It belongs to another array than the rest.
+    /// It belongs to a different array than the rest.
     #[error(
         "it is member {member} of {members} of array {found:032x}, while {other} belongs to array \
          {expected:032x}; name the members of one array"
     )]
     Foreign {
-        /// Which member of its own array it is.
+        /// The index of the member in its own array.
         member: usize,
-        /// How many members its own array has.
+        /// The number of members of its own array.
         members: usize,
         /// Its own array.
         found: u128,
@@ -88,9 +88,9 @@ pub enum LabelFault {
         /// One of the others.
         other: String,
     },
-    /// It has the array's name and another shape than the rest.
+    /// It has the array's name and a different shape than the rest.
     #[error(
-        "its label gives the array another shape than that of {other}; one of the two was altered"
+        "its label and that of {other} give the array different shapes; one of the two was altered"
     )]
     Disagrees {
         /// One of the others.
@@ -99,10 +99,10 @@ pub enum LabelFault {
     /// Another device claims to be the same member.
     #[error(
         "it is member {member} of the array, and so is {other}; name each once, and leave out the older \
-         where one is a copy (this one has generation {generation}, that one {newest})"
+         if one is a copy (this one has generation {generation}, that one {newest})"
     )]
     Duplicate {
-        /// Which member both are.
+        /// The index of both members.
         member: usize,
         /// The other one.
         other: String,
@@ -114,47 +114,47 @@ pub enum LabelFault {
     /// No device claims to be this member. Its name is that of the last opening.
     #[error(
         "member {member} of {members} is missing; it had this name when the array was last opened for \
-         writing, name it as well"
+         writing; name it as well"
     )]
     Missing {
-        /// Which one.
+        /// The index of the missing member.
         member: usize,
-        /// How many the array has.
+        /// The number of members of the array.
         members: usize,
     },
     /// It is an older copy.
     #[error(
-        "it is an older copy of member {member}: it has generation {generation} where {other} has \
+        "it is an older copy of member {member}: it has generation {generation}, and {other} has \
          {newest}; put the current one in its place"
     )]
     Stale {
-        /// Which member.
+        /// The index of the member.
         member: usize,
         /// Its generation.
         generation: u64,
-        /// That of the newest.
+        /// The generation of the newest copy.
         newest: u64,
         /// The newest.
         other: String,
     },
     /// It is shorter than the array's size.
     #[error(
-        "it is too small: it has {pages} pages and the array has data on {pages_min}; put a whole copy \
-         of this member in its place"
+        "it is too small: it has {pages} pages and the array has data on {pages_min}; replace it \
+         with an intact copy of this member"
     )]
     Short {
-        /// Pages it has.
+        /// The number of pages of the member.
         pages: u64,
-        /// Pages it must have.
+        /// The number of pages that it must have.
         pages_min: u64,
     },
-    /// It holds something already, and must not become a member.
+    /// It contains something already, and must not become a member.
     #[error(
-        "{reason}; name another, or overwrite its first {LABEL_PAGES} pages with zeros if nobody needs \
-         what it holds"
+        "{reason}; name another, or overwrite its first {LABEL_PAGES} pages with zeros if its \
+         content is no longer needed"
     )]
     Taken {
-        /// What it holds.
+        /// The content.
         reason: String,
     },
 }
@@ -166,18 +166,18 @@ impl Label {
         PageId(self.generation % LABEL_PAGES)
     }
 
-    /// How many members the array has.
+    /// The number of members of the array.
     #[must_use]
     pub fn members(&self) -> usize {
         self.names.len()
     }
 
-    /// Is the array empty for certain? It is until it is grown.
+    /// Returns whether the array is certainly empty. It is until it is grown.
     pub(super) fn is_fresh(&self) -> bool {
         self.page_count == 0
     }
 
-    /// Do both give the array the same shape?
+    /// Returns whether both labels give the array the same shape.
     pub(super) fn agrees(&self, other: &Self) -> bool {
         let shape = |label: &Self| (label.striping, label.first, label.members());
         shape(self) == shape(other)
@@ -186,7 +186,7 @@ impl Label {
     /// Writes the label into a page.
     ///
     /// # Panics
-    /// If the page has another length than [`PAGE_BYTES`], or there are more than 64 names.
+    /// If the page is not [`PAGE_BYTES`] long, or there are more than 64 names.
     pub fn encode(&self, page: &mut [u8]) {
         assert!(page.len() == PAGE_BYTES && self.names.len() <= MEMBERS_MAX, "a label fits");
         let (kind, stripe_pages) = match self.striping {
@@ -214,8 +214,8 @@ impl Label {
     /// Reads a label from a page that may hold anything.
     ///
     /// # Errors
-    /// [`LabelFault::Unlabelled`] if it never was one, [`LabelFault::Damaged`], or [`LabelFault::Version`]
-    /// for one of another version.
+    /// [`LabelFault::Unlabelled`] if it never was a label, [`LabelFault::Damaged`], or [`LabelFault::Version`] for one
+    /// of another version.
     pub fn decode(page: &[u8], place: PageId) -> Result<Self, LabelFault> {
         let mut reader = Reader { bytes: page };
         let (sum, magic) = (u32::from_le_bytes(reader.take()?), reader.take::<4>()?);
@@ -236,7 +236,7 @@ impl Label {
         Ok(label)
     }
 
-    /// Refuses labels that no writer writes.
+    /// Rejects labels that no writer writes.
     fn check(&self, place: PageId) -> Result<(), LabelFault> {
         let (Striping::Extent { pages } | Striping::Partition { pages }) = self.striping;
         let members = self.names.len() as u64;
@@ -254,11 +254,10 @@ impl Label {
         }
     }
 
-    /// Chooses the valid one of the two pages at the start of a member: the newer of two.
+    /// Chooses the valid page of the two at the start of a member: the newer if both are valid.
     ///
     /// # Errors
-    /// What is wrong with both: [`LabelFault::Version`] before [`LabelFault::Damaged`] before
-    /// [`LabelFault::Unlabelled`].
+    /// The fault of both: [`LabelFault::Version`] before [`LabelFault::Damaged`] before [`LabelFault::Unlabelled`].
     pub fn choose(pages: [&[u8]; 2]) -> Result<Self, LabelFault> {
         let [first, second] = [0, 1].map(|index| Self::decode(pages[index], PageId(index as u64)));
         match (first, second) {
@@ -274,7 +273,7 @@ impl Label {
     }
 }
 
-/// Bytes of a label that are not read yet.
+/// The bytes of a label that are not read yet.
 struct Reader<'a> {
     bytes: &'a [u8],
 }
@@ -295,7 +294,7 @@ impl Reader<'_> {
         self.take().map(u64::from_le_bytes)
     }
 
-    /// All fields after the version.
+    /// Reads all fields after the version.
     fn fields(&mut self) -> Result<Label, LabelFault> {
         let (kind, member, members) = (self.u16()?, self.u16()?, usize::from(self.u16()?));
         let array_id = u128::from_le_bytes(self.take()?);
@@ -339,14 +338,14 @@ fn short(number: usize) -> u16 {
     u16::try_from(number).expect("members and lengths of names are below 65536")
 }
 
-/// The end of a name, which tells more than its beginning, as much as fits.
+/// Returns the end of a name, which is more specific than its beginning, as much as fits.
 fn tail(name: &str) -> &str {
     let start = name.len().saturating_sub(NAME_BYTES_MAX);
     let start = (start..=name.len()).find(|&at| name.is_char_boundary(at));
     start.map_or("", |start| &name[start..])
 }
 
-/// The bytes in place of a label.
+/// Describes the bytes in place of a label.
 pub(super) fn described(page: &[u8]) -> String {
     if page.iter().all(|&byte| byte == 0) {
         return "its first pages are all zeros".into();
@@ -359,7 +358,7 @@ pub(super) fn described(page: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// The label that docs/format.md shows byte by byte.
+    /// Returns the label that docs/format.md shows byte by byte.
     fn label() -> Label {
         Label {
             array_id: 0x0123_4567_89ab_cdef_0011_2233_4455_6677,

@@ -1,11 +1,10 @@
-//! An array that knows its members: each has a label, and a wrong one is refused by its name.
+//! An array that knows its members: each has a label, and a wrong one is rejected by its name.
 //!
-//! A label carries a **generation**, with one law: a member takes generation g + 1 only when all have durably
-//! taken g. So members that a crash left behind are behind by one and no more. Each opening for writing takes
-//! two generations before anything else is written. So a copy that was made before it is behind by at least
-//! two, which no crash explains, and is refused. (A copy made while the array was open, or after it was
-//! closed and before the next opening, has the generation of the original. Checksums find the former; the
-//! latter is the original.)
+//! A label carries a **generation**, with one law: a member takes generation g + 1 only when all members have durably
+//! taken g. So members that a crash left behind are behind by one and no more. Each opening for writing takes two
+//! generations before anything else is written. So a copy that was made before it is behind by at least two, which no
+//! crash explains, and is rejected. (A copy made while the array was open, or after it was closed and before the next
+//! opening, has the generation of the original. Checksums find the former; the latter is the original.)
 
 #[cfg(test)]
 mod tests;
@@ -30,12 +29,12 @@ pub struct Member {
 }
 
 impl Member {
-    /// A member by its name.
+    /// Creates a member of this name.
     pub fn new(name: impl Into<String>, device: Arc<dyn Device>) -> Self {
         Self { name: name.into(), device }
     }
 
-    /// Does the device have the label of a member, whole or damaged? One read of two pages.
+    /// Returns whether the device has the label of a member, whole or damaged. Costs one read of two pages.
     ///
     /// # Errors
     /// A failed read.
@@ -52,7 +51,7 @@ impl Member {
         Error::Label { name: self.name.clone(), fault: Box::new(fault) }
     }
 
-    /// Its label. One read of two pages.
+    /// Reads its label. Costs one read of two pages.
     pub(super) fn label(&self, index: usize) -> Result<Label> {
         let page_count = self.device.page_count();
         if page_count < LABEL_PAGES {
@@ -73,28 +72,28 @@ impl Member {
 /// Options of creating an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArrayOptions {
-    /// How the array's pages are distributed over its members.
+    /// The distribution of the array's pages over its members.
     pub striping: Striping,
-    /// The data of each member begin at a multiple of this many pages, after the label. Default 256, which is
-    /// 1 MiB.
+    /// The data of each member begin at a multiple of this number of pages, after the label. Default 256, which is 1
+    /// MiB.
     pub align_pages: u64,
-    /// The array's name; random when not given. Give one only for runs that must repeat.
+    /// The array's id; random by default. Set it only for runs that must repeat.
     pub array_id: Option<u128>,
 }
 
 impl ArrayOptions {
-    /// This striping, and the defaults.
+    /// Returns options with this striping, and the defaults.
     #[must_use]
     pub const fn new(striping: Striping) -> Self {
         Self { striping, align_pages: 256, array_id: None }
     }
 }
 
-/// Several devices as one, each with a label. A missing, foreign, duplicate, older or shortened member is
-/// refused by its name ([`Error::Label`]).
+/// Several devices as one, each with a label. A missing, foreign, duplicate, older or shortened member is rejected by
+/// its name ([`Error::Label`]).
 ///
-/// When it is opened, members may be given in any order; page 0 of the array is on the member that was given
-/// first when it was made. Nothing protects against the loss of a member.
+/// When it is opened, members may be given in any order; page 0 of the array is on the member that was given first when
+/// it was created. There is no protection against the loss of a member.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -115,19 +114,19 @@ pub struct LabelledArray {
     array: ArrayDevice,
     /// The content of the members' labels, without their places and names.
     newest: Mutex<Label>,
-    /// Held while a generation is taken, so that there is one at a time.
+    /// Held while a generation is taken, so that only one is taken at a time.
     taking: Mutex<()>,
 }
 
 impl LabelledArray {
-    /// Labels the members, of which only the first two pages must be empty, and combines them.
+    /// Labels the members, whose first two pages must be empty, and combines them.
     ///
-    /// Costs one read, one growth if it is shorter than the label, one write and one sync of each.
+    /// Costs, for each member, one read, one growth if it is shorter than the label, one write and one sync.
     ///
     /// # Errors
-    /// [`LabelFault::Taken`] if a member holds something in its first pages, unless that is the label of an
-    /// array that was never grown; [`Error::Array`] if the members do not fit together; [`Error::Member`]
-    /// with a member's own failure, such as no space.
+    /// [`LabelFault::Taken`] if the first pages of a member are not empty, unless they hold the label of an array that
+    /// was never grown; [`Error::Array`] if the members do not fit together; [`Error::Member`] with a member's own
+    /// failure, such as no space.
     pub fn create(members: Vec<Member>, options: &ArrayOptions) -> Result<Self> {
         let count = members.len();
         let misfit = |reason: String| Error::Array { members: count, reason };
@@ -159,14 +158,14 @@ impl LabelledArray {
         Ok(made)
     }
 
-    /// Combines the members of an array again, in whatever order they are given.
+    /// Combines the members of an array again, given in any order.
     ///
-    /// For writing it costs one read, two writes and three syncs of each member, and one write and one sync
-    /// more if a crash left members behind; for reading, the reads alone.
+    /// For writing it costs one read, two writes and three syncs of each member, and one more write and sync if a crash
+    /// left members behind; for reading, only the reads.
     ///
     /// # Errors
-    /// [`Error::Label`] with the name of the member that is wrong or missing, and how; [`Error::Array`] if
-    /// none is given; [`Error::Member`] with a member's own failure.
+    /// [`Error::Label`] with the name of the wrong or missing member, and the fault; [`Error::Array`] if no member is
+    /// given; [`Error::Member`] with a member's own failure.
     pub fn open(members: Vec<Member>, access: Access) -> Result<Self> {
         let verified = verify_members(members)?;
         let names = verified.iter().map(|(member, _)| member.name.clone()).collect();
@@ -193,9 +192,9 @@ impl LabelledArray {
         Ok(Self { array, newest: Mutex::new(label), taking: Mutex::default() })
     }
 
-    /// Takes two generations past the newest; members that were left behind come first.
+    /// Takes two generations past the newest; members that were left behind are updated first.
     fn begin(&self, generations: &[u64]) -> Result<()> {
-        // Data of a killed process may still be in a cache; it must be durable before anyone builds on it.
+        // Data of a killed process may still be in a cache; it must be durable before anything builds on it.
         self.array.sync()?;
         let label = self.label();
         let behind = |member: usize| generations[member] < label.generation;
@@ -212,7 +211,7 @@ impl LabelledArray {
         self.write_label(label, |_| true)
     }
 
-    /// Writes the label to some members, makes it durable on all of these, and then uses it.
+    /// Writes the label to some members, makes it durable on all of them, and then uses it.
     fn write_label(&self, label: &Label, which: impl Fn(usize) -> bool) -> Result<()> {
         let members = &self.array.members;
         let chosen = || members.devices.iter().enumerate().filter(|&(index, _)| which(index));
@@ -228,7 +227,8 @@ impl LabelledArray {
     }
 
     /// Makes it an array that was never grown, durably, so that its members may become those of another: see
-    /// [`create`](Self::create). Their bytes stay. A crash leaves it as it was, or reset, or to be reset again.
+    /// [`create`](Self::create). Their bytes stay. A crash leaves it unchanged, or reset, or in a state that can be
+    /// reset again.
     ///
     /// # Errors
     /// A failed write or sync of a member.
@@ -238,20 +238,20 @@ impl LabelledArray {
         self.write_labels(&Label { page_count: 0, generation: label.generation + 1, ..label })
     }
 
-    /// The content of the members' labels, as that of member 0.
+    /// Returns the content of the members' labels, as for member 0.
     #[must_use]
     pub fn label(&self) -> Label {
         self.newest.lock().expect("no holder of this lock panics").clone()
     }
 
-    /// The members' present names, in the array's order.
+    /// The members' current names, in the array's order.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.array.members.names
     }
 }
 
-/// Refuses a device that holds something in place of the label.
+/// Fails if a device contains something in place of the label.
 fn refuse_taken(member: &Member, index: usize) -> Result<()> {
     if member.device.page_count() < LABEL_PAGES {
         return Ok(());
@@ -281,8 +281,8 @@ impl Device for LabelledArray {
         self.array.page_count()
     }
 
-    /// Grows the members, and notes in their labels their new minimum length: one generation, which costs two
-    /// syncs and a write of each member.
+    /// Grows the members, and records their new minimum length in their labels: one generation, which costs two syncs
+    /// and a write of each member.
     fn grow(&self, page_count: u64) -> Result<()> {
         let _alone = self.taking.lock().expect("no holder of this lock panics");
         let label = self.label();
@@ -290,7 +290,7 @@ impl Device for LabelledArray {
             return Ok(());
         }
         self.array.grow(page_count)?;
-        // A label must not promise a length that a crash could take back.
+        // A label must not promise a length that a crash could undo.
         self.array.sync()?;
         self.write_labels(&Label { page_count, generation: label.generation + 1, ..label })
     }

@@ -10,7 +10,7 @@ use crate::{Device, Error, PageBuf, Result};
 /// A member and its label.
 type Labelled = (Member, Label);
 
-/// Reads all labels, refuses members that do not belong or are missing, and sorts the rest.
+/// Reads all labels, rejects members that do not belong and reports missing ones, and sorts the rest.
 pub(super) fn verify_members(members: Vec<Member>) -> Result<Vec<Labelled>> {
     let with_label = |(index, member): (usize, Member)| {
         let label = member.label(index)?;
@@ -19,7 +19,7 @@ pub(super) fn verify_members(members: Vec<Member>) -> Result<Vec<Labelled>> {
     let mut members: Vec<Labelled> =
         members.into_iter().enumerate().map(with_label).collect::<Result<_>>()?;
     refuse_foreign(&members)?;
-    // Of two with the same place, the newer comes first.
+    // Of two with the same index, the newer comes first.
     members.sort_by_key(|(_, label)| (label.member, u64::MAX - label.generation));
     refuse_duplicate(&members)?;
     refuse_missing(&members)?;
@@ -32,7 +32,8 @@ fn fault(member: &Member, fault: LabelFault) -> Error {
     Error::Label { name: member.name.clone(), fault: Box::new(fault) }
 }
 
-/// The array with the most members; of several such, that of the first.
+/// Fails if a member belongs to another array than the one with the most members; of several such arrays, that of the
+/// first member.
 fn refuse_foreign(members: &[Labelled]) -> Result<()> {
     let mut votes: HashMap<u128, usize> = HashMap::new();
     members.iter().for_each(|(_, label)| *votes.entry(label.array_id).or_default() += 1);
@@ -70,7 +71,7 @@ fn refuse_duplicate(members: &[Labelled]) -> Result<()> {
     Ok(())
 }
 
-/// Expects no duplicates, and the members in order.
+/// Fails if a member is missing. Expects no duplicates, and the members in order.
 fn refuse_missing(members: &[Labelled]) -> Result<()> {
     let newest = members.iter().map(|(_, label)| label).max_by_key(|label| label.generation);
     let Some(newest) = newest else { return Ok(()) };
@@ -102,8 +103,8 @@ fn refuse_stale(members: &[Labelled]) -> Result<()> {
     Err(fault(member, stale))
 }
 
-/// Refuses a member that is shorter than the array's size. All members had their pages before the first label
-/// said so.
+/// Fails if a member is shorter than the array's size. All members had their pages before the first label recorded the
+/// size.
 fn refuse_short(members: &[Labelled]) -> Result<()> {
     let page_count = members.iter().map(|(_, label)| label.page_count).max().unwrap_or(0);
     for (index, (member, label)) in members.iter().enumerate() {
@@ -118,8 +119,8 @@ fn refuse_short(members: &[Labelled]) -> Result<()> {
     Ok(())
 }
 
-/// Writes a label to its page of the member; it is durable after the next sync. On a member that never had
-/// one, the other page is cleared too.
+/// Writes a label to its page of the member; it is durable after the next sync. On a member that never had a label, the
+/// other page is cleared too.
 pub(super) fn write_label(device: &dyn Device, label: &Label) -> Result<()> {
     if label.generation > 1 {
         let mut page = PageBuf::zeroed(1);

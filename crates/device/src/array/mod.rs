@@ -1,8 +1,8 @@
 //! Several devices as one.
 //!
-//! `striping` says where each page is; `queue` spreads operations over the members' queues. An operation on
-//! one member is passed on unchanged; only one that crosses a border is split, copied, and reassembled.
-//! `label` describes a member, and `labelled` is an array that checks labels.
+//! `striping` computes the place of each page; `queue` spreads operations over the members' queues. An operation on one
+//! member is passed on unchanged; only one that crosses a border is split, copied, and reassembled. `label` describes a
+//! member, and `labelled` is an array that checks labels.
 
 mod geometry;
 mod label;
@@ -26,8 +26,8 @@ use crate::{PageId, Queue, Result};
 
 /// Several devices as one. Errors of a member are returned as [`Error::Member`].
 ///
-/// The members' order and the striping are part of the stored data: open it with the same ones again, or take
-/// a [`LabelledArray`], which knows its members. Nothing protects against the loss of one.
+/// The members' order and the striping are part of the stored data: open the array with the same ones again, or use a
+/// [`LabelledArray`], which knows its members. There is no protection against the loss of a member.
 #[derive(Debug)]
 pub struct ArrayDevice {
     members: Arc<Members>,
@@ -38,7 +38,7 @@ pub struct ArrayDevice {
 #[derive(Debug)]
 struct Members {
     devices: Vec<Arc<dyn Device>>,
-    /// One for each device; empty if no names were given.
+    /// The name of each device; empty if no names were given.
     names: Vec<String>,
     access: Access,
 }
@@ -48,13 +48,13 @@ impl Members {
         self.devices.iter().map(|device| device.page_count())
     }
 
-    /// The error of an operation on that member.
+    /// Returns the error of an operation on this member.
     fn failed(&self, member: usize, error: Error) -> Error {
         let name = self.names.get(member).cloned().unwrap_or_default();
         Error::Member { member, name, source: Box::new(error) }
     }
 
-    /// Refuses writes to an array that was opened for reading.
+    /// Rejects writes to an array that was opened for reading.
     fn check_allowed(&self, kind: OpKind) -> Result<()> {
         if kind == OpKind::Write { self.check_writable() } else { Ok(()) }
     }
@@ -72,16 +72,15 @@ impl Members {
 impl ArrayDevice {
     /// Combines the members.
     ///
-    /// # Errors
-    /// [`Error::Array`] if there is no member, a stripe of no pages, pages of different sizes, or more pages
-    /// than can be counted.
+    /// [`Error::Array`] if there is no member, a stripe of no pages, pages of different sizes, or more pages than can
+    /// be counted.
     pub fn new(members: Vec<Arc<dyn Device>>, striping: Striping) -> Result<Self> {
         let layout = Layout { striping, members: members.len(), first: 0 };
         let access = Access::ReadWrite;
         Self::assemble(Members { devices: members, names: Vec::new(), access }, layout)
     }
 
-    /// Combines the members, each after the pages that are not the array's.
+    /// Combines the members, each after the pages that the array does not use.
     fn assemble(members: Members, layout: Layout) -> Result<Self> {
         let count = members.devices.len();
         let misfit = |reason: &str| Err(Error::Array { members: count, reason: reason.into() });
@@ -151,7 +150,7 @@ fn check_range(page: PageId, pages: u64, page_count: u64) -> Result<()> {
     Ok(())
 }
 
-/// A piece of an operation that is on one member.
+/// A piece of an operation on one member.
 struct Part {
     place: Place,
     /// Its bytes in the operation's buffer.
@@ -181,8 +180,8 @@ fn parts(layout: Layout, page: PageId, pages: u64) -> impl Iterator<Item = Part>
 }
 
 impl Device for ArrayDevice {
-    /// Channels and depths of the members add up. Chunk, mapping and buses are stated only if the striping
-    /// puts chunk i of the array on channel i mod their number.
+    /// Channels and depths of the members add up. Chunk, mapping and buses are set only if the striping puts chunk i of
+    /// the array on channel i mod their number.
     fn geometry(&self) -> Geometry {
         let members = self.members.devices.iter().map(|member| member.geometry());
         let whole = geometry::together(members, self.layout.striping);
@@ -197,7 +196,7 @@ impl Device for ArrayDevice {
         self.layout.page_count(self.members.page_counts())
     }
 
-    /// Grows each member to its share. A member that is longer already keeps its bytes.
+    /// Grows each member to its share. A longer member keeps its bytes.
     fn grow(&self, page_count: u64) -> Result<()> {
         self.members.check_writable()?;
         let page_count_max = self.layout.page_count_max();
@@ -235,7 +234,7 @@ impl Device for ArrayDevice {
         })
     }
 
-    /// The first member's clock: members of hardware agree, and so do those of one simulator.
+    /// Returns the first member's clock: members of hardware agree, and so do those of one simulator.
     fn now(&self) -> u64 {
         self.members.devices.first().map_or(0, |member| member.now())
     }

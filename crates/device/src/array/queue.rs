@@ -31,7 +31,7 @@ struct MemberQueue {
 
 enum Slot {
     Free,
-    /// Passed to one member as it was, its buffer included.
+    /// The operation was passed to one member unchanged, with its buffer.
     Whole {
         token: u64,
         page: PageId,
@@ -72,7 +72,7 @@ impl ArrayQueue {
         Ok(())
     }
 
-    /// Pushes the parts. A refused part fails the whole operation, in its completion.
+    /// Pushes the parts. A rejected part fails the whole operation, in its completion.
     fn push_parts(&mut self, slot: usize, op: Op) {
         let mut split = Split { parts_left: 0, result: Ok(()), op };
         for part in parts(self.layout, split.op.page, split.op.buf.pages() as u64) {
@@ -95,7 +95,7 @@ impl ArrayQueue {
         }
     }
 
-    /// Takes the completions of one member, waiting for `count_min` of them, and refills its queue.
+    /// Takes the completions of one member, after waiting for `count_min` of them, and refills its queue.
     fn pump(&mut self, member: usize, count_min: usize) -> Result<()> {
         let member_queue = &mut self.queues[member];
         let mut arrived = std::mem::take(&mut self.arrived);
@@ -134,7 +134,7 @@ impl ArrayQueue {
         self.free.push(slot);
     }
 
-    /// The member with the most work, which is likely to finish something first.
+    /// Returns the member with the most work, which is likely to finish something first.
     fn busiest(&self) -> Option<usize> {
         let busy = self
             .queues
@@ -155,7 +155,7 @@ impl ArrayQueue {
 }
 
 impl MemberQueue {
-    /// Pushes now, or queues after what waits already.
+    /// Pushes an operation now, or queues it after those that wait already.
     fn push(&mut self, op: Op) -> Result<()> {
         if self.queue.in_flight() < self.queue.depth() && self.backlog.is_empty() {
             return self.queue.push(op);
@@ -164,7 +164,7 @@ impl MemberQueue {
         Ok(())
     }
 
-    /// Pushes waiting parts while there is space. A refused part arrives as failed.
+    /// Pushes waiting parts while there is space. A rejected part is returned as failed.
     fn refill(&mut self, arrived: &mut Vec<Completion>) {
         while self.queue.in_flight() < self.queue.depth() {
             let Some(op) = self.backlog.pop_front() else { return };
@@ -176,7 +176,7 @@ impl MemberQueue {
     }
 }
 
-/// The rest of an operation that a queue has refused, and whose buffer is lost.
+/// The rest of an operation that a queue has rejected, and whose buffer is lost.
 struct Refused {
     token: u64,
     kind: OpKind,

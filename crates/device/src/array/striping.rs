@@ -1,19 +1,19 @@
-//! Which member holds each page of an array, and where: arithmetic only.
+//! The mapping of an array's pages to members: arithmetic only.
 
 use std::ops::Range;
 
 use crate::PageId;
 
-/// How the pages of an array are distributed over its members.
+/// The distribution of an array's pages over its members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Striping {
-    /// Runs of that many pages go to the members in turn: everybody gets the whole bandwidth.
+    /// Runs of this number of pages go to the members in turn, so every caller gets the whole bandwidth.
     Extent {
         /// Pages in a run.
         pages: u64,
     },
-    /// Member `i` holds the pages from `i * pages` up to `(i + 1) * pages`, so that the caller decides which
-    /// member does which work.
+    /// Member `i` holds the pages from `i * pages` up to `(i + 1) * pages`, so that the caller decides which member
+    /// does which work.
     Partition {
         /// Pages of each member.
         pages: u64,
@@ -24,9 +24,9 @@ pub enum Striping {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     pub member: usize,
-    /// The first page, as the member counts.
+    /// The first page, in the member's numbering.
     pub page: PageId,
-    /// How many pages from there are on this member without a gap in the array.
+    /// The number of pages from there on that are on this member without a gap in the array.
     pub run: u64,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Place {
 pub(super) struct Layout {
     pub striping: Striping,
     pub members: usize,
-    /// Pages at the start of each member that are not the array's.
+    /// The number of pages at the start of each member that the array does not use.
     pub first: u64,
 }
 
@@ -46,7 +46,7 @@ impl Layout {
         }
     }
 
-    /// The most pages the array can have, whatever its members hold.
+    /// The most pages that the array can have, whatever the size of its members.
     pub(super) fn page_count_max(self) -> u64 {
         match self.striping {
             Striping::Extent { .. } => u64::MAX,
@@ -54,7 +54,7 @@ impl Layout {
         }
     }
 
-    /// The place of a page of the array.
+    /// Returns the place of a page of the array.
     pub(super) fn place(self, page: PageId) -> Place {
         let members = self.members as u64;
         let (pages, stripe) = (self.stripe_pages(), page.0 / self.stripe_pages());
@@ -69,7 +69,7 @@ impl Layout {
         Place { member, page: PageId(self.first + row * pages + within), run }
     }
 
-    /// Which page of the array a member's page is: the inverse of `place`.
+    /// Returns the page of the array for a member's page: the inverse of `place`.
     pub(super) fn array_page(self, member: usize, page: PageId) -> PageId {
         let (pages, member, page) = (self.stripe_pages(), member as u64, page.0 - self.first);
         PageId(match self.striping {
@@ -81,8 +81,8 @@ impl Layout {
         })
     }
 
-    /// How many of the first `page_count` pages of the array are on that member. They are the member's pages
-    /// from `first` on.
+    /// Returns the number of the first `page_count` pages of the array that are on this member. They are the member's
+    /// pages from `first` on.
     pub(super) fn share(self, member: usize, page_count: u64) -> u64 {
         let (pages, member) = (self.stripe_pages(), member as u64);
         let (whole, rest) = match self.striping {
@@ -97,20 +97,20 @@ impl Layout {
         whole + rest.saturating_sub(member.saturating_mul(pages)).min(pages)
     }
 
-    /// The pages of that member under a range of the array: always one range.
+    /// Returns the pages of this member under a range of the array: always one range.
     pub(super) fn shares(self, member: usize, pages: &Range<PageId>) -> Range<PageId> {
         let [start, end] =
             [pages.start, pages.end].map(|page| PageId(self.first + self.share(member, page.0)));
         start..end
     }
 
-    /// The length of that member for an array of that many pages.
+    /// Returns the length of this member for an array of `page_count` pages.
     pub(super) fn member_pages(self, member: usize, page_count: u64) -> u64 {
         self.first.saturating_add(self.share(member, page_count))
     }
 
-    /// The length of the array, given each member's length: the pages before the first one that some member
-    /// lacks.
+    /// Returns the length of the array, given each member's length: the number of pages before the first one that some
+    /// member lacks.
     pub(super) fn page_count(self, of_members: impl Iterator<Item = u64>) -> u64 {
         let first_lacking = |(member, count): (usize, u64)| match self.striping {
             Striping::Partition { pages } if count >= pages => u64::MAX,
@@ -120,7 +120,7 @@ impl Layout {
         of_members.enumerate().map(first_lacking).min().unwrap_or(0).min(self.page_count_max())
     }
 
-    /// As `array_page`, for a page that may be too large to be counted.
+    /// Like `array_page`, for a page that may be too large to be counted.
     fn array_page_saturating(self, member: usize, page: u64) -> u64 {
         let stripe = self.stripe_pages();
         let row = (page / stripe).saturating_mul(self.members as u64);

@@ -1,7 +1,7 @@
-//! Which engine does a file's I/O, found by asking the kernel once.
+//! The choice of the engine for a file's I/O, found by asking the kernel once.
 //!
-//! Direct I/O is requested first, because without it neither io_uring nor many threads are worthwhile; then a
-//! small ring is made and dropped.
+//! Direct I/O is requested first, because without it neither io_uring nor many threads are worthwhile; then a small
+//! ring is created and dropped.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ use crate::{EngineReport, Error, PAGE_BYTES, PageBuf, Result};
 pub(super) struct Kernel {
     /// Turns O_DIRECT on and tries it.
     pub direct: fn(&File) -> io::Result<()>,
-    /// Makes a ring, and returns the flags with which it was possible.
+    /// Creates a ring, and returns the flags with which that worked.
     pub ring: fn() -> io::Result<RingMode>,
 }
 
@@ -33,9 +33,9 @@ impl Kernel {
 pub(super) struct ChosenEngine {
     name: &'static str,
     reason: String,
-    /// The caller forced this one, so no other may replace it.
+    /// Whether the caller forced this engine, so that no other may replace it.
     pub is_forced: bool,
-    /// How to make rings, when the engine is io_uring.
+    /// The mode of rings, when the engine is io_uring.
     pub ring: Option<RingMode>,
 }
 
@@ -94,14 +94,14 @@ fn set_direct(file: &File) -> io::Result<()> {
     fcntl_setfl(file, OFlags::DIRECT)?;
     let mut buf = PageBuf::zeroed(1);
     match pread(file, &mut buf[..PAGE_BYTES], 0) {
-        // Only a refusal of the alignment or of the mode counts; a bad sector is no reason.
+        // Only a rejection of the alignment or of the mode counts; a bad sector does not.
         Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP)) => Err(errno.into()),
         _ => Ok(()),
     }
 }
 
-/// Also clears O_NONBLOCK, which was only for the opening. Clearing flags cannot be refused on a regular file
-/// or a block device.
+/// Turns O_DIRECT off. Also clears O_NONBLOCK, which was only for the opening. Clearing flags cannot fail on a regular
+/// file or a block device.
 fn unset_direct(file: &File) {
     let _ = fcntl_setfl(file, OFlags::empty());
 }

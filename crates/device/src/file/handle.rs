@@ -1,4 +1,4 @@
-//! What all engines of one file share: the descriptor, the checks, and the plain waiting transfer.
+//! The state that all engines of one file share: the descriptor, the checks, and the plain blocking transfer.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub(super) enum Medium {
     Block,
 }
 
-/// An open, locked file. Its last owner frees the lock and closes it.
+/// An open, locked file. Its last owner releases the lock and closes it.
 #[derive(Debug)]
 pub(super) struct Handle {
     pub file: File,
@@ -52,12 +52,12 @@ impl Handle {
         self.page_count.load(Ordering::Acquire)
     }
 
-    /// Allows operations up to that length, once the file is as long.
+    /// Allows operations up to this length, once the file has it.
     pub(super) fn set_page_count(&self, page_count: u64) {
         self.page_count.store(page_count, Ordering::Release);
     }
 
-    /// Is this a child of the process that opened the file?
+    /// Returns whether this is a child of the process that opened the file.
     pub(super) fn is_inherited(&self) -> bool {
         self.opener != process::id()
     }
@@ -81,7 +81,7 @@ impl Handle {
         Ok(())
     }
 
-    /// May the operation be started at all?
+    /// Checks whether the operation may be started.
     pub(super) fn check(&self, op: &Op) -> Result<()> {
         self.check_process()?;
         if op.kind == OpKind::Write {
@@ -110,8 +110,8 @@ impl Handle {
 }
 
 impl Drop for Handle {
-    /// Frees the lock explicitly. Closing alone would leave it to the children that were forked meanwhile,
-    /// because they share it; and a child must not free its parent's lock.
+    /// Releases the lock explicitly. Closing alone would leave it to the children that were forked meanwhile, because
+    /// they share it; and a child must not release its parent's lock.
     fn drop(&mut self) {
         if !self.is_inherited() {
             // The descriptor is closed next, so a failure here changes nothing more.
@@ -120,8 +120,8 @@ impl Drop for Handle {
     }
 }
 
-/// The byte offset of page `page` plus `bytes` in the file. The page was checked against the length of the
-/// file, which the kernel holds in 63 bits.
+/// Returns the byte offset of page `page` plus `bytes` in the file. The page was checked against the length of the
+/// file, which fits in 63 bits.
 pub(super) fn offset(page: PageId, bytes: usize) -> u64 {
     page.0 * PAGE_BYTES as u64 + bytes as u64
 }

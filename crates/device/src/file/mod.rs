@@ -1,8 +1,8 @@
 //! Pages in a regular file or on a raw block device.
 //!
-//! Opening (`open`) creates, locks and probes; `handle` is what all engines share: the descriptor, its
-//! checks, and plain waiting transfers; `uring` and `threads` are the queues; `size` grows and discards. The
-//! engine is chosen once, when the device is opened, and the reason is kept.
+//! Opening (`open`) creates, locks and probes; `handle` has what all engines share: the descriptor, its checks, and
+//! plain blocking transfers; `uring` and `threads` are the queues; `size` grows and discards. The engine is chosen
+//! once, when the device is opened, and the reason is kept.
 
 mod engine;
 mod handle;
@@ -29,7 +29,7 @@ use self::threads::Pool;
 use self::uring::UringQueue;
 use crate::{Device, EngineReport, Error, Geometry, Op, OpKind, PageBuf, PageId, Queue, Result};
 
-/// What the opener may do, which decides the lock.
+/// The rights of the opener, which determine the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Access {
     /// Read and write, as the only opener.
@@ -37,15 +37,15 @@ pub enum Access {
     ReadWrite,
     /// Read, together with any number of other readers.
     ReadOnly,
-    /// Read without a lock, while another may write: what is read may change, and be torn. For copies that are
-    /// proven afterwards.
+    /// Read without a lock, while another process may write: what is read may change, and be torn. For copies that are
+    /// verified afterwards.
     ReadUnlocked,
 }
 
 /// The engine for the operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum EngineChoice {
-    /// The best that runs here: io_uring, else threads, else buffered.
+    /// The best that runs here: io_uring, or else threads, or else buffered.
     #[default]
     Auto,
     /// io_uring with O_DIRECT, or an error.
@@ -56,7 +56,7 @@ pub enum EngineChoice {
     Buffered,
 }
 
-/// Must the file exist already?
+/// Whether the file must exist already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Create {
     /// It must not exist; it is created, empty.
@@ -68,44 +68,44 @@ pub enum Create {
     OpenOrCreate,
 }
 
-/// What a file takes from its file system when it grows.
+/// The space that a file takes from its file system when it grows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Allocation {
     /// All blocks of its length at once: a full file system is an error of the growth, never of a write.
     #[default]
     Whole,
-    /// A block when it is first written: the file takes what is in it, and a write may find no space.
+    /// A block when it is first written: the file takes the space of its content, and a write may find no space.
     Sparse,
 }
 
-/// How to open a [`FileDevice`].
+/// The options of opening a [`FileDevice`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FileOptions {
-    /// Read-write by default.
+    /// The access rights. Read-write by default.
     pub access: Access,
-    /// Chosen by probing by default.
+    /// The engine. Chosen by probing by default.
     pub engine: EngineChoice,
-    /// Open an existing file by default.
+    /// Whether to create the file. Opens an existing file by default.
     pub create: Create,
-    /// What the user knows of the flash under the file, from a [probe](crate::probe) of it or its maker;
-    /// opaque by default. It is not kept in the file.
+    /// The user's knowledge about the flash under the file, from a [probe](crate::probe) or its vendor; opaque by
+    /// default. It is not stored in the file.
     pub geometry: Option<Geometry>,
-    /// All blocks at once by default. It holds for this opening.
+    /// The space that growth takes. All blocks at once by default. Applies to this opening.
     pub allocation: Allocation,
 }
 
 /// A regular file or a raw block device as an array of pages.
 ///
-/// It is locked (`flock`) against every other handle, in this process too, unless both only read. The lock is
-/// free again when the device and all its queues are dropped. A handle that a child process has inherited
-/// through a fork returns [`Error::Forked`].
+/// It is locked (`flock`) against every other handle, in this process too, unless both only read. The lock is released
+/// when the device and all its queues are dropped. A handle that a child process has inherited through a fork returns
+/// [`Error::Forked`].
 #[derive(Debug)]
 pub struct FileDevice {
     handle: Arc<Handle>,
     chosen: ChosenEngine,
     geometry: Geometry,
     pool: Arc<Pool>,
-    /// Why some queue runs on threads although the engine is io_uring.
+    /// The reason why a queue runs on threads although the engine is io_uring.
     downgrade: OnceLock<String>,
     start: Instant,
 }
@@ -114,18 +114,18 @@ impl FileDevice {
     /// Opens, locks and probes. A partial page at the end of a file is ignored.
     ///
     /// # Errors
-    /// [`Error::Open`], also for a file that does not exist unless [`FileOptions::create`] says to create it;
-    /// [`Error::Locked`]; [`Error::Engine`] if a forced engine cannot run; [`Error::ReadOnly`] for a new file
-    /// that may not be written; [`Error::Geometry`] for an impossible one.
+    /// [`Error::Open`], also for a file that does not exist unless [`FileOptions::create`] creates it;
+    /// [`Error::Locked`]; [`Error::Engine`] if a forced engine cannot run; [`Error::ReadOnly`] for a new file that may
+    /// not be written; [`Error::Geometry`] for an impossible one.
     pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<Self> {
         Self::open_on(path.as_ref(), options, Kernel::real())
     }
 
-    /// Is it a regular file without a single byte? A file of a few bytes has no page either, but is not
+    /// Returns whether it is a regular file without a single byte. A file of a few bytes has no page either, but is not
     /// empty.
     ///
     /// # Errors
-    /// [`Error::Open`] when the kernel does not tell.
+    /// [`Error::Open`] when the kernel does not report it.
     pub fn is_empty_file(&self) -> Result<bool> {
         let found = self.handle.file.metadata();
         let found =
@@ -143,7 +143,7 @@ impl FileDevice {
         Ok(Self { handle, chosen, geometry, pool, downgrade, start })
     }
 
-    /// Checks, does and waits for one operation, on the caller's own thread.
+    /// Checks and does one operation and waits for it, on the caller's own thread.
     fn run(&self, mut op: Op) -> Result<PageBuf> {
         self.handle.check(&op)?;
         self.handle.transfer(&mut op)?;

@@ -1,4 +1,4 @@
-//! Opening: create or find, lock, measure, choose the engine, make the file's data and name durable.
+//! Opening: create or find, lock, measure, choose the engine, and make the file's data and name durable.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,7 +15,7 @@ use super::handle::{Handle, Medium};
 use super::{Access, Create, FileOptions, owner};
 use crate::{Error, PAGE_BYTES, Result};
 
-/// Opens in named steps. If a later step fails it removes the file that it created.
+/// Opens in named steps. If a later step fails, removes the file that it created.
 pub(super) fn open(
     path: &Path,
     options: &FileOptions,
@@ -53,8 +53,8 @@ fn prepare(
     Ok((medium, bytes / PAGE_BYTES as u64, chosen))
 }
 
-/// Data of an earlier process may be only in the page cache, and the name of a new file only in memory: both
-/// must be safe before anything builds on them.
+/// Syncs the file. Data of an earlier process may be only in the page cache, and the name of a new file only in memory:
+/// both must be durable before anything builds on them.
 fn settle(file: &File, path: &Path, is_new: bool) -> io::Result<()> {
     fsync(file)?;
     if is_new {
@@ -76,7 +76,7 @@ fn medium(file: &File) -> io::Result<Medium> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, words))
 }
 
-/// The file, and whether this call created it.
+/// Returns the file, and whether this call created it.
 fn find_or_create(path: &Path, options: &FileOptions) -> Result<(File, bool)> {
     let failed = |errno: Errno| Error::Open { path: path.into(), source: errno.into() };
     let may_create = options.create == Create::OpenOrCreate && options.access == Access::ReadWrite;
@@ -87,7 +87,7 @@ fn find_or_create(path: &Path, options: &FileOptions) -> Result<(File, bool)> {
             match find(path, options.access) {
                 Ok(file) => return Ok((file, false)),
                 Err(Errno::NOENT) if may_create => {}
-                // O_EXCL on a block device: mounted, or open in another handle of this sort.
+                // O_EXCL on a block device: mounted, or open in another such handle.
                 Err(Errno::BUSY) => {
                     let found = find(path, Access::ReadOnly);
                     pause(path, found.ok().and_then(|file| owner::of(&file)), waited)?;
@@ -101,7 +101,7 @@ fn find_or_create(path: &Path, options: &FileOptions) -> Result<(File, bool)> {
         }
         match create(path) {
             Ok(file) => return Ok((file, true)),
-            // Somebody else was faster: open their file.
+            // Another process was faster: open its file.
             Err(Errno::EXIST) if may_create => {}
             Err(Errno::NOENT) => {
                 return Err(Error::Open { path: path.into(), source: no_folder() });
@@ -111,18 +111,18 @@ fn find_or_create(path: &Path, options: &FileOptions) -> Result<(File, bool)> {
     }
 }
 
-/// The error for a missing file says how to create it.
+/// Returns the error for a missing file, with the way to create it.
 fn missing() -> io::Error {
     let words = "No such file; create it first (in a program: `Create::OpenOrCreate`)";
     io::Error::new(io::ErrorKind::NotFound, words)
 }
 
-/// The error for a file of a folder that is missing says so.
+/// Returns the error for a file in a missing folder.
 fn no_folder() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, "No such folder; create it first, or give another path")
 }
 
-/// Flags of every opening. O_NONBLOCK keeps a pipe from blocking the opener; it is cleared later.
+/// The flags of every opening. O_NONBLOCK keeps a pipe from blocking the opener; it is cleared later.
 fn base() -> OFlags {
     OFlags::CLOEXEC | OFlags::NONBLOCK
 }
@@ -135,21 +135,21 @@ fn find(path: &Path, access: Access) -> rustix::io::Result<File> {
     };
     let is_block = fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
     if is_block && access == Access::ReadWrite {
-        // Refuses a device that is mounted.
+        // Fails for a mounted device.
         flags |= OFlags::EXCL;
     }
     open_at(path, flags, Mode::empty()).map(File::from)
 }
 
-/// A volume holds the key of its hash function, so it is its owner's alone.
+/// Creates a file that only its owner may access: a volume contains the key of its hash function.
 fn create(path: &Path) -> rustix::io::Result<File> {
     let flags = base() | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     open_at(path, flags, Mode::from_raw_mode(0o600)).map(File::from)
 }
 
-/// How long to wait for the lock of a process that may live: it may be about to end.
+/// The time to wait for the lock of a live process, which may be about to end.
 const LIVING_PATIENCE: Duration = Duration::from_millis(500);
-/// How long to wait for the lock of a process that was killed: the kernel still takes down its rings.
+/// The time to wait for the lock of a killed process, whose rings the kernel still takes down.
 const KILLED_PATIENCE: Duration = Duration::from_secs(60);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
@@ -161,7 +161,7 @@ fn lock(file: &File, path: &Path, access: Access) -> Result<()> {
     };
     let start = Instant::now();
     loop {
-        // Taken before the attempt: one comes after the patience has ended, however long the pause was.
+        // Measured before the attempt, so that one attempt follows the end of the wait, however long the pause was.
         let waited = start.elapsed();
         match flock(file, operation) {
             Ok(()) => return Ok(()),
@@ -172,7 +172,7 @@ fn lock(file: &File, path: &Path, access: Access) -> Result<()> {
     }
 }
 
-/// Pauses, so that the owner of a file may let go of it; an error once that has lasted too long.
+/// Pauses, so that the owner of a file may release it; fails once that has lasted too long.
 fn pause(path: &Path, owner: Option<u32>, waited: Duration) -> Result<()> {
     let is_killed = owner.is_some_and(|pid| !owner::is_alive(pid));
     let patience = if is_killed { KILLED_PATIENCE } else { LIVING_PATIENCE };

@@ -1,11 +1,11 @@
-//! Who holds the lock of a file: a process that lives, or what a killed one has left in the kernel.
+//! The owner of a file's lock: a live process, or what a killed one has left in the kernel.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{major, minor};
 
-/// A process that holds a lock on this file; nothing where the kernel does not tell.
+/// Returns a process that has a lock on this file; `None` if the kernel does not report it.
 pub(super) fn of(file: &File) -> Option<u32> {
     let metadata = file.metadata().ok()?;
     let device = metadata.dev();
@@ -13,7 +13,7 @@ pub(super) fn of(file: &File) -> Option<u32> {
     find(&fs::read_to_string("/proc/locks").ok()?, &name)
 }
 
-/// The owner in a line such as `1: FLOCK  ADVISORY  WRITE 30504 fe:00:950737 0 EOF`.
+/// Returns the owner in a line such as `1: FLOCK ADVISORY WRITE 30504 fe:00:950737 0 EOF`.
 fn find(locks: &str, name: &str) -> Option<u32> {
     let owner = |line: &str| {
         let mut words = line.split_whitespace().skip_while(|word| *word != "FLOCK").skip(3);
@@ -23,10 +23,10 @@ fn find(locks: &str, name: &str) -> Option<u32> {
     locks.lines().find_map(owner)
 }
 
-/// Does this process run? One that was killed and not waited for does not.
+/// Returns whether this process runs. A process that was killed and not waited for does not.
 pub(super) fn is_alive(pid: u32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    // The state comes after the name, which is in parentheses and may hold any.
+    // The state follows the name, which is in parentheses and may contain any characters.
     let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
     !matches!(state, Some('Z' | 'X'))
 }

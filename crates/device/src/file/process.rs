@@ -1,8 +1,8 @@
-//! Which process this is, without asking the kernel each time.
+//! The id of this process, without a system call each time.
 //!
-//! A file must not be used by a child that has inherited it, so each operation checks. `getpid` is a system
-//! call, a tenth of a microsecond that would be paid twice for each page. Instead the number is noted on a
-//! page that the kernel clears in children; a process that finds zero there asks and notes its own.
+//! A file must not be used by a child that has inherited it, so each operation checks. `getpid` is a system call, a
+//! tenth of a microsecond that would be paid twice for each page. Instead the id is stored in a page that the kernel
+//! clears in children; a process that finds zero there asks the kernel and stores its own.
 
 use std::process;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::PAGE_BYTES;
 
-/// The number of this process.
+/// The id of this process.
 #[inline]
 pub(super) fn id() -> u32 {
     static NOTE: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
@@ -27,9 +27,9 @@ pub(super) fn id() -> u32 {
     }
 }
 
-/// A page of zeros that is cleared in children; `None` if the kernel cannot do that (Linux before 4.14).
+/// Returns a page of zeros that is cleared in children; `None` if the kernel cannot do that (Linux before 4.14).
 fn note() -> Option<&'static AtomicU32> {
-    // SAFETY: new memory is asked for, wherever the kernel likes, so nothing that is in use changes.
+    // SAFETY: new memory is requested, at any address, so nothing in use changes.
     let place = unsafe {
         mmap_anonymous(
             std::ptr::null_mut(),
@@ -39,7 +39,7 @@ fn note() -> Option<&'static AtomicU32> {
         )
     }
     .ok()?;
-    // SAFETY: the range is the page that was just mapped, which nobody else knows.
+    // SAFETY: the range is the page that was just mapped, to which there is no other reference.
     if unsafe { madvise(place, PAGE_BYTES, Advice::LinuxWipeOnFork) }.is_err() {
         // SAFETY: as above; nothing refers to the page.
         let _ = unsafe { munmap(place, PAGE_BYTES) };

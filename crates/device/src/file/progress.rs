@@ -4,7 +4,7 @@ use std::io;
 
 use crate::{OpKind, PAGE_BYTES};
 
-/// Consecutive answers without progress before a transfer fails.
+/// The number of consecutive answers without progress before a transfer fails.
 const STALLS_MAX: u32 = 1_000;
 
 /// The progress of one transfer.
@@ -15,7 +15,7 @@ pub(super) struct Progress {
     stalls: u32,
 }
 
-/// What to do after an answer of the kernel.
+/// The next step after an answer of the kernel.
 #[derive(Debug)]
 pub(super) enum TransferStep {
     /// All bytes are done.
@@ -53,8 +53,8 @@ impl Progress {
     }
 }
 
-/// Interrupted, temporarily out of some resource, or cancelled because the thread that had pushed the
-/// operation into a ring has ended: none of these says anything about the pages.
+/// Returns whether the error is temporary: interrupted, temporarily out of some resource, or cancelled because the
+/// thread that had pushed the operation into a ring has ended. None of these says anything about the pages.
 fn is_passing(error: &io::Error) -> bool {
     use rustix::io::Errno;
     [Errno::INTR, Errno::AGAIN, Errno::CANCELED]

@@ -15,7 +15,7 @@ use super::Allocation;
 use super::handle::{Handle, Medium, offset};
 use crate::{Error, PAGE_BYTES, PageId, Result};
 
-/// Makes the file long enough, with its blocks allocated unless it is sparse, and the length durable.
+/// Makes the file long enough, with its blocks allocated unless it is sparse, and makes the length durable.
 pub(super) fn grow(handle: &Handle, page_count: u64) -> Result<()> {
     handle.check_process()?;
     handle.check_writable()?;
@@ -45,20 +45,20 @@ pub(super) fn grow(handle: &Handle, page_count: u64) -> Result<()> {
     Ok(())
 }
 
-/// By how many bytes the file at `path` can grow before its file system is full; `None` if nobody knows.
+/// Returns by how many bytes the file at `path` can grow before its file system is full; `None` if that is unknown.
 #[must_use]
 pub fn growth_bytes(path: &Path) -> Option<u64> {
     let is_block = fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
     if is_block { Some(0) } else { statvfs(path).ok().and_then(free_bytes) }
 }
 
-/// What a file system has free. Some in user space do not report it.
+/// Returns the free space of a file system. Some in user space do not report it.
 fn free_bytes(space: StatVfs) -> Option<u64> {
     (space.f_blocks > 0).then(|| space.f_bavail.saturating_mul(space.f_frsize))
 }
 
-/// Refuses at once what the file system cannot hold, before a long allocation that would meanwhile fill the
-/// disk for everybody else.
+/// Fails at once if the file system cannot hold the new length, before a long allocation that would meanwhile fill the
+/// disk for all other users.
 fn check_space(handle: &Handle, page_count: u64) -> Result<()> {
     let Some(free) = fstatvfs(&handle.file).ok().and_then(free_bytes) else { return Ok(()) };
     let missing = (page_count - handle.page_count()).saturating_mul(PAGE_BYTES as u64);
@@ -69,7 +69,7 @@ fn check_space(handle: &Handle, page_count: u64) -> Result<()> {
     Err(no_space(handle, page_count, reason))
 }
 
-/// From `old` to `new` bytes, or back to `old` if that fails.
+/// Changes the length from `old` to `new` bytes, or back to `old` if that fails.
 fn lengthen(handle: &Handle, old: u64, new: u64) -> rustix::io::Result<()> {
     let file = &handle.file;
     // A partial page at the end never belonged to us, and its bytes must not be visible in a new page.

@@ -23,8 +23,8 @@ const NEW: FileOptions = FileOptions {
 const READ_ONLY: FileOptions =
     FileOptions { access: Access::ReadOnly, create: Create::Open, ..NEW };
 
-/// A path in a directory of its own, next to the build: temporary directories may be in memory, which has
-/// other limits than a disk.
+/// Returns a path in a directory of its own, next to the build: temporary directories may be in memory, which has
+/// different limits than a disk.
 fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR").to_owned() + "/../../target")
         .or_else(|_| tempfile::tempdir())
@@ -41,7 +41,7 @@ fn refusing_direct(_: &fs::File) -> io::Result<()> {
     Err(Errno::INVAL.into())
 }
 
-/// The engine, if this machine has it. A container may have no io_uring.
+/// Opens a file with this engine, if the machine has it. A container may have no io_uring.
 fn open_with(path: &Path, engine: EngineChoice) -> Option<FileDevice> {
     match FileDevice::open(path, &FileOptions { engine, ..NEW }) {
         Err(Error::Engine { engine, reason }) => {
@@ -370,7 +370,7 @@ fn a_queue_of_no_depth_is_always_full() {
     }
 }
 
-/// Runs `act` in a forked child and gives its exit code.
+/// Runs `act` in a forked child and returns its exit code.
 fn in_child(act: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child only calls `act` and leaves by `_exit`, so it runs none of its parent's
     // destructors; the C library's allocator is made usable again by its own fork handlers.
@@ -388,7 +388,7 @@ fn in_child(act: impl FnOnce() -> i32) -> i32 {
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) }
 }
 
-/// How many of the calls that a child must not make are refused to it.
+/// Returns how many of the calls that a child must not make fail in it.
 fn refusals(device: &FileDevice, queue: &mut dyn Queue) -> i32 {
     let op = Op { token: 0, kind: OpKind::Read, page: PageId(0), buf: PageBuf::zeroed(1) };
     let results = [

@@ -1,8 +1,8 @@
 //! The engine of threads: each waits for one transfer at a time; there are as many threads as the depth.
 //!
-//! It replaces io_uring where that is refused, as in most containers. Up to [`THREADS_MAX`] threads belong to
-//! a device, shared by its queues. A thread is started when there is work and none is idle. As with a ring,
-//! `push` only notes an operation; `wait` submits all of them under one lock.
+//! It replaces io_uring where that is unavailable, as in most containers. A device has up to [`THREADS_MAX`] threads,
+//! shared by its queues. A thread is started when there is work and none is idle. As with a ring, `push` only records
+//! an operation; `wait` submits all of them under one lock.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,10 +12,10 @@ use std::thread::{self, JoinHandle};
 use super::handle::Handle;
 use crate::{Completion, Error, Op, Queue, Result};
 
-/// Threads of one device: a queue of this depth keeps a flash device busy.
+/// The most threads of one device: a queue of this depth keeps a flash device busy.
 const THREADS_MAX: usize = 32;
 
-/// A thread only transfers, so a small stack is enough.
+/// The stack of a thread. It only transfers, so a small one is enough.
 const STACK_BYTES: usize = 128 * 1024;
 
 /// The threads of one device. Dropping it, after all its queues, ends them.
@@ -53,18 +53,18 @@ struct FinishedOps {
 #[derive(Default)]
 struct Finished {
     completions: Vec<Completion>,
-    /// How many the queue sleeps for; zero while it is awake.
+    /// The number of results that the queue sleeps for; zero while it is awake.
     wanted: usize,
 }
 
 impl Pool {
-    /// A pool without threads yet.
+    /// Creates a pool without threads.
     pub(super) fn new(handle: Arc<Handle>) -> Self {
         let shared = Shared { handle, work: Mutex::default(), ready: Condvar::new() };
         Self { shared: Arc::new(shared), threads: Mutex::default() }
     }
 
-    /// A queue whose operations these threads do.
+    /// Creates a queue whose operations these threads do.
     pub(super) fn queue(self: &Arc<Self>, depth: usize) -> ThreadsQueue {
         let (pool, results, staged) = (Arc::clone(self), Arc::default(), Vec::new());
         ThreadsQueue { pool, results, staged, depth, in_flight: 0 }
@@ -83,8 +83,8 @@ impl Pool {
         (0..started).for_each(|_| self.start_thread());
     }
 
-    /// Starts a thread that is counted already. If the kernel refuses, running threads do the work, and if
-    /// none runs, the caller does.
+    /// Starts a thread that is counted already. If the kernel cannot start it, running threads do the work, and if
+    /// there are none, the caller does.
     fn start_thread(&self) {
         let shared = Arc::clone(&self.shared);
         let builder = thread::Builder::new().name("nandex-io".into()).stack_size(STACK_BYTES);
@@ -164,7 +164,7 @@ impl fmt::Debug for Pool {
 pub(super) struct ThreadsQueue {
     pool: Arc<Pool>,
     results: Arc<FinishedOps>,
-    /// Pushed since the last wait, which submits them together.
+    /// Operations pushed since the last wait, which submits them together.
     staged: Vec<Job>,
     depth: usize,
     in_flight: usize,

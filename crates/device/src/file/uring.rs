@@ -1,13 +1,11 @@
 //! The engine of io_uring: one thread keeps a whole queue of operations in the kernel.
 //!
-//! `push` fills a submission entry, and every few of them are submitted: a device begins with the first while
-//! the caller still works on the next. `wait` submits the rest and sleeps until its completions in one system
-//! call, then takes every completion. The operations in flight are in a slab, so nothing is allocated per
-//! operation.
+//! `push` fills a submission entry, and every few of them are submitted: a device begins with the first while the
+//! caller still works on the next. `wait` submits the rest and sleeps until its completions in one system call, then
+//! takes every completion. The operations in flight are in a slab, so there is no allocation per operation.
 //!
-//! A queue may move between threads. So the rings are made without SINGLE_ISSUER and DEFER_TASKRUN, which
-//! bind a ring to one thread. The kernel cancels some operations of a thread that ends; these are pushed
-//! again.
+//! A queue may move between threads. So the rings are created without SINGLE_ISSUER and DEFER_TASKRUN, which bind a
+//! ring to one thread. The kernel cancels some operations of a thread that ends; these are pushed again.
 
 use std::fmt;
 use std::io;
@@ -26,24 +24,24 @@ use crate::{Completion, Error, Op, OpKind, PageId, Queue, Result};
 /// The most bytes in one entry; the kernel moves at most 2 GiB minus a page at once.
 const ENTRY_BYTES_MAX: usize = 1 << 30;
 
-/// The deepest ring the kernel makes.
+/// The deepest ring that the kernel creates.
 const DEPTH_MAX: usize = 32_768;
 
-/// Operations that are submitted together, at most, and as a share of the depth. Drives complete in groups. If a
-/// whole group waited for its submission, the drive would be idle meanwhile: with 32 reads in flight that cost an
-/// eighth of them. One system call for each operation, on the other hand, takes a fifth more of the processor.
+/// The most operations that are submitted together, and their share of the depth. Drives complete in groups. If a whole
+/// group waited for its submission, the drive would be idle meanwhile: with 32 reads in flight that cost an eighth of
+/// them. One system call for each operation, on the other hand, takes a fifth more processor time.
 const SUBMITTED_MAX: usize = 4;
 const DEPTH_PER_SUBMISSION: usize = 4;
 
-/// In shallower queues `wait` submits everything: the same system call sleeps.
+/// The depth below which `wait` submits everything: the same system call sleeps.
 const EAGER_DEPTH_MIN: usize = 8;
 
-/// How many consecutive times the kernel may report that it has no memory, and the pause after each: ten
+/// The number of consecutive times that the kernel may report that it has no memory, and the pause after each: ten
 /// seconds in total.
 const BUSY_MAX: u32 = 10_000;
 const BUSY_REST: Duration = Duration::from_millis(1);
 
-/// The flags with which this kernel makes rings.
+/// The flags with which this kernel creates rings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RingMode {
     /// Completions do not interrupt the thread (Linux 5.19).
@@ -71,7 +69,7 @@ impl RingMode {
     }
 }
 
-/// Makes a small ring, with fewer flags if the kernel does not know them all.
+/// Creates a small ring, with fewer flags if the kernel does not know them all.
 pub(super) fn probe() -> io::Result<RingMode> {
     let is_unknown = |error: &io::Error| error.raw_os_error() == Some(Errno::INVAL.raw_os_error());
     let (mode, ring) = match RingMode::Cooperative.build(2) {
@@ -96,7 +94,7 @@ struct Flight {
 }
 
 impl Flight {
-    /// The entry for the rest of the transfer.
+    /// Returns the entry for the rest of the transfer.
     fn entry(&mut self, slot: usize) -> squeue::Entry {
         let at = offset(self.op.page, self.progress.bytes);
         let rest = &mut self.op.buf[self.progress.bytes..];
@@ -116,12 +114,12 @@ pub(super) struct UringQueue {
     flights: Vec<Option<Flight>>,
     free: Vec<usize>,
     handle: Arc<Handle>,
-    /// Pushes after which is submitted.
+    /// The number of pushes after which a submission follows.
     submitted_together: usize,
 }
 
 impl UringQueue {
-    /// A ring of at least `depth` entries, so that everything in flight always fits.
+    /// Creates a ring of at least `depth` entries, so that everything in flight always fits.
     pub(super) fn new(handle: &Arc<Handle>, mode: RingMode, depth: usize) -> io::Result<Self> {
         if depth > DEPTH_MAX {
             let words = format!("a ring has at most {DEPTH_MAX} entries");
@@ -129,7 +127,7 @@ impl UringQueue {
         }
         let entries = u32::try_from(depth.max(1).next_power_of_two()).expect("at most 32768");
         let ring = mode.build(entries)?;
-        // The kernel then need not look the descriptor up for each operation.
+        // The kernel then need not look up the descriptor for each operation.
         ring.submitter().register_files(&[handle.file.as_raw_fd()])?;
         let flights = std::iter::repeat_with(|| None).take(depth).collect();
         let free = (0..depth).rev().collect();
@@ -188,7 +186,7 @@ impl UringQueue {
         let wanted = count_min.min(self.in_flight());
         let mut busy = 0;
         self.reap(done)?;
-        // Even a caller that wants nothing lets the kernel run once when nothing was there.
+        // Even a caller that needs no completion lets the kernel run once when nothing was ready.
         let mut must_ask = done.len() == before && self.in_flight() > 0;
         loop {
             let missing = wanted.saturating_sub(done.len() - before);

@@ -8,11 +8,11 @@
 //! | an open file, such as `/dev/stdout` | it is written to, after its present content |
 //! | a folder, a socket without a listener | an error, and nothing changes |
 //!
-//! So no output removes a device, and a run that fails keeps the file that was there. A replacement gets the mode and,
-//! where this process may give files away, the owner of the file that it replaces.
+//! So no output removes a device, and a failed run keeps the existing file. A replacement gets the mode and, if this
+//! process may change owners, the owner of the file that it replaces.
 //!
-//! Files of a volume are written in their place, by pages, for as long as the volume is being filled: they are
-//! [`UnfinishedFiles`] until it is whole.
+//! Files of a volume are written in place, by pages, for as long as the volume is being filled: they are
+//! [`UnfinishedFiles`] until it is complete.
 
 #[cfg(test)]
 mod tests;
@@ -27,17 +27,17 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// Bytes that are written at once.
+/// The number of bytes that are written at once.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Permissions of a new file before the process's mask takes some away.
+/// The permissions of a new file, before the process's umask.
 const NEW_MODE: u32 = 0o666;
 
-/// A named output that is being written. Dropping it before [`finish`](Self::finish) keeps a regular file as it was.
+/// A named output that is being written. Dropping it before [`finish`](Self::finish) leaves a regular file as it was.
 #[derive(Debug)]
 pub struct OutputFile {
     out: BufWriter<File>,
-    /// `None` for an output that is written to in its place.
+    /// `None` for an output that is written in place.
     replacement: Option<Replacement>,
 }
 
@@ -54,7 +54,7 @@ impl OutputFile {
     /// Opens the output that `path` names. Blocks while a pipe has no reader.
     ///
     /// # Errors
-    /// A folder, a file that this process may not write to, an output that another run is writing.
+    /// A folder, a file that this process may not write, an output that another run is writing.
     pub fn begin(path: &Path) -> io::Result<Self> {
         let kind = match fs::metadata(path) {
             Ok(found) => Some(found.file_type()),
@@ -82,7 +82,7 @@ impl OutputFile {
     }
 
     fn replacing(name: PathBuf) -> io::Result<Self> {
-        // A file that is protected from being written to is protected from being replaced.
+        // A file that is protected from writing is protected from replacement.
         let mode = match open(&name) {
             Ok(replaced) => replaced.metadata()?.mode() & NEW_MODE,
             Err(error) if error.kind() == ErrorKind::NotFound => NEW_MODE,
@@ -95,13 +95,13 @@ impl OutputFile {
         Ok(Self { replacement: Some(replacement), ..Self::in_place(file) })
     }
 
-    /// Where the bytes are until the output is finished; `None` for one that is written to in its place.
+    /// The path of the bytes until the output is finished; `None` for an output that is written in place.
     #[must_use]
     pub fn unfinished(&self) -> Option<&Path> {
         self.replacement.as_ref().map(|it| &*it.unfinished)
     }
 
-    /// Whether an earlier run had left an unfinished file, which is gone now.
+    /// Returns whether an earlier run had left an unfinished file, which was removed.
     #[must_use]
     pub fn replaces_unfinished(&self) -> bool {
         self.replacement.as_ref().is_some_and(|it| it.replaces_unfinished)
@@ -110,7 +110,7 @@ impl OutputFile {
     /// Writes what is still in RAM, and gives a regular file its name, durably.
     ///
     /// # Errors
-    /// A failed write, sync or rename. A regular file is then as it was.
+    /// A failed write, sync or rename. A regular file is then unchanged.
     pub fn finish(self) -> io::Result<()> {
         let Self { out, replacement } = self;
         let file = out.into_inner().map_err(IntoInnerError::into_error)?;
@@ -156,14 +156,14 @@ pub fn write_output(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     output.finish()
 }
 
-/// Gives the file at `place` the name of a regular file, durably and at once, with the mode and, where this process
-/// may, the owner of the file that had the name.
+/// Gives the file at `place` the name of a regular file, durably and atomically, with the mode and, if this process may
+/// change owners, the owner of the file that had the name.
 ///
 /// # Errors
 /// A failed sync or rename.
 pub fn replace_file(file: &File, place: &Path, name: &Path) -> io::Result<()> {
     if let Ok(replaced) = fs::symlink_metadata(name) {
-        // A change of the owner takes bits of the mode away, so it comes first.
+        // A change of the owner clears bits of the mode, so it comes first.
         let _ = fchown(file, Some(replaced.uid()), Some(replaced.gid()));
         file.set_permissions(Permissions::from_mode(replaced.mode() & 0o7777))?;
     }
@@ -172,7 +172,7 @@ pub fn replace_file(file: &File, place: &Path, name: &Path) -> io::Result<()> {
     File::open(folder(name))?.sync_all()
 }
 
-/// The name of a file while it is not whole.
+/// Returns the name of a file while it is incomplete.
 #[must_use]
 pub fn unfinished_path(name: &Path) -> PathBuf {
     let mut path = name.as_os_str().to_owned();
@@ -182,13 +182,13 @@ pub fn unfinished_path(name: &Path) -> PathBuf {
 
 /// The end of a chain of links.
 enum Followed {
-    /// A name that is no link.
+    /// A name that is not a link.
     Name(PathBuf),
     /// A link in `/proc` to a file that a process has open; the file may have no name.
     OpenFile(PathBuf),
 }
 
-/// Follows links to their end. The caller has found that they are no circle.
+/// Follows links to their end. The caller has checked that they are not circular.
 fn follow(path: &Path) -> io::Result<Followed> {
     let mut name = path.to_owned();
     while name.is_symlink() {
@@ -206,8 +206,8 @@ fn folder(name: &Path) -> &Path {
     name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Opens a file that a process has open. Standard output and error are shared, so that later messages on them come
-/// after the output.
+/// Opens a file that a process has open. Standard output and error are shared, so that later messages on them follow
+/// the output.
 fn share(link: &Path) -> io::Result<File> {
     let own = format!("/proc/{}/fd", std::process::id());
     match link.strip_prefix(own).ok().and_then(Path::to_str) {
@@ -231,7 +231,7 @@ fn connect(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Makes an unfinished file and locks it; says whether it replaces one of an earlier run.
+/// Creates an unfinished file and locks it; returns whether it replaces one of an earlier run.
 fn make(unfinished: &Path, mode: u32) -> io::Result<(File, bool)> {
     let create = || OpenOptions::new().write(true).create_new(true).mode(mode).open(unfinished);
     let (file, replaces) = match create() {
@@ -251,10 +251,10 @@ fn make(unfinished: &Path, mode: u32) -> io::Result<(File, bool)> {
     }
 }
 
-/// Removes the file of a run that did not finish. Its lock tells whether that run still goes on.
+/// Removes the file of a run that did not finish. Its lock shows whether that run is still active.
 fn remove_left(unfinished: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(unfinished)?.is_file() {
-        let text = "it is there and no regular file; remove it, or name another output";
+        let text = "it exists and is not a regular file; remove it, or name another output";
         return Err(io::Error::new(ErrorKind::AlreadyExists, text));
     }
     let left = File::open(unfinished)?;
@@ -262,7 +262,7 @@ fn remove_left(unfinished: &Path) -> io::Result<()> {
     fs::remove_file(unfinished)
 }
 
-/// Locks a file where the file system can.
+/// Locks a file if the file system supports that.
 fn lock(file: &File) -> io::Result<()> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(in_use()),
@@ -272,21 +272,21 @@ fn lock(file: &File) -> io::Result<()> {
 
 fn in_use() -> io::Error {
     let text =
-        "another output has that name and is being written; wait for its end, or name another file";
+        "another output of that name is being written; wait until it is done, or name another file";
     io::Error::new(ErrorKind::ResourceBusy, text)
 }
 
 fn not_made(unfinished: &Path, error: &io::Error) -> io::Error {
     let folder = folder(unfinished);
     let text = if error.kind() == ErrorKind::NotFound && !folder.exists() {
-        format!("there is no folder {}; make it first, or name another one", folder.display())
+        format!("there is no folder {}; create it first, or name another one", folder.display())
     } else {
-        format!("cannot make {}: {error}", unfinished.display())
+        format!("cannot create {}: {error}", unfinished.display())
     };
     io::Error::new(error.kind(), text)
 }
 
-/// Syncs a file or a block device. A pipe, a socket and a terminal store nothing, and refuse a sync.
+/// Syncs a file or a block device. A pipe, a socket and a terminal store nothing, and cannot be synced.
 fn sync_stored(file: &File) -> io::Result<()> {
     let kind = file.metadata()?.file_type();
     if kind.is_file() || kind.is_block_device() { file.sync_all() } else { Ok(()) }

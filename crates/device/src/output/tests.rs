@@ -1,5 +1,5 @@
-//! Every kind of file, in a folder of the test's own: no test opens a device of the machine but the null device, and
-//! that by a link.
+//! Every kind of file, in a folder of the test's own: no test opens a device of the machine except the null device, and
+//! that through a link.
 
 use std::fs::{self, File, Permissions};
 use std::io::{ErrorKind, Read, Write};
@@ -14,7 +14,7 @@ use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
 use super::*;
 
-/// What nothing that a test waits for takes.
+/// A time that nothing that a test waits for takes.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 const NEW: &[u8] = b"the new content";
@@ -36,12 +36,13 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A pipe or a device of the test's own. The number is that of a device of memory: 3 takes everything, 7 is full.
+/// Creates a pipe or a device of the test's own. The number is that of a memory device: 3 accepts everything, 7 is
+/// full.
 fn node(path: &Path, kind: FileType, number: u32) -> rustix::io::Result<()> {
     mknodat(CWD, path, kind, Mode::from_raw_mode(0o666), makedev(1, number))
 }
 
-/// A device of the test's own; a link to the machine's where this process may make none.
+/// Creates a device of the test's own, or a link to the machine's if this process may not create one.
 fn device(path: &Path, number: u32, machine: &str) {
     if node(path, FileType::CharacterDevice, number).is_err() || open(path).is_err() {
         let _ = fs::remove_file(path);
@@ -53,7 +54,7 @@ fn null_device(path: &Path) {
     device(path, 3, "/dev/null");
 }
 
-/// What a reader of the file gets, sent when it has ended; what `open` owns is gone by then.
+/// Returns what a reader of the file gets, sent when it has ended; what `open` owns is dropped by then.
 fn reader(open: impl FnOnce() -> File + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -257,13 +258,13 @@ fn an_output_that_another_run_writes_is_refused_and_what_a_dead_run_left_is_repl
     assert!(output.replaces_unfinished());
     let (kind, text) = refusal(&path);
     assert_eq!(kind, ErrorKind::ResourceBusy);
-    assert!(text.contains("out.unfinished: another output has that name"), "{text}");
+    assert!(text.contains("out.unfinished: another output of that name"), "{text}");
     output.finish().unwrap();
     assert!(!OutputFile::begin(&path).unwrap().replaces_unfinished());
     null_device(&left);
     let (kind, text) = refusal(&path);
     assert_eq!(kind, ErrorKind::AlreadyExists);
-    assert!(text.contains("out.unfinished: it is there and no regular file"), "{text}");
+    assert!(text.contains("out.unfinished: it exists and is not a regular file"), "{text}");
     assert_eq!(names(folder.path()), ["out", "out.unfinished"]);
 }
 

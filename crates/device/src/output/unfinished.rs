@@ -1,9 +1,9 @@
 //! The files of a volume until it is whole: they get their names at the end.
 //!
-//! A file NAME is made as `NAME.unfinished` and renamed at the end. So no run that was killed, stopped or out of space
-//! leaves a file that passes as whole, and the next run replaces what such a run has left, or goes on with it. The
-//! files of one volume are renamed only when all of them are whole, the first one last; a program that opens some of
-//! them while others have no name yet is told.
+//! A file NAME is created as `NAME.unfinished` and renamed at the end. So no run that was killed, stopped or out of
+//! space leaves a file that looks complete, and the next run replaces the unfinished file, or continues with it. The
+//! files of one volume are renamed only when all of them are complete, the first one last; a program that opens some of
+//! them while others have no name yet gets an error.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::{folder, replace_file, unfinished_path};
 use crate::{Error, FileDevice, FileOptions, Result};
 
-/// Files that are being made, by the names that they will have.
+/// Files that are being created, by their final names.
 ///
 /// ```
 /// use nandex_device::output::UnfinishedFiles;
@@ -34,11 +34,11 @@ pub struct UnfinishedFiles {
 }
 
 impl UnfinishedFiles {
-    /// Returns where to make the file `name`, and removes what an earlier run left there. The caller has found that
-    /// no file has that name.
+    /// Returns the path at which to create the file `name`, and removes what an earlier run left there. The caller has
+    /// checked that no file has that name.
     ///
     /// # Errors
-    /// [`Error::Name`] for a file that another run is making, or that is no regular file.
+    /// [`Error::Name`] for a file that another run is creating, or that is not a regular file.
     pub fn begin(&mut self, name: &Path) -> Result<PathBuf> {
         let place = unfinished_path(name);
         if fs::symlink_metadata(&place).is_ok() {
@@ -48,8 +48,8 @@ impl UnfinishedFiles {
         Ok(place)
     }
 
-    /// Returns where an earlier run has left the file `name` unfinished, so that this run goes on with it; `None` if
-    /// it has left none.
+    /// Returns the path at which an earlier run has left the file `name` unfinished, so that this run continues with
+    /// it; `None` if there is none.
     pub fn resume(&mut self, name: &Path) -> Option<PathBuf> {
         let place = unfinished_path(name);
         let is_left = place.exists();
@@ -66,7 +66,7 @@ impl UnfinishedFiles {
         named.iter().rev().try_for_each(|name| rename(&unfinished_path(name), name))
     }
 
-    /// Gives the files their names, durably and at once, in place of the regular files that have them.
+    /// Gives the files their names, durably and atomically, replacing the regular files that have them.
     ///
     /// # Errors
     /// [`Error::Name`] for a folder that cannot be written to.
@@ -80,7 +80,7 @@ impl UnfinishedFiles {
         Ok(())
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no files.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
@@ -99,7 +99,7 @@ impl UnfinishedFiles {
         }
     }
 
-    /// Returns where the file `name` is now.
+    /// Returns the current path of the file `name`.
     #[must_use]
     pub fn path_of(&self, name: &Path) -> PathBuf {
         let is_unfinished = self.names.iter().any(|made| made == name);
@@ -107,7 +107,7 @@ impl UnfinishedFiles {
     }
 }
 
-/// Fails if a file has one of these names, before any is removed or made.
+/// Fails if a file has one of these names, before any is removed or created.
 ///
 /// # Errors
 /// [`Error::Name`] for such a file.
@@ -141,7 +141,8 @@ pub fn refuse_unfinished(names: &[&Path]) -> Result<()> {
     ))
 }
 
-/// Fails if some files of a volume have their names and others not yet: all are whole, and the renames were stopped.
+/// Fails if some files of a volume have their names and others do not yet: all are complete, and the renames were
+/// interrupted.
 fn refuse_half_named(names: &[&Path], action: &'static str) -> Result<()> {
     let unnamed = names.iter().find(|name| is_unnamed(name));
     let (Some(unnamed), Some(named)) = (unnamed, names.iter().find(|name| name.exists())) else {
@@ -167,11 +168,11 @@ fn is_locked(path: &Path) -> bool {
     matches!(FileDevice::open(path, &FileOptions::default()), Err(Error::Locked { .. }))
 }
 
-/// Removes what an earlier run has left. The lock of the file tells whether that run still goes on.
+/// Removes what an earlier run has left. The lock of the file shows whether that run is still active.
 fn remove_left(name: &Path, place: &Path) -> Result<()> {
     let left = place.display();
     if !fs::symlink_metadata(place).is_ok_and(|found| found.is_file()) {
-        let why = format!("{left} is there and no regular file; remove it first");
+        let why = format!("{left} exists and is not a regular file; remove it first");
         return Err(refused("create", name, why));
     }
     if is_locked(place) {
@@ -221,7 +222,7 @@ mod tests {
             fs::write(made.begin(name).unwrap(), "new").unwrap();
             assert_eq!(made.path_of(name), unfinished_path(name));
         }
-        // The first one is named last; here it can not be.
+        // The first name is given last; here that fails.
         fs::write(&names[0], "mine").unwrap();
         assert!(text(made.finish()).contains("a exists"));
         assert_eq!(fs::read(&names[0]).unwrap(), b"mine");
@@ -261,7 +262,7 @@ mod tests {
         let place = unfinished_path(&names[0]);
         fs::create_dir(&place).unwrap();
         let found = text(UnfinishedFiles::default().begin(&names[0]));
-        assert!(found.contains("no regular file") && place.exists(), "{found}");
+        assert!(found.contains("not a regular file") && place.exists(), "{found}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Experiment two: after how many chunks does the first channel repeat?
+//! Experiment two: the number of chunks after which the first channel repeats.
 //!
 //! Two chunks with the distance `d` are read at once, for every `d`. If they share something they are slow,
 //! so latency over distance repeats with the number of channels. They may share more or less (a bus, a die, a
@@ -9,7 +9,7 @@ use super::sampler::Sampler;
 use super::weigh::{Explained, NESTED_PRIOR, Sums, middle, relative, scores, typical, verdict};
 use crate::Result;
 
-/// Fewer distances prove nothing.
+/// The least number of distances: fewer prove nothing.
 const DISTANCES_MIN: usize = 8;
 /// The rounds over all distances after which the result is checked.
 const LOOKS: [usize; 6] = [4, 6, 8, 12, 16, 24];
@@ -23,7 +23,7 @@ const ROUNDS_MAX: usize = 32;
 /// A posterior this high ends the experiment early.
 const ENOUGH: f64 = 0.9995;
 
-/// How much less likely an arbitrary repeating pattern is than a nest.
+/// The factor by which an arbitrary repeating pattern is less likely than a nest.
 const FREE_PRIOR: f64 = 0.1;
 
 /// The result of pairs of chunks.
@@ -42,7 +42,7 @@ pub(super) struct Interleave {
 /// The relative latency of a distance, and its weight.
 type Typical = (f64, f64);
 
-/// How latency depends on distance: all distances that are not multiples of the first period are alike.
+/// The dependency of latency on distance: all distances that are not multiples of the first period are alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Pattern {
     /// Multiples of the period are slower.
@@ -56,7 +56,7 @@ enum Pattern {
 }
 
 impl Pattern {
-    /// The period of the whole, and the shorter ones from the shortest; zeros if there are fewer.
+    /// Returns the period of the whole, and the shorter ones from the shortest; zeros if there are fewer.
     fn periods(self) -> (usize, [usize; 2]) {
         match self {
             Self::Plain(period) => (period, [0, 0]),
@@ -74,7 +74,7 @@ impl Pattern {
         }
     }
 
-    /// The class of a distance; 0 is that of chunks that share nothing.
+    /// Returns the class of a distance; 0 is that of chunks that share nothing.
     fn class(self, distance: usize) -> usize {
         let is_multiple = |of: usize| usize::from(distance.is_multiple_of(of));
         match self {
@@ -84,7 +84,7 @@ impl Pattern {
                 is_multiple(first) + is_multiple(second) + is_multiple(third)
             }
             Self::Free(first, _) if !distance.is_multiple_of(first) => 0,
-            // Before and after a whole period it is the same.
+            // Before and after a whole period the class is the same.
             Self::Free(first, period) => {
                 let (turn, turns) = (distance / first % (period / first), period / first);
                 1 + turn.min(turns - turn)
@@ -104,7 +104,7 @@ pub(super) fn measure(
     let mut samples: Vec<Vec<u64>> = vec![Vec::new(); distances];
     let mut order: Vec<usize> = (0..distances).collect();
     for round in 1..=ROUNDS_MAX {
-        // In another order each time, so that a device that gets slower does not look like a period.
+        // In a different order each time, so that a device that gets slower does not look like a period.
         sampler.rng.shuffle(&mut order);
         let mut is_dry = true;
         for index in &order {
@@ -127,7 +127,7 @@ pub(super) fn measure(
     Ok(fit(&samples))
 }
 
-/// The period that best explains the typical latencies over the distances, if one is better than none.
+/// Returns the period that best explains the typical latencies over the distances, if one is better than none.
 pub(super) fn fit(samples: &[Vec<u64>]) -> Interleave {
     let by_distance: Vec<u64> = samples.iter().map(|it| middle(it)).collect();
     if samples.len() < DISTANCES_MIN || samples.iter().any(Vec::is_empty) {
@@ -162,7 +162,7 @@ pub(super) fn fit(samples: &[Vec<u64>]) -> Interleave {
     Interleave { channels, confidence, groups: groups.collect(), by_distance }
 }
 
-/// The mean latency of each distance, and its precision.
+/// Returns the mean latency of each distance, and its precision.
 fn typicals(samples: &[Vec<u64>]) -> Vec<Typical> {
     let values = by_distance(samples);
     let spread: f64 = values.iter().map(|it| Sums::of(it.iter().copied()).rest()).sum();
@@ -176,7 +176,7 @@ fn by_distance(samples: &[Vec<u64>]) -> Vec<Vec<f64>> {
     samples.iter().map(|it| values.by_ref().take(it.len()).collect()).collect()
 }
 
-/// Do latencies at some distances differ much more than at most?
+/// Returns whether latencies at some distances differ much more than at most distances.
 fn is_mixed(samples: &[Vec<u64>]) -> bool {
     let spread = |it: &Vec<f64>| Sums::of(it.iter().copied()).rest() / it.len().max(1) as f64;
     let mut spreads: Vec<f64> = by_distance(samples).iter().map(spread).collect();
@@ -185,7 +185,7 @@ fn is_mixed(samples: &[Vec<u64>]) -> bool {
     spreads.get(spreads.len() / 2).is_some_and(|middle| mean > 2.0 * middle + 1e-4)
 }
 
-/// All patterns with that first period and no longer one than the limit, and their shares of its prior.
+/// Returns all patterns with this first period and no period longer than the limit, with their shares of its prior.
 fn patterns_of(first: usize, limit: usize) -> Vec<(Pattern, f64)> {
     let multiples = |of: usize| (2..=limit / of).map(move |factor| factor * of);
     let share = |of: usize| NESTED_PRIOR / (limit / of).max(1) as f64;
@@ -201,8 +201,8 @@ fn patterns_of(first: usize, limit: usize) -> Vec<(Pattern, f64)> {
     patterns
 }
 
-/// What a pattern leaves unexplained, and its classes; `None` if it does not apply: chunks that share
-/// something must be slower than those that share nothing.
+/// Returns what a pattern leaves unexplained, and its classes; `None` if it does not apply: chunks that share something
+/// must be slower than those that share nothing.
 fn explain(values: &[Typical], pattern: Pattern) -> Option<(f64, usize)> {
     let mut classes = vec![Sums::default(); pattern.classes()];
     for (index, (value, weight)) in values.iter().enumerate() {
@@ -220,7 +220,7 @@ fn explain(values: &[Typical], pattern: Pattern) -> Option<(f64, usize)> {
     Some((rest, classes.len()))
 }
 
-/// Is no shorter period enough? The longest must make a difference.
+/// Returns whether no shorter period is enough. The longest must make a difference.
 fn is_least(pattern: Pattern, classes: &[Sums]) -> bool {
     match pattern {
         Pattern::Plain(_) => true,

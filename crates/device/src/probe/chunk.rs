@@ -1,4 +1,4 @@
-//! Experiment one: where does the next channel begin?
+//! Experiment one: the place where the next channel begins.
 //!
 //! Two neighbouring pages are read at once. In one chunk they share a channel and wait for each other; over a
 //! boundary they do not. Boundaries repeat with the size of the chunk, so each pair votes for the sizes and
@@ -9,7 +9,7 @@ use super::sampler::Sampler;
 use super::weigh::{NESTED_PRIOR, Sums, relative, score, verdict};
 use crate::Result;
 
-/// Pairs between two checks of the result.
+/// The number of pairs between two checks of the result.
 const ROUND_PAIRS: usize = 256;
 /// The least number of pairs.
 const PAIRS_MIN: usize = 512;
@@ -19,9 +19,9 @@ const ENOUGH: f64 = 0.9995;
 /// A grid of chunks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Grid {
-    /// Pages in a chunk.
+    /// The number of pages in a chunk.
     pub pages: u64,
-    /// Where the first whole chunk of the area begins.
+    /// The first page of the first whole chunk of the area.
     pub phase: u64,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Neighbours {
     pub grid: Option<Grid>,
     /// The posterior of its size, or of no grid.
     pub confidence: f64,
-    /// First page and latency of each pair.
+    /// The first page and the latency of each pair.
     pub samples: Vec<(u64, u64)>,
 }
 
@@ -55,14 +55,14 @@ pub(super) fn measure(sampler: &mut Sampler<'_>, pages_max: u64) -> Result<Neigh
     }
 }
 
-/// The grid that best explains the pairs, if one is better than none.
+/// Returns the grid that best explains the pairs, if one is better than none.
 pub(super) fn fit(samples: &[(u64, u64)], pages_max: u64) -> (Option<Grid>, f64) {
     let values = relative(samples.iter().map(|it| it.1));
     let total = Sums::of(values.iter().copied());
     let mut scored = vec![(None, score(total.count, total.rest(), 1, 0.5))];
     let mut phases = Vec::new();
     for pages in 2..=pages_max {
-        // How many pages after the boundary the second page of the pair would be.
+        // By the number of pages between the boundary and the second page of the pair.
         let mut residues = vec![Sums::default(); pages as usize];
         for ((first, _), value) in samples.iter().zip(&values) {
             residues[((first + 1) % pages) as usize].add(*value);

@@ -2,15 +2,15 @@
 
 use crate::{Geometry, Mapping, PAGE_BYTES, PageId};
 
-/// An answer, or why there is none.
+/// An answer, or the reason why there is none.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finding<T> {
     /// The answer; `None` if nothing was visible, or not clearly enough.
     pub value: Option<T>,
-    /// The posterior, from 0 to 1, of the answer, or of no visible pattern: how much better it explains the
-    /// timings than every other answer together (Bayesian information criterion).
+    /// The posterior, from 0 to 1, of the answer, or of no visible pattern: how much better it explains the timings
+    /// than all other answers together (Bayesian information criterion).
     pub confidence: f64,
-    /// Why there is no answer; empty if there is one.
+    /// The reason why there is no answer; empty if there is one.
     pub reason: String,
 }
 
@@ -24,7 +24,7 @@ impl<T> Finding<T> {
     }
 }
 
-/// What one axis of a curve counts.
+/// The unit of a curve's axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Axis {
     /// Pages after a boundary of the grid of chunks.
@@ -38,9 +38,9 @@ pub enum Axis {
 pub struct Curve {
     /// Its name: `neighbours`, `distance`, `address` or `order`.
     pub name: &'static str,
-    /// What was read, in a sentence.
+    /// A sentence that describes what was read.
     pub about: &'static str,
-    /// What the first number of a point counts.
+    /// The unit of the first number of a point.
     pub axis: Axis,
     /// Place or distance, and the typical latency of a pair there in nanoseconds.
     pub points: Vec<(u64, u64)>,
@@ -49,34 +49,34 @@ pub struct Curve {
 /// The results of a probe.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Findings {
-    /// Bytes that are on one channel before the next begins.
+    /// The number of bytes that are on one channel before the next begins.
     pub chunk_bytes: Finding<u32>,
-    /// Channels, in the sense of ANCS'14: the period of the whole pattern of latencies over the distance.
+    /// The number of channels, in the sense of ANCS'14: the period of the whole pattern of latencies over the distance.
     pub channels: Finding<u32>,
     /// Shorter periods inside, from the shortest: the number of buses, if channels share them.
     pub groups: Vec<u32>,
-    /// How channels are chosen.
+    /// The mapping of chunks to channels.
     pub mapping: Finding<Mapping>,
-    /// Where the region begins on the device.
+    /// The start of the region on the device.
     pub region_start: PageId,
-    /// Where the first whole chunk begins, in bytes from the start of the region; 0 if unknown.
+    /// The start of the first whole chunk, in bytes from the start of the region; 0 if unknown.
     pub phase_bytes: u64,
-    /// Median time of one read by itself, in nanoseconds.
+    /// The median time of a single read, in nanoseconds.
     pub single_ns: u64,
-    /// Median time of two reads of pages far apart, in nanoseconds.
+    /// The median time of two reads of pages far apart, in nanoseconds.
     pub pair_ns: u64,
     /// The timings as evidence.
     pub evidence: Vec<Curve>,
-    /// Pages read, each once except for those of the head.
+    /// The number of pages read, each once except for those of the head.
     pub reads: u64,
-    /// Pages written.
+    /// The number of pages written.
     pub writes: u64,
     /// The engine of the operations.
     pub engine: String,
 }
 
 impl Findings {
-    /// The geometry of this device; opaque in what was not visible.
+    /// The geometry of this device; unknown in everything that was not visible.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
         let channels = self.channels.value;
@@ -91,14 +91,14 @@ impl Findings {
         }
     }
 
-    /// The phase counted from the start of the device, if chunks have that size.
+    /// Returns the phase counted from the start of the device, if chunks have this size.
     fn device_phase_bytes(&self, chunk_bytes: u32) -> u32 {
         let chunk = u64::from(chunk_bytes);
         let start = self.region_start.0 % (chunk / PAGE_BYTES as u64) * PAGE_BYTES as u64;
         u32::try_from((start + self.phase_bytes) % chunk).expect("less than a chunk")
     }
 
-    /// The consequences, in a few sentences.
+    /// Returns the consequences, in a few sentences.
     #[must_use]
     pub fn advice(&self) -> String {
         let (Some(chunk), Some(channels)) = (self.chunk_bytes.value, self.channels.value) else {

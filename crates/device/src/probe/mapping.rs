@@ -1,8 +1,8 @@
-//! Experiment three: does a chunk's channel follow its address, or the order of writing?
+//! Experiment three: whether a chunk's channel follows its address or the order of writing.
 //!
-//! The chunks of the area are written again in a random order. Then two sorts of pairs are read: pairs whose
-//! addresses are `d` chunks apart, and pairs that are `d` apart in the order of writing. The period of the
-//! channels is visible in one of the two.
+//! The chunks of the area are written again in a random order. Then two kinds of pairs are read: pairs whose addresses
+//! are `d` chunks apart, and pairs that are `d` apart in the order of writing. The period of the channels is visible in
+//! one of the two.
 
 use super::chunk::Grid;
 use super::sampler::Sampler;
@@ -21,7 +21,7 @@ const ENOUGH: f64 = 0.9995;
 pub(super) struct Rewritten {
     /// The mapping, if the period is visible in one of the two.
     pub mapping: Option<Mapping>,
-    /// The posterior of it, or of neither.
+    /// The posterior of the mapping, or of neither.
     pub confidence: f64,
     /// Typical latency at each distance of addresses, from 1.
     pub by_address: Vec<u64>,
@@ -70,7 +70,7 @@ pub(super) fn measure(sampler: &mut Sampler<'_>, grid: Grid, period: u64) -> Res
     unreachable!("the last round returns")
 }
 
-/// Two unread pages at the same place of chunks with that distance in the list.
+/// Returns two unread pages at the same place of chunks with this distance in the list.
 fn fresh(sampler: &mut Sampler<'_>, starts: &[u64], apart: usize, pages: u64) -> Option<[u64; 2]> {
     let space = starts.len() - apart;
     for _ in 0..64 {

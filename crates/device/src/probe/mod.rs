@@ -1,8 +1,8 @@
 //! The probe: finds the chunk size, the number of channels and the mapping of a device by timing.
 //!
-//! Flash devices stripe their address space over channels that work at once, and do not tell how. Chen, Lee
-//! and Zhang (HPCA'11) found out from outside: two reads on one channel wait for each other. Section 4.2 of
-//! ANCS'14 builds on such findings. This probe uses only pairs of reads of one page:
+//! Flash devices stripe their address space over channels that work at once, and do not report how. Chen, Lee and Zhang
+//! (HPCA'11) found out from outside: two reads on one channel wait for each other. Section 4.2 of ANCS'14 builds on
+//! their findings. This probe uses only pairs of reads of one page:
 //!
 //! ```text
 //!   chunk:     | c0 | c1 | c2 |       pages p and p + 1: slow inside a chunk, fast over its end
@@ -11,9 +11,8 @@
 //!              or the distance in the order of writing?
 //! ```
 //!
-//! 1. Every timed page is read once after it was written, and the last written pages are not timed. So a
-//!    cache of pages that were read, or a write buffer, does not hide the flash, unless it is larger than the
-//!    region.
+//! 1. Every timed page is read once after it was written, and the last written pages are not timed. So a cache of pages
+//!    that were read, or a device's buffer of writes, does not hide the flash, unless it is larger than the region.
 //! 2. An answer is given only when it explains the timings much better than all others: see
 //!    [`Finding::confidence`]. An invisible property is `None`, with the reason.
 //! 3. Without permission to write, nothing is written, and the data are assumed to have been written front
@@ -48,26 +47,26 @@ pub const REGION_PAGES_MIN: u64 = 1024;
 /// The number of timed single reads.
 const SINGLES: usize = 32;
 
-/// May the probe overwrite the device?
+/// Whether the probe may overwrite the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Writes {
-    /// No: it only reads, and the mapping cannot be found.
+    /// The probe only reads, and the mapping cannot be found.
     #[default]
     Refused,
-    /// Yes: everything in the region is overwritten, twice.
+    /// The probe overwrites everything in the region, twice.
     Allowed,
 }
 
-/// How to probe.
+/// The options of a probe.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ProbeOptions {
-    /// Refused by default.
+    /// Whether the probe may write. Refused by default.
     pub writes: Writes,
-    /// The largest chunk to look for: 256 KiB by default.
+    /// The largest chunk to look for. 256 KiB by default.
     pub chunk_bytes_max: u32,
-    /// The most channels to look for: 128 by default. The region must fit four times as many chunks.
+    /// The most channels to look for. 128 by default. The region must fit four times as many chunks.
     pub channels_max: u32,
-    /// Answers below this posterior are not given: 0.95 by default.
+    /// The least posterior of an answer. 0.95 by default.
     pub confidence_min: f64,
     /// The seed of all choices.
     pub seed: u64,
@@ -92,16 +91,16 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// A probe with these options.
+    /// Creates a probe with these options.
     #[must_use]
     pub const fn new(options: ProbeOptions) -> Self {
         Self { options }
     }
 
-    /// Probes a region of a device that nobody else uses meanwhile.
+    /// Probes a region of a device that has no other users meanwhile.
     ///
-    /// The same device, options and region give the same operations. A device in virtual time is probed as
-    /// exactly as a real one.
+    /// The same device, options and region give the same operations. A device in virtual time is probed exactly as a
+    /// real one.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the region is not on the device; [`Error::Region`] if it is smaller than
@@ -123,7 +122,7 @@ impl Probe {
         Ok(self.conclude(measured, &sampler, &device.engine().name))
     }
 
-    /// Runs the experiments, each with the results of the one before.
+    /// Runs the experiments, each with the results of the previous ones.
     fn look(&self, sampler: &mut Sampler<'_>) -> Result<Measurements> {
         let single_ns = singles(sampler)?;
         let pages_max = u64::from(self.options.chunk_bytes_max) / PAGE_BYTES as u64;
@@ -133,7 +132,7 @@ impl Probe {
         let grid = grid.unwrap_or(Grid { pages: 1, phase: 0 });
         let channels_max = u64::from(self.options.channels_max);
         let interleave = channels::measure(sampler, grid.pages, channels_max)?;
-        // Distances in the wrong unit give a number, but not of channels.
+        // Distances in the wrong unit give a number, but not one of channels.
         let is_unit_sure = grid.pages > 1 || neighbours.grid.is_none();
         let is_sure = is_unit_sure && interleave.confidence >= self.options.confidence_min;
         let channels = interleave.channels.filter(|_| is_sure);
@@ -239,7 +238,7 @@ fn singles(sampler: &mut Sampler<'_>) -> Result<u64> {
     Ok(median(&mut times))
 }
 
-/// Why nothing repeats, from the latencies.
+/// Returns the reason why nothing repeats, derived from the latencies.
 fn hidden(single_ns: u64, pair_ns: u64, engine: &str) -> String {
     if engine == "buffered" {
         return "reads come from the page cache: this file system refuses direct I/O".into();
@@ -257,7 +256,7 @@ fn hidden(single_ns: u64, pair_ns: u64, engine: &str) -> String {
 }
 
 fn evidence(measured: &Measurements) -> Vec<Curve> {
-    // Some whole chunks, so that repeated boundaries are visible.
+    // Several whole chunks, so that repeated boundaries are visible.
     let period = measured.grid.pages * 16_u64.div_ceil(measured.grid.pages);
     let mut by_place: Vec<Vec<u64>> = vec![Vec::new(); period as usize];
     for (first, ns) in &measured.neighbours.samples {

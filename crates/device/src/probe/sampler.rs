@@ -5,11 +5,11 @@ use std::ops::Range;
 use super::rng::Rng;
 use crate::{Completion, Device, Op, OpKind, PageBuf, PageId, Queue, Result};
 
-/// Pages of one write while the region is filled: long enough for every chunk and flash page.
+/// The number of pages of one write while the region is filled: long enough for every chunk and flash page.
 const FILL_PAGES: u64 = 256;
-/// Pages read, one after the other, until the device has finished writes that it acknowledged early.
+/// The number of pages read, one after another, until the device has finished writes that it acknowledged early.
 const QUIET_PAGES: u64 = 4096;
-/// Tries to find a pair of unread pages, before all pages are searched.
+/// The number of tries to find a pair of unread pages, before all pages are searched.
 const TRIES: u32 = 16;
 
 /// Reads and writes a region of a device, and notes which pages of the area were read.
@@ -50,23 +50,23 @@ impl<'a> Sampler<'a> {
         })
     }
 
-    /// Where the region begins on the device.
+    /// The start of the region on the device.
     pub fn region_start(&self) -> PageId {
         PageId(self.region.start)
     }
 
-    /// Pages of the area.
+    /// The number of pages of the area.
     pub fn area_pages(&self) -> u64 {
         self.area.end - self.area.start
     }
 
-    /// Pages of the region before the area.
+    /// The number of pages of the region before the area.
     pub fn head_pages(&self) -> u64 {
         self.area.start - self.region.start
     }
 
-    /// The time from pushing the first of two reads to the end of the last. Pages are counted from the start
-    /// of the area.
+    /// Returns the time from pushing the first of two reads to the end of the last. Pages are counted from the start of
+    /// the area.
     pub fn pair_ns(&mut self, pages: [u64; 2]) -> Result<u64> {
         let start_ns = self.device.now();
         for page in pages {
@@ -77,7 +77,7 @@ impl<'a> Sampler<'a> {
         Ok(self.device.now() - start_ns)
     }
 
-    /// Time of one read.
+    /// Returns the time of one read.
     pub fn single_ns(&mut self, page: u64) -> Result<u64> {
         self.was_read[page as usize] = true;
         self.timed_read(self.area.start + page)
@@ -108,7 +108,7 @@ impl<'a> Sampler<'a> {
         result
     }
 
-    /// Two unread pages of the area with this distance; `None` if none remain.
+    /// Returns two unread pages of the area with this distance; `None` if none remain.
     pub fn fresh_pair(&mut self, distance: u64) -> Option<[u64; 2]> {
         let space = self.area_pages().checked_sub(distance).filter(|space| *space > 0)?;
         let mut first = 0;
@@ -126,7 +126,7 @@ impl<'a> Sampler<'a> {
         !self.was_read[page as usize] && !self.was_read[(page + distance) as usize]
     }
 
-    /// Was that page read since it was written?
+    /// Returns whether this page was read since it was written.
     pub fn is_read(&self, page: u64) -> bool {
         self.was_read[page as usize]
     }
@@ -148,13 +148,13 @@ impl<'a> Sampler<'a> {
         self.settle()
     }
 
-    /// One write after the other, so that the device takes them in this order.
+    /// Writes a run with one write after another, so that the device receives them in this order.
     fn write_run(&mut self, run: Range<u64>) -> Result<()> {
         let mut page = run.start;
         while page < run.end {
             let pages = FILL_PAGES.min(run.end - page);
             let mut buf = PageBuf::zeroed(pages as usize);
-            // Pages that differ, for devices that compress or share equal ones.
+            // The pages differ, for devices that compress or deduplicate equal ones.
             for word in buf.chunks_exact_mut(64) {
                 word[..8].copy_from_slice(&self.rng.next_u64().to_le_bytes());
             }

@@ -1,17 +1,16 @@
-//! Weighing explanations of timings against one another.
+//! The comparison of explanations of timings.
 //!
-//! An explanation sorts the samples into classes and says that each class has one latency. The sum of squared
-//! deviations from the means of the classes remains unexplained. Explanations are compared by the Bayesian
-//! information criterion, so that one with more classes must earn them, and every one shares its prior with
-//! its rivals: among thousands some fit noise by luck. The confidence in an answer is the posterior of all
-//! explanations that give it.
+//! An explanation sorts the samples into classes and assigns each class one latency. The sum of squared deviations from
+//! the means of the classes remains unexplained. Explanations are compared by the Bayesian information criterion, so
+//! that one with more classes must earn them, and every one shares its prior with its rivals: among thousands some fit
+//! noise by luck. The confidence in an answer is the posterior of all explanations that give it.
 
-/// Deviations below this part of a latency count as noise even if a device has none.
+/// The part of a latency below which deviations count as noise even if a device has none.
 const NOISE_FLOOR: f64 = 0.005;
-/// No confidence is higher: the model of the noise is not that good.
+/// The highest confidence: the model of the noise is not better.
 const CONFIDENCE_MAX: f64 = 0.9999;
 
-/// Classes whose latencies differ by less than this part count as one.
+/// The part of a latency by which classes must differ; classes that differ by less count as one.
 const CONTRAST_MIN: f64 = 0.02;
 /// The prior of a pattern with another pattern inside, relative to a plain one.
 pub(super) const NESTED_PRIOR: f64 = 0.01;
@@ -55,12 +54,12 @@ impl Sums {
         })
     }
 
-    /// Is this class clearly slower than that one?
+    /// Returns whether this class is clearly slower than the other.
     pub fn is_above(&self, other: &Self) -> bool {
         self.mean() > other.mean() + CONTRAST_MIN
     }
 
-    /// Is this class clearly slower or faster than that one?
+    /// Returns whether this class is clearly slower or faster than the other.
     pub fn differs(&self, other: &Self) -> bool {
         self.is_above(other) || other.is_above(self)
     }
@@ -69,13 +68,13 @@ impl Sums {
         self.sum / self.count
     }
 
-    /// What the mean leaves unexplained.
+    /// Returns what the mean leaves unexplained.
     pub fn rest(&self) -> f64 {
         if self.count < 0.5 { 0.0 } else { (self.squares - self.sum * self.mean()).max(0.0) }
     }
 }
 
-/// The log likelihood of that many relative latencies under these classes.
+/// Returns the log likelihood of `samples` relative latencies under these classes.
 pub(super) fn score(samples: f64, rest: f64, classes: usize, prior: f64) -> f64 {
     let variance = (rest / samples).max(NOISE_FLOOR * NOISE_FLOOR);
     -samples / 2.0 * variance.ln() - classes as f64 / 2.0 * samples.ln() + prior.ln()
@@ -90,8 +89,7 @@ pub(super) struct Explained {
     pub prior: f64,
 }
 
-/// Scores explanations of the means. If even the best leaves more than the errors allow, the errors are
-/// scaled up.
+/// Scores explanations of the means. If even the best leaves more than the errors allow, the errors are scaled up.
 pub(super) fn scores(explained: &[Explained], means: f64) -> Vec<f64> {
     let least = explained.iter().map(|it| it.rest).fold(f64::INFINITY, f64::min);
     let excess = (least / means).max(1.0);
@@ -101,7 +99,7 @@ pub(super) fn scores(explained: &[Explained], means: f64) -> Vec<f64> {
     explained.iter().map(score).collect()
 }
 
-/// The mean of some values, and its weight: one over its squared error. `usual` is the variance that is usual
+/// Returns the mean of some values, and its weight: one over its squared error. `usual` is the variance that is usual
 /// among such values; a few values alone do not show it.
 pub(super) fn typical(values: &[f64], usual: f64) -> (f64, f64) {
     const USUAL_COUNTS: f64 = 4.0;
@@ -110,7 +108,7 @@ pub(super) fn typical(values: &[f64], usual: f64) -> (f64, f64) {
     (sums.mean(), 1.0 / (variance / sums.count + NOISE_FLOOR * NOISE_FLOOR))
 }
 
-/// The answer with the highest posterior of those scored, and that posterior.
+/// Returns the answer with the highest posterior of those scored, and that posterior.
 ///
 /// Scores of equal answers are joined. The slice must not be empty.
 pub(super) fn verdict<T: Copy + PartialEq>(scored: &[(T, f64)]) -> (T, f64) {
@@ -128,7 +126,7 @@ pub(super) fn verdict<T: Copy + PartialEq>(scored: &[(T, f64)]) -> (T, f64) {
     (best.0, (best.1 / total).min(CONFIDENCE_MAX))
 }
 
-/// The middle one; of an even number the mean of the two in the middle.
+/// Returns the middle value; of an even number of values the mean of the two in the middle.
 pub(super) fn median(values: &mut [u64]) -> u64 {
     values.sort_unstable();
     match values.len() {
@@ -138,8 +136,8 @@ pub(super) fn median(values: &mut [u64]) -> u64 {
     }
 }
 
-/// The mean of the middle half: nearly as precise as the mean if noise is mild, and nearly as robust to
-/// outliers as the median; 0 of nothing.
+/// Returns the mean of the middle half: nearly as precise as the mean if noise is mild, and nearly as robust to
+/// outliers as the median; 0 for no values.
 pub(super) fn middle(values: &[u64]) -> u64 {
     let mut values = values.to_vec();
     values.sort_unstable();
@@ -148,9 +146,8 @@ pub(super) fn middle(values: &[u64]) -> u64 {
     half.iter().sum::<u64>() / half.len().max(1) as u64
 }
 
-/// Logarithms of latencies over their median: noise grows with what it disturbs, its logarithm does not.
-/// Outliers are clamped: a pair that shares everything takes at most twice as long as one that shares
-/// nothing.
+/// Returns the logarithms of latencies over their median: noise grows with the latency it disturbs, its logarithm does
+/// not. Outliers are clamped: a pair that shares everything takes at most twice as long as one that shares nothing.
 pub(super) fn relative(values: impl Iterator<Item = u64> + Clone) -> Vec<f64> {
     let middle = median(&mut values.clone().collect::<Vec<_>>()).max(1) as f64;
     values.map(|value| (value as f64 / middle).clamp(0.4, 2.5).ln()).collect()

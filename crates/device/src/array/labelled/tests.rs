@@ -1,4 +1,4 @@
-//! Labelled arrays of memory: laws, where data is, what it costs, and every wrong member by its name.
+//! Labelled arrays of memory: the laws, the places of data, the costs, and every wrong member by its name.
 
 use super::*;
 use crate::{Counted, MemoryDevice, OpKind, PAGE_BYTES, laws};
@@ -6,7 +6,7 @@ use crate::{Counted, MemoryDevice, OpKind, PAGE_BYTES, laws};
 const OPTIONS: ArrayOptions =
     ArrayOptions { striping: Striping::Extent { pages: 2 }, align_pages: 4, array_id: Some(7) };
 
-/// Members a, b, c and so on in memory, which clones share.
+/// Returns members a, b, c and so on in memory, which clones share.
 fn memories(count: usize) -> Vec<MemoryDevice> {
     (0..count).map(|_| MemoryDevice::new()).collect()
 }
@@ -32,7 +32,7 @@ fn copy(device: &MemoryDevice) -> MemoryDevice {
     MemoryDevice::from_image(device.image())
 }
 
-/// An array of three with 30 pages in all, each filled with its number, and closed.
+/// Returns the members of an array of three with 30 pages in all, each filled with its number, and closed.
 fn filled() -> Vec<MemoryDevice> {
     let devices = memories(3);
     let array = create(&devices);
@@ -53,7 +53,7 @@ fn assert_filled(array: &LabelledArray) {
     }
 }
 
-/// The name and the fault that opening gives.
+/// Returns the name and the fault of a failed opening.
 #[track_caller]
 fn refusal(members: Vec<Member>) -> (String, LabelFault) {
     match LabelledArray::open(members, Access::ReadWrite).unwrap_err() {
@@ -183,7 +183,7 @@ fn an_older_copy_is_refused_however_short_a_time_ago_it_was_made() {
             let (name, fault) = refusal(named(&devices));
             assert_eq!(name, ["a", "b", "c"][index]);
             let (generation, newest) = (2, 2 + 2 * openings);
-            // Of equally new ones the last is told.
+            // Of equally new ones the last is reported.
             let other = if index == 2 { "b" } else { "c" }.to_owned();
             assert_eq!(fault, LabelFault::Stale { member: index, generation, newest, other });
         }
