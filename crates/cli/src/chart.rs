@@ -5,20 +5,20 @@ use std::fmt::Write as _;
 use nandex::raw::device::probe::{Axis, Curve};
 use nandex_html::Escaped;
 
-/// Bars from the lowest to the highest.
+/// The bars from the lowest to the highest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Points in one line of bars.
+/// The number of points in one line of bars.
 const LINE_POINTS: usize = 64;
-/// A spread below this part of the lowest is drawn as flat.
+/// The share of the lowest below which a spread is drawn as flat.
 const SPREAD_MIN: f64 = 0.1;
 
-/// Sizes of a chart of one curve in SVG units.
+/// The sizes of a chart of one curve in SVG units.
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 120.0;
 const LEFT: f64 = 60.0;
 const HEAD: f64 = 28.0;
 
-/// The place of a latency between the lowest and the highest, from 0 to 1.
+/// A scale that maps a latency to its place between the lowest and the highest, from 0 to 1.
 struct Scale {
     low: f64,
     spread: f64,
@@ -44,7 +44,7 @@ fn unit(axis: Axis) -> &'static str {
     }
 }
 
-/// A curve as lines of bars, each with the first distance in front.
+/// Draws a curve as lines of bars, each beginning with its first distance.
 pub fn bars(curve: &Curve) -> String {
     let scale = Scale::of(curve);
     let mut text = format!("{}\n", curve.about);
@@ -60,7 +60,7 @@ pub fn bars(curve: &Curve) -> String {
     text
 }
 
-/// All curves, one below the other, as one SVG picture.
+/// Draws all curves, one below the other, as one SVG picture.
 pub fn svg(title: &str, curves: &[Curve]) -> String {
     let each = HEIGHT + HEAD + 30.0;
     let height = HEAD + each * curves.len() as f64;

@@ -1,4 +1,4 @@
-//! A run's progress on the meter, and its chunks in a file.
+//! A run's progress on the meter, and the list of its chunks in a file.
 
 use std::cell::{Cell, RefCell};
 use std::io::{Error, Write};
@@ -11,7 +11,7 @@ use nandex_dedup::{Done, Listed, Progress};
 use crate::console::{Console, Meter};
 use crate::unfinished::{begin_output, cannot_write};
 
-/// The file of `--list`, if one is wanted. Its first failure is kept until the end of the run.
+/// The file of `--list`, if given. Its first failure is kept until the end of the run.
 pub struct ChunkList<'a> {
     path: Option<&'a Path>,
     out: Option<RefCell<OutputFile>>,
@@ -22,20 +22,20 @@ impl<'a> ChunkList<'a> {
     /// Opens the file.
     ///
     /// # Errors
-    /// A file that cannot be made.
+    /// A file that cannot be created.
     pub fn begin(path: Option<&'a Path>, console: &Console) -> Result<Self> {
         let out = path.map(|path| begin_output(path, console)).transpose()?;
         Ok(Self { path, out: out.map(RefCell::new), failure: Cell::new(None) })
     }
 
-    /// The files of the list: the one that is written, and the one that it replaces.
+    /// Returns the files of the list: the one that is written, and the one that it replaces.
     pub fn files(&self) -> Vec<PathBuf> {
         let unfinished = self.out.iter().filter_map(|out| Some(out.borrow().unfinished()?.into()));
         let replaced = self.path.iter().filter(|path| path.exists()).map(|path| path.into());
         unfinished.chain(replaced).collect()
     }
 
-    /// Writes what is still in memory, and gives the file its name.
+    /// Writes what is still in RAM, and gives the file its name.
     ///
     /// # Errors
     /// The first failure of any write.
@@ -55,11 +55,11 @@ impl<'a> ChunkList<'a> {
     }
 }
 
-/// Both, for a run.
+/// The meter and the list of a run.
 pub struct Watching<'a> {
-    /// Shows how far it is.
+    /// Shows the progress.
     pub meter: &'a Meter,
-    /// Takes the chunks.
+    /// Receives the chunks.
     pub list: &'a ChunkList<'a>,
 }
 

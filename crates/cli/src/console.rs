@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-/// How a long command reports its progress
+/// The progress reports of a long command
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub enum ProgressMode {
     /// A bar on a terminal, nothing otherwise
@@ -21,13 +21,13 @@ pub enum ProgressMode {
     None,
 }
 
-/// Switches that every verb takes.
+/// The switches of every verb.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Console {
-    /// Print the result as JSON: one object, or one a line where there are many
+    /// Print the result as JSON: one object, or one per line if there are several
     #[arg(long, global = true)]
     pub json: bool,
-    /// How to show progress, on stderr
+    /// Progress reports on stderr
     #[arg(long, global = true, value_name = "HOW", default_value = "auto")]
     pub progress: ProgressMode,
 }
@@ -36,7 +36,7 @@ impl Console {
     /// Prints a result: as one JSON object, or as the text that `text` makes of it.
     ///
     /// # Errors
-    /// Stdout's refusal.
+    /// A failed write to stdout.
     pub fn print<T: Serialize>(&self, result: &T, text: impl FnOnce(&T) -> String) -> Result<()> {
         let mut out = io::stdout().lock();
         if self.json {
@@ -48,12 +48,12 @@ impl Console {
         Ok(out.flush()?)
     }
 
-    /// Prints a message on stderr that is no error.
+    /// Prints a message on stderr that is not an error.
     pub fn note(&self, text: &str) {
         eprintln!("{}", nandex_dedup::printable(text));
     }
 
-    /// A meter for work of a known size, counted in bytes.
+    /// Creates a meter for work of a known size, counted in bytes.
     pub fn meter(&self, what: &'static str, bytes_total: Option<u64>) -> Meter {
         let is_bar = self.progress == ProgressMode::Auto && io::stderr().is_terminal();
         let bar = bytes_total.map_or_else(ProgressBar::no_length, ProgressBar::new);
@@ -76,7 +76,7 @@ impl Console {
 }
 
 impl Console {
-    /// A count of steps of a known number, such as experiments.
+    /// Creates a counter of a known number of steps, such as experiments.
     pub fn steps(&self, total: usize) -> Steps {
         let is_bar = self.progress == ProgressMode::Auto && io::stderr().is_terminal();
         let bar = ProgressBar::new(total as u64);
@@ -93,7 +93,7 @@ impl Console {
     }
 }
 
-/// Shows how many steps are done and which are going on.
+/// Shows the number of finished steps and the steps in progress.
 #[derive(Debug)]
 pub struct Steps {
     bar: ProgressBar,
@@ -101,13 +101,13 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Notes which steps are going on, and that this many are done.
+    /// Notes the steps in progress and the number of finished ones.
     pub fn at(&self, done: usize, going_on: &str) {
         self.bar.set_position(done as u64);
         self.bar.set_message(going_on.to_owned());
     }
 
-    /// Prints that a step is done, where progress is plain.
+    /// Prints that a step is done, if progress is plain.
     pub fn done(&self, done: usize, what: &str) {
         if self.plain {
             eprintln!("{done} of {}: {what}", self.bar.length().unwrap_or(0));
@@ -137,10 +137,10 @@ pub struct Meter {
     last_printed: LastPrinted,
 }
 
-/// How often plain progress prints a line.
+/// The interval of the lines of plain progress.
 const PLAIN_EVERY: Duration = Duration::from_secs(2);
 
-/// When plain progress last printed.
+/// The time when plain progress last printed.
 #[derive(Debug, Default)]
 struct LastPrinted(AtomicU64);
 
@@ -155,7 +155,7 @@ impl LastPrinted {
 }
 
 impl Meter {
-    /// Notes that this many bytes are done so far.
+    /// Notes the number of bytes done so far.
     pub fn at(&self, bytes: u64) {
         self.bar.set_position(bytes);
         let elapsed = self.bar.elapsed();
@@ -168,7 +168,7 @@ impl Meter {
         }
     }
 
-    /// Notes that this share of all bytes is done so far, from 0 to 1.
+    /// Notes the share of all bytes done so far, from 0 to 1.
     pub fn at_share(&self, share: f64) {
         self.at((share * self.bar.length().unwrap_or(0) as f64) as u64);
     }
@@ -179,7 +179,7 @@ impl Meter {
     }
 }
 
-/// Lines of `name: value`, the values below one another.
+/// Formats lines of `name: value`, with aligned values.
 pub fn aligned(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     rows.iter().map(|(name, value)| format!("{name:width$}  {value}\n")).collect()

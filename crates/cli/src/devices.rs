@@ -1,4 +1,4 @@
-//! The devices of a volume: one or several, perhaps one more for its log, and how they are read and written.
+//! The devices of a volume: one or several, perhaps one more for its log, and their engine.
 
 use std::collections::HashSet;
 use std::fs;
@@ -22,13 +22,13 @@ use crate::console::Console;
 use crate::size::show_bytes;
 use crate::unfinished;
 
-/// Bytes of the blocks that a file's metadata count.
+/// The number of bytes of the blocks that a file's metadata counts.
 const BLOCK_BYTES: u64 = 512;
 
 /// A volume by its paths.
 #[derive(Clone, Debug, clap::Args)]
 pub struct VolumeArgs {
-    /// The volume; any one of its devices where there are several
+    /// File or block device of the volume; any one of its devices if there are several
     pub file: PathBuf,
     #[command(flatten)]
     pub devices: DeviceArgs,
@@ -40,19 +40,19 @@ pub struct DeviceArgs {
     /// A further device of a volume on several; once for each, in any order
     #[arg(long = "member", value_name = "PATH")]
     pub members: Vec<PathBuf>,
-    /// The device of the log, for a volume that keeps it apart
+    /// Device of the log, for a volume that keeps it separately
     #[arg(long, value_name = "PATH")]
     pub log_device: Option<PathBuf>,
-    /// How devices are read and written
+    /// I/O engine
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineArg,
-    /// Make block devices again that a run which was stopped has left unfinished
+    /// Create the volume again on block devices that a stopped run has left unfinished
     #[arg(long)]
     pub force: bool,
-    /// Open what an older superblock leads to if the drive has lost the newest one; what came later is missing
+    /// Open the state of an older superblock if the drive has lost the newest one; later updates are missing
     #[arg(long)]
     pub older_state: bool,
-    /// Take space of the file system when it is written, not when a file is made or grows; a write may find none then
+    /// Allocate space when it is written, not when a file is created or grows; a write may then find none
     #[arg(long)]
     pub sparse: bool,
 }
@@ -64,20 +64,20 @@ impl DeviceArgs {
     }
 }
 
-/// What the files of a volume take; nothing for block devices.
+/// The sizes of the files of a volume; zero for block devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct FileBytes {
     /// Their lengths.
     file_bytes: u64,
-    /// What the file system has given them.
+    /// The bytes that the file system has allocated.
     allocated_bytes: u64,
 }
 
 impl FileBytes {
-    /// What these files take now.
+    /// Returns the current sizes of these files.
     ///
     /// # Errors
-    /// A file that cannot be looked at.
+    /// A file that cannot be inspected.
     pub fn of<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<Self> {
         let mut sum = Self { file_bytes: 0, allocated_bytes: 0 };
         for path in paths {
@@ -89,7 +89,7 @@ impl FileBytes {
         Ok(sum)
     }
 
-    /// For people.
+    /// Formats the sizes for people.
     #[must_use]
     pub fn shown(&self) -> String {
         let bytes = show_bytes(self.file_bytes);
@@ -102,10 +102,10 @@ impl FileBytes {
     }
 }
 
-/// An engine by its word on the command line.
+/// An engine by its name on the command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub enum EngineArg {
-    /// The best that runs here
+    /// The best available
     #[default]
     Auto,
     /// io_uring and direct I/O
@@ -140,7 +140,7 @@ impl FromStr for StripeArg {
         let bytes = crate::size::parse(size)?;
         let page_bytes = PAGE_BYTES as u64;
         if bytes == 0 || !bytes.is_multiple_of(page_bytes) {
-            return Err(format!("{bytes} bytes are no positive multiple of {page_bytes}"));
+            return Err(format!("{bytes} bytes are not a positive multiple of {page_bytes}"));
         }
         let pages = bytes / page_bytes;
         Ok(Self(if is_partition {
@@ -151,18 +151,18 @@ impl FromStr for StripeArg {
     }
 }
 
-/// Devices that are open.
+/// Open devices.
 #[derive(Clone, Debug)]
 pub struct Devices {
     /// The device of the volume, or the array.
     pub volume: Arc<dyn Device>,
-    /// The device of its log, if it has its own.
+    /// The device of its log, if that is separate.
     pub log: Option<Arc<dyn Device>>,
     /// The paths of the members in the array's order; none for a volume on one device.
     pub members: Vec<String>,
-    /// Files that this call makes.
+    /// Files that this call creates.
     pub made: UnfinishedFiles,
-    /// How a new volume is made: on block devices it is marked until it is whole.
+    /// The completion of a new volume: on block devices it is marked until it is complete.
     pub completion: Completion,
 }
 
@@ -174,7 +174,7 @@ impl Devices {
 }
 
 impl VolumeArgs {
-    /// A volume on a single file.
+    /// Returns a volume on a single file.
     #[must_use]
     pub fn single(file: PathBuf) -> Self {
         let devices = DeviceArgs {
@@ -188,7 +188,7 @@ impl VolumeArgs {
         Self { file, devices }
     }
 
-    /// A volume on a single file or block device that grows in steps: a file takes space when it is written.
+    /// Returns a volume on a single file or block device that grows in steps: a file takes space when it is written.
     #[must_use]
     pub fn sparse(file: &Path) -> Self {
         let mut volume = Self::single(file.to_owned());
@@ -199,7 +199,7 @@ impl VolumeArgs {
     /// Opens existing devices. A label identifies the member of an array.
     ///
     /// # Errors
-    /// A device that is missing or in use, is named twice, or does not belong.
+    /// A device that is missing or in use, is named twice, or does not belong to the volume.
     pub fn open(&self, access: Access) -> Result<Devices> {
         self.refuse_twice()?;
         refuse_unfinished(&self.files())?;
@@ -223,7 +223,7 @@ impl VolumeArgs {
         Ok(Devices::of(array, log, members))
     }
 
-    /// Refuses a volume that is marked as unfinished. What cannot be read is told by who opens it.
+    /// Rejects a volume that is marked as unfinished. Read errors are reported by the opening.
     fn refuse_marked(&self, device: &Arc<dyn Device>, verb: &str) -> Result<()> {
         match holds(device) {
             Ok(Holds::Unfinished) => Err(unfinished::marked(&self.cannot(verb))),
@@ -231,8 +231,8 @@ impl VolumeArgs {
         }
     }
 
-    /// Is there something to open? A block device is there before: one that holds nothing is to be made, and one that
-    /// is unfinished with `--force`.
+    /// Returns whether there is something to open. A block device always exists: one without content is to be created,
+    /// and so is an unfinished one with `--force`.
     pub fn is_made(&self) -> bool {
         if !is_block_device(&self.file) || !self.devices.members.is_empty() {
             return self.file.exists();
@@ -251,11 +251,11 @@ impl VolumeArgs {
         first.unwrap_or(Ok(false)).with_context(|| self.cannot("open"))
     }
 
-    /// Creates files, and takes block devices; several become an array. The files get their names when they are
+    /// Creates files, and opens block devices; several become an array. The files get their names when they are
     /// published.
     ///
     /// # Errors
-    /// A file that exists already, a device that is named twice or holds something.
+    /// An existing file, a device that is named twice or has content.
     pub fn create(&self, striping: Striping, console: &Console) -> Result<Devices> {
         self.refuse_twice()?;
         refuse_existing(&self.files())?;
@@ -293,7 +293,8 @@ impl VolumeArgs {
         Ok(Devices { made: made.clone(), completion: self.completion(), ..devices })
     }
 
-    /// Files get their names when they are whole; a volume on a block device has to say it itself.
+    /// Returns the completion of a new volume. Files get their names when they are complete; a volume on a block device
+    /// must be marked.
     fn completion(&self) -> Completion {
         if self.paths().any(is_block_device) { Completion::Unfinished } else { Completion::Whole }
     }
@@ -304,14 +305,14 @@ impl VolumeArgs {
             return self.refuse_marked(device, "create");
         }
         match holds(device)? {
-            // Who makes the volume refuses to replace it.
+            // The creation of the volume refuses to replace it.
             Holds::Volume => Ok(()),
             Holds::Nothing | Holds::Unfinished => Ok(remove_unfinished(device)?),
         }
     }
 
-    /// Resets an array with an unfinished volume or none, with `--force`. Members of any other stay as they are, and
-    /// are refused.
+    /// Resets an array with an unfinished volume or none, with `--force`. Members of any other array stay as they are,
+    /// and are rejected.
     fn clear_array(&self, members: &[Member]) -> Result<()> {
         let open = |access| LabelledArray::open(members.to_vec(), access);
         let Ok(array) = open(Access::ReadOnly) else { return Ok(()) };
@@ -323,7 +324,7 @@ impl VolumeArgs {
             (_, false) => Err(unfinished::marked(&self.cannot("create"))),
             (_, true) => {
                 let array = Arc::new(open(Access::ReadWrite)?);
-                // First the volume, so that none is in an array that says that it is empty.
+                // The volume first, so that an array never claims to be empty while it has a volume.
                 remove_unfinished(&(Arc::clone(&array) as Arc<dyn Device>))?;
                 Ok(array.reset()?)
             }
@@ -341,31 +342,31 @@ impl VolumeArgs {
         Ok(Member::new(path.display().to_string(), Arc::new(device)))
     }
 
-    /// All devices but the log's, in the order in which they were named.
+    /// Returns all devices except the log's, in the order in which they were named.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         std::iter::once(&self.file).chain(&self.devices.members).map(PathBuf::as_path)
     }
 
-    /// What its files take now.
+    /// Returns the current sizes of its files.
     ///
     /// # Errors
-    /// A file that cannot be looked at.
+    /// A file that cannot be inspected.
     pub fn file_bytes(&self) -> Result<FileBytes> {
         FileBytes::of(self.files())
     }
 
-    /// By how many bytes its device can grow; `None` if nobody knows, or if it has several.
+    /// Returns by how many bytes its device can grow; `None` if that is unknown, or if it has several.
     pub fn growth_bytes(&self) -> Option<u64> {
         if self.devices.members.is_empty() { growth_bytes(&self.file) } else { None }
     }
 
-    /// All that are no block devices, the log's among them: what a verb makes under another name.
+    /// Returns all files that are not block devices, including the log's: those that a verb creates under another name.
     fn files(&self) -> Vec<&Path> {
         let all = self.paths().chain(self.devices.log_device.as_deref());
         all.filter(|path| !is_block_device(path)).collect()
     }
 
-    /// Two handles of one file would block each other by the lock.
+    /// Rejects a device that is named twice, because two handles of one file would block each other by the lock.
     fn refuse_twice(&self) -> Result<()> {
         let mut seen = HashSet::new();
         for path in self.paths().chain(self.devices.log_device.as_deref()) {
@@ -377,7 +378,7 @@ impl VolumeArgs {
         Ok(())
     }
 
-    /// The prefix of an error of the whole volume.
+    /// Returns the prefix of an error of the whole volume.
     #[must_use]
     pub fn cannot(&self, verb: &str) -> String {
         let file = self.file.display();
@@ -393,7 +394,7 @@ fn member(path: &Path, options: &FileOptions) -> Result<Member> {
     Ok(Member::new(path.display().to_string(), Arc::new(device)))
 }
 
-/// Is it the error of a device that another process has open?
+/// Returns whether it is the error of a device that another process has open.
 #[must_use]
 pub fn is_in_use(error: &anyhow::Error) -> bool {
     let locked = |cause: &nandex::raw::device::Error| {
@@ -402,7 +403,7 @@ pub fn is_in_use(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref().is_some_and(locked))
 }
 
-/// An error of one device, with its path once.
+/// Returns an error of one device, with its path once.
 fn cannot(verb: &str, path: &Path, error: nandex::raw::device::Error) -> anyhow::Error {
     let error = match error {
         nandex::raw::device::Error::Open { source, .. } => source.into(),

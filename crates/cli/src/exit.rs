@@ -1,18 +1,18 @@
-//! Exit codes, and which failure gives which.
+//! The exit codes, and their failures.
 
 use std::io;
 use std::process::ExitCode;
 
 /// The command succeeded.
 pub const SUCCESS: u8 = 0;
-/// It could not, or the answer is no.
+/// The command failed, or the answer is no.
 pub const FAILURE: u8 = 1;
 /// The volume is damaged. (2 is a wrong command line, and clap's.)
 pub const DAMAGE: u8 = 3;
-/// It succeeded with what it could take: files that it could not read, or keys that are too long, are left out.
+/// The command succeeded with what it could read: unreadable files, or keys that are too long, were left out.
 pub const LEFT_OUT: u8 = 4;
 
-/// An end that was explained already, or needs no explanation.
+/// An exit that was explained already, or needs no explanation.
 #[derive(Clone, Copy, Debug)]
 pub struct Quiet(pub u8);
 
@@ -24,7 +24,7 @@ impl std::fmt::Display for Quiet {
 
 impl std::error::Error for Quiet {}
 
-/// Prints on stderr what went wrong, and chooses the exit code.
+/// Prints the error on stderr, and chooses the exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if let Some(Quiet(code)) = error.downcast_ref() {
         return ExitCode::from(*code);
@@ -36,7 +36,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if is_damage(error) { DAMAGE } else { FAILURE })
 }
 
-/// The error and its causes in one line, without repetitions.
+/// Formats the error and its causes in one line, without repetitions.
 pub fn words(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -48,7 +48,7 @@ pub fn words(error: &anyhow::Error) -> String {
     line
 }
 
-/// The reader of our output has closed it.
+/// Returns whether the reader of our output has closed it.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
@@ -58,7 +58,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Does a cause say that bytes on flash differ from what was written?
+/// Returns whether a cause is that bytes on flash differ from what was written.
 pub fn is_damage(error: &anyhow::Error) -> bool {
     use nandex::raw::device::{Error as Device, LabelFault};
     use nandex::raw::store::Error as Store;

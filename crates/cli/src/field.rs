@@ -1,12 +1,12 @@
 //! Keys and values as text: hexadecimal, plain text, or a number.
 //!
-//! A table of fixed widths takes keys of one width. A key of another width is an error, never padded or cut.
+//! A table of fixed widths accepts keys of one width. A key of another width is an error, never padded or cut.
 
 use std::fmt;
 
 use clap::ValueEnum;
 
-/// How a key or a value is written.
+/// The text format of a key or a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub enum FieldFormat {
     /// Two hexadecimal digits for each byte, with or without `0x` in front
@@ -18,15 +18,15 @@ pub enum FieldFormat {
     U64,
 }
 
-/// Bytes in a number.
+/// The number of bytes in a number.
 const NUMBER_BYTES: usize = 8;
 
-/// Whether a field is a key or a value, for error messages.
+/// The role of a field, for error messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// What is looked up.
+    /// A key.
     Key,
-    /// What is found.
+    /// A value.
     Value,
 }
 
@@ -44,17 +44,17 @@ impl fmt::Display for Role {
 pub struct Column {
     /// Key or value.
     pub role: Role,
-    /// Bytes in each; none where they may have any size.
+    /// The bytes of each; `None` if they may have any size.
     pub bytes: Option<usize>,
-    /// How it is written.
+    /// The format.
     pub format: FieldFormat,
 }
 
 impl Column {
-    /// A column of that width, written in that way.
+    /// Creates a column of this width and format.
     ///
     /// # Errors
-    /// Numbers of another width than 8 bytes.
+    /// The u64 format for a width other than 8 bytes.
     pub fn new(role: Role, bytes: Option<usize>, format: FieldFormat) -> Result<Self, String> {
         match bytes.filter(|bytes| format == FieldFormat::U64 && *bytes != NUMBER_BYTES) {
             Some(bytes) => Err(format!(
@@ -67,7 +67,7 @@ impl Column {
     /// Reads one field.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with the text and what is expected.
+    /// A sentence with the fault of the text and the expected one.
     pub fn parse(&self, text: &str) -> Result<Vec<u8>, String> {
         let bytes = match self.format {
             FieldFormat::Hex => self.parse_hex(text)?,
@@ -77,10 +77,10 @@ impl Column {
         self.check_width(bytes)
     }
 
-    /// Shows one field so that `parse` gives the same bytes.
+    /// Formats one field so that `parse` returns the same bytes.
     ///
     /// # Errors
-    /// Bytes that are no text in the text format.
+    /// Bytes that are not text in the text format.
     pub fn show(&self, bytes: &[u8]) -> Result<String, String> {
         match self.format {
             FieldFormat::Hex => Ok(hex(bytes)),

@@ -1,4 +1,4 @@
-//! The channels of a volume's device: found by a probe, or read from what one has printed.
+//! The channels of a volume's device: found by a probe, or read from the output of one.
 
 use std::convert::Infallible;
 use std::fs;
@@ -15,15 +15,15 @@ use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::size::show_bytes;
 
-/// Where the channels come from.
+/// The source of the channels.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum GeometryArg {
-    /// From nowhere: nothing is known of them.
+    /// None: nothing is known about them.
     #[default]
     None,
-    /// From a probe of the device, before the volume is made.
+    /// A probe of the device, before the volume is created.
     Probe,
-    /// From a file with the output of `nandex probe --json`.
+    /// A file with the output of `nandex probe --json`.
     File(PathBuf),
 }
 
@@ -40,11 +40,11 @@ impl FromStr for GeometryArg {
 }
 
 impl GeometryArg {
-    /// The channels of each device that a new volume will be on, if they are known. Several devices are alike: a file
-    /// is of all of them, and each is probed.
+    /// Returns the channels of each device that a new volume will be on, if they are known. Several devices are alike:
+    /// a file applies to all of them, and each is probed.
     ///
     /// # Errors
-    /// A file that is no output of a probe, or of one that saw nothing; a failed probe.
+    /// A file that is not the output of a probe, or of one that found nothing; a failed probe.
     pub fn find(&self, volume: &VolumeArgs, console: &Console) -> Result<Option<Geometry>> {
         match self {
             Self::None => Ok(None),
@@ -76,10 +76,10 @@ impl GeometryArg {
     }
 }
 
-/// The channels that a volume keeps, whose devices have those of `device`, if these are known.
+/// Returns the channels that a volume stores, given those of each of its devices, if these are known.
 ///
 /// # Errors
-/// An array in which the place of a page does not tell its channel.
+/// An array in which the place of a page does not determine its channel.
 pub fn of_volume(
     device: Option<Geometry>,
     volume: &VolumeArgs,
@@ -103,12 +103,12 @@ pub fn of_volume(
     )
 }
 
-/// Does a volume keep it?
+/// Returns whether a volume stores this geometry.
 fn is_whole(geometry: &Geometry) -> bool {
     geometry.channels.is_some_and(|count| count > 1) && geometry.chunk_bytes.is_some()
 }
 
-/// What this needs of the output of a probe.
+/// The required parts of the output of a probe.
 #[derive(Deserialize)]
 struct Probed {
     chunk_bytes: Answer<u32>,
@@ -163,12 +163,12 @@ pub struct ShownGeometry {
     buses: Option<u32>,
     phase_bytes: u32,
     mapping: Option<&'static str>,
-    /// Does the device say otherwise, so that these are not used?
+    /// Whether the device reports other channels, so that these are not used.
     overruled: bool,
 }
 
 impl ShownGeometry {
-    /// What a volume keeps, on a device with this geometry.
+    /// Returns the channels that a volume stores, on a device with this geometry.
     pub fn of(kept: &Geometry, used: &Geometry) -> Self {
         let &Geometry { channels, chunk_bytes, buses, phase_bytes, mapping, .. } = kept;
         let overruled = (channels, chunk_bytes) != (used.channels, used.chunk_bytes);
@@ -179,7 +179,7 @@ impl ShownGeometry {
         Self { channels, chunk_bytes, buses, phase_bytes, mapping, overruled }
     }
 
-    /// For people.
+    /// Formats the channels for people.
     pub fn shown(&self) -> String {
         let number = |value: Option<u32>| value.unwrap_or(1);
         let mapping = match self.mapping {

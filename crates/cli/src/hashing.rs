@@ -1,4 +1,4 @@
-//! How keys are hashed: options of the verbs that make filters and counts, which merge only where they hash alike.
+//! The hash of keys: options of the verbs that create filters and counts, which merge only if they hash alike.
 
 use std::str::FromStr;
 
@@ -10,15 +10,15 @@ use nandex::raw::store::hash::{HashKind, KeyHasher};
 /// The hash function and its key.
 #[derive(Clone, Debug, clap::Args)]
 pub struct HashArgs {
-    /// How keys are hashed
+    /// Hash function of keys
     #[arg(long, value_name = "HASH", default_value = "xxh3")]
     hash: HashArg,
-    /// The hash's key: `shared`, the default of all filters and counts; `random`; or up to 32 digits in hex
+    /// Key of the hash: `shared`, the default of all filters and counts; `random`; or up to 32 digits in hex
     #[arg(long, value_name = "KEY", default_value = "shared")]
     hash_key: HashKeyArg,
 }
 
-/// A hash, from its name.
+/// A hash, by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum HashArg {
     /// XXH3: fast, for trusted keys
@@ -27,17 +27,17 @@ enum HashArg {
     Sip13,
 }
 
-/// A hash key, from its word.
+/// A hash key, by its word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HashKeyArg {
-    /// One that nobody else has.
+    /// A new random key.
     Random,
     /// This one.
     Given(u128),
 }
 
 impl HashKeyArg {
-    /// The key itself; `None` for one that is drawn when the volume is made.
+    /// Returns the key itself; `None` for one that is drawn when the volume is created.
     pub fn given(self) -> Option<u128> {
         match self {
             Self::Given(key) => Some(key),
@@ -65,7 +65,7 @@ impl FromStr for HashKeyArg {
 }
 
 impl HashArgs {
-    /// How keys are hashed.
+    /// Returns the hash function with its key.
     ///
     /// # Errors
     /// The kernel has no random key.
@@ -82,7 +82,7 @@ impl HashArgs {
     }
 }
 
-/// The hash function's name on the command line.
+/// Returns the hash function's name on the command line.
 pub fn hash_name(kind: HashKind) -> &'static str {
     match kind {
         HashKind::Identity => "identity",

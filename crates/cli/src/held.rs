@@ -1,4 +1,4 @@
-//! Volumes as the verbs make and open them, and structures of one kind, as the verbs of that kind do.
+//! Volumes as the verbs create and open them, and structures of one kind, as the verbs of that kind do.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ pub const STRIPING: Striping = Striping::Extent { pages: 256 };
 
 /// A structure that has verbs of its own.
 pub trait Held: Closing {
-    /// What it is made with.
+    /// The configuration that it is created with.
     type Config: Copy;
-    /// How errors speak of it.
+    /// The words for it in errors.
     const WORDS: Words;
 
-    /// What the log of a new volume may grow to, in bytes.
+    /// The most bytes that the log of a new volume may grow to.
     fn log_bytes(config: &Self::Config, durability: Durability) -> u64;
 
-    /// Makes an empty one.
+    /// Creates an empty one.
     ///
     /// # Errors
-    /// Sizes that cannot work, no space.
+    /// Invalid sizes, no space.
     fn create(
         volume: &Volume,
         name: &str,
@@ -42,7 +42,7 @@ pub trait Held: Closing {
     /// Opens the one of this name.
     ///
     /// # Errors
-    /// None of that name and kind, damage, other parameters than those stated.
+    /// None of this name and kind, damage, parameters that differ from the given ones.
     fn open(volume: &Volume, name: &str, stated: &Stated) -> nandex::Result<Self>;
 }
 
@@ -51,13 +51,13 @@ pub trait Held: Closing {
 pub struct Words {
     /// Its kinds in the catalog.
     pub kinds: &'static [&'static str],
-    /// What users call it.
+    /// The user's word for it.
     pub noun: &'static str,
-    /// The command that makes one.
+    /// The command that creates one.
     pub make: &'static str,
-    /// What reads structures of other kinds.
+    /// The commands for structures of other kinds.
     pub other: &'static str,
-    /// What to do where a volume holds several.
+    /// The remedy if a volume holds several.
     pub several: &'static str,
 }
 
@@ -73,7 +73,7 @@ pub trait Closing: Sized {
 /// An open volume and one of its structures.
 #[derive(Debug)]
 pub struct Opened<S> {
-    /// The volume, and its files where it is new.
+    /// The volume, and its files if it is new.
     pub db: Database,
     /// The structure's name.
     pub name: String,
@@ -89,7 +89,7 @@ impl<S> Opened<S> {
 }
 
 impl<S: Closing> Opened<S> {
-    /// Closes structure and volume, in that order. Returns what is left to do of a new volume.
+    /// Closes structure and volume, in that order. Returns the remaining work for a new volume.
     ///
     /// # Errors
     /// A failed write or sync.
@@ -100,11 +100,11 @@ impl<S: Closing> Opened<S> {
     }
 }
 
-/// Makes a volume, and what `make` makes in it. The new files are removed if this fails, and get their names when the
-/// volume is finished.
+/// Creates a volume, and what `make` creates in it. The new files are removed if this fails, and get their names when
+/// the volume is finished.
 ///
 /// # Errors
-/// An existing file, a device that holds something, no space, those of `make`.
+/// An existing file, a device with content, no space, errors of `make`.
 pub fn create_with<T>(
     args: &VolumeArgs,
     (striping, options): (Striping, VolumeOptions),
@@ -124,11 +124,11 @@ pub fn create_with<T>(
     filled().with_context(|| args.cannot("create")).inspect_err(|_| made.remove())
 }
 
-/// Opens a volume, and returns its devices. One that is opened to be read stays as it is: what an opening writes stays
-/// in memory, and several may read it at a time.
+/// Opens a volume, and returns its devices. A volume that is opened read-only stays as it is: what an opening writes
+/// stays in memory, and several processes may read it at a time.
 ///
 /// # Errors
-/// No such file, a file that is no volume, one that is in use, a wrong member, damage.
+/// No such file, a file that is not a volume, one that is in use, a wrong member, damage.
 pub fn open_volume(
     args: &VolumeArgs,
     access: Access,
@@ -146,10 +146,10 @@ pub fn open_volume(
     Ok((opened.with_context(|| args.cannot("open"))?, devices))
 }
 
-/// Opens `what` an application keeps in the volume of a file.
+/// Opens `what` an application stores in the volume of a file.
 ///
 /// # Errors
-/// As `open_volume`, and those of `open`.
+/// As `open_volume`, and errors of `open`.
 pub fn open_index<T>(
     file: &Path,
     access: Access,
@@ -160,28 +160,28 @@ pub fn open_index<T>(
     open(db.volume()).with_context(|| format!("cannot open {} as {what}", file.display()))
 }
 
-/// How a new structure is made.
+/// The properties of a new structure.
 #[derive(Clone, Debug)]
 pub struct Making<'a, C> {
     /// Its name.
     pub name: &'a str,
     /// Its sizes.
     pub config: C,
-    /// How its volume hashes keys.
+    /// The hash function of its volume.
     pub hasher: KeyHasher,
-    /// When an update is durable.
+    /// The time at which an update is durable.
     pub durability: Durability,
-    /// The channels of its device, for the volume to keep.
+    /// The channels of its device, which the volume stores.
     pub geometry: Option<Geometry>,
     /// Options of this run.
     pub stated: Stated,
 }
 
-/// Makes a volume with one empty structure. The new files are removed if this fails, and get their names when they are
-/// published.
+/// Creates a volume with one empty structure. The new files are removed if this fails, and get their names when they
+/// are published.
 ///
 /// # Errors
-/// An existing file, sizes that cannot work, no space.
+/// An existing file, invalid sizes, no space.
 pub fn create<S: Held>(
     args: &VolumeArgs,
     making: Making<'_, S::Config>,
@@ -214,7 +214,7 @@ pub fn open<S: Held>(
     open_as(args, (name, stated), Access::ReadWrite, durability)
 }
 
-/// As `open`, for looking keys up: the volume stays as it is.
+/// Like `open`, for looking keys up: the volume stays as it is.
 ///
 /// # Errors
 /// As `open`.
@@ -238,7 +238,7 @@ fn open_as<S: Held>(
     Ok(Opened { db, name, structure })
 }
 
-/// The name of the structure of this kind: the given one, or the only one.
+/// Returns the name of the structure of this kind: the given one, or the only one.
 fn choose(volume: &Volume, name: Option<&str>, words: Words) -> Result<String> {
     let Words { kinds, noun, make, other, several } = words;
     let is_ours = |kind: &str| kinds.contains(&kind);

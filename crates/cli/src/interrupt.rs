@@ -1,4 +1,4 @@
-//! An interrupt becomes a flag, so that a long command can stop with a whole volume.
+//! Interrupts set a flag, so that a long command can stop with a whole volume.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,15 +28,16 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Has the user asked to stop?
+    /// Returns whether the user has asked to stop.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// The result of work that an interrupt ends with an error: then it says what is left, and not that error.
+    /// Returns the result of work that may have failed because of an interrupt; then the error says what is left
+    /// instead.
     ///
     /// # Errors
-    /// That of the work, or that it was stopped.
+    /// The error of the work, or that it was stopped.
     pub fn check<T>(&self, result: Result<T>, left: &str) -> Result<T> {
         if result.is_err() && self.is_set() {
             bail!("stopped; {left}");

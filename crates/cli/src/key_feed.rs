@@ -21,31 +21,31 @@ use crate::size;
 pub use csv::{CsvColumn, CsvFormat, Delimiter};
 use read::{check_header, read_input};
 
-/// Keys of a batch at most.
+/// The most keys of a batch.
 const BATCH_KEYS: usize = 1 << 18;
-/// A batch of this many bytes is full.
+/// The number of bytes from which on a batch is full.
 const BATCH_BYTES: usize = 4 << 20;
-/// Batches that wait in the channel.
+/// The number of batches that wait in the channel.
 const BATCHES: usize = 3;
 /// The longest key; a longer one is probably a mistake.
 const KEY_BYTES_MAX: usize = 1 << 20;
-/// Bytes per read, and bytes of each file that are sampled to estimate its keys.
+/// The number of bytes per read, and of bytes of each file that are sampled to estimate its keys.
 const READ_BYTES: usize = 1 << 18;
-/// Files that are sampled for the estimate.
+/// The number of files that are sampled for the estimate.
 const SAMPLED_FILES: usize = 16;
-/// How often an interrupt is checked while no keys come.
+/// The interval at which an interrupt is checked while no keys arrive.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The inputs, and their format.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct KeyArgs {
-    /// Files with keys, one a line; `-`, or none, is stdin
+    /// Files with keys, one per line; `-`, or none, is stdin
     #[arg(value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Keys end with a zero byte and may hold line feeds
+    /// Keys end with a zero byte and may contain line feeds
     #[arg(long, conflicts_with = "width")]
     nul: bool,
-    /// Keys are this many bytes each, with nothing between
+    /// Keys have this many bytes each, with nothing between them
     #[arg(long, value_name = "BYTES", value_parser = size::parse)]
     width: Option<u64>,
 }
@@ -53,13 +53,13 @@ pub struct KeyArgs {
 /// The format of keys in an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// Each ends with this byte; the last one need not.
+    /// Each key ends with this byte; the last one need not.
     Ended(u8),
-    /// Each has this many bytes.
+    /// Each key has this many bytes.
     Width(usize),
 }
 
-/// How an input is read.
+/// The format of an input.
 #[derive(Clone, Debug)]
 enum Format {
     Plain(Form),
@@ -68,7 +68,7 @@ enum Format {
 
 type Input = BufReader<Box<dyn Read>>;
 
-/// What messages call an input and the places in it.
+/// The name of an input and of the places in it, for messages.
 #[derive(Debug)]
 struct InputName {
     name: String,
@@ -93,12 +93,12 @@ impl InputName {
 pub struct Batch {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// The line of each key, if a key may have several.
+    /// The line of each key, if keys may span several lines.
     lines: Vec<u64>,
     input: Arc<InputName>,
     /// The number of the first key in its input.
     first: u64,
-    /// Bytes read so far, of all inputs.
+    /// The number of bytes read so far, of all inputs.
     read_bytes: u64,
 }
 
@@ -108,13 +108,13 @@ impl Batch {
         Self { bytes, ends, lines, input: Arc::clone(input), first, read_bytes: 0 }
     }
 
-    /// Its keys, in order.
+    /// Returns the keys, in order.
     pub fn keys(&self) -> Vec<&[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end]).collect()
     }
 
-    /// Where a key is: `FILE:LINE`, or `FILE, key NUMBER` where keys are no lines.
+    /// Returns the place of a key: `FILE:LINE`, or `FILE, key NUMBER` if keys are not lines.
     pub fn place(&self, index: usize) -> String {
         let number = self.lines.get(index).copied().unwrap_or(self.first + index as u64);
         self.input.place(number)
@@ -124,7 +124,7 @@ impl Batch {
         self.first + self.ends.len() as u64
     }
 
-    /// Without the bytes of a key that did not end.
+    /// Removes the bytes of a key that did not end.
     fn complete(mut self) -> Self {
         self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
         self
@@ -135,26 +135,26 @@ impl Batch {
     }
 }
 
-/// What was read.
+/// The result of reading.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct FeedResult {
-    /// Keys that were passed on.
+    /// The number of keys that were passed on.
     pub keys: u64,
-    /// How long all of it took.
+    /// The total time.
     pub elapsed_s: f64,
-    /// Was it stopped?
+    /// Whether it was stopped.
     pub interrupted: bool,
 }
 
 impl FeedResult {
-    /// Keys per second.
+    /// Returns the number of keys per second.
     pub fn keys_per_s(&self) -> f64 {
         self.keys as f64 / self.elapsed_s.max(f64::MIN_POSITIVE)
     }
 }
 
 impl KeyArgs {
-    /// The format of the keys.
+    /// Returns the format of the keys.
     ///
     /// # Errors
     /// A width that is not valid.
@@ -166,12 +166,12 @@ impl KeyArgs {
         }
     }
 
-    /// The width of keys of one width.
+    /// Returns the width of keys of one width.
     pub fn width(&self) -> Option<u64> {
         self.width
     }
 
-    /// Refuses unreadable inputs and bad formats before anything is made.
+    /// Rejects unreadable inputs and bad formats before anything is created.
     ///
     /// # Errors
     /// An input that does not exist, is a directory, or may not be read.
@@ -186,10 +186,10 @@ impl KeyArgs {
         Ok(())
     }
 
-    /// The same for a column of CSV.
+    /// Does the same for a column of CSV.
     ///
     /// # Errors
-    /// A file without such a column, too.
+    /// As for `check`; a file without such a column.
     pub fn check_csv(&self, csv: &CsvFormat) -> Result<()> {
         self.check()?;
         self.files().try_for_each(|path| check_header(path, csv))
@@ -199,7 +199,7 @@ impl KeyArgs {
         self.inputs.iter().map(PathBuf::as_path).filter(|path| *path != Path::new("-"))
     }
 
-    /// Bytes of all inputs; `None` if unknown beforehand.
+    /// Returns the bytes of all inputs; `None` if unknown beforehand.
     fn bytes(&self) -> Option<u64> {
         if self.inputs.is_empty() || self.files().count() < self.inputs.len() {
             return None;
@@ -208,8 +208,8 @@ impl KeyArgs {
         self.files().map(|path| size(path).map(|it| it.len())).sum()
     }
 
-    /// An estimate of the number of keys, from the size of the inputs and the length of the first keys;
-    /// `None` if the size is unknown.
+    /// Estimates the number of keys, from the size of the inputs and the length of the first keys; returns `None` if
+    /// the size is unknown.
     ///
     /// # Errors
     /// A failed read.
@@ -229,8 +229,8 @@ impl KeyArgs {
         Ok(Some((keys as f64 * bytes as f64 / sampled.max(1) as f64) as u64))
     }
 
-    /// Reads all keys and passes them to `act`, batch by batch, until it has enough, or the user wants to
-    /// stop. Returns what was done, also after a failure.
+    /// Reads all keys and passes them to `act`, batch by batch, until it has enough, or the user wants to stop. Returns
+    /// the result, also after a failure.
     pub fn feed(
         &self,
         what: &'static str,
@@ -240,7 +240,7 @@ impl KeyArgs {
         self.feed_batches(None, what, (console, interrupt), &mut |batch| act(&batch.keys()))
     }
 
-    /// The same with the places of keys, and from a column of CSV if that is given.
+    /// Does the same with the places of keys, and for a column of CSV if that is given.
     pub fn feed_batches(
         &self,
         csv: Option<&CsvFormat>,
@@ -266,7 +266,7 @@ impl KeyArgs {
         (FeedResult { keys: fed, elapsed_s: start.elapsed().as_secs_f64(), interrupted }, result)
     }
 
-    /// Starts the thread that reads. It ends with the last batch, or when the receiver is gone.
+    /// Starts the thread that reads. It ends with the last batch, or when the receiver is dropped.
     fn start(&self, csv: Option<&CsvFormat>) -> Result<Receiver<Result<Batch>>> {
         let (sender, receiver) = sync_channel(BATCHES);
         let stdin = [PathBuf::from("-")];
@@ -283,7 +283,7 @@ impl KeyArgs {
                 match read_input(&path, &format, &mut read_bytes, &mut send) {
                     Ok(true) => {}
                     Ok(false) => return,
-                    // The receiver is gone if this fails.
+                    // If this fails, the receiver was dropped.
                     Err(error) => return drop(sender.send(Err(error))),
                 }
             }
@@ -293,7 +293,7 @@ impl KeyArgs {
     }
 }
 
-/// The next batch; `None` at the end, or when the user wants to stop.
+/// Returns the next batch; `None` at the end, or when the user wants to stop.
 fn next(batches: &Receiver<Result<Batch>>, interrupt: &Interrupt) -> Result<Option<Batch>> {
     loop {
         if interrupt.is_set() {

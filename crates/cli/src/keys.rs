@@ -1,4 +1,4 @@
-//! The keys that `get` and `delete` are given: as words, or one a line on stdin.
+//! The keys of `get` and `delete`: as words, or one per line on stdin.
 
 use std::io::{self, BufRead, Read};
 
@@ -6,9 +6,9 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::field::Column;
 
-/// Keys that are looked up in one call.
+/// The number of keys that are looked up in one call.
 const BATCH_KEYS: usize = 1024;
-/// The same where each may have a value of megabytes.
+/// The same number if each may have a value of megabytes.
 const BATCH_KEYS_ANY_SIZE: usize = 32;
 /// The longest line: the longest key, in hex.
 const LINE_BYTES_MAX: usize = 2 * nandex::large::KEY_BYTES_MAX + 16;
@@ -16,16 +16,16 @@ const LINE_BYTES_MAX: usize = 2 * nandex::large::KEY_BYTES_MAX + 16;
 /// The keys of a call.
 #[derive(Clone, Debug, clap::Args)]
 pub struct KeyWords {
-    /// The keys; `-` alone reads them from stdin, one a line
+    /// Keys; `-` alone reads them from stdin, one per line
     #[arg(required = true, value_name = "KEY")]
     keys: Vec<String>,
 }
 
 impl KeyWords {
-    /// Passes all keys to `act`, in their order and some at a time.
+    /// Passes all keys to `act`, in order and in batches.
     ///
     /// # Errors
-    /// A word or a line that is no key: none of the words, all lines before it are passed. Those of `act`.
+    /// A word or a line that is not a key: no word is passed, but all lines before it are. Errors of `act`.
     pub fn for_each_batch(
         &self,
         column: &Column,
@@ -54,7 +54,7 @@ fn from_lines(
             Ok(None) => return act(&keys),
             Err(error) => return act(&keys).and(Err(error)),
         }
-        // Whoever types or computes keys one after another gets answers one after another.
+        // A user or program that sends keys one after another gets answers one after another.
         if keys.len() == most || input.buffer().is_empty() {
             act(&keys)?;
             keys.clear();
@@ -63,7 +63,7 @@ fn from_lines(
     Ok(())
 }
 
-/// The key of the next line; `None` at the end.
+/// Returns the key of the next line; `None` at the end.
 fn read_key(input: &mut impl BufRead, column: &Column) -> Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let bytes = input.take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line)?;

@@ -1,4 +1,4 @@
-//! What a run that was stopped has left of a new volume, to go on with it.
+//! The incomplete volume of a stopped run, to continue with it.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -11,19 +11,20 @@ use nandex::device::{Access, Create, Device, FileDevice, FileOptions};
 use nandex::raw::device::output::{refuse_existing, unfinished_path};
 use nandex::raw::store::{Holds, holds};
 
-/// A volume that is not whole.
+/// A volume that is incomplete.
 pub struct Left {
     /// The volume, which gets its name, or loses its mark, at the end.
     pub db: Database,
-    /// Where it is.
+    /// The current place.
     pub place: PathBuf,
 }
 
 impl Left {
-    /// Opens what was left of the volume of this name; nothing if there is none. A file takes space when it is written.
+    /// Opens the incomplete volume of this name; returns `None` if there is none. A file takes space when it is
+    /// written.
     ///
     /// # Errors
-    /// A file that is whole; what is in use or damaged.
+    /// A file that is complete; one that is in use or damaged.
     pub fn find(name: &Path) -> Result<Option<Self>> {
         let is_device = fs::metadata(name).is_ok_and(|it| it.file_type().is_block_device());
         let (place, is_left) = if is_device {
@@ -43,7 +44,7 @@ impl Left {
     }
 }
 
-/// Returns whether the volume of a block device is unfinished. The caller that makes one refuses what is whole.
+/// Returns whether the volume of a block device is unfinished. The caller that creates one rejects a complete one.
 fn is_marked(name: &Path) -> Result<bool> {
     let cannot = || format!("cannot open {}", name.display());
     let options = FileOptions { access: Access::ReadOnly, ..FileOptions::default() };

@@ -1,4 +1,4 @@
-//! Damaged pages of saved write buffers, whose entries the figures of an open structure lack.
+//! Damaged pages of saved write buffers, whose entries are missing from the figures of an open structure.
 
 use anyhow::Result;
 use nandex::raw::device::PageId;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::exit::{DAMAGE, Quiet};
 use crate::size::show_count;
 
-/// Pages that are named for people; programs get all.
+/// The most pages that are named for people; programs get all.
 const NAMED_MAX: usize = 20;
 
 /// The numbers of these pages.
@@ -16,7 +16,7 @@ const NAMED_MAX: usize = 20;
 pub struct LostPages(Vec<u64>);
 
 impl LostPages {
-    /// Those that the figures of a structure name.
+    /// Returns the pages that the figures of a structure name.
     pub fn of(pages: &[PageId]) -> Self {
         Self(pages.iter().map(|page| page.0).collect())
     }
@@ -26,7 +26,7 @@ impl LostPages {
         self.0.is_empty()
     }
 
-    /// A line for a list of figures, if something is lost.
+    /// Returns a line for a list of figures, if something is lost.
     pub fn row(&self) -> Option<(&'static str, String)> {
         if self.is_empty() {
             return None;
@@ -47,7 +47,7 @@ impl LostPages {
     /// Ends a verb that has shown the figures.
     ///
     /// # Errors
-    /// Quietly, that something is lost.
+    /// Fails silently if something is lost.
     pub fn result(&self) -> Result<()> {
         if self.is_empty() { Ok(()) } else { Err(Quiet(DAMAGE).into()) }
     }

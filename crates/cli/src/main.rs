@@ -1,8 +1,7 @@
 //! The `nandex` command: hash indexes on flash, from the shell.
 //!
-//! One file per verb in `cmd`; the other files are what verbs share. Data goes to stdout, messages
-//! to stderr. Exit codes: 0 success, 1 failure, 2 wrong command line, 3 damaged volume, 4 files that `dedup` could not
-//! read.
+//! One file per verb in `cmd`; the other files are shared by verbs. Data goes to stdout, messages to stderr. Exit
+//! codes: 0 success, 1 failure, 2 wrong command line, 3 damaged volume, 4 files that `dedup` could not read.
 #![forbid(unsafe_code)]
 
 mod chart;

@@ -1,4 +1,4 @@
-//! Merging files: what the verbs of filters, of counts and of TF-IDF do alike.
+//! Merging files: the common part of the verbs of filters, of counts and of TF-IDF.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,10 +11,10 @@ use nandex::raw::store::hash::KeyHasher;
 use crate::held::{Held, Opened};
 use crate::interrupt::Interrupt;
 
-/// Refuses a file named twice, whose content would count twice, and one that is not finished. `noun` is what it is.
+/// Rejects a file named twice, whose content would count twice, and one that is unfinished. `noun` is its kind.
 ///
 /// # Errors
-/// Such a file; one that does not exist.
+/// Such a file; a missing file.
 pub fn refuse_twice<'p>(files: impl IntoIterator<Item = &'p Path>, noun: &str) -> Result<()> {
     let mut seen = HashSet::new();
     for path in files {
@@ -28,7 +28,7 @@ pub fn refuse_twice<'p>(files: impl IntoIterator<Item = &'p Path>, noun: &str) -
     Ok(())
 }
 
-/// Refuses files that hash keys differently.
+/// Rejects files that hash keys differently.
 ///
 /// # Errors
 /// Another hash, or another key, with the options that make them alike.
@@ -48,11 +48,11 @@ pub fn refuse_other_hash(
     )
 }
 
-/// Lets `absorb` fill the whole, and gives it its name; removes it if that fails or the user wants to stop. Gives what
-/// `absorb` does.
+/// Lets `absorb` fill the new structure, and gives it its name; removes it if that fails or the user wants to stop.
+/// Returns what `absorb` returns.
 ///
 /// # Errors
-/// Those of `absorb`; that it was stopped; a failed write.
+/// An error of `absorb`; an interrupt; a failed write.
 pub fn fill<S: Held, T>(
     whole: Opened<S>,
     interrupt: &Interrupt,

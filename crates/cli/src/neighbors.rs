@@ -12,17 +12,17 @@ use crate::stated::Values;
 #[derive(Debug, Serialize)]
 pub struct NeighborsFigures {
     tables: u32,
-    /// Entries for each document: one in each table.
+    /// The number of entries for each document: one in each table.
     entries: u64,
     /// Damaged pages of saved buffers, whose entries are not counted.
     #[serde(skip_serializing_if = "LostPages::is_empty")]
     lost_pages: LostPages,
     entries_capacity: u64,
-    /// Entries that full buckets have dropped in its life.
+    /// The number of entries that full buckets have dropped in its life.
     dropped_life: u64,
-    /// Entries that a full index has evicted in its life.
+    /// The number of entries that a full index has evicted in its life.
     evicted_life: u64,
-    /// 1 where tables are striped, because no channels are known.
+    /// The number of channels; 1 if tables are striped because no channels are known.
     channels: u32,
     /// The family of its bucket keys, in hexadecimal digits.
     family: String,
@@ -35,7 +35,7 @@ pub struct NeighborsFigures {
 }
 
 impl NeighborsFigures {
-    /// The figures of the index of that name.
+    /// Returns the figures of the index of this name.
     ///
     /// # Errors
     /// No such index, damage.
@@ -66,7 +66,7 @@ impl NeighborsFigures {
         &self.lost_pages
     }
 
-    /// Its rows of a list.
+    /// Returns its rows of a list.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
         let documents = |entries: u64| show_count(entries / u64::from(self.tables));
         let entries =

@@ -20,29 +20,29 @@ use crate::records::Columns;
 use crate::size::show_bytes;
 use crate::stated::StatedArgs;
 
-/// Which table of a volume.
+/// The table of a volume.
 #[derive(Clone, Debug, clap::Args)]
 pub struct TableArgs {
-    /// The table's name; not needed where the volume holds one
+    /// Name of the table; not needed if the volume holds one
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
     #[command(flatten)]
     pub options: StatedArgs,
 }
 
-/// How keys and values are written.
+/// The formats of keys and values.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct FieldArgs {
-    /// How keys are written; without it, hex for fixed widths and text for any size
+    /// Format of keys; default: hex for fixed widths and text for any size
     #[arg(long, value_name = "FORMAT")]
     pub key_format: Option<FieldFormat>,
-    /// How values are written; as keys, when not given
+    /// Format of values; default: that of keys
     #[arg(long, value_name = "FORMAT")]
     pub value_format: Option<FieldFormat>,
 }
 
 impl FieldArgs {
-    /// The two columns of a table, written in these ways.
+    /// Returns the two columns of a table, in these formats.
     ///
     /// # Errors
     /// A format that does not fit the table's widths.
@@ -90,18 +90,18 @@ impl Closing for TableOrMap {
     }
 }
 
-/// A table to make.
+/// A table to create.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its structure and sizes; those of the index of fingerprints for keys and values of any size.
     pub prediction: &'a Prediction,
-    /// Where keys and values are, if they may have any size.
+    /// The log of keys and values, if they may have any size.
     pub values: Option<ValuesConfig>,
-    /// The channels of the device, for the volume to keep.
+    /// The channels of the device, which the volume stores.
     pub geometry: Option<Geometry>,
-    /// How keys are hashed; if `None`, by the usual hash under a random key.
+    /// The hash function of keys; if `None`, the default hash under a random key.
     pub hasher: Option<KeyHasher>,
 }
 
@@ -109,7 +109,7 @@ pub struct Plan<'a> {
 /// is closed or they are published.
 ///
 /// # Errors
-/// A file that exists already, sizes that cannot work, no space.
+/// An existing file, invalid sizes, no space.
 pub fn create(
     volume: &VolumeArgs,
     striping: Striping,
@@ -138,7 +138,7 @@ pub fn create(
     Ok(Opened { db, name: name.to_owned(), structure })
 }
 
-/// Opens a volume and the named table, or the only one, to be read or to be written.
+/// Opens a volume and the named table, or the only one, read-only or read-write.
 ///
 /// # Errors
 /// As `open_volume`, and a table that is missing or not the only one.
@@ -146,7 +146,7 @@ pub fn open(volume: &VolumeArgs, args: &TableArgs, access: Access) -> Result<Ope
     open_within(volume, args, access, &OpenOptions::default())
 }
 
-/// The same with the RAM that the table may take from now on.
+/// Does the same with the RAM that the table may use from now on.
 ///
 /// # Errors
 /// As `open`, and a table that does not grow.
@@ -171,10 +171,10 @@ pub fn open_within(
     Ok(Opened { db, name, structure })
 }
 
-/// Opens the table of that name, which may take this RAM, with what was stated of it.
+/// Opens the table of this name, which may use this RAM, with the given parameters.
 ///
 /// # Errors
-/// No table of that name, damage; less RAM than what the beginning of a growing table takes.
+/// No table of this name, damage; less RAM than the beginning of a growing table takes.
 pub fn open_table(
     volume: &Volume,
     name: &str,
@@ -194,10 +194,10 @@ pub fn open_table(
     Ok(table)
 }
 
-/// The name of the only table of a volume.
+/// Returns the name of the only table of a volume.
 ///
 /// # Errors
-/// None, or several.
+/// No table, or several.
 pub fn only_table(volume: &Volume) -> Result<String> {
     let mut names = TableOrMap::names(volume);
     match (names.pop(), names.is_empty()) {

@@ -1,4 +1,4 @@
-//! What made a report: the command line, the version and the date.
+//! The origin of a report: the command line, the version and the date.
 
 use std::env;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,10 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nandex_dedup::Provenance;
 
 const DAY_S: u64 = 86_400;
-/// Days of 400 years, after which the calendar repeats itself.
+/// The number of days of 400 years, after which the calendar repeats itself.
 const ERA_DAYS: u64 = 146_097;
 
-/// Of this command, now.
+/// Returns the origin of this command, now.
 pub fn now() -> Provenance {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let words: Vec<String> =
@@ -21,7 +21,7 @@ pub fn now() -> Provenance {
     }
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -30,7 +30,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Seconds since 1970 as a date and time in UTC, by ISO 8601.
+/// Formats seconds since 1970 as a date and time in UTC, by ISO 8601.
 fn utc(seconds: u64) -> String {
     let (days, second) = (seconds / DAY_S, seconds % DAY_S);
     // Years that begin in March have their leap day last: days since 0000-03-01, in eras of 400 years.

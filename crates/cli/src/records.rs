@@ -1,8 +1,8 @@
 //! Records in files: CSV, NDJSON and plain binary, read and written one at a time.
 //!
-//! CSV has two columns and, if the first line is `key,value`, a header. NDJSON has one object `{"key": ..,
-//! "value": ..}` a line; numbers may be without quotes. Binary is key after value after key, without
-//! separators, for fixed widths.
+//! CSV has two columns and, if the first line is `key,value`, a header. NDJSON has one object `{"key": .., "value":
+//! ..}` per line; numbers may be without quotes. Binary is key after value after key, without separators, for fixed
+//! widths.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -26,13 +26,13 @@ pub enum RecordFormat {
 /// The two columns of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Columns {
-    /// What is looked up.
+    /// The column of keys.
     pub key: Column,
-    /// What is found.
+    /// The column of values.
     pub value: Column,
 }
 
-/// One record, as the table takes it.
+/// One record, as the table stores it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
     /// As wide as the table's keys, if those have one width.
@@ -49,7 +49,7 @@ impl Columns {
     }
 }
 
-/// Gives the records of `input` one after another; an error names the line or the record.
+/// Returns the records of `input` one after another; an error names the line or the record.
 pub fn read<'a>(
     input: Box<dyn BufRead + 'a>,
     format: RecordFormat,
@@ -65,19 +65,19 @@ pub fn read<'a>(
 /// The longest record in a format with lines, in bytes.
 const RECORD_BYTES_MAX: usize = 64 << 20;
 
-/// Refuses records that never end, so that a file without newlines does not fill memory.
+/// Rejects records that never end, so that a file without newlines does not fill memory.
 pub struct Bounded<R> {
     input: R,
-    /// Newlines between quotes belong to a record.
+    /// Whether newlines between quotes belong to a record.
     has_quotes: bool,
-    /// What is between fields.
+    /// The byte between fields.
     delimiter: u8,
     place: QuotePlace,
     record_bytes: usize,
 }
 
-/// Where a byte of CSV is. A quote opens a field at its start only, and after a quote that closes one: then both are
-/// a quote of the field.
+/// The place of a byte of CSV. A quote opens a field only at its start, and after a quote that closes one: then both
+/// are a quote of the field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum QuotePlace {
     FieldStart,
@@ -99,18 +99,18 @@ impl QuotePlace {
 }
 
 impl<R: Read> Bounded<R> {
-    /// Of an input, with or without quotes.
+    /// Creates a reader of an input, with or without quotes.
     pub fn new(input: R, has_quotes: bool) -> Self {
         let (delimiter, place) = (b',', QuotePlace::FieldStart);
         Self { input, has_quotes, delimiter, place, record_bytes: 0 }
     }
 
-    /// Of records in quotes where needed, with that byte between fields.
+    /// Creates a reader of records in quotes where needed, with this byte between fields.
     pub fn delimited(input: R, delimiter: u8) -> Self {
         Self { delimiter, ..Self::new(input, true) }
     }
 
-    /// The input.
+    /// Returns the input.
     pub fn get_ref(&self) -> &R {
         &self.input
     }
@@ -184,7 +184,7 @@ fn ndjson_record(line: &str, columns: Columns) -> Result<Record> {
     columns.record(&field("key")?, &field("value")?)
 }
 
-/// What to do where records have no widths to tell them apart.
+/// The remedy when records have no widths to separate them.
 const NO_BINARY: &str = "the binary format is for fixed widths, and this table has keys and values of any size; use csv \
      or ndjson, with --key-format hex for bytes that are no text";
 
@@ -195,7 +195,7 @@ struct BinaryReader<'a> {
 }
 
 impl BinaryReader<'_> {
-    /// Fills `bytes`, or returns how many there were before the end.
+    /// Fills `bytes`, or returns the number of bytes before the end.
     fn fill(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         while filled < bytes.len() {
@@ -245,10 +245,10 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// A writer of that format. CSV begins with its header.
+    /// Creates a writer of this format. CSV begins with its header.
     ///
     /// # Errors
-    /// The output's refusal; the binary format for a table without widths.
+    /// A failed write; the binary format for a table without widths.
     pub fn new(mut output: W, format: RecordFormat, columns: Columns) -> Result<Self> {
         if format == RecordFormat::Binary && columns.key.bytes.is_none() {
             bail!("{NO_BINARY}");
@@ -262,7 +262,7 @@ impl<W: Write> Writer<W> {
     /// Writes one record.
     ///
     /// # Errors
-    /// The output's refusal, or bytes that cannot be shown in the column's format.
+    /// A failed write, or bytes that cannot be shown in the column's format.
     pub fn write(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let Columns { key: key_column, value: value_column } = self.columns;
         match self.format {
@@ -286,13 +286,13 @@ impl<W: Write> Writer<W> {
     /// Flushes everything to the system.
     ///
     /// # Errors
-    /// The output's refusal.
+    /// A failed write.
     pub fn finish(mut self) -> io::Result<()> {
         self.output.flush()
     }
 }
 
-/// A field as text.
+/// Formats a field as text.
 ///
 /// # Errors
 /// Bytes that cannot be shown in the column's format.
@@ -300,7 +300,7 @@ pub fn show(column: &Column, bytes: &[u8]) -> Result<String> {
     column.show(bytes).map_err(|why| anyhow!(why))
 }
 
-/// A field as JSON: a number in the u64 format, a string otherwise.
+/// Formats a field as JSON: a number in the u64 format, a string otherwise.
 ///
 /// # Errors
 /// As `show`.
@@ -351,7 +351,7 @@ mod tests {
         }
     }
 
-    /// A quote within a field is an inch or a cut: it opens nothing.
+    /// A quote within a field is an inch or an apostrophe: it opens nothing.
     #[test]
     fn a_quote_within_a_field_stands_for_itself() {
         let input = Box::new(&b"1,5\"\n2,6\n"[..]);

@@ -1,4 +1,4 @@
-//! Sizes and counts as people read them; [`parse`] and [`parse_count`] read what they write.
+//! Sizes and counts as people write them, with [`parse`] and [`parse_count`].
 
 use std::ops::RangeInclusive;
 

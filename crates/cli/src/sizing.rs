@@ -1,4 +1,4 @@
-//! The requirements of a table on the command line, and which structure meets them.
+//! The requirements of a table on the command line, and the structure that meets them.
 
 use std::ops::RangeInclusive;
 
@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 use crate::size;
 use crate::stated::Values;
 
-/// Nanoseconds of a millisecond.
+/// The number of nanoseconds in a millisecond.
 const NS_PER_MS: f64 = 1e6;
 
-/// Widths of keys and of values, in bytes, that a table of fixed widths may have.
+/// The widths of keys and of values, in bytes, that a table of fixed widths may have.
 const KEY_BYTES: RangeInclusive<u64> = 8..=32;
 const VALUE_BYTES: RangeInclusive<u64> = 0..=64;
 
@@ -24,7 +24,7 @@ const VALUE_BYTES: RangeInclusive<u64> = 0..=64;
 pub struct StructureArg(pub Option<&'static str>);
 
 impl StructureArg {
-    /// The words of all kinds of tables, and `auto`.
+    /// Parses the kinds of tables, and `auto`.
     pub fn parser() -> impl TypedValueParser<Value = Self> {
         let auto = PossibleValue::new("auto");
         let auto = auto.help("The one that suits the requirements, as `nandex advise` says");
@@ -39,7 +39,7 @@ impl StructureArg {
     }
 }
 
-/// Kinds that are no tables, and which verbs make them.
+/// Returns the kinds that are not tables, and the verbs that create them.
 fn others() -> impl Iterator<Item = (&'static str, &'static str)> {
     let filters = registry::filters();
     let filters = filters.map(|(row, _)| (row.kind, "`nandex filter build` or `nandex count`"));
@@ -49,14 +49,14 @@ fn others() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// A design for several devices, by its word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum DesignArg {
-    /// Each slicetable on one device: as many times the operations
+    /// Each slicetable on one device: multiplies the operations
     Throughput,
-    /// Each slice has a page on every device, all read at once: the same RAM for as many times the entries
+    /// Each slice has a page on every device, all read at once: multiplies the entries in the same RAM
     Memory,
 }
 
 impl DesignArg {
-    /// The design on that many devices.
+    /// Returns the design on `devices` devices.
     ///
     /// # Errors
     /// More devices than an array may have.
@@ -83,7 +83,7 @@ pub fn policy(word: &str) -> Result<Policy, String> {
 /// Reads the width of keys.
 ///
 /// # Errors
-/// A width that no table has, with those that they have.
+/// A width that no table has, with the valid ones.
 pub fn key_bytes(text: &str) -> Result<u64, String> {
     let width = size::parse_within(text, KEY_BYTES);
     width.map_err(|why| format!("{why}; hash longer keys to 16 bytes or more"))
@@ -106,34 +106,34 @@ pub fn entry_bytes(text: &str) -> Result<u64, String> {
     size::parse_within(text, *KEY_BYTES.start()..=KEY_BYTES.end() + VALUE_BYTES.end())
 }
 
-/// Limits and load, as `advise` and `create` take them.
+/// The limits and the load, as options of `advise` and `create`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RequirementArgs {
-    /// RAM that it may take; without it, what it needs
+    /// Most RAM to use; default: as much as it needs
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     ram: Option<u64>,
-    /// Flash that it may take; without it, what it needs
+    /// Most flash to use; default: as much as it needs
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     flash: Option<u64>,
-    /// Inserts that come each second
+    /// Number of inserts per second
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     inserts: Option<u64>,
-    /// Lookups that come each second
+    /// Number of lookups per second
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     lookups: Option<u64>,
-    /// The share of lookups whose key is not there, 0 to 1
+    /// Share of lookups whose key is absent, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
     misses: f64,
-    /// The share of inserts whose key is there already, 0 to 1: updates, removals, and new keys for removed ones
+    /// Share of inserts whose key is present already, 0 to 1: updates, removals, and new keys for removed ones
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     updates: f64,
-    /// Page reads that a lookup of an absent key may take, on average; without it, what pays best
+    /// Most page reads of a lookup of an absent key, on average; default: the number that pays best
     #[arg(long, value_name = "PAGES")]
     miss_reads: Option<f64>,
-    /// Device time that an insert may wait for a flush, in milliseconds
+    /// Most device time that an insert may wait for a flush, in milliseconds
     #[arg(long, value_name = "MS")]
     worst_insert: Option<f64>,
-    /// The device whose times are counted with
+    /// Device whose times are used for the model
     #[arg(long, value_name = "PRESET", value_parser = preset_names())]
     device: Option<String>,
 }
@@ -143,19 +143,19 @@ fn preset_names() -> Vec<&'static str> {
 }
 
 impl RequirementArgs {
-    /// Is nothing stated but RAM and the device?
+    /// Returns whether only RAM and the device are given.
     pub fn is_free(&self) -> bool {
         let Self { flash, inserts, lookups, miss_reads, worst_insert, .. } = self;
         let counts = [flash, inserts, lookups].into_iter().all(Option::is_none);
         counts && miss_reads.is_none() && worst_insert.is_none()
     }
 
-    /// Is its RAM stated?
+    /// Returns whether its RAM is given.
     pub fn has_ram(&self) -> bool {
         self.ram.is_some()
     }
 
-    /// A table for that many entries of these widths, within these limits.
+    /// Returns the requirements of a table for `entries` entries of these widths, within these limits.
     ///
     /// # Errors
     /// Invalid widths.
@@ -182,7 +182,7 @@ impl RequirementArgs {
     }
 }
 
-/// A structure's parameters as members of a JSON object.
+/// Returns a structure's parameters as members of a JSON object.
 pub fn members(parameters: &[Parameter]) -> Map<String, Value> {
     let member = |(name, value): &Parameter| {
         let value = match *value {
@@ -196,7 +196,7 @@ pub fn members(parameters: &[Parameter]) -> Map<String, Value> {
     parameters.iter().map(member).collect()
 }
 
-/// The widths of keys and values, for people.
+/// Formats the widths of keys and values for people.
 pub fn shown_widths(key_bytes: Option<usize>, value_bytes: Option<usize>) -> String {
     match (key_bytes, value_bytes) {
         (Some(key), Some(value)) => format!("{key} + {value} bytes"),
@@ -208,13 +208,13 @@ pub fn shown_widths(key_bytes: Option<usize>, value_bytes: Option<usize>) -> Str
 /// The costs of a table: figures for people and programs.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct TableCosts {
-    /// What happens when it is full.
+    /// The behaviour when it is full.
     policy: String,
     /// Pages read by a lookup that finds its key.
     reads_per_hit: f64,
     /// Pages read by a lookup that does not.
     reads_per_miss: f64,
-    /// Bytes written per byte of key and value inserted, the log's among them.
+    /// Bytes written per byte of key and value inserted, including the log's.
     write_amplification_with_log: f64,
     #[serde(flatten)]
     parameters: Map<String, Value>,
@@ -225,7 +225,7 @@ pub struct TableCosts {
 }
 
 impl TableCosts {
-    /// What a table of this configuration costs once it is full, by its model.
+    /// Returns the costs of a table of this configuration once it is full, by its model.
     ///
     /// # Errors
     /// An invalid configuration.
@@ -243,12 +243,12 @@ impl TableCosts {
         })
     }
 
-    /// A line of all parameters.
+    /// Returns a line of all parameters.
     pub fn values_row(&self) -> (&'static str, String) {
         self.values.row()
     }
 
-    /// Lines of a name and a value each.
+    /// Returns lines of a name and a value each.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
         let written = self.write_amplification_with_log;
         let (hit, miss) = (self.reads_per_hit, self.reads_per_miss);

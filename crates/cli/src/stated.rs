@@ -1,16 +1,17 @@
-//! Parameters of a structure, as the command line states them and as figures list them.
+//! The parameters of a structure, as the command line gives them and as figures list them.
 
 use anyhow::{Context, Result, bail};
 use nandex::AnyConfig;
 use nandex::raw::{Configuration, Stated};
 use serde_json::{Map, Value};
 
-/// What a structure is told by names.
+/// The parameters given by name.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct StatedArgs {
-    /// A parameter of the structure, such as spare_buffers=4 or filter.bits=14, or an option of this run, such as
-    /// read_depth=64; once for each. A new structure is made with it in place of what the limits lead to, one that is
-    /// there must have it. An unknown name is refused with all that there are; `nandex parameters` lists them
+    /// Parameter of the structure, such as spare_buffers=4 or filter.bits=14, or option of this run, such as
+    /// read_depth=64; may be given several times. A new structure is created with it in place of the value that the
+    /// limits lead to; an existing one must have it. An unknown name is rejected with a list of all; `nandex
+    /// parameters` lists them
     #[arg(long, value_name = "NAME=VALUE", value_parser = stated)]
     set: Vec<(String, String)>,
 }
@@ -22,20 +23,20 @@ fn stated(text: &str) -> Result<(String, String), String> {
 }
 
 impl StatedArgs {
-    /// What was stated.
+    /// Returns the given parameters.
     pub fn stated(&self) -> Stated {
         self.set.iter().cloned().collect()
     }
 
-    /// Returns whether nothing was stated.
+    /// Returns whether no parameter was given.
     pub fn is_empty(&self) -> bool {
         self.set.is_empty()
     }
 
-    /// Refuses these parameters, at whatever depth they are.
+    /// Rejects these parameters, at any depth.
     ///
     /// # Errors
-    /// One of them was stated, with `why` it cannot be.
+    /// One of them was given; the message adds `why` it cannot be.
     pub fn refuse(&self, names: &[&str], why: &str) -> Result<()> {
         let is_one = |path: &str| path.rsplit('.').next().is_some_and(|it| names.contains(&it));
         match self.set.iter().find(|(path, _)| is_one(path)) {
@@ -44,7 +45,7 @@ impl StatedArgs {
         }
     }
 
-    /// The configuration with the stated values in place of its own.
+    /// Returns the configuration with the given values in place of its own.
     ///
     /// # Errors
     /// As [`Stated::on_one`].
@@ -59,12 +60,12 @@ impl StatedArgs {
 pub struct Values(Map<String, Value>);
 
 impl Values {
-    /// Those of a configuration, in the order of their bytes.
+    /// Returns the values of a configuration, in the order of their bytes.
     pub fn of(config: &AnyConfig) -> Self {
         Self(config.values().into_iter().map(|(name, value)| (name, value.into())).collect())
     }
 
-    /// A line of a list of figures.
+    /// Returns a line of a list of figures.
     pub fn row(&self) -> (&'static str, String) {
         let shown = |(name, value): (&String, &Value)| {
             format!("{name}={}", value.as_str().unwrap_or_default())

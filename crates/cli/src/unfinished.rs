@@ -1,8 +1,8 @@
-//! New volumes and outputs until they are whole, and what the command says of them.
+//! New volumes and outputs until they are complete, and the messages about them.
 //!
-//! The files of a volume are [`UnfinishedFiles`] and get their names when all of it is in them. A block device has its
-//! name already; there the volume itself is marked until it is whole ([`Completion`](nandex::raw::Completion)), and
-//! `--force` makes a marked one again. All other outputs that are named are [`OutputFile`]s.
+//! The files of a volume are [`UnfinishedFiles`] and get their names when they are complete. A block device has its
+//! name already; there the volume itself is marked until it is complete ([`Completion`](nandex::raw::Completion)), and
+//! `--force` replaces a marked one. All other named outputs are [`OutputFile`]s.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,13 +21,13 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// What is left to do of the volume; nothing if it was opened.
+    /// Returns the remaining work for a volume; none if it was opened.
     pub fn of(db: Database) -> Self {
         let files = db.unfinished();
         Self { files, marked: db.volume().is_unfinished().then_some(db) }
     }
 
-    /// What to do with what a stopped run has left of a new volume, which is in `place`.
+    /// Returns the remedy for a new volume that a stopped run has left in `place`.
     #[must_use]
     pub fn remedy(&self, name: &Path, place: &Path) -> Option<String> {
         if self.marked.is_some() {
@@ -36,13 +36,13 @@ impl Unfinished {
         (place != name).then(|| "add the rest there, then rename it".to_owned())
     }
 
-    /// Where the file of this name is now.
+    /// Returns the current path of the file of this name.
     #[must_use]
     pub fn path_of(&self, name: &Path) -> PathBuf {
         self.files.path_of(name)
     }
 
-    /// Takes the mark of a volume on block devices away, and gives the files their names, durably.
+    /// Removes the mark of a volume on block devices, and gives the files their names, durably.
     ///
     /// # Errors
     /// A file that has got one of the names meanwhile; a folder that cannot be written to.
@@ -54,7 +54,7 @@ impl Unfinished {
     }
 }
 
-/// Where to make the file of this name; says what of an earlier run it replaces.
+/// Returns the path at which to create the file of this name; reports what it replaces of an earlier run.
 ///
 /// # Errors
 /// As [`UnfinishedFiles::begin`].
@@ -67,7 +67,7 @@ pub fn begin(files: &mut UnfinishedFiles, name: &Path, console: &Console) -> Res
     Ok(place)
 }
 
-/// Opens an output that was named, and says what of an earlier run it replaces.
+/// Opens a named output, and reports what it replaces of an earlier run.
 ///
 /// # Errors
 /// As [`OutputFile::begin`].
@@ -79,7 +79,7 @@ pub fn begin_output(path: &Path, console: &Console) -> Result<OutputFile> {
     Ok(output)
 }
 
-/// Writes a whole output that was named.
+/// Writes a whole named output at once.
 ///
 /// # Errors
 /// As [`begin_output`]; no space.
@@ -89,7 +89,7 @@ pub fn write_output(path: &Path, bytes: impl AsRef<[u8]>, console: &Console) -> 
     written.with_context(|| cannot_write(path))
 }
 
-/// The prefix of an error of an output.
+/// Returns the prefix of an error of an output.
 pub fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
@@ -99,7 +99,7 @@ fn tell_replaced(left: &Path, console: &Console) {
     console.note(&format!("{left} is replaced: the run that made it did not finish"));
 }
 
-/// The refusal of a volume that is marked as unfinished.
+/// Returns the error for a volume that is marked as unfinished.
 #[must_use]
 pub fn marked(cannot: &str) -> anyhow::Error {
     anyhow!(

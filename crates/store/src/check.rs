@@ -140,6 +140,7 @@ impl Contents {
 /// Reads the checkpoint and the log once. Its memory is that of a checkpoint and a few blocks of the log. The
 /// index checks the structures' pages.
 ///
+/// # Errors
 /// [`Error::Foreign`] and [`Error::Version`] for a file that cannot be checked, [`Error::LogDevice`] when the log's
 /// device is missing or was not expected. Damage is not an error: it is in the report.
 pub fn check(device: Arc<dyn Device>, log_device: Option<Arc<dyn Device>>) -> Result<Report> {

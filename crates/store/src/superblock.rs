@@ -213,6 +213,7 @@ impl Superblock {
 
     /// Chooses the valid one of the two pages at the start of a volume.
     ///
+    /// # Errors
     /// [`Error::Foreign`] when neither page was ever written by nandex, [`Error::Version`] when the newer one is from a
     /// newer nandex, else the error of the first.
     pub fn choose(pages: [&[u8]; 2]) -> Result<Self> {

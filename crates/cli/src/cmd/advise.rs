@@ -1,4 +1,4 @@
-//! `nandex advise`: which structure fits some requirements, and what it would cost, before it is created.
+//! `nandex advise`: recommends a structure for some requirements, with its costs, before it is created.
 
 use anyhow::{Result, bail};
 use nandex::{Advice, Policy, Prediction, Requirements};
@@ -12,30 +12,30 @@ use crate::sizing::{self, DesignArg, RequirementArgs, members};
 /// The requirements.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Entries the table must hold
+    /// Number of entries that the table must hold
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     entries: u64,
     /// Bytes of a key and its value together
     #[arg(long, value_name = "SIZE", value_parser = sizing::entry_bytes, default_value = "16")]
     entry_bytes: u64,
-    /// Bytes of a key, as part of those: 8 to 32
+    /// Bytes of the key, as part of those: 8 to 32
     #[arg(long, value_name = "SIZE", value_parser = sizing::key_bytes, default_value = "8")]
     key_bytes: u64,
     #[command(flatten)]
     requirements: RequirementArgs,
-    /// What several devices are for, of which `create` makes the table
+    /// Use of several devices, as for `create --design`
     #[arg(long, requires = "devices")]
     design: Option<DesignArg>,
-    /// How many devices there are, which are alike: 2 to 64
+    /// Number of devices, which are alike: 2 to 64
     #[arg(long, value_name = "COUNT", requires = "design")]
     devices: Option<usize>,
-    /// What happens when the table is full, as `create` takes it
+    /// Behaviour when the table is full, as for `create --policy`
     #[arg(long, default_value = "fifo", value_parser = sizing::policy)]
     policy: Policy,
 }
 
-/// The choice, the figures of the chosen one, and those of all. The key is a structure's kind; the value is
-/// its figures or null. The kind with `_refused` says why it cannot do it, or is null.
+/// The choice, the figures of the chosen structure, and those of all. The key is a structure's kind; the value is its
+/// figures or null. The kind with `_refused` gives the reason why it cannot meet the requirements, or is null.
 #[derive(Debug, Serialize)]
 struct AdviceOutput<'a> {
     structure: &'static str,
@@ -129,7 +129,7 @@ fn output(advice: &Advice) -> Result<AdviceOutput<'_>> {
 /// Prints the advice.
 ///
 /// # Errors
-/// Requirements that no structure can meet, with the least that is enough.
+/// Requirements that no structure can meet, with the least value that is enough.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let advice = requirements(args)?.advise()?;
     console.print(&output(&advice)?, |_| advice.to_string())

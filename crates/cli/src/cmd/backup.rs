@@ -1,4 +1,4 @@
-//! `nandex backup`: a proven copy of a volume, which another process may have open for writing.
+//! `nandex backup`: a verified copy of a volume, which another process may have open for writing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::console::{Console, aligned};
 use crate::devices::{FileBytes, VolumeArgs, is_in_use};
 use crate::unfinished;
 
-/// Copies that are tried while another process writes.
+/// The most copies that are tried while another process writes.
 const TRIES: u32 = 20;
 
-/// From where, and where to.
+/// The source and the target.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     volume: VolumeArgs,
-    /// The file to make
+    /// File to create for the copy
     to: PathBuf,
-    /// The file to make of a log that has a device of its own
+    /// File to create for the log, if that is on a device of its own
     #[arg(long, value_name = "FILE", requires = "log_device")]
     log_to: Option<PathBuf>,
 }
@@ -33,25 +33,23 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Copied {
     path: PathBuf,
-    /// Copies that were thrown away because the volume changed meanwhile.
+    /// The number of copies that were discarded because the volume changed meanwhile.
     retries: u32,
     #[serde(flatten)]
     files: FileBytes,
 }
 
-/// Makes the copy, proves it and gives it its name.
+/// Creates the copy, verifies it and gives it its name.
 ///
 /// # Errors
-/// A file of that name, a volume that is damaged or changes too fast, no space. What was copied is marked unfinished
-/// or gone.
+/// An existing file, a volume that is damaged or changes too fast, no space. The partial copy is then marked unfinished
+/// or removed.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let names: Vec<&Path> =
         [&args.to].into_iter().chain(&args.log_to).map(|it| it.as_path()).collect();
     refuse_existing(&names)?;
     if args.volume.devices.log_device.is_some() && args.log_to.is_none() {
-        bail!(
-            "the log of the volume is on a device of its own: say with --log-to which file its copy is"
-        );
+        bail!("the log of the volume is on a device of its own: name its copy with --log-to");
     }
     let (made, retries) = match args.volume.open(Access::ReadOnly) {
         Ok(devices) => {
@@ -79,7 +77,7 @@ fn text(copied: &Copied) -> String {
     aligned(&rows)
 }
 
-/// Copies while another process writes: until no checkpoint has come between and the copy is proven.
+/// Copies while another process writes: until no checkpoint was taken during the copy and the copy is valid.
 fn copy_live(
     args: &Args,
     names: &[&Path],
@@ -103,7 +101,7 @@ fn copy_live(
     )
 }
 
-/// Files that become the copy.
+/// The files that become the copy.
 pub struct Target {
     /// Their names.
     pub made: UnfinishedFiles,
@@ -111,10 +109,10 @@ pub struct Target {
 }
 
 impl Target {
-    /// Makes empty files under names for unfinished ones, the volume's first.
+    /// Creates empty files under unfinished names, the volume's first.
     ///
     /// # Errors
-    /// A file that cannot be made.
+    /// A file that cannot be created.
     pub fn make(names: &[&Path], console: &Console) -> Result<Self> {
         let mut made = UnfinishedFiles::default();
         let mut devices = Vec::new();
@@ -139,7 +137,7 @@ impl Target {
         &self.devices
     }
 
-    /// Copies; removes the files if that fails.
+    /// Copies the volume; removes the files if that fails.
     ///
     /// # Errors
     /// Damage, a failed read or write, no space.
@@ -147,10 +145,10 @@ impl Target {
         Ok(copy_closed(from, &self.devices).inspect_err(|_| self.made.remove())?)
     }
 
-    /// Reads the whole copy and proves it; removes the files if it is not whole.
+    /// Reads and verifies the whole copy; removes the files if it is not whole.
     ///
     /// # Errors
-    /// A copy that cannot be read; the inner one for what is wrong with it.
+    /// A copy that cannot be read; the inner error for damage in it.
     pub fn prove(&self) -> Result<Result<()>> {
         let VolumeDevices { volume, log } = self.devices.clone();
         let report = nandex::check(volume, log, &mut |_| {})?;
@@ -159,7 +157,7 @@ impl Target {
         Ok(Err(anyhow::anyhow!("{finding}; see `nandex check`")))
     }
 
-    /// Copies what another may write meanwhile.
+    /// Copies a volume that another process may be writing; fails if it changed meanwhile.
     fn copy_unchanged(&self, from: &VolumeDevices) -> Result<()> {
         let copied = self.copy(from)?;
         let now = nandex::raw::store::superblock_generation(&*from.volume)?;

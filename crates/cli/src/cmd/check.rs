@@ -1,4 +1,4 @@
-//! `nandex check`: reads everything in a volume and proves it, without writing.
+//! `nandex check`: reads and verifies everything in a volume, without writing.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use crate::devices::VolumeArgs;
 use crate::exit::{DAMAGE, Quiet};
 use crate::size::show_count;
 
-/// Which volume; nobody may have it open for writing.
+/// The volume, which no process may have open for writing.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -43,7 +43,7 @@ struct CheckedTable {
     whole: bool,
 }
 
-/// Something that differs from what was written.
+/// A difference from what was written.
 #[derive(Debug, Serialize)]
 struct Damage {
     table: Option<String>,
@@ -54,7 +54,7 @@ struct Damage {
 /// Prints the result.
 ///
 /// # Errors
-/// Not a volume, a newer one, one in use, or, after the result has been printed, damage.
+/// Not a volume, a newer one, one in use; damage, after the result is printed.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let devices = args.volume.open(Access::ReadOnly)?;
     let meter = console.meter("checked", None);
@@ -67,7 +67,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 }
 
 fn checked(args: &Args, report: &Report) -> Checked {
-    // The parts of a structure count as it.
+    // Parts count towards their structure.
     let is_of = |found: &str, name: &str| found == name || is_part_of(found, name);
     let whole = |name: &str| {
         let damaged = report.findings.iter().filter_map(|it| it.structure.as_deref());

@@ -1,4 +1,4 @@
-//! `nandex compact`: a volume in the least space, under its name or another.
+//! `nandex compact`: rewrites a volume in the least space, under its name or another.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -18,23 +18,23 @@ use crate::size::{self, show_bytes, show_count};
 
 use super::backup::Target;
 
-/// Steps of the bar of progress.
+/// The number of steps of the progress bar.
 const SHARE_PARTS: u64 = 1000;
 
-/// Which volume; nobody else may have it open.
+/// The volume, which no other process may have open.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     volume: VolumeArgs,
-    /// Make this file, and leave the volume as it is
+    /// Create this file, and leave the volume as it is
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// RAM for the structures that are rewritten; without it, as much as they need
+    /// RAM for the structures that are rewritten; default: as much as they need
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     ram: Option<u64>,
 }
 
-/// What it took and takes.
+/// The sizes before and after.
 #[derive(Debug, Serialize)]
 struct Compacted {
     path: PathBuf,
@@ -45,7 +45,7 @@ struct Compacted {
     rewritten: Vec<Rewritten>,
 }
 
-/// A structure that has less space than before.
+/// A structure that takes less space than before.
 #[derive(Debug, Serialize)]
 struct Rewritten {
     name: String,
@@ -54,10 +54,11 @@ struct Rewritten {
     flash_bytes: u64,
 }
 
-/// Rewrites what has more space than it needs, makes a short copy, proves it, and puts it in the volume's place.
+/// Rewrites structures that have more space than they need, creates a short copy, verifies it, and puts it in the
+/// volume's place.
 ///
 /// # Errors
-/// A volume in use, on several devices or damaged; no space; an interrupt. The volume then has all that it had.
+/// A volume in use, on several devices or damaged; no space; an interrupt. The volume is then unchanged in content.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let file = &args.volume.file;
     let devices = &args.volume.devices;
@@ -65,7 +66,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         return Err(on_several(file));
     }
     let name = name(args)?;
-    // Its lock keeps others away until the new file has the name.
+    // Its lock keeps other processes away until the new file has the name.
     let opened = args.volume.open(Access::ReadWrite)?;
     if !opened.members.is_empty() {
         return Err(on_several(file));
@@ -77,7 +78,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let rewritten;
     let mut target;
     if args.to.is_some() {
-        // The volume stays as it is: what is rewritten is a copy, of which a shorter one is made.
+        // The volume stays as it is: the rewritten one is a copy, from which a shorter one is made.
         let whole = Target::make(&[&with_suffix(&name, ".whole")], console)?;
         let short = whole.copy(&from).with_context(cannot).and_then(|_| {
             let rewritten = rewrite(whole.devices(), args, &interrupt, console)?;
@@ -100,7 +101,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     console.print(&Compacted { path, before, after, rewritten }, text)
 }
 
-/// A copy without free pages, proven, that has no name yet.
+/// Creates a copy without free pages, verified, that has no name yet.
 fn copy(
     from: &VolumeDevices,
     name: &Path,
@@ -131,7 +132,7 @@ fn rewrite(
     console: &Console,
 ) -> Result<Vec<Rewritten>> {
     let cannot = || args.volume.cannot("compact");
-    // What is rewritten is durable when it takes the old one's place.
+    // The rewritten structure is durable when it takes the old one's place.
     let options = nandex::options().create(Create::Open).durability(Durability::Never);
     let options = options.ram(args.ram.unwrap_or_else(nandex::raw::device::ram_bytes));
     let db = options.open_on(volume.clone()).with_context(cannot)?;
@@ -156,7 +157,7 @@ fn rewrite(
     Ok(rewritten)
 }
 
-/// The name of the new file: of the volume's own file, where a link leads to it.
+/// Returns the name of the new file: that of the volume's own file, if a link leads to it.
 fn name(args: &Args) -> Result<PathBuf> {
     if let Some(to) = &args.to {
         refuse_existing(&[to])?;
@@ -165,11 +166,11 @@ fn name(args: &Args) -> Result<PathBuf> {
     let file = &args.volume.file;
     if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
         bail!(
-            "cannot compact {}: it is no regular file; name a file to make with --to",
+            "cannot compact {}: it is not a regular file; name a file to create with --to",
             file.display()
         );
     }
-    // One that is not there is refused when it is opened.
+    // A missing file is reported when it is opened.
     Ok(fs::canonicalize(file).unwrap_or_else(|_| file.clone()))
 }
 

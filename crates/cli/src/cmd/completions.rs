@@ -1,4 +1,4 @@
-//! `nandex completions`: what a shell needs to complete our command line.
+//! `nandex completions`: shell completions of the command line.
 
 use std::io::{self, Write};
 
@@ -6,17 +6,17 @@ use anyhow::Result;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-/// Which shell.
+/// The shell.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The shell to print completions for
+    /// Shell to print completions for
     shell: Shell,
 }
 
 /// Prints the completions.
 ///
 /// # Errors
-/// Stdout's refusal.
+/// A failed write to stdout.
 pub fn run(args: &Args) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::Cli::command(), "nandex", &mut script);

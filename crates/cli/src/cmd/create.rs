@@ -1,4 +1,4 @@
-//! `nandex create`: a volume with one empty table.
+//! `nandex create`: creates a volume with one empty table.
 
 use std::path::PathBuf;
 
@@ -22,23 +22,24 @@ use crate::size::{self, show_bytes, show_count};
 use crate::sizing::{self, DesignArg, RequirementArgs, StructureArg, TableCosts};
 use crate::stated::StatedArgs;
 
-/// Where, and how large.
+/// The place and the size.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     volume: VolumeArgs,
-    /// How the volume is spread over several devices: SIZE for runs of SIZE bytes on each in turn, or
-    /// partition:SIZE for SIZE bytes of the volume on each
+    /// Distribution of the volume over several devices: SIZE for runs of SIZE bytes on each in turn, or partition:SIZE
+    /// for SIZE bytes of the volume on each
     #[arg(long, value_name = "STRIPING", default_value = "1MiB", requires = "members")]
     stripe: StripeArg,
-    /// What several devices are for; a SliceHash then tells them apart, and decides how the volume is spread over them
+    /// Use of several devices by a SliceHash, which then distinguishes them and decides how the volume is spread over
+    /// them
     #[arg(long, requires = "members", conflicts_with = "stripe")]
     design: Option<DesignArg>,
-    /// The table's name
+    /// Name of the table
     #[arg(long, default_value = "main")]
     table: String,
-    /// Entries the table must hold, or those that one which grows begins with; without it, one that grows is for any
-    /// number, and begins with a thousand
+    /// Number of entries that the table must hold, or that a growing table begins with; default for a growing table:
+    /// any number, beginning with a thousand
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     entries: Option<u64>,
     /// Bytes of each key, 8 to 32, for fixed widths; without this and --value-bytes, keys and values have any size
@@ -47,8 +48,8 @@ pub struct Args {
     /// Bytes of each value, 0 to 64, for fixed widths
     #[arg(long, value_name = "SIZE", value_parser = sizing::value_bytes)]
     value_bytes: Option<u64>,
-    /// Bytes of all keys and values of any size, with about 40 more for each entry; without it, 256 for each entry, and
-    /// for a table that grows as much as comes
+    /// Bytes of all keys and values of any size, with about 40 more for each entry; default: 256 for each entry, and no
+    /// limit for a growing table
     #[arg(
         long,
         value_name = "SIZE",
@@ -56,34 +57,33 @@ pub struct Args {
         conflicts_with_all = ["key_bytes", "value_bytes"]
     )]
     bytes: Option<u64>,
-    /// Which structure it is
+    /// Structure of the table
     #[arg(long, value_name = "STRUCTURE", default_value = "auto", value_parser = StructureArg::parser())]
     structure: StructureArg,
     #[command(flatten)]
     requirements: RequirementArgs,
-    /// The channels of the device, or of each of several alike, which the volume keeps: probe to find them first, a
-    /// file with the output of `nandex probe --json`, or none
+    /// Channels of the device, or of each of several alike, which the volume stores: probe to find them first, a file
+    /// with the output of `nandex probe --json`, or none
     #[arg(long, value_name = "SOURCE", default_value = "none")]
     geometry: GeometryArg,
-    /// Full buffers of a SliceHash that may wait on flash while inserts come in bursts
+    /// Number of full buffers of a SliceHash that may wait on flash while inserts come in bursts
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     front_runs: u32,
     #[command(flatten)]
     stated: StatedArgs,
-    /// What happens when the table is full; without it, a table grows unless --structure or a limit other than --ram
-    /// says otherwise, and then it rejects
+    /// Behaviour when the table is full; default: grow, unless --structure or a limit other than --ram requires reject
     #[arg(long, value_parser = sizing::policy)]
     policy: Option<Policy>,
-    /// The key of the hash: `random`; `shared`, so that tables merge in one pass; or up to 32 digits in hex. Keep to
-    /// random where strangers choose keys
+    /// Key of the hash: `random`; `shared`, so that tables merge in one pass; or up to 32 digits in hex. Use random if
+    /// keys come from untrusted sources
     #[arg(long, value_name = "KEY", default_value = "random")]
     hash_key: HashKeyArg,
-    /// When an acknowledged update is durable; a word for this run, chosen again at each opening
+    /// When an acknowledged update is durable; applies to this run, and is chosen again at each opening
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
 }
 
-/// Bytes of each key or value where only the other's were given.
+/// The width of keys or values if only the other was given.
 const FIELD_BYTES: u64 = 8;
 
 impl Args {
@@ -91,8 +91,8 @@ impl Args {
         self.key_bytes.is_none() && self.value_bytes.is_none()
     }
 
-    /// The table with the policy that was asked for, and where its values go. Otherwise it grows, if nothing stated
-    /// speaks against it.
+    /// Chooses the table with the requested policy, and the place of its values. By default the table grows, unless
+    /// another option rules that out.
     fn choose(&self, channels: Channels) -> Result<(Option<ValuesConfig>, Sizing)> {
         let may_grow = self.structure.0.is_none_or(registry::grows)
             && self.front_runs == 0
@@ -137,8 +137,8 @@ impl Args {
         Ok((Some(values), table))
     }
 
-    /// The channels by which the table is laid out, where each device has those of `device`: each device's own if the
-    /// table tells several apart, and those of all together otherwise.
+    /// Returns the channels by which the table is laid out, where each device has those of `device`: each device's own
+    /// if the table distinguishes several, and those of all together otherwise.
     fn channels(&self, device: Option<Geometry>) -> Result<Channels> {
         let geometry = match self.design {
             Some(_) => device,
@@ -147,8 +147,8 @@ impl Args {
         Ok(geometry.map_or(Channels::opaque(), |it| Channels::of(&it)))
     }
 
-    /// Puts the parameters that were stated in place of those of the prediction. Returns the RAM of the table with the
-    /// entries that were asked for.
+    /// Replaces parameters of the prediction by those of the options. Returns the RAM of the table with the requested
+    /// entries.
     fn state_parameters(&self, sizing: &mut Sizing) -> Result<u64> {
         if self.has_any_size() {
             let why = "the index of keys and values of any size has its own; --policy states what it does when full";
@@ -157,7 +157,7 @@ impl Args {
         sizing.state(&self.stated.stated()).context("--set")
     }
 
-    /// The warning of a table that holds fewer entries than were asked for.
+    /// Returns the warning for a table that holds fewer entries than requested.
     fn too_few(&self, sizing: &Sizing) -> Option<String> {
         let holds = sizing.too_few().filter(|_| !self.stated.is_empty())?;
         let (holds, asked) =
@@ -167,7 +167,7 @@ impl Args {
         ))
     }
 
-    /// How the volume is spread over several devices.
+    /// Returns the distribution of the volume over several devices.
     fn striping(&self, prediction: &Prediction) -> Result<Striping> {
         if self.design.is_none() {
             return Ok(self.stripe.0);
@@ -186,13 +186,13 @@ impl Args {
         Ok(Requirements { policy, front_runs: self.front_runs, array, ..asked })
     }
 
-    /// The entries that it must hold, or begins with.
+    /// Returns the number of entries that the table must hold, or begins with.
     fn entries_of(&self, policy: Policy) -> Result<u64> {
         match self.entries {
             Some(entries) => Ok(entries),
             None if policy == Policy::Grow => Ok(ENTRIES_GROWING),
             None => bail!(
-                "--entries: say how many entries the table must hold; only one that grows may do without"
+                "--entries: give the number of entries; only a table that grows may do without"
             ),
         }
     }
@@ -206,39 +206,39 @@ struct Created {
     structure: String,
     reasons: Vec<String>,
     entries_capacity: u64,
-    /// Where nothing but the device limits the entries.
+    /// Set if only the device limits the entries.
     #[serde(skip)]
     growth: Option<Growth>,
-    /// Does it grow within stated RAM?
+    /// Whether it grows within the given RAM.
     #[serde(skip)]
     grows_in_ram: bool,
     /// `None` for keys and values of any size.
     key_bytes: Option<usize>,
     value_bytes: Option<usize>,
-    /// Entries that were asked for, and the RAM that the table takes with them by its model.
+    /// The number of entries requested, and the RAM that the table takes with them by its model.
     entries: u64,
     predicted_ram_bytes: u64,
-    /// That it holds fewer entries than were asked for.
+    /// The warning that it holds fewer entries than requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
-    /// Taken now, without entries.
+    /// The current sizes, without entries.
     ram_bytes: u64,
     flash_bytes: u64,
     filter_bytes: u64,
-    /// The channels that the volume keeps.
+    /// The channels that the volume stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     geometry: Option<ShownGeometry>,
-    /// Once the files are whole.
+    /// Set once the files are complete.
     #[serde(flatten)]
     files: Option<FileBytes>,
     #[serde(flatten)]
     costs: TableCosts,
 }
 
-/// Makes the volume and the table.
+/// Creates the volume and the table.
 ///
 /// # Errors
-/// A file that holds a volume already, sizes that cannot work, no space, an interrupt.
+/// A file that holds a volume already, invalid sizes, no space, an interrupt.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let device = args.geometry.find(&args.volume, console)?;
@@ -284,7 +284,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     }
     made.close()?.finish()?;
     created.files = Some(args.volume.file_bytes()?);
-    // Only now the file has its name, by which its file system is asked.
+    // The file has its name only now, and its file system is found by that.
     if let Some(growth) = &mut created.growth {
         growth.free_bytes = args.volume.growth_bytes().map(|more| more + free_bytes);
     }

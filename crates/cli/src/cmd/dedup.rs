@@ -1,4 +1,4 @@
-//! `nandex dedup`: the duplicate chunks of files and directories.
+//! `nandex dedup`: finds the duplicate chunks of files and directories.
 
 mod index;
 
@@ -19,7 +19,7 @@ use crate::unfinished::write_output;
 pub use index::in_scratch;
 use index::{IndexArgs, open_or_make};
 
-/// What to read, and how.
+/// The inputs, the index and the outputs.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Files and directories to read
@@ -27,19 +27,18 @@ pub struct Args {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     index: IndexArgs,
-    /// Compare the trees with one another, 2 to 14 of them: what each shares with each, and which files are copies of
-    /// which
+    /// Compare 2 to 14 trees with one another: the share of each pair, and the files that are copies
     #[arg(long, conflicts_with = "file")]
     compare: bool,
     /// Write a report to this HTML file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Write every chunk and where it is to this file, a line for each
+    /// Write every chunk and its place to this file, one per line
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
 }
 
-/// The table of an index, which has fixed widths.
+/// Returns the table of an index, which has fixed widths.
 fn fixed(index: &TableOrMap) -> Result<&AnyTable> {
     match index {
         TableOrMap::Table(table) => Ok(table),
@@ -52,7 +51,7 @@ fn fixed(index: &TableOrMap) -> Result<&AnyTable> {
 /// Reads all paths and prints the duplicates.
 ///
 /// # Errors
-/// A missing path, an index of another hash, no space; quietly, after the result, an interrupt or unreadable files.
+/// A missing path, an index of another hash, no space; silently, after the result, an interrupt or unreadable files.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let provenance = provenance::now();
@@ -86,7 +85,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     }
 }
 
-/// Refuses to compare too few trees, or too many.
+/// Rejects a comparison of too few trees, or too many.
 fn refuse_trees(args: &Args) -> Result<()> {
     let found = args.paths.len();
     if args.compare && !(2..=TREES_MAX).contains(&found) {

@@ -10,7 +10,7 @@ use crate::keys::KeyWords;
 use crate::place::{FieldArgs, TableArgs, open};
 use crate::size::show_count;
 
-/// Which keys, and where.
+/// The table and the keys.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -31,7 +31,7 @@ struct Deleted {
     absent: u64,
 }
 
-/// Removes all keys that are there, durably.
+/// Removes all of the keys that are present, durably.
 ///
 /// # Errors
 /// A key of the wrong width, damage, a failed write. Keys before it are removed and durable.

@@ -1,4 +1,4 @@
-//! Indexes of documents, as the verbs of `tfidf` and `neardup` make, resume and open them.
+//! Indexes of documents, as the verbs of `tfidf` and `neardup` create, resume and open them.
 
 use std::path::{Path, PathBuf};
 
@@ -17,26 +17,26 @@ use crate::unfinished::Unfinished;
 
 /// An index of documents that has verbs of its own.
 pub trait DocumentIndex: Sized {
-    /// Its name in errors, with the command that makes it.
+    /// Its name in errors, with the command that creates it.
     const WHAT: &'static str;
 
-    /// Opens the one of a volume within this RAM.
+    /// Opens the index of a volume within this RAM.
     ///
     /// # Errors
-    /// A volume without one, damage, too little RAM or too much, other parameters than those stated.
+    /// A volume without one, damage, too little RAM or too much, parameters that differ from the given ones.
     fn open_in(volume: &Volume, ram_bytes: u64, stated: &Stated) -> Result<Self>;
 
-    /// How many documents it has.
+    /// The number of documents.
     fn documents(&self) -> u64;
 }
 
-/// The index, and what it may take.
+/// The index, and its RAM.
 #[derive(Debug, clap::Args)]
 pub struct IndexArgs {
-    /// The file of the index, or its block device
+    /// File of the index, or its block device
     #[arg(value_name = "INDEX")]
     pub file: PathBuf,
-    /// RAM for the index's tables and for the documents at hand, 64 MiB or more
+    /// RAM for the index's tables and for the documents at hand, at least 64 MiB
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "256MiB")]
     pub ram: u64,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub struct IndexArgs {
 }
 
 impl IndexArgs {
-    /// What was stated by names.
+    /// The parameters that were given by name.
     pub fn stated(&self) -> Stated {
         self.stated.stated()
     }
@@ -52,12 +52,12 @@ impl IndexArgs {
     /// Opens the index to change it.
     ///
     /// # Errors
-    /// No such file, a file that is no index or is in use, damage.
+    /// No such file, a file that is not an index or is in use, damage.
     pub fn open<I: DocumentIndex>(&self) -> Result<I> {
         open(&self.file, Access::ReadWrite, (self.ram, &self.stated()))
     }
 
-    /// Opens the index and leaves it as it is; several may do so at a time.
+    /// Opens the index read-only; several processes may do so at a time.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -78,19 +78,19 @@ pub fn open<I: DocumentIndex>(
     open_index(file, access, I::WHAT, |volume| I::open_in(volume, ram_bytes, stated))
 }
 
-/// How an index is made that an earlier run may have begun.
+/// The handling of an index that an earlier run may have begun.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct ResumeArgs {
-    /// Go on where an earlier run that made this index was stopped, and leave out the documents that it has
+    /// Continue an index whose earlier run was stopped, and leave out the documents that it has
     #[arg(long)]
     pub resume: bool,
-    /// Make the index again on a block device that a run which was stopped has left unfinished
+    /// Create the index again on a block device that a stopped run has left unfinished
     #[arg(long, conflicts_with = "resume")]
     force: bool,
 }
 
 impl ResumeArgs {
-    /// Where the index is, or is made.
+    /// Returns the volume of the index.
     pub fn volume(&self, name: &Path) -> VolumeArgs {
         let mut volume = VolumeArgs::sparse(name);
         volume.devices.force = self.force;
@@ -102,41 +102,41 @@ impl ResumeArgs {
 pub struct Target<I> {
     /// The index.
     pub index: I,
-    /// Its place, and its name in the end.
+    /// Its current place, and its final name.
     pub file: TargetFile,
-    /// Whether it is what a stopped run has left, of which some documents are there.
+    /// Whether a stopped run has left it, with some of the documents.
     pub is_resumed: bool,
 }
 
 /// The file or block device of such an index.
 pub struct TargetFile {
-    /// Where it is.
+    /// The current place.
     pub place: PathBuf,
-    /// Whether it is not whole before this run has ended.
+    /// Whether it is incomplete until this run has ended.
     is_new: bool,
     made: Unfinished,
     name: PathBuf,
 }
 
 impl<I: DocumentIndex> Target<I> {
-    /// One that is there.
+    /// Returns an existing index as a target.
     pub fn there(index: I, name: &Path) -> Self {
         let (name, place) = (name.to_owned(), name.to_owned());
         let file = TargetFile { place, is_new: false, made: Unfinished::default(), name };
         Self { index, file, is_resumed: false }
     }
 
-    /// One that was just made.
+    /// Returns an index that was just created as a target.
     pub fn made((db, index): (Database, I), name: &Path) -> Self {
         let made = Unfinished::of(db);
         let file = TargetFile { place: made.path_of(name), is_new: true, made, name: name.into() };
         Self { index, file, is_resumed: false }
     }
 
-    /// One that a stopped run has left.
+    /// Returns an index that a stopped run has left as a target.
     ///
     /// # Errors
-    /// As [`DocumentIndex::open_in`], where the run was stopped before it had made the index.
+    /// As [`DocumentIndex::open_in`], if the run was stopped before it had created the index.
     pub fn resumed(
         Left { db, place }: Left,
         name: &Path,
@@ -149,7 +149,7 @@ impl<I: DocumentIndex> Target<I> {
         Ok(Self { index, file, is_resumed: true })
     }
 
-    /// Says how much of it is there, if it is resumed.
+    /// Reports the number of documents, if it is resumed.
     pub fn tell_resumed(&self, console: &Console) {
         if self.is_resumed {
             let (shown, documents) =
@@ -160,11 +160,11 @@ impl<I: DocumentIndex> Target<I> {
 }
 
 impl TargetFile {
-    /// Gives a new index its name, and takes the mark of one on a block device away; says how to go on with it if the
-    /// run was interrupted. Returns where it is then.
+    /// Gives a new index its name, and removes the mark of one on a block device; reports how to continue if the run
+    /// was interrupted. Returns its place after that.
     ///
     /// # Errors
-    /// A file that has got that name meanwhile.
+    /// A file that has got this name meanwhile.
     pub fn end(self, is_interrupted: bool, console: &Console) -> Result<PathBuf> {
         if !is_interrupted {
             self.made.finish()?;
@@ -180,7 +180,7 @@ impl TargetFile {
     }
 }
 
-/// The error with the option that mends it, if there is one.
+/// Adds the option that solves an error, if there is one.
 pub fn with_hint<E: std::error::Error + Send + Sync + 'static>(
     error: E,
     hint: Option<&'static str>,

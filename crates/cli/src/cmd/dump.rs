@@ -1,4 +1,4 @@
-//! `nandex dump`: all records of a table, or those that damage has left.
+//! `nandex dump`: writes all records of a table, or those that damage has left.
 
 use std::io::{self, BufWriter, Write};
 
@@ -14,18 +14,18 @@ use crate::size::show_count;
 use nandex::TableOrMap;
 use nandex::device::Access;
 
-/// Damaged pages that are named; the others are only counted.
+/// The most damaged pages that are named; the others are only counted.
 const NAMED_MAX: usize = 20;
 
-/// Which table, and how its records are written.
+/// The table, and the format of its records.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     volume: VolumeArgs,
-    /// How records are written
+    /// Format of records
     #[arg(long, default_value = "ndjson")]
     format: RecordFormat,
-    /// Leave out damaged pages and write all other records; exits with 3 where there is one
+    /// Leave out damaged pages and write all other records; exits with 3 if there is one
     #[arg(long)]
     skip_damaged: bool,
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub struct Args {
     fields: FieldArgs,
 }
 
-/// What was left out.
+/// The pages that were left out.
 #[derive(Debug, Default, Serialize)]
 struct Skipped {
     table: String,
@@ -55,7 +55,7 @@ struct DamagedPage {
 /// Writes the newest version of every entry to stdout, in no particular order.
 ///
 /// # Errors
-/// Damage, unless it is to be left out; stdout's refusal. Quietly, that pages were left out.
+/// Damage, unless damaged pages are skipped; a failed write to stdout. Fails silently if damaged pages were skipped.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let format = if console.json { RecordFormat::Ndjson } else { args.format };
     let opened = open(&args.volume, &args.table, Access::ReadOnly)?;
@@ -67,12 +67,12 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         return skipped.tell(console);
     }
     let dumped = opened.structure.for_each(|key, value| writer.write(key, value));
-    // What was written before a failure is worth having.
+    // The records written before a failure are useful.
     dumped.map_err(stopped).and(writer.finish().map_err(Error::from))?;
     opened.close().map(drop)
 }
 
-/// Names the remedy for a page that cannot be read or proven.
+/// Adds the remedy for a page that cannot be read or is invalid.
 fn stopped(error: Error) -> Error {
     if error.downcast_ref::<nandex::Error>().is_none() {
         return error;
@@ -81,7 +81,7 @@ fn stopped(error: Error) -> Error {
 }
 
 impl Skipped {
-    /// Writes all records that are left.
+    /// Writes all undamaged records.
     fn dump(mut self, table: &TableOrMap, mut writer: Writer<impl Write>) -> Result<Self> {
         table.for_each_past_damage(|item| match item {
             Ok((key, value)) => {

@@ -15,7 +15,7 @@ use crate::place::{FieldArgs, TableArgs, open_within};
 use crate::records::{Columns, json_field, show};
 use crate::size::{self, show_count};
 
-/// Which keys, and where.
+/// The table and the keys.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -26,16 +26,16 @@ pub struct Args {
     table: TableArgs,
     #[command(flatten)]
     fields: FieldArgs,
-    /// RAM for a cache of entries: worth it where keys come again and again
+    /// RAM for a cache of entries: useful if the same keys are looked up repeatedly
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     cache: Option<u64>,
 }
 
-/// Prints a line for each key: the key, a tab and its value; absent keys are named on stderr. With `--json`,
-/// an object for each key, with null for an absent value.
+/// Prints a line for each key: the key, a tab and its value; absent keys are named on stderr. With `--json`, an object
+/// for each key, with null for an absent value.
 ///
 /// # Errors
-/// A key of the wrong width, damage, or, quietly, an absent key.
+/// A key of the wrong width, damage; silently, an absent key.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let cache_bytes = args.cache.unwrap_or(0);
     let options = OpenOptions { cache_bytes, ..OpenOptions::default() };
@@ -57,7 +57,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     if missing == 0 { Ok(()) } else { Err(Quiet(FAILURE).into()) }
 }
 
-/// Says what the cache was worth.
+/// Reports the effect of the cache.
 fn tell_of_cache(stats: &TableStats, console: &Console) {
     if stats.cache_bytes_max == 0 {
         console.note("--cache: this table has none: too little RAM for one, or the policy lru");

@@ -1,4 +1,4 @@
-//! `nandex info`: what a volume holds.
+//! `nandex info`: shows the content of a volume.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use crate::neighbors::NeighborsFigures;
 use crate::size::{show_bytes, show_count};
 use crate::sizing::{TableCosts, shown_widths};
 
-/// Which volume.
+/// The volume.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Info {
     path: PathBuf,
-    /// The devices of an array in its order; none for a volume on one device.
+    /// The devices of an array in order; none for a volume on one device.
     members: Vec<String>,
     stripe_bytes: u64,
     bytes: u64,
@@ -39,7 +39,7 @@ struct Info {
     engine_reason: String,
     log_bytes: u64,
     log_used_bytes: u64,
-    /// The channels that the volume keeps of its device.
+    /// The channels of its device that the volume stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     geometry: Option<ShownGeometry>,
     tables: Vec<TableInfo>,
@@ -50,23 +50,23 @@ struct Info {
 struct TableInfo {
     name: String,
     kind: String,
-    /// `None` for a structure that is no table.
+    /// `None` for a structure that is not a table.
     #[serde(flatten)]
     figures: Option<Figures>,
-    /// `None` for a structure that is no filter.
+    /// `None` for a structure that is not a filter.
     #[serde(flatten)]
     filter: Option<FilterFigures>,
-    /// `None` for a structure that is no index of neighbours.
+    /// `None` for a structure that is not an index of neighbours.
     #[serde(flatten)]
     neighbors: Option<NeighborsFigures>,
-    /// Pages of a structure that this verb does not open: a value log without a table of keys, or a kind that this
+    /// The pages of a structure that this verb does not open: a value log without a table of keys, or a kind that this
     /// nandex does not know. `None` for others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pages: Option<u64>,
 }
 
 impl TableInfo {
-    /// A structure of which no more is known.
+    /// Returns a structure about which nothing more is known.
     const fn of(name: String, kind: String) -> Self {
         Self { name, kind, figures: None, filter: None, neighbors: None, pages: None }
     }
@@ -89,26 +89,26 @@ struct Figures {
     /// Damaged pages of saved buffers, whose entries are not counted.
     #[serde(skip_serializing_if = "LostPages::is_empty")]
     lost_pages: LostPages,
-    /// Different keys that it surely holds.
+    /// The number of different keys that it certainly holds.
     entries_capacity: u64,
-    /// `entries` over `entries_capacity`; above 1 while there is more space than is sure.
+    /// `entries` over `entries_capacity`; above 1 while there is more space than is certain.
     fullness: f64,
-    /// Entries that the policy has dropped in the table's life.
+    /// The number of entries that the policy has dropped in the table's life.
     evicted_life: u64,
-    /// Those of them that the policy wanted to keep.
+    /// The number of those that the policy would have kept.
     forced_evictions_life: u64,
-    /// Where nothing but the device limits the entries.
+    /// Set if only the device limits the entries.
     #[serde(skip)]
     growth: Option<Growth>,
     /// `None` for fixed widths.
     value_log: Option<ValueLogUse>,
-    /// RAM that its cache may take, now next to none of it.
+    /// The most RAM of its cache, almost none of which is used now.
     #[serde(skip_serializing_if = "is_zero")]
     cache_bytes_max: u64,
     ram_bytes: u64,
     ram_bytes_per_entry: f64,
     flash_bytes: u64,
-    /// What of it `compact` gives back, by the cost model.
+    /// The bytes that `compact` would free, by the cost model.
     compaction_bytes: u64,
     #[serde(flatten)]
     costs: TableCosts,
@@ -119,25 +119,25 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// How full the log of keys and values of any size is.
+/// The use of the log of keys and values of any size.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct ValueLogUse {
-    /// Bytes of keys and values that are there.
+    /// Bytes of present keys and values.
     live_bytes: u64,
-    /// Bytes of those that were replaced or removed, until their segment is cleaned.
+    /// Bytes of replaced or removed ones, until their segment is cleaned.
     garbage_bytes: u64,
-    /// Bytes in all.
+    /// Bytes in total.
     flash_bytes: u64,
-    /// How often it has grown.
+    /// The number of times it has grown.
     growths: u64,
-    /// Segments of it that were overwritten in all openings.
+    /// The number of its segments that were overwritten in all openings.
     overwritten_segments_life: u64,
-    /// Records in them that were there, as far as is known.
+    /// The number of live records in them, as far as is known.
     overwritten_records_life: u64,
 }
 
 impl ValueLogUse {
-    /// That of a map.
+    /// Returns the use of a map's log.
     fn of(table: &TableOrMap) -> Option<Self> {
         let TableOrMap::Map(map) = table else { return None };
         let stats = map.stats().values;
@@ -152,10 +152,10 @@ impl ValueLogUse {
     }
 }
 
-/// Prints what the volume holds.
+/// Prints the content of the volume.
 ///
 /// # Errors
-/// No such file, a file that is no volume, one that is in use, damage; quietly, after the result is printed, that
+/// No such file, a file that is not a volume, one that is in use, damage; silently, after the result is printed, if
 /// damaged pages are missing from it.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let (db, devices) = open_volume(&args.volume, Access::ReadOnly, Durability::default())?;
@@ -298,7 +298,7 @@ fn shown_log(log: ValueLogUse) -> String {
     format!("{live} live and {garbage} garbage, of {}{grown}", show_bytes(log.flash_bytes))
 }
 
-/// What a log that overwrites its oldest records has dropped.
+/// Returns what a log that overwrites its oldest records has dropped.
 fn shown_overwritten(log: ValueLogUse) -> Option<String> {
     let (segments, records) = (log.overwritten_segments_life, log.overwritten_records_life);
     let records = show_count(records);

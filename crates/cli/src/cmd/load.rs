@@ -1,4 +1,4 @@
-//! `nandex load`: records from a file or from stdin into a table.
+//! `nandex load`: loads records from a file or from stdin into a table.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -20,23 +20,23 @@ use crate::place::{FieldArgs, OpenedTable, TableArgs, open_within};
 use crate::records::{self, Record, RecordFormat};
 use crate::size::{self, show_count};
 
-/// Records that go into the table in one call.
+/// The number of records of one call.
 const BATCH_RECORDS: usize = 1024;
-/// A call takes no further record once its records have this many bytes.
+/// The size of a call's records, in bytes, from which on it gets no further record.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// From where, to where.
+/// The input and the table.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     volume: VolumeArgs,
-    /// The file to read; `-` is stdin
+    /// File to read; `-` is stdin
     #[arg(default_value = "-")]
     input: PathBuf,
-    /// The format of records in the input
+    /// Format of records in the input
     #[arg(long)]
     format: RecordFormat,
-    /// RAM that a table that grows may take during this load; without it, what it was made with
+    /// Most RAM of a growing table during this load; default: the RAM it was created with
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     ram: Option<u64>,
     #[command(flatten)]
@@ -52,19 +52,19 @@ struct Loaded {
     records: u64,
     elapsed_s: f64,
     records_per_s: f64,
-    /// Entries that the table's policy dropped meanwhile.
+    /// The number of entries that the table's policy dropped meanwhile.
     evicted: u64,
-    /// Records of any size that its log overwrote meanwhile.
+    /// The number of records of any size that its log overwrote meanwhile.
     overwritten: u64,
     interrupted: bool,
     #[serde(flatten)]
     files: Option<FileBytes>,
 }
 
-/// Puts all records into the table and makes them durable.
+/// Inserts all records into the table and makes them durable.
 ///
 /// # Errors
-/// A bad record, named by its line; the records before it are in the table and durable.
+/// A bad record, named by its line; records before it are in the table and durable.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let options = OpenOptions { ram_bytes_max: args.ram, ..OpenOptions::default() };
@@ -82,7 +82,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     opened.structure.sync()?;
     result.with_context(|| format!("stopped after {records} records, which are in the table"))?;
     let elapsed_s = start.elapsed().as_secs_f64();
-    // A checkpoint frees segments ahead. Here, so that closing has none to overwrite that nobody counts.
+    // A checkpoint frees segments ahead. It is taken here so that closing overwrites none, which would not be counted.
     opened.volume().checkpoint()?;
     let loaded = Loaded {
         table: opened.name.clone(),
@@ -100,7 +100,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     if loaded.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 
-/// Records that a map has overwritten since it was opened.
+/// Returns the number of records that a map has overwritten since it was opened.
 fn overwritten(table: &TableOrMap) -> u64 {
     match table {
         TableOrMap::Table(_) => 0,
@@ -125,7 +125,7 @@ fn text(loaded: &Loaded) -> String {
     )
 }
 
-/// Fills batches and puts them into the table.
+/// Fills batches and inserts them into the table.
 struct Loader<'a> {
     opened: &'a OpenedTable,
     batch: Vec<Record>,

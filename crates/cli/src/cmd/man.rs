@@ -1,4 +1,4 @@
-//! `nandex man`: the manual, made from the same definition as the command line.
+//! `nandex man`: prints the manual, made from the same definition as the command line.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,10 +12,10 @@ use serde::Serialize;
 use crate::console::Console;
 use crate::unfinished::write_output;
 
-/// Where to.
+/// The target directory.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Write a page for each verb into this directory; without it, print the main page
+    /// Write a page for each verb into this directory; default: print the main page
     dir: Option<PathBuf>,
 }
 
@@ -44,7 +44,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 }
 
 fn write_all(command: Command, dir: &Path, console: &Console) -> Result<Vec<PathBuf>> {
-    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     let write = |command| {
         let man = Man::new(command);
         let (path, mut page) = (dir.join(man.get_filename()), Vec::new());
@@ -55,7 +55,7 @@ fn write_all(command: Command, dir: &Path, console: &Console) -> Result<Vec<Path
     with_verbs(command).into_iter().map(write).collect()
 }
 
-/// A command and all of its verbs, and theirs.
+/// Returns a command and all of its verbs, recursively.
 fn with_verbs(command: Command) -> Vec<Command> {
     let verbs = command.get_subcommands().filter(|verb| verb.get_name() != "help").cloned();
     let mut all: Vec<Command> = verbs.flat_map(with_verbs).collect();

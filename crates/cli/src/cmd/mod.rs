@@ -31,56 +31,56 @@ use clap::Subcommand;
 
 use crate::console::Console;
 
-/// What the command can do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Find the duplicate chunks of files and directories
     Dedup(dedup::Args),
-    /// Make a volume with one empty table
+    /// Create a volume with one empty table
     Create(Box<create::Args>),
-    /// Show what a volume holds, and what it takes in RAM and on flash
+    /// Show the content of a volume, and its RAM and flash
     Info(info::Args),
-    /// Read every page of a volume and check it; exits with 3 where one is damaged
+    /// Read and check every page of a volume; exits with 3 if one is damaged
     Check(check::Args),
-    /// Copy a volume, also while another process writes to it, and prove the copy
+    /// Copy a volume, also while another process writes to it, and verify the copy
     Backup(backup::Args),
     /// Rewrite a volume to the least space
     Compact(compact::Args),
-    /// Put records from a file or stdin into a table
+    /// Load records from a file or stdin into a table
     Load(load::Args),
-    /// Look keys up; exits with 1 where one is not there
+    /// Look keys up; exits with 1 if one is absent
     Get(get::Args),
     /// Remove keys from a table
     Delete(delete::Args),
     /// Write all records of a table to stdout
     Dump(dump::Args),
-    /// Make one table of two, in long reads and writes, or count what they share
+    /// Merge two tables into one, in long reads and writes, or count what they share
     Merge(Box<merge::Args>),
-    /// Sets of keys in 11 bits each, bigger than RAM: make, ask, merge them
+    /// Create, query and merge sets of keys in 11 bits each, bigger than RAM
     Filter(filter::Args),
-    /// Counts of keys, bigger than RAM: words, lines, numbers
+    /// Count keys, bigger than RAM: words, lines, numbers
     Count(count::Args),
-    /// The words that say most about documents: keywords, ranks, matrices, with scikit-learn's numbers
+    /// Find the most significant words of documents: keywords, ranks, matrices, with scikit-learn's numbers
     #[command(subcommand)]
     Tfidf(tfidf::CorpusVerb),
-    /// Near-duplicates among documents: is this one new? An index bigger than RAM, with datasketch's answers
+    /// Find near-duplicates among documents with an index bigger than RAM, and datasketch's answers
     #[command(subcommand)]
     Neardup(neardup::NearVerb),
-    /// Streams in few bytes over a slow link or as references to a cache of earlier content, on flash
+    /// Send or store streams in few bytes, as references to a cache of earlier content on flash
     #[command(subcommand)]
     Wan(wan::WanVerb),
-    /// A key-value SSD, emulated: a drive that is addressed by key, on a file or on simulated flash
+    /// Emulate a key-value SSD: a drive that is addressed by key, on a file or on simulated flash
     #[command(subcommand)]
     Kvssd(Box<kvssd::DriveVerb>),
-    /// Say what a table would cost, before there is one
+    /// Predict the costs of a table before it is created
     Advise(advise::Args),
-    /// List all that a kind of structure can be told with --set
+    /// List all parameters of a kind of structure for --set
     Parameters(parameters::Args),
     /// Find the chunk size, the channels and the mapping of a flash device by timing
     Probe(probe::Args),
-    /// Run a workload or a trace on a simulated device, and report what came of it
+    /// Run a workload or a trace on a simulated device, and report the results
     Sim(Box<sim::Args>),
-    /// Run a paper's experiments again on simulated drives, and show ours next to the paper's
+    /// Run a paper's experiments again on simulated drives, and show the results next to the paper's
     Reproduce(reproduce::Args),
     /// Print the completions of a shell
     Completions(completions::Args),

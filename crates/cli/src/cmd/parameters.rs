@@ -1,4 +1,4 @@
-//! `nandex parameters`: all that a kind of structure can be told with `--set`.
+//! `nandex parameters`: lists all parameters of a kind of structure for `--set`.
 
 use anyhow::Result;
 use nandex::db;
@@ -7,17 +7,17 @@ use serde_json::json;
 
 use crate::console::{Console, aligned};
 
-/// Of which kind.
+/// The kind.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The kind of structure, such as bufferhash or cascade; without it, all kinds are listed
+    /// Kind of structure, such as bufferhash or cascade; default: list all kinds
     kind: Option<String>,
 }
 
 /// Lists the parameters of a kind and the options of its opening, or the kinds.
 ///
 /// # Errors
-/// No such kind.
+/// An unknown kind.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let Some(kind) = &args.kind else {
         let kinds = registry::rows().filter(|row| db::parameters(row.kind).is_ok());

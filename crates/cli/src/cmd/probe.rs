@@ -16,33 +16,32 @@ use crate::console::{Console, aligned};
 use crate::size::{self, show_bytes, show_count};
 use crate::unfinished::write_output;
 
-/// Bytes that are looked at before a volume is made.
+/// The number of bytes that are probed before a volume is created.
 const NEXT_TO_BYTES: u64 = 256 << 20;
 
-/// What to probe, and what the probe may overwrite.
+/// The place to probe, and the permission to overwrite it.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A new file, which is removed afterwards; or a file or block device that is there, which is only
-    /// read
+    /// New file, which is removed afterwards; or existing file or block device, which is only read
     #[arg(required_unless_present = "preset", conflicts_with = "preset")]
     file: Option<PathBuf>,
-    /// A simulated device instead, by the name of its preset
+    /// Simulated device instead, by the name of its preset
     #[arg(long, value_name = "NAME", value_parser = Preset::names().collect::<Vec<_>>())]
     #[arg(conflicts_with_all = ["destructive", "keep"])]
     preset: Option<String>,
-    /// Bytes that are looked at, from the start
+    /// Bytes to probe, from the start
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "256MiB")]
     size: u64,
-    /// Overwrite what an existing file or block device holds
+    /// Overwrite the content of an existing file or block device
     #[arg(long)]
     destructive: bool,
-    /// Leave the new file there
+    /// Keep the new file
     #[arg(long)]
     keep: bool,
     /// Draw the latencies into this file, as SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// The seed of which pages are read
+    /// Seed of the choice of pages
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 }
@@ -66,7 +65,7 @@ struct ProbeOutput<'a> {
     evidence: Vec<ShownCurve<'a>>,
 }
 
-/// An answer, or why there is none.
+/// An answer, or the reason why there is none.
 #[derive(Debug, Serialize)]
 struct Answer<'a, T> {
     value: Option<T>,
@@ -90,12 +89,12 @@ impl<'a> Answer<'a, u32> {
     }
 }
 
-/// A file that was made to be probed; dropping this removes it.
+/// A file that was created for the probe; dropping this removes it.
 struct ProbedFile<'a>(&'a Path);
 
 impl Drop for ProbedFile<'_> {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have been removed already.
         let _ = fs::remove_file(self.0);
     }
 }
@@ -103,7 +102,7 @@ impl Drop for ProbedFile<'_> {
 /// Probes and prints the findings.
 ///
 /// # Errors
-/// A place that cannot be opened, made or read; a size that is too small or larger than the device.
+/// A place that cannot be opened, created or read; a size that is too small or larger than the device.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let (place, (findings, bytes)) = match (&args.file, &args.preset) {
         (Some(file), _) => (file.display().to_string(), file_or_device(args, file)?),
@@ -136,7 +135,7 @@ fn file_or_device(args: &Args, path: &Path) -> Result<(Findings, u64)> {
 /// device itself, which is only read.
 ///
 /// # Errors
-/// A place that cannot be opened, made or read; no space.
+/// A place that cannot be opened, created or read; no space.
 pub fn next_to(path: &Path) -> Result<Findings> {
     let is_there =
         path.try_exists().with_context(|| format!("cannot look at {}", path.display()))?;
@@ -156,7 +155,7 @@ pub fn next_to(path: &Path) -> Result<Findings> {
     Ok(file_or_device(&args, Path::new(&place))?.0)
 }
 
-/// Probes a new device of that preset.
+/// Probes a new device of this preset.
 fn simulated(args: &Args, name: &str) -> Result<(Findings, u64)> {
     let model = Preset::named(name)?.build(Fill::Empty)?;
     let pages = pages(args).min(model.page_count());
@@ -260,7 +259,7 @@ fn text(output: &ProbeOutput<'_>, findings: &Findings) -> String {
     text
 }
 
-/// The chunk; if channels are invisible for the same reason, their line gives it.
+/// Formats the chunk size; if channels are invisible for the same reason, only their line gives it.
 fn chunk(findings: &Findings) -> String {
     let chunk = &findings.chunk_bytes;
     if chunk.value.is_none() && chunk.reason == findings.channels.reason {

@@ -1,4 +1,4 @@
-//! `nandex sim`: a load on a simulated device, and the report.
+//! `nandex sim`: runs a load on a simulated device, and reports the results.
 
 use std::fs::File;
 use std::io::{BufReader, Write};
@@ -23,7 +23,7 @@ use crate::unfinished::{begin_output, cannot_write};
 
 /// The most spans and requests in a trace file: some 200 MB.
 const TRACED_MAX: usize = 1 << 20;
-/// Spans and requests from which a page chooses its drawings.
+/// The number of spans and requests from which on a page selects what it draws.
 const DRAWN_MAX: usize = 1 << 16;
 
 /// The load and the device.
@@ -31,49 +31,49 @@ const DRAWN_MAX: usize = 1 << 16;
 #[command(group = clap::ArgGroup::new("device").required(true).args(["preset", "spec", "list"]))]
 #[command(group = clap::ArgGroup::new("load").args(["workload", "replay"]))]
 pub struct Args {
-    /// List the devices that have a name
+    /// List the named devices
     #[arg(long, conflicts_with = "load")]
     list: bool,
-    /// The device, by name
+    /// Device, by name
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
-    /// The device, from a file
+    /// Device, from a file
     #[arg(long, value_name = "FILE")]
     spec: Option<PathBuf>,
-    /// What is asked of it
+    /// Workload to run
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Mix::ALL.map(|it| it.name)))]
     workload: Option<String>,
-    /// Ask what this trace recorded
+    /// Trace to replay
     #[arg(long, value_name = "TRACE")]
     replay: Option<PathBuf>,
-    /// The trace's format; without it, the one that its first lines fit
+    /// Format of the trace; default: the one that its first lines match
     #[arg(long, requires = "replay", conflicts_with = "workload")]
     format: Option<Format>,
-    /// Requests at most; without it 10,000 of a workload, and all of a trace
+    /// Most requests to run; default: 10,000 of a workload, and all of a trace
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     requests: Option<u64>,
-    /// Keep this many requests at the device; without it 1, or a trace's own times
+    /// Number of requests to keep in flight; default: 1, or a trace's own times
     #[arg(long, value_name = "COUNT", conflicts_with = "rate", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
-    /// Let this many requests come each second, however busy the device is
+    /// Requests that arrive each second, however busy the device is
     #[arg(long, value_name = "IOPS", conflicts_with = "replay", value_parser = rate)]
     rate: Option<u64>,
-    /// The time between requests that come at a rate
+    /// Time between requests that arrive at a rate
     #[arg(long, requires = "rate", default_value = "exponential")]
     gaps: Spacing,
     /// Bytes of each request of a workload, a multiple of 4096
     #[arg(long, value_name = "SIZE", conflicts_with = "replay", value_parser = pages, default_value = "4096")]
     size: u32,
-    /// How many of a hundred requests of a mixed workload read; without it 70
+    /// Percentage of reads of a mixed workload; default: 70
     #[arg(long, value_name = "PERCENT", conflicts_with = "replay", value_parser = clap::value_parser!(u32).range(0..=100))]
     read_percent: Option<u32>,
-    /// What the device holds at the beginning
+    /// Content of the device at the beginning
     #[arg(long, default_value = "sequential")]
     fill: Filled,
-    /// Decides all that is random
+    /// Seed of everything random
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Write what each part did when to this file, for Perfetto
+    /// Write the activity of each part over time to this file, for Perfetto
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Write a report to this HTML file
@@ -89,7 +89,7 @@ pub struct Args {
 enum Format {
     /// DiskSim's ASCII input
     Disksim,
-    /// What blkparse prints
+    /// The output of blkparse
     Blkparse,
     /// The CSV of the MSR Cambridge traces
     Msr,
@@ -98,13 +98,13 @@ enum Format {
 /// The time between requests.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Spacing {
-    /// At random, so that arrivals are a Poisson process
+    /// Random, so that arrivals are a Poisson process
     Exponential,
     /// Always the same
     Constant,
 }
 
-/// What a device holds.
+/// The content of a device.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Filled {
     /// Nothing
@@ -180,7 +180,7 @@ struct List {
     presets: Vec<Listed>,
 }
 
-/// One of them.
+/// A named device.
 #[derive(Serialize)]
 struct Listed {
     name: &'static str,
@@ -197,7 +197,7 @@ fn list(console: &Console) -> Result<()> {
     })
 }
 
-/// The first sentence, on one line.
+/// Returns the first sentence, on one line.
 fn first_sentence(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let end = line.find(". ").map_or(line.len(), |at| at + 1);
@@ -275,7 +275,7 @@ impl Args {
         }))
     }
 
-    /// The subject of a failure.
+    /// Returns the subject of a failure.
     fn what(&self) -> String {
         match &self.replay {
             Some(path) => format!("cannot replay {}", path.display()),
@@ -284,8 +284,8 @@ impl Args {
     }
 }
 
-/// Requested files, opened before the run, so that no run is lost to a path that cannot be written. A failed run keeps
-/// an earlier report.
+/// The requested files, opened before the run, so that no run is lost to a path that cannot be written. A failed run
+/// keeps an earlier report.
 struct Outputs<'a> {
     trace: Option<(&'a Path, OutputFile)>,
     page: Option<(&'a Path, OutputFile)>,

@@ -1,5 +1,5 @@
-//! Keys that are a column of CSV: fields between commas or another byte, in double quotes where they hold that byte,
-//! line feeds or quotes, which are doubled there.
+//! Keys from a column of CSV: fields between commas or another byte, in double quotes if they contain that byte, line
+//! feeds or quotes, which are doubled there.
 
 use std::io::{self, BufRead, Read};
 use std::str::FromStr;
@@ -9,12 +9,12 @@ use anyhow::{Context, Result, bail};
 use super::Input;
 use crate::records::Bounded;
 
-/// Which column.
+/// The column.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CsvColumn {
-    /// The one that the first record, a header, has this name for.
+    /// The column with this name in the first record, a header.
     Name(String),
-    /// By its position, from 1 on, in files without a header.
+    /// The column at this position, from 1 on, in files without a header.
     Position(usize),
 }
 
@@ -55,14 +55,14 @@ impl FromStr for Delimiter {
     }
 }
 
-/// Which column of which records.
+/// The column, and the format of the records.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CsvFormat {
     pub column: CsvColumn,
     pub delimiter: Delimiter,
 }
 
-/// Gives an input line by line, so that whoever reads records knows which line he is at.
+/// Reads an input line by line, so that the reader of records knows the current line.
 struct ByLine {
     input: Input,
     /// The line that was begun last, from 1 on.
@@ -89,7 +89,7 @@ impl Read for ByLine {
 pub struct CsvReader {
     reader: csv::Reader<Bounded<ByLine>>,
     record: csv::ByteRecord,
-    /// From 0 on.
+    /// The column, from 0 on.
     column: usize,
     line: u64,
 }
@@ -98,7 +98,7 @@ impl CsvReader {
     /// Reads the header, if the column has a name.
     ///
     /// # Errors
-    /// No such column, a header that is no UTF-8, with the line; a failed read.
+    /// No such column, a header that is not UTF-8, with the line; a failed read.
     pub fn new(input: Input, format: &CsvFormat) -> Result<Self> {
         let Delimiter(delimiter) = format.delimiter;
         let lines = ByLine { input, line: 0, read_bytes: 0, at_start: true };
@@ -137,7 +137,7 @@ impl CsvReader {
     }
 
     fn read_record(&mut self) -> Result<bool> {
-        // Where it begins, if it does not end.
+        // The line where it begins, if it does not end.
         self.line = self.lines().line + 1;
         let is_there = self.reader.read_byte_record(&mut self.record)?;
         let within = self.record.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;
@@ -149,7 +149,7 @@ impl CsvReader {
         self.reader.get_ref().get_ref()
     }
 
-    /// Appends the column of the next record; false at the end.
+    /// Appends the column of the next record; returns false at the end.
     ///
     /// # Errors
     /// A record that is too short or does not end, a failed read.
@@ -168,17 +168,17 @@ impl CsvReader {
         Ok(true)
     }
 
-    /// The line in which the last record began.
+    /// Returns the line in which the last record began.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// Bytes that were read of the input.
+    /// Returns the number of bytes that were read of the input.
     pub fn read_bytes(&self) -> u64 {
         self.lines().read_bytes
     }
 
-    /// Must the next byte be waited for?
+    /// Returns whether the next byte is not available yet.
     pub fn must_wait(&self) -> bool {
         self.lines().input.buffer().is_empty()
     }

@@ -23,7 +23,7 @@ pub fn open(path: &Path) -> Result<Input> {
     Ok(Input::with_capacity(READ_BYTES, source))
 }
 
-/// Refuses a file whose header has no such column. What can be read only once is not read.
+/// Rejects a file whose header has no such column. An input that can be read only once is not read.
 ///
 /// # Errors
 /// As [`CsvReader::new`], with the place.
@@ -35,10 +35,10 @@ pub fn check_header(path: &Path, format: &CsvFormat) -> Result<()> {
     Ok(())
 }
 
-/// Reads one input to its end. Returns whether all batches were taken.
+/// Reads one input to its end. Returns whether all batches were accepted.
 ///
 /// # Errors
-/// A key that cannot be, with its place; a failed read. What came before it is sent.
+/// An invalid key, with its place; a failed read. Keys before it are sent.
 pub fn read_input(
     path: &Path,
     format: &Format,
@@ -76,7 +76,7 @@ fn read_plain(
             return Ok(batch.ends.is_empty() || send(batch));
         }
         batch.ends.push(batch.bytes.len());
-        // The batch is sent if the next byte has to be waited for.
+        // The batch is sent if the next byte is not available yet.
         if batch.is_full() || input.buffer().is_empty() {
             batch.read_bytes = *read_bytes;
             let next = Batch::new(&name, number + 1);
@@ -122,7 +122,7 @@ fn read_csv(
     }
 }
 
-/// Appends the next key. Returns the bytes that were read for it, 0 at the end.
+/// Appends the next key. Returns the number of bytes that were read for it, 0 at the end.
 fn read_key(input: &mut Input, form: Form, key: &mut Vec<u8>) -> Result<usize> {
     match form {
         Form::Ended(end) => {

@@ -1,4 +1,4 @@
-//! Documents that cannot be read: an error, or left out, counted and told.
+//! Documents that cannot be read: an error, or left out, counted and reported.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,25 +10,25 @@ use crate::console::Console;
 use crate::exit::{LEFT_OUT, Quiet};
 use crate::size::show_count;
 
-/// Broken documents that are told of.
+/// The number of broken documents that are named.
 const SHOWN: usize = 3;
 
-/// What happens to broken documents.
+/// The handling of broken documents.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct BrokenArgs {
-    /// What happens to lines that are no such JSON, and to texts that are no UTF-8
+    /// Handling of invalid JSON lines, and of texts that are not UTF-8
     #[arg(long, value_name = "HOW", default_value = "stop")]
     pub broken: Broken,
 }
 
-/// What happens to broken documents.
+/// The handling of broken documents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Broken {
-    /// The first is an error
+    /// Fail at the first
     Stop,
-    /// They are left out and counted, and the exit code is 4
+    /// Leave them out, count them, and exit with 4
     Skip,
-    /// They are left out and counted, and the exit code is 0
+    /// Leave them out, count them, and exit with 0
     Ignore,
 }
 
@@ -37,7 +37,7 @@ pub enum Broken {
 pub struct LeftOut(Arc<Mutex<(u64, Vec<String>)>>);
 
 impl LeftOut {
-    /// Notes a document that cannot be read by itself. Gives the error back if it is of more than one document.
+    /// Notes a document that cannot be read on its own. Returns the error if it affects more than one document.
     pub fn note(&self, error: Error) -> Option<Error> {
         if !matches!(error, Error::Malformed { .. } | Error::Utf8 { .. }) {
             return Some(error);
@@ -50,15 +50,15 @@ impl LeftOut {
         None
     }
 
-    /// How many there are.
+    /// Returns the number of documents.
     pub fn count(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Tells of them on stderr.
+    /// Reports them on stderr.
     ///
     /// # Errors
-    /// The quiet end with exit code 4, if some are to give that.
+    /// The silent exit with code 4, if some require that.
     pub fn end(&self, broken: Broken, console: &Console) -> Result<()> {
         let (count, first) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if *count == 0 {

@@ -1,4 +1,4 @@
-//! The documents of a verb: files and folders by their kinds, and what their documents are called.
+//! The documents of a verb: files and folders by their formats, and the ids of their documents.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,13 +17,13 @@ use crate::size;
 
 use super::broken::LeftOut;
 
-/// The field with a document's vector, if none is named.
+/// The field with a document's vector, by default.
 const VECTOR: &str = "vector";
 
 /// The name of stdin.
 const STDIN: &str = "-";
 
-/// The inputs, and how they are read.
+/// The inputs, and their formats.
 #[derive(Clone, Debug, clap::Args)]
 pub struct InputArgs {
     /// Folders, text files, JSON lines, Parquet files, or `-` for stdin
@@ -33,50 +33,50 @@ pub struct InputArgs {
     reading: ReadingArgs,
 }
 
-/// How inputs are read.
+/// The way in which inputs are read.
 #[derive(Clone, Debug, clap::Args)]
 struct ReadingArgs {
-    /// What all inputs are; without it by their extensions: folders, .jsonl, .ndjson, .parquet, and lines otherwise
+    /// Format of all inputs; default: by their extensions: folders, .jsonl, .ndjson, .parquet, and lines otherwise
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// The field or column with a document's id; without it ids are numbers
+    /// Field or column with a document's id; default: ids are numbers
     #[arg(long, value_name = "FIELD")]
     id: Option<String>,
-    /// The field or column with a document's text or vector; `text` or `vector` if not given
+    /// Field or column with a document's text or vector; default: `text` or `vector`
     #[arg(long, value_name = "FIELD")]
     text: Option<String>,
-    /// What ids begin with in place of the input's name, such as for stdin
+    /// Prefix of ids in place of the input's name, such as for stdin
     #[arg(long, value_name = "NAME", conflicts_with = "id")]
     name: Option<String>,
-    /// What happens to bytes that are no UTF-8
+    /// Handling of bytes that are not UTF-8
     #[arg(long, value_name = "HOW", default_value = "strict")]
     decoding: DecodingArg,
-    /// The longest document
+    /// Longest document
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
     document_bytes: u64,
 }
 
-/// What an input is.
+/// The format of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Format {
     /// Each file in it, and in folders in it, is a document
     Folder,
     /// Each line is a document
     Lines,
-    /// Each line is a JSON object, of which one field is the text
+    /// Each line is a JSON object, one field of which is the text
     Jsonl,
-    /// Each row is a document, of which one column is the text
+    /// Each row is a document, one column of which is the text
     Parquet,
 }
 
-/// What happens to bytes that are no UTF-8.
+/// The handling of bytes that are not UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum DecodingArg {
-    /// They are an error
+    /// Fail
     Strict,
-    /// They become U+FFFD, which ends a word
+    /// Replace them by U+FFFD, which ends a word
     Replace,
-    /// They are left out
+    /// Leave them out
     Ignore,
 }
 
@@ -95,11 +95,11 @@ impl From<DecodingArg> for Decoding {
 pub struct Inputs {
     all: Vec<Input>,
     reading: Reading,
-    /// Was the field of the texts named?
+    /// Whether the field of the texts was named.
     is_field_named: bool,
-    /// Bytes of the inputs, where the texts are about as long.
+    /// The size of the inputs in bytes, if the texts are about as long.
     pub bytes: Option<u64>,
-    /// Where broken documents are noted that are left out; without it they are errors.
+    /// The record of broken documents that are left out; if `None`, they are errors.
     left_out: Option<LeftOut>,
 }
 
@@ -109,11 +109,11 @@ struct Input {
     path: PathBuf,
     format: Format,
     fields: Fields,
-    /// What ids begin with; nothing where the documents have their own.
+    /// The prefix of ids; `None` if the documents have ids of their own.
     prefix: Option<String>,
 }
 
-/// As [`InputArgs`], where none need be named.
+/// Like [`InputArgs`], but inputs are optional.
 #[derive(Clone, Debug, clap::Args)]
 pub struct OptionalInputArgs {
     /// Folders, text files, JSON lines, Parquet files, or `-` for stdin
@@ -124,10 +124,10 @@ pub struct OptionalInputArgs {
 }
 
 impl InputArgs {
-    /// Looks at all inputs before anything is made.
+    /// Checks all inputs before anything is created.
     ///
     /// # Errors
-    /// An input that is not there, is named twice, or is not what `--format` says; a field's name without fields.
+    /// An input that is missing, is named twice, or is not what `--format` says; a field's name without fields.
     pub fn find(&self) -> Result<Inputs> {
         self.reading.find(&self.inputs)
     }
@@ -215,13 +215,13 @@ fn by_extension(path: &Path) -> Format {
     }
 }
 
-/// An input's path as ids have it: without `.` in it, and without a slash at its end.
+/// Returns an input's path as it is in ids: without `.` components, and without a slash at its end.
 fn named(path: &Path) -> String {
     let parts = path.components().filter(|part| *part != Component::CurDir);
     parts.collect::<PathBuf>().display().to_string()
 }
 
-/// Where a path leads; stdin is where it is.
+/// Returns the canonical path; stdin is unchanged.
 fn place(path: &Path) -> Result<PathBuf> {
     if path == Path::new(STDIN) {
         return Ok(path.into());
@@ -230,19 +230,19 @@ fn place(path: &Path) -> Result<PathBuf> {
 }
 
 impl Inputs {
-    /// The inputs' paths, without stdin.
+    /// Returns the inputs' paths, without stdin.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.all.iter().map(|input| input.path.as_path()).filter(|path| *path != Path::new(STDIN))
     }
 
-    /// The same, where broken documents are left out and noted. In Parquet they stay errors, since nothing can be read
-    /// behind them.
+    /// Returns the same inputs, with broken documents left out and noted. In Parquet they stay errors, since nothing
+    /// after them can be read.
     #[must_use]
     pub fn leaving_out(self, left_out: &LeftOut) -> Self {
         Self { left_out: Some(left_out.clone()), ..self }
     }
 
-    /// The same documents as texts or as vectors; these are in the field `vector` unless another was named.
+    /// Returns the same documents as texts or as vectors; vectors are in the field `vector` unless another was named.
     #[must_use]
     pub fn holding(mut self, content: Content) -> Self {
         self.reading.content = content;
@@ -252,12 +252,12 @@ impl Inputs {
         self
     }
 
-    /// Were none named?
+    /// Returns whether no inputs were named.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// What decides which documents these are and what they are called, as JSON.
+    /// Returns, as JSON, what determines the documents and their ids.
     pub fn names(&self) -> String {
         let name = |input: &Input| {
             let (path, format) = (named(&input.path), format!("{:?}", input.format));
@@ -266,7 +266,7 @@ impl Inputs {
         self.all.iter().map(name).collect::<Value>().to_string()
     }
 
-    /// All documents, one input after another.
+    /// Returns all documents, one input after another.
     pub fn documents(self) -> impl Iterator<Item = DocumentResult> {
         let (reading, left_out) = (self.reading, self.left_out);
         self.all.into_iter().flat_map(move |input| -> Documents<'static> {
@@ -285,7 +285,7 @@ impl Inputs {
 }
 
 impl Input {
-    /// Its length, where the texts are as long.
+    /// Returns its length, if the texts are about as long.
     fn bytes(&self) -> Option<u64> {
         let found = fs::metadata(&self.path).ok()?;
         (self.format == Format::Lines && found.is_file()).then_some(found.len())
@@ -309,7 +309,7 @@ impl Input {
         source.documents(reading)
     }
 
-    /// A document with its id in this run, or its error with its place.
+    /// Returns a document with its id in this run, or its error with its place.
     fn renamed(&self, document: DocumentResult) -> DocumentResult {
         let Some(prefix) = &self.prefix else { return document };
         let is_folder = self.format == Format::Folder;
@@ -324,7 +324,7 @@ impl Input {
     }
 }
 
-/// An error of a document of a folder, with the folder.
+/// Adds the folder to an error of one of its documents.
 fn within(folder: &Path, error: Error) -> Error {
     let below = |document: String| folder.join(document).display().to_string();
     match error {

@@ -1,4 +1,4 @@
-//! Documents for the verbs that read texts: which there are, and a thread that reads them.
+//! Documents for the verbs that read texts: their inputs, and a thread that reads them.
 
 use std::env;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ pub use broken::{Broken, BrokenArgs, LeftOut};
 pub use input::{InputArgs, Inputs, OptionalInputArgs};
 pub use stream::{OnInterrupt, Stream};
 
-/// Where files without names are: in `$TMPDIR` if that is set, else here, since the system's default is often kept in
-/// memory.
+/// Returns the folder of files without names: `$TMPDIR` if that is set, else the current folder, since the system's
+/// default is often in memory.
 pub fn scratch() -> PathBuf {
     env::var_os("TMPDIR").map_or_else(|| PathBuf::from("."), PathBuf::from)
 }
 
-/// The option that mends an error of a document or of a file of texts, where there is one.
+/// Returns the option that solves an error of a document or of a file of texts, if there is one.
 pub fn hint(error: &nandex_corpus::Error) -> Option<&'static str> {
     use nandex_corpus::Error;
     Some(match error {

@@ -1,5 +1,5 @@
-//! Documents as they come from a thread that reads, so that reading and counting overlap and an interrupt is seen
-//! while stdin has nothing.
+//! Documents from a thread that reads, so that reading and counting overlap and an interrupt is noticed while stdin has
+//! nothing.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -14,21 +14,21 @@ use crate::interrupt::Interrupt;
 
 use super::input::Inputs;
 
-/// Documents of a batch, at most.
+/// The most documents of a batch.
 const BATCH_DOCUMENTS: usize = 256;
-/// A batch with this many bytes of text is full.
+/// The number of bytes of text from which on a batch is full.
 const BATCH_BYTES: usize = 1 << 20;
-/// Batches that wait.
+/// The number of batches that wait.
 const BATCHES: usize = 2;
-/// How often an interrupt is looked for while no documents come.
+/// The interval at which an interrupt is checked while no documents arrive.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What an interrupt does.
+/// The effect of an interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnInterrupt {
-    /// The documents end, and what was read counts.
+    /// The documents end, and those that were read count.
     End,
-    /// It is an error, so that nothing half is left.
+    /// It is an error, so that no partial result is left.
     Fail,
 }
 
@@ -40,7 +40,7 @@ pub struct Stream<'a> {
     meter: Meter,
     batch: std::vec::IntoIter<DocumentResult>,
     bytes: u64,
-    /// Documents so far.
+    /// The number of documents so far.
     pub documents: u64,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Stream<'a> {
     /// Begins to read.
     ///
     /// # Errors
-    /// No thread.
+    /// The thread cannot start.
     pub fn start(
         inputs: Inputs,
         (what, on_interrupt): (&'static str, OnInterrupt),
@@ -61,7 +61,7 @@ impl<'a> Stream<'a> {
         Ok(Self { receiver, interrupt, on_interrupt, meter, batch, bytes: 0, documents: 0 })
     }
 
-    /// The next batch; nothing at the end.
+    /// Returns the next batch; `None` at the end.
     fn receive(&mut self) -> Option<Vec<DocumentResult>> {
         loop {
             if self.interrupt.is_set() {
@@ -104,7 +104,7 @@ impl Iterator for Stream<'_> {
     }
 }
 
-/// Sends all documents, until the first error or until nobody takes them.
+/// Sends all documents, until the first error or until the receiver is dropped.
 fn read(inputs: Inputs, sender: &SyncSender<Vec<DocumentResult>>) {
     let (mut batch, mut bytes) = (Vec::new(), 0);
     for document in inputs.documents() {
@@ -119,7 +119,7 @@ fn read(inputs: Inputs, sender: &SyncSender<Vec<DocumentResult>>) {
         }
     }
     if !batch.is_empty() {
-        // Where this fails, nobody takes more.
+        // If this fails, the receiver was dropped.
         let _ = sender.send(batch);
     }
 }

@@ -12,7 +12,7 @@ fn ok(outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// A folder with a table of words of any size.
+/// Creates a folder with a table of words of any size.
 fn with_words() -> Folder {
     let folder = Folder::new();
     ok(folder.run("create t.nandex --entries 1e4"));
@@ -133,7 +133,7 @@ fn a_full_table_of_any_size_refuses_or_evicts() {
     assert!(shown.contains("segments of values in its life, with"), "{shown}");
 }
 
-/// 300,000 records of varied length in a table of which nothing was said.
+/// 300,000 records of varied length in a table without any size option.
 #[test]
 fn a_table_of_which_no_size_is_stated_takes_everything() {
     let folder = Folder::new();
@@ -149,7 +149,7 @@ fn a_table_of_which_no_size_is_stated_takes_everything() {
     assert_eq!((&loaded["records"], &loaded["evicted"]), (&300_000.into(), &0.into()));
     let info = json(&ok(folder.run("info t.nandex --json")));
     let table = &info["tables"][0];
-    // Filters say how many of the entries are keys.
+    // Filters know how many of the entries are keys.
     let entries = table["entries"].as_u64().expect("a number of entries");
     assert!(entries.abs_diff(300_000) <= 3000, "{info}");
     assert!(table["value_log"]["growths"].as_u64() > Some(3), "{info}");
@@ -189,7 +189,7 @@ fn a_table_of_any_size_grows_as_far_as_its_ram_and_further_with_more() {
     assert_eq!(folder.run("get t.nandex key_699999").stdout, "key_699999\t699999\n");
 }
 
-/// Each key once in the index, however often it is loaded.
+/// Each key is once in the index, however often it is loaded.
 #[test]
 fn a_table_of_any_size_grows_over_slices_too() {
     let folder = Folder::new();
@@ -206,10 +206,10 @@ fn a_table_of_any_size_grows_over_slices_too() {
     ok(folder.run("check t.nandex"));
 }
 
-/// Exit codes, commands, and what they say.
+/// Exit codes, commands, and their messages.
 const WRONG: &str = r#"
 1 | create n.nandex --entries 1e4 --policy lru | --policy: give widths with --key-bytes and --value-bytes for this one
-1 | create n.nandex --policy reject | say how many entries
+1 | create n.nandex --policy reject | give the number of entries
 1 | create n.nandex --ram 2MiB | of --ram, the log of keys and values takes
 2 | create n.nandex --entries 1e4 --bytes 1MiB --key-bytes 8 | cannot be used with
 1 | dump t.nandex --format binary | the binary format is for fixed widths

@@ -1,4 +1,4 @@
-//! Volumes on several devices and with a log apart, from the shell: every verb, and every wrong member.
+//! Volumes on several devices and with a separate log, from the shell: every verb, and every wrong member.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 const MEMBERS: &str = "a.nandex --member b.nandex --member c.nandex";
 
-/// A folder with an array of three files, in which key 7 has the value 42.
+/// Creates a folder with an array of three files, in which key 7 has the value 42.
 fn with_array() -> Folder {
     let folder = Folder::new();
     ok(&folder
@@ -145,7 +145,7 @@ fn partitions_too_small_for_the_volume_leave_nothing_behind() {
     ok(&folder.run("info q.nandex --member p.nandex"));
 }
 
-/// What a probe prints of a device with 16 channels on two buses, whose chunks are 8 KiB: rounds of 32 pages.
+/// The output of a probe of a device with 16 channels on two buses, whose chunks are 8 KiB: rounds of 32 pages.
 const PROBED: &str = r#"{"chunk_bytes": {"value": 8192}, "channels": {"value": 16}, "groups": [2],
     "mapping": {"value": "write-order"}, "phase_bytes": 0}"#;
 
@@ -181,7 +181,7 @@ fn a_table_tells_several_devices_apart_by_the_design_that_is_asked_for() {
             let runs = info["stripe_bytes"].as_u64().expect("a number");
             assert_eq!(info["tables"][0]["devices"], 3);
             if !geometry.is_empty() {
-                // Runs are whole rounds, so a page's channel is told by its place.
+                // Runs are whole rounds, so a page's place determines its channel.
                 assert_eq!(runs % (32 * 4096), 0, "{info}");
                 let channels = info["geometry"]["channels"].as_u64().expect("a number");
                 assert!([16, 48].contains(&channels), "{info}");

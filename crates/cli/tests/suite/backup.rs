@@ -1,4 +1,4 @@
-//! Copies of volumes, of those that others write too, and volumes in the least space.
+//! Copies of volumes, including volumes that other processes write, and compacted volumes.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Folder, Outcome, json};
 
-/// Keys of the batches that a load may be logging at one moment.
+/// The number of keys of the batches that a load may be logging at one moment.
 const LAST_BATCHES: u32 = 2048;
 /// The two kinds of tables of fixed widths.
 const STRUCTURES: [&str; 2] = ["bufferhash", "slicehash"];
@@ -35,7 +35,7 @@ fn load(folder: &Folder, keys: std::ops::Range<u32>) {
     ok(folder.run("load t in.csv --format csv --key-format u64"));
 }
 
-/// The keys of a table, sorted, each with the value that `records` gives it.
+/// Returns the keys of a table, sorted, after checking that each has the value of `records`.
 fn keys(folder: &Folder, name: &str) -> Vec<u32> {
     keys_of(folder, name, " --key-format u64")
 }
@@ -82,7 +82,7 @@ fn an_array_and_a_log_of_its_own_are_copied_to_files() {
     ok(folder.run(&format!("create t --member u --log-device l --entries 1e5 {widths}")));
     fs::write(folder.path("in.csv"), records(0..1000)).expect("the folder is writable");
     ok(folder.run("load t in.csv --member u --log-device l --format csv --key-format u64"));
-    folder.assert_refused("1 | backup t c --member u --log-device l | say with --log-to");
+    folder.assert_refused("1 | backup t c --member u --log-device l | with --log-to");
     ok(folder.run("backup t c --member u --log-device l --log-to c.log"));
     ok(folder.run("check c --log-device c.log"));
     let got = ok(folder.run("get c 7 --log-device c.log --key-format u64"));
@@ -90,7 +90,7 @@ fn an_array_and_a_log_of_its_own_are_copied_to_files() {
     folder.assert_refused("1 | compact t --member u --log-device l | on several devices");
 }
 
-/// Feeds records to a load until it is told to stop; returns how many keys it has fed.
+/// Feeds records to a load until it must stop; returns the number of keys fed.
 fn feed(mut input: ChildStdin, until: Instant) -> u32 {
     let mut at = 0;
     while Instant::now() < until {
@@ -120,7 +120,7 @@ fn a_volume_that_another_process_writes_is_copied_as_it_was_at_one_moment() {
             assert_eq!(copied.code, 0, "{structure}: {copied:?}");
             ok(folder.run(&format!("check copy{round}")));
             let found = keys(&folder, &format!("copy{round}"));
-            // A batch is logged partition by partition, so of the last ones any keys may be there.
+            // A batch is logged partition by partition, so any keys of the last ones may be present.
             let whole = found.last().map_or(0, |last| last.saturating_sub(LAST_BATCHES));
             assert!(
                 found.iter().copied().take(whole as usize).eq(0..whole),
@@ -153,7 +153,7 @@ fn a_compacted_volume_takes_the_space_of_what_is_in_it() {
             ok(folder.run(&format!("check {name}")));
             assert_eq!(keys(&folder, name), expected, "{structure}");
         }
-        // It goes on as the table that it was.
+        // The same table continues.
         load(&folder, 20_000..40_000);
         assert_eq!(keys(&folder, "t").len(), 40_000);
         folder.assert_refused("1 | compact t --to small | cannot create small: it exists");
@@ -225,7 +225,7 @@ fn a_compaction_that_is_stopped_leaves_the_volume_whole() {
         }
     }
     assert_eq!(keys(&folder, "t").len(), 300_000);
-    // What is left is marked, and replaced.
+    // An unfinished copy is marked, and replaced.
     ok(folder.run("compact t"));
     assert!(!folder.path("t.unfinished").exists());
 }
@@ -243,7 +243,7 @@ fn a_compaction_follows_a_link_and_takes_no_place_but_a_files() {
     assert!(allocated(&folder, "t") < before / 3 * 2);
     assert_eq!(keys(&folder, "link").len(), 1000);
     folder.assert_refused(
-        "1 | compact /dev/null | it is no regular file\n1 | compact gone | cannot open gone",
+        "1 | compact /dev/null | it is not a regular file\n1 | compact gone | cannot open gone",
     );
 }
 

@@ -1,6 +1,7 @@
-//! Verbs that make a volume on a block device: one that a stopped run has left is marked, and `--force` makes it again.
+//! Verbs that create a volume on a block device: one that a stopped run has left is marked, and `--force` creates it
+//! again.
 //!
-//! A loop device stands for the block device. Where this process may not have one, the tests say so.
+//! A loop device serves as the block device. If this process may not have one, the tests report that.
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,7 +15,7 @@ use crate::common::{Folder, Outcome};
 struct Loop(String);
 
 impl Loop {
-    /// `None` where this process may not have one.
+    /// Returns `None` if this process may not have one.
     fn over(folder: &Folder, name: &str) -> Option<Self> {
         let file = fs::File::create(folder.path(name)).expect("the folder is writable");
         file.set_len(256 << 20).expect("a sparse file");
@@ -52,8 +53,8 @@ fn assert_unfinished(outcome: &Outcome) {
     assert!(told.contains("it is unfinished") && told.contains("--force"), "{told}");
 }
 
-/// Kills the command after each of these times: from before it has made anything to after its end. Whatever is left is
-/// whole, or is told and made again.
+/// Kills the command after each of these times: from before it has created anything to after its end. The result is
+/// complete, or is reported and created again.
 fn assert_survives_kills(verb: &str, opened: &str, folder: &Folder) {
     let mut told = 0;
     for delay in [5, 20, 50, 100, 200, 400, 800, 1600] {
@@ -70,7 +71,7 @@ fn assert_survives_kills(verb: &str, opened: &str, folder: &Folder) {
             assert_unfinished(&folder.run(verb));
             told += 1;
         } else {
-            // Nothing was made yet.
+            // Nothing was created yet.
             let told = &check.stderr;
             let is_nothing =
                 told.contains("not a nandex volume") || told.contains("not a member of an array");
@@ -83,7 +84,7 @@ fn assert_survives_kills(verb: &str, opened: &str, folder: &Folder) {
         ok(&folder.run(&format!("{verb} --force")));
         ok(&folder.run(&format!("check {opened}")));
     }
-    // What is whole is never replaced.
+    // A complete volume is never replaced.
     let again = folder.run(&format!("{verb} --force"));
     assert_eq!(again.code, 1, "{again:?}");
     ok(&folder.run(&format!("check {opened}")));
@@ -138,7 +139,7 @@ fn a_tfidf_index_on_a_block_device_is_marked_until_it_is_whole() {
     ok(&folder.run(&format!("tfidf index {disk} in --ram 64MiB")));
     let found = folder.run(&format!("tfidf rank {disk} own7 --ram 64MiB"));
     assert!(found.stdout.ends_with("\tin:8\n"), "{found:?}");
-    // One that a failure has left is told by every verb, and is gone on with or made again.
+    // A volume that a failure has left is reported by every verb, and is resumed or created again.
     fs::write(folder.path("bad"), b"fine\nab\xffcd\n").expect("the folder is writable");
     let failed = folder.run(&format!("tfidf build {other} bad --ram 64MiB"));
     assert!(failed.code == 1 && failed.stderr.contains("expected UTF-8"), "{failed:?}");
@@ -151,7 +152,7 @@ fn a_tfidf_index_on_a_block_device_is_marked_until_it_is_whole() {
     ok(&rest);
     assert!(rest.stderr.contains("is resumed: it has "), "{rest:?}");
     ok(&folder.run(&format!("tfidf query {other} own7 --ram 64MiB")));
-    // What is whole is neither resumed nor made again.
+    // A complete volume is neither resumed nor created again.
     for option in ["--resume", "--force"] {
         assert_eq!(folder.run(&format!("{} {option}", build(other))).code, 1, "{option}");
     }
@@ -172,7 +173,7 @@ fn an_index_of_near_duplicates_on_a_block_device_is_marked_until_it_is_whole() {
     let found = folder.run(&format!("neardup query {disk} more --ram 64MiB"));
     assert!(found.stdout.ends_with("equal\tin:8\n"), "{found:?}");
     ok(&folder.run(&format!("neardup dedup {disk} more --kept kept.jsonl --ram 64MiB")));
-    // One that a failure has left is told by every verb, and is gone on with or made again.
+    // A volume that a failure has left is reported by every verb, and is resumed or created again.
     fs::write(folder.path("bad"), b"fine\nab\xffcd\n").expect("the folder is writable");
     let failed = folder.run(&format!("neardup index {other} bad --ram 64MiB --documents 50k"));
     assert!(failed.code == 1 && failed.stderr.contains("expected UTF-8"), "{failed:?}");
@@ -185,7 +186,7 @@ fn an_index_of_near_duplicates_on_a_block_device_is_marked_until_it_is_whole() {
     let rest = folder.run(&format!("{} --resume", index(other)));
     ok(&rest);
     assert!(rest.stderr.contains("is resumed: it has 1 documents"), "{rest:?}");
-    // What is whole is neither resumed nor made again: documents are added to it.
+    // A complete index is neither resumed nor created again: documents are added to it.
     for option in ["--resume", "--force"] {
         let again = folder.run(&format!("{} {option}", index(other)));
         assert!(again.code == 1 && again.stderr.contains("is in the index already"), "{again:?}");

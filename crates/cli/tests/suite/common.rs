@@ -20,12 +20,12 @@ pub struct Outcome {
 }
 
 impl Folder {
-    /// A new, empty folder.
+    /// Creates a new, empty folder.
     pub fn new() -> Self {
         Self(tempfile::tempdir().expect("a temporary folder can be made"))
     }
 
-    /// The path of something in it.
+    /// Returns the path of something in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
@@ -65,14 +65,14 @@ impl Folder {
         command.spawn().expect("the command can be started")
     }
 
-    /// The bytes that a successful run printed.
+    /// Returns the bytes that a successful run printed.
     pub fn run_bytes(&self, words: &str) -> Vec<u8> {
         let output = self.command(words).output().expect("the command can be started");
         assert!(output.status.success(), "{words}: {output:?}");
         output.stdout
     }
 
-    /// Runs commands that are refused, one of each line: the exit code, the command, and what is said of it.
+    /// Runs failing commands, one per line: the exit code, the command, and a part of its message.
     #[track_caller]
     pub fn assert_refused(&self, lines: &str) {
         for line in lines.lines().filter(|line| !line.is_empty()) {
@@ -92,7 +92,7 @@ impl Folder {
     }
 }
 
-/// What a run with `--json` printed.
+/// Returns what a run with `--json` printed.
 #[track_caller]
 #[allow(dead_code, reason = "not all tests read JSON")]
 pub fn json(outcome: &Outcome) -> serde_json::Value {

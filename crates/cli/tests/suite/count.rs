@@ -24,7 +24,7 @@ fn folder(files: &[(&str, &[u8])]) -> Folder {
     folder
 }
 
-/// The words of the text, counted by a map.
+/// Returns the words of the text, counted by a map.
 fn words() -> BTreeMap<String, i64> {
     let mut counts = BTreeMap::new();
     for word in TEXT.split(|char: char| !char.is_alphanumeric() && char != '_') {
@@ -35,7 +35,7 @@ fn words() -> BTreeMap<String, i64> {
     counts
 }
 
-/// What `dump` and `top` print, in their order.
+/// Parses the output of `dump` and `top`, in its order.
 fn printed(text: &str) -> Vec<(String, i64)> {
     let pair = |line: &str| {
         let (key, count) = line.rsplit_once('\t').expect("a tab");
@@ -101,8 +101,8 @@ fn numbers_and_amounts_add_up_and_removed_keys_are_gone() {
     assert_eq!(dumped(&folder, "c"), pairs(&[("8", -3), (&last, 1)]));
 }
 
-/// The dump of a table is in the order of its hash, so it is merged past the buffers. Removals that were still in these
-/// were applied after it: the removed keys had no counts.
+/// The dump of a table is in the order of its hash, so it is merged past the buffers. Removals that were still in the
+/// buffers were applied after it: the removed keys had no counts.
 #[test]
 fn what_a_dump_adds_comes_after_the_removals_before_it() {
     let lines: String = (1..=300).map(|line| format!("{line}\n")).collect();
@@ -193,7 +193,7 @@ fn an_interrupted_build_leaves_counts_that_are_marked_unfinished_and_goes_on() {
     }
 }
 
-/// A table of that many numbers.
+/// Creates a table of `count` numbers.
 fn numbers(folder: &Folder, name: &str, count: u32) {
     let lines: String = (0..count).map(|number| format!("{number}\n")).collect();
     let built = folder.run_with(&format!("count build {name} --numbers"), lines.as_bytes());
@@ -226,7 +226,7 @@ fn an_interrupted_merge_leaves_no_file_and_its_inputs_as_they_are() {
     }
 }
 
-/// Nobody reads what it prints for a while, so it takes longer than the time between two lines of progress.
+/// Its output is not read for a while, so it takes longer than the time between two lines of progress.
 #[test]
 fn a_dump_says_how_far_it_is() {
     let folder = folder(&[]);
@@ -245,7 +245,7 @@ fn a_small_input_of_unknown_size_makes_a_small_file() {
     assert_eq!(built.code, 0, "{built:?}");
     let bytes = fs::metadata(folder.path("c")).expect("it is there").len();
     assert!(bytes < 5 << 20, "{bytes}");
-    // Its log takes more than it is long.
+    // Its log would need more than its length.
     let lines: String = (0..300_000).map(|number| format!("line {number}\n")).collect();
     let added = folder.run_with("count add c", lines.as_bytes());
     assert_eq!(added.code, 0, "{added:?}");
@@ -265,7 +265,7 @@ fn a_discipline_that_is_asked_for_keeps_to_the_ram() {
     }
 }
 
-/// A run's estimate: keys with bounds, as `--json` has them.
+/// Returns a run's estimate: keys with bounds, as in `--json`.
 fn estimated(built: &serde_json::Value) -> Vec<(String, i64, i64, bool)> {
     let rows = built["estimate"]["top"].as_array().expect("there is an estimate");
     let row = |row: &serde_json::Value| {
@@ -283,13 +283,13 @@ fn the_top_of_what_a_run_adds_is_estimated_with_bounds_that_hold() {
     let expected = words();
     let mut often: Vec<_> = expected.iter().map(|(key, count)| (*count, key.clone())).collect();
     often.sort_by_key(|(count, key)| (-count, key.clone()));
-    // All words fit, so that each is counted from its first on.
+    // All words fit, so each is counted from its first occurrence on.
     let built = json(&ok(folder.run("count build c text --words --lowercase --top 7 --json")));
     let exact = often.iter().take(7).map(|(count, key)| (key.clone(), *count, *count, true));
     assert_eq!(estimated(&built), exact.collect::<Vec<_>>());
     assert_eq!(built["estimate"]["others_upper"], 0);
     assert!(built["estimate"]["ram_bytes"].as_u64().is_some_and(|bytes| bytes < 8 << 20));
-    // It is of what the run adds, and not of what was there.
+    // The estimate covers what the run adds, not what was there.
     let added = ok(folder.run("count add c more --weights --top 2"));
     assert!(added.stdout.ends_with("\nzebra\t9001\t9001\n"), "{added:?}");
     assert!(added.stdout.contains("top      key, lower bound and upper bound"), "{added:?}");
@@ -303,7 +303,7 @@ fn more_keys_than_are_followed_leave_bounds_around_their_counts() {
     let mut counts = BTreeMap::<String, i64>::new();
     let mut lines = String::new();
     for number in 0..60_000_u64 {
-        // A hundred come often, all others once.
+        // A hundred keys come often, all others once.
         let name = if number % 3 == 0 { number / 3 % 100 } else { number };
         *counts.entry(name.to_string()).or_default() += 1;
         lines += &format!("{name}\n");

@@ -1,5 +1,5 @@
-//! What the verbs of `nandex count` take as keys and how they print them: CSV, fixed widths, texts that are too long,
-//! and bytes that a terminal would obey.
+//! The keys of the verbs of `nandex count` and their output: CSV, fixed widths, texts that are too long, and bytes with
+//! control characters.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ fn folder(files: &[(&str, &[u8])]) -> Folder {
     folder
 }
 
-/// What `dump` prints, by key.
+/// Returns the output of `dump`, by key.
 fn dumped(folder: &Folder, words: &str) -> BTreeMap<String, i64> {
     let text = ok(folder.run(&format!("count dump {words}"))).stdout;
     let pair = |line: &str| {
@@ -120,7 +120,7 @@ fn keys_of_fixed_width_are_stored_as_they_are_and_written_as_in_other_verbs() {
     assert_eq!(ok(folder.run("count get r abcd --key-format text")).stdout, "1\n");
     let top = ok(folder.run("count top r 1 --json")).stdout;
     assert_eq!(top, "{\"key\":\"00ff0a09\",\"count\":2}\n");
-    // Lines of hex, and what `dump` prints, are the same keys.
+    // Lines of hex and the output of `dump` are the same keys.
     ok(folder.run("count build h hex --key-bytes 4"));
     ok(folder.run("count add h raw --width 4"));
     ok(folder.run("count remove h 61626364"));
@@ -131,7 +131,7 @@ fn keys_of_fixed_width_are_stored_as_they_are_and_written_as_in_other_verbs() {
     ok(folder.run("count merge -o both r again"));
     let twice = expected.iter().map(|(key, count)| (key.clone(), count * 2)).collect();
     assert_eq!(dumped(&folder, "both"), twice);
-    // Eight bytes are a number where they are called so.
+    // Eight bytes are a number if the options say so.
     ok(folder.run("count build eight n --width 8"));
     assert_eq!(dumped(&folder, "eight --key-format u64"), pairs(&[("1", 1)]));
     assert_eq!(dumped(&folder, "eight"), pairs(&[("0100000000000000", 1)]));
@@ -164,7 +164,7 @@ fn words_that_are_too_long_are_left_out_and_said_and_lines_are_refused() {
         (build.code, &counted["keys_too_long"], &counted["keys_counted"]),
         (4, &2.into(), &5.into())
     );
-    let said = "2 keys of more than 31 bytes are left out, the first at log:2; a table made with --fpr takes them";
+    let said = "2 keys of more than 31 bytes are left out, the first at log:2; a table built with --fpr accepts them";
     assert!(build.stderr.contains(said), "{build:?}");
     assert_eq!(dumped(&folder, "c"), pairs(&[("one", 3), ("two", 1), ("three", 1)]));
     let added = folder.run("count add c log --words");
@@ -177,7 +177,7 @@ fn words_that_are_too_long_are_left_out_and_said_and_lines_are_refused() {
     assert_eq!((lines.code, dumped(&folder, "s").len()), (4, 2), "{lines:?}");
     let short = folder.run("count build t log --words --longest 8 --too-long refuse");
     assert!(
-        short.stderr.contains("a table made with --longest, up to 31, or --fpr takes them"),
+        short.stderr.contains("a table built with --longest, up to 31, or --fpr accepts them"),
         "{short:?}"
     );
     let whole = json(&ok(folder.run("count build f first log --words --fpr 1e-9 --json")));

@@ -1,5 +1,5 @@
-//! Files with one damaged page: each verb that reads prints what it prints of the whole file, or names the page and
-//! exits with 3.
+//! Files with one damaged page: each verb that reads prints the same as for the whole file, or names the page and exits
+//! with 3.
 //!
 //! `nandex filter test` denied keys that a damaged page of a saved buffer had, and `nandex filter info` counted without
 //! them; both exited with 0.
@@ -11,27 +11,27 @@ use crate::common::{Folder, Outcome, json};
 
 const PAGE: usize = 4096;
 
-/// Pages of each kind that are damaged.
+/// The number of pages of each kind that are damaged.
 const EACH_KIND: usize = 4;
 
 /// The file.
 const FILE: &str = "f.nandex";
 
-/// The keys that a file has, and those of the second batch.
+/// Returns the keys of a file, as lines.
 fn lines(keys: std::ops::Range<u64>) -> String {
     keys.map(|key| format!("{key}\n")).collect()
 }
 
-/// What damage of a file has shown.
+/// The observed effects of damage in a file.
 #[derive(Default)]
 struct Shown {
-    /// Exit codes of 3, by verb.
+    /// The number of exit codes of 3, by verb.
     refused: BTreeMap<String, u64>,
-    /// Pages that `check` names.
+    /// The number of pages that `check` names.
     found: u64,
 }
 
-/// Some pages of each kind: those that say which structure they are of.
+/// Returns some pages of each kind: those that name their structure.
 fn pages(bytes: &[u8]) -> Vec<usize> {
     let mut kinds: BTreeMap<u8, Vec<usize>> = BTreeMap::new();
     let numbered = bytes.chunks_exact(PAGE).zip(0..);
@@ -40,7 +40,7 @@ fn pages(bytes: &[u8]) -> Vec<usize> {
     }
     let some = |all: Vec<usize>| {
         let step = all.len().div_ceil(EACH_KIND);
-        // The last ones are those of snapshots.
+        // The last ones belong to snapshots.
         all.into_iter().rev().step_by(step).collect::<Vec<_>>()
     };
     kinds.into_values().flat_map(some).collect()
@@ -52,7 +52,7 @@ fn names(outcome: &Outcome, page: usize) -> bool {
     text.split(|it: char| !it.is_ascii_digit()).any(|word| word == number)
 }
 
-/// What a verb prints, without how much of the disk is free.
+/// Returns the output of a verb, without the free space of the disk.
 fn fixed(outcome: &Outcome) -> Vec<&str> {
     outcome.stdout.lines().filter(|line| !line.contains(" free ")).collect()
 }
@@ -92,7 +92,7 @@ fn run(folder: &Folder, words: &str) {
     assert_eq!(outcome.code, 0, "{words}: {outcome:?}");
 }
 
-/// A folder with keys, and some of them alone.
+/// Creates a folder with keys, and with some of them alone.
 fn with_keys() -> Folder {
     let folder = Folder::new();
     fs::write(folder.path("first"), lines(0..5000)).expect("it can be written");

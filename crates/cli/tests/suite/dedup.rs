@@ -1,10 +1,10 @@
-//! What `dedup` cannot read, and holes.
+//! Files that `dedup` cannot read, and holes.
 
 use std::fs;
 
 use crate::common::{Folder, Outcome, json};
 
-/// Puts a file into the folder whose path is too long to open, for whichever user.
+/// Creates a file in the folder whose path is too long to open, for any user.
 fn add_unreadable(folder: &Folder) {
     let deep =
         |name: &str| folder.path(&format!("tree/{name}")).join(vec!["d".repeat(250); 9].join("/"));
@@ -37,7 +37,7 @@ fn an_index_keeps_what_it_was_made_with_and_refuses_other_settings() {
     fs::write(folder.path("data"), noise(1 << 20)).expect("the folder is writable");
     let made = "dedup data --index i.nandex --chunker rabin --avg 1KiB --hash sha1 --json";
     assert_eq!(folder.run(made).code, 0);
-    // It used to be cut by the default chunker, and to find nothing.
+    // It used to be cut by the default chunker, and nothing was found.
     let again = folder.run("dedup data --index i.nandex --json");
     let summary = json(&again);
     assert_eq!((&summary["chunker"], &summary["hash"]), (&"rabin".into(), &"sha1".into()));
@@ -53,7 +53,7 @@ fn an_index_keeps_what_it_was_made_with_and_refuses_other_settings() {
     assert_eq!(json(&folder.run(made))["unique_chunks"], 0);
 }
 
-/// Bytes without duplicate chunks.
+/// Returns bytes without duplicate chunks.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let mut next = || {
@@ -93,7 +93,7 @@ fn an_index_that_forgets_never_does_so_silently() {
     assert!(third.stderr.contains("fingerprints in this run and "), "{third:?}");
 }
 
-/// Only what `dedup` itself made an index forget was counted.
+/// Only fingerprints that `dedup` itself made an index forget were counted.
 #[test]
 fn an_index_tells_what_another_verb_made_it_forget() {
     let folder = Folder::new();
@@ -120,7 +120,7 @@ fn an_index_grows_with_what_comes_and_says_when_its_ram_is_spent() {
     fs::write(folder.path("small"), "a few bytes").expect("the folder is writable");
     fs::write(folder.path("big"), noise(48 << 20)).expect("the folder is writable");
     assert_eq!(folder.run("dedup small --index i --avg 256 --ram 8MiB --json").code, 0);
-    // It said that the index "grows to 0 fingerprints".
+    // The message used to say that the index "grows to 0 fingerprints".
     let refused = folder.run("dedup big --index i --ram 2MiB --json");
     assert!(refused.stderr.contains("and --ram 2.00 MiB is too little; state more"), "{refused:?}");
     let stopped = folder.run("dedup big --index i --ram 2304KiB --json");

@@ -37,7 +37,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The commands of a page, in order. A backslash at the end of a line joins the next to it.
+/// Returns the commands of a page, in order. A backslash at the end of a line joins the next to it.
 fn commands(text: &str) -> Vec<Shown> {
     let mut found: Vec<Shown> = Vec::new();
     let mut fence = None;
@@ -67,7 +67,7 @@ fn commands(text: &str) -> Vec<Shown> {
     found
 }
 
-/// A folder with a small tree in it, with duplicates.
+/// Creates a folder with a small tree in it, with duplicates.
 fn folder_with_sample() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let sample = folder.path().join("sample");
@@ -102,14 +102,14 @@ fn run(shown: &Shown, folder: &Path) -> Result<(), String> {
     Err(format!("line {}: `{}` gave {}: {said}", shown.line, shown.command, output.status))
 }
 
-/// Ends what a page has left running, if a command before the one that ends it has failed. Such pages keep the number
-/// of a process in a file.
+/// Ends processes that a page has left running, if a command before the one that ends them has failed. Such pages keep
+/// the number of a process in a file.
 fn end_processes(folder: &Path) {
     for entry in fs::read_dir(folder).expect("the folder is there").flatten() {
         let path = entry.path();
         if path.extension().is_some_and(|it| it == "pid") {
             let number = fs::read_to_string(&path).unwrap_or_default();
-            // It has ended, mostly.
+            // Usually the process has ended.
             let _ = Command::new("kill").arg(number.trim()).output();
         }
     }

@@ -1,4 +1,4 @@
-//! What files of volumes take, and that the verbs say so.
+//! The sizes of volumes' files, and the verbs that report them.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const MIB: u64 = 1 << 20;
 
-/// The length of a file and the bytes that the file system has given it.
+/// Returns the length of a file and the bytes that the file system has allocated.
 fn taken(folder: &Folder, name: &str) -> (u64, u64) {
     let found = fs::metadata(folder.path(name)).expect("the verb has made it");
     (found.len(), found.blocks() * 512)

@@ -36,7 +36,7 @@ fn ok(outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// Words as texts have them: few often, most once.
+/// Returns words as texts have them: few often, most once.
 fn words(count: u64, salt: u64) -> Vec<String> {
     let word = |n: u64| {
         let mixed = (n + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -79,9 +79,9 @@ fn a_window_has_the_last_keys_forgets_the_oldest_and_refuses_what_only_sets_do()
     ok(folder.run("filter build set.nandex old"));
     folder.assert_refused(
         "
-1 | filter delete w.nandex old | forgets its oldest keys by itself
+1 | filter delete w.nandex old | forgets its oldest keys
 1 | filter test w.nandex old --count | it does not count
-1 | filter add w.nandex new --compact | leave --compact out
+1 | filter add w.nandex new --compact | omit --compact
 1 | filter merge -o both.nandex set.nandex w.nandex | only sets merge
 1 | filter build x.nandex old --window 1e9 --ram 1MiB | a window of 1000000000 keys
 2 | filter build x.nandex old --window 5000 --counts | cannot be used with
@@ -97,7 +97,7 @@ fn keys_are_unique_within_a_window_and_channels_place_its_slicetables() {
     let folder = Folder::new();
     let lines: String = (0..60_000).map(|number| format!("{}\n", number % 30_000)).collect();
     write(&folder, "in", &lines);
-    // A window of all keys prints each once; the filter goes on with the next run.
+    // A window of all keys prints each once; the filter continues with the next run.
     let first = ok(folder.run("filter unique in --window 40000 --filter seen.nandex"));
     assert!(first.stdout.lines().count().abs_diff(30_000) < 5, "{}", first.stdout.lines().count());
     let again = ok(folder.run("filter unique in --filter seen.nandex --json"));
@@ -147,7 +147,7 @@ fn what_was_built_and_added_is_there_in_the_order_of_the_question_and_little_els
             }
         }
         assert_eq!(found.next(), None, "{make}: lines are out of order");
-        // Of 60,000 at a rate of 0.1 % about 60 seem to be there; ten deviations more are never.
+        // Of 60,000 at a rate of 0.1 % about 60 seem to be present; ten deviations more never occur.
         assert!(extra < 140, "{make}: {extra} of {}", expected.len());
         let absent = ok(folder.run("filter test f.nandex mixed --absent")).stdout.lines().count();
         assert_eq!(absent, mixed.len() - expected.len() - extra, "{make}");
@@ -388,7 +388,7 @@ fn a_filter_that_refuses_keeps_its_rate_and_what_came_before() {
     assert_eq!(folder.run("check f.nandex.unfinished").code, 0);
 }
 
-/// Exit codes, commands, and what they say.
+/// Exit codes, commands, and their messages.
 const WRONG: &str = r#"
 1 | filter build f.nandex in | exists
 1 | filter build n.nandex gone | cannot open gone

@@ -15,7 +15,7 @@ fn ok(outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// Makes a volume of each application, and returns the names of its structures as `info` shows them.
+/// Creates a volume of each application, and returns the names of its structures as `info` shows them.
 fn applications(folder: &Folder) -> Vec<(&'static str, Vec<String>)> {
     let texts: String = (0..50).map(|at| format!("document {at} of {} words\n", at % 7)).collect();
     fs::write(folder.path("t.txt"), texts).expect("the folder is writable");
@@ -37,8 +37,8 @@ fn applications(folder: &Folder) -> Vec<(&'static str, Vec<String>)> {
         .into()
 }
 
-/// Of a cache of `nandex wan`, `info` said that "wan-content-keys" is not there: it took each value log for that of a
-/// table of any size.
+/// For a cache of `nandex wan`, `info` reported that "wan-content-keys" is missing: it took each value log for that of
+/// a table of any size.
 #[test]
 fn info_and_check_show_the_volume_of_every_application() {
     let folder = Folder::new();
@@ -53,7 +53,7 @@ fn info_and_check_show_the_volume_of_every_application() {
         for name in &names {
             assert!(checked.iter().any(|it| it["name"] == name[..]), "{file}: {name} in {check}");
         }
-        // Every structure that it names is dumped, or the refusal says what it is.
+        // Every structure that it names can be dumped, or the error says what it is.
         for name in &names {
             let dump = folder.run(&format!("dump {file} --table {name} --value-format hex"));
             let is_explained = dump.stderr.contains(name) && !dump.stderr.contains("no structure");

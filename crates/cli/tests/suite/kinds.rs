@@ -1,4 +1,4 @@
-//! The kinds of structures that the command has: those of the library, and none that experiments and tests add.
+//! The kinds of structures that the command has: those of the library, without those of experiments and tests.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use nandex_baseline::multilevel::Config;
 
 use crate::common::Folder;
 
-/// `create --help` of a build of all crates listed the made-up structure of tests: the feature that it came with was on
+/// `create --help` of a build of all crates listed the artificial structure of tests: the feature that adds it was on
 /// for all of them.
 #[test]
 fn the_structures_of_experiments_and_tests_are_none_of_the_commands() {

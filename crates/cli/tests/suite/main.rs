@@ -1,4 +1,4 @@
-//! The command, as a user calls it: one program, so that what the verbs' tests share is built and linked once.
+//! The command, as a user calls it: one program, so that the code shared by the verbs' tests is built and linked once.
 #![forbid(unsafe_code)]
 
 mod any_size;

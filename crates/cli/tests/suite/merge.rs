@@ -15,7 +15,7 @@ fn ok(outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// A volume with a table of these keys, each with its number times `factor`.
+/// Creates a volume with a table of these keys, each with its number times `factor`.
 fn make(folder: &Folder, name: &str, how: &str, keys: Range<u64>, factor: u64) -> Map {
     ok(folder.run(&format!("create {name} --key-bytes 8 --value-bytes 8 {how}")));
     let map: Map = keys.map(|key| (key, key * factor)).collect();
@@ -38,7 +38,7 @@ fn merge(folder: &Folder, words: &str) -> Value {
     json(&ok(folder.run(&format!("merge {words} --json"))))
 }
 
-/// Two volumes that share 4,000 of their keys, each of 10,000, a third of them with equal values.
+/// Creates two volumes that share 4,000 of their keys, each of 10,000, a third of them with equal values.
 fn two(folder: &Folder, first: &str, second: &str) -> (Map, Map) {
     let one = make(folder, "a.nandex", first, 0..10_000, 3);
     let mut other = make(folder, "b.nandex", second, 6000..16_000, 5);
@@ -196,12 +196,12 @@ fn a_table_that_is_too_small_is_refused_before_it_is_made_or_evicts_and_says_so(
     let (gone, left) = (gone.expect("a number"), left.expect("a number"));
     assert!(gone > 0 && gone + left == 90_000, "{found}");
     assert_eq!(dumped(&folder, "c.nandex").len() as u64, left);
-    // What both have counts once, so that this is enough.
+    // Keys that both have count once, so that this is enough.
     let enough = merge(&folder, "a.nandex b.nandex -o d.nandex --entries 90k");
     assert_eq!(enough["entries"], 90_000);
 }
 
-/// Leaves the file as a merge that was stopped does.
+/// Leaves the file as a stopped merge does.
 fn unfinish(folder: &Folder, name: &str) {
     let unfinished = folder.path(&format!("{name}.unfinished"));
     fs::rename(folder.path(name), unfinished).expect("it is there");
@@ -215,7 +215,7 @@ fn a_merge_that_was_stopped_is_resumed_or_begins_again_and_counts_the_same() {
         let (one, mut union) = two(&folder, &how, &how);
         union.extend(&one);
         make(&folder, "none.nandex", &how, 0..0, 1);
-        // What a merge that was stopped has left: entries of the first one, and of the second one with values that
+        // A stopped merge has left this: entries of the first input, and entries of the second one with values that
         // lose.
         ok(folder.run("merge a.nandex none.nandex -o c.nandex --entries 30k"));
         ok(folder.run("merge b.nandex none.nandex -o d.nandex --entries 30k"));
@@ -229,7 +229,7 @@ fn a_merge_that_was_stopped_is_resumed_or_begins_again_and_counts_the_same() {
             assert_eq!(dumped(&folder, &format!("{name}.nandex")), union, "{kind}");
             ok(folder.run(&format!("check {name}.nandex")));
         }
-        // Without anything that is left, or with something that is no volume, it begins.
+        // If nothing is left, or something that is not a volume, the merge begins again.
         fs::write(folder.path("e.nandex.unfinished"), "text").expect("the folder is writable");
         for name in ["e", "f"] {
             let found = merge(&folder, &format!("a.nandex b.nandex -o {name}.nandex --resume"));

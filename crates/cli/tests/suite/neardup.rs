@@ -33,7 +33,7 @@ fn sentence(number: u32) -> String {
     (0..40).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Lines 1 and 2 are new, 3 is 1, 4 is near 1, 5 is near 2, 6 is new.
+/// Creates texts: lines 1 and 2 are new, 3 is 1, 4 is near 1, 5 is near 2, 6 is new.
 fn with_texts() -> Folder {
     let folder = Folder::new();
     let near = sentence(1).replace(' ', ", ");
@@ -66,7 +66,7 @@ fn dedup_writes_what_is_new_and_why_the_others_are_not() {
     assert_eq!((&audit[1]["estimate"], &audit[1]["exact"]), (&value!(1.0), &value!(false)));
     let estimate = audit[2]["estimate"].as_f64().expect("a number");
     assert!((0.8..1.0).contains(&estimate), "{estimate}");
-    // The same again is refused, or gives the same files.
+    // The same run again fails, or gives the same files.
     let again = folder.run(&dedup);
     assert!(
         again.code == 1 && again.stderr.contains("t.txt:1 is in the index already"),
@@ -160,7 +160,7 @@ fn broken_lines_stop_or_are_left_out_and_counted() {
     assert!(skipped.stderr.contains("3 broken documents are left out: document t.jsonl:2"));
     let ignored = ok(index("i.nandex", "--broken ignore"));
     assert_eq!(json(&ignored)["added"], value!(2));
-    // What was stopped goes on where it was.
+    // A stopped run continues where it was.
     let resumed = index("s.nandex", "--resume --broken skip");
     assert_eq!(resumed.code, 4, "{resumed:?}");
     let done = json(&resumed);
@@ -191,7 +191,7 @@ fn other_options_and_files_that_are_no_index_are_refused_with_the_remedy() {
         2 | create n.nandex --structure slicelsh | a slicelsh is no table; `nandex neardup index` makes one",
     );
     assert!(!folder.path("n.nandex").exists() && !folder.path("n.nandex.unfinished").exists());
-    // The same options are taken, and so are none.
+    // The same options are accepted, and so are none.
     let again = "neardup index t.nandex t.txt --ram 64MiB --skip-repeats";
     ok(folder.run(again));
     ok(folder.run(&format!("{again} --shingle 5c --bands 16x8")));
@@ -235,7 +235,7 @@ fn texts_by_simhash_are_near_by_the_bits_that_differ() {
         1 | neardup index n.nandex t.txt --family p-stable | needs --dimensions",
     );
     assert!(!folder.path("n.nandex").exists() && !folder.path("n.nandex.unfinished").exists());
-    // What is left out is what the index has.
+    // Options that are left out are those of the index.
     ok(folder.run("neardup index s.nandex t.txt --ram 64MiB --skip-repeats --family simhash --bits 128 --distance 20"));
 }
 
@@ -261,7 +261,7 @@ fn vectors_of_json_lines_are_near_by_their_distance() {
     );
     let rest = folder.run(&format!("{dedup} {SMALL} --resume --broken skip --json"));
     assert_eq!((rest.code, &json(&rest)["broken"]), (4, &value!(2)), "{rest:?}");
-    // The run before has added those in front of the broken line; the files have all decisions.
+    // The earlier run has added those before the broken line; the files have all decisions.
     assert_eq!((&json(&rest)["documents"], &json(&rest)["repeated"]), (&value!(4), &value!(4)));
     let kept = written(&folder, "k.jsonl");
     assert_eq!(kept[0], value!({"id": "a", "vector": [1.0, 0.0, 0.5]}));

@@ -1,9 +1,9 @@
-//! Every number that a verb takes, as users mistype it: refused with exit code 2 or 1, or taken, and never a panic, an
-//! abort or a run without end.
+//! Every number that a verb accepts, as users mistype it: rejected with exit code 2 or 1, or accepted, and never a
+//! panic, an abort or an endless run.
 //!
-//! The options are read from the manual pages, which clap writes of its own tree of verbs. Each number goes to a
-//! command line of its verb that works. A run has limits of memory, of the length of a file and of time: what exceeds
-//! one of them has believed a number.
+//! The options are read from the manual pages, which clap generates from its own tree of verbs. Each number goes to a
+//! working command line of its verb. A run has limits of memory, of the length of a file and of time: a run that
+//! exceeds one of them has not checked the number.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,10 +18,10 @@ use crate::common::Folder;
 /// The command by its path, for a shell.
 const NANDEX: &str = env!("CARGO_BIN_EXE_nandex");
 
-/// What is tried for each number.
+/// The values that are tried for each number.
 const VALUES: [&str; 7] = ["nan", "inf", "-1", "0", "1e18", "1e30", ""];
 
-/// Words that stand for no number in the manual.
+/// Words in the manual that are not numbers.
 const NO_NUMBERS: [&str; 34] = [
     "ADDRESS",
     "CHUNKER",
@@ -50,7 +50,7 @@ const NO_NUMBERS: [&str; 34] = [
     "TRACE",
     "WHAT",
     "WHICH",
-    "WHOSE",
+    "ORIGIN",
     "WORD",
     "english|FILE",
     "DIR",
@@ -59,20 +59,20 @@ const NO_NUMBERS: [&str; 34] = [
     "SHELL",
 ];
 
-/// How a number is written in options that take more than it.
+/// The form of a number in options that contain more than it.
 const FORMS: [(&str, &str); 3] =
     [("--durability", "every:"), ("--policy", "priority:"), ("--bands", "1x")];
 
-/// Runs until it is told to stop: signalled after as many seconds.
+/// The number of seconds after which a run that continues until it is stopped is signalled.
 const SECONDS: &str = "1";
 
-/// The exit code of a run that goes on for as long as its number says, and was told to stop.
+/// The exit code of a run that continues for as long as its number says, and was stopped.
 const INTERRUPTED: i32 = 130;
 
-/// Seconds after which a run that was signalled is one without end.
+/// The number of seconds after which a signalled run counts as endless.
 const SECONDS_MORE: &str = "20";
 
-/// What command lines need, in the order in which it is made.
+/// The files that command lines need, in the order of their creation.
 const FILES: &str = "\
 seq 1 300 > keys
 for n in $(seq 1 60); do echo \"$n $n red fish blue fish\"; done > texts
@@ -93,7 +93,7 @@ nandex kvssd put d a 1
 nandex wan store texts -o refs --cache c --size 4MiB
 nandex wan proxy key peers.key";
 
-/// A command line of each verb that takes numbers. What it makes is named `new`.
+/// A command line of each verb that accepts numbers. Its output is named `new`.
 const LINES: &str = "\
 advise --entries 1e5
 backup v new
@@ -169,7 +169,7 @@ wan restore refs -o new --cache c
 wan send texts --cache new --to cat
 wan store texts -o new --cache new2";
 
-/// Runs a line in a folder by a shell that finds the command, with limits.
+/// Runs a line in a folder with a shell that finds the command, with limits.
 fn shell(folder: &Path, line: &str) -> (i32, String) {
     let limits = "trap '' XFSZ; ulimit -f 2097152; ulimit -v 4194304";
     let functions = format!("nandex() {{ '{NANDEX}' \"$@\"; }}");
@@ -180,7 +180,7 @@ fn shell(folder: &Path, line: &str) -> (i32, String) {
     (code, String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// A folder with all files.
+/// Creates a folder with all files.
 fn with_files() -> Folder {
     let folder = Folder::new();
     let (code, stderr) = shell(&folder.path(""), &format!("set -e\n{FILES}"));
@@ -188,7 +188,7 @@ fn with_files() -> Folder {
     folder
 }
 
-/// The options of each verb that take a number, by the manual pages of the command.
+/// Returns the options of each verb that accept a number, by the manual pages of the command.
 fn numbers() -> BTreeMap<String, Vec<String>> {
     let folder = Folder::new();
     assert_eq!(folder.run("man pages").code, 0);
@@ -205,7 +205,7 @@ fn numbers() -> BTreeMap<String, Vec<String>> {
     all
 }
 
-/// The option of a line of the manual, if it takes a number.
+/// Returns the option of a line of the manual, if it accepts a number.
 fn number(line: &str) -> Option<String> {
     let option = line.strip_prefix("\\fB")?.split("\\fR").find_map(|part| {
         let at = part.find("--")?;
@@ -216,7 +216,7 @@ fn number(line: &str) -> Option<String> {
     (!NO_NUMBERS.contains(&word)).then_some(option)
 }
 
-/// The verb of a command line, as the manual pages name it.
+/// Returns the verb of a command line, as the manual pages name it.
 fn verb_of<'v>(line: &str, verbs: &'v BTreeMap<String, Vec<String>>) -> Option<&'v String> {
     let words = line.replace(' ', "-");
     let mut fit: Vec<_> = verbs
@@ -227,7 +227,7 @@ fn verb_of<'v>(line: &str, verbs: &'v BTreeMap<String, Vec<String>>) -> Option<&
     fit.pop()
 }
 
-/// A command line with an option, in place of the same option where it has that already.
+/// Returns a command line with an option, replacing the same option if it has that already.
 fn with_option(line: &str, option: &str, value: &str) -> String {
     let mut words: Vec<&str> = line.split(' ').collect();
     if let Some(at) = words.iter().position(|word| *word == option) {
@@ -236,7 +236,7 @@ fn with_option(line: &str, option: &str, value: &str) -> String {
     format!("{} '{option}={value}'", words.join(" "))
 }
 
-/// All runs: each option of each verb with each value.
+/// Returns all runs: each option of each verb with each value.
 fn runs() -> Vec<String> {
     let verbs = numbers();
     let mut runs = Vec::new();
@@ -255,7 +255,7 @@ fn runs() -> Vec<String> {
     runs
 }
 
-/// Runs one in a folder with all files; what is wrong with its end.
+/// Runs one line in a folder with all files; returns the fault of its end.
 fn fault_of(folder: &Path, run: &str) -> Option<String> {
     let line = format!(
         "timeout --preserve-status -s INT -k {SECONDS_MORE} {SECONDS} '{NANDEX}' {run} > stdout"

@@ -20,7 +20,7 @@ fn with_all() -> Folder {
     folder
 }
 
-/// Verbs with a structure each; those of one line make what the next ones look up.
+/// Verbs with a structure each; those of one line create what the next ones look up.
 const VERBS: [&str; 14] = [
     "load t in.csv --format csv",
     "get t k",
@@ -38,7 +38,7 @@ const VERBS: [&str; 14] = [
     "filter build new keys --keys 1000",
 ];
 
-/// The same of applications.
+/// The same verbs of applications.
 const OF_APPLICATIONS: [&str; 36] = [
     "tfidf build w pets --ram 64MiB",
     "tfidf update w more --ram 64MiB",

@@ -3,7 +3,8 @@
 //!
 //! As root, `nandex wan restore a.refs --cache w.nandex -o /dev/null` removed the machine's /dev/null and left a
 //! regular file, as did other verbs; a link was replaced, and its target stayed old. So devices are nodes of a
-//! temporary folder here. Where a test may make none it uses a link to the machine's, and could only remove the link.
+//! temporary folder here. If a test may not create one, it uses a link to the machine's, and could only remove the
+//! link.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
@@ -13,13 +14,13 @@ use std::process::Command;
 
 use crate::common::{Folder, Outcome};
 
-/// Seconds after which a command that waits for the other end of a pipe is ended.
+/// The number of seconds after which a command that waits for the other end of a pipe is ended.
 const DEADLINE_S: u32 = 120;
 
 /// A mode that no new file has.
 const MODE: u32 = 0o640;
 
-/// What the verbs read, each made by a verb before.
+/// The inputs of the verbs, each created by an earlier verb.
 const PREPARED: [&str; 4] = [
     "wan store texts -o a.refs --cache c.nandex --size 4MiB",
     "neardup index n.nandex texts --ram 64MiB --documents 10k",
@@ -27,10 +28,10 @@ const PREPARED: [&str; 4] = [
     "create v.nandex --key-bytes 8 --entries 1e4 --ram 4MiB",
 ];
 
-/// A command with `OUT` where its output is named, and that name.
+/// A command with `OUT` in place of its output, and that name.
 struct Verb(&'static str, &'static str);
 
-/// The verbs whose outputs are streams, each output of each.
+/// The verbs whose outputs are streams, once for each output.
 const VERBS: [Verb; 18] = [
     Verb("wan store texts -o OUT --cache c.nandex", "out"),
     Verb("wan restore a.refs -o OUT --cache c.nandex", "out"),
@@ -88,7 +89,7 @@ impl Verb {
         format!("\"$NANDEX\" {}", self.0.replace("OUT", self.1))
     }
 
-    /// Runs the verb on a file of each kind, which it finds in its output's place.
+    /// Runs the verb on a file of each kind in the place of its output.
     fn assert_writes_each_kind(&self, folder: &Folder) {
         let out = folder.path(self.1);
         let _ = fs::remove_file(&out);
@@ -102,7 +103,7 @@ impl Verb {
         fs::remove_file(&out).expect("the test made it");
     }
 
-    /// The file that a failed run could have left is gone, too.
+    /// Asserts that a regular file is replaced, and that the file that a failed run could have left is gone, too.
     fn assert_replaces_a_regular_file(&self, folder: &Folder, out: &Path) {
         old(out);
         ok(&shell(folder, &self.script()));
@@ -167,7 +168,7 @@ fn pipe(path: &Path) {
     assert!(made.success());
 }
 
-/// Makes a node of the null device at `path`; where this process may not, a link to the machine's.
+/// Creates a node of the null device at `path`; if this process may not, a link to the machine's.
 fn device(path: &Path) -> fs::Metadata {
     let node = Command::new("mknod").arg(path).args(["c", "1", "3"]).output();
     let is_made = node.is_ok_and(|output| output.status.success());
@@ -267,7 +268,7 @@ fn a_verb_that_makes_a_volume_leaves_what_has_its_name() {
 
 #[test]
 fn an_unfinished_file_that_is_no_file_is_refused() {
-    // A verb removed whatever had the name of its unfinished file.
+    // A verb removed any file that had the name of its unfinished file.
     let folder = with_inputs();
     let left = folder.path("out.unfinished");
     for words in ["create OUT --key-bytes 8 --entries 1e4", "sim --preset pm983 --report OUT"] {
@@ -326,11 +327,11 @@ fn a_matrix_on_a_device_or_a_pipe_has_nothing_next_to_it() {
     ok(&shell(&folder, &script));
     assert!(!folder.path("p.vocabulary.jsonl").exists());
     let length = |name| fs::metadata(folder.path(name)).expect("it was written").len();
-    // With a length after each array.
+    // The piped file has a length after each array.
     assert!(length("piped.npz") >= length("m.npz"));
 }
 
-/// Makes a file of the kind, and what it leads to.
+/// Creates a file of this kind, and its target.
 fn make(kind: &str, path: &Path, target: &Path) {
     match kind {
         "device" => _ = device(path),

@@ -1,4 +1,4 @@
-//! Runs `nandex reproduce` as a child process: what it prints, the page it writes, what it refuses.
+//! Runs `nandex reproduce` as a child process: its output, the page it writes, its errors.
 
 use std::fs;
 
@@ -96,7 +96,7 @@ fn what_the_paper_does_not_have_is_refused_before_anything_runs() {
 /// Two quick experiments of different papers.
 const QUICK: &str = "reproduce all --only cascade/in-ram --only rhik/capacity --only slicehash/analysis --scale 8192";
 
-/// Names and bytes of the files of a report.
+/// Returns the names and bytes of the files of a report.
 fn report_of(folder: &Folder, name: &str) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(folder.path(name)).expect("it was made");
     let mut files: Vec<_> = entries
@@ -142,7 +142,7 @@ fn an_interrupted_run_of_all_papers_goes_on_where_it_was() {
     let folder = Folder::new();
     let whole = folder.run(&format!("{QUICK} --report whole"));
     assert_eq!(whole.code, 0, "{whole:?}");
-    // A file is in the way of the last page, so that the run ends before it is whole.
+    // A folder blocks the last page, so that the run ends before it is complete.
     fs::create_dir_all(folder.path("cut/index.html")).expect("it can be made");
     let cut = folder.run(&format!("{QUICK} --report cut"));
     assert_eq!(cut.code, 1, "{cut:?}");

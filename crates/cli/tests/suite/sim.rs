@@ -8,7 +8,7 @@ use serde_json::Value;
 /// A device of a few MiB, as a file.
 const TINY: &str = "tiny.toml";
 
-/// A folder with a device of a few MiB in it.
+/// Creates a folder with a device of a few MiB in it.
 fn with_device() -> Folder {
     let folder = Folder::new();
     let preset = nandex_sim::preset::Preset::named("intel-x18m").expect("it is built in");
@@ -20,7 +20,7 @@ fn with_device() -> Folder {
     folder
 }
 
-/// The text with another number in the line of that field.
+/// Returns the text with another number in the line of this field.
 fn with_number(text: &str, field: &str, number: u32) -> String {
     let prefix = format!("{field} = ");
     let lines = text.lines().map(|line| match line.starts_with(&prefix) {

@@ -46,7 +46,7 @@ fn info_says_how_full_a_table_is_of_what_it_was_made_for() {
             [&made, table].map(|it| it["entries_capacity"].as_f64().expect("it"));
         assert!((found - planned).abs() < planned * 0.02, "{words}: {planned} {found}");
         let fullness = table["fullness"].as_f64().expect("a number");
-        // A BufferHash that refuses estimates how many keys it has.
+        // A BufferHash that refuses estimates its number of keys.
         let apart = if words.ends_with("slicehash") { 1e-6 } else { 0.005 };
         assert!((fullness - 5e4 / found).abs() < apart, "{words}: {fullness}");
         let text = folder.run("info t.nandex").stdout;
@@ -54,7 +54,7 @@ fn info_says_how_full_a_table_is_of_what_it_was_made_for() {
     }
 }
 
-/// `create --structure rhik` said that there is space for 281,474,976,710,656 entries: the most that it counts to.
+/// `create --structure rhik` reported space for 281,474,976,710,656 entries: the most that it counts to.
 #[test]
 fn create_says_how_far_ram_and_device_let_a_table_grow() {
     for structure in ["rhik", "growing", "growing-slicehash"] {
@@ -87,7 +87,7 @@ fn get_says_what_its_cache_was_worth() {
     std::fs::write(folder.path("in.csv"), records).expect("the folder is writable");
     let load = folder.run("load t.nandex in.csv --format csv --key-format u64");
     assert_eq!(load.code, 0, "{load:?}");
-    // The keys of more than a batch, four times: the first time nothing is in the cache.
+    // The keys of more than a batch, four times: the first time the cache is empty.
     let keys: String = (0..4).flat_map(|_| 0..2048).map(|key| format!(" {key}")).collect();
     let get = |cache: &str| folder.run(&format!("get t.nandex --key-format u64 {cache}{keys}"));
     let (plain, cached) = (get(""), get("--cache 1MiB"));
@@ -102,7 +102,7 @@ fn get_says_what_its_cache_was_worth() {
     assert!(too_little.contains("this table has none"), "{too_little}");
 }
 
-/// It said "69 G entries, 0.0 % full" of a table on a small disk.
+/// It reported "69 G entries, 0.0 % full" for a table on a small disk.
 #[test]
 fn info_says_how_far_the_device_lets_a_table_grow_whose_ram_has_no_limit() {
     let folder = Folder::new();
@@ -117,7 +117,7 @@ fn info_says_how_far_the_device_lets_a_table_grow_whose_ram_has_no_limit() {
     assert!(shown("limited").contains("% full"));
 }
 
-/// Only the load that evicted said so; `info` showed nothing of it.
+/// Only the load that evicted reported it; `info` showed nothing of it.
 #[test]
 fn info_says_what_a_table_has_evicted_over_its_life_also_after_a_kill() {
     for words in ["--structure bufferhash", "--structure slicehash"] {
@@ -175,7 +175,7 @@ const REFUSED_RAM: &str = "
 1 | create small --key-bytes 8 --entries 1e5 --structure growing-slicehash --ram 100KiB | RAM: 102400 bytes
 ";
 
-/// Exit codes, commands, and what they say.
+/// Exit codes, commands, and their messages.
 const AMBIGUOUS: &str = r#"
 2 | create t.nandex --key-bytes 8 --entries 1B | `B` is a unit of bytes, and this is a count; use K, M, G, T
 2 | create t.nandex --key-bytes 8 --entries 64KiB | `KiB` is a unit of bytes
@@ -190,7 +190,7 @@ fn a_count_with_a_unit_of_bytes_is_refused() {
     Folder::new().assert_refused(AMBIGUOUS);
 }
 
-/// What a probe prints, of these channels.
+/// Returns the output of a probe, with these channels.
 fn probed(channels: &str, mapping: &str) -> String {
     format!(
         r#"{{"chunk_bytes": {{"value": 8192}}, "channels": {{"value": {channels}}}, "groups": [2],

@@ -15,7 +15,7 @@ use serde_json::{Value, json as value};
 /// The least RAM, so that batches are small.
 const RAM: &str = "--ram 64MiB";
 
-/// Texts of small letters: a word is what a space ends.
+/// Texts of lower-case letters: a word ends at a space.
 const TEXTS: [&str; 5] = [
     "red fish blue fish one fish two fish",
     "the red cat sat",
@@ -40,7 +40,7 @@ fn lines(texts: &[&str]) -> String {
     texts.iter().map(|text| format!("{text}\n")).collect()
 }
 
-/// A folder with the texts as lines in `t.txt`.
+/// Creates a folder with the texts as lines in `t.txt`.
 fn with_texts() -> Folder {
     let folder = Folder::new();
     write(&folder, "t.txt", lines(&TEXTS));
@@ -52,7 +52,7 @@ fn objects(outcome: &Outcome) -> Vec<Value> {
     outcome.stdout.lines().map(parse).collect()
 }
 
-/// What the command says of terms: documents and occurrences.
+/// Returns what the command prints for terms: documents and occurrences.
 fn counts(folder: &Folder, index: &str, terms: &str) -> Vec<(u64, u64)> {
     let found = folder.run(&format!("tfidf query {index} {terms} {RAM} --json"));
     let number = |object: &Value, name: &str| object[name].as_u64().expect("a number");
@@ -64,7 +64,7 @@ fn counts(folder: &Folder, index: &str, terms: &str) -> Vec<(u64, u64)> {
 /// A row for each text: the weights of its terms, by their names.
 type Rows = Vec<BTreeMap<String, f64>>;
 
-/// The weights of scikit-learn's formula with its usual options, for single words.
+/// Returns the weights of scikit-learn's formula with its default options, for single words.
 fn weights(texts: &[&str]) -> Rows {
     let words = |text: &str| -> Vec<String> {
         text.split(' ').filter(|word| word.len() > 1).map(str::to_owned).collect()
@@ -94,7 +94,7 @@ fn assert_near(found: f64, expected: f64) {
     assert!((found - expected).abs() < 1e-9, "{found}, expected {expected}");
 }
 
-/// The numbers of an array of an `.npz` file, whose arrays are not compressed: the bytes after its header.
+/// Returns the numbers of an array of an `.npz` file, whose arrays are not compressed: the bytes after its header.
 fn array(npz: &[u8], index: usize, count: usize, width: usize) -> Vec<&[u8]> {
     let is_start = |at: &usize| npz[*at..].starts_with(b"\x93NUMPY");
     let start = (0..npz.len()).filter(is_start).nth(index).expect("the array is there");
@@ -143,7 +143,7 @@ fn the_matrix_has_the_weights_of_the_formula() {
     assert!(read("m.documents.jsonl").ends_with("{\"row\":4,\"id\":\"t.txt:5\"}\n"));
     let parquet = "tfidf export i.nandex t.txt --parquet m.parquet --min-df 2 --json";
     let shape = json(&ok(folder.run(&format!("{parquet} {RAM}"))));
-    // In two documents or more: blue, cat, red, sat, the.
+    // Terms in two documents or more: blue, cat, red, sat, the.
     assert_eq!((&shape["columns"], &shape["documents"]), (&5.into(), &Value::Null));
     assert!(folder.path("m.vocabulary.parquet").exists());
 }
@@ -196,7 +196,7 @@ fn keywords_and_ranks_are_the_heaviest_terms_and_the_nearest_documents() {
     assert_eq!((none.code, none.stdout.as_str()), (1, ""));
 }
 
-/// What `rank` says: the ids and cosines, and the rest.
+/// Returns the output of `rank`: the ids and cosines, and the rest.
 fn ranked(folder: &Folder, words: &str) -> (Vec<Value>, Value) {
     let mut ranking = json(&ok(folder.run(&format!("tfidf rank i.nandex {words} {RAM} --json"))));
     let found = ranking["ranked"].take();
@@ -229,7 +229,7 @@ fn a_rank_index_answers_as_a_scan_does_until_documents_come_or_go() {
     }
     let text = ok(folder.run(&format!("tfidf rank i.nandex cat {RAM}")));
     assert!(text.stderr.contains("index: 2 documents share a term with the query; "), "{text:?}");
-    // What the index is not for is scanned, and told.
+    // A query that the index does not support is scanned, with the reason.
     let why = |words: &str| ranked(&folder, words).1["reason"].clone();
     let told = |words: &str, part: &str| {
         let why = why(words);
@@ -307,7 +307,7 @@ fn options_of_weights_are_those_of_the_formula() {
     assert_near(weight("--norm none --no-smooth-idf").1, 4.0 * (5.0_f64.ln() + 1.0));
     assert_near(weight("--norm none --no-idf --sublinear-tf").1, 4.0_f64.ln() + 1.0);
     assert_near(weight("--norm none --no-idf --binary").1, 1.0);
-    // Eight words, of which four are fish.
+    // Eight words, four of which are fish.
     assert_near(weight("--norm l1 --no-idf").1, 0.5);
     assert_eq!(weight("--top 3 --max-features 2").0, 1, "the most frequent are fish and cat");
     assert_eq!(weight("--max-df 1").0, 3, "fish, one and two are in one document");
@@ -345,7 +345,7 @@ fn every_kind_of_input_gives_the_same_terms() {
         assert_eq!(counts(&folder, index, "fish cat the blue sat"), expected, "{index}");
     }
     assert_eq!(counts(&folder, "p.nandex", "fish cat the"), [(1, 1); 3]);
-    // Ids are fields, paths and names: what was added is taken back by them.
+    // Ids are fields, paths and names: added documents are removed by them.
     for (index, inputs) in [
         ("i.nandex", "t.txt"),
         ("j.nandex", "t.jsonl --id key --text body"),
@@ -459,7 +459,7 @@ fn bad_input_is_refused_by_its_place_and_what_to_do() {
          1 | tfidf export i.nandex t.txt --npz m --vocabulary m {RAM} | cannot write m: this command reads it, or\n\
          2 | tfidf export i.nandex t.txt {RAM} | --npz"
     ));
-    // What was refused changed nothing, and no matrix is there.
+    // A failed run changed nothing, and left no matrix.
     assert_eq!(counts(&folder, "i.nandex", "fish cat"), [(1, 4), (2, 3)]);
     assert!(!folder.path("b.nandex").exists() && !folder.path("m").exists());
     let read = format!("tfidf build b.nandex bad.txt {RAM} --decoding replace --json");

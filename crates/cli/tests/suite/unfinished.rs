@@ -1,4 +1,4 @@
-//! Verbs that make or fill a volume and are stopped, killed, or run out of space: afterwards the volume is whole,
+//! Verbs that create or fill a volume and are stopped, killed, or run out of space: afterwards the volume is complete,
 //! absent, or marked unfinished, and the same command works again.
 
 use std::fs;
@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use crate::common::{Folder, Outcome};
 
-/// How long a command runs before a signal reaches it: from its start to after its end.
+/// The times that a command runs before a signal reaches it: from its start to after its end.
 const DELAYS_MS: [u64; 6] = [1, 10, 30, 60, 120, 400];
 /// The largest file, in blocks of the shell's `ulimit`: from nothing to enough.
 const BLOCKS: [u64; 6] = [0, 8, 600, 6000, 30_000, 200_000];
-/// What a disk has left, in bytes: from nothing to enough.
+/// The bytes that are left on a disk: from nothing to enough.
 const SPARE_BYTES: [u64; 7] = [0, 64 << 10, 1 << 20, 3 << 20, 6 << 20, 12 << 20, 100 << 20];
 
-/// A command that makes or fills the volume of these files.
+/// A command that creates or fills the volume of these files.
 struct Verb {
     /// The words of the command.
     words: &'static str,
-    /// The first one is the name that the volume is opened by, with the others as members.
+    /// The files; the volume is opened by the name of the first, with the others as members.
     files: &'static [&'static str],
-    /// Is the volume there before?
+    /// Whether the volume exists before.
     fills: bool,
 }
 
@@ -48,7 +48,7 @@ const MERGE: Verb = Verb {
     files: &["m.nandex"],
     fills: false,
 };
-/// It begins where nothing is left, and goes on where something is.
+/// Begins if nothing is left, and continues otherwise.
 const MERGE_TABLES: Verb = Verb {
     words: "merge ta.nandex tb.nandex -o mt.nandex --resume",
     files: &["mt.nandex"],
@@ -75,7 +75,7 @@ const LOAD_SPARSE: Verb = Verb {
 const BACKUP: Verb = Verb { words: "backup l.nandex c.nandex", files: &["c.nandex"], fills: false };
 const COMPACT: Verb = Verb { words: "compact l.nandex", files: &["l.nandex"], fills: true };
 
-/// What the verbs need: records, two filters to merge and a table to load.
+/// Creates the inputs of the verbs: records, two filters to merge and a table to load.
 fn with_inputs(verb: &Verb) -> Folder {
     let folder = Folder::new();
     add_inputs(verb, &folder);
@@ -116,7 +116,7 @@ struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// `None` where this process may not mount.
+    /// Returns `None` if this process may not mount.
     fn mount() -> Option<Self> {
         let folder = Folder::new();
         let mut mount = Command::new("mount");
@@ -125,7 +125,7 @@ impl SmallDisk {
         is_mounted.then(|| Self { folder })
     }
 
-    /// Leaves that many bytes free.
+    /// Leaves `bytes` bytes free.
     fn spare(&self, bytes: u64) {
         let mut df = Command::new("df");
         df.args(["--block-size=1", "--output=used"]).arg(self.folder.path("."));
@@ -149,12 +149,12 @@ fn ok(outcome: &Outcome) {
 }
 
 impl Verb {
-    /// The words that open the volume.
+    /// Returns the words that open the volume.
     fn opened(&self) -> String {
         self.files.join(" --member ")
     }
 
-    /// Whatever happened: the volume is whole, or the next verb says what it is, and the same command works.
+    /// Asserts that the volume is complete, or that the next verb reports its state, and that the same command works.
     #[track_caller]
     fn assert_whole_or_told(&self, folder: &Folder, said: &str) {
         let check = folder.run(&format!("check {}", self.opened()));
@@ -202,7 +202,7 @@ impl Verb {
         }
     }
 
-    /// Runs it where files may not grow, with an error of each write, and with a signal that kills.
+    /// Runs the verb where files may not grow, with an error of each write, and with a signal that kills.
     #[track_caller]
     fn assert_survives_full(&self) {
         let folder = with_inputs(self);
@@ -220,7 +220,7 @@ impl Verb {
         }
     }
 
-    /// Runs it on a disk with ever more space left, which is taken when a file grows, and when it is written.
+    /// Runs the verb on a disk with ever more space left, which is taken when a file grows, and when it is written.
     #[track_caller]
     fn assert_survives_no_space(&self) {
         let Some(disk) = SmallDisk::mount() else {

@@ -1,4 +1,4 @@
-//! `advise --updates`: what updates cost, next to inserts.
+//! `advise --updates`: the costs of updates in addition to inserts.
 
 use crate::common::{Folder, json};
 

@@ -1,4 +1,4 @@
-//! Runs each verb as a child process: what it prints, where, and with which exit code.
+//! Runs each verb as a child process: its output, its streams, and its exit code.
 
 mod dedup;
 
@@ -10,18 +10,18 @@ use std::process::Command;
 use crate::common::{Folder, Outcome, json};
 use serde_json::Value;
 
-/// The words that make each kind of table.
+/// The options that create each kind of table.
 const STRUCTURES: [(&str, &str); 2] = [
     ("bufferhash", "--structure bufferhash --ram 4MiB"),
     ("slicehash", "--structure slicehash --ram 6MiB"),
 ];
 
-/// A folder with a volume of one table of numbers in it.
+/// Creates a folder with a volume of one table of numbers in it.
 fn with_table() -> Folder {
     with_table_of("--ram 4MiB")
 }
 
-/// The same, made with these words.
+/// Creates the same with these options.
 fn with_table_of(words: &str) -> Folder {
     let folder = Folder::new();
     let words = format!("create t.nandex --key-bytes 8 --entries 1e5 --durability never {words}");
@@ -80,7 +80,7 @@ fn every_structure_of_the_register_is_advised_made_filled_listed_shown_and_prove
         let table = &info["tables"][0];
         assert_eq!((&table["kind"], &table["entries"]), (&kind.into(), &2.into()), "{info}");
         assert_keys(table, &["policy", "reads_per_hit", "write_amplification_with_log"]);
-        // More than the buffers take, so that flash has its part.
+        // More than the buffers hold, so that flash has a part of it.
         let count = entries / 5;
         let records: String = (0..count).map(|key| format!("{key},{key}\n")).collect();
         assert_eq!(load(&folder, &records).code, 0, "{kind}");
@@ -95,7 +95,7 @@ fn a_dump_can_be_loaded_again_in_every_format_and_into_another_structure() {
     for format in ["csv", "ndjson", "binary"] {
         for (source, target) in [(0, 1), (1, 0)] {
             let folder = with_table_of(STRUCTURES[source].1);
-            // More than the buffers take, so that flash has its part.
+            // More than the buffers hold, so that flash has a part of it.
             let records: String = (0..20_000).map(|key| format!("{key},{}\n", key * 2)).collect();
             assert_eq!(load(&folder, &records).code, 0);
             let dumped = folder.run_bytes(&format!("dump t.nandex --format {format}"));
@@ -315,7 +315,7 @@ fn damage_is_named_and_gives_exit_code_3() {
     let records: String = (0..80_000).map(|key| format!("{key},{key}\n")).collect();
     assert_eq!(load(&folder, &records).code, 0);
     assert_eq!(folder.run("check t.nandex").code, 0);
-    // The tables are at the end of the volume; every page of the last half is hit.
+    // The tables are at the end of the volume; every page of the last half is damaged.
     let mut bytes = fs::read(folder.path("t.nandex")).expect("the volume is readable");
     let half = bytes.len() / 2 / 4096;
     (half..bytes.len() / 4096).for_each(|page| bytes[page * 4096 + 100] ^= 1);
@@ -372,7 +372,7 @@ fn a_probe_tells_people_what_cannot_be_seen_and_why() {
     assert!(folder.path("kept.flash").exists());
 }
 
-/// Exit codes, commands, and what they say.
+/// Exit codes, commands, and their messages.
 const WRONG: &str = r#"
 1 | create t.nandex --key-bytes 8 --entries 10 | exists
 2 | create n.nandex --key-bytes 8 --entries many | is no unit; use K, M, G, T
@@ -435,7 +435,7 @@ fn completions_and_manual_pages_name_every_verb() {
     }
 }
 
-/// The volume with one byte of these pages changed.
+/// Returns the volume with one byte of these pages changed.
 fn damage_pages(folder: &Folder, pages: &[u64]) {
     let file = fs::File::options().read(true).write(true).open(folder.path("t.nandex"));
     let file = file.expect("the volume is writable");
@@ -446,7 +446,7 @@ fn damage_pages(folder: &Folder, pages: &[u64]) {
     }
 }
 
-/// The pages with entries on flash: those that `check` names when all that look like one are damaged.
+/// Returns the pages with entries on flash: those that `check` names when all that look like one are damaged.
 fn entry_pages(folder: &Folder) -> Vec<u64> {
     let kept = fs::read(folder.path("t.nandex")).expect("the volume is readable");
     let is_entries = |page: &[u8]| page[4..8] == *b"ndx1" && [3, 6].contains(&page[8]);

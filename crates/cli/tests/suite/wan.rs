@@ -1,4 +1,4 @@
-//! Runs each verb of `nandex wan` as a child process, both sides of a channel too.
+//! Runs each verb of `nandex wan` as a child process, including both sides of a channel.
 
 use std::fs;
 use std::path::Path;
@@ -129,7 +129,7 @@ fn a_pipe_sends_stdin_and_writes_to_stdout() {
     assert_equal(&folder, "back", "first");
 }
 
-/// `cat` sends back how the receiver greets, and then nothing.
+/// `cat` returns the receiver's greeting, and then nothing.
 #[test]
 fn a_channel_that_falls_silent_fails_if_that_was_asked_for() {
     let folder = Folder::new();

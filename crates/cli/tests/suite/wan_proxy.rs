@@ -9,7 +9,7 @@ use std::thread;
 
 use crate::common::Folder;
 
-/// A half that runs; it is ended with the test.
+/// A running half; it is ended with the test.
 struct Half {
     child: Child,
     out: BufReader<std::process::ChildStdout>,
@@ -17,12 +17,12 @@ struct Half {
 }
 
 impl Half {
-    /// A half with a small cache.
+    /// Starts a half with a small cache.
     fn start(folder: &Folder, words: &str) -> Self {
         Self::start_as(folder, &format!("{words} --size 4MiB"))
     }
 
-    /// Any verb that says where it listens.
+    /// Starts any verb that prints its address.
     fn start_as(folder: &Folder, words: &str) -> Self {
         let mut child = folder.start(&format!("wan proxy {words} --json"));
         let mut out = BufReader::new(child.stdout.take().expect("stdout is piped"));
@@ -42,7 +42,7 @@ impl Half {
         &found.unwrap_or_else(|| panic!("{role} in {:?}", self.addresses)).1
     }
 
-    /// Tells it to terminate; its figures.
+    /// Asks it to terminate; returns its figures.
     fn stop(mut self) -> serde_json::Value {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").arg(&id).status().expect("kill can be started").success());
@@ -61,7 +61,7 @@ impl Drop for Half {
     }
 }
 
-/// A target that sends back what comes, and its address.
+/// Starts a target that returns what it receives; returns its address.
 fn echo() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it has one").to_string();
@@ -144,7 +144,7 @@ fn the_time_that_both_halves_add_is_measured_on_loopback() {
         let report: serde_json::Value =
             serde_json::from_slice(&folder.run_bytes(&words)).expect("it is JSON");
         assert_eq!((number(&report, "round_trips"), number(&report, "bytes")), (50, bytes));
-        // With those of the warm-up, requests and answers.
+        // Including the warm-up, requests and answers.
         let all = 2 * 70 * bytes;
         assert_eq!(number(&report, "plain_bytes") == all, is_plain, "{report}");
         for kind in ["direct", "through"] {
@@ -161,8 +161,8 @@ fn the_time_that_both_halves_add_is_measured_on_loopback() {
     );
 }
 
-/// What a slow link must show, whatever its rate: directly all of a stream goes over, through the halves hardly any of
-/// one that is known. What ends one stream may be counted with the next.
+/// Asserts what a slow link must show, whatever its rate: directly all of a stream is sent, through the halves hardly
+/// any of a known one. The end of one stream may be counted with the next.
 #[track_caller]
 fn assert_measured(report: &serde_json::Value, runs: u64, stream_bytes: u64) {
     assert_eq!((number(report, "runs"), number(report, "stream_bytes")), (runs, stream_bytes));
@@ -237,7 +237,7 @@ fn a_link_between_a_target_and_running_halves_is_measured() {
         serde_json::from_slice(&folder.run_bytes(&words)).expect("it is JSON");
     assert_eq!((&report["link"], &report["rate_bits_per_s"]), (&"network".into(), &().into()));
     assert!(report["streams"][0]["direct_link_bytes"].is_null(), "{report}");
-    // Three streams, and the round trips with those of the warm-up; each begins with 8 bytes.
+    // Three streams, and the round trips including the warm-up; each begins with 8 bytes.
     let figures = client.stop();
     assert_eq!(number(&figures, "local_in_bytes"), 3 * ((1 << 20) + 8) + 40 * 100 + 8);
     assert_eq!((number(&figures, "finished"), number(&server.stop(), "finished")), (4, 4));
@@ -245,7 +245,7 @@ fn a_link_between_a_target_and_running_halves_is_measured() {
     assert!(outcome.stderr.contains("there is no network device no-such-device"), "{outcome:?}");
 }
 
-/// The script of `make wan` with this command.
+/// Returns the script of `make wan` with this command.
 fn script(words: &str) -> Command {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../apps/wanproxy/wan.sh");
     let mut command = Command::new("/bin/bash");
@@ -258,7 +258,7 @@ fn script(words: &str) -> Command {
     command
 }
 
-/// Has the script of this process left none of its namespaces, which have its number?
+/// Returns whether the script of this process has left none of its namespaces, which contain its number.
 fn has_left_nothing(process: u32) -> bool {
     let left = |name| Path::new("/run/netns").join(format!("nandex-wan-{name}-{process}")).exists();
     !left("near") && !left("far")
@@ -312,10 +312,10 @@ fn what_cannot_work_is_refused_before_a_cache_is_made() {
     fs::write(folder.path("text"), "no key").expect("it is writable");
     folder.assert_refused(
         "
-1 | wan proxy key key | cannot make key
+1 | wan proxy key key | cannot create key
 2 | wan proxy client --listen 127.0.0.1:0 --cache c --key key | --peer
-1 | wan proxy client --peer localhost:1 --cache c --key key | where do programs come in
-1 | wan proxy client --listen 127.0.0.1:0 --peer localhost:1 --cache c | how do the halves know each other
+1 | wan proxy client --peer localhost:1 --cache c --key key | there is no entrance for programs
+1 | wan proxy client --listen 127.0.0.1:0 --peer localhost:1 --cache c | the halves cannot authenticate each other
 1 | wan proxy client --listen 127.0.0.1:0 --peer localhost:1 --cache c --key gone | gone
 1 | wan proxy client --listen 127.0.0.1:0 --peer localhost:1 --cache c --key key --key key | 2 keys; expected one
 1 | wan proxy client --listen 0.0.0.0:0 --peer localhost:1 --cache c --key key | can be reached from other machines

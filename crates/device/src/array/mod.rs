@@ -72,6 +72,7 @@ impl Members {
 impl ArrayDevice {
     /// Combines the members.
     ///
+    /// # Errors
     /// [`Error::Array`] if there is no member, a stripe of no pages, pages of different sizes, or more pages than can
     /// be counted.
     pub fn new(members: Vec<Arc<dyn Device>>, striping: Striping) -> Result<Self> {

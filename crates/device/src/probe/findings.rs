@@ -27,9 +27,9 @@ impl<T> Finding<T> {
 /// The unit of a curve's axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Axis {
-    /// Pages after a boundary of the grid of chunks.
+    /// The number of pages after a boundary of the grid of chunks.
     Pages,
-    /// Chunks between the two that are read.
+    /// The number of chunks between the two that are read.
     Chunks,
 }
 

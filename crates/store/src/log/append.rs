@@ -15,6 +15,7 @@ type Staged<'a> = MutexGuard<'a, Staging>;
 impl Log {
     /// Appends one entry, given in parts, and returns the start of the block that holds it. The entry is in
     /// memory until its block is written; see [`commit`](Self::commit).
+    ///
     /// Costs a lock and a copy. Never waits for space; waits for the device only while all block buffers are in flight.
     /// Callers first call [`wait_for_space`](Self::wait_for_space), which rejects updates of a poisoned volume; this
     /// function accepts entries until the open block is full, and no block is written then.

@@ -33,6 +33,7 @@
 //! 4. Every page carries the run's generation and its own number, so neither an older page at its place nor one from
 //!    elsewhere is mistaken for it.
 //! 5. A run is read only after its writer has finished: the pages that a crash leaves of an unfinished one are free.
+//!
 //! | act | flash | memory |
 //! |---|---|---|
 //! | a lookup | one page read; in 1 of 10,000 at most another | none |

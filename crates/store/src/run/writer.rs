@@ -68,6 +68,7 @@ impl RunWriter {
     /// [`Error::RunFull`] when they do not fit the pages of the run: start again with a wider
     /// [`shape`](RunShape::widened). A write's failure, which poisons the volume.
     ///
+    /// # Panics
     /// When entries do not ascend, are outside of the universe, or one counts 0. The panic may come only with a later
     /// call.
     pub fn push(&mut self, mut entries: &[Entry]) -> Result<()> {

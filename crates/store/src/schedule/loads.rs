@@ -46,7 +46,7 @@ pub(super) struct Loads {
 struct Group {
     /// The smallest key of its channels.
     first: u128,
-    /// The part of the key that the load of the bus adds.
+    /// The part of the key that the load of its bus adds.
     bus: u128,
     run: Run,
 }

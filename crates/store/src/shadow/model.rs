@@ -17,7 +17,7 @@ use crate::bytes::Reader;
 enum Act {
     Begin(u32),
     Publish(usize),
-    /// A map update for whose record the log has no space.
+    /// The publication of a draft when the log has no space for its record.
     PublishUnlogged(usize),
     Abandon(usize),
     Sync,

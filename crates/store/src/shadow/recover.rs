@@ -51,8 +51,9 @@ impl ShadowRecovery {
     /// Applies a map update from the log, in the log's order, and returns it. Changes nothing if the map has it
     /// already, or has a newer version.
     ///
+    /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) when the bytes are not a map update of this shape, or it puts a block
-    /// where another one is. block where another one is.
+    /// where another one is.
     pub fn replay(&mut self, record: &mut Reader<'_>) -> Result<MapUpdate> {
         let update = MapUpdate::decode(record, self.shape)?;
         let number = sequence(update.block.generation);

@@ -22,9 +22,9 @@ use crate::place::DurabilityArg;
 use crate::size::{self, show_count};
 use crate::stated::StatedArgs;
 
-/// Different keys that a table is made for if nothing is known; it grows.
+/// The number of different keys that a table is sized for if nothing is known; it grows.
 const KEYS_UNKNOWN: u64 = 1_000_000;
-/// The fewest keys that an estimate makes a table for.
+/// The fewest keys that an estimate sizes a table for.
 const KEYS_MIN: u64 = 10_000;
 
 /// The inputs, the output and the sizes.
@@ -39,27 +39,26 @@ pub struct BuildArgs {
     /// Keys are numbers from 0 to 2^64 - 1, and take 8 bytes
     #[arg(long, conflicts_with_all = ["words", "longest", "rate", "key_bytes"])]
     numbers: bool,
-    /// Keys have this many bytes, all of them, and are stored as they are; for --width of up to 32 bytes that is so
-    /// without it
+    /// All keys have this many bytes, and are stored whole; the default for a --width of up to 32 bytes
     #[arg(long, value_name = "BYTES", conflicts_with_all = ["words", "longest", "rate"],
         value_parser = clap::value_parser!(u8).range(1..=i64::from(FIXED_BYTES_MAX)))]
     key_bytes: Option<u8>,
-    /// The longest key in bytes, 31 unless given; all take that many and one more
+    /// Longest key in bytes, 31 by default; each key takes this many bytes and one more
     #[arg(long, value_name = "BYTES", value_parser = longest_parser())]
     longest: Option<u8>,
-    /// Keep fingerprints instead of keys, of any length: they are narrow and cannot be read back, and a key that was
-    /// never counted has another's count at this rate
+    /// Store fingerprints instead of keys, for keys of any length: they are short and cannot be read back, and a key
+    /// that was never counted has the count of another one at this rate
     #[arg(long, visible_alias = "fpr", value_name = "RATE", conflicts_with = "longest")]
     rate: Option<f64>,
-    /// Different keys it is made for, and it grows; without it, the estimated number of lines
+    /// Number of different keys to size the table for, which grows; default: the estimated number of lines
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     keys: Option<u64>,
-    /// RAM that it may take
+    /// Most RAM to use
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
     ram: u64,
     #[command(flatten)]
     hashing: HashArgs,
-    /// How counts reach the flash; without it, what suits the RAM
+    /// Write path of counts to flash; default: the one that suits the RAM
     #[arg(long, value_name = "NAME")]
     discipline: Option<DisciplineArg>,
     #[command(flatten)]
@@ -69,7 +68,7 @@ pub struct BuildArgs {
     durability: DurabilityArg,
 }
 
-/// A discipline by its word.
+/// A discipline by its name.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum DisciplineArg {
     /// A full buffer is merged
@@ -80,7 +79,7 @@ enum DisciplineArg {
     MdbL,
 }
 
-/// From where, to where.
+/// The inputs and the table.
 #[derive(Debug, clap::Args)]
 pub struct AddArgs {
     #[command(flatten)]
@@ -100,16 +99,16 @@ struct Counted {
     path: PathBuf,
     lines_read: u64,
     keys_counted: u64,
-    /// Keys that were left out.
+    /// The number of keys that were left out.
     keys_too_long: u64,
     elapsed_s: f64,
     interrupted: bool,
-    /// The most frequent of the keys that were counted, if it is asked for.
+    /// The most frequent of the counted keys, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     estimate: Option<EstimatedTop>,
 }
 
-/// Lengths that texts may be limited to.
+/// The lengths that texts may be limited to.
 fn longest_parser() -> clap::builder::RangedI64ValueParser<u8> {
     clap::value_parser!(u8).range(i64::from(TEXT_BYTES_MIN)..=TEXT_BYTES_MAX.into())
 }
@@ -125,7 +124,7 @@ impl From<DisciplineArg> for Discipline {
 }
 
 impl BuildArgs {
-    /// How keys are stored, and the sizes of a table that suits the RAM.
+    /// Returns how keys are stored, and the sizes of a table that suits the RAM.
     fn config(&self) -> Result<(KeyForm, Config)> {
         let estimate = || self.input.keys.estimate();
         let q = match self.keys {
@@ -174,10 +173,10 @@ impl BuildArgs {
     }
 }
 
-/// Makes the volume and the table, and counts all keys.
+/// Creates the volume and the table, and counts all keys.
 ///
 /// # Errors
-/// An existing file, sizes that cannot work, a bad key. What was counted before is in a file that is marked unfinished.
+/// An existing file, invalid sizes, a bad key. The keys counted before are in a file that is marked unfinished.
 pub fn build(args: &BuildArgs, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.input.check()?;
@@ -189,10 +188,10 @@ pub fn build(args: &BuildArgs, console: &Console) -> Result<()> {
     Run { console, interrupt: &interrupt, top }.count(opened, &args.volume, &args.input)
 }
 
-/// Counts all keys in a table that is there.
+/// Counts all keys in an existing table.
 ///
 /// # Errors
-/// A table that cannot be opened, a bad key. What was counted before is in the table and durable.
+/// A table that cannot be opened, a bad key. The keys counted before are in the table and durable.
 pub fn add(args: &AddArgs, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.input.check()?;
@@ -210,7 +209,7 @@ fn running_top(
     RunningTop::new(args, keys, (opened.volume().hasher(), run_ram_bytes))
 }
 
-/// What counts, and is told.
+/// A run that counts keys and reports.
 struct Run<'a> {
     console: &'a Console,
     interrupt: &'a Interrupt,
@@ -248,7 +247,7 @@ impl Run<'_> {
         })
     }
 
-    /// Counts all batches. Returns how many keys that were, also after a failure.
+    /// Counts all batches. Returns the number of keys, also after a failure.
     fn feed(&mut self, opened: &OpenedCounts, input: &InputArgs) -> (InputRead, u64, Result<()>) {
         let (mut adding, mut keys_counted) = (Adding::new(opened), 0);
         let heard = (self.console, self.interrupt);
@@ -261,7 +260,7 @@ impl Run<'_> {
             keys_counted += amounts.len() as u64;
             Ok(())
         });
-        // After a failure, too: what came before it is kept.
+        // Also after a failure: the keys before it are kept.
         let finished = adding.finish();
         (read, keys_counted, result.and(finished))
     }

@@ -1,9 +1,9 @@
-//! Adds batches to a table, and merges what comes in the table's own order.
+//! Adds batches to a table, and merges keys that arrive in the table's own order.
 //!
 //! `dump` prints keys in the order of their hash, and the slots of a buffer ascend with the hash, too. So keys in that
 //! order all belong in the first slots of a buffer that grows with them, and each is compared with thousands of others
-//! there, where it is a dozen in any other order. A merge takes just that order, so they go to the table as a sorted
-//! stream, past the buffers.
+//! there, instead of a dozen in any other order. A merge needs exactly that order, so these keys go to the table as a
+//! sorted stream, bypassing the buffers.
 
 use std::time::Instant;
 
@@ -15,10 +15,10 @@ use nandex::{Counter, Counting, Durability};
 use super::input::Amount;
 use super::open::OpenedCounts;
 
-/// Keys that are in order by design: fewer could be so by chance.
+/// The number of keys from which on order is no coincidence.
 const SORTED_MIN: usize = 256;
 
-/// What adds to a table.
+/// Adds keys to a table.
 pub struct Adding<'t> {
     table: &'t Counting,
     hasher: KeyHasher,
@@ -29,13 +29,13 @@ pub struct Adding<'t> {
 /// A stream in the order of the hash.
 struct Sorted<'t> {
     absorbing: Absorbing<'t>,
-    /// Its last key.
+    /// The last key of the stream.
     last: Vec<u8>,
     since: Instant,
 }
 
 impl<'t> Adding<'t> {
-    /// Nothing yet.
+    /// Creates an adder with nothing added.
     pub fn new(opened: &'t OpenedCounts) -> Self {
         Self::to(&opened.structure, opened.volume().hasher(), opened.volume().durability())
     }
@@ -47,7 +47,7 @@ impl<'t> Adding<'t> {
     /// Adds a batch.
     ///
     /// # Errors
-    /// Those of the table: a count out of range, a failed write, no space.
+    /// An error of the table: a count out of range, a failed write, no space.
     pub fn add(&mut self, amounts: &[Amount]) -> Result<()> {
         if self.is_in_order(amounts) {
             return self.add_sorted(amounts);
@@ -57,7 +57,7 @@ impl<'t> Adding<'t> {
         Ok(self.table.add_many(&amounts)?)
     }
 
-    /// Do these ascend by their hash, and go on after the last ones?
+    /// Returns whether these ascend by their hash, and follow the last ones.
     fn is_in_order(&self, amounts: &[Amount]) -> bool {
         let (Keys::Whole(_), Some(_)) = (self.table.config().keys, amounts.first()) else {
             return false;
@@ -92,7 +92,7 @@ impl<'t> Adding<'t> {
         if ends { self.finish() } else { Ok(()) }
     }
 
-    /// Merges what is left of a sorted stream. What was added before a failure stays only with it.
+    /// Merges the rest of a sorted stream. What was added before a failure is kept only if this succeeds.
     ///
     /// # Errors
     /// A failed write, no space.
@@ -137,7 +137,7 @@ mod tests {
         table.iter().map(Result::unwrap).collect()
     }
 
-    /// No key goes through a buffer, and so none through the log: that is how it shows.
+    /// No key goes through a buffer, and so none through the log, which is how the test detects a merge.
     #[test]
     fn batches_in_the_order_of_the_hash_are_merged_and_others_are_buffered() {
         for durability in [Durability::Never, Durability::Always] {

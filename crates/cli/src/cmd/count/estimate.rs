@@ -11,30 +11,30 @@ use super::written::{JsonKey, WrittenKeys};
 use crate::field::FieldFormat;
 use crate::size::{self, show_bytes, show_count};
 
-/// Keys that it follows for each that is asked for, if the RAM suffices, and at least.
+/// The number of keys that it follows for each one requested, if the RAM suffices, and the least number.
 const FOLLOWED_PER_KEY: usize = 100;
 const FOLLOWED_MIN: usize = 10_000;
-/// The longest key that it follows where a table takes keys of any length, in bytes.
+/// The longest key, in bytes, that it follows if a table accepts keys of any length.
 const ANY_BYTES_MAX: usize = 256;
-/// The share of a run's RAM that it takes at most.
+/// The reciprocal of the largest share of a run's RAM that it uses.
 const RAM_SHARE: u64 = 8;
-/// The RAM of a run that does not state it.
+/// The RAM of a run that has no option for it.
 pub const RAM_BYTES: u64 = 64 << 20;
 
-/// How many keys.
+/// The number of keys.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct EstimateArgs {
-    /// Print the N most frequent of the keys that this run adds, each with a lower and an upper bound of how much that
-    /// was; estimated in up to an eighth of the RAM, without reading the table
+    /// Print the N most frequent of the keys that this run adds, each with a lower and an upper bound of its amount;
+    /// estimated in up to an eighth of the RAM, without reading the table
     #[arg(long, value_name = "N", value_parser = size::parse_count)]
     top: Option<u64>,
 }
 
 impl EstimateArgs {
-    /// The sizes for keys of that form, within the run's RAM.
+    /// Returns the sizes for keys of this form, within the run's RAM.
     ///
     /// # Errors
-    /// RAM for less than the keys that are asked for.
+    /// RAM that suffices for fewer keys than requested.
     pub fn config(self, form: KeyForm, run_ram_bytes: u64) -> Result<Option<EstimateConfig>> {
         let Some(top) = self.top else { return Ok(None) };
         let count = usize::try_from(top)?;
@@ -44,7 +44,7 @@ impl EstimateArgs {
         };
         let ram_bytes = run_ram_bytes / RAM_SHARE;
         let wanted = count.saturating_mul(FOLLOWED_PER_KEY).max(FOLLOWED_MIN);
-        // More than one byte of RAM for each is needed, so this is no less than what fits.
+        // Each key takes more than one byte of RAM, so this is no less than what fits.
         let mut capacity = wanted.min(usize::try_from(ram_bytes)?);
         while capacity > 0 && (EstimateConfig { capacity, key_bytes_max }).ram_bytes() > ram_bytes {
             capacity -= capacity.div_ceil(16);
@@ -69,13 +69,13 @@ pub struct RunningTop {
     written: WrittenKeys,
 }
 
-/// What it says at the end.
+/// The result at the end of a run.
 #[derive(Debug, Serialize)]
 pub struct EstimatedTop {
     top: Vec<EstimatedRow>,
-    /// No other key has had more than this.
+    /// The most that any other key can have.
     others_upper: i64,
-    /// Additions of keys that are too long for it.
+    /// The number of additions of keys that are too long to follow.
     keys_not_followed: u64,
     ram_bytes: u64,
     #[serde(skip)]
@@ -93,7 +93,7 @@ struct EstimatedRow {
 }
 
 impl RunningTop {
-    /// Of nothing yet; `None` if it is not asked for.
+    /// Creates an empty estimate; returns `None` if none is requested.
     ///
     /// # Errors
     /// As [`EstimateArgs::config`]; a format in which the keys cannot be shown.
@@ -108,17 +108,17 @@ impl RunningTop {
         Ok(Some(Self { count, estimate: TopEstimate::new(config, hasher)?, written }))
     }
 
-    /// Takes what is added to the table.
+    /// Adds the amounts that are added to the table.
     ///
     /// # Errors
-    /// Amounts that are more than 63 bits together.
+    /// Amounts whose sum exceeds 63 bits.
     pub fn add(&mut self, amounts: &[Amount]) -> Result<()> {
         let too_much = "--top adds up all amounts, and they are too large for that: leave it out";
         let mut amounts = amounts.iter();
         amounts.try_for_each(|(key, amount)| self.estimate.add(key, *amount)).context(too_much)
     }
 
-    /// What it says now.
+    /// Returns the current result.
     ///
     /// # Errors
     /// A key that cannot be shown.
@@ -151,7 +151,7 @@ impl RunningTop {
 }
 
 impl EstimatedTop {
-    /// For people, without the keys.
+    /// Returns a summary for people, without the keys.
     pub fn summary(&self) -> String {
         format!(
             "key, lower bound and upper bound of what was added; others have at most {}; in {}",
@@ -160,12 +160,12 @@ impl EstimatedTop {
         )
     }
 
-    /// A key with its bounds on each line.
+    /// Returns a line for each key, with its bounds.
     pub fn lines(&self) -> String {
         self.lines.concat()
     }
 
-    /// What it did not follow, for people.
+    /// Returns a note for people about the keys that it did not follow.
     pub fn note(&self) -> Option<String> {
         let keys = show_count(self.keys_not_followed);
         (self.keys_not_followed > 0).then(|| {

@@ -1,8 +1,8 @@
-//! How keys are stored in a table of keys of one width, so that they can be read back.
+//! The storage of keys in a table of keys of one width, so that they can be read back.
 //!
-//! A table of the name `counts` has numbers, if its keys have 8 bytes, or texts, if they are wider: the text, zeros,
-//! and in the last byte the text's length. A table of any other name, such as a program's, has keys of fixed width as
-//! they are. So the catalog tells which, and a volume needs no other note.
+//! A table named `counts` has numbers, if its keys have 8 bytes, or texts, if they are wider: the text, zeros, and in
+//! the last byte the text's length. A table of any other name, such as a program's, has keys of fixed width, stored
+//! unchanged. So the catalog tells them apart, and a volume needs no other note.
 
 use anyhow::{Result, bail};
 use nandex::counting::{KEY_BYTES_MAX, Keys};
@@ -11,7 +11,7 @@ use nandex::counting::{KEY_BYTES_MAX, Keys};
 const NAME: &str = "counts";
 /// The name that this command gives to tables of keys of fixed width.
 const FIXED_NAME: &str = "fixed-counts";
-/// Bytes of a number.
+/// The number of bytes of a number.
 pub const NUMBER_BYTES: u8 = 8;
 /// The longest key of fixed width, in bytes.
 pub const FIXED_BYTES_MAX: u8 = KEY_BYTES_MAX as u8;
@@ -20,7 +20,7 @@ pub const TEXT_BYTES_MAX: u8 = FIXED_BYTES_MAX - 1;
 /// The shortest limit of texts; keys of 8 bytes are numbers.
 pub const TEXT_BYTES_MIN: u8 = NUMBER_BYTES;
 
-/// How a table's keys are stored.
+/// The storage form of a table's keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyForm {
     /// Bytes of up to this length, whole.
@@ -34,7 +34,7 @@ pub enum KeyForm {
 }
 
 impl KeyForm {
-    /// The form of the keys of the table of that name.
+    /// Returns the form of the keys of the table of this name.
     pub fn of(name: &str, keys: Keys) -> Self {
         match keys {
             Keys::Fingerprints(bytes) => Self::Fingerprints(bytes),
@@ -44,7 +44,7 @@ impl KeyForm {
         }
     }
 
-    /// What the table stores.
+    /// Returns what the table stores.
     pub fn keys(self) -> Keys {
         match self {
             Self::Texts(longest) => Keys::Whole(longest + 1),
@@ -59,7 +59,7 @@ impl KeyForm {
         if matches!(self, Self::Fixed(_)) { FIXED_NAME } else { NAME }
     }
 
-    /// The one length of all keys.
+    /// Returns the width of all keys, if it is the same.
     pub fn width(self) -> Option<u8> {
         match self {
             Self::Numbers => Some(NUMBER_BYTES),
@@ -68,15 +68,15 @@ impl KeyForm {
         }
     }
 
-    /// Is it a text that does not fit?
+    /// Returns whether the key is a text that does not fit.
     pub fn is_too_long(self, key: &[u8]) -> bool {
         matches!(self, Self::Texts(longest) if key.len() > longest.into())
     }
 
-    /// The bytes that the table takes for a key.
+    /// Returns the stored bytes of a key.
     ///
     /// # Errors
-    /// A key of a length that it does not take.
+    /// A key of a length that the table does not accept.
     pub fn store(self, key: &[u8]) -> Result<Vec<u8>> {
         match (self, self.width()) {
             (Self::Texts(longest), _) if self.is_too_long(key) => {
@@ -95,7 +95,7 @@ impl KeyForm {
         }
     }
 
-    /// The key of what the table stores; of a fingerprint that itself.
+    /// Returns the key of stored bytes; a fingerprint is its own key.
     ///
     /// # Errors
     /// A stored text that this command did not make.

@@ -14,25 +14,25 @@ use crate::field::FieldFormat;
 use crate::interrupt::Interrupt;
 use crate::key_feed::KeyArgs;
 
-/// Keys of the command line, or of stdin.
+/// Keys from the command line or from stdin.
 #[derive(Debug, clap::Args)]
 pub struct NamedKeys {
-    /// Keys, after `--` if one begins with a hyphen; `-`, or none, reads them from stdin, one a line
+    /// Keys, after `--` if one begins with a hyphen; `-`, or none, reads them from stdin, one per line
     #[arg(value_name = "KEY")]
     keys: Vec<String>,
-    /// How keys are written; without it, as text, but numbers as u64 and others of fixed width as hex
+    /// Format of keys; default: text, but u64 for numbers and hex for others of fixed width
     #[arg(long, value_name = "FORMAT")]
     key_format: Option<FieldFormat>,
 }
 
-/// Takes keys as users write them, and as they are stored.
+/// A callback for keys as users write them, and as they are stored.
 type ActOnKeys<'a> = dyn FnMut(&[&[u8]], &[&[u8]]) -> Result<()> + 'a;
 
 impl NamedKeys {
     /// Passes all keys, as users write them and as they are stored, to `act`. Returns whether it was interrupted.
     ///
     /// # Errors
-    /// A bad key, a failed read, those of `act`.
+    /// A bad key, a failed read, an error of `act`.
     pub fn each_batch(
         &self,
         form: KeyForm,
@@ -69,10 +69,10 @@ pub struct Args {
     keys: NamedKeys,
 }
 
-/// Prints the counts, one a line, in the order of the keys.
+/// Prints the counts, one per line, in the order of the keys.
 ///
 /// # Errors
-/// A bad key, a failed read, damage; none of the keys is there.
+/// A bad key, a failed read, damage; none of the keys has a count.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let opened = args.counts.open_to_read()?;

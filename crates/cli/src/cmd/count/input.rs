@@ -1,4 +1,4 @@
-//! What is counted in the inputs: lines, words, columns of CSV, keys of fixed width, or lines with amounts.
+//! The items that are counted in the inputs: lines, words, columns of CSV, keys of fixed width, or lines with amounts.
 
 use std::borrow::Cow;
 
@@ -15,64 +15,64 @@ use crate::field::FieldFormat;
 use crate::interrupt::Interrupt;
 use crate::key_feed::{CsvColumn, CsvFormat, Delimiter, FeedResult, KeyArgs};
 
-/// The inputs, and what is counted in them.
+/// The inputs, and the items that are counted in them.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct InputArgs {
     #[command(flatten)]
     pub keys: KeyArgs,
-    /// Inputs are CSV, and keys a column of it: by the name that the first line has for it, or by its number, from 1
-    /// on, where there is no such line
+    /// Inputs are CSV, and keys are a column of it: given by its name in the first line, or by its number, from 1 on,
+    /// if there is no such line
     #[arg(long, value_name = "COLUMN", conflicts_with_all = ["nul", "width", "weights"])]
     csv: Option<CsvColumn>,
-    /// What is between the fields of CSV instead of a comma: one byte, or \t for a tab
+    /// Separator of CSV fields in place of a comma: one byte, or \t for a tab
     #[arg(long, value_name = "BYTE", requires = "csv")]
     delimiter: Option<Delimiter>,
     /// Count words instead of lines: runs of two or more letters, digits and underscores
     #[arg(long)]
     pub words: bool,
-    /// Make the words' letters small
+    /// Convert words to lower case
     #[arg(long, requires = "words")]
     lowercase: bool,
-    /// A line is a key, a tab, and the amount to add to its count, which may be negative
+    /// Each line is a key, a tab, and the amount to add to its count, which may be negative
     #[arg(long, conflicts_with = "words")]
     weights: bool,
-    /// How keys are written; without it, as text, but numbers as u64 and others of fixed width as hex
+    /// Format of keys; default: text, but u64 for numbers and hex for others of fixed width
     #[arg(long, value_name = "FORMAT", conflicts_with_all = ["words", "width"])]
     pub key_format: Option<FieldFormat>,
-    /// What to do with a key that is longer than the table takes; without it, words are left out, others refused
+    /// Handling of a key that is longer than the table accepts; default: skip words, refuse others
     #[arg(long, value_name = "WHAT")]
     too_long: Option<TooLongArg>,
 }
 
-/// What becomes of a key that is too long.
+/// The handling of a key that is too long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum TooLongArg {
-    /// It is an error, and ends the run
+    /// Fail and end the run
     Refuse,
-    /// It is left out, and the exit code is 4
+    /// Leave it out, and exit with 4
     Skip,
 }
 
-/// A stored key and what is added to its count.
+/// A stored key and the amount added to its count.
 pub type Amount = (Vec<u8>, i64);
 
-/// What was read.
+/// The result of reading.
 #[derive(Debug, Default)]
 pub struct InputRead {
     pub fed: FeedResult,
     pub left_out: LeftOut,
 }
 
-/// Keys that were left out, since they are too long.
+/// The number of keys that were left out because they are too long.
 #[derive(Clone, Debug, Default)]
 pub struct LeftOut {
     pub keys: u64,
-    /// Where the first of them is.
+    /// The place of the first of them.
     first: String,
 }
 
 impl LeftOut {
-    /// What was left out, and what to do, for people; nothing if all was counted.
+    /// Returns what was left out, and the remedy, for people; `None` if everything was counted.
     pub fn note(&self, form: KeyForm) -> Option<String> {
         let KeyForm::Texts(longest) = form else { return None };
         let keys = crate::size::show_count(self.keys);
@@ -86,17 +86,17 @@ impl LeftOut {
     }
 }
 
-/// What counts longer keys.
+/// Returns the way to count longer keys.
 fn remedy(longest: u8) -> String {
     let longer = match longest {
         super::form::TEXT_BYTES_MAX => String::new(),
         _ => format!("--longest, up to {}, or ", super::form::TEXT_BYTES_MAX),
     };
-    format!("a table made with {longer}--fpr takes them")
+    format!("a table built with {longer}--fpr accepts them")
 }
 
 impl InputArgs {
-    /// Refuses unreadable inputs before anything is made.
+    /// Rejects unreadable inputs before anything is created.
     ///
     /// # Errors
     /// An input that does not exist, is a directory, or has no such column.
@@ -112,8 +112,7 @@ impl InputArgs {
         self.csv.clone().map(|column| CsvFormat { column, delimiter })
     }
 
-    /// Reads all inputs and passes what is to be added to `act`, batch by batch. A batch with a bad key is refused as a
-    /// whole.
+    /// Reads all inputs and passes the amounts to `act`, batch by batch. A batch with a bad key is rejected as a whole.
     pub fn feed(
         &self,
         form: KeyForm,
@@ -148,7 +147,7 @@ impl InputArgs {
     }
 }
 
-/// Makes amounts of lines.
+/// Converts lines to amounts.
 struct InputReader<'a> {
     args: &'a InputArgs,
     written: WrittenKeys,
@@ -204,7 +203,7 @@ impl<'a> InputReader<'a> {
     }
 }
 
-/// The key and the amount of a line.
+/// Splits a line into its key and its amount.
 fn weighed(line: &[u8]) -> Result<(&[u8], i64)> {
     let parts = line.iter().rposition(|byte| *byte == b'\t').map(|tab| line.split_at(tab));
     let read = parts.and_then(|(key, amount)| {
@@ -217,7 +216,7 @@ fn weighed(line: &[u8]) -> Result<(&[u8], i64)> {
     })
 }
 
-/// Finds the words of lines, as scikit-learn finds them.
+/// Finds the words of lines as scikit-learn does.
 #[derive(Debug)]
 struct Words {
     analyser: Analyser,
@@ -230,7 +229,7 @@ impl Words {
         Ok(Self { analyser: Analyser::new(&analysis)?, tokens: Tokens::default() })
     }
 
-    /// Passes each word of a line. Bytes that are no UTF-8 end a word.
+    /// Passes each word of a line. Bytes that are not UTF-8 end a word.
     fn each(&mut self, line: &[u8], mut act: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         for chunk in line.utf8_chunks() {
             self.analyser.analyse(chunk.valid(), &mut self.tokens);
@@ -258,7 +257,7 @@ mod tests {
         assert_eq!(words(b"I can't_do 7 or 42", true), ["can", "t_do", "or", "42"]);
         assert_eq!(words("Größer\u{ff}".as_bytes(), false), ["Größerÿ"]);
         assert_eq!(words(b"AB\xffcd", true), ["ab", "cd"]);
-        // A mark that combines is no part of a word.
+        // A combining mark is not part of a word.
         assert_eq!(words("ab\u{93e}cd".as_bytes(), true), ["ab", "cd"]);
     }
 

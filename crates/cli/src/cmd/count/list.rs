@@ -13,25 +13,25 @@ use crate::console::{Console, ProgressMode};
 use crate::field::FieldFormat;
 use crate::size;
 
-/// Keys between two notes of progress.
+/// The number of keys between two progress reports.
 const KEYS_PER_NOTE: u64 = 1024;
 
-/// Which table, and how many.
+/// The table, and the number of keys.
 #[derive(Debug, clap::Args)]
 pub struct TopArgs {
     #[command(flatten)]
     table: DumpArgs,
-    /// How many keys; they are held in RAM
+    /// Number of keys, which are kept in RAM
     #[arg(value_name = "N", value_parser = size::parse_count)]
     count: u64,
 }
 
-/// Which table.
+/// The table.
 #[derive(Debug, clap::Args)]
 pub struct DumpArgs {
     #[command(flatten)]
     counts: CountsArgs,
-    /// How keys are written; without it, as text, but numbers as u64 and others of fixed width as hex
+    /// Format of keys; default: text, but u64 for numbers and hex for others of fixed width
     #[arg(long, value_name = "FORMAT")]
     key_format: Option<FieldFormat>,
 }
@@ -39,7 +39,7 @@ pub struct DumpArgs {
 /// Prints the most frequent keys.
 ///
 /// # Errors
-/// A failed read, damage, a refusal of stdout.
+/// A failed read, damage, a failed write to stdout.
 pub fn top(args: &TopArgs, console: &Console) -> Result<()> {
     let (opened, mut printer) = begin(&args.table, console)?;
     let mut top = TopKeys::new(usize::try_from(args.count)?);
@@ -54,14 +54,14 @@ pub fn top(args: &TopArgs, console: &Console) -> Result<()> {
     opened.close().map(drop)
 }
 
-/// Prints all keys, with negative sums, too.
+/// Prints all keys, including those with negative sums.
 ///
 /// # Errors
 /// As [`top`].
 pub fn dump(args: &DumpArgs, console: &Console) -> Result<()> {
     let (opened, mut printer) = begin(args, console)?;
     let is_shown = console.progress == ProgressMode::Auto && io::stdout().is_terminal();
-    // A bar would stand between the keys.
+    // A progress bar would appear between the keys.
     let progress = if is_shown { ProgressMode::None } else { console.progress };
     each(&opened, &Console { progress, ..*console }, |key, sum| printer.print(key, sum))?;
     printer.out.flush()?;

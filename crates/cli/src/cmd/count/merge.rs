@@ -1,4 +1,4 @@
-//! `nandex count merge`: makes one table of several that store keys alike.
+//! `nandex count merge`: merges several tables that store keys alike into one.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use crate::merging;
 /// The inputs and the output.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The volume to make
+    /// Volume to create
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// The volumes to merge; they stay as they are
+    /// Volumes to merge; they stay as they are
     #[arg(required = true, num_args = 2..)]
     files: Vec<PathBuf>,
 }
@@ -60,7 +60,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     })
 }
 
-/// Adds a file to the whole; its bytes come after those `before`.
+/// Adds a file to the whole; its bytes follow the first `before` bytes.
 fn absorb(
     whole: &Counting,
     path: &Path,
@@ -81,7 +81,7 @@ fn open_one(path: &Path) -> Result<OpenedCounts> {
     CountsArgs::of(path).open_to_read()
 }
 
-/// What the whole is made with, and the bytes of all files.
+/// The form of the whole, and the bytes of all files.
 struct Survey {
     form: KeyForm,
     config: Config,
@@ -99,7 +99,7 @@ impl Survey {
     }
 }
 
-/// Checks all files before anything is made. The whole is made for the keys of the largest.
+/// Checks all files before anything is created. The whole is sized for the keys of the largest.
 fn survey(files: &[PathBuf]) -> Result<Survey> {
     let first = files[0].as_path();
     let mut whole = Survey::of(first)?;

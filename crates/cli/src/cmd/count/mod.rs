@@ -1,5 +1,5 @@
-//! `nandex count`: counts of keys that are bigger than RAM, from the shell. One file per verb;
-//! `adding`, `estimate`, `form`, `input`, `open`, `quoted` and `written` are shared.
+//! `nandex count`: counts of keys that are bigger than RAM, from the shell. One file per verb; `adding`, `estimate`,
+//! `form`, `input`, `open`, `quoted` and `written` are shared.
 
 mod add;
 mod adding;
@@ -19,21 +19,21 @@ use clap::Subcommand;
 
 use crate::console::Console;
 
-/// Which verb.
+/// The verb.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
 
-/// What can be done with counts.
+/// The verbs of counts.
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Make a volume with one table of counts of all keys of files or stdin
+    /// Create a volume with one table of counts of all keys of files or stdin
     Build(Box<add::BuildArgs>),
     /// Add more keys to the counts
     Add(add::AddArgs),
-    /// Print the counts of keys, one a line; exits with 1 if none is above 0
+    /// Print the counts of keys, one per line; exits with 1 if none is above 0
     Get(get::Args),
     /// Print the most frequent keys, the most frequent first: key, tab, count
     Top(list::TopArgs),
@@ -41,7 +41,7 @@ enum Verb {
     Dump(list::DumpArgs),
     /// Set counts of keys to 0
     Remove(remove::Args),
-    /// Make one table of several that store keys alike; counts add up
+    /// Merge several tables that store keys alike into one; counts add up
     Merge(merge::Args),
 }
 

@@ -1,4 +1,4 @@
-//! Opens and makes tables of counts for the verbs.
+//! Opens and creates tables of counts for the verbs.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::devices::VolumeArgs;
 use crate::held::{self, Closing, Held, Making, Words};
 use crate::stated::StatedArgs;
 
-/// The log of a table that is made without durability, at most: it is used by later additions only, which save the
-/// buffers when it is full.
+/// The most log of a table that is created without durability: only later additions use it, and they save the buffers
+/// when it is full.
 const LOG_BYTES_UNUSED: u64 = 4 << 20;
 
 /// An open volume and its table of counts.
@@ -62,7 +62,7 @@ impl Held for Counting {
     }
 }
 
-/// Which table of counts.
+/// The table of counts.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CountsArgs {
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub struct CountsArgs {
 }
 
 impl CountsArgs {
-    /// The counts of a file.
+    /// Returns the arguments for the counts of a file.
     pub fn of(path: &Path) -> Self {
         let options = StatedArgs::default();
         Self { volume: VolumeArgs::single(path.to_owned()), options }
@@ -86,7 +86,7 @@ impl CountsArgs {
         held::open(&self.volume, None, &self.options.stated(), durability)
     }
 
-    /// As `open`, for reading: the volume stays as it is.
+    /// Like `open`, for reading: the volume stays as it is.
     ///
     /// # Errors
     /// As `open`.
@@ -96,16 +96,16 @@ impl CountsArgs {
 }
 
 impl OpenedCounts {
-    /// How its keys are stored.
+    /// Returns the form in which keys are stored.
     pub fn form(&self) -> KeyForm {
         KeyForm::of(&self.name, self.structure.config().keys)
     }
 }
 
-/// Makes a volume with one empty table for keys of that form.
+/// Creates a volume with one empty table for keys of this form.
 ///
 /// # Errors
-/// An existing file, sizes that cannot work, no space.
+/// An existing file, invalid sizes, no space.
 pub fn create(
     args: &VolumeArgs,
     (form, config, stated): (KeyForm, Config, Stated),

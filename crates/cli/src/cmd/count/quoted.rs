@@ -1,14 +1,14 @@
-//! Keys of any bytes on lines of text, so that they are read back and no terminal obeys them.
+//! Keys of any bytes on lines of text, so that they can be read back and contain no terminal control sequences.
 //!
-//! A key stands as it is, unless it begins with a double quote, is no UTF-8, or has characters that a terminal would
-//! obey or that end a line. Then it is in double quotes, and in them `\"`, `\\`, `\t`, `\n` and `\r` are what they
-//! are in C, and `\x` with two digits for any other byte.
+//! A key is printed unchanged, unless it begins with a double quote, is not UTF-8, or contains control characters or
+//! line ends. Then it is in double quotes, in which `\"`, `\\`, `\t`, `
+//! ` and `\r` have their meaning in C, and `\x` with two digits is any other byte.
 
 use std::fmt::Write;
 
 use anyhow::{Context, Result, bail};
 
-/// The key as it stands on a line.
+/// Returns the key as it is printed on a line.
 pub fn quoted(key: &[u8]) -> String {
     match std::str::from_utf8(key) {
         Ok(text) if !text.starts_with('"') && !text.contains(nandex_dedup::is_hidden) => {
@@ -46,10 +46,10 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// The key that stands so on a line.
+/// Returns the key that is written in this way.
 ///
 /// # Errors
-/// A quote without its end, an escape that is none.
+/// A quote without its end, an invalid escape.
 pub fn unquoted(written: &[u8]) -> Result<Vec<u8>> {
     let Some(rest) = written.strip_prefix(b"\"") else { return Ok(written.to_vec()) };
     let Some(inside) = rest.strip_suffix(b"\"") else {
@@ -69,7 +69,7 @@ pub fn unquoted(written: &[u8]) -> Result<Vec<u8>> {
     Ok(key)
 }
 
-/// The byte that an escape stands for.
+/// Returns the byte of an escape.
 fn unescaped(bytes: &mut impl Iterator<Item = u8>) -> Result<u8> {
     match bytes.next() {
         Some(byte @ (b'"' | b'\\')) => Ok(byte),

@@ -30,13 +30,13 @@ struct Removed {
 /// Sets the counts to 0.
 ///
 /// # Errors
-/// A bad key, a failed read or write. What came before it is removed.
+/// A bad key, a failed read or write. Keys before it are removed.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let opened = args.counts.open(Durability::default())?;
     let mut done = Removed::default();
     let stopped = args.keys.each_batch(opened.form(), (console, &interrupt), &mut |_, stored| {
-        // A key that is named twice is there once.
+        // A key that is named twice counts once.
         let mut keys = stored.to_vec();
         keys.sort_unstable();
         keys.dedup();

@@ -1,4 +1,4 @@
-//! How keys are written in inputs, on the command line, and in what is printed.
+//! The format of keys in inputs, on the command line, and in the output.
 
 use std::borrow::Cow;
 
@@ -17,10 +17,11 @@ pub struct WrittenKeys {
 }
 
 impl WrittenKeys {
-    /// In this format; without one, numbers for numbers, hex for other keys of fixed width, and text for all others.
+    /// Creates a reader of this format; the default is u64 for numbers, hex for other keys of fixed width, and text for
+    /// all others.
     ///
     /// # Errors
-    /// Numbers for keys that are none.
+    /// The u64 format for keys that are not numbers.
     pub fn new(form: KeyForm, format: Option<FieldFormat>) -> Result<Self> {
         let format = format.unwrap_or(match form {
             KeyForm::Numbers => FieldFormat::U64,
@@ -37,15 +38,15 @@ impl WrittenKeys {
         Ok(Self { form, format })
     }
 
-    /// Is a key written as it is?
+    /// Returns whether a key is written as plain text.
     pub fn is_text(&self) -> bool {
         self.format == FieldFormat::Text
     }
 
-    /// The key that is written so.
+    /// Returns the key that is written in this way.
     ///
     /// # Errors
-    /// What is no key in the format.
+    /// A text that is not a key in the format.
     pub fn read<'w>(&self, written: &'w [u8]) -> Result<Cow<'w, [u8]>> {
         if self.is_text() {
             return Ok(Cow::Borrowed(written));
@@ -56,15 +57,15 @@ impl WrittenKeys {
         column.parse(text).map(Cow::Owned).map_err(|why| anyhow!(why))
     }
 
-    /// What the table takes for the key that is written so.
+    /// Returns the stored bytes of the key that is written in this way.
     ///
     /// # Errors
-    /// What is no key in the format; a key of a length that the table does not take.
+    /// A text that is not a key in the format; a key of a length that the table does not accept.
     pub fn stored(&self, written: &[u8]) -> Result<Vec<u8>> {
         self.form.store(&self.read(written)?)
     }
 
-    /// The key of what is stored, for a line of text: `build --weights` reads the same key.
+    /// Returns the key of stored bytes, for a line of text: `build --weights` reads the same key.
     ///
     /// # Errors
     /// A stored key that this command did not make.
@@ -72,7 +73,7 @@ impl WrittenKeys {
         self.shown().key_line(self.form.key_of(stored)?)
     }
 
-    /// As what is stored is shown: fingerprints in hex.
+    /// Returns the format in which stored keys are shown: hex for fingerprints.
     fn shown(self) -> Self {
         match self.form {
             KeyForm::Fingerprints(_) => Self { format: FieldFormat::Hex, ..self },
@@ -80,10 +81,10 @@ impl WrittenKeys {
         }
     }
 
-    /// A key, as a user has it, for a line of text.
+    /// Returns a key, as a user has it, for a line of text.
     ///
     /// # Errors
-    /// None that can be reached with keys that were read in the format.
+    /// None that can occur with keys that were read in the format.
     pub fn key_line(&self, key: &[u8]) -> Result<String> {
         if self.is_text() {
             return Ok(quoted(key));
@@ -92,7 +93,7 @@ impl WrittenKeys {
         column.show(key).map_err(|why| anyhow!(why))
     }
 
-    /// The same for JSON, with a count.
+    /// Returns the same for JSON, with a count.
     ///
     /// # Errors
     /// As [`line`](Self::line).
@@ -101,7 +102,7 @@ impl WrittenKeys {
         Ok(serde_json::to_string(&CountLine { key, count })?)
     }
 
-    /// A key, as a user has it, for JSON.
+    /// Returns a key, as a user has it, for JSON.
     ///
     /// # Errors
     /// As [`key_line`](Self::key_line).
@@ -116,9 +117,9 @@ impl WrittenKeys {
 /// A key, for programs.
 #[derive(Debug, Serialize)]
 pub struct JsonKey {
-    /// The key; bytes that are no UTF-8 are shown as U+FFFD.
+    /// The key; bytes that are not UTF-8 are shown as U+FFFD.
     key: String,
-    /// Its bytes, if they are no UTF-8.
+    /// Its bytes, if they are not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     key_hex: Option<String>,
 }
@@ -139,10 +140,10 @@ struct CountLine<N> {
     count: N,
 }
 
-/// A key and its count as JSON.
+/// Returns a key and its count as JSON.
 ///
 /// # Errors
-/// None that can be reached with numbers and texts.
+/// None that can occur with numbers and texts.
 pub fn json_of(key: &[u8], count: impl Serialize) -> Result<String> {
     Ok(serde_json::to_string(&CountLine { key: JsonKey::of(key), count })?)
 }

@@ -1,4 +1,4 @@
-//! The index of fingerprints: opened as it was made, or made for what it is expected to hold.
+//! The index of fingerprints: opened as it was created, or created for its expected content.
 
 use std::env;
 use std::fmt::Display;
@@ -23,30 +23,30 @@ use crate::stated::StatedArgs;
 
 /// The structure of an index that grows.
 const GROWING: &str = nandex::raw::bufferhash::growing::KIND;
-/// The structure of an index of which the RAM holds less than is expected.
+/// The structure of an index whose RAM suffices for less than expected.
 const FORGETTING: &str = nandex::bufferhash::KIND;
-/// The fewest fingerprints that the index can hold.
+/// The fewest fingerprints that an index is sized for.
 const ENTRIES_MIN: u64 = 100_000;
-/// How an index is spread over several devices: a megabyte on each in turn.
+/// The distribution of an index over several devices: a megabyte on each in turn.
 const STRIPING: Striping = Striping::Extent { pages: 256 };
 
-/// Where the index is, how large, and what it is made with.
+/// The place, the size and the settings of the index.
 #[derive(Debug, clap::Args)]
 pub struct IndexArgs {
-    /// Keep the index in this volume, and go on with it where it is there already
+    /// Keep the index in this volume, and continue with it if it exists
     #[arg(long = "index", value_name = "FILE")]
     pub file: Option<PathBuf>,
     #[command(flatten)]
     devices: DeviceArgs,
-    /// RAM that the index may take
+    /// Most RAM for the index
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
     ram: u64,
-    /// Make the index for at least this much: chunks such as 10M, or bytes of files such as 2TiB
+    /// Least size of a new index: a number of chunks such as 10M, or bytes of files such as 2TiB
     #[arg(long, value_name = "N")]
     expect: Option<Expected>,
-    /// Which structure a new index is: growing takes more fingerprints as they come, until --ram is spent; bufferhash
-    /// and slicehash keep their size and forget the oldest; slicehash takes more fingerprints into the same RAM, reads
-    /// a page for each chunk, and writes more; auto is which of these two suits the size
+    /// Structure of a new index: growing adds fingerprints until --ram is used up; bufferhash and slicehash keep their
+    /// size and forget the oldest; slicehash holds more fingerprints in the same RAM, reads a page for each chunk, and
+    /// writes more; auto chooses between these two by the size
     #[arg(
         long,
         value_name = "STRUCTURE",
@@ -55,25 +55,25 @@ pub struct IndexArgs {
         hide_possible_values = true
     )]
     structure: StructureArg,
-    /// How files are cut into chunks: fastcdc, rabin or fixed; without it as the index is, and fastcdc for a new one
+    /// Chunking of files: fastcdc, rabin or fixed; default: that of the index, and fastcdc for a new one
     #[arg(long)]
     chunker: Option<Chunker>,
-    /// The average chunk, a power of two; without it as the index is, and 8KiB for a new one
+    /// Average chunk, a power of two; default: that of the index, and 8KiB for a new one
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     avg: Option<u64>,
-    /// How chunks are named: sha1 or blake3; without it as the index is, and blake3 for a new one
+    /// Hash that names chunks: sha1 or blake3; default: that of the index, and blake3 for a new one
     #[arg(long)]
     hash: Option<Hash>,
     #[command(flatten)]
     stated: StatedArgs,
 }
 
-/// What an index is to hold.
+/// The expected content of an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expected {
-    /// Different chunks.
+    /// A number of different chunks.
     Entries(u64),
-    /// Bytes of files.
+    /// A number of bytes of files.
     Bytes(u64),
 }
 
@@ -98,7 +98,7 @@ impl Expected {
 }
 
 impl IndexArgs {
-    /// The volume of an index that is kept.
+    /// Returns the volume of an index that is kept.
     fn volume(&self) -> Result<Option<VolumeArgs>> {
         let devices = self.devices.clone();
         if self.file.is_none() && (!devices.members.is_empty() || devices.log_device.is_some()) {
@@ -107,10 +107,10 @@ impl IndexArgs {
         Ok(self.file.clone().map(|file| VolumeArgs { file, devices }))
     }
 
-    /// Says how long the file of an index that is kept is.
+    /// Reports the size of the file of an index that is kept.
     ///
     /// # Errors
-    /// A file that is gone.
+    /// A file that was removed.
     pub fn tell_size(&self, console: &Console) -> Result<()> {
         if let Some(volume) = self.volume()? {
             let (file, taken) = (volume.file.display(), volume.file_bytes()?.shown());
@@ -119,7 +119,7 @@ impl IndexArgs {
         Ok(())
     }
 
-    /// What is asked for, and the usual for the rest.
+    /// Returns the requested settings, with defaults for the rest.
     fn settings(&self) -> Result<IndexSettings> {
         let usual = IndexSettings::default();
         let average = self.avg.map(usize::try_from).transpose()?;
@@ -129,10 +129,10 @@ impl IndexArgs {
         Ok(IndexSettings { chunking, hash: self.hash.unwrap_or(usual.hash) })
     }
 
-    /// Puts what was stated in place of what the survey led to.
+    /// Replaces the results of the survey by the given parameters.
     ///
     /// # Errors
-    /// A parameter that is none, that does not work, or that an index of fingerprints has of its own.
+    /// An unknown parameter, an invalid value, or a parameter that follows from the index of fingerprints.
     fn state(&self, mut sizing: Sizing) -> Result<Prediction> {
         let why = "it follows from what an index of fingerprints is; --structure states what it does when full";
         self.stated.refuse(&["key_bytes", "value_bytes", "policy"], why)?;
@@ -143,7 +143,7 @@ impl IndexArgs {
         Ok(sizing.prediction)
     }
 
-    /// Refuses what an index was not made with.
+    /// Fails if the index was created with other settings.
     fn refuse_others(&self, kept: IndexSettings, file: &str) -> Result<()> {
         let chunking = kept.chunking;
         refuse_other(file, "--chunker", self.chunker, chunking.chunker())?;
@@ -153,7 +153,7 @@ impl IndexArgs {
     }
 }
 
-/// Bytes as an option takes them.
+/// A size as an option accepts it.
 #[derive(PartialEq)]
 struct Bytes(u64);
 
@@ -179,10 +179,10 @@ fn refuse_other<T: Display + PartialEq>(
     )
 }
 
-/// Opens or makes the index, with values of that many bytes, and says what it was made with.
+/// Opens or creates the index, with values of `value_bytes` bytes, and reports its settings.
 ///
 /// # Errors
-/// Settings that are not those of the index, a volume that is none, no space.
+/// Settings that are not those of the index, a file that is not a volume, no space.
 pub fn open_or_make(
     args: &IndexArgs,
     (survey, value_bytes): (&Survey, usize),
@@ -241,13 +241,13 @@ fn open(
     Ok((opened, settings))
 }
 
-/// The table of an index in a volume, and what its name says.
+/// Returns the table of an index in a volume, and the settings in its name.
 fn named(volume: &Volume) -> Option<(String, IndexSettings)> {
     let mut names = TableOrMap::names(volume).into_iter();
     names.find_map(|name| IndexSettings::of_table(&name).map(|settings| (name, settings)))
 }
 
-/// Says before the run that an index that is kept is too small for it.
+/// Warns before the run if an index that is kept is too small for it.
 fn tell_if_small(
     args: &IndexArgs,
     (opened, settings): (&OpenedTable, IndexSettings),
@@ -275,17 +275,17 @@ fn tell_if_small(
     });
 }
 
-/// About how many chunks the surveyed files have.
+/// Estimates the number of chunks of the surveyed files.
 fn chunks(survey: &Survey, settings: IndexSettings) -> u64 {
     survey.bytes / (settings.chunking.average_bytes() as u64) + survey.files
 }
 
-/// Makes a temporary volume: in `$TMPDIR` if that is set, else here, because the system's default is often kept in
-/// memory. `option` is the one that names a permanent place. The file loses its name once it is open, so nothing of it
-/// is left however the command ends.
+/// Creates a temporary volume: in `$TMPDIR` if that is set, else in the current folder, because the system's default is
+/// often in memory. `option` names the option for a permanent place. The file loses its name once it is open, so
+/// nothing of it remains however the command ends.
 ///
 /// # Errors
-/// A folder that cannot be written to, and those of `make`.
+/// A folder that cannot be written to, and errors of `make`.
 pub fn in_scratch<T>(option: &str, make: impl FnOnce(&VolumeArgs) -> Result<T>) -> Result<T> {
     let folder = scratch_folder(option)?;
     let made = make(&VolumeArgs::single(folder.path().join("scratch.nandex")))?;
@@ -298,13 +298,13 @@ fn scratch_folder(option: &str) -> Result<TempDir> {
     let builder = || tempfile::Builder::new().prefix(".nandex-").tempdir_in(&place);
     builder().with_context(|| {
         format!(
-            "cannot make a folder for the index in {}; set TMPDIR, or say where with {option}",
+            "cannot create a folder for the index in {}; set TMPDIR, or name a place with {option}",
             place.display()
         )
     })
 }
 
-/// A table for the chunks that the survey predicts, and half as many more, or for those that are expected if these are
+/// Plans a table for the chunks that the survey predicts, and half as many more, or for the expected number if that is
 /// more; or for as many as the RAM allows, with a note.
 fn plan(
     args: &IndexArgs,

@@ -16,7 +16,7 @@ use super::figures::FilterFigures;
 use super::open::{NameArgs, Opened, open};
 use crate::key_feed::{FeedResult, KeyArgs};
 
-/// From where, to where.
+/// The keys and the filter.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -25,7 +25,7 @@ pub struct Args {
     keys: KeyArgs,
     #[command(flatten)]
     name: NameArgs,
-    /// Make one level of all, so that a lookup reads one page
+    /// Merge all levels into one, so that a lookup reads one page
     #[arg(long)]
     compact: bool,
     /// When a key that was added is durable: always, every:MS or never, which means at the end
@@ -51,13 +51,13 @@ pub struct Added {
 /// Adds all keys and makes them durable.
 ///
 /// # Errors
-/// An input that cannot be read, a filter that refuses. The keys before it are in the filter and durable.
+/// An input that cannot be read, a filter that refuses keys. Keys before it are in the filter and durable.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
     let opened = open(&args.volume, &args.name, args.durability.0)?;
     if args.compact {
-        opened.structure.set("it has no levels to make one of; leave --compact out")?;
+        opened.structure.set("it has no levels to merge; omit --compact")?;
     }
     let (fed, result) = feed(&opened, &args.keys, (console, &interrupt));
     finish(&args.volume, opened, (fed, result), args.compact, console)
@@ -78,7 +78,7 @@ pub fn feed(
 /// Closes the filter and reports the result. A new filter gets its name once it has all keys.
 ///
 /// # Errors
-/// The error that adding ended with; a failed write or sync.
+/// The error that ended the additions; a failed write or sync.
 pub fn finish(
     volume: &VolumeArgs,
     opened: Opened,

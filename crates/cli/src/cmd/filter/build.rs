@@ -1,4 +1,4 @@
-//! `nandex filter build`: makes a volume with one filter of all keys of files or stdin.
+//! `nandex filter build`: creates a volume with one filter of all keys of files or stdin.
 
 use anyhow::Result;
 use nandex::raw::store::schedule::Channels;
@@ -21,10 +21,10 @@ pub struct Args {
     volume: VolumeArgs,
     #[command(flatten)]
     keys: KeyArgs,
-    /// The filter's name
+    /// Name of the filter
     #[arg(long, default_value = "filter")]
     name: String,
-    /// Share of absent keys that are reported as there, once the filter holds the keys it is made for
+    /// Rate of false positives, once the filter holds the number of keys it is sized for
     #[arg(long, visible_alias = "fpr", value_name = "RATE", default_value_t = 0.001)]
     rate: f64,
     #[command(flatten)]
@@ -32,8 +32,8 @@ pub struct Args {
     /// Keep several levels, as they are when the last key was read
     #[arg(long, conflicts_with = "window")]
     no_compact: bool,
-    /// The channels of the device, or of each of several alike, which the volume keeps: probe to find them first, a
-    /// file with the output of `nandex probe --json`, or none
+    /// Channels of the device, or of each of several alike, which the volume stores: probe to find them first, a file
+    /// with the output of `nandex probe --json`, or none
     #[arg(long, value_name = "SOURCE", default_value = "none")]
     geometry: GeometryArg,
     /// When a key that was read is durable: always, every:MS or never, which means at the end
@@ -41,11 +41,11 @@ pub struct Args {
     durability: DurabilityArg,
 }
 
-/// Makes the volume and the filter, adds all keys, and merges all levels into one.
+/// Creates the volume and the filter, adds all keys, and merges all levels into one.
 ///
 /// # Errors
-/// An existing file, sizes that cannot work, an input that cannot be read. What was read before is in a file
-/// that is marked unfinished.
+/// An existing file, invalid sizes, an input that cannot be read. The keys read before are in a file that is marked
+/// unfinished.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;

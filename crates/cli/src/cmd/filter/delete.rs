@@ -19,9 +19,9 @@ use super::kind::KeyFilter;
 use super::open::{NameArgs, open};
 use crate::key_feed::KeyArgs;
 
-/// Why a window deletes nothing.
-const NO_DELETES: &str = "it deletes nothing, and forgets its oldest keys by itself; build one without --window to delete \
-     keys";
+/// The reason why a window deletes nothing.
+const NO_DELETES: &str = "it deletes nothing, and forgets its oldest keys; build one without \
+    --window to delete keys";
 
 /// The keys, and the filter.
 #[derive(Debug, clap::Args)]
@@ -36,13 +36,13 @@ pub struct Args {
     keys: KeyArgs,
     #[command(flatten)]
     name: NameArgs,
-    /// Delete each key however often it was added, and not once
+    /// Delete each key as often as it was added, instead of once
     #[arg(long, conflicts_with = "unchecked")]
     all: bool,
-    /// Do not test whether keys are there: faster, for keys that are all known to have been added
+    /// Do not test whether keys are present: faster, for keys that are all known to have been added
     #[arg(long)]
     unchecked: bool,
-    /// Make one level of all, which frees the space of what was deleted
+    /// Merge all levels into one, which frees the space of deleted keys
     #[arg(long)]
     compact: bool,
     /// When a delete is durable: always, every:MS or never, which means at the end
@@ -67,7 +67,7 @@ struct Deleted {
 /// Deletes the keys.
 ///
 /// # Errors
-/// An input that cannot be read; what came before it is done and durable.
+/// An input that cannot be read; keys before it are deleted durably.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
@@ -95,7 +95,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     if done.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 
-/// Deletes those keys of a batch that are there, and returns their number.
+/// Deletes the keys of a batch that are present, and returns their number.
 fn delete(filter: &KeyFilter, keys: &[&[u8]], args: &Args) -> Result<u64> {
     let set = filter.set(NO_DELETES)?;
     if args.unchecked {

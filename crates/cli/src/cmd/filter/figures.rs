@@ -16,20 +16,20 @@ use crate::stated::Values;
 /// The figures of a filter.
 #[derive(Debug, Serialize)]
 pub struct FilterFigures {
-    /// Different fingerprints; one that several parts have counts in each.
+    /// The number of different fingerprints; one that several parts have counts in each.
     entries: u64,
     /// Damaged pages of saved buffers, whose entries are not counted.
     #[serde(skip_serializing_if = "LostPages::is_empty")]
     lost_pages: LostPages,
-    /// Those in buffers.
+    /// The number of fingerprints in buffers.
     buffered: u64,
-    /// Deletes that wait for a merge.
+    /// The number of deletes that wait for a merge.
     tombstones: u64,
-    /// The share of absent keys that are reported as there, at most.
+    /// The rate of false positives, at most.
     rate: f64,
     rate_made_for: f64,
     keys_made_for: u64,
-    /// How many of the most recent inserts are surely there, of a filter that forgets older ones.
+    /// How many of the most recent inserts are certainly present, in a filter that forgets older ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     window_keys: Option<u64>,
     /// The levels on flash, the smallest first.
@@ -37,7 +37,7 @@ pub struct FilterFigures {
     bits_per_key: f64,
     ram_bytes: u64,
     flash_bytes: u64,
-    /// The structure's own parameters.
+    /// The parameters specific to the structure.
     #[serde(flatten)]
     parameters: Map<String, Value>,
     /// All parameters.
@@ -60,7 +60,7 @@ struct Level {
 }
 
 impl FilterFigures {
-    /// The figures of an open filter.
+    /// Returns the figures of an open filter.
     pub fn of(filter: &dyn OpenFilter, hasher: KeyHasher) -> Self {
         let (stats, config) = (filter.stats(), filter.config());
         let described = config.describe();
@@ -99,7 +99,7 @@ impl FilterFigures {
         &self.lost_pages
     }
 
-    /// Lines of a name and a value each.
+    /// Returns lines of a name and a value each.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
         let levels: Vec<_> = self.levels.iter().map(|it| show_count(it.entries)).collect();
         let levels = if levels.is_empty() { "none".into() } else { levels.join(" + ") };
@@ -147,7 +147,7 @@ impl FilterFigures {
     }
 }
 
-/// A rate for people, with three digits.
+/// Formats a rate for people, with three digits.
 pub fn percent(rate: f64) -> String {
     let percent = rate * 100.0;
     if percent == 0.0 || percent >= 0.001 {

@@ -1,4 +1,4 @@
-//! `nandex filter info`: shows a filter's keys, error rate, RAM and flash.
+//! `nandex filter info`: shows a filter's keys, rate of false positives, RAM and flash.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::devices::VolumeArgs;
 use super::figures::FilterFigures;
 use super::open::{NameArgs, open_to_read};
 
-/// Which filter.
+/// The filter.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -32,7 +32,7 @@ struct Info {
 /// Prints the figures.
 ///
 /// # Errors
-/// As for opening; quietly, after the figures are printed, that damaged pages are missing from them.
+/// As for opening; silently, after the figures are printed, if damaged pages are missing from them.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let opened = open_to_read(&args.volume, &args.name)?;
     let figures = FilterFigures::of(opened.structure.filter(), opened.volume().hasher());

@@ -17,7 +17,7 @@ pub enum KeyFilter {
     Window(SliceBloom),
 }
 
-/// What a filter is made with.
+/// The configuration of a filter.
 #[derive(Clone, Copy, Debug)]
 pub enum FilterConfig {
     /// A set.
@@ -27,7 +27,7 @@ pub enum FilterConfig {
 }
 
 impl FilterConfig {
-    /// The same for a device with these channels.
+    /// Returns the same configuration for a device with these channels.
     #[must_use]
     pub fn aligned_to(self, channels: &Channels) -> Self {
         match self {
@@ -40,7 +40,7 @@ impl FilterConfig {
 }
 
 impl KeyFilter {
-    /// What both kinds do.
+    /// Returns the operations of both kinds.
     pub fn filter(&self) -> &dyn OpenFilter {
         match self {
             Self::Set(filter) => filter,
@@ -48,10 +48,10 @@ impl KeyFilter {
         }
     }
 
-    /// The set, for what only sets do.
+    /// Returns the set, for operations that only sets have.
     ///
     /// # Errors
-    /// That it is a window of recent keys, and what follows from that.
+    /// The filter is a window of recent keys; the message adds `why` that matters.
     pub fn set(&self, why: &str) -> Result<&Cascade> {
         match self {
             Self::Set(filter) => Ok(filter),
@@ -61,8 +61,8 @@ impl KeyFilter {
         }
     }
 
-    /// How often each key is there; unless `counted`, at least 1 for those that are. In a set many keys at once are
-    /// looked up by reading the filter from front to back, few by reading a page for each.
+    /// Returns how often each key is present; unless `counted`, at least 1 for those that are. In a set many keys at
+    /// once are looked up by reading the filter from front to back, few by reading a page for each.
     ///
     /// # Errors
     /// A failed read, damage; counts of a window, which has none.
@@ -82,8 +82,8 @@ impl KeyFilter {
         Ok(self.filter().contains_many(keys)?.into_iter().map(u64::from).collect())
     }
 
-    /// Saves what is buffered, with `compact` in one level of all, so that a lookup reads one page. A window has no
-    /// levels.
+    /// Saves what is buffered, with `compact` merging all levels into one, so that a lookup reads one page. A window
+    /// has no levels.
     ///
     /// # Errors
     /// A failed read or write.

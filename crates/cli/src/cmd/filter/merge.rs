@@ -1,4 +1,4 @@
-//! `nandex filter merge`: makes one filter of several that were made alike.
+//! `nandex filter merge`: merges several filters with the same configuration into one.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -20,10 +20,10 @@ use super::figures::{FilterFigures, percent};
 use super::kind::{FilterConfig, KeyFilter};
 use super::open::{NameArgs, Opened, open_to_read};
 
-/// Why a window does not merge.
+/// The reason why a window does not merge.
 const ONLY_SETS: &str = "only sets merge; build it without --window";
 
-/// Files that are open at once, for one pass over all of them.
+/// The number of files that are open at once, for one pass over all of them.
 const GROUP: usize = 8;
 
 /// What users have to know about filters that merge.
@@ -35,13 +35,13 @@ const ALIKE: &str = "Filters merge when they were made for the same keys at the 
 #[derive(Debug, clap::Args)]
 #[command(after_help = ALIKE)]
 pub struct Args {
-    /// The volume to make
+    /// Volume to create
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// The volumes to merge, of one filter each
+    /// Volumes to merge, with one filter each
     #[arg(required = true, num_args = 2..)]
     files: Vec<PathBuf>,
-    /// The new filter's name
+    /// Name of the new filter
     #[arg(long, default_value = "filter")]
     name: String,
 }
@@ -99,14 +99,14 @@ fn text(merged: &Merged) -> String {
     aligned(&rows)
 }
 
-/// What must be the same for filters to merge.
+/// The properties that must be the same for filters to merge.
 struct CommonSizes {
     config: cascade::Config,
     universe: Universe,
     hasher: KeyHasher,
 }
 
-/// Checks all files before anything is made, and returns what they have in common.
+/// Checks all files before anything is created, and returns what they have in common.
 fn survey(files: &[PathBuf]) -> Result<CommonSizes> {
     let mut first: Option<CommonSizes> = None;
     for path in files {

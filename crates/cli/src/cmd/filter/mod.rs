@@ -1,5 +1,5 @@
-//! `nandex filter`: sets of keys in 11 bits each, bigger than RAM, from the shell. One file per verb; the
-//! other files are shared.
+//! `nandex filter`: sets of keys in 11 bits each, bigger than RAM, from the shell. One file per verb; the other files
+//! are shared.
 
 mod add;
 mod build;
@@ -18,28 +18,28 @@ use clap::Subcommand;
 
 use crate::console::Console;
 
-/// Which verb.
+/// The verb.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
 
-/// What can be done with a filter.
+/// The verbs of filters.
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Make a volume with one filter of all keys of files or stdin
+    /// Create a volume with one filter of all keys of files or stdin
     #[command(after_help = SHARED_KEY)]
     Build(Box<build::Args>),
-    /// Put more keys into a filter
+    /// Add more keys to a filter
     Add(add::Args),
     /// Print the keys that are in a filter; exits with 1 if none is
     Test(test::Args),
     /// Delete keys from a filter
     Delete(delete::Args),
-    /// Make one filter of several that were made alike
+    /// Merge several filters with the same configuration into one
     Merge(merge::Args),
-    /// Show what a filter holds, how often it errs, and what it takes
+    /// Show a filter's content, rate of false positives, RAM and flash
     Info(info::Args),
     /// Print each key the first time it is seen
     #[command(after_help = SHARED_KEY)]

@@ -8,10 +8,10 @@ use crate::devices::VolumeArgs;
 use crate::held;
 use crate::stated::StatedArgs;
 
-/// Which filter of a volume.
+/// The filter of a volume.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct NameArgs {
-    /// The filter's name; not needed if the volume holds one
+    /// Name of the filter; not needed if the volume holds one
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
@@ -24,13 +24,12 @@ pub type Opened = held::Opened<KeyFilter>;
 /// Opens a volume and the named filter, or the only one.
 ///
 /// # Errors
-/// A file that does not exist, is not a volume, is in use or damaged; a name that does not exist or is a
-/// table's.
+/// A file that does not exist, is not a volume, is in use or damaged; a name that does not exist or belongs to a table.
 pub fn open(args: &VolumeArgs, name: &NameArgs, durability: Durability) -> Result<Opened> {
     held::open(args, name.name.as_deref(), &name.options.stated(), durability)
 }
 
-/// As `open`, for looking keys up: the volume stays as it is.
+/// Like `open`, for looking keys up: the volume stays as it is.
 ///
 /// # Errors
 /// As `open`.

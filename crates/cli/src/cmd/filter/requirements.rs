@@ -1,4 +1,4 @@
-//! The requirements of a new filter: options of the verbs that make one.
+//! The requirements of a new filter: options of the verbs that create one.
 
 use std::str::FromStr;
 
@@ -16,18 +16,18 @@ use crate::key_feed::KeyArgs;
 use crate::size;
 use crate::stated::StatedArgs;
 
-/// Keys that a filter is made for if nothing is known.
+/// The number of keys that a filter is sized for if nothing is known.
 const KEYS_UNKNOWN: u64 = 100_000_000;
-/// The fewest keys that an estimate makes a filter for.
+/// The fewest keys that an estimate sizes a filter for.
 const KEYS_MIN: u64 = 100_000;
 
 /// The requirements of a new filter.
 #[derive(Clone, Debug, clap::Args)]
 pub struct FilterRequirementArgs {
-    /// Different keys it is made for; without it, the estimated number of keys in the inputs
+    /// Number of different keys to size the filter for; default: the estimated number of keys in the inputs
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     keys: Option<u64>,
-    /// Make it a window: it has the last COUNT keys that were put in, forgets older ones by itself, and deletes none
+    /// Create a window: it has the last COUNT keys that were inserted, forgets older ones, and deletes none
     #[arg(
         long,
         value_name = "COUNT",
@@ -35,16 +35,16 @@ pub struct FilterRequirementArgs {
         conflicts_with_all = ["keys", "fan_out", "counts", "refuse"]
     )]
     window: Option<u64>,
-    /// RAM that it may take
+    /// Most RAM to use
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
     ram: u64,
-    /// Levels on flash: auto, one, or how many times larger each is than the one above
+    /// Levels on flash: auto, one, or the ratio of each level's size to the one above
     #[arg(long, value_name = "TIMES", default_value = "auto")]
     fan_out: FanOutArg,
-    /// Keep counts compact: for keys that are added often
+    /// Store counts compactly: for keys that are added often
     #[arg(long)]
     counts: bool,
-    /// Refuse more keys than it was made for, and keep the error rate
+    /// Refuse more keys than the filter is sized for, which keeps its rate of false positives
     #[arg(long)]
     refuse: bool,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub struct FilterRequirementArgs {
     stated: StatedArgs,
 }
 
-/// A fan-out, from its word.
+/// A fan-out, parsed from its word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FanOutArg(FanOut);
 
@@ -75,7 +75,7 @@ impl FromStr for FanOutArg {
 }
 
 impl FilterRequirementArgs {
-    /// How keys are hashed.
+    /// Returns the hash function of keys.
     ///
     /// # Errors
     /// As [`HashArgs::hasher`].
@@ -83,16 +83,16 @@ impl FilterRequirementArgs {
         self.hashing.hasher()
     }
 
-    /// Parameters, and options of this run.
+    /// Returns the parameters, and options of this run.
     pub fn stated(&self) -> Stated {
         self.stated.stated()
     }
 
-    /// The configuration for a device with these channels, with the largest buffers that fit the RAM and the stated
-    /// parameters. Prints the number of keys it is made for if that was not given.
+    /// Returns the configuration for a device with these channels, with the largest buffers that fit the RAM and the
+    /// given parameters. Prints the number of keys that it is sized for if that was not given.
     ///
     /// # Errors
-    /// Sizes that cannot work, with what would do; a failed read of the inputs.
+    /// Invalid sizes, with valid ones; a failed read of the inputs.
     pub fn config(
         &self,
         inputs: &KeyArgs,

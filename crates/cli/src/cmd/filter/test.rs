@@ -1,4 +1,4 @@
-//! `nandex filter test`: which keys are in a filter.
+//! `nandex filter test`: tests which keys are in a filter.
 
 use std::io::{self, BufWriter, Write};
 
@@ -23,13 +23,13 @@ pub struct Args {
     keys: KeyArgs,
     #[command(flatten)]
     name: NameArgs,
-    /// Print the keys that are not there instead
+    /// Print the absent keys instead
     #[arg(long)]
     absent: bool,
-    /// Print how often each key was added, a tab and the key; 0 if it is not there
+    /// Print how often each key was added, a tab and the key; 0 if it is absent
     #[arg(long, conflicts_with = "absent")]
     count: bool,
-    /// Print no keys, but the number of those that are there
+    /// Print no keys, but the number of those present
     #[arg(long)]
     summary: bool,
     /// Print nothing, and stop at the first key that would be printed
@@ -37,23 +37,23 @@ pub struct Args {
     quiet: bool,
 }
 
-/// The questions and the answers.
+/// The numbers of keys and answers.
 #[derive(Debug, Default, Serialize)]
 struct Tested {
     keys_read: u64,
     present: u64,
     absent: u64,
-    /// The share of absent keys that were reported as there, at most.
+    /// The rate of false positives, at most.
     rate: f64,
     elapsed_s: f64,
     keys_per_s: f64,
     interrupted: bool,
 }
 
-/// Prints the keys that are there, unchanged and in the order of the input.
+/// Prints the keys that are present, unchanged and in the order of the input.
 ///
 /// # Errors
-/// A failed read, damage; with `--quiet`, no key was selected.
+/// A failed read, damage; with `--quiet`, if no key was selected.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
@@ -95,7 +95,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 }
 
 impl Tested {
-    /// Keys to print.
+    /// The number of keys to print.
     fn selected(&self, args: &Args) -> u64 {
         if args.absent { self.absent } else { self.present }
     }

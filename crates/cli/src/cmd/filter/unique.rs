@@ -1,4 +1,4 @@
-//! `nandex filter unique`: prints each key the first time it is seen; a filter remembers those seen before.
+//! `nandex filter unique`: prints each key the first time it is seen; a filter remembers the seen keys.
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
@@ -28,7 +28,7 @@ pub struct Args {
     /// Remember the keys in this volume, and continue with it if it exists
     #[arg(long, value_name = "FILE")]
     filter: Option<PathBuf>,
-    /// Share of new keys that are left out because they seem to have been seen
+    /// Rate of new keys that are left out because they seem to have been seen
     #[arg(long, visible_alias = "fpr", value_name = "RATE", default_value_t = 1e-6)]
     rate: f64,
     #[command(flatten)]
@@ -46,10 +46,10 @@ struct UniqueOutput {
     interrupted: bool,
 }
 
-/// Prints each key the first time, in the order of the input. With `--json` prints how many there were.
+/// Prints each key the first time, in the order of the input. With `--json` prints the number of keys.
 ///
 /// # Errors
-/// An input that cannot be read, no space, an error of stdout.
+/// An input that cannot be read, no space, a failed write to stdout.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
@@ -64,7 +64,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
             new.iter().try_for_each(|key| form.write(&mut out, key))?;
             out.flush()?;
         }
-        // Only what was printed counts as seen.
+        // Only printed keys count as seen.
         opened.structure.filter().insert_many(&new)?;
         Ok(true)
     });
@@ -85,7 +85,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     if seen.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 
-/// The filter of keys seen.
+/// Opens or creates the filter of seen keys.
 fn place(args: &Args, console: &Console) -> Result<Opened> {
     let volume = args.filter.clone().map(VolumeArgs::single);
     if let Some(volume) = volume.filter(VolumeArgs::is_made) {
@@ -98,18 +98,18 @@ fn place(args: &Args, console: &Console) -> Result<Opened> {
     let making = Making { name: "seen", config, hasher, durability, geometry: None, stated };
     if let Some(path) = &args.filter {
         let opened = create(&VolumeArgs::single(path.clone()), making, console)?;
-        // From here on it is a filter of the keys printed, however few.
+        // From here on it is a filter of the printed keys, however few.
         opened.db.finish()?;
         return Ok(opened);
     }
     in_scratch("--filter", |volume| create(volume, making, console))
 }
 
-/// Bytes of keys that each half of the recent keys remembers.
+/// The number of bytes of keys that each half of the recent keys remembers.
 const RECENT_BYTES: usize = 1 << 20;
 
-/// Keys that were seen lately: a key that comes again soon costs no lookup. In two halves; when the younger one is
-/// full, the older one is forgotten.
+/// Keys that were seen lately: a key that comes again soon costs no lookup. They are in two halves; when the younger
+/// one is full, the older one is forgotten.
 #[derive(Default)]
 struct RecentKeys {
     younger: HashSet<Vec<u8>>,
@@ -136,7 +136,7 @@ impl RecentKeys {
     }
 }
 
-/// The keys of a batch that were not seen before, each once. Asks the filter for each other key once.
+/// Returns the keys of a batch that were not seen before, each once. Looks up each other key in the filter once.
 fn first_seen<'k>(
     filter: &dyn Filter,
     recent: &mut RecentKeys,

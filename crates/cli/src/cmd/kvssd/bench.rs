@@ -1,4 +1,4 @@
-//! `nandex kvssd bench`: pairs are stored, overwritten and read at a queue depth.
+//! `nandex kvssd bench`: stores, overwrites and reads pairs at a queue depth.
 
 use anyhow::Result;
 use nandex_kvssd::{BenchPlan, RunReport};
@@ -16,30 +16,30 @@ use crate::size;
 pub struct Args {
     #[command(flatten)]
     drive: MeasuredArgs,
-    /// Pairs that are stored
+    /// Number of pairs to store
     #[arg(long = "count", value_name = "COUNT", value_parser = size::parse_count, default_value = "10000")]
     count: u64,
-    /// Commands of each run after that; without it, as many as pairs
+    /// Number of commands of each run after that; default: as many as pairs
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     commands: Option<u64>,
-    /// Bytes of each key, 8 at least
+    /// Bytes of each key, at least 8
     #[arg(long, value_name = "BYTES", default_value_t = 16)]
     key_bytes: usize,
-    /// Bytes of each value; several, with commas, give a run for each
+    /// Bytes of each value; several, separated by commas, give a run for each
     #[arg(long, value_name = "SIZES", value_parser = size::parse, value_delimiter = ',', default_value = "4096")]
     value_bytes: Vec<u64>,
     /// Commands in flight
     #[arg(long, value_name = "COUNT", default_value_t = 64)]
     depth: usize,
-    /// Of a hundred commands of the mixed run, those that read
+    /// Percentage of reads among the commands of the mixed run
     #[arg(long, value_name = "PERCENT", default_value_t = 50)]
     read_percent: u64,
-    /// Decides which keys come
+    /// Seed of the choice of keys
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 }
 
-/// The runs of a length of values.
+/// The runs of one value length.
 #[derive(Debug, Serialize)]
 struct BenchedSize {
     value_bytes: u64,
@@ -49,10 +49,10 @@ struct BenchedSize {
     runs: Vec<RunReport>,
 }
 
-/// Runs the load, for each length of values on a drive of its own where it is simulated.
+/// Runs the load, for each value length on a drive of its own if it is simulated.
 ///
 /// # Errors
-/// A plan that is none, a full drive, quietly an interrupt.
+/// An invalid plan, a full drive; silently, an interrupt.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let mut sizes = Vec::new();

@@ -1,4 +1,4 @@
-//! `nandex kvssd create`: a drive in a new file.
+//! `nandex kvssd create`: creates a drive in a new file.
 
 use std::path::PathBuf;
 
@@ -12,14 +12,14 @@ use crate::console::{Console, aligned};
 use crate::interrupt::Interrupt;
 use crate::place::DurabilityArg;
 
-/// Where, and how large.
+/// The place and the size.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     drive: DriveArgs,
     #[command(flatten)]
     limits: LimitArgs,
-    /// When an acknowledged store is durable; a word for this run, chosen again at each opening
+    /// When an acknowledged store is durable; applies to this run, and is chosen again at each opening
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
 }
@@ -35,10 +35,10 @@ struct CreatedDrive {
     index_ram_bytes: u64,
 }
 
-/// Makes the drive.
+/// Creates the drive.
 ///
 /// # Errors
-/// A file that exists, limits that cannot work, no space, an interrupt.
+/// An existing file, invalid limits, no space, an interrupt.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let (db, drive) = create(&args.drive, &args.limits, args.durability.0, console)?;

@@ -1,4 +1,4 @@
-//! `nandex kvssd info`: a drive's limits and use.
+//! `nandex kvssd info`: shows a drive's limits and use.
 
 use anyhow::Result;
 use nandex::device::Access;
@@ -10,21 +10,21 @@ use super::shown::use_rows;
 use crate::console::{Console, aligned};
 use crate::size::{show_bytes, show_count};
 
-/// Which drive.
+/// The drive.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     drive: DriveArgs,
 }
 
-/// What it is and holds.
+/// The limits and the use of a drive.
 #[derive(Debug, Serialize)]
 struct ShownDrive {
     info: DriveInfo,
     stats: DriveStats,
 }
 
-/// Shows them.
+/// Shows the limits and the use.
 ///
 /// # Errors
 /// A file that does not exist, has no drive, is in use or damaged.

@@ -1,4 +1,4 @@
-//! `nandex kvssd list`: the keys of a key space.
+//! `nandex kvssd list`: lists the keys of a key space.
 
 use std::io::{self, BufWriter, Write};
 
@@ -14,26 +14,26 @@ use crate::console::Console;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 
-/// Bytes of pairs that are read together: two of the longest, and more of others.
+/// The number of bytes of pairs that are read together: two of the longest, and more of others.
 const LIST_BYTES: u64 = 5 << 20;
 
-/// Which keys.
+/// The keys to list.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     place: SpaceArgs,
-    /// Only keys that begin with these bytes, four at most
+    /// List only keys that begin with these bytes, at most four
     #[arg(long, value_name = "PREFIX")]
     prefix: Option<String>,
-    /// Print the values, too: key, tab, value
+    /// Print the values as well: key, tab, value
     #[arg(long)]
     values: bool,
 }
 
-/// Prints keys, in no order that says anything.
+/// Prints keys, in no particular order.
 ///
 /// # Errors
-/// No such key space, damage, quietly an interrupt.
+/// No such key space, damage; silently, an interrupt.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let filter = filter(args.prefix.as_deref())?;

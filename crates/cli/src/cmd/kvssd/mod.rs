@@ -16,29 +16,29 @@ use clap::Subcommand;
 
 use crate::console::Console;
 
-/// What can be done with a drive.
+/// The verbs of drives.
 #[derive(Debug, Subcommand)]
 pub enum DriveVerb {
-    /// Make a drive in a new file, with one key space
+    /// Create a drive in a new file, with one key space
     Create(create::Args),
     /// Store a value under a key
     Put(pairs::PutArgs),
-    /// Write a value, or a part of it, to stdout; exits with 1 if its key is not there
+    /// Write a value, or a part of it, to stdout; exits with 1 if its key is absent
     Get(pairs::GetArgs),
-    /// Delete pairs, by their keys or by a prefix; exits with 1 if a key is not there
+    /// Delete pairs, by their keys or by a prefix; exits with 1 if a key is absent
     Rm(pairs::RemoveArgs),
-    /// Say which keys are there; exits with 1 if one is not
+    /// Print whether each key is present; exits with 1 if one is absent
     Exist(pairs::ExistArgs),
     /// Print the keys of a key space, or those with a prefix
     List(list::Args),
-    /// Make, delete or list key spaces
+    /// Create, delete or list key spaces
     #[command(subcommand)]
     Space(spaces::SpaceVerb),
     /// Show a drive's limits, use and costs
     Info(info::Args),
-    /// Store, overwrite and read pairs at a queue depth, and measure it
+    /// Store, overwrite and read pairs at a queue depth, and measure the performance
     Bench(bench::Args),
-    /// Replay a trace of key-value requests, and measure it
+    /// Replay a trace of key-value requests, and measure the performance
     Replay(replay::Args),
 }
 

@@ -1,4 +1,4 @@
-//! `nandex kvssd put`, `get`, `rm` and `exist`: pairs by their keys.
+//! `nandex kvssd put`, `get`, `rm` and `exist`: operations on pairs by their keys.
 
 use std::io::{self, Read, Write};
 
@@ -16,16 +16,16 @@ use crate::console::Console;
 use crate::exit::{FAILURE, Quiet};
 use crate::size;
 
-/// What a store does with a key that is there.
+/// The handling of an existing key by a store.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum StoreWord {
-    /// Overwrites it, or makes the pair
+    /// Overwrite it, or create the pair
     Post,
-    /// Overwrites it; a key that is not there is refused
+    /// Overwrite it; fail if the key is absent
     Update,
-    /// Makes the pair; a key that is there is refused
+    /// Create the pair; fail if the key is present
     New,
-    /// Appends to its value, or makes the pair
+    /// Append to its value, or create the pair
     Append,
 }
 
@@ -34,11 +34,11 @@ enum StoreWord {
 pub struct PutArgs {
     #[command(flatten)]
     place: SpaceArgs,
-    /// The key
+    /// Key of the pair
     key: String,
-    /// The value; without it, stdin
+    /// Value of the pair; default: read from stdin
     value: Option<String>,
-    /// What is done with a key that is there
+    /// Handling of an existing key
     #[arg(long, value_name = "WORD", default_value = "post")]
     store: StoreWord,
 }
@@ -48,12 +48,12 @@ pub struct PutArgs {
 pub struct GetArgs {
     #[command(flatten)]
     place: SpaceArgs,
-    /// The key
+    /// Key of the pair
     key: String,
-    /// The first byte of the value to write, a multiple of 512
+    /// First byte of the value to write, a multiple of 512
     #[arg(long, value_name = "BYTES", value_parser = size::parse, default_value = "0")]
     offset: u64,
-    /// Bytes to write at most; without it, all
+    /// Most bytes to write; default: all
     #[arg(long, value_name = "BYTES", value_parser = size::parse)]
     length: Option<u64>,
     /// Delete the pair once the value is retrieved
@@ -66,20 +66,20 @@ pub struct GetArgs {
 pub struct RemoveArgs {
     #[command(flatten)]
     place: SpaceArgs,
-    /// The keys
+    /// Keys to delete
     #[arg(required_unless_present = "prefix", conflicts_with = "prefix")]
     keys: Vec<String>,
-    /// Delete all keys that begin with these bytes, four at most
+    /// Delete all keys that begin with these bytes, at most four
     #[arg(long, value_name = "PREFIX")]
     prefix: Option<String>,
 }
 
-/// Keys to ask for.
+/// The keys to test.
 #[derive(Debug, clap::Args)]
 pub struct ExistArgs {
     #[command(flatten)]
     place: SpaceArgs,
-    /// The keys
+    /// Keys to test
     #[arg(required = true)]
     keys: Vec<String>,
 }
@@ -87,7 +87,7 @@ pub struct ExistArgs {
 /// The longest prefix of a group, in bytes.
 const PREFIX_BYTES_MAX: usize = 4;
 
-/// The filter for a prefix.
+/// Returns the filter for a prefix.
 ///
 /// # Errors
 /// A prefix that is longer than a group's.
@@ -105,7 +105,7 @@ pub fn filter(prefix: Option<&str>) -> Result<GroupFilter> {
 /// Stores a pair.
 ///
 /// # Errors
-/// A key or value that the drive does not take, a full drive.
+/// A key or value that the drive does not accept, a full drive.
 pub fn put(args: &PutArgs, console: &Console) -> Result<()> {
     let kind = match args.store {
         StoreWord::Post => StoreKind::Post,
@@ -127,17 +127,17 @@ pub fn put(args: &PutArgs, console: &Console) -> Result<()> {
     Ok(())
 }
 
-/// Reads a value from stdin, and a byte more than the drive takes, so that it refuses one that is longer.
+/// Reads a value from stdin, and a byte more than the drive accepts, so that it rejects a longer one.
 fn read_value(most: u64) -> Result<Vec<u8>> {
     let mut value = Vec::new();
     io::stdin().lock().take(most + 1).read_to_end(&mut value)?;
     Ok(value)
 }
 
-/// Writes a value to stdout, as it is.
+/// Writes a value to stdout, unchanged.
 ///
 /// # Errors
-/// A key that is not there, quietly.
+/// Silently, an absent key.
 pub fn get(args: &GetArgs, console: &Console) -> Result<()> {
     let access = if args.delete { Access::ReadWrite } else { Access::ReadOnly };
     let afterwards = if args.delete { Afterwards::Delete } else { Afterwards::Keep };
@@ -167,7 +167,7 @@ pub fn get(args: &GetArgs, console: &Console) -> Result<()> {
 /// Deletes pairs.
 ///
 /// # Errors
-/// A key that is not there; the others are deleted.
+/// An absent key; the others are deleted.
 pub fn remove(args: &RemoveArgs, console: &Console) -> Result<()> {
     let filter = args.prefix.as_deref().map(|prefix| filter(Some(prefix))).transpose()?;
     let (removed, missing) = args.place.with(Access::ReadWrite, |_, space| {
@@ -195,10 +195,10 @@ pub fn remove(args: &RemoveArgs, console: &Console) -> Result<()> {
     if missing == 0 { Ok(()) } else { Err(Quiet(FAILURE).into()) }
 }
 
-/// Says of each key whether it is there.
+/// Prints whether each key is present.
 ///
 /// # Errors
-/// A key that is not there, quietly.
+/// Silently, an absent key.
 pub fn exist(args: &ExistArgs, console: &Console) -> Result<()> {
     let keys: Vec<_> = args.keys.iter().map(String::as_bytes).collect();
     let there = args.place.with(Access::ReadOnly, |_, space| Ok(space.exist(&keys)?))?;

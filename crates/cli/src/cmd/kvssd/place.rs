@@ -1,4 +1,4 @@
-//! Drives, as the verbs make and open them: in a file, or on a simulated device that is gone with the run.
+//! Drives, as the verbs create and open them: in a file, or on a simulated device that exists only for the run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,18 +21,19 @@ use crate::held::{STRIPING, create_with, open_volume};
 use crate::size;
 use crate::stated::StatedArgs;
 
-/// The key space that is made with a drive.
+/// The key space that is created with a drive.
 pub const SPACE: &str = "main";
 
-/// The index of a drive, unless another one is wanted.
+/// The default index of a drive.
 const INDEX: &str = "rhik";
 
-/// Without a budget of RAM, an index has a thousandth of the capacity, as the 10 MB of a drive of 10 GB in the paper.
+/// The default RAM of an index is a thousandth of the capacity, like the 10 MB of a drive of 10 GB in the paper.
 const CAPACITY_PER_RAM: u64 = 1000;
 
-/// The least of that.
+/// The least default RAM.
 const RAM_BYTES_MIN: u64 = 2 << 20;
-/// RAM that the index of a small drive may have. More than its capacity would be of no use to a larger one.
+/// The RAM that the index of a small drive may have even if its capacity is less. A larger drive could not use more
+/// than its capacity.
 const RAM_BYTES_USED: u64 = 64 << 20;
 
 /// A drive in a file.
@@ -48,8 +49,8 @@ impl DriveArgs {
     /// Opens the drive, calls `act` with it, and closes it.
     ///
     /// # Errors
-    /// A file that does not exist, has no drive, is in use or damaged; other parameters of the index than those stated;
-    /// those of `act`, which come before one of closing.
+    /// A file that does not exist, has no drive, is in use or damaged; parameters of the index that differ from the
+    /// given ones; errors of `act`, which precede one of closing.
     pub fn with<T>(&self, access: Access, act: impl FnOnce(&Drive) -> Result<T>) -> Result<T> {
         let opened = open(&self.volume, access, &self.options.stated())?;
         let done = act(&opened.1);
@@ -62,7 +63,7 @@ impl DriveArgs {
 pub struct SpaceArgs {
     #[command(flatten)]
     drive: DriveArgs,
-    /// The key space
+    /// Name of the key space
     #[arg(long, value_name = "NAME", default_value = SPACE)]
     space: String,
 }
@@ -87,23 +88,23 @@ pub struct LimitArgs {
     /// Bytes that pairs may take: keys, values, and 38 more for each
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "256MiB")]
     capacity: u64,
-    /// Pairs that the index is made for; without it, one for each KiB of the capacity
+    /// Number of pairs to size the index for; default: one for each KiB of the capacity
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     pairs: Option<u64>,
-    /// The index: any kind of table, such as rhik, the default
+    /// Kind of the index: any kind of table, such as rhik, the default
     #[arg(long, value_name = "KIND", value_parser = kinds())]
     index: Option<String>,
-    /// RAM of the index, the drive's DRAM budget, of which no more than the capacity or 64 MiB is used; without it, a
-    /// thousandth of the capacity, 2 MiB at least
+    /// RAM of the index, the drive's DRAM budget, at most the capacity or 64 MiB of which is used; default: a
+    /// thousandth of the capacity, at least 2 MiB
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     ram: Option<u64>,
-    /// The shortest key in bytes; 4 by the specification
+    /// Shortest key in bytes; 4 by the specification
     #[arg(long, value_name = "BYTES", default_value_t = 1)]
     key_min: u16,
-    /// The longest key in bytes
+    /// Longest key in bytes
     #[arg(long, value_name = "BYTES", default_value_t = nandex_kvssd::KEY_BYTES_MAX)]
     key_max: u16,
-    /// The longest value in bytes, up to 2 MiB; 16 of them fit a segment of flash, of which some are kept free
+    /// Longest value in bytes, up to 2 MiB; 16 of them fit a segment of flash, several of which are kept free
     #[arg(long, value_name = "SIZE", value_parser = longest_value, default_value = "2MiB")]
     value_max: u64,
 }
@@ -117,10 +118,10 @@ fn kinds() -> impl TypedValueParser<Value = String> {
 }
 
 impl LimitArgs {
-    /// The drive's limits, and its index, with what was stated of it in place of what the limits lead to.
+    /// Returns the drive's limits, and its index with the given parameters in place of those that the limits lead to.
     ///
     /// # Errors
-    /// Limits that cannot work, RAM that is too little, parameters that the index cannot have.
+    /// Invalid limits, too little RAM, parameters that the index cannot have.
     pub fn choose(&self, stated: &StatedArgs) -> Result<(Config, Prediction)> {
         let of_capacity = Config::of_capacity(self.capacity);
         let config = Config {
@@ -140,7 +141,7 @@ impl LimitArgs {
             }
             None => {
                 let budget = (self.capacity / CAPACITY_PER_RAM).max(RAM_BYTES_MIN);
-                // A kind that cannot work in the usual budget takes what it needs.
+                // A kind that cannot work in the usual budget uses what it needs.
                 index(Some(budget))
                     .predict(config.pairs_max)
                     .or_else(|_| index(None).predict(config.pairs_max))?
@@ -155,13 +156,13 @@ impl LimitArgs {
     }
 }
 
-/// A drive that is open, and its volume with the files that were made.
+/// An open drive, and its volume with the files that were created.
 type Opened = (Database, Drive);
 
-/// Closes a drive and its volume, and gives files that were made their names.
+/// Closes a drive and its volume, and gives created files their names.
 ///
 /// # Errors
-/// That of what was `done`; a failed write or sync.
+/// The error in `done`; a failed write or sync.
 pub fn close<T>((db, drive): Opened, done: Result<T>) -> Result<T> {
     let closed = drive.close();
     let done = done?;
@@ -171,10 +172,10 @@ pub fn close<T>((db, drive): Opened, done: Result<T>) -> Result<T> {
     Ok(done)
 }
 
-/// Makes a drive in new files, with the first key space.
+/// Creates a drive in new files, with the first key space.
 ///
 /// # Errors
-/// An existing file, limits that cannot work, no space.
+/// An existing file, invalid limits, no space.
 pub fn create(
     args: &DriveArgs,
     limits: &LimitArgs,
@@ -212,30 +213,29 @@ fn open(volume: &VolumeArgs, access: Access, stated: &Stated) -> Result<Opened> 
 /// A drive to measure: that of a file, or a new one on a simulated device.
 #[derive(Clone, Debug, clap::Args)]
 pub struct MeasuredArgs {
-    /// The file of the drive; without it, a simulated device that is gone with the run
+    /// File of the drive; default: a simulated device that exists only for the run
     file: Option<PathBuf>,
-    /// The simulated device, by its name, as `nandex sim --list` has them
+    /// Name of the simulated device, as listed by `nandex sim --list`
     #[arg(long, value_name = "NAME", default_value = "pm983", conflicts_with = "file")]
     preset: String,
     #[command(flatten)]
     limits: LimitArgs,
-    /// The key space of a file
+    /// Key space of the file
     #[arg(long, value_name = "NAME", default_value = SPACE)]
     space: String,
     #[command(flatten)]
     stated: StatedArgs,
-    /// Tell the time of OpenMPDK's model of operations each second in place of the device's
+    /// Report the time of OpenMPDK's model of operations per second in place of the device's
     #[arg(long)]
     iops_model: bool,
 }
 
 impl MeasuredArgs {
-    /// Opens or makes the drive, calls `act` with it and its key space, and closes it. A simulated one does all work on
-    /// this thread, so that runs repeat.
+    /// Opens or creates the drive, calls `act` with it and its key space, and closes it. A simulated drive does all
+    /// work on this thread, so that runs repeat.
     ///
     /// # Errors
-    /// An unknown preset, limits that cannot work, a file without a drive, or whose drive has another index; those of
-    /// `act`.
+    /// An unknown preset, invalid limits, a file without a drive, or whose drive has another index; errors of `act`.
     pub fn with<T>(&self, act: impl FnOnce(&Drive, &KeySpace) -> Result<T>) -> Result<T> {
         let opened = match &self.file {
             Some(file) => {
@@ -256,7 +256,7 @@ impl MeasuredArgs {
         close(opened, done)
     }
 
-    /// What the drive is on.
+    /// Returns the name of the device.
     pub fn device(&self) -> String {
         self.file.as_ref().map_or_else(|| self.preset.clone(), |file| file.display().to_string())
     }

@@ -1,4 +1,4 @@
-//! `nandex kvssd replay`: a trace of key-value requests on a drive.
+//! `nandex kvssd replay`: replays a trace of key-value requests on a drive.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -16,7 +16,7 @@ use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::size::{self, show_count};
 
-/// How the trace is written.
+/// The format of the trace.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum FormatWord {
     /// IBM Cloud Object Store, from SNIA's IOTTA
@@ -43,10 +43,10 @@ impl From<FormatWord> for TraceFormat {
 /// The trace, and the drive.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The trace; `-` is stdin
+    /// Trace to replay; `-` is stdin
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
-    /// How it is written
+    /// Format of the trace
     #[arg(long)]
     format: FormatWord,
     #[command(flatten)]
@@ -60,12 +60,12 @@ pub struct Args {
     /// Bytes of every value, in place of the trace's
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     value_bytes: Option<u64>,
-    /// Requests at most; without it, all
+    /// Most requests to replay; default: all
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     requests: Option<u64>,
 }
 
-/// What came of it.
+/// The result of a replay.
 #[derive(Debug, Serialize)]
 struct Replayed {
     device: String,
@@ -80,7 +80,7 @@ struct Replayed {
 /// Replays the trace.
 ///
 /// # Errors
-/// The first line that does not parse, a failed read or write; quietly, refused commands and an interrupt.
+/// The first line that does not parse, a failed read or write; silently, refused commands and an interrupt.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let (input, total) = open_trace(&args.trace)?;

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use crate::size::{show_bytes, show_count};
 
-/// A key for people.
+/// Formats a key for people.
 pub fn key_text(key: &[u8]) -> String {
     nandex_dedup::printable(&String::from_utf8_lossy(key))
 }
 
-/// Bytes in JSON: text where they are that, else hex, as the name says.
+/// Returns bytes for JSON: text if they are UTF-8, else hex, as the name says.
 pub fn field(name: &str, bytes: &[u8]) -> (String, Value) {
     match str::from_utf8(bytes) {
         Ok(text) => (name.to_owned(), json!(text)),
@@ -21,7 +21,7 @@ pub fn field(name: &str, bytes: &[u8]) -> (String, Value) {
     }
 }
 
-/// Accesses by the flash pages that they read, without the zeros at the end.
+/// Formats the accesses by the number of flash pages they read, without the zeros at the end.
 pub fn histogram(counts: &[u64]) -> String {
     let last = counts.iter().rposition(|count| *count > 0).unwrap_or(0);
     let parts = counts[..=last].iter().enumerate().map(|(pages, count)| {
@@ -31,7 +31,7 @@ pub fn histogram(counts: &[u64]) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// The lines of a run.
+/// Returns the lines of a run.
 pub fn run_rows(report: &RunReport) -> Vec<(&'static str, String)> {
     let latency = report.latency_us;
     let mut rows = vec![
@@ -70,7 +70,7 @@ pub fn run_rows(report: &RunReport) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// The lines of a drive's use.
+/// Returns the lines of a drive's use.
 pub fn use_rows(stats: &DriveStats, capacity_bytes: u64) -> Vec<(&'static str, String)> {
     let percent = f64::from(stats.utilisation) / 100.0;
     vec![

@@ -1,4 +1,4 @@
-//! `nandex kvssd space`: key spaces are made, deleted and listed.
+//! `nandex kvssd space`: creates, deletes and lists key spaces.
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -9,25 +9,25 @@ use super::place::DriveArgs;
 use crate::console::Console;
 use crate::size::{self, show_bytes, show_count};
 
-/// What can be done with key spaces.
+/// The verbs of key spaces.
 #[derive(Debug, Subcommand)]
 pub enum SpaceVerb {
-    /// Make a key space
+    /// Create a key space
     Create(NewSpaceArgs),
     /// Delete a key space with all its pairs
     Delete(NamedArgs),
-    /// List the key spaces with what they hold
+    /// List the key spaces and their content
     List(DriveArgs),
 }
 
-/// A key space to make.
+/// A key space to create.
 #[derive(Debug, clap::Args)]
 pub struct NewSpaceArgs {
     #[command(flatten)]
     drive: DriveArgs,
-    /// Its name
+    /// Name of the key space
     name: String,
-    /// Bytes of keys and values that it may hold; without it, what the drive has
+    /// Most bytes of keys and values in it; default: no limit but the drive's
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "0")]
     limit: u64,
 }
@@ -37,14 +37,14 @@ pub struct NewSpaceArgs {
 pub struct NamedArgs {
     #[command(flatten)]
     drive: DriveArgs,
-    /// Its name
+    /// Name of the key space
     name: String,
 }
 
 /// Runs the verb.
 ///
 /// # Errors
-/// A name that is taken or that nobody has, a limit that the drive has no space for.
+/// A name that is in use or unknown, a limit that the drive has no space for.
 pub fn run(verb: &SpaceVerb, console: &Console) -> Result<()> {
     match verb {
         SpaceVerb::Create(args) => args.drive.with(Access::ReadWrite, |drive| {

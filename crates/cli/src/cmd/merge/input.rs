@@ -1,4 +1,4 @@
-//! A table that is merged: opened to be read, from its first partition to its last.
+//! An input table of a merge: opened read-only, and read from its first partition to its last.
 
 use std::path::{Path, PathBuf};
 
@@ -22,10 +22,10 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Opens the table of that name, or the only one. The volume stays as it is.
+    /// Opens the table of this name, or the only one. The volume stays as it is.
     ///
     /// # Errors
-    /// A file that does not exist, is no volume, is in use or damaged; no such table; one that cannot be merged.
+    /// A file that does not exist, is not a volume, is in use or damaged; no such table; one that cannot be merged.
     pub(super) fn open(path: &Path, args: &TableArgs) -> Result<Self> {
         let volume = VolumeArgs::single(path.to_owned());
         let cannot = || volume.cannot("merge");
@@ -52,10 +52,10 @@ impl Input {
         Ok(Self { path: path.to_owned(), volume: opened.clone(), name, table })
     }
 
-    /// Refuses another table of other widths.
+    /// Fails if the other table has other widths.
     ///
     /// # Errors
-    /// Such a table.
+    /// Tables of different widths.
     pub(super) fn refuse_other_widths(&self, other: &Self) -> Result<()> {
         if self.widths() == other.widths() {
             return Ok(());
@@ -67,7 +67,7 @@ impl Input {
         bail!("{}, {}; only tables of the same widths merge", shown(other), shown(self))
     }
 
-    /// Bytes of keys and of values.
+    /// Returns the bytes of keys and of values.
     pub(super) fn widths(&self) -> (usize, usize) {
         (self.table.key_bytes(), self.table.value_bytes())
     }
@@ -76,7 +76,7 @@ impl Input {
         Ok(self.table.versions()?)
     }
 
-    /// The kind of table that it merges into.
+    /// Returns the kind of table that it merges into.
     pub(super) fn merges_into(&self) -> Option<&'static str> {
         let kind = self.table.kind();
         registry::tables()
@@ -96,18 +96,18 @@ impl Input {
         self.volume.hasher()
     }
 
-    /// Are keys in the same order by the other's hash?
+    /// Returns whether both tables hash keys alike, so that the order of keys is the same.
     pub(super) fn hashes_as(&self, other: &Self) -> bool {
         let of = |input: &Self| (input.hasher().kind(), input.hasher().key());
         of(self) == of(other)
     }
 
-    /// Versions of entries that it holds: its keys, at most.
+    /// Returns the number of versions of entries: at most its keys.
     pub(super) fn entries_max(&self) -> u64 {
         self.table.stats().entries
     }
 
-    /// Bytes of these.
+    /// Returns the bytes of these.
     pub(super) fn bytes(&self) -> u64 {
         let (key, value) = self.widths();
         self.entries_max() * (key + value) as u64

@@ -1,4 +1,4 @@
-//! `nandex merge`: makes one table of two, or counts what they share.
+//! `nandex merge`: merges two tables into one, or counts what they share.
 
 mod input;
 mod output;
@@ -27,12 +27,12 @@ use report::{Both, How, Merged, Shared};
 
 /// What users have to know about tables that merge.
 const RULES: &str = "Both tables must have keys and values of the same fixed widths; structures, \
-    partitions and hash keys may differ. Of a key that both have, --prefer says whose entry stays. \
+    partitions and hash keys may differ. On duplicate keys --prefer names the input that wins. \
     What one table has removed hides nothing of the other. A run that was stopped or killed leaves \
     NAME.unfinished: the same command with --resume goes on, without it begins again. Tables that \
     were created with --hash-key shared are read once each.";
 
-/// Options of the new table, which mean nothing where none is made.
+/// Options of the new table, which have no meaning if none is created.
 const ONLY_OF_OUTPUT: [&str; 16] = [
     "output",
     "resume",
@@ -56,34 +56,34 @@ const ONLY_OF_OUTPUT: [&str; 16] = [
 #[derive(Debug, clap::Args)]
 #[command(after_help = RULES)]
 pub struct Args {
-    /// The first volume; it stays as it is
+    /// First volume; it stays as it is
     first: PathBuf,
-    /// The second volume; it stays as it is
+    /// Second volume; it stays as it is
     second: PathBuf,
-    /// The volume to make
+    /// Volume to create
     #[arg(short, long, value_name = "FILE", required_unless_present = "count")]
     output: Option<PathBuf>,
-    /// Go on where an earlier run of the same command was stopped, and write only what is missing
+    /// Continue a merge whose earlier run was stopped, and write only what is missing
     #[arg(long)]
     resume: bool,
-    /// Make a block device again that a run which was stopped has left unfinished
+    /// Create the volume again on a block device that a stopped run has left unfinished
     #[arg(long, conflicts_with = "resume")]
     force: bool,
-    /// Count what both have, and make no volume
+    /// Count what both have, and create no volume
     #[arg(long, conflicts_with_all = ONLY_OF_OUTPUT)]
     count: bool,
-    /// Whose entry stays where both have one of the same key
+    /// Which input wins on duplicate keys
     #[arg(long, value_name = "WHICH", default_value = "first")]
     prefer: PreferArg,
     #[command(flatten)]
     table: TableArgs,
-    /// Entries that the new table must hold; without it, those of both
+    /// Number of entries that the new table must hold; default: those of both
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     entries: Option<u64>,
-    /// Which structure the new table is; without it, that of the first volume, of a fixed size
+    /// Structure of the new table; default: that of the first volume, of a fixed size
     #[arg(long, value_name = "STRUCTURE", value_parser = kinds())]
     structure: Option<String>,
-    /// What happens where the new table is too small: reject makes none; fifo drops the oldest, and exits with 4
+    /// Behaviour if the new table is too small: reject creates none; fifo drops the oldest, and exits with 4
     #[arg(long, default_value = "reject", value_parser = sizing::policy)]
     policy: Policy,
     #[command(flatten)]
@@ -93,12 +93,12 @@ pub struct Args {
     merge_ram: u64,
 }
 
-/// Whose entry stays.
+/// The input that wins on duplicate keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum PreferArg {
-    /// That of the volume that is named first
+    /// The volume that is named first
     First,
-    /// That of the volume that is named second
+    /// The volume that is named second
     Second,
 }
 
@@ -112,11 +112,11 @@ impl Args {
     }
 }
 
-/// Opens both, and merges them or counts.
+/// Opens both inputs, and merges or counts them.
 ///
 /// # Errors
-/// Files that do not exist, are in use, damaged or one file; tables of other widths; an existing output; a table that
-/// would be too small; an interrupt. Quietly, that entries were evicted.
+/// Files that do not exist, are in use, damaged or the same file; tables of different widths; an existing output; a
+/// table that would be too small; an interrupt. Silently, evicted entries.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     if let Some(output) = args.output.as_deref().filter(|output| output.is_file()) {
@@ -137,7 +137,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     }
 }
 
-/// Says beforehand that pages will be read several times.
+/// Warns beforehand that pages will be read several times.
 fn tell_passes(args: &Args, both: &[Input; 2], console: &Console) -> Result<()> {
     let passes =
         expected_passes(&versions(both)?, &args.options()).context("--merge-ram is too small")?;
@@ -169,7 +169,7 @@ fn count(
     interrupt.check(counted, "nothing was made")
 }
 
-/// Makes the new volume.
+/// Creates the new volume.
 fn merge(
     args: &Args,
     path: &Path,
@@ -204,7 +204,7 @@ fn merge(
     if merged.evicted() > 0 { Err(Quiet(LEFT_OUT).into()) } else { Ok(()) }
 }
 
-/// Gives the new volume its name, and says what it holds.
+/// Gives the new volume its name, and reports its content.
 fn finish(
     args: &Args,
     (output, path): (Making, &Path),
@@ -224,7 +224,7 @@ fn finish(
     Merged::new(path, how, Both::of(both, absorbed, 1), absorbed)
 }
 
-/// Damage names its page, and `check` the volume that the page is in.
+/// Adds to an error of damage, which names only the page, that `check` finds the volume.
 fn told_where(args: &Args, error: Error) -> Error {
     if !is_damage(&error) {
         return error;
@@ -243,7 +243,7 @@ fn meter(both: &[Input; 2], what: &'static str, console: &Console) -> Meter {
     console.meter(what, Some(both.iter().map(Input::bytes).sum()))
 }
 
-/// Shows the share that is done, and stops where the user wants to.
+/// Shows the share that is done, and stops if the user wants to.
 fn at(meter: &Meter, done: f64, interrupt: &Interrupt) -> ControlFlow<()> {
     meter.at_share(done);
     if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -1,4 +1,4 @@
-//! The table that a merge makes: how large, of which structure, and how it hashes.
+//! The output table of a merge: its size, its structure, and its hash.
 
 use std::path::Path;
 
@@ -21,13 +21,13 @@ use crate::size::show_count;
 use super::Args;
 use super::input::Input;
 
-/// The words of the structures that a merge can make.
+/// Parses the structures that a merge can create.
 pub(super) fn kinds() -> impl TypedValueParser<Value = String> {
     let made = registry::tables().filter(|(row, table)| table.merges_into == Some(row.kind));
     PossibleValuesParser::new(made.map(|(row, _)| row.kind).collect::<Vec<_>>())
 }
 
-/// A table to make.
+/// A table to create.
 pub(super) struct Output {
     prediction: Prediction,
     policy: Policy,
@@ -36,14 +36,14 @@ pub(super) struct Output {
 /// The new table, until it has its name.
 pub(super) struct Making {
     opened: OpenedTable,
-    /// Has an earlier run begun it?
+    /// Whether an earlier run has begun it.
     is_resumed: bool,
-    /// May it drop entries?
+    /// Whether it may drop entries.
     evicts: bool,
 }
 
 impl Output {
-    /// Sizes the table for what was asked for, or for all entries of both.
+    /// Sizes the table for the requested entries, or for all entries of both.
     ///
     /// # Errors
     /// A policy or requirements that no such table meets.
@@ -70,15 +70,15 @@ impl Output {
         Ok(Self { prediction, policy: args.policy })
     }
 
-    /// Is it unknown whether it holds all keys of both, where none may be dropped?
+    /// Returns whether it may be too small for all keys of both, when none may be dropped.
     pub(super) fn may_be_too_small(&self, both: &[Input; 2]) -> bool {
         self.policy == Policy::Reject && self.prediction.entries_capacity < entries_max(both)
     }
 
-    /// Refuses to make a table that is too small for these keys.
+    /// Fails if the table is too small for this number of keys.
     ///
     /// # Errors
-    /// Such a table.
+    /// A table that is too small.
     pub(super) fn refuse_too_small(&self, args: &Args, keys: u64) -> Result<()> {
         let capacity = self.prediction.entries_capacity;
         if keys <= capacity {
@@ -93,10 +93,10 @@ impl Output {
         )
     }
 
-    /// Makes the volume with the empty table. It hashes keys as the larger of both does, which is then read once.
+    /// Creates the volume with the empty table. It hashes keys as the larger input does, which is then read once.
     ///
     /// # Errors
-    /// A file of that name, no space.
+    /// An existing file, no space.
     pub(super) fn create(
         &self,
         (path, force): (&Path, bool),
@@ -119,7 +119,7 @@ impl Output {
         Ok(Making { opened, is_resumed: false, evicts })
     }
 
-    /// Opens what a run that was stopped has left of the file; nothing if it has left none, or nothing to go on with.
+    /// Opens the file that a stopped run has left; returns `None` if it has left none, or nothing usable.
     ///
     /// # Errors
     /// A table that was begun for other volumes or with other options.
@@ -165,20 +165,20 @@ fn entries_max(both: &[Input; 2]) -> u64 {
 }
 
 impl Making {
-    /// The file that is made.
+    /// Returns the file that is being created.
     pub(super) fn made(&self) -> UnfinishedFiles {
         self.opened.db.unfinished()
     }
 
-    /// Has an earlier run begun it?
+    /// Returns whether an earlier run has begun it.
     pub(super) fn is_resumed(&self) -> bool {
         self.is_resumed
     }
 
-    /// Adds what these tables hold.
+    /// Adds the entries of these tables.
     ///
     /// # Errors
-    /// A failed read or write, damage, a full table, that `watch` has stopped it.
+    /// A failed read or write, damage, a full table, or `watch` has stopped it.
     pub(super) fn absorb(
         &mut self,
         others: &[Versions<'_>],
@@ -191,10 +191,10 @@ impl Making {
         }
     }
 
-    /// Refuses the rest of a run that had other volumes: it has keys of theirs.
+    /// Rejects the file of a stopped run that had other volumes, and so has their keys.
     ///
     /// # Errors
-    /// Such keys.
+    /// Keys of other volumes.
     pub(super) fn refuse_others(&self, path: &Path, absorbed: &Absorbed) -> Result<()> {
         if !self.is_resumed || absorbed.only_own == 0 {
             return Ok(());
@@ -207,7 +207,7 @@ impl Making {
         )
     }
 
-    /// Ends a merge that was stopped, and says what is left of it.
+    /// Ends a merge that was stopped, and reports what is left of it.
     ///
     /// # Errors
     /// A failed write or sync.

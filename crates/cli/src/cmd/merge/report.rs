@@ -1,4 +1,4 @@
-//! What a merge, or a count of what two tables share, has found: for people and programs.
+//! The result of a merge, or of a count of shared keys: for people and programs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::console::aligned;
 use crate::devices::FileBytes;
 use crate::size::{show_bytes, show_count};
 
-/// One of the tables.
+/// One of the input tables.
 #[derive(Debug, Serialize)]
 struct Side {
     path: PathBuf,
@@ -20,28 +20,28 @@ struct Side {
     entries: u64,
 }
 
-/// What both have.
+/// The numbers of both tables.
 #[derive(Debug, Serialize)]
 pub(super) struct Both {
     first: Side,
     second: Side,
-    /// Different keys of both.
+    /// The number of different keys of both.
     keys: u64,
-    /// Keys that both have.
+    /// The number of keys that both have.
     shared: u64,
-    /// Of these, keys whose values differ.
+    /// The number of those whose values differ.
     differing: u64,
     /// How often a page was read, at most.
     passes: u64,
 }
 
-/// How a merge was done.
+/// The way in which a merge was done.
 pub(super) struct How {
     /// The kind of the new table.
     pub structure: &'static str,
-    /// Whose entry has stayed where both had one.
+    /// The input that won on duplicate keys.
     pub prefer: &'static str,
-    /// Did it go on where an earlier run was stopped?
+    /// Whether it continued an earlier run that was stopped.
     pub resumed: bool,
     /// RAM of the three tables.
     pub ram_bytes: u64,
@@ -64,11 +64,11 @@ pub(super) struct Merged {
     resumed: bool,
     #[serde(flatten)]
     both: Both,
-    /// In the new table.
+    /// The number of entries in the new table.
     entries: u64,
     evicted: u64,
     elapsed_s: f64,
-    /// Of both tables.
+    /// The rate over both tables.
     entries_per_s: f64,
     ram_bytes: u64,
     #[serde(flatten)]
@@ -76,7 +76,7 @@ pub(super) struct Merged {
 }
 
 impl Both {
-    /// What was found of both, which come after that many other tables.
+    /// Returns the numbers of both, which follow `after` other tables.
     pub(super) fn of(both: &[Input; 2], found: &Absorbed, after: usize) -> Self {
         let side = |at: usize| Side {
             path: both[at].path().to_owned(),
@@ -123,10 +123,10 @@ impl Shared {
 }
 
 impl Merged {
-    /// A merge that was done so.
+    /// Returns the report of a merge that was done in this way.
     ///
     /// # Errors
-    /// The new file cannot be looked at.
+    /// The new file cannot be inspected.
     pub(super) fn new(path: &Path, how: How, both: Both, absorbed: &Absorbed) -> Result<Self> {
         let How { structure, prefer, resumed, ram_bytes, elapsed } = how;
         let (read, elapsed_s) = (both.first.entries + both.second.entries, elapsed.as_secs_f64());
@@ -145,7 +145,7 @@ impl Merged {
         })
     }
 
-    /// Entries that found no place.
+    /// The number of entries that found no place.
     pub(super) fn evicted(&self) -> u64 {
         self.evicted
     }

@@ -1,4 +1,4 @@
-//! Documents that come into an index, and what is said of that.
+//! Adding documents to an index, and the report about it.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -20,7 +20,7 @@ use super::hints::explained;
 use super::kind::Kind;
 use super::near::NearArgs;
 
-/// The index, the documents, and what near-duplicates are.
+/// The index, the documents, and the definition of near-duplicates.
 #[derive(Debug, clap::Args)]
 pub struct AddArgs {
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub struct AddArgs {
     make: MakeArgs,
     #[command(flatten)]
     broken: BrokenArgs,
-    /// Leave out documents that the index has with the same text, so that a run that was stopped can be repeated
+    /// Leave out documents that the index has with the same text, so that a stopped run can be repeated
     #[arg(long)]
     skip_repeats: bool,
 }
@@ -41,7 +41,7 @@ pub struct AddArgs {
 /// The result.
 #[derive(Debug, Serialize)]
 pub struct Added {
-    /// Where the index is.
+    /// The place of the index.
     pub path: PathBuf,
     added: u64,
     kept: u64,
@@ -53,27 +53,27 @@ pub struct Added {
     elapsed_s: f64,
     documents_per_s: f64,
     ram_bytes: u64,
-    /// Was it stopped?
+    /// Whether it was stopped.
     pub interrupted: bool,
-    /// What the file takes.
+    /// The size of the file.
     #[serde(flatten)]
     files: FileBytes,
 }
 
-/// How a run has ended.
+/// The end of a run.
 pub struct Ended {
-    /// What it has done.
+    /// The result.
     pub added: Added,
     broken: Broken,
     left_out: LeftOut,
 }
 
-/// `nandex neardup index`: adds all documents. A new file gets its name when it has all; a block device is marked until
-/// then.
+/// `nandex neardup index`: adds all documents. A new file gets its name when it has all of them; a block device is
+/// marked until then.
 ///
 /// # Errors
-/// An input that cannot be read, a document that is there already, an index that refuses. Documents before it may
-/// count; the message says how many.
+/// An input that cannot be read, a document that is present already, an index that refuses documents. Documents before
+/// it may count; the message says how many.
 pub fn index(args: &AddArgs, console: &Console) -> Result<()> {
     add(args, console, |_, _, _| Ok(()))?.print(console)
 }
@@ -82,7 +82,7 @@ pub fn index(args: &AddArgs, console: &Console) -> Result<()> {
 /// has its name.
 ///
 /// # Errors
-/// An input that cannot be read, a document that is refused, a failed write, the errors of `take`.
+/// An input that cannot be read, a document that is rejected, a failed write, an error of `take`.
 pub fn add(
     args: &AddArgs,
     console: &Console,
@@ -136,10 +136,10 @@ pub fn add(
 }
 
 impl Ended {
-    /// Prints it, and chooses the exit code.
+    /// Prints the result, and chooses the exit code.
     ///
     /// # Errors
-    /// Stdout's refusal; quietly an interrupt, and broken documents that are to give an exit code.
+    /// A failed write to stdout; silently, an interrupt, and broken documents if they determine an exit code.
     pub fn print(&self, console: &Console) -> Result<()> {
         console.print(&self.added, Added::text)?;
         if self.added.interrupted {

@@ -1,4 +1,4 @@
-//! `nandex neardup clusters`: the documents that pairs of near-duplicates connect.
+//! `nandex neardup clusters`: prints the clusters that pairs of near-duplicates connect.
 
 use std::io::{self, Write};
 
@@ -23,7 +23,7 @@ pub struct Args {
 /// Prints a line for each document that is in a cluster: the cluster's number and the document's id.
 ///
 /// # Errors
-/// As for opening; stdout's refusal; no space for temporary files.
+/// As for opening; a failed write to stdout; no space for temporary files.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let index: Index = args.index.open_to_read()?;
     let mut out = io::BufWriter::new(io::stdout().lock());

@@ -1,4 +1,4 @@
-//! An index that documents are added to: a new one, one that a stopped run has left, or one that is there.
+//! The index that documents are added to: a new one, one that a stopped run has left, or an existing one.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -19,24 +19,24 @@ use crate::size;
 use super::hints::explained;
 use super::near::NearArgs;
 
-/// How a new index is made.
+/// The options of a new index.
 #[derive(Clone, Debug, clap::Args)]
 pub struct MakeArgs {
-    /// Documents with different texts that a new index is for; it refuses more
+    /// Number of documents with different texts that a new index is sized for; it refuses more
     #[arg(long, value_name = "N", value_parser = size::parse_count, default_value = "1M")]
     documents: u64,
-    /// The channels of a new index's device, over which its tables are spread: probe to find them first, a file with
-    /// the output of `nandex probe --json`, or none
+    /// Channels of a new index's device, over which its tables are spread: probe to find them first, a file with the
+    /// output of `nandex probe --json`, or none
     #[arg(long, value_name = "SOURCE", default_value = "none")]
     geometry: GeometryArg,
     #[command(flatten)]
     resume: ResumeArgs,
 }
 
-/// Opens the index to add to, or makes it where there is none.
+/// Opens the index to add to, or creates it if there is none.
 ///
 /// # Errors
-/// A file that is no index, other options than its own, options that cannot work, no space.
+/// A file that is not an index, options that differ from its own, invalid options, no space.
 pub fn find(
     args: &IndexArgs,
     (near, make): (&NearArgs, &MakeArgs),

@@ -1,4 +1,4 @@
-//! `nandex neardup dedup`: writes the documents that are new, and what the others are duplicates of.
+//! `nandex neardup dedup`: writes the documents that are new, and a list of the duplicates.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -27,11 +27,11 @@ pub struct Args {
     audit: Option<PathBuf>,
 }
 
-/// Adds all documents, and writes both files, which get their names in the end. A document that is in the index already
-/// is written as it was decided when it came.
+/// Adds all documents, and writes both files, which get their names at the end. A document that is in the index already
+/// is written as it was decided when it was added.
 ///
 /// # Errors
-/// As `index`; a file that cannot be written. After an error or an interrupt both files are as they were.
+/// As `index`; a file that cannot be written. After an error or an interrupt both files are unchanged.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let mut kept = args.kept.as_deref().map(|path| Lines::begin(path, console)).transpose()?;
     let mut audit = args.audit.as_deref().map(|path| Lines::begin(path, console)).transpose()?;

@@ -1,4 +1,4 @@
-//! What an index is of, as its lines show it.
+//! The kind of an index, as its lines show it.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use nandex_corpus::documents::Content;
 use nandex_neardup::{Document, Index, Measure};
 use serde_json::{Value, json};
 
-/// What its documents are, and what says how near they are.
+/// The kind of its documents, and the measure of nearness.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     /// Texts or vectors.
@@ -16,15 +16,15 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// That of an index.
+    /// Returns the kind of an index.
     pub fn of(index: &Index) -> Self {
         Self { content: index.content(), measure: index.measure() }
     }
 
-    /// A document as an object: its id, and its text or its vector.
+    /// Returns a document as an object: its id, and its text or its vector.
     ///
     /// # Errors
-    /// A vector whose text is none; its reader makes no such text.
+    /// A vector whose text is invalid; its reader produces no such text.
     pub fn document(self, document: &Document) -> io::Result<Value> {
         let Document { id, text } = document;
         Ok(match self.content {
@@ -36,7 +36,7 @@ impl Kind {
         })
     }
 
-    /// How near two documents are, for people.
+    /// Formats how near two documents are, for people.
     pub fn shown(self, estimate: f64) -> String {
         match self.measure {
             Measure::Hamming => estimate.to_string(),

@@ -1,5 +1,5 @@
-//! `nandex neardup`: which documents of a collection are nearly the same, from the shell. One file per verb; the other
-//! files are shared.
+//! `nandex neardup`: finds documents of a collection that are nearly the same, from the shell. One file per verb; the
+//! other files are shared.
 
 mod add;
 mod clusters;
@@ -19,30 +19,30 @@ use clap::Subcommand;
 
 use crate::console::Console;
 
-/// What can be done with an index of documents.
+/// The verbs of near-duplicates.
 #[derive(Debug, Subcommand)]
 pub enum NearVerb {
-    /// Make an index of documents, or add documents to one
+    /// Create an index of documents, or add documents to one
     #[command(after_help = INPUTS)]
     Index(Box<add::AddArgs>),
-    /// Print which documents of an index others are near, and add nothing; exits with 1 if all are new
+    /// Print the documents of an index that others are near, and add nothing; exits with 1 if all are new
     #[command(after_help = INPUTS)]
     Query(query::Args),
-    /// Write the documents that are new, and what the others are duplicates of; makes the index, or adds to it
+    /// Write the documents that are new, and a list of the duplicates; creates the index, or adds to it
     #[command(after_help = INPUTS)]
     Dedup(Box<dedup::Args>),
-    /// Take documents out of an index by their ids
+    /// Remove documents from an index by their ids
     Remove(remove::Args),
     /// Print all pairs of near-duplicates in an index
     Pairs(pairs::Args),
-    /// Print the clusters that pairs connect: a line for each document that is in one
+    /// Print the clusters that pairs connect: a line for each document in a cluster
     Clusters(clusters::Args),
-    /// Show what an index holds, and write it to a page
+    /// Show the content of an index, and write it to a page
     #[command(after_help = INPUTS)]
     Stats(stats::Args),
 }
 
-/// What a document is, and what it is called.
+/// The description of documents and their ids in the help.
 const INPUTS: &str = "A vector is an array of numbers in a field of JSON lines or a column of Parquet, or \
     the text of a line or file. A document is a file of a folder, a line of a text file or \
     of stdin (-), an object of JSON lines (.jsonl, .ndjson), or a row of a Parquet file \

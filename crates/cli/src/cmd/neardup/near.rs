@@ -1,4 +1,4 @@
-//! What near-duplicates are, by the words of the command line.
+//! The definition of near-duplicates, by the words of the command line.
 
 use std::str::FromStr;
 
@@ -11,66 +11,67 @@ use nandex_neardup::{
 
 use super::hints::explained;
 
-/// What near-duplicates are. A new index keeps it; for one that is there, what is given must be what it has.
+/// The definition of near-duplicates. A new index stores it; for an existing one, the given options must match.
 #[derive(Clone, Debug, clap::Args)]
 pub struct NearArgs {
-    /// What documents are hashed by; minhash if not given
+    /// Family of hashes; default: minhash
     #[arg(long, value_name = "FAMILY")]
     family: Option<FamilyArg>,
-    /// Words or characters of a shingle, such as 3w or 5c; 3w if not given
+    /// Words or characters of a shingle, such as 3w or 5c; default: 3w
     #[arg(long, value_name = "N")]
     shingle: Option<Shingle>,
-    /// Keep capitals apart from small letters
+    /// Distinguish capitals from small letters
     #[arg(long)]
     case_sensitive: bool,
-    /// Keep characters apart that are written in several ways, such as é
+    /// Distinguish characters that can be encoded in several ways, such as é
     #[arg(long)]
     no_nfc: bool,
-    /// minhash: from which Jaccard similarity on documents are near-duplicates; 0.8 if not given
+    /// minhash: Jaccard similarity from which on documents are near-duplicates; default: 0.8
     #[arg(long, value_name = "SHARE")]
     threshold: Option<f64>,
-    /// minhash: values of a signature; 128 if not given
+    /// minhash: number of values of a signature; default: 128
     #[arg(long, value_name = "N")]
     permutations: Option<u32>,
-    /// minhash: bands and values of each, such as 9x13; without it, those that datasketch takes for the threshold
+    /// minhash: bands and values of each, such as 9x13; default: those that datasketch chooses for the threshold
     #[arg(long, value_name = "BxR")]
     bands: Option<BandsArg>,
-    /// minhash: whose hashes and permutations; ours if not given
-    #[arg(long, value_name = "WHOSE")]
+    /// minhash: origin of hashes and permutations; default: our own
+    #[arg(long, value_name = "ORIGIN")]
     scheme: Option<SchemeArg>,
-    /// simhash: bits of a signature, 64 or 128; 64 if not given
+    /// simhash: bits of a signature, 64 or 128; default: 64
     #[arg(long, value_name = "N")]
     bits: Option<u32>,
-    /// Up to which distance documents are near-duplicates. simhash: bits that differ, 3 if not given. p-stable: a
+    /// Distance up to which documents are near-duplicates. simhash: number of differing bits; default: 3. p-stable: a
     /// Euclidean distance
     #[arg(long, value_name = "N")]
     distance: Option<f64>,
     /// p-stable: numbers of a vector
     #[arg(long, value_name = "N")]
     dimensions: Option<u32>,
-    /// p-stable: tables; 10 if not given
+    /// p-stable: number of tables; default: 10
     #[arg(long, value_name = "N")]
     tables: Option<u32>,
-    /// p-stable: lines of each table on which a vector has a place; 8 if not given
+    /// p-stable: number of lines of each table on which a vector has a place; default: 8
     #[arg(long, value_name = "N")]
     projections: Option<u32>,
-    /// p-stable: the width of a cell of a line; four times the distance if not given
+    /// p-stable: width of a cell of a line; default: four times the distance
     #[arg(long, value_name = "N")]
     width: Option<f32>,
-    /// p-stable: cells next to a vector's own that a lookup tries in each table, the nearest first; 8 if not given
+    /// p-stable: number of cells next to a vector's own that a lookup tries in each table, the nearest first; default:
+    /// 8
     #[arg(long, value_name = "N")]
     probes: Option<u32>,
-    /// minhash and p-stable: which permutations or lines; 1 if not given
+    /// minhash and p-stable: seed of permutations or lines; default: 1
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
 
-/// A family by its word.
+/// A family by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum FamilyArg {
     /// Texts, by the Jaccard similarity of their shingles
     Minhash,
-    /// Texts, by the bits in which signatures of their shingles differ
+    /// Texts, by the differing bits of the signatures of their shingles
     Simhash,
     /// Vectors, by their Euclidean distance
     PStable,
@@ -118,7 +119,7 @@ impl FromStr for Shingle {
     }
 }
 
-/// Bands and rows.
+/// A number of bands and of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct BandsArg(Bands);
 
@@ -134,10 +135,10 @@ impl FromStr for BandsArg {
     }
 }
 
-/// Whose hashes.
+/// The origin of the hashes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum SchemeArg {
-    /// Ours, the fastest
+    /// Our own, the fastest
     Fast,
     /// datasketch from 2.0 on
     Datasketch,
@@ -163,18 +164,18 @@ impl From<SchemeArg> for Scheme {
 }
 
 impl NearArgs {
-    /// The options of a new index, checked.
+    /// Returns the options of a new index, checked.
     ///
     /// # Errors
-    /// Options of another family, or that cannot work.
+    /// Options of another family, or invalid ones.
     pub fn options(&self) -> Result<NearOptions> {
         self.options_of(self.family.unwrap_or(FamilyArg::Minhash), self.dimensions)
     }
 
-    /// Refuses an index that was made with other options than those that are given.
+    /// Fails if an index was created with other options than the given ones.
     ///
     /// # Errors
-    /// Another family, other options, options that cannot work.
+    /// Another family, other options, invalid options.
     pub fn check(&self, index: &Index) -> Result<()> {
         let found = FamilyArg::of(index.family());
         if let Some(asked) = self.family.filter(|asked| *asked != found) {
@@ -258,7 +259,7 @@ impl NearArgs {
         })
     }
 
-    /// Options that are given, and the families that they are for.
+    /// Returns the given options, and the families that they are for.
     fn given(&self) -> impl Iterator<Item = (&'static str, &'static [FamilyArg])> {
         use FamilyArg::{Minhash, PStable, Simhash};
         const TEXTS: &[FamilyArg] = &[Minhash, Simhash];
@@ -285,7 +286,7 @@ impl NearArgs {
         .filter_map(|(name, is_given, families)| is_given.then_some((name, families)))
     }
 
-    /// Is there a choice that an index must agree with?
+    /// Returns whether options are given that an index must agree with.
     fn are_given(&self) -> bool {
         self.given().next().is_some()
     }

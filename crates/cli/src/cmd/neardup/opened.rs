@@ -10,7 +10,7 @@ use crate::cmd::document_index::DocumentIndex;
 use super::hints::explained;
 
 impl DocumentIndex for Index {
-    const WHAT: &'static str = "an index of near-duplicates, which `nandex neardup index` makes";
+    const WHAT: &'static str = "an index of near-duplicates, which `nandex neardup index` creates";
 
     fn open_in(volume: &Volume, ram_bytes: u64, stated: &Stated) -> Result<Self> {
         let config = IndexConfig { ram_bytes, ..IndexConfig::default() };

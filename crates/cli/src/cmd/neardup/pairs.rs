@@ -1,4 +1,4 @@
-//! `nandex neardup pairs`: all pairs of near-duplicates in an index.
+//! `nandex neardup pairs`: prints all pairs of near-duplicates in an index.
 
 use std::io::{self, Write};
 
@@ -23,7 +23,7 @@ pub struct Args {
 /// one's.
 ///
 /// # Errors
-/// As for opening; stdout's refusal.
+/// As for opening; a failed write to stdout.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let index: Index = args.index.open_to_read()?;
     let mut out = io::BufWriter::new(io::stdout().lock());

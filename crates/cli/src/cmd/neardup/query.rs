@@ -1,4 +1,4 @@
-//! `nandex neardup query`: which documents of an index others are near.
+//! `nandex neardup query`: prints the documents of an index that others are near.
 
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ use crate::texts::{Broken, BrokenArgs, InputArgs, LeftOut, OnInterrupt, Stream};
 use super::hints::explained;
 use super::kind::Kind;
 
-/// Documents that are asked for at a time.
+/// The number of documents that are looked up at a time.
 const BATCH: usize = 512;
 
 /// The index, and the documents.
@@ -30,10 +30,11 @@ pub struct Args {
 }
 
 /// Prints a line for each document and each that it is near: its id, how near it is, whether the texts are equal, and
-/// the other's id. One that is near none has a line with `new`. With `--json`, an object for each document.
+/// the other's id. A document that is near none has a line with `new`. With `--json`, prints an object for each
+/// document.
 ///
 /// # Errors
-/// As for opening; an input that cannot be read; quietly, documents of which none is near another.
+/// As for opening; an input that cannot be read; silently, if no document is near another.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let left_out = LeftOut::default();
@@ -67,7 +68,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     if near > 0 { Ok(()) } else { Err(Quiet(FAILURE).into()) }
 }
 
-/// Prints what some documents are near. Returns how many are near any.
+/// Prints the documents that some documents are near. Returns the number of those that are near any.
 fn ask(
     index: &Index,
     batch: &[Document],

@@ -1,4 +1,4 @@
-//! `nandex neardup remove`: takes documents out of an index by their ids.
+//! `nandex neardup remove`: removes documents from an index by their ids.
 
 use std::io::{self, BufRead};
 
@@ -17,7 +17,7 @@ use super::hints::explained;
 pub struct Args {
     #[command(flatten)]
     index: IndexArgs,
-    /// Ids of documents; without any, those that stdin has, one in each line
+    /// Ids of documents; default: those from stdin, one per line
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 }
@@ -30,10 +30,10 @@ struct Removal {
     documents: u64,
 }
 
-/// Removes all of them; no texts are needed.
+/// Removes all of the documents; their texts are not needed.
 ///
 /// # Errors
-/// As for opening; a failed write; quietly, an id that the index does not have: the others are removed.
+/// As for opening; a failed write; silently, an id that the index does not have: the others are removed.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let ids = if args.ids.is_empty() {
         io::stdin().lock().lines().collect::<io::Result<_>>().context("cannot read stdin")?

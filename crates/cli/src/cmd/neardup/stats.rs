@@ -1,4 +1,4 @@
-//! `nandex neardup stats`: what an index holds, as text, as JSON and as a page.
+//! `nandex neardup stats`: shows the content of an index, as text, as JSON and as a page.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -16,17 +16,17 @@ use crate::unfinished::write_output;
 
 use super::hints::explained;
 
-/// Pairs that a page shows.
+/// The number of pairs that a page shows.
 const EXAMPLES: usize = 10;
 
-/// The index, the page, and where the texts of examples are.
+/// The index, the page, and the inputs with the texts of examples.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     index: IndexArgs,
     #[command(flatten)]
     inputs: OptionalInputArgs,
-    /// Write a page to this HTML file; it shows the texts of examples if the inputs are named that have them
+    /// Write a page to this HTML file; it shows the texts of examples if the inputs that have them are named
     #[arg(long, visible_alias = "report", value_name = "FILE")]
     html: Option<PathBuf>,
 }
@@ -101,7 +101,7 @@ fn text(report: &Report) -> String {
     ])
 }
 
-/// From where on documents are near.
+/// Returns the threshold of nearness.
 fn threshold(summary: &IndexSummary) -> String {
     let (threshold, name) = (summary.threshold, summary.measure.name());
     match summary.measure {

@@ -1,4 +1,4 @@
-//! `nandex reproduce all`: the experiments of all papers, on all cores, as pages with an index.
+//! `nandex reproduce all`: runs the experiments of all papers, on all cores, and writes pages with an index.
 
 use std::fmt::Write as _;
 use std::num::NonZero;
@@ -38,7 +38,8 @@ struct PaperRan {
     experiments: Vec<Box<RawValue>>,
 }
 
-/// Runs the experiments that an earlier run has not left, writes the pages and prints how near the numbers are.
+/// Runs the experiments whose results an earlier run has not left, writes the pages and prints how near the numbers
+/// are.
 pub fn run(scale: Scale, args: &Args, console: &Console) -> Result<()> {
     let Some(folder) = &args.report else {
         bail!("`nandex reproduce all` writes pages: give their folder with --report DIR");
@@ -79,7 +80,7 @@ pub fn run(scale: Scale, args: &Args, console: &Console) -> Result<()> {
     console.print(&AllRan { scale, papers: by_paper(kept), constants }, text)
 }
 
-/// The tasks of these names, `figure-6` or `bufferhash/figure-6`; all if there is no name.
+/// Returns the tasks of these names, `figure-6` or `bufferhash/figure-6`; all if there is no name.
 fn chosen(all: Vec<Task>, only: &[String]) -> Result<Vec<Task>> {
     let is = |task: &Task, name: &str| {
         let own = task.experiment.name();
@@ -98,7 +99,7 @@ fn named(task: &Task) -> String {
     format!("{}/{}", task.paper.structure(), task.experiment.name())
 }
 
-/// Runs the tasks and keeps each as soon as it has run.
+/// Runs the tasks and saves the result of each as soon as it has run.
 fn run_tasks(
     tasks: &[Task],
     scale: Scale,
@@ -143,7 +144,7 @@ fn write_pages(folder: &Path, pages: &[Page], console: &Console) -> Result<u64> 
     Ok(pages.iter().map(|page| page.text.len() as u64).sum())
 }
 
-/// The outcomes of each paper that has any, in its order.
+/// Returns the outcomes of each paper that has any, in its order.
 fn by_paper(mut kept: Vec<Kept>) -> Vec<PaperRan> {
     let order: Vec<(Paper, String)> =
         tasks().into_iter().map(|task| (task.paper, task.experiment.name().to_owned())).collect();
@@ -169,7 +170,7 @@ fn by_paper(mut kept: Vec<Kept>) -> Vec<PaperRan> {
     papers
 }
 
-/// How near the numbers of each paper are, a line for each.
+/// Formats how near the numbers of each paper are, a line for each.
 fn text(all: &AllRan) -> String {
     let mut out = format!(
         "{:10}  {:>11}  {:>12}  {:>12}  {:>11}  {:>6}  {:>6}  {:>8}\n",

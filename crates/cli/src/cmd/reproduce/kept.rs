@@ -1,7 +1,7 @@
-//! Experiments that have run, in files: an interrupted run of all papers goes on where it was.
+//! Results of experiments in files, so that an interrupted run of all papers can continue.
 //!
-//! They are in the report's folder, one file each, and go when the report is whole. A file counts only for the same
-//! program, scale and seed.
+//! They are in the report's folder, one file each, and are removed when the report is complete. A file counts only for
+//! the same program, scale and seed.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -21,13 +21,13 @@ const FOLDER: &str = "unfinished";
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Kept {
     run: Run,
-    /// What the pages need of it.
+    /// The part of the pages.
     pub part: Part,
     /// Its outcome, for `--json`.
     pub data: Box<RawValue>,
 }
 
-/// What decides the outcome of an experiment: equal runs give equal bytes.
+/// The inputs that determine the outcome of an experiment: equal runs give equal bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// A hash of the program.
@@ -37,7 +37,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The run of this program at a scale.
+    /// Returns the run of this program at a scale.
     ///
     /// # Errors
     /// A program that cannot be read.
@@ -58,19 +58,19 @@ pub struct KeptFolder {
 }
 
 impl KeptFolder {
-    /// That of a report, which is made if it is not there.
+    /// Opens the folder of a report; creates it if it is missing.
     ///
     /// # Errors
-    /// A folder that cannot be made.
+    /// A folder that cannot be created.
     pub fn open(report: &Path, run: Run) -> Result<Self> {
         let folder = report.join(FOLDER);
         let made = fs::create_dir_all(&folder);
-        made.with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        made.with_context(|| format!("cannot create the folder {}", folder.display()))?;
         Ok(Self { folder, run })
     }
 
-    /// What an earlier run with the same outcome has left of an experiment. What is of another run, or damaged, is
-    /// none: it runs again.
+    /// Returns the result of an experiment that an earlier run with the same outcome has left. A result of another run,
+    /// or a damaged one, is ignored: the experiment runs again.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -91,7 +91,7 @@ impl KeptFolder {
         Ok(kept.filter(is_it))
     }
 
-    /// Keeps an experiment that has run. A run that is killed meanwhile leaves no half of it.
+    /// Saves an experiment that has run. A run that is killed meanwhile leaves no partial file.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -104,7 +104,7 @@ impl KeptFolder {
         Ok(kept)
     }
 
-    /// Removes the folder: the report is whole.
+    /// Removes the folder, because the report is complete.
     ///
     /// # Errors
     /// A folder that cannot be removed.

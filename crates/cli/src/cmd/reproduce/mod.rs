@@ -1,4 +1,4 @@
-//! `nandex reproduce`: the experiments of a paper, or of all papers, run again on simulated drives.
+//! `nandex reproduce`: runs the experiments of a paper, or of all papers, on simulated drives.
 
 mod all;
 mod kept;
@@ -18,35 +18,35 @@ use crate::console::{Console, ProgressMode};
 use crate::size;
 use crate::unfinished::{begin_output, cannot_write, write_output};
 
-/// Which experiments, how large, and where the report goes.
+/// The experiments, the scale, and the report.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The structure whose paper it is, or all of them
+    /// Structure whose paper to run, or all of them
     paper: Structure,
-    /// Run only the experiment of this name; may be given several times; of all papers `bufferhash/figure-6`
+    /// Run only the experiment of this name; may be given several times; for all papers `bufferhash/figure-6`
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Print only this row of the only experiment: its table and its place there, as on the page
     #[arg(long, value_name = "TABLE.ROW", value_parser = place)]
     row: Option<(usize, usize)>,
-    /// How many times smaller than the paper's: a power of two from 64 to 8192
+    /// Ratio of the paper's size to this run's: a power of two from 64 to 8192
     #[arg(long, value_name = "TIMES", default_value_t = Scale::DEFAULT)]
     scale: u32,
-    /// Decides all that is random
+    /// Seed of everything random
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Of counting: run it on this text or folder of texts too, as the experiment `corpus`
+    /// For counting: also run it on this text or folder of texts, as the experiment `corpus`
     #[arg(long, value_name = "PATH")]
     corpus: Option<PathBuf>,
-    /// Write all tables and curves to this HTML file; of all papers to this folder, a page for each and an index
+    /// Write all tables and curves to this HTML file; for all papers to this folder, a page for each and an index
     #[arg(long, value_name = "PATH")]
     report: Option<PathBuf>,
-    /// Of all papers: run that many experiments at once, as many as there are cores if not given
+    /// For all papers: number of experiments that run at once; default: the number of cores
     #[arg(long, value_name = "COUNT")]
     threads: Option<NonZero<usize>>,
 }
 
-/// A row's table and its place there, both from 1.
+/// Parses a row's table and its place there, both from 1.
 fn place(text: &str) -> Result<(usize, usize), String> {
     let parts = text.split_once('.').map(|(table, row)| (table.parse(), row.parse()));
     match parts {
@@ -55,7 +55,7 @@ fn place(text: &str) -> Result<(usize, usize), String> {
     }
 }
 
-/// Structures whose papers can be run again.
+/// The structures whose papers can be run.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Structure {
     /// NSDI 2010
@@ -70,12 +70,12 @@ enum Structure {
     Rhik,
     /// All five
     All,
-    /// None: the constants that were fitted, and what to
+    /// No paper: the fitted constants, and what they were fitted to
     Constants,
 }
 
 impl Structure {
-    /// The paper, if it is of one.
+    /// Returns the paper, if this is the structure of one.
     const fn paper(self) -> Option<Paper> {
         match self {
             Self::Bufferhash => Some(Paper::BufferHash),
@@ -147,7 +147,7 @@ fn run_paper(paper: Paper, scale: Scale, args: &Args, console: &Console) -> Resu
     console.print(&report, text)
 }
 
-/// The experiment with one row only, if one was asked for.
+/// Returns the experiment with one row only, if one was requested.
 fn only_row(ran: Ran, row: Option<(usize, usize)>) -> Result<Ran> {
     let Some((table, place)) = row else { return Ok(ran) };
     let tables = ran.outcome.tables.iter().map(|table| table.rows.len().to_string());
@@ -158,7 +158,7 @@ fn only_row(ran: Ran, row: Option<(usize, usize)>) -> Result<Ran> {
     }
 }
 
-/// All experiments of a paper, with that on a corpus if there is one.
+/// Returns all experiments of a paper, including that on a corpus if there is one.
 fn all(paper: Paper, corpus: Option<&Path>) -> Result<Vec<Box<dyn Experiment>>> {
     let mut all = experiments(paper);
     match corpus {
@@ -169,7 +169,7 @@ fn all(paper: Paper, corpus: Option<&Path>) -> Result<Vec<Box<dyn Experiment>>> 
     Ok(all)
 }
 
-/// The named experiments, or all if none was named.
+/// Returns the named experiments, or all if none was named.
 fn chosen(all: Vec<Box<dyn Experiment>>, only: &[String]) -> Result<Vec<Box<dyn Experiment>>> {
     let names: Vec<_> = all.iter().map(|experiment| experiment.name()).collect();
     if let Some(unknown) = only.iter().find(|name| !names.contains(&name.as_str())) {

@@ -1,4 +1,4 @@
-//! `nandex tfidf build`: makes an index of documents.
+//! `nandex tfidf build`: creates an index of documents.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +24,7 @@ use super::hints::explained;
 /// The word for scikit-learn's list.
 const ENGLISH: &str = "english";
 
-/// The inputs, the index, and how text becomes terms.
+/// The inputs, the index, and the analysis of text.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -39,10 +39,10 @@ pub struct Args {
     resume: ResumeArgs,
 }
 
-/// How text becomes terms. An index keeps it.
+/// The conversion of text to terms. An index stores it.
 #[derive(Clone, Debug, clap::Args)]
 struct AnalysisArgs {
-    /// Words of a term: 1, or 1-3 for terms of one to three words
+    /// Number of words of a term: 1, or 1-3 for terms of one to three words
     #[arg(long, value_name = "N-M", default_value = "1")]
     ngram: Ngram,
     /// Leave these words out: `english`, which is scikit-learn's list, or a file with a word in each line
@@ -70,7 +70,7 @@ impl FromStr for Ngram {
 }
 
 impl AnalysisArgs {
-    /// The options of the library, checked.
+    /// Returns the options of the library, checked.
     fn analysis(&self, console: &Console) -> Result<Analysis> {
         let stop_words = match self.stop_words.as_deref() {
             None => StopWords::None,
@@ -91,18 +91,19 @@ impl AnalysisArgs {
     }
 }
 
-/// The words of a file, one in each line.
+/// Returns the words of a file, one per line.
 fn words_of(file: &Path) -> Result<BTreeSet<String>> {
     let cannot = || format!("cannot read the stop words of {}", file.display());
     let text = fs::read_to_string(file).with_context(cannot)?;
     Ok(text.lines().map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect())
 }
 
-/// Makes the index and adds all documents. A file gets its name when it has all; a block device is marked until then.
+/// Creates the index and adds all documents. A file gets its name when it has all of them; a block device is marked
+/// until then.
 ///
 /// # Errors
-/// An existing file, a device that holds something, options that cannot work, an input that cannot be read. What was
-/// counted before is in a file or on a device that is marked unfinished.
+/// An existing file, a device with content, invalid options, an input that cannot be read. The documents counted before
+/// are in a file or on a device that is marked unfinished.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let (ram_bytes, stated) = (args.index.ram, args.index.stated());
@@ -128,7 +129,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     change(target, ram_bytes, (inputs, way), (console, &interrupt))
 }
 
-/// Makes an empty index.
+/// Creates an empty index.
 fn create(
     args: &VolumeArgs,
     options: (&Analysis, &Stated),
@@ -140,7 +141,7 @@ fn create(
     create_with(args, (STRIPING, volume), console, make)
 }
 
-/// Refuses to go on with other terms.
+/// Fails if the resumed index has other terms.
 fn refuse_other(target: &Target<Corpus>, analysis: &Analysis) -> Result<()> {
     let found = target.index.analysis();
     if found == analysis {

@@ -1,4 +1,4 @@
-//! Documents that come into an index or go out of it, and what is said of that.
+//! Adding documents to an index or removing them, and the report about it.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,19 +19,19 @@ use crate::texts::{Inputs, OnInterrupt, Stream};
 
 use super::hints::explained;
 
-/// Which way documents go.
+/// The direction of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// In.
+    /// Adds documents.
     Add(Repeats),
-    /// Out.
+    /// Removes documents.
     Remove,
 }
 
-/// What happens to documents that are in the index.
+/// The handling of documents that are in the index.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct RepeatArgs {
-    /// Leave out documents that the index has with the same text, so that a run that was stopped can be repeated
+    /// Leave out documents that the index has with the same text, so that a stopped run can be repeated
     #[arg(long)]
     skip_repeats: bool,
 }
@@ -62,8 +62,8 @@ struct Changed {
 /// Adds or removes all documents, closes the index, and prints the result.
 ///
 /// # Errors
-/// An input that cannot be read, a document that is refused, a failed write: with what the index has then; quietly an
-/// interrupt.
+/// An input that cannot be read, a document that is rejected, a failed write, each with what the index has then;
+/// silently, an interrupt.
 pub fn change(
     target: Target<Corpus>,
     ram_bytes: u64,
@@ -109,7 +109,7 @@ pub fn change(
     if interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 
-/// What a failure has left.
+/// Returns what a failure has left.
 fn left((path, ram_bytes): (&Path, u64), changed: u64) -> String {
     let shown = path.display();
     let opened = open::<Corpus>(path, Access::ReadOnly, (ram_bytes, &Stated::default()));
@@ -120,7 +120,7 @@ fn left((path, ram_bytes): (&Path, u64), changed: u64) -> String {
 }
 
 impl Changed {
-    /// For people.
+    /// Formats the result for people.
     fn text(&self) -> String {
         let note = if self.interrupted { ", interrupted" } else { "" };
         let mut rows = vec![("index", self.path.display().to_string())];
@@ -145,7 +145,7 @@ impl Changed {
     }
 }
 
-/// What an index holds.
+/// Formats the content of an index.
 pub fn held(documents: u64, occurrences: u64) -> String {
     let (documents, occurrences) = (show_count(documents), show_count(occurrences));
     format!("{documents} documents, with {occurrences} occurrences of terms")

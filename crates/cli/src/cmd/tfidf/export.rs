@@ -1,4 +1,4 @@
-//! `nandex tfidf export`: the TF-IDF matrix of documents in files that other programs read.
+//! `nandex tfidf export`: writes the TF-IDF matrix of documents to files for other programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub struct Args {
     weighting: WeightingArgs,
 }
 
-/// The files that are written. Regular files that are there are replaced when the new ones are whole.
+/// The files that are written. Existing regular files are replaced when the new ones are complete.
 #[derive(Clone, Debug, clap::Args)]
 struct FileArgs {
     /// Write the matrix for scipy.sparse.load_npz
@@ -40,28 +40,28 @@ struct FileArgs {
     /// Write the matrix in Parquet: a row with id, indices and values for each document
     #[arg(long, value_name = "FILE", conflicts_with = "npz")]
     parquet: Option<PathBuf>,
-    /// Where the terms of the columns are written: JSON lines, or Parquet with --parquet; without it next to the
-    /// matrix, with .vocabulary in its name, or nowhere if the matrix is no regular file
+    /// File for the terms of the columns: JSON lines, or Parquet with --parquet; default: next to the matrix, with
+    /// .vocabulary in its name, or none if the matrix is not a regular file
     #[arg(long, value_name = "FILE")]
     vocabulary: Option<PathBuf>,
-    /// Where the ids of the rows are written, as JSON lines; without it next to the matrix, with .documents in its
-    /// name, or nowhere if the matrix is no regular file
+    /// File for the ids of the rows, as JSON lines; default: next to the matrix, with .documents in its name, or none
+    /// if the matrix is not a regular file
     #[arg(long, value_name = "FILE", conflicts_with = "parquet")]
     documents: Option<PathBuf>,
 }
 
-/// What is written.
+/// The output files.
 #[derive(Clone, Debug, Serialize)]
 struct Outputs {
     matrix: PathBuf,
     vocabulary: Option<PathBuf>,
-    /// None in Parquet, whose matrix has them.
+    /// None for Parquet, whose matrix has them.
     documents: Option<PathBuf>,
     #[serde(skip)]
     format: Format,
 }
 
-/// What reads the matrix.
+/// The format of the matrix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Format {
     Npz,
@@ -79,7 +79,7 @@ struct Exported {
 }
 
 impl FileArgs {
-    /// The files by their names, or by that of the matrix.
+    /// Returns the files by their names, or by that of the matrix.
     fn outputs(&self) -> Option<Outputs> {
         let (matrix, format, ending) = match (&self.npz, &self.parquet) {
             (Some(matrix), _) => (matrix, Format::Npz, "jsonl"),
@@ -103,7 +103,7 @@ impl Outputs {
         [&self.matrix].into_iter().chain(others).map(PathBuf::as_path)
     }
 
-    /// Refuses to write a file over one that is read, or over another one that is written. A device may be named twice.
+    /// Fails if a file is also read, or written twice. A device may be named twice.
     fn refuse_used(&self, index: &Path, inputs: &Inputs) -> Result<()> {
         let place = |path: &Path| fs::canonicalize(path).or_else(|_| std::path::absolute(path));
         let mut used = vec![place(index)?];
@@ -124,10 +124,10 @@ impl Outputs {
     }
 }
 
-/// Writes the matrix, and what belongs to it.
+/// Writes the matrix, and its accompanying files.
 ///
 /// # Errors
-/// As for opening; an input that cannot be read, no term that is left, no space. No file is then half written.
+/// As for opening; an input that cannot be read, no remaining term, no space. No file is then half written.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let (inputs, selection) = (args.inputs.find()?, args.selection.selection()?);
@@ -157,7 +157,7 @@ fn write(
     }
 }
 
-/// Whether a regular file is there, or none.
+/// Returns whether there is a regular file, or none.
 fn is_regular(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |found| found.is_file())
 }

@@ -1,10 +1,10 @@
-//! Errors of the library with the options of the command that mend them.
+//! Errors of the library with the options of the command that solve them.
 
 use nandex_tfidf::Error;
 
 use crate::cmd::document_index::with_hint;
 
-/// The error, and the option to change where there is one.
+/// Adds the option to change to an error, if there is one.
 pub fn explained(error: Error) -> anyhow::Error {
     let hint = hint(&error);
     with_hint(error, hint)

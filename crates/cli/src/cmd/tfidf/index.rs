@@ -10,7 +10,7 @@ use crate::cmd::document_index::DocumentIndex;
 use super::hints::explained;
 
 impl DocumentIndex for Corpus {
-    const WHAT: &'static str = "a TF-IDF index, which `nandex tfidf build` makes";
+    const WHAT: &'static str = "a TF-IDF index, which `nandex tfidf build` creates";
 
     fn open_in(volume: &Volume, ram_bytes: u64, stated: &Stated) -> Result<Self> {
         Self::open_stated(volume, CorpusConfig { ram_bytes }, stated).map_err(explained)

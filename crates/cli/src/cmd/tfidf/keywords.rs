@@ -1,4 +1,4 @@
-//! `nandex tfidf keywords`: the terms that say most about each document.
+//! `nandex tfidf keywords`: prints the most significant terms of each document.
 
 use std::io::{self, Write};
 
@@ -22,7 +22,7 @@ pub struct Args {
     index: IndexArgs,
     #[command(flatten)]
     inputs: InputArgs,
-    /// Keywords of a document, at most
+    /// Most keywords of a document
     #[arg(long, value_name = "N", value_parser = size::parse_some, default_value = "10")]
     top: u64,
     #[command(flatten)]
@@ -31,11 +31,11 @@ pub struct Args {
     weighting: WeightingArgs,
 }
 
-/// Prints a line for each keyword: the document's id, the weight and the term. With `--json`, an object for each
+/// Prints a line for each keyword: the document's id, the weight and the term. With `--json`, prints an object for each
 /// document.
 ///
 /// # Errors
-/// As for opening; an input that cannot be read, quietly an interrupt.
+/// As for opening; an input that cannot be read; silently, an interrupt.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let (inputs, selection) = (args.inputs.find()?, args.selection.selection()?);

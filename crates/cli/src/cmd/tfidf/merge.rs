@@ -25,13 +25,13 @@ use super::hints::explained;
 const ALIKE: &str = "Indexes merge when they were made with the same --ngram, --stop-words and --no-lowercase, and \
     have no document in common. FROM stays as it is. Each of the two indexes at hand takes --ram.";
 
-/// The index, and those that it takes in.
+/// The index, and those that are merged into it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = ALIKE)]
 pub struct Args {
     #[command(flatten)]
     index: IndexArgs,
-    /// The indexes whose documents are added
+    /// Indexes whose documents are added
     #[arg(value_name = "FROM", required = true)]
     from: Vec<PathBuf>,
 }
@@ -53,7 +53,7 @@ struct Merged {
 /// Merges all of them into the index, one after another.
 ///
 /// # Errors
-/// Files that are no indexes or of another analysis, before anything is changed; a document that two have.
+/// Files that are not indexes or have another analysis, before anything is changed; a document that two have.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let (start, ram_bytes) = (Instant::now(), args.index.ram);
@@ -85,7 +85,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     if merged.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 
-/// Merges one index after another, until all are in or the user wants to stop. Returns how many are in.
+/// Merges one index after another, until all are merged or the user wants to stop. Returns the number of merged ones.
 fn absorb_all(
     corpus: &mut Corpus,
     (from, ram_bytes): (&[PathBuf], u64),
@@ -103,7 +103,7 @@ fn absorb_all(
         };
         let other: Corpus =
             open(path, Access::ReadOnly, (ram_bytes, &Stated::default())).with_context(stopped)?;
-        // Its option is for documents, and not for indexes.
+        // Its option is for documents, not for indexes.
         let merged = corpus.merge(&other).map_err(|error| match error {
             Error::Repeated { .. } => error.into(),
             error => explained(error),
@@ -116,7 +116,7 @@ fn absorb_all(
     Ok(from.len())
 }
 
-/// Finds an index of another analysis before anything is changed.
+/// Fails for an index of another analysis before anything is changed.
 fn refuse_unlike((one, path): (&Corpus, &Path), (other, from): (&Corpus, &Path)) -> Result<()> {
     if one.analysis() == other.analysis() {
         return Ok(());

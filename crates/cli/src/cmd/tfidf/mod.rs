@@ -1,5 +1,5 @@
-//! `nandex tfidf`: which words say most about each document of a collection, from the shell. One file per verb; the
-//! other files are shared.
+//! `nandex tfidf`: finds the most significant words of each document of a collection, from the shell. One file per
+//! verb; the other files are shared.
 
 mod build;
 mod change;
@@ -20,26 +20,26 @@ use clap::Subcommand;
 
 use crate::console::Console;
 
-/// What can be done with an index of documents.
+/// The verbs of an index of documents.
 #[derive(Debug, Subcommand)]
 pub enum CorpusVerb {
-    /// Make an index of documents
+    /// Create an index of documents
     #[command(after_help = INPUTS)]
     Build(Box<build::Args>),
     /// Add documents to an index
     #[command(after_help = INPUTS)]
     Update(update::UpdateArgs),
-    /// Take documents back that were added
+    /// Remove documents that were added
     #[command(after_help = INPUTS)]
     Remove(update::DocumentArgs),
     /// Add all documents of other indexes
     Merge(merge::Args),
-    /// Show how many documents have each term; exits with 1 if none has any
+    /// Show the number of documents that have each term; exits with 1 if none has any
     Query(query::Args),
-    /// Print the terms that say most about each document
+    /// Print the most significant terms of each document
     #[command(after_help = INPUTS)]
     Keywords(keywords::Args),
-    /// Make an index for `rank`, which then reads the postings of a query's terms and not all documents
+    /// Create an index for `rank`, which then reads the postings of a query's terms instead of all documents
     #[command(after_help = INPUTS)]
     Index(ranked::Args),
     /// Print the documents most like a query, by an index or an exact scan; exits with 1 if none is
@@ -48,11 +48,11 @@ pub enum CorpusVerb {
     /// Write the TF-IDF matrix of documents for scipy or in Parquet
     #[command(after_help = INPUTS)]
     Export(Box<export::Args>),
-    /// Show what an index holds, and write it to a page
+    /// Show the content of an index, and write it to a page
     Report(report::Args),
 }
 
-/// What a document is, and what it is called.
+/// The description of documents and their ids in the help.
 const INPUTS: &str = "A document is a file of a folder, a line of a text file or of stdin (-), \
     an object of JSON lines (.jsonl, .ndjson), or a row of a Parquet file (.parquet). Its id is \
     the field of --id, or the input as it is named, with the path in the folder or the number of \

@@ -1,4 +1,4 @@
-//! Which terms become columns and how they are weighed: the options of scikit-learn by their names.
+//! The selection of terms for columns and their weights: the options of scikit-learn by their names.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ use crate::texts::scratch;
 
 use super::hints::explained;
 
-/// Which terms are columns.
+/// The terms that become columns.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct SelectionArgs {
     /// Leave out terms in fewer documents: a count, or a share with a point, such as 0.01
@@ -20,39 +20,39 @@ pub struct SelectionArgs {
     /// Leave out terms in more documents: a count, or a share with a point, such as 0.5
     #[arg(long, value_name = "LIMIT", default_value = "1.0")]
     max_df: Limit,
-    /// Keep at most that many terms, those that occur most often
+    /// Keep at most this many terms, the most frequent ones
     #[arg(long, value_name = "N", value_parser = size::parse_count)]
     max_features: Option<u64>,
 }
 
-/// How counts become weights.
+/// The conversion of counts to weights.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct WeightingArgs {
-    /// Take 1 + the logarithm of a count
+    /// Use 1 + the logarithm of a count
     #[arg(long)]
     sublinear_tf: bool,
-    /// Do not weigh terms by how few documents have them
+    /// Do not weigh terms by the rarity of their documents
     #[arg(long)]
     no_idf: bool,
     /// Do not count one more document that has every term
     #[arg(long)]
     no_smooth_idf: bool,
-    /// Take 1 for every count
+    /// Use 1 for every count
     #[arg(long)]
     binary: bool,
-    /// How rows are scaled
+    /// Scaling of rows
     #[arg(long, value_name = "NORM", default_value = "l2")]
     norm: NormArg,
 }
 
-/// How rows are scaled.
+/// The scaling of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum NormArg {
     /// The sum of a row is 1
     L1,
     /// The sum of its squares is 1
     L2,
-    /// Rows stay as they are
+    /// Rows are not scaled
     None,
 }
 
@@ -76,10 +76,10 @@ impl FromStr for Limit {
 }
 
 impl SelectionArgs {
-    /// The options of the library, checked.
+    /// Returns the options of the library, checked.
     ///
     /// # Errors
-    /// A share that is none, a count of 0.
+    /// An invalid share, a count of 0.
     pub fn selection(&self) -> Result<Selection> {
         let selection = Selection {
             min_df: self.min_df.0,
@@ -107,10 +107,10 @@ impl From<WeightingArgs> for Weighting {
     }
 }
 
-/// The index with its columns. What does not fit into RAM is in files without names.
+/// Returns the index with its columns. Data that does not fit into RAM is in files without names.
 ///
 /// # Errors
-/// No term that is left, an index that cannot be read, no space.
+/// No remaining term, an index that cannot be read, no space.
 pub fn fit(corpus: &Corpus, selection: Selection, weighting: WeightingArgs) -> Result<Model<'_>> {
     Model::fit(corpus, &selection, weighting.into(), Some(&scratch())).map_err(explained)
 }

@@ -1,4 +1,4 @@
-//! `nandex tfidf query`: in how many documents terms are.
+//! `nandex tfidf query`: prints the number of documents that have terms.
 
 use std::io::{self, Write};
 
@@ -20,16 +20,16 @@ pub struct Args {
     /// Terms; one of several words is written with one space between them
     #[arg(value_name = "TERM", required = true)]
     terms: Vec<String>,
-    /// Give the idf of scikit-learn's smooth_idf=False
+    /// Print the idf of scikit-learn's smooth_idf=False
     #[arg(long)]
     no_smooth_idf: bool,
 }
 
-/// Prints a line for each term: its documents, its occurrences, its idf and the term. Terms are made lower case where
-/// the index has that.
+/// Prints a line for each term: its documents, its occurrences, its idf and the term. Terms are made lower case if the
+/// index is.
 ///
 /// # Errors
-/// As for opening; quietly, terms of which none is in any document.
+/// As for opening; silently, if none of the terms is in any document.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let corpus: Corpus = args.index.open_to_read()?;
     let weighting = Weighting { smooth_idf: !args.no_smooth_idf, ..Weighting::default() };

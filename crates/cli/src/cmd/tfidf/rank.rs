@@ -1,4 +1,4 @@
-//! `nandex tfidf rank`: the documents that are most like a query.
+//! `nandex tfidf rank`: prints the documents that are most like a query.
 
 use anyhow::{Result, bail};
 use nandex_tfidf::{Corpus, RankAnswer, RankIndex, Ranked, Selection};
@@ -30,12 +30,12 @@ use super::model::{SelectionArgs, WeightingArgs, fit};
 pub struct Args {
     #[command(flatten)]
     index: IndexArgs,
-    /// A text, which becomes terms as documents do
+    /// Text, which becomes terms as documents do
     #[arg(value_name = "QUERY")]
     query: String,
     #[command(flatten)]
     inputs: InputArgs,
-    /// Documents that are printed, at most
+    /// Most documents to print
     #[arg(long, value_name = "N", value_parser = size::parse_some, default_value = "10")]
     top: u64,
     /// Read and weigh all documents of INPUT, whether there is an index or not
@@ -47,7 +47,7 @@ pub struct Args {
     weighting: WeightingArgs,
 }
 
-/// How it was done.
+/// The method of a ranking.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Method {
@@ -60,13 +60,13 @@ enum Method {
 struct Ranking<'a> {
     query: &'a str,
     method: Method,
-    /// Why it was a scan.
+    /// The reason for a scan.
     reason: Option<String>,
-    /// Documents of the inputs that were read; none with an index.
+    /// The number of documents of the inputs that were read; none with an index.
     documents_read: u64,
-    /// Documents that share a term with the query, where an index says so.
+    /// The number of documents that share a term with the query, if an index was used.
     documents_sharing: Option<u64>,
-    /// Reads of flash by the query, and their pages, where an index was used.
+    /// The number of reads of flash by the query, and of their pages, if an index was used.
     reads: Option<u64>,
     pages_read: Option<u64>,
     ranked: Vec<Found>,
@@ -88,7 +88,8 @@ impl From<Ranked> for Found {
 /// Prints a line for each document: the cosine and the id.
 ///
 /// # Errors
-/// As for opening; an input that cannot be read; no index that fits where no input is named; quietly, no such document.
+/// As for opening; an input that cannot be read; no usable index if no input is named; silently, if there is no such
+/// document.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let (inputs, selection) = (args.inputs.find()?, args.selection.selection()?);
@@ -110,7 +111,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 }
 
 impl Args {
-    /// The rank index of these inputs and options, or why there is none.
+    /// Returns the rank index of these inputs and options, or the reason why there is none.
     fn usable<'c>(
         &self,
         corpus: &'c Corpus,
@@ -171,7 +172,7 @@ impl Args {
 }
 
 impl Ranking<'_> {
-    /// How it was done, for people.
+    /// Formats the method for people.
     fn how(&self) -> String {
         let Self { documents_read, documents_sharing, reads, pages_read, reason, .. } = self;
         let [sharing, reads, pages] =

@@ -1,4 +1,4 @@
-//! `nandex tfidf index`: makes the rank index of documents, for `rank`.
+//! `nandex tfidf index`: creates the rank index of documents, for `rank`.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::texts::{InputArgs, OnInterrupt, Stream, scratch};
 use super::hints::explained;
 use super::model::{SelectionArgs, WeightingArgs};
 
-/// The index, the documents, and how they are weighed.
+/// The index, the documents, and their weighting.
 #[derive(Debug, clap::Args)]
 #[command(
     long_about = "Make an index for `rank` in the file of INDEX: for each term the documents that \
@@ -41,7 +41,7 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Made {
     path: PathBuf,
-    /// Documents, terms and postings, and the bytes of the rank index.
+    /// The numbers of documents, terms and postings, and the bytes of the rank index.
     #[serde(flatten)]
     indexed: Indexed,
     elapsed_s: f64,
@@ -49,10 +49,10 @@ struct Made {
     files: FileBytes,
 }
 
-/// Makes the rank index in place of the one that is there.
+/// Creates the rank index in place of an existing one.
 ///
 /// # Errors
-/// As for opening; an input that cannot be read, an interrupt: the index is then as it was before.
+/// As for opening; an input that cannot be read, an interrupt: the index is then unchanged.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let (interrupt, start) = (Interrupt::listen()?, Instant::now());
     let (inputs, selection) = (args.inputs.find()?, args.selection.selection()?);

@@ -1,4 +1,4 @@
-//! `nandex tfidf report`: what an index holds, as text, as JSON and as a page.
+//! `nandex tfidf report`: shows the content of an index, as text, as JSON and as a page.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::unfinished::write_output;
 use super::change::held;
 use super::hints::explained;
 
-/// The most frequent terms that text shows; JSON and the page have more.
+/// The number of most frequent terms that text shows; JSON and the page have more.
 const TOP_SHOWN: usize = 10;
 
 /// The index, and the page.
@@ -70,7 +70,7 @@ fn text(report: &Report) -> String {
     aligned(&rows)
 }
 
-/// How text became terms.
+/// Formats the analysis of text.
 fn analysis_text(analysis: &Analysis) -> String {
     let Analysis { lowercase, ngram_min, ngram_max, stop_words } = analysis;
     let words = match (ngram_min, ngram_max) {

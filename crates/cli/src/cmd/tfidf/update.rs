@@ -1,4 +1,4 @@
-//! `nandex tfidf update` and `remove`: add documents to an index, and take them back.
+//! `nandex tfidf update` and `remove`: add documents to an index, and remove them.
 
 use anyhow::Result;
 use nandex_tfidf::Corpus;
@@ -31,13 +31,13 @@ pub struct DocumentArgs {
 /// Adds all documents.
 ///
 /// # Errors
-/// An input that cannot be read, a document that is there already, an index that refuses. Documents before it may
-/// count; the message says how many.
+/// An input that cannot be read, a document that is present already, an index that refuses documents. Documents before
+/// it may count; the message says how many.
 pub fn update(args: &UpdateArgs, console: &Console) -> Result<()> {
     run(&args.documents, args.repeats.into(), console)
 }
 
-/// Removes all documents. Each needs the id and the text that it was added with.
+/// Removes all of the documents. Each needs the id and the text that it was added with.
 ///
 /// # Errors
 /// A document that was never added or has another text; documents before it may be removed, as the message says.

@@ -1,4 +1,4 @@
-//! The cache of a verb: opened, or made where there is none.
+//! The cache of a verb: opened, or created if there is none.
 
 use std::path::{Path, PathBuf};
 
@@ -14,16 +14,16 @@ use crate::held::{STRIPING, create_with, open_index};
 use crate::size::{self, show_bytes};
 use crate::stated::StatedArgs;
 
-/// A cache that is made where there is none.
+/// A cache that is created if there is none.
 #[derive(Debug, clap::Args)]
 pub struct CacheArgs {
-    /// The file of the cache, or its block device; it is made where there is none
+    /// File of the cache, or its block device; it is created if there is none
     #[arg(long = "cache", value_name = "FILE")]
     file: PathBuf,
     /// Bytes of content that a new cache holds; when it is full, the oldest is overwritten
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "1GiB")]
     size: u64,
-    /// RAM for the tables of a new cache; without it, what they need
+    /// RAM for the tables of a new cache; default: as much as they need
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     ram: Option<u64>,
     #[command(flatten)]
@@ -31,10 +31,10 @@ pub struct CacheArgs {
 }
 
 impl CacheArgs {
-    /// Opens the cache, or makes it.
+    /// Opens the cache, or creates it.
     ///
     /// # Errors
-    /// A file that is no cache or is in use, sizes that cannot work, no space, damage.
+    /// A file that is not a cache or is in use, invalid sizes, no space, damage.
     pub fn open_or_make(&self, console: &Console) -> Result<Cache> {
         let (place, stated) = (VolumeArgs::sparse(&self.file), self.stated.stated());
         if place.is_made() {
@@ -61,7 +61,7 @@ impl CacheArgs {
 /// Opens the cache that a file of references was stored with.
 ///
 /// # Errors
-/// As [`open`]. That there is no such file says what to give.
+/// As [`open`]. The error for a missing file says which one to give.
 pub fn open_made(file: &Path, stated: &Stated) -> Result<Cache> {
     if !VolumeArgs::sparse(file).is_made() {
         let shown = file.display();
@@ -73,7 +73,7 @@ pub fn open_made(file: &Path, stated: &Stated) -> Result<Cache> {
     open(file, Access::ReadWrite, stated)
 }
 
-/// Opens a cache that is there, to change it or to leave it as it is.
+/// Opens an existing cache, read-write or read-only.
 ///
 /// # Errors
 /// As [`CacheArgs::open_or_make`]; no such file.

@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// How long a command may take to end after its channel was closed.
+/// The time that a command may take to end after its channel was closed.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often it is looked at meanwhile.
+/// The interval of the checks meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The two directions to the other side, and the command if there is one.
 pub struct Channel {
-    /// What comes from the other side.
+    /// The direction from the other side.
     pub from: Box<dyn Read + Send>,
-    /// What goes there.
+    /// The direction to the other side.
     pub to: Box<dyn Write>,
-    /// What to wait for.
+    /// The command to wait for.
     pub ends: Ends,
 }
 
@@ -27,7 +27,7 @@ pub struct Channel {
 pub struct Ends(Option<(Child, String)>);
 
 impl Channel {
-    /// Starts the command in a shell, or takes stdin and stdout.
+    /// Starts the command in a shell, or uses stdin and stdout.
     ///
     /// # Errors
     /// A shell that cannot be started.
@@ -52,11 +52,11 @@ fn start(command: &str) -> Result<(Child, ChildStdin, ChildStdout)> {
 }
 
 impl Ends {
-    /// Waits for the command, whose channel is closed by now, and ends one that does not end. An error of ours counts
-    /// before its own.
+    /// Waits for the command, whose channel is closed by now, and kills one that does not end. An error of ours
+    /// precedes its own.
     ///
     /// # Errors
-    /// That of `result`; a command that has failed.
+    /// The error of `result`; a failed command.
     pub fn end<T>(self, result: Result<T>) -> Result<T> {
         let Some((mut child, command)) = self.0 else { return result };
         let begun = Instant::now();
@@ -65,7 +65,7 @@ impl Ends {
                 Some(status) => break status,
                 None if begun.elapsed() < END_TIMEOUT => thread::sleep(LOOK_EVERY),
                 None => {
-                    // It is ours, and nobody reads what it says any more.
+                    // The command is ours, and its output is no longer read.
                     let _ = child.kill();
                     break child.wait().with_context(|| format!("cannot wait for `{command}`"))?;
                 }

@@ -1,4 +1,4 @@
-//! How a stream is cut and compressed.
+//! The chunking and compression of a stream.
 
 use anyhow::Result;
 use nandex_dedup::Chunker;
@@ -6,25 +6,25 @@ use nandex_wan::EncodeOptions;
 
 use crate::size;
 
-/// The choices of whoever encodes; whoever decodes needs none.
+/// The options of an encoder; a decoder needs none.
 #[derive(Debug, clap::Args)]
 pub struct EncodeArgs {
-    /// The average chunk, a power of two from 1KiB to 64KiB; streams find each other's chunks only if cut alike
+    /// Average chunk, a power of two from 1KiB to 64KiB; streams find each other's chunks only if they are cut alike
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     avg: Option<u64>,
-    /// How the stream is cut: fastcdc, rabin or fixed
+    /// Chunking of the stream: fastcdc, rabin or fixed
     #[arg(long)]
     chunker: Option<Chunker>,
-    /// The level of zstd for what is new, 1 to 19
+    /// Level of zstd for new content, 1 to 19
     #[arg(long, value_name = "N")]
     level: Option<i32>,
 }
 
 impl EncodeArgs {
-    /// The options.
+    /// Returns the options.
     ///
     /// # Errors
-    /// A chunk that is longer than any memory.
+    /// A chunk that exceeds the address space.
     pub fn options(&self) -> Result<EncodeOptions> {
         let usual = EncodeOptions::default();
         let average = self.avg.map(usize::try_from).transpose()?;

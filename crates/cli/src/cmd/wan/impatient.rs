@@ -1,25 +1,26 @@
-//! A reader that fails when nothing comes for too long.
+//! A reader that fails when nothing arrives for too long.
 
 use std::io::{self, ErrorKind, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes of a part, at most, and parts that wait.
+/// The most bytes of a part, and the most parts that wait.
 const PART_BYTES: usize = 64 << 10;
 const PARTS_MAX: usize = 4;
 
-/// Reads what a thread has read from a source. Only time in which somebody waits for bytes counts.
+/// Reads what a thread has read from a source. Only time in which a caller waits for bytes counts.
 pub struct Impatient {
     parts: Receiver<io::Result<Vec<u8>>>,
     part: Vec<u8>,
-    /// Bytes of the part that were read.
+    /// The number of bytes of the part that were read.
     used: usize,
     silence: Duration,
 }
 
 impl Impatient {
-    /// Reads from a source that may be silent for that long. Its thread ends with the source, or with the process.
+    /// Reads from a source that may be silent for at most `silence`. Its thread ends with the source, or with the
+    /// process.
     pub fn new(source: impl Read + Send + 'static, silence: Duration) -> Self {
         let (to, parts) = sync_channel(PARTS_MAX);
         thread::spawn(move || read_parts(source, &to));
@@ -39,7 +40,7 @@ fn read_parts(mut source: impl Read, to: &SyncSender<io::Result<Vec<u8>>>) {
             part.truncate(bytes);
             part
         });
-        // Nobody takes it if the stream has failed.
+        // There is no receiver if the stream has failed.
         if to.send(read).is_err() || is_last {
             return;
         }
@@ -52,7 +53,7 @@ impl Read for Impatient {
             self.used = 0;
             self.part = match self.parts.recv_timeout(self.silence) {
                 Ok(part) => part?,
-                // It has ended before.
+                // The source ended before.
                 Err(RecvTimeoutError::Disconnected) => Vec::new(),
                 Err(RecvTimeoutError::Timeout) => {
                     let reason = format!("nothing came for {} s", self.silence.as_secs());

@@ -1,4 +1,4 @@
-//! `nandex wan info`: what a cache holds and takes.
+//! `nandex wan info`: shows a cache's content and size.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use super::cache;
 /// The cache.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The file of the cache, or its block device
+    /// File of the cache, or its block device
     #[arg(value_name = "CACHE")]
     file: PathBuf,
     #[command(flatten)]
@@ -37,7 +37,7 @@ struct Info {
 /// Shows the figures.
 ///
 /// # Errors
-/// A file that is no cache or is in use, damage; quietly, after the figures are shown, that damaged pages are missing
+/// A file that is not a cache or is in use, damage; silently, after the figures are shown, if damaged pages are missing
 /// from them.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let cache = cache::open(&args.file, Access::ReadOnly, &args.stated.stated())?;

@@ -1,4 +1,4 @@
-//! `nandex wan`: streams in few bytes over a slow link, from the shell. One file per verb; the other files are shared.
+//! `nandex wan`: sends and stores streams in few bytes, from the shell. One file per verb; the other files are shared.
 
 mod cache;
 mod channel;
@@ -19,12 +19,12 @@ use clap::Subcommand;
 
 use crate::console::Console;
 
-/// What can be done with a cache of content.
+/// The verbs of a cache of content.
 #[derive(Debug, Subcommand)]
 pub enum WanVerb {
-    /// Write a file of references in place of a stream, and put what is new into the cache
+    /// Write a file of references in place of a stream, and put new content into the cache
     Store(store::Args),
-    /// Write the stream of a file of references again
+    /// Restore the stream of a file of references
     Restore(restore::Args),
     /// Send a file to `receive` at the other side of a channel
     #[command(after_help = CHANNEL)]
@@ -35,14 +35,14 @@ pub enum WanVerb {
     /// Send stdin through a command, or write what a command sends to stdout
     #[command(after_help = CHANNEL)]
     Pipe(pipe::Args),
-    /// Carry TCP connections over a slow link: a half at each end, with a cache each
+    /// Carry TCP connections over a slow link, with a half and a cache at each end
     #[command(subcommand)]
     Proxy(proxy::Half),
-    /// Show what a cache holds and takes
+    /// Show a cache's content and size
     Info(info::Args),
 }
 
-/// What a channel is.
+/// The description of a channel in the help.
 const CHANNEL: &str = "The channel is the stdin and the stdout of the command of --to or --from, \
     which the shell runs, such as `ssh host nandex wan receive -o copy.tar --cache there.nandex`. \
     Without one it is stdin and stdout: that is the side which such a command starts. It goes both \

@@ -1,4 +1,4 @@
-//! Where a stream goes: a file by its name, or stdout.
+//! The output of a stream: a file by its name, or stdout.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,29 +13,29 @@ use crate::unfinished::{begin_output, cannot_write};
 pub enum Output {
     /// A file, and its name.
     File(OutputFile, PathBuf),
-    /// The other end of a pipe, mostly.
+    /// Standard output, mostly a pipe.
     Stdout(io::Stdout),
 }
 
 impl Output {
-    /// Begins a file, or takes stdout.
+    /// Begins a file, or uses stdout.
     ///
     /// # Errors
-    /// A file that cannot be made, or that another run makes.
+    /// A file that cannot be created, or that another run is creating.
     pub fn begin(path: Option<&Path>, console: &Console) -> Result<Self> {
         let Some(path) = path else { return Ok(Self::Stdout(io::stdout())) };
         Ok(Self::File(begin_output(path, console)?, path.to_owned()))
     }
 
-    /// Is it stdout, so that nothing else may go there?
+    /// Returns whether it is stdout, so that nothing else may go there.
     pub fn is_stdout(&self) -> bool {
         matches!(self, Self::Stdout(_))
     }
 
-    /// Finishes the file if all went well; otherwise the file that was there stays.
+    /// Finishes the file on success; otherwise the existing file stays.
     ///
     /// # Errors
-    /// What went wrong; a file that cannot be written.
+    /// The error of `result`; a file that cannot be written.
     pub fn end<T>(self, result: Result<T>) -> Result<T> {
         let value = result?;
         if let Self::File(file, path) = self {

@@ -1,4 +1,4 @@
-//! `nandex wan pipe`: stdin through a command, or what a command sends to stdout.
+//! `nandex wan pipe`: sends stdin through a command, or writes what a command sends to stdout.
 
 use std::io;
 
@@ -15,10 +15,10 @@ use super::send::{Input, send};
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("side").required(true)))]
 pub struct Args {
-    /// Send stdin to what this command starts at the other side
+    /// Command that starts `receive` at the other side, to which stdin is sent
     #[arg(long, value_name = "COMMAND", group = "side")]
     to: Option<String>,
-    /// Write what this command sends to stdout
+    /// Command whose stream is written to stdout
     #[arg(long, value_name = "COMMAND", group = "side")]
     from: Option<String>,
     #[command(flatten)]

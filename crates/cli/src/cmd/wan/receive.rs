@@ -1,4 +1,4 @@
-//! `nandex wan receive`: a file from the other side of a channel.
+//! `nandex wan receive`: receives a file from the other side of a channel.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use super::report::{self, Figures};
 /// The file, the channel and the cache.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The file to write
+    /// File to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// The command that leads to the other side, such as `ssh host nandex wan send ...`
+    /// Command that leads to the other side, such as `ssh host nandex wan send ...`
     #[arg(long, value_name = "COMMAND")]
     from: Option<String>,
     #[command(flatten)]
@@ -29,21 +29,21 @@ pub struct Args {
     cache: CacheArgs,
 }
 
-/// How long the other side may be silent.
+/// The time that the other side may be silent.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct SilenceArgs {
-    /// Fail when nothing comes from the other side for this long; without it, wait for ever
+    /// Fail when nothing arrives from the other side for this long; default: wait forever
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     silence: Option<u64>,
 }
 
 impl SilenceArgs {
-    /// Was it chosen?
+    /// Returns whether it was given.
     pub fn is_given(self) -> bool {
         self.silence.is_some()
     }
 
-    /// Reads from the other side that long.
+    /// Limits the silence of the other side.
     fn of(self, from: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
         match self.silence {
             None => from,
@@ -52,7 +52,7 @@ impl SilenceArgs {
     }
 }
 
-/// Receives the file, which gets its name when all of it is there.
+/// Receives the file, which gets its name when it is complete.
 ///
 /// # Errors
 /// A stream that is cut off or damaged, another side that is silent for too long; an output, a channel or a cache that

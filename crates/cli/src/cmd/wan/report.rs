@@ -1,4 +1,4 @@
-//! What a stream was, for people and programs.
+//! The figures of a stream, for people and programs.
 
 use anyhow::Result;
 use nandex_wan::{DecodeStats, EncodeStats};
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::console::Console;
 use crate::size::show_count;
 
-/// Where the figures go.
+/// The destination of the figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Figures {
     /// To stdout.
@@ -16,10 +16,10 @@ pub enum Figures {
     Stderr,
 }
 
-/// Shows what an encoder did.
+/// Shows the figures of an encoder.
 ///
 /// # Errors
-/// Stdout's refusal.
+/// A failed write to stdout.
 pub fn encoded(stats: &EncodeStats, figures: Figures, console: &Console) -> Result<()> {
     let share = percent(stats.known_bytes, stats.stream_bytes);
     let mut text = format!(
@@ -37,10 +37,10 @@ pub fn encoded(stats: &EncodeStats, figures: Figures, console: &Console) -> Resu
     show(stats, text, figures, console)
 }
 
-/// Shows what a decoder did.
+/// Shows the figures of a decoder.
 ///
 /// # Errors
-/// Stdout's refusal.
+/// A failed write to stdout.
 pub fn decoded(stats: &DecodeStats, figures: Figures, console: &Console) -> Result<()> {
     let mut text = format!(
         "{} bytes from {}: 1/{:.1}",

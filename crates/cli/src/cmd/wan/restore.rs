@@ -1,4 +1,4 @@
-//! `nandex wan restore`: the stream of a file of references.
+//! `nandex wan restore`: restores the stream of a file of references.
 
 use std::path::PathBuf;
 
@@ -13,16 +13,16 @@ use super::output::Output;
 use super::report::{self, Figures};
 use super::send::Input;
 
-/// The file, the cache and where the stream goes.
+/// The file, the cache and the output.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The file of references; - is stdin
+    /// File of references; - is stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The file to write; without it, stdout
+    /// File to write; default: stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The cache that it was stored with
+    /// Cache that it was stored with
     #[arg(long, value_name = "FILE")]
     cache: PathBuf,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `nandex wan send`: a file to the other side of a channel.
+//! `nandex wan send`: sends a file to the other side of a channel.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,10 +16,10 @@ use super::report::{self, Figures};
 /// The file, the channel and the cache.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The file to send; - is stdin, if --to gives the channel
+    /// File to send; - is stdin, if --to gives the channel
     #[arg(value_name = "INPUT")]
     input: PathBuf,
-    /// The command that leads to the other side, such as `ssh host nandex wan receive ...`
+    /// Command that leads to the other side, such as `ssh host nandex wan receive ...`
     #[arg(long, value_name = "COMMAND")]
     to: Option<String>,
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub struct Args {
 /// Sends the file.
 ///
 /// # Errors
-/// An input, a channel or a cache that fails; another side that does not take all of it.
+/// An input, a channel or a cache that fails; another side that does not receive all of it.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     if args.to.is_none() && args.input.as_os_str() == "-" {
         bail!("stdin cannot be the input and the channel; name a file, or a command with --to");
@@ -64,7 +64,7 @@ pub fn send(
 pub enum Input {
     /// A file.
     File(File),
-    /// The other end of a pipe, mostly.
+    /// Standard input, mostly a pipe.
     Stdin(io::Stdin),
 }
 

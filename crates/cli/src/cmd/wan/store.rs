@@ -1,4 +1,4 @@
-//! `nandex wan store`: a file of references in place of a stream.
+//! `nandex wan store`: writes a file of references in place of a stream.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ use super::send::Input;
 /// The stream, the file and the cache.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The file to store; - is stdin
+    /// File to store; - is stdin
     #[arg(value_name = "INPUT")]
     input: PathBuf,
-    /// The file of references to write
+    /// File of references to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
@@ -28,10 +28,10 @@ pub struct Args {
     encoding: EncodeArgs,
 }
 
-/// Stores the stream. The file gets its name when the cache has all that it refers to, durably.
+/// Stores the stream. The file gets its name when the cache durably has everything that it refers to.
 ///
 /// # Errors
-/// An input, an output or a cache that fails; options that cannot work. No file is left then.
+/// An input, an output or a cache that fails; invalid options. No file is left then.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let mut input = Input::open(&args.input)?;
     let options = args.encoding.options()?;

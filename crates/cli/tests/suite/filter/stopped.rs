@@ -25,7 +25,7 @@ fn an_interrupted_build_leaves_a_filter_that_is_marked_unfinished_and_goes_on() 
     assert_eq!(asked, (0, vec![0; 16]));
 }
 
-/// Sparse files of keys: holes cost no disk, and take long to read.
+/// Creates sparse files of keys: holes cost no disk, and take long to read.
 fn sparse(folder: &Folder, name: &str) {
     let sparse = fs::File::create(folder.path(name));
     sparse.and_then(|file| file.set_len(64 << 30)).expect("a sparse file can be made");
@@ -59,7 +59,7 @@ fn a_merge_that_cannot_go_on_leaves_no_file() {
     ok(folder.run("filter build a.nandex in --keys 1e5"));
     ok(folder.run("filter build b.nandex in --keys 1e5"));
     let bytes = fs::read(folder.path("b.nandex")).expect("it was made");
-    // The superblocks stay whole, the runs do not.
+    // The superblocks stay intact, the runs do not.
     let damaged: Vec<u8> =
         bytes.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at > 1 << 20)).collect();
     fs::write(folder.path("b.nandex"), damaged).expect("it can be written");

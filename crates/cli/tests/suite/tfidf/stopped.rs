@@ -2,16 +2,16 @@
 
 use super::*;
 
-/// How often each document of a long run has the word that all have.
+/// The number of times that each document of a long run has the word that all have.
 const ALL: u64 = 20;
 
-/// Documents of a long run. Each has a word that all have, and one of its own.
+/// Returns the documents of a long run. Each has a word that all have, and one of its own.
 fn many(count: u64) -> String {
     let all = "all ".repeat(ALL as usize);
     (0..count).map(|number| format!("{all}own{number}\n")).collect()
 }
 
-/// What a killed run has left: the documents that count. Every count must be theirs.
+/// Returns the number of documents that a killed run has left, after checking that every count is theirs.
 fn counted(folder: &Folder, documents_max: u64) -> u64 {
     let report = json(&ok(folder.run(&format!("tfidf report k.nandex {RAM} --json"))));
     let documents = report["documents"].as_u64().expect("a number");
@@ -53,9 +53,9 @@ fn after_a_kill_an_index_has_whole_batches_and_an_update_adds_the_rest() {
         assert_eq!(counted(&folder, DOCUMENTS), DOCUMENTS, "killed after {delay:?}");
         left
     };
-    // From the start to shortly before the end, at equal parts of the time that a whole run takes.
+    // From the start to shortly before the end, at equal parts of the time of a whole run.
     let mut left: BTreeSet<_> = (1..6).map(|part| kill_after(whole * part / 6)).collect();
-    // A machine that is busy at other times shifts them all: then between too early and too late.
+    // On a busy machine all times shift: then by bisection between too early and too late.
     let (mut early, mut late) = (Duration::ZERO, 4 * whole);
     let is_part = |documents: &u64| (1001..DOCUMENTS).contains(documents);
     for _ in 0..12 {
@@ -78,7 +78,7 @@ fn a_build_that_is_stopped_leaves_what_it_read_under_another_name() {
         let mut child = folder.start_piped(&format!("tfidf build i.nandex - {RAM} --name in.txt"));
         let mut stdin = child.stdin.take().expect("stdin is piped");
         stdin.write_all(many(3000).as_bytes()).expect("the command reads");
-        // The command waits for more, and hears the signal.
+        // The command waits for more, and receives the signal.
         while !folder.path("i.nandex.unfinished").exists() {
             sleep(Duration::from_millis(5));
         }
@@ -101,7 +101,7 @@ fn a_build_that_is_stopped_leaves_what_it_read_under_another_name() {
         assert_eq!((&rest["documents"], &rest["path"]), (&3000.into(), &"i.nandex".into()));
         assert!(rest["skipped"].as_u64() > Some(0), "{rest}");
         assert_eq!(counts(&folder, "i.nandex", "all own2999"), [(3000, 3000 * ALL), (1, 1)]);
-        // Without the option it begins again.
+        // Without the option the run begins again.
         fs::rename(folder.path("i.nandex"), folder.path("i.nandex.unfinished"))
             .expect("it is there");
         let again = ok(folder.run(&format!("tfidf build i.nandex in.txt {RAM}")));

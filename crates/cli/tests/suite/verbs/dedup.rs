@@ -25,7 +25,7 @@ fn duplicates_are_found_reported_and_remembered() {
     }
 }
 
-/// A file of pages of ones, each after a long hole: little on disk, and many seconds to read.
+/// Creates a file of pages of ones, each after a long hole: little on disk, and many seconds to read.
 fn long_to_read(folder: &Folder, name: &str) {
     let file = fs::File::create(folder.path(name)).expect("the folder is writable");
     for page in 0..50_000 {

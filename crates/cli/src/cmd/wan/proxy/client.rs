@@ -1,4 +1,4 @@
-//! `nandex wan proxy client`: the half next to programs.
+//! `nandex wan proxy client`: runs the half next to programs.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,28 +12,28 @@ use crate::cmd::wan::cache::CacheArgs;
 use crate::console::Console;
 use crate::interrupt::Interrupt;
 
-/// Where programs come in, the other half, and the cache.
+/// The entrances for programs, the other half, and the cache.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Forward TCP connections that come in here; a port 0 is any free one
+    /// Address for TCP connections to forward; port 0 is any free one
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Where forwarded connections lead; without it, to the server half's own target
+    /// Target of forwarded connections; default: the server half's own target
     #[arg(long, value_name = "HOST:PORT", requires = "listen")]
     target: Option<Target>,
-    /// Speak SOCKS5 here
+    /// Address for SOCKS5
     #[arg(long, value_name = "ADDRESS")]
     socks5: Option<SocketAddr>,
-    /// Speak HTTP CONNECT here
+    /// Address for HTTP CONNECT
     #[arg(long, value_name = "ADDRESS")]
     http: Option<SocketAddr>,
-    /// The server half
+    /// Address of the server half
     #[arg(long, value_name = "HOST:PORT")]
     peer: Target,
-    /// The name in the server half's certificate; without it, the host of --peer
+    /// Name in the server half's certificate; default: the host of --peer
     #[arg(long, value_name = "NAME", requires = "certificates")]
     tls_name: Option<String>,
-    /// While the server half cannot be reached, connect to targets from here, neither shortened nor protected
+    /// While the server half is unreachable, connect to targets directly, neither compressed nor protected
     #[arg(long)]
     bypass: bool,
     #[command(flatten)]
@@ -47,8 +47,7 @@ pub struct Args {
 /// Runs the half.
 ///
 /// # Errors
-/// Options that cannot work, a key or certificate that is of no use, an address that is taken, a cache that cannot be
-/// opened.
+/// Invalid options, an unusable key or certificate, an address in use, a cache that cannot be opened.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     if args.bypass && args.listen.is_some() && args.target.is_none() {
         bail!("--bypass needs --target: this half does not know the server half's own");
@@ -67,7 +66,7 @@ impl Args {
         let http = self.http.map(|it| (it, Entrance::Http));
         let entrances: Vec<_> = [forward, socks5, http].into_iter().flatten().collect();
         if entrances.is_empty() {
-            bail!("where do programs come in? Give --listen, --socks5 or --http");
+            bail!("there is no entrance for programs: give --listen, --socks5 or --http");
         }
         Ok(ClientConfig {
             entrances,

@@ -1,4 +1,4 @@
-//! `nandex wan proxy latency`: what both halves add to a round trip on this machine.
+//! `nandex wan proxy latency`: measures what both halves add to a round trip on this machine.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use nandex_wanproxy::{LatencyPlan, LatencyReport, measure_latency};
 use crate::console::{Console, aligned};
 use crate::size::{self, show_count};
 
-/// How often, and how much.
+/// The number and the size of the round trips.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Round trips that count
+    /// Number of round trips that count
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     count: usize,
     /// Bytes of each request and of its answer; from 512 on they are looked up in the cache
@@ -24,7 +24,7 @@ pub struct Args {
 /// Measures on loopback, with caches in RAM, and shows percentiles.
 ///
 /// # Errors
-/// Counts out of range, no free port, a connection that fails.
+/// Numbers out of range, no free port, a failed connection.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let plan = LatencyPlan {
         round_trips: args.count,

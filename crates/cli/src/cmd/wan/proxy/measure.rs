@@ -1,4 +1,4 @@
-//! `nandex wan proxy measure`: bandwidth and round trips over a slow link, with and without both halves.
+//! `nandex wan proxy measure`: measures bandwidth and round trips over a slow link, with and without both halves.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use nandex_wanproxy::{
 use crate::console::{Console, aligned};
 use crate::size::{self, show_bytes, show_count};
 
-/// The link, and what goes over it.
+/// The link, and the load.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The target itself, over the link; without it, all is on loopback in this process
+    /// Address of the target itself, over the link; default: everything on loopback in this process
     #[arg(long, value_name = "ADDRESS", requires = "through")]
     direct: Option<SocketAddr>,
-    /// A forward of the client half, whose server half has that target
+    /// Address of a forward of the client half, whose server half has this target
     #[arg(long, value_name = "ADDRESS", requires = "direct")]
     through: Option<SocketAddr>,
-    /// This machine's network device of the link, to count the bytes over it
+    /// This machine's network device of the link, to count its bytes
     #[arg(long, value_name = "NAME", requires = "direct")]
     device: Option<String>,
-    /// The rate of the link, as tc writes it: that of loopback, by default 10mbit; with addresses it is only told
+    /// Rate of the link, as tc writes it: that of loopback, by default 10mbit; with addresses it is only reported
     #[arg(long, value_name = "RATE")]
     rate: Option<LinkRate>,
-    /// Runs; a figure is their median, with the least and the most
+    /// Number of runs; a figure is their median, with the least and the most
     #[arg(long, value_name = "COUNT", default_value_t = 5)]
     runs: usize,
     /// Bytes of each stream
@@ -39,13 +39,13 @@ pub struct Args {
     /// Shares of streams that repeat the run's new one
     #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.5,0.9,1")]
     redundancy: Vec<f64>,
-    /// Round trips of a run that count
+    /// Number of round trips of a run that count
     #[arg(long, value_name = "COUNT", default_value_t = 200)]
     count: usize,
     /// Bytes of each request and of its answer
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "100")]
     request: u64,
-    /// Makes the streams of this number, in place of one from the clock; halves must not have carried them before
+    /// Seed of the streams, in place of one from the clock; halves must not have carried them before
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 }
@@ -53,7 +53,7 @@ pub struct Args {
 /// Measures, and shows medians with the least and the most.
 ///
 /// # Errors
-/// Counts out of range, a connection that fails, a stream that does not come whole.
+/// Numbers out of range, a failed connection, a stream that arrives incomplete.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let plan = LinkPlan {
         runs: args.runs,
@@ -78,13 +78,14 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     console.print(&report, text)
 }
 
-/// Streams of the same seed are known to halves that go on running, so each call takes another.
+/// Returns a seed from the clock. Streams of the same seed are known to halves that keep running, so each call uses
+/// another.
 fn seed_of_clock() -> Result<u64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
     Ok(now.as_secs())
 }
 
-/// In RAM, and large enough for all streams of a run.
+/// Returns a cache in RAM that is large enough for all streams of a run.
 fn cache(plan: &LinkPlan) -> Result<Arc<Cache>> {
     let streams = plan.redundancy.len() as u64 + 1;
     let content_bytes = (plan.stream_bytes as u64 * streams).max(CACHE_BYTES_MIN);
@@ -140,7 +141,7 @@ fn trip_text(name: &str, trips: &TripSpread) -> String {
     format!("  {name:8} p50 {}, p99 {}\n", of(&trips.p50_us), of(&trips.p99_us))
 }
 
-/// The median, and the least and the most, in this unit.
+/// Formats the median, and the least and the most, in this unit.
 fn shown(spread: &Spread, unit: f64, digits: usize) -> String {
     let Spread { median, min, max, .. } = *spread;
     let of = |figure: f64| format!("{:.digits$}", figure / unit);

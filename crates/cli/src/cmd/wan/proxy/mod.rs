@@ -1,4 +1,4 @@
-//! `nandex wan proxy`: TCP connections over a slow link, by a half at each end. One file per half; the others are
+//! `nandex wan proxy`: TCP connections over a slow link, with a half at each end. One file per half; the others are
 //! shared.
 
 mod client;
@@ -15,26 +15,26 @@ use clap::Subcommand;
 
 use crate::console::Console;
 
-/// The halves, what they share, and what they cost.
+/// The halves, their keys, and measurements of them.
 #[derive(Debug, Subcommand)]
 pub enum Half {
-    /// The half next to programs: a TCP forward, SOCKS5, HTTP CONNECT
+    /// Run the half next to programs: a TCP forward, SOCKS5, HTTP CONNECT
     #[command(after_help = HALVES)]
     Client(Box<client::Args>),
-    /// The half next to targets
+    /// Run the half next to targets
     #[command(after_help = HALVES)]
     Server(Box<server::Args>),
-    /// Make a key that both halves share
+    /// Create a key that both halves share
     Key(key::Args),
     /// Measure what both halves add to a round trip, on loopback
     Latency(latency::Args),
     /// Measure bandwidth and round trips over a slow link, with and without both halves
     Measure(measure::Args),
-    /// The far end of a measurement: takes streams, and answers round trips
+    /// Run the far end of a measurement, which receives streams and answers round trips
     Target(target::Args),
 }
 
-/// What both halves are.
+/// The description of both halves in the help.
 const HALVES: &str = "\
 Both halves know each other by a key, which `nandex wan proxy key` makes and a safe way brings to \
 the other machine, or by certificates of their own. A half runs until it is interrupted or told to \

@@ -1,4 +1,4 @@
-//! Choices that both halves have.
+//! Options that both halves have.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,25 +11,25 @@ use nandex_wanproxy::{Limits, Security, TlsFiles};
 use crate::cmd::wan::encoding::EncodeArgs;
 use crate::size;
 
-/// How the halves know each other.
+/// The authentication of the halves.
 #[derive(Debug, clap::Args)]
 pub struct SecurityArgs {
-    /// The file of a shared key; a server half may have several, one for each peer
+    /// File of a shared key; a server half may have several, one for each peer
     #[arg(long = "key", value_name = "FILE", conflicts_with = "certificates")]
     keys: Vec<PathBuf>,
-    /// This half's own certificate and what leads to its authority, in PEM
+    /// Certificate of this half and its chain to the authority, in PEM
     #[arg(long = "tls-cert", value_name = "FILE", requires_all = ["tls_key", "authorities"])]
     certificates: Option<PathBuf>,
-    /// The secret key of the certificate, in PEM
+    /// Secret key of the certificate, in PEM
     #[arg(long = "tls-key", value_name = "FILE", requires = "certificates")]
     tls_key: Option<PathBuf>,
-    /// Authorities whose certificates the other half may show, in PEM
+    /// Authorities of the other half's certificates, in PEM
     #[arg(long = "tls-ca", value_name = "FILE", requires = "certificates")]
     authorities: Option<PathBuf>,
 }
 
 impl SecurityArgs {
-    /// The choice.
+    /// Returns the choice.
     ///
     /// # Errors
     /// Neither a key nor certificates.
@@ -42,7 +42,7 @@ impl SecurityArgs {
             })),
             _ if self.keys.is_empty() => {
                 bail!(
-                    "how do the halves know each other? Give --key, or --tls-cert, --tls-key and --tls-ca"
+                    "the halves cannot authenticate each other: give --key, or --tls-cert, --tls-key and --tls-ca"
                 )
             }
             _ => Ok(Security::Keys(self.keys.clone())),
@@ -50,52 +50,52 @@ impl SecurityArgs {
     }
 }
 
-/// Streams, limits and figures.
+/// The streams, limits and figures of a half.
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
-    /// Show figures here: a page at /, and for Prometheus at /metrics
+    /// Address for figures: a page at /, and /metrics for Prometheus
     #[arg(long, value_name = "ADDRESS")]
     pub status: Option<SocketAddr>,
-    /// Listen on addresses that other machines reach, too
+    /// Listen on addresses that other machines can reach, too
     #[arg(long)]
     pub public: bool,
     #[command(flatten)]
     encoding: EncodeArgs,
-    /// Bytes of a segment, at most, up to 1MiB
+    /// Most bytes of a segment, up to 1MiB
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     segment: Option<u64>,
-    /// Bytes of each direction of a connection that may be on their way, up to 8MiB
+    /// Most bytes in flight in each direction of a connection, up to 8MiB
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     window: Option<u64>,
-    /// Bytes in a row that do not shrink, after which a stream goes as it is for a while; 0 for never
+    /// Number of bytes that do not shrink after which a stream is sent unchanged for a while; 0 for never
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pass_after: Option<u64>,
-    /// A segment ends when its socket was silent for this long and others are on their way
+    /// Silence of a socket after which its segment ends while others are in flight
     #[arg(long, value_name = "MS")]
     flush_ms: Option<u64>,
-    /// Bytes that all connections together may have on their way, from 1MiB; each may always send a segment. The other
-    /// half holds as many until programs read them
+    /// Most bytes in flight of all connections together, from 1MiB; each may always send a segment. The other half
+    /// buffers as many until programs read them
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "16MiB")]
     buffers: u64,
-    /// Connections at a time
+    /// Most connections at a time
     #[arg(long, value_name = "COUNT")]
     connections: Option<usize>,
-    /// Connections at a time whose handshake or request is not done
+    /// Most connections at a time whose handshake or request is incomplete
     #[arg(long, value_name = "COUNT")]
     pending: Option<usize>,
-    /// Threads for chunks, cache and compression
+    /// Number of threads for chunks, cache and compression
     #[arg(long, value_name = "COUNT")]
     threads: Option<usize>,
-    /// How long a connection may be idle
+    /// Time that a connection may be idle
     #[arg(long, value_name = "SECONDS")]
     idle: Option<u64>,
 }
 
 impl RunArgs {
-    /// How streams are sent.
+    /// Returns how streams are sent.
     ///
     /// # Errors
-    /// Sizes beyond any memory.
+    /// Sizes that exceed the address space.
     pub fn live(&self) -> Result<LiveOptions> {
         let usual = LiveOptions::default();
         let mut encode = self.encoding.options()?;
@@ -109,10 +109,10 @@ impl RunArgs {
         })
     }
 
-    /// What may be taken.
+    /// Returns the limits.
     ///
     /// # Errors
-    /// Sizes beyond any memory.
+    /// Sizes that exceed the address space.
     pub fn limits(&self) -> Result<Limits> {
         let usual = Limits::default();
         let flush_idle = self.flush_ms.map_or(usual.flush_idle, Duration::from_millis);

@@ -1,4 +1,4 @@
-//! A half that runs until it is told to stop.
+//! The life of a half, until it must stop.
 
 use std::thread;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::exit::{LEFT_OUT, Quiet};
 use crate::interrupt::Interrupt;
 use crate::size::{show_bytes, show_count};
 
-/// How often it is looked whether it is to stop.
+/// The interval of the checks whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Says where the half listens, waits, and shows its figures at its end.
+/// Prints the addresses of the half, waits, and shows its figures at its end.
 ///
 /// # Errors
-/// Stdout's refusal; a cache that cannot be made durable, or that streams had to go on without.
+/// A failed write to stdout; a cache that cannot be made durable, or that failed while streams continued without it.
 pub fn run_until_told(proxy: Proxy, interrupt: &Interrupt, console: &Console) -> Result<()> {
     console.print(&proxy.addresses(), |addresses| addresses.iter().map(line).collect())?;
     while !interrupt.is_set() {
@@ -30,13 +30,13 @@ pub fn run_until_told(proxy: Proxy, interrupt: &Interrupt, console: &Console) ->
     console.print(snapshot, |snapshot| aligned(&rows(snapshot)))?;
     let snapshot = stopped.context("the cache at the end")?;
     if snapshot.cache_failure.is_some() {
-        // The figures say why.
+        // The figures show the reason.
         return Err(Quiet(LEFT_OUT).into());
     }
     Ok(())
 }
 
-/// A line that says where it listens.
+/// Formats an address that it listens on.
 pub(super) fn line(address: &Address) -> String {
     format!("{} on {}\n", address.role, address.address)
 }

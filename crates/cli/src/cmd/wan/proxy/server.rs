@@ -1,4 +1,4 @@
-//! `nandex wan proxy server`: the half next to targets.
+//! `nandex wan proxy server`: runs the half next to targets.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,17 +12,18 @@ use crate::cmd::wan::cache::CacheArgs;
 use crate::console::Console;
 use crate::interrupt::Interrupt;
 
-/// Where client halves come in, where they may go, and the cache.
+/// The entrance for client halves, their permitted targets, and the cache.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("targets").required(true).multiple(true)))]
 pub struct Args {
-    /// Client halves come in here; a port 0 is any free one
+    /// Address for client halves; port 0 is any free one
     #[arg(long, value_name = "ADDRESS")]
     listen: SocketAddr,
-    /// The target of clients that name none
+    /// Target of clients that name none
     #[arg(long, value_name = "HOST:PORT", group = "targets")]
     target: Option<Target>,
-    /// Targets that clients may name: HOST:PORT, *.NAME:PORT, *:PORT or *:*; also what only this machine reaches
+    /// Targets that clients may name: HOST:PORT, *.NAME:PORT, *:PORT or *:*; including those that only this machine
+    /// reaches
     #[arg(long = "allow", value_name = "PATTERN", group = "targets")]
     allowed: Vec<Allowed>,
     #[command(flatten)]
@@ -36,8 +37,7 @@ pub struct Args {
 /// Runs the half.
 ///
 /// # Errors
-/// Options that cannot work, a key or certificate that is of no use, an address that is taken, a cache that cannot be
-/// opened.
+/// Invalid options, an unusable key or certificate, an address in use, a cache that cannot be opened.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let config = ServerConfig {
         listen: args.listen,

@@ -1,4 +1,4 @@
-//! `nandex wan proxy target`: the far end of a measurement.
+//! `nandex wan proxy target`: runs the far end of a measurement.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -11,24 +11,24 @@ use super::run::line;
 use crate::console::Console;
 use crate::interrupt::Interrupt;
 
-/// How often it is looked whether it is to stop.
+/// The interval of the checks whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Where measurements come in.
+/// The address for measurements.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Measurements come in here; a port 0 is any free one
+    /// Address for measurements; port 0 is any free one
     #[arg(long, value_name = "ADDRESS")]
     listen: SocketAddr,
-    /// Listen on an address that other machines reach, too
+    /// Listen on an address that other machines can reach, too
     #[arg(long)]
     public: bool,
 }
 
-/// Says where it listens, and answers until it is told to stop.
+/// Prints the address, and answers until it must stop.
 ///
 /// # Errors
-/// An address that is taken, or that other machines reach without `--public`.
+/// An address in use, or one that other machines reach without `--public`.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let far_end = FarEnd::start(args.listen, args.public)?;
